@@ -1,0 +1,87 @@
+"""The C++ rules of this repository. BUILD files load these, never @rules_cc.
+
+Headers are included as "ding_worker/<package>/<file>.h" here and in a workspace that depends on this one. The flags are
+part of the rules, because such a workspace does not read our .bazelrc.
+"""
+
+load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
+
+DING_COPTS = [
+    "-std=c++17",
+    "-Wall",
+    "-Wextra",
+]
+
+def ding_cc_library(name, hdrs = [], textual_hdrs = [], copts = [], linkstatic = True, **kwargs):
+    """A cc_library whose headers are included as "ding_worker/<package>/<file>.h".
+
+    Args:
+      name: as in cc_library.
+      hdrs: as in cc_library. A header that other targets must not use goes into a target of its own with private visibility.
+      textual_hdrs: as in cc_library.
+      copts: flags after those of the house.
+      linkstatic: True, so that an object file is compiled once and a missing alwayslink shows in tests.
+      **kwargs: as in cc_library.
+    """
+    if hdrs or textual_hdrs:
+        kwargs["include_prefix"] = "ding_worker"
+        kwargs["strip_include_prefix"] = "/"
+    cc_library(
+        name = name,
+        hdrs = hdrs,
+        textual_hdrs = textual_hdrs,
+        copts = DING_COPTS + copts,
+        linkstatic = linkstatic,
+        **kwargs
+    )
+
+def ding_cc_binary(name, copts = [], linkstatic = True, **kwargs):
+    """A cc_binary with the flags of the house."""
+    cc_binary(
+        name = name,
+        copts = DING_COPTS + copts,
+        linkstatic = linkstatic,
+        **kwargs
+    )
+
+def ding_cc_test(name, size = "small", copts = [], deps = [], linkstatic = True, **kwargs):
+    """A cc_test with GoogleTest (and its main) linked, small unless said otherwise."""
+    gtest_main = "@com_google_googletest//:gtest_main"
+    cc_test(
+        name = name,
+        size = size,
+        copts = DING_COPTS + copts,
+        linkstatic = linkstatic,
+        deps = deps if gtest_main in deps or "@com_google_googletest//:gtest" in deps else deps + [gtest_main],
+        **kwargs
+    )
+
+def ding_cc_benchmark(name, copts = [], deps = [], tags = [], data = [], smoke_size = "small", **kwargs):
+    """A benchmark program, and `<name>_smoke_test`, which runs it for a moment.
+
+    Args:
+      name: name of the program.
+      copts: flags after those of the house.
+      deps: as in cc_binary; Google Benchmark and its main are added.
+      tags: as in cc_binary; "benchmark" is added.
+      data: files that the program reads.
+      smoke_size: size of the smoke test.
+      **kwargs: as in cc_binary.
+    """
+    ding_cc_binary(
+        name = name,
+        testonly = True,
+        copts = copts,
+        data = data,
+        tags = tags + ["benchmark"],
+        deps = deps + ["@com_github_google_benchmark//:benchmark_main"],
+        **kwargs
+    )
+    native.sh_test(
+        name = name + "_smoke_test",
+        size = smoke_size,
+        srcs = [Label("//tools/build_defs:benchmark_smoke_test.sh")],
+        args = ["$(location :%s)" % name],
+        data = [":" + name] + data,
+        tags = tags + ["benchmark"],
+    )
