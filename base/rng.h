@@ -1,0 +1,70 @@
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3", SC 2011).
+//
+// A stream is named by (seed, purpose, index): streams of different names are independent, whatever
+// order they are created or used in. Its whole state is four words, so that it is cheap to save and
+// to restore. The sequence is the same on every platform; std:: distributions, whose results are
+// not, are not used in this project.
+//
+// Ownership: a component owns its streams; nobody shares one.
+// Threads:   thread-compatible.
+//
+// Example:
+//   Rng rng(seed, "collect/epsilon", /*index=*/0);
+//   if (rng.Uniform() < epsilon) action = rng.UniformInt(action_count);
+#ifndef DING_WORKER_BASE_RNG_H_
+#define DING_WORKER_BASE_RNG_H_
+
+#include <array>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace ding {
+
+class Rng {
+ public:
+  // What to save to go on later with the same numbers: key, next block, numbers used of the current
+  // block.
+  using State = std::array<uint64_t, 3>;
+
+  Rng(uint64_t seed, absl::string_view purpose, uint64_t index = 0);
+
+  // Uniform over all values.
+  uint32_t Next32() {
+    if (used_ == 4) Refill();
+    return block_[used_++];
+  }
+  uint64_t Next64() {
+    const uint64_t high = Next32();
+    return high << 32 | Next32();
+  }
+
+  // Uniform in [0, 1), 53 random bits.
+  double Uniform() { return static_cast<double>(Next64() >> 11) * 0x1.0p-53; }
+  // Uniform in [low, high).
+  double Uniform(double low, double high) { return low + (high - low) * Uniform(); }
+  // Uniform in [0, n), without bias (Lemire 2019). n >= 1.
+  uint64_t UniformInt(uint64_t n);
+  // Standard normal (Box and Muller 1958; uses two uniforms per call).
+  double Normal();
+
+  State state() const { return {key_, next_block_, used_}; }
+  // Goes on where `state` was taken. Any three words are a valid state.
+  void set_state(const State& state);
+
+  // The seed of stream (seed, purpose, index), for code that wants one number instead of a stream.
+  static uint64_t DeriveSeed(uint64_t seed, absl::string_view purpose, uint64_t index = 0);
+
+ private:
+  void Refill();
+
+  uint64_t key_;
+  uint64_t next_block_ = 0;
+  uint32_t used_ = 4;
+  std::array<uint32_t, 4> block_{};
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_BASE_RNG_H_

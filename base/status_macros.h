@@ -1,0 +1,45 @@
+// Early return for absl::Status and absl::StatusOr, which Abseil 20220623 does not bring itself.
+//
+// Example:
+//   DING_RETURN_IF_ERROR(buffer->Push(segments, envstep));
+//   DING_ASSIGN_OR_RETURN(const Batch batch, buffer->Sample(64, train_iter));
+#ifndef DING_WORKER_BASE_STATUS_MACROS_H_
+#define DING_WORKER_BASE_STATUS_MACROS_H_
+
+#include <utility>
+
+#include "absl/base/optimization.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace ding {
+
+// `status` with its message prefixed by "<context>: "; an OK status stays as it is. Use it where a
+// layer knows who was concerned ("env 3", "hook 'save_ckpt'") and the layer below does not.
+inline absl::Status Annotate(const absl::Status& status, absl::string_view context) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));
+}
+
+}  // namespace ding
+
+#define DING_RETURN_IF_ERROR(expr)                                   \
+  do {                                                               \
+    absl::Status ding_status_ = (expr);                              \
+    if (ABSL_PREDICT_FALSE(!ding_status_.ok())) return ding_status_; \
+  } while (false)
+
+#define DING_STATUS_CONCAT_INNER_(a, b) a##b
+#define DING_STATUS_CONCAT_(a, b) DING_STATUS_CONCAT_INNER_(a, b)
+
+#define DING_ASSIGN_OR_RETURN(lhs, expr) \
+  DING_ASSIGN_OR_RETURN_IMPL_(DING_STATUS_CONCAT_(ding_status_or_, __LINE__), lhs, expr)
+
+#define DING_ASSIGN_OR_RETURN_IMPL_(var, lhs, expr)                  \
+  auto var = (expr);                                                 \
+  if (ABSL_PREDICT_FALSE(!var.ok())) return std::move(var).status(); \
+  lhs = std::move(var).value()
+
+#endif  // DING_WORKER_BASE_STATUS_MACROS_H_

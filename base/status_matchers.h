@@ -1,0 +1,59 @@
+// GoogleTest matchers for absl::Status and absl::StatusOr (Abseil 20220623 has none).
+//
+// Example:
+//   EXPECT_THAT(buffer->Clear(), IsOk());
+//   EXPECT_THAT(buffer->Sample(0, 0), StatusIs(absl::StatusCode::kInvalidArgument,
+//   HasSubstr("sample size")));
+#ifndef DING_WORKER_BASE_STATUS_MATCHERS_H_
+#define DING_WORKER_BASE_STATUS_MATCHERS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace internal_base {
+
+inline const absl::Status& StatusOf(const absl::Status& status) { return status; }
+template <typename T>
+const absl::Status& StatusOf(const absl::StatusOr<T>& value) {
+  return value.status();
+}
+
+}  // namespace internal_base
+
+MATCHER(IsOk, negation ? "is not OK" : "is OK") {
+  *result_listener << internal_base::StatusOf(arg);
+  return internal_base::StatusOf(arg).ok();
+}
+
+MATCHER_P(StatusIs, code, "has status code " + absl::StatusCodeToString(code)) {
+  *result_listener << internal_base::StatusOf(arg);
+  return internal_base::StatusOf(arg).code() == code;
+}
+
+MATCHER_P2(StatusIs, code, message_matcher,
+           "has status code " + absl::StatusCodeToString(code) + " and a message that " +
+               testing::DescribeMatcher<std::string>(message_matcher)) {
+  const absl::Status& status = internal_base::StatusOf(arg);
+  *result_listener << status;
+  return status.code() == code && testing::Matches(message_matcher)(std::string(status.message()));
+}
+
+}  // namespace ding
+
+#define DING_TEST_CONCAT_INNER_(a, b) a##b
+#define DING_TEST_CONCAT_(a, b) DING_TEST_CONCAT_INNER_(a, b)
+
+// Unwraps a StatusOr in a test; ends the test if it holds an error.
+#define DING_ASSERT_OK_AND_ASSIGN(lhs, expr) \
+  DING_ASSERT_OK_AND_ASSIGN_IMPL_(DING_TEST_CONCAT_(ding_test_value_, __LINE__), lhs, expr)
+#define DING_ASSERT_OK_AND_ASSIGN_IMPL_(var, lhs, expr) \
+  auto var = (expr);                                    \
+  ASSERT_TRUE(var.ok()) << var.status();                \
+  lhs = std::move(var).value()
+
+#endif  // DING_WORKER_BASE_STATUS_MATCHERS_H_

@@ -1,0 +1,155 @@
+// Non-owning views of columns: the form in which rows are lent to an env, a policy or a buffer.
+//
+//   ColumnsView         rows x fields, read only
+//   MutableColumnsView  rows x fields, to be written in place
+//   RowView, RowRef     one row of them
+//
+// All columns of a view are dense and row-major, so that column i of [B, ...shape] is one span.
+//
+// Ownership: none; the lender says how long a view holds.
+// Threads:   views are values; two threads may write different rows.
+// Errors:    asking for a column as a type that it does not have throws std::invalid_argument with
+// a sentence that
+//            names the field. Code of ours never does; a user's env or policy that does is caught
+//            where we call it and becomes a Status that names it.
+#ifndef DING_WORKER_DATA_COLUMNS_H_
+#define DING_WORKER_DATA_COLUMNS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/base/optimization.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
+
+namespace ding {
+namespace internal_data {
+
+[[noreturn]] void ThrowWrongType(const Spec& spec, int field, DType asked);
+[[noreturn]] void ThrowNoSuchField(const Spec& spec, int field);
+
+template <typename T>
+inline void CheckType(const Spec& spec, int field) {
+  if (ABSL_PREDICT_FALSE(field < 0 || field >= spec.size())) ThrowNoSuchField(spec, field);
+  if (ABSL_PREDICT_FALSE(!StoredAs<T>(spec.field(field).dtype))) {
+    ThrowWrongType(spec, field, kDTypeOf<T>);
+  }
+}
+
+}  // namespace internal_data
+
+// One row, read only.
+class RowView {
+ public:
+  RowView(const Spec* spec, std::byte* const* columns, int64_t row)
+      : spec_(spec), columns_(columns), row_(row) {}
+
+  const Spec& spec() const { return *spec_; }
+  // The elements of field `index`, row-major.
+  template <typename T>
+  absl::Span<const T> field(int index) const {
+    internal_data::CheckType<T>(*spec_, index);
+    const int64_t bytes = spec_->row_bytes(index);
+    return {reinterpret_cast<const T*>(columns_[index] + row_ * bytes), bytes / sizeof(T)};
+  }
+  // The first (for a scalar field: the only) element of field `index`.
+  template <typename T>
+  T scalar(int index) const {
+    return field<T>(index)[0];
+  }
+
+ private:
+  const Spec* spec_;
+  std::byte* const* columns_;
+  int64_t row_;
+};
+
+// One row, to be written.
+class RowRef {
+ public:
+  RowRef(const Spec* spec, std::byte* const* columns, int64_t row)
+      : spec_(spec), columns_(columns), row_(row) {}
+
+  const Spec& spec() const { return *spec_; }
+  template <typename T>
+  absl::Span<T> field(int index) const {
+    internal_data::CheckType<T>(*spec_, index);
+    const int64_t bytes = spec_->row_bytes(index);
+    return {reinterpret_cast<T*>(columns_[index] + row_ * bytes), bytes / sizeof(T)};
+  }
+
+ private:
+  const Spec* spec_;
+  std::byte* const* columns_;
+  int64_t row_;
+};
+
+// `columns` points at one base pointer per field; row 0 of the view is row `first_row` of the
+// columns.
+class ColumnsView {
+ public:
+  ColumnsView() = default;
+  ColumnsView(const Spec* spec, std::byte* const* columns, int64_t first_row, int64_t rows)
+      : spec_(spec), columns_(columns), first_row_(first_row), rows_(rows) {}
+
+  const Spec& spec() const { return *spec_; }
+  int64_t rows() const { return rows_; }
+  // Column `index`: [rows, ...shape] elements.
+  template <typename T>
+  absl::Span<const T> column(int index) const {
+    internal_data::CheckType<T>(*spec_, index);
+    return {reinterpret_cast<const T*>(raw_column(index)),
+            static_cast<size_t>(rows_ * spec_->row_bytes(index)) / sizeof(T)};
+  }
+  const std::byte* raw_column(int index) const {
+    return columns_[index] + first_row_ * spec_->row_bytes(index);
+  }
+  RowView row(int64_t row) const { return RowView(spec_, columns_, first_row_ + row); }
+  ColumnsView Slice(int64_t begin, int64_t rows) const {
+    return ColumnsView(spec_, columns_, first_row_ + begin, rows);
+  }
+
+ private:
+  const Spec* spec_ = nullptr;
+  std::byte* const* columns_ = nullptr;
+  int64_t first_row_ = 0;
+  int64_t rows_ = 0;
+};
+
+class MutableColumnsView {
+ public:
+  MutableColumnsView() = default;
+  MutableColumnsView(const Spec* spec, std::byte* const* columns, int64_t first_row, int64_t rows)
+      : spec_(spec), columns_(columns), first_row_(first_row), rows_(rows) {}
+
+  const Spec& spec() const { return *spec_; }
+  int64_t rows() const { return rows_; }
+  template <typename T>
+  absl::Span<T> column(int index) const {
+    internal_data::CheckType<T>(*spec_, index);
+    return {reinterpret_cast<T*>(raw_column(index)),
+            static_cast<size_t>(rows_ * spec_->row_bytes(index)) / sizeof(T)};
+  }
+  std::byte* raw_column(int index) const {
+    return columns_[index] + first_row_ * spec_->row_bytes(index);
+  }
+  RowRef row(int64_t row) const { return RowRef(spec_, columns_, first_row_ + row); }
+  MutableColumnsView Slice(int64_t begin, int64_t rows) const {
+    return MutableColumnsView(spec_, columns_, first_row_ + begin, rows);
+  }
+  operator ColumnsView() const {  // NOLINT: a mutable view is a view.
+    return ColumnsView(spec_, columns_, first_row_, rows_);
+  }
+
+ private:
+  const Spec* spec_ = nullptr;
+  std::byte* const* columns_ = nullptr;
+  int64_t first_row_ = 0;
+  int64_t rows_ = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_DATA_COLUMNS_H_

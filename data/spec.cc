@@ -1,0 +1,180 @@
+#include "ding_worker/data/spec.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+namespace {
+
+absl::Status CheckField(const FieldSpec& field) {
+  if (field.name.empty()) return absl::InvalidArgumentError("a field has an empty name");
+  const auto error = [&field](const auto&... parts) {
+    return absl::InvalidArgumentError(absl::StrCat("field '", field.name, "': ", parts...));
+  };
+  for (const int64_t extent : field.shape) {
+    if (extent < 1) {
+      return error("shape ", ShapeString(field.shape), " has an extent below 1");
+    }
+  }
+  if (field.low.size() != field.high.size()) {
+    return error("has ", field.low.size(), " lower and ", field.high.size(), " upper bounds");
+  }
+  const size_t bounds = field.low.size();
+  if (bounds > 1 && static_cast<int64_t>(bounds) != field.num_elements()) {
+    return error("has ", bounds, " bounds for ", field.num_elements(), " elements");
+  }
+  for (size_t i = 0; i < bounds; ++i) {
+    if (!(field.low[i] <= field.high[i])) {
+      return error("lower bound ", field.low[i], " is not below upper bound ", field.high[i]);
+    }
+  }
+  if (field.num_categories < 0) return error("has ", field.num_categories, " categories");
+  if (field.num_categories > 0 && field.dtype != DType::kInt64) {
+    return error("is discrete and so must be int64, not ", DTypeName(field.dtype));
+  }
+  if (field.frame_stack_axis < -1 ||
+      field.frame_stack_axis >= static_cast<int>(field.shape.size())) {
+    return error("frame stack axis ", field.frame_stack_axis, " is not one of shape ",
+                 ShapeString(field.shape));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int64_t NumElements(absl::Span<const int64_t> shape) {
+  int64_t count = 1;
+  for (const int64_t extent : shape) count *= extent;
+  return count;
+}
+
+std::string ShapeString(absl::Span<const int64_t> shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+std::string FieldSpec::DebugString() const {
+  std::string text = absl::StrCat(DTypeName(dtype), ShapeString(shape));
+  if (is_discrete()) {
+    absl::StrAppend(&text, " in 0..", num_categories - 1);
+  } else if (low.size() == 1) {
+    absl::StrAppend(&text, " in [", low[0], ", ", high[0], "]");
+  } else if (!low.empty()) {
+    absl::StrAppend(&text, " in [", absl::StrJoin(low, " "), "] .. [", absl::StrJoin(high, " "),
+                    "]");
+  }
+  return text;
+}
+
+bool operator==(const FieldSpec& a, const FieldSpec& b) {
+  return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.low == b.low &&
+         a.high == b.high && a.num_categories == b.num_categories &&
+         a.frame_stack_axis == b.frame_stack_axis;
+}
+
+FieldSpec Box(absl::string_view name, Shape shape, std::vector<double> low,
+              std::vector<double> high) {
+  FieldSpec field;
+  field.name = std::string(name);
+  field.shape = std::move(shape);
+  field.low = std::move(low);
+  field.high = std::move(high);
+  return field;
+}
+
+FieldSpec Discrete(absl::string_view name, int64_t num_categories) {
+  FieldSpec field;
+  field.name = std::string(name);
+  field.dtype = DType::kInt64;
+  field.num_categories = num_categories;
+  return field;
+}
+
+FieldSpec Scalar(absl::string_view name, DType dtype) {
+  FieldSpec field;
+  field.name = std::string(name);
+  field.dtype = dtype;
+  return field;
+}
+
+absl::StatusOr<Spec> Spec::Create(std::vector<FieldSpec> fields) {
+  Spec spec;
+  for (const FieldSpec& field : fields) {
+    DING_RETURN_IF_ERROR(CheckField(field));
+    for (const FieldSpec& other : fields) {
+      if (&other == &field) break;
+      if (other.name == field.name) {
+        return absl::InvalidArgumentError(absl::StrCat("field '", field.name, "' stands twice"));
+      }
+    }
+    spec.row_bytes_.push_back(field.row_bytes());
+  }
+  spec.fields_ = std::move(fields);
+  return spec;
+}
+
+int64_t Spec::row_bytes() const {
+  int64_t bytes = 0;
+  for (const int64_t field_bytes : row_bytes_) bytes += field_bytes;
+  return bytes;
+}
+
+std::optional<int> Spec::Find(absl::string_view name) const {
+  for (int i = 0; i < size(); ++i) {
+    if (fields_[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<int> Spec::IndexOf(absl::string_view name, absl::string_view where) const {
+  if (const std::optional<int> index = Find(name)) return *index;
+  return absl::NotFoundError(absl::StrCat(
+      where, " has no field '", name,
+      "'; it has: ", absl::StrJoin(fields_, ", ", [](std::string* out, const FieldSpec& field) {
+        out->append(field.name);
+      })));
+}
+
+std::string Spec::DebugString() const {
+  return absl::StrJoin(fields_, "\n", [](std::string* out, const FieldSpec& field) {
+    absl::StrAppend(out, field.name, ": ", field.DebugString());
+  });
+}
+
+bool operator==(const Spec& a, const Spec& b) { return a.fields() == b.fields(); }
+
+absl::StatusOr<SpecPtr> MakeSpec(std::vector<FieldSpec> fields) {
+  DING_ASSIGN_OR_RETURN(Spec spec, Spec::Create(std::move(fields)));
+  return std::make_shared<const Spec>(std::move(spec));
+}
+
+absl::Status CheckSameLayout(const Spec& expected, const Spec& found, absl::string_view where) {
+  for (int i = 0; i < expected.size(); ++i) {
+    const FieldSpec& want = expected.field(i);
+    if (i >= found.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          where, ": field '", want.name, "' is missing, expected ", want.DebugString()));
+    }
+    const FieldSpec& have = found.field(i);
+    if (have.name != want.name) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": field ", i, " is '", have.name, "', expected '", want.name, "'"));
+    }
+    if (have.dtype != want.dtype || have.shape != want.shape ||
+        have.num_categories != want.num_categories) {
+      return absl::InvalidArgumentError(absl::StrCat(where, ": field '", want.name, "' is ",
+                                                     have.DebugString(), ", expected ",
+                                                     want.DebugString()));
+    }
+  }
+  if (found.size() > expected.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": field '", found.field(expected.size()).name, "' is not expected"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ding

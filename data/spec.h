@@ -1,0 +1,111 @@
+// Describes rows of columns: which fields a row has, their element type, shape and legal values. It
+// is the contract between an env, a policy, a buffer and a file; every module checks it once where
+// data enters.
+//
+// Ownership: values; modules share one Spec through SpecPtr.
+// Threads:   immutable after creation, so thread-safe.
+//
+// Example:
+//   DING_ASSIGN_OR_RETURN(SpecPtr spec, MakeSpec({
+//       Box("obs", {4}), Discrete("action", 2), Scalar("reward", DType::kFloat32)}));
+#ifndef DING_WORKER_DATA_SPEC_H_
+#define DING_WORKER_DATA_SPEC_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/dtype.h"
+
+namespace ding {
+
+// Extents, outermost first; {} is a scalar.
+using Shape = absl::InlinedVector<int64_t, 4>;
+
+// Product of the extents; 1 for a scalar.
+int64_t NumElements(absl::Span<const int64_t> shape);
+// "[4, 84, 84]".
+std::string ShapeString(absl::Span<const int64_t> shape);
+
+struct FieldSpec {
+  // Nested names with '/': "obs", "obs/camera", "obs/action_mask", "obs/<player>".
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;  // of one row
+
+  // Legal values, inclusive: empty (unbounded), one value for all elements, or one per element
+  // (row-major). Of the same length both.
+  std::vector<double> low;
+  std::vector<double> high;
+  // Above 0: elements are categories 0 ... num_categories - 1 (dtype int64).
+  int64_t num_categories = 0;
+  // Axis along which the row stacks consecutive frames, so that a buffer can store each frame once;
+  // -1: none.
+  int frame_stack_axis = -1;
+
+  int64_t num_elements() const { return NumElements(shape); }
+  int64_t row_bytes() const { return num_elements() * SizeOf(dtype); }
+  bool is_discrete() const { return num_categories > 0; }
+
+  // "float32[4]", "int64[] in 0..1".
+  std::string DebugString() const;
+};
+
+bool operator==(const FieldSpec& a, const FieldSpec& b);
+inline bool operator!=(const FieldSpec& a, const FieldSpec& b) { return !(a == b); }
+
+// Fields of the usual kinds.
+FieldSpec Box(absl::string_view name, Shape shape, std::vector<double> low = {},
+              std::vector<double> high = {});                        // float32
+FieldSpec Discrete(absl::string_view name, int64_t num_categories);  // int64 scalar
+FieldSpec Scalar(absl::string_view name, DType dtype);
+
+class Spec {
+ public:
+  Spec() = default;
+  //   kInvalidArgument  empty or repeated name, extent below 1, bounds of a wrong length or low >
+  //   high
+  static absl::StatusOr<Spec> Create(std::vector<FieldSpec> fields);
+
+  int size() const { return static_cast<int>(fields_.size()); }
+  const FieldSpec& field(int index) const { return fields_[index]; }
+  absl::Span<const FieldSpec> fields() const { return fields_; }
+  // Bytes of one row of field `index`.
+  int64_t row_bytes(int index) const { return row_bytes_[index]; }
+  // Bytes of one row of all fields.
+  int64_t row_bytes() const;
+
+  std::optional<int> Find(absl::string_view name) const;
+  // As Find; NotFound names the field, `where` and the fields there are.
+  absl::StatusOr<int> IndexOf(absl::string_view name, absl::string_view where) const;
+
+  // One field a line.
+  std::string DebugString() const;
+
+ private:
+  std::vector<FieldSpec> fields_;
+  std::vector<int64_t> row_bytes_;
+};
+
+bool operator==(const Spec& a, const Spec& b);
+inline bool operator!=(const Spec& a, const Spec& b) { return !(a == b); }
+
+using SpecPtr = std::shared_ptr<const Spec>;
+
+absl::StatusOr<SpecPtr> MakeSpec(std::vector<FieldSpec> fields);
+
+// OK if every field of `expected` stands in `found` at the same place with the same name, dtype and
+// shape (bounds may differ). Else InvalidArgument that names `where`, the first field that differs,
+// what was found and what was expected.
+absl::Status CheckSameLayout(const Spec& expected, const Spec& found, absl::string_view where);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_DATA_SPEC_H_

@@ -1,0 +1,136 @@
+// How stateful components save and restore themselves: as named tensors, written and read one after
+// the other, so that a large component (a replay buffer) needs no second copy of itself in memory.
+//
+// A component has `absl::Status SaveState(StateWriter*) const` and `absl::Status
+// LoadState(StateReader*)`. SaveState writes the same names, types and shapes every time it is
+// called on the same state (a file writer calls it twice: to measure, then to write). LoadState
+// reads everything it needs and checks it before it changes the component.
+//
+// Names are nested with '/'; a parent gives each part a scope of its own:
+//   optimizer_.SaveState(&ScopedStateWriter(writer, "optimizer"))
+//
+// Threads: thread-compatible.
+#ifndef DING_WORKER_DATA_STATE_H_
+#define DING_WORKER_DATA_STATE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/tensor.h"
+
+namespace ding {
+
+class StateWriter {
+ public:
+  virtual ~StateWriter() = default;
+
+  // One tensor whose bytes (row-major) are the parts, one after the other. kAlreadyExists for a
+  // repeated name.
+  virtual absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
+                             absl::Span<const absl::string_view> parts) = 0;
+
+  absl::Status WriteTensor(absl::string_view name, const Tensor& tensor);
+  template <typename T>
+  absl::Status WriteSpan(absl::string_view name, absl::Span<const T> values) {
+    const absl::string_view bytes(reinterpret_cast<const char*>(values.data()),
+                                  values.size() * sizeof(T));
+    return Write(name, kDTypeOf<T>, {static_cast<int64_t>(values.size())}, {bytes});
+  }
+  absl::Status WriteInt(absl::string_view name, int64_t value);
+  absl::Status WriteDouble(absl::string_view name, double value);
+  absl::Status WriteString(absl::string_view name, absl::string_view value);
+  absl::Status WriteRng(absl::string_view name, const Rng& rng);
+};
+
+struct TensorInfo {
+  DType dtype;
+  Shape shape;
+};
+
+class StateReader {
+ public:
+  virtual ~StateReader() = default;
+
+  // kNotFound, naming the tensor and the source, if there is none.
+  virtual absl::StatusOr<TensorInfo> Info(absl::string_view name) const = 0;
+  // Reads the bytes of a tensor into `parts`, one after the other; their sizes must add up to its
+  // size.
+  virtual absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) = 0;
+  // Names in the order written.
+  virtual std::vector<std::string> Names() const = 0;
+
+  absl::StatusOr<Tensor> ReadTensor(absl::string_view name);
+  // Into `values`; kInvalidArgument, with found and expected, if dtype or number of elements
+  // differ.
+  template <typename T>
+  absl::Status ReadSpan(absl::string_view name, absl::Span<T> values) {
+    absl::Status status = CheckInfo(name, kDTypeOf<T>, static_cast<int64_t>(values.size()));
+    if (!status.ok()) return status;
+    return Read(name, {absl::Span<char>(reinterpret_cast<char*>(values.data()),
+                                        values.size() * sizeof(T))});
+  }
+  absl::StatusOr<int64_t> ReadInt(absl::string_view name);
+  absl::StatusOr<double> ReadDouble(absl::string_view name);
+  absl::StatusOr<std::string> ReadString(absl::string_view name);
+  absl::Status ReadRng(absl::string_view name, Rng* rng);
+
+ private:
+  absl::Status CheckInfo(absl::string_view name, DType dtype, int64_t num_elements) const;
+};
+
+// Adds "<scope>/" to every name. The inner writer or reader must outlive it.
+class ScopedStateWriter : public StateWriter {
+ public:
+  ScopedStateWriter(StateWriter* inner, absl::string_view scope);
+  absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
+                     absl::Span<const absl::string_view> parts) override;
+
+ private:
+  StateWriter* const inner_;
+  const std::string prefix_;
+};
+
+class ScopedStateReader : public StateReader {
+ public:
+  ScopedStateReader(StateReader* inner, absl::string_view scope);
+  absl::StatusOr<TensorInfo> Info(absl::string_view name) const override;
+  absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) override;
+  // Those below the scope, without its name.
+  std::vector<std::string> Names() const override;
+
+ private:
+  StateReader* const inner_;
+  const std::string prefix_;
+};
+
+// State in memory: writes into, and reads from, a TensorMap. `source` stands in error messages.
+class StateDict : public StateWriter, public StateReader {
+ public:
+  explicit StateDict(absl::string_view source = "state in memory") : source_(source) {}
+  StateDict(TensorMap tensors, absl::string_view source)
+      : tensors_(std::move(tensors)), source_(source) {}
+
+  absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
+                     absl::Span<const absl::string_view> parts) override;
+  absl::StatusOr<TensorInfo> Info(absl::string_view name) const override;
+  absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) override;
+  std::vector<std::string> Names() const override;
+
+  const TensorMap& tensors() const { return tensors_; }
+
+ private:
+  TensorMap tensors_;
+  std::string source_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_DATA_STATE_H_
