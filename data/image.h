@@ -1,0 +1,21 @@
+// A picture in memory: what an env renders and what a metrics sink shows.
+//
+// Ownership: a value.   Threads: thread-compatible.
+#ifndef DING_WORKER_DATA_IMAGE_H_
+#define DING_WORKER_DATA_IMAGE_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace ding {
+
+struct Image {
+  int width = 0;
+  int height = 0;
+  // [height, width, 3]: rows from the top, red green blue, 0 to 255.
+  std::vector<uint8_t> rgb;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_DATA_IMAGE_H_
