@@ -1,0 +1,31 @@
+#include "ding_worker/metrics/sink.h"
+
+#include <utility>
+
+#include "ding_worker/base/check.h"
+
+namespace ding {
+
+MultiSink::MultiSink(std::vector<std::shared_ptr<MetricSink>> sinks) : sinks_(std::move(sinks)) {
+  for (const auto& sink : sinks_) DING_CHECK(sink != nullptr);
+}
+
+void MultiSink::Scalar(absl::string_view tag, int64_t step, double value) {
+  for (const auto& sink : sinks_) sink->Scalar(tag, step, value);
+}
+
+void MultiSink::Histogram(absl::string_view tag, int64_t step, absl::Span<const float> values) {
+  for (const auto& sink : sinks_) sink->Histogram(tag, step, values);
+}
+
+void MultiSink::Text(absl::string_view tag, int64_t step, absl::string_view text) {
+  for (const auto& sink : sinks_) sink->Text(tag, step, text);
+}
+
+absl::Status MultiSink::Flush() {
+  absl::Status first;
+  for (const auto& sink : sinks_) first.Update(sink->Flush());
+  return first;
+}
+
+}  // namespace ding

@@ -1,0 +1,87 @@
+#include "ding_worker/metrics/sink.h"
+
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/metrics/testing/recording_sink.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(MultiSinkTest, PassesEveryCallToEverySink) {
+  const auto first = std::make_shared<RecordingSink>();
+  const auto second = std::make_shared<RecordingSink>();
+  MultiSink both({first, second});
+  both.Scalar("a", 1, 2.5);
+  both.Histogram("h", 2, {1.0f, 3.0f});
+  both.Text("t", 3, "hello");
+  for (const auto& sink : {first, second}) {
+    ASSERT_EQ(sink->scalars().size(), 1);
+    EXPECT_EQ(sink->scalars()[0].tag, "a");
+    EXPECT_EQ(sink->scalars()[0].step, 1);
+    EXPECT_EQ(sink->scalars()[0].value, 2.5);
+    ASSERT_EQ(sink->histograms().size(), 1);
+    EXPECT_EQ(sink->histograms()[0].step, 2);
+    EXPECT_THAT(sink->histograms()[0].values, ElementsAre(1.0f, 3.0f));
+    ASSERT_EQ(sink->texts().size(), 1);
+    EXPECT_EQ(sink->texts()[0].step, 3);
+    EXPECT_EQ(sink->texts()[0].text, "hello");
+  }
+}
+
+TEST(MultiSinkTest, FlushReachesEverySinkAndReturnsTheFirstError) {
+  const auto first = std::make_shared<RecordingSink>();
+  const auto second = std::make_shared<RecordingSink>();
+  MultiSink both({first, second});
+  first->set_flush_status(absl::ResourceExhaustedError("first is full"));
+  second->set_flush_status(absl::InternalError("second is broken"));
+  EXPECT_THAT(both.Flush(),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("first is full")));
+  EXPECT_EQ(second->flush_count(), 1);
+  EXPECT_THAT(both.Flush(), IsOk());
+}
+
+TEST(MultiSinkTest, ASharedSinkOutlivesTheOwnersThatLetGo) {
+  const auto recording = std::make_shared<RecordingSink>();
+  auto one = std::make_unique<MultiSink>(std::vector<std::shared_ptr<MetricSink>>{recording});
+  MultiSink other({recording});
+  one.reset();
+  other.Scalar("a", 0, 1.0);
+  EXPECT_THAT(recording->ValuesOf("a"), ElementsAre(1.0));
+}
+
+TEST(ScalarsTest, WritesOneTagPerName) {
+  RecordingSink sink;
+  Scalars(&sink, "learner/q", 7, std::map<std::string, double>{{"max", 3}, {"min", -1}});
+  EXPECT_THAT(sink.ScalarTags(), ElementsAre("learner/q/max", "learner/q/min"));
+  EXPECT_THAT(sink.ValuesOf("learner/q/min"), ElementsAre(-1));
+  EXPECT_EQ(sink.scalars()[0].step, 7);
+}
+
+TEST(NullSinkTest, TakesEverything) {
+  NullSink sink;
+  sink.Scalar("a", 0, std::numeric_limits<double>::quiet_NaN());
+  sink.Histogram("h", 0, {});
+  sink.Text("t", 0, "");
+  EXPECT_THAT(sink.Flush(), IsOk());
+}
+
+TEST(RecordingSinkTest, KeepsNothingOfAnEmptyHistogram) {
+  RecordingSink sink;
+  sink.Histogram("h", 0, {});
+  EXPECT_THAT(sink.histograms(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ding
