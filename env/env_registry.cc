@@ -1,0 +1,31 @@
+#include "ding_worker/env/env_registry.h"
+
+#include <utility>
+
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+
+Registry<EnvCreator>& EnvRegistry() {
+  static auto* const registry = new Registry<EnvCreator>("env");
+  return *registry;
+}
+
+Registry<EnvManagerCreator>& EnvManagerRegistry() {
+  static auto* const registry = new Registry<EnvManagerCreator>("env manager");
+  return *registry;
+}
+
+absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
+  DING_ASSIGN_OR_RETURN(const EnvCreator create, EnvRegistry().Find(config.type()));
+  return create(config);
+}
+
+absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,
+                                                               std::vector<EnvFactory> factories,
+                                                               const Clock* clock) {
+  DING_ASSIGN_OR_RETURN(const EnvManagerCreator create, EnvManagerRegistry().Find(config.type()));
+  return create(config, std::move(factories), clock);
+}
+
+}  // namespace ding

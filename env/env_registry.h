@@ -1,0 +1,37 @@
+// Finds environments and env managers by the name in their config.
+//
+// Example (in the factory target of an env, which has `alwayslink`):
+//   DING_REGISTER(EnvRegistry(), "CartPole-v1", [](const EnvConfig&) { return
+//   CartPole::Create(...); });
+#ifndef DING_WORKER_ENV_ENV_REGISTRY_H_
+#define DING_WORKER_ENV_ENV_REGISTRY_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_manager.h"
+
+namespace ding {
+
+using EnvCreator = std::function<absl::StatusOr<std::unique_ptr<Env>>(const EnvConfig&)>;
+Registry<EnvCreator>& EnvRegistry();
+
+using EnvManagerCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(
+    const EnvManagerConfig&, std::vector<EnvFactory>, const Clock*)>;
+Registry<EnvManagerCreator>& EnvManagerRegistry();
+
+// kNotFound lists the names that are linked; kInvalidArgument if the type is missing.
+absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config);
+absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,
+                                                               std::vector<EnvFactory> factories,
+                                                               const Clock* clock);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_ENV_REGISTRY_H_
