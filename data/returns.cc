@@ -1,0 +1,96 @@
+#include "ding_worker/data/returns.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ding_worker/base/check.h"
+
+namespace ding {
+namespace {
+
+// V_T. A branch, not a factor: the value after a terminated episode may be NaN.
+double BootstrapValue(const RunColumns& run) {
+  return run.end == SegmentEnd::kTerminated ? 0.0 : run.final_value;
+}
+
+void CheckLength(const char* column, size_t found, size_t expected) {
+  DING_CHECK(found == expected) << column << " has " << found << " rows, reward has " << expected;
+}
+
+}  // namespace
+
+NStepReturn ComputeNStepReturn(absl::Span<const float> reward, SegmentEnd end, int64_t n,
+                               double gamma) {
+  const int64_t available = static_cast<int64_t>(reward.size());
+  DING_CHECK(n >= 1 && available >= 1) << n << "-step return of " << available << " rows";
+  const int64_t steps = std::min(n, available);
+  double sum = 0;
+  double discount = 1;
+  for (int64_t i = 0; i < steps; ++i) {
+    sum += discount * reward[i];
+    discount *= gamma;
+  }
+  const bool terminated = end == SegmentEnd::kTerminated && steps == available;
+  return {static_cast<float>(sum), terminated ? 0.0f : static_cast<float>(discount), steps};
+}
+
+void ComputeDiscountedReturns(const RunColumns& run, double gamma, absl::Span<float> returns) {
+  CheckLength("returns", returns.size(), run.reward.size());
+  double next = BootstrapValue(run);
+  for (size_t t = run.reward.size(); t-- > 0;) {
+    next = run.reward[t] + gamma * next;
+    returns[t] = static_cast<float>(next);
+  }
+}
+
+void ComputeLambdaReturns(const RunColumns& run, double gamma, double lambda,
+                          absl::Span<float> returns) {
+  CheckLength("value", run.value.size(), run.reward.size());
+  CheckLength("returns", returns.size(), run.reward.size());
+  double next_value = BootstrapValue(run);
+  double next_return = next_value;
+  for (size_t t = run.reward.size(); t-- > 0;) {
+    next_return = run.reward[t] + gamma * ((1 - lambda) * next_value + lambda * next_return);
+    next_value = run.value[t];
+    returns[t] = static_cast<float>(next_return);
+  }
+}
+
+void ComputeGae(const RunColumns& run, double gamma, double lambda, absl::Span<float> advantage) {
+  CheckLength("value", run.value.size(), run.reward.size());
+  CheckLength("advantage", advantage.size(), run.reward.size());
+  double next_value = BootstrapValue(run);
+  double next_advantage = 0;
+  for (size_t t = run.reward.size(); t-- > 0;) {
+    const double delta = run.reward[t] + gamma * next_value - run.value[t];
+    next_advantage = delta + gamma * lambda * next_advantage;
+    next_value = run.value[t];
+    advantage[t] = static_cast<float>(next_advantage);
+  }
+}
+
+void ComputeVTrace(const RunColumns& run, absl::Span<const float> log_ratio,
+                   const VTraceOptions& options, absl::Span<float> target,
+                   absl::Span<float> pg_advantage) {
+  CheckLength("value", run.value.size(), run.reward.size());
+  CheckLength("log_ratio", log_ratio.size(), run.reward.size());
+  CheckLength("target", target.size(), run.reward.size());
+  CheckLength("pg_advantage", pg_advantage.size(), run.reward.size());
+  const double gamma = options.gamma;
+  double next_value = BootstrapValue(run);
+  double next_target = next_value;
+  for (size_t t = run.reward.size(); t-- > 0;) {
+    const double value = run.value[t];
+    const double ratio = std::exp(static_cast<double>(log_ratio[t]));
+    const double rho = std::min(options.rho_bar, ratio);
+    const double c = options.lambda * std::min(options.c_bar, ratio);
+    pg_advantage[t] = static_cast<float>(rho * (run.reward[t] + gamma * next_target - value));
+    // Remark 1 of the paper: v_t - V_t = rho_t delta_t + gamma c_t (v_(t+1) - V_(t+1)).
+    const double delta = run.reward[t] + gamma * next_value - value;
+    next_target = value + rho * delta + gamma * c * (next_target - next_value);
+    next_value = value;
+    target[t] = static_cast<float>(next_target);
+  }
+}
+
+}  // namespace ding

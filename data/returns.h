@@ -1,0 +1,81 @@
+// Returns, advantages and targets over a run of consecutive rows. Every algorithm takes them from
+// here.
+//
+// A run is T consecutive rows of one stream within one episode (a Segment): row t holds reward r_t,
+// given after acting on obs_t, and value V_t = V(obs_t). What follows the last row decides the
+// bootstrap:
+//
+//   end          V_T
+//   kCut         final_value = V(final_obs): the episode goes on in a later segment
+//   kTruncated   final_value: a time limit is no reason to expect nothing more
+//   kTerminated  0; final_value is not looked at and may be anything
+//
+// Nothing is carried over the end of a run, whatever its kind: sums stop there.
+//
+// Shapes: all columns [T] float32; gamma and lambda in [0, 1]. Sums are done in float64.
+// Errors: columns of different lengths are a mistake of the caller and end the program.
+// Ownership: none is taken. Outputs must not overlap inputs.   Threads: thread-safe.
+#ifndef DING_WORKER_DATA_RETURNS_H_
+#define DING_WORKER_DATA_RETURNS_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "ding_worker/data/segment.h"
+
+namespace ding {
+
+// The inputs of a run, by column.
+struct RunColumns {
+  absl::Span<const float> reward;  // [T]
+  absl::Span<const float> value;   // [T] V(obs_t)
+  float final_value = 0;           // V(final_obs)
+  SegmentEnd end = SegmentEnd::kCut;
+};
+
+// The n-step return of row 0 without its bootstrap term, which needs a network:
+//   target = reward + bootstrap_discount * V(the observation after row steps - 1)
+struct NStepReturn {
+  float reward = 0;              // r_0 + gamma r_1 + ... + gamma^(k-1) r_(k-1)
+  float bootstrap_discount = 0;  // gamma^k, or 0 if the episode terminates within the window
+  int64_t steps = 0;             // k = min(n, T): rows that the window covers
+};
+
+// Sutton and Barto 2018, eq. 7.1. `reward` [T >= 1] begins with the row asked for and goes up to
+// the end of its episode, or as far as there are rows; only the first n >= 1 are used, and `end`
+// counts only if the window reaches it. A window that is cut short (k < n) is a k-step return.
+NStepReturn ComputeNStepReturn(absl::Span<const float> reward, SegmentEnd end, int64_t n,
+                               double gamma);
+
+// G_t = sum over l >= 0 of gamma^l r_(t+l), plus gamma^(T-t) V_T (Sutton and Barto 2018, eq. 3.8).
+// `value` of the run is not used.
+void ComputeDiscountedReturns(const RunColumns& run, double gamma, absl::Span<float> returns);
+
+// The lambda-return, target of TD(lambda) (Sutton and Barto 2018, eq. 12.3):
+//   G_t = r_t + gamma ((1 - lambda) V_(t+1) + lambda G_(t+1)),  G_T = V_T
+void ComputeLambdaReturns(const RunColumns& run, double gamma, double lambda,
+                          absl::Span<float> returns);
+
+// Generalized advantage estimation (Schulman et al. 2016, eq. 16):
+//   A_t = sum over l >= 0 of (gamma lambda)^l delta_(t+l),  delta_t = r_t + gamma V_(t+1) - V_t
+// A_t + V_t is the lambda-return.
+void ComputeGae(const RunColumns& run, double gamma, double lambda, absl::Span<float> advantage);
+
+struct VTraceOptions {
+  double gamma = 0.99;
+  double lambda = 1;   // Espeholt et al. 2018, remark 2
+  double rho_bar = 1;  // clips the weight of a temporal difference, and of the policy gradient
+  double c_bar = 1;    // clips the weight of what comes later
+};
+
+// V-trace (Espeholt et al. 2018, eq. 1). With w_t = exp(log_ratio_t) = pi(a_t | x_t) / mu(a_t |
+// x_t), rho_t = min(rho_bar, w_t) and c_t = lambda min(c_bar, w_t):
+//   target_t       v_t = V_t + sum over l >= 0 of gamma^l c_t ... c_(t+l-1) rho_(t+l) delta_(t+l)
+//   pg_advantage_t rho_t (r_t + gamma v_(t+1) - V_t),  v_T = V_T   (section 4.2)
+void ComputeVTrace(const RunColumns& run, absl::Span<const float> log_ratio,
+                   const VTraceOptions& options, absl::Span<float> target,
+                   absl::Span<float> pg_advantage);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_DATA_RETURNS_H_

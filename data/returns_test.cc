@@ -1,0 +1,249 @@
+#include "ding_worker/data/returns.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "ding_worker/base/rng.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::ElementsAre;
+using testing::FloatEq;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+// Results are float32 of magnitude below 256, made of float32 inputs by float64 sums: half a unit
+// in the last place of 128..256 is 7.7e-6.
+constexpr double kTolerance = 8e-6;
+
+struct RandomSegment {
+  std::vector<float> reward;
+  std::vector<float> value;
+  std::vector<float> log_ratio;
+  float final_value;
+  SegmentEnd end;
+  double gamma;
+  double lambda;
+
+  int64_t length() const { return static_cast<int64_t>(reward.size()); }
+  RunColumns columns() const { return {reward, value, final_value, end}; }
+  // V_0 ... V_T of the definitions.
+  double V(int64_t t) const {
+    if (t < length()) return value[t];
+    return end == SegmentEnd::kTerminated ? 0 : final_value;
+  }
+  double Delta(int64_t t) const { return reward[t] + gamma * V(t + 1) - V(t); }
+  // The return that looks n rewards ahead and then bootstraps.
+  double NStep(int64_t t, int64_t n) const {
+    double sum = std::pow(gamma, n) * V(t + n);
+    for (int64_t l = 0; l < n; ++l) sum += std::pow(gamma, l) * reward[t + l];
+    return sum;
+  }
+};
+
+RandomSegment MakeRun(uint64_t seed) {
+  Rng rng(seed, "returns_test");
+  RandomSegment run;
+  const auto length = static_cast<int64_t>(1 + rng.UniformInt(12));
+  for (int64_t t = 0; t < length; ++t) {
+    run.reward.push_back(static_cast<float>(rng.Uniform(-2, 2)));
+    run.value.push_back(static_cast<float>(rng.Uniform(-5, 5)));
+    run.log_ratio.push_back(static_cast<float>(rng.Normal()));
+  }
+  run.end = static_cast<SegmentEnd>(rng.UniformInt(3));
+  // The value after the end of a terminated episode must not be looked at.
+  run.final_value =
+      run.end == SegmentEnd::kTerminated ? kNaN : static_cast<float>(rng.Uniform(-5, 5));
+  run.gamma = rng.UniformInt(4) == 0 ? 1.0 : rng.Uniform();
+  run.lambda = rng.UniformInt(4) == 0 ? 1.0 : rng.Uniform();
+  return run;
+}
+
+// Some 80 runs of each kind of end, and some 20 of length 1.
+template <typename Check>
+void ForEachRun(Check check) {
+  for (uint64_t seed = 0; seed < 250; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    check(MakeRun(seed));
+  }
+}
+
+TEST(OnRandomRuns, RunsOfEveryKindAndOfOneRowOccur) {
+  std::vector<int> ends(3);
+  int single_rows = 0;
+  ForEachRun([&](const RandomSegment& run) {
+    ++ends[static_cast<int>(run.end)];
+    single_rows += run.length() == 1;
+  });
+  for (const int count : ends) EXPECT_GT(count, 50);
+  EXPECT_GT(single_rows, 5);
+}
+
+TEST(OnRandomRuns, NStepReturnIsItsDefinitionAtEveryRowForEveryN) {
+  ForEachRun([](const RandomSegment& run) {
+    for (int64_t t = 0; t < run.length(); ++t) {
+      for (int64_t n = 1; n <= run.length() + 2; ++n) {
+        const NStepReturn got = ComputeNStepReturn(
+            absl::MakeConstSpan(run.reward).subspan(static_cast<size_t>(t)), run.end, n, run.gamma);
+        const int64_t k = std::min(n, run.length() - t);
+        EXPECT_EQ(got.steps, k);
+        double expected = 0;
+        for (int64_t l = 0; l < k; ++l) expected += std::pow(run.gamma, l) * run.reward[t + l];
+        EXPECT_NEAR(got.reward, expected, kTolerance) << "row " << t << ", n " << n;
+        const bool reaches_end = t + k == run.length();
+        const double discount =
+            reaches_end && run.end == SegmentEnd::kTerminated ? 0 : std::pow(run.gamma, k);
+        EXPECT_NEAR(got.bootstrap_discount, discount, kTolerance) << "row " << t << ", n " << n;
+      }
+    }
+  });
+}
+
+TEST(OnRandomRuns, DiscountedReturnsAreTheirDefinition) {
+  ForEachRun([](const RandomSegment& run) {
+    std::vector<float> got(run.reward.size());
+    ComputeDiscountedReturns(run.columns(), run.gamma, absl::MakeSpan(got));
+    for (int64_t t = 0; t < run.length(); ++t) {
+      EXPECT_NEAR(got[t], run.NStep(t, run.length() - t), kTolerance) << "row " << t;
+    }
+  });
+}
+
+// Eq. 12.3: a weighted mean of all n-step returns.
+TEST(OnRandomRuns, LambdaReturnsAreTheirDefinition) {
+  ForEachRun([](const RandomSegment& run) {
+    std::vector<float> got(run.reward.size());
+    ComputeLambdaReturns(run.columns(), run.gamma, run.lambda, absl::MakeSpan(got));
+    for (int64_t t = 0; t < run.length(); ++t) {
+      const int64_t left = run.length() - t;
+      double expected = std::pow(run.lambda, left - 1) * run.NStep(t, left);
+      for (int64_t n = 1; n < left; ++n) {
+        expected += (1 - run.lambda) * std::pow(run.lambda, n - 1) * run.NStep(t, n);
+      }
+      EXPECT_NEAR(got[t], expected, kTolerance) << "row " << t;
+    }
+  });
+}
+
+TEST(OnRandomRuns, GaeIsItsDefinition) {
+  ForEachRun([](const RandomSegment& run) {
+    std::vector<float> got(run.reward.size());
+    ComputeGae(run.columns(), run.gamma, run.lambda, absl::MakeSpan(got));
+    for (int64_t t = 0; t < run.length(); ++t) {
+      double expected = 0;
+      for (int64_t l = 0; t + l < run.length(); ++l) {
+        expected += std::pow(run.gamma * run.lambda, l) * run.Delta(t + l);
+      }
+      EXPECT_NEAR(got[t], expected, kTolerance) << "row " << t;
+    }
+  });
+}
+
+TEST(OnRandomRuns, VTraceIsItsDefinition) {
+  ForEachRun([](const RandomSegment& run) {
+    VTraceOptions options;
+    options.gamma = run.gamma;
+    options.lambda = run.lambda;
+    options.rho_bar = 1.3;
+    options.c_bar = 0.9;
+    std::vector<float> target(run.reward.size());
+    std::vector<float> advantage(run.reward.size());
+    ComputeVTrace(run.columns(), run.log_ratio, options, absl::MakeSpan(target),
+                  absl::MakeSpan(advantage));
+    const auto rho = [&](int64_t t) {
+      return std::min(1.3, std::exp(static_cast<double>(run.log_ratio[t])));
+    };
+    const auto c = [&](int64_t t) {
+      return run.lambda * std::min(0.9, std::exp(static_cast<double>(run.log_ratio[t])));
+    };
+    const auto v = [&](int64_t s) {
+      double sum = run.V(s);
+      for (int64_t t = s; t < run.length(); ++t) {
+        double weight = std::pow(run.gamma, t - s) * rho(t) * run.Delta(t);
+        for (int64_t i = s; i < t; ++i) weight *= c(i);
+        sum += weight;
+      }
+      return sum;
+    };
+    for (int64_t t = 0; t < run.length(); ++t) {
+      EXPECT_NEAR(target[t], v(t), kTolerance) << "row " << t;
+      EXPECT_NEAR(advantage[t], rho(t) * (run.reward[t] + run.gamma * v(t + 1) - run.value[t]),
+                  kTolerance)
+          << "row " << t;
+    }
+  });
+}
+
+TEST(NStepReturn, NumbersByHand) {
+  const std::vector<float> reward = {1, 2, 4};
+  const auto expect = [&](SegmentEnd end, int64_t n, float sum, float discount, int64_t steps) {
+    const NStepReturn got = ComputeNStepReturn(reward, end, n, 0.5);
+    EXPECT_THAT(got.reward, FloatEq(sum));
+    EXPECT_THAT(got.bootstrap_discount, FloatEq(discount));
+    EXPECT_EQ(got.steps, steps);
+  };
+  expect(SegmentEnd::kTerminated, 1, 1, 0.5f, 1);
+  expect(SegmentEnd::kTerminated, 2, 2, 0.25f, 2);
+  expect(SegmentEnd::kTerminated, 3, 3, 0, 3);
+  expect(SegmentEnd::kTerminated, 5, 3, 0, 3);
+  // The original has gamma^2 here, one power short.
+  expect(SegmentEnd::kTruncated, 5, 3, 0.125f, 3);
+  expect(SegmentEnd::kTruncated, 3, 3, 0.125f, 3);
+  expect(SegmentEnd::kCut, 5, 3, 0.125f, 3);
+}
+
+TEST(Gae, NumbersByHand) {
+  const std::vector<float> reward = {1, 1};
+  const std::vector<float> value = {2, 4};
+  std::vector<float> advantage(2);
+  // delta_1 = 1 + .5 * 8 - 4 = 1;  delta_0 = 1 + .5 * 4 - 2 = 1;  A_0 = 1 + .25 * 1.
+  ComputeGae({reward, value, 8, SegmentEnd::kTruncated}, 0.5, 0.5, absl::MakeSpan(advantage));
+  EXPECT_THAT(advantage, ElementsAre(FloatEq(1.25f), FloatEq(1)));
+  // delta_1 = 1 - 4 = -3;  A_0 = 1 - .75.
+  ComputeGae({reward, value, 8, SegmentEnd::kTerminated}, 0.5, 0.5, absl::MakeSpan(advantage));
+  EXPECT_THAT(advantage, ElementsAre(FloatEq(0.25f), FloatEq(-3)));
+}
+
+TEST(DiscountedReturns, ACutEpisodeContinuesWhereItsSegmentsMeet) {
+  const std::vector<float> reward = {1, -2, 3, 5, 7};
+  std::vector<float> whole(5);
+  ComputeDiscountedReturns({reward, {}, 0, SegmentEnd::kTerminated}, 0.9, absl::MakeSpan(whole));
+  std::vector<float> head(2);
+  ComputeDiscountedReturns({absl::MakeConstSpan(reward).first(2), {}, whole[2], SegmentEnd::kCut},
+                           0.9, absl::MakeSpan(head));
+  EXPECT_FLOAT_EQ(head[0], whole[0]);
+  EXPECT_FLOAT_EQ(head[1], whole[1]);
+}
+
+// Espeholt et al. 2018, below remark 1: on policy, v_s is the on-policy n-step Bellman target.
+TEST(OnRandomRuns, VTraceOnPolicyIsTheDiscountedReturn) {
+  ForEachRun([](const RandomSegment& run) {
+    VTraceOptions options;
+    options.gamma = run.gamma;
+    const std::vector<float> no_difference(run.reward.size(), 0.0f);
+    std::vector<float> target(run.reward.size());
+    std::vector<float> advantage(run.reward.size());
+    ComputeVTrace(run.columns(), no_difference, options, absl::MakeSpan(target),
+                  absl::MakeSpan(advantage));
+    std::vector<float> returns(run.reward.size());
+    ComputeDiscountedReturns(run.columns(), run.gamma, absl::MakeSpan(returns));
+    for (size_t t = 0; t < returns.size(); ++t) {
+      EXPECT_NEAR(target[t], returns[t], 2 * kTolerance) << "row " << t;
+    }
+  });
+}
+
+TEST(ReturnsDeathTest, ColumnsOfDifferentLengths) {
+  const std::vector<float> reward = {1, 2};
+  const std::vector<float> value = {1};
+  std::vector<float> advantage(2);
+  EXPECT_DEATH(
+      ComputeGae({reward, value, 0, SegmentEnd::kCut}, 0.9, 0.9, absl::MakeSpan(advantage)),
+      "value has 1 rows, reward has 2");
+}
+
+}  // namespace
+}  // namespace ding
