@@ -1,0 +1,54 @@
+// Finds policies and networks by the name in their config.
+#ifndef DING_WORKER_POLICY_POLICY_REGISTRY_H_
+#define DING_WORKER_POLICY_POLICY_REGISTRY_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy.pb.h"
+
+namespace ding {
+
+// Which modes a process needs.
+struct PolicyModes {
+  bool learn = true;
+  bool collect = true;
+  bool eval = true;
+  bool command = true;
+};
+
+// What a policy acts on and where its randomness comes from.
+struct PolicyContext {
+  SpecPtr observation;
+  SpecPtr action;
+  uint64_t seed = 0;  // streams: "policy/init", "policy/collect", ...
+  PolicyModes modes;
+};
+
+using PolicyCreator = std::function<absl::StatusOr<std::unique_ptr<Policy>>(const PolicyConfig&,
+                                                                            const PolicyContext&)>;
+Registry<PolicyCreator>& PolicyRegistry();
+
+// `outputs` are the heads: fields of the network's output_spec(). Parameters are drawn from the
+// stream (seed, "policy/init").
+using NetworkCreator = std::function<absl::StatusOr<std::unique_ptr<Network>>(
+    const NetworkConfig&, const SpecPtr& input, const SpecPtr& outputs, uint64_t seed)>;
+Registry<NetworkCreator>& NetworkRegistry();
+
+// kNotFound lists the names that are linked; kInvalidArgument reports every problem of the config
+// and every mismatch of spaces at once.
+absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config,
+                                                      const PolicyContext& context);
+absl::StatusOr<std::unique_ptr<Network>> create_network(const NetworkConfig& config,
+                                                        const SpecPtr& input,
+                                                        const SpecPtr& outputs, uint64_t seed);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_POLICY_REGISTRY_H_
