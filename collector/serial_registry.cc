@@ -1,0 +1,38 @@
+#include "ding_worker/collector/serial_registry.h"
+
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+
+Registry<SerialCollectorDescriptor>& SerialCollectorRegistry() {
+  static auto* const registry = new Registry<SerialCollectorDescriptor>("serial collector");
+  return *registry;
+}
+
+Registry<SerialEvaluatorCreator>& SerialEvaluatorRegistry() {
+  static auto* const registry = new Registry<SerialEvaluatorCreator>("serial evaluator");
+  return *registry;
+}
+
+absl::StatusOr<SerialCollectorDescriptor> get_serial_collector_cls(
+    const SerialCollectorConfig& config) {
+  return SerialCollectorRegistry().Find(config.type());
+}
+
+absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
+    const SerialCollectorConfig& config, EnvManager* env, CollectMode* policy,
+    const ComponentDeps& deps) {
+  DING_ASSIGN_OR_RETURN(const SerialCollectorDescriptor descriptor,
+                        get_serial_collector_cls(config));
+  return descriptor.create(config, env, policy, deps);
+}
+
+absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(
+    const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
+    const ComponentDeps& deps) {
+  DING_ASSIGN_OR_RETURN(const SerialEvaluatorCreator create,
+                        SerialEvaluatorRegistry().Find(config.type()));
+  return create(config, env, policy, deps);
+}
+
+}  // namespace ding

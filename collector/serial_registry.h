@@ -1,0 +1,45 @@
+// Finds serial collectors and evaluators by the name in their config.
+#ifndef DING_WORKER_COLLECTOR_SERIAL_REGISTRY_H_
+#define DING_WORKER_COLLECTOR_SERIAL_REGISTRY_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/collector/serial.pb.h"
+#include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/metrics/component.h"
+
+namespace ding {
+
+// What get_serial_collector_cls() returns: a type of collector before it is made.
+struct SerialCollectorDescriptor {
+  std::string name;
+  SerialCollectorConfig default_config;
+  std::function<absl::StatusOr<std::unique_ptr<ISerialCollector>>(
+      const SerialCollectorConfig&, EnvManager*, CollectMode*, const ComponentDeps&)>
+      create;
+};
+Registry<SerialCollectorDescriptor>& SerialCollectorRegistry();
+
+using SerialEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<ISerialEvaluator>>(
+    const SerialEvaluatorConfig&, EnvManager*, EvalMode*, const ComponentDeps&)>;
+Registry<SerialEvaluatorCreator>& SerialEvaluatorRegistry();
+
+// kNotFound lists the names that are linked; kInvalidArgument reports every problem of the config
+// at once. Env manager and policy must not be null and must outlive what is created.
+absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
+    const SerialCollectorConfig& config, EnvManager* env, CollectMode* policy,
+    const ComponentDeps& deps);
+absl::StatusOr<SerialCollectorDescriptor> get_serial_collector_cls(
+    const SerialCollectorConfig& config);
+absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(
+    const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
+    const ComponentDeps& deps);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_SERIAL_REGISTRY_H_
