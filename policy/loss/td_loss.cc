@@ -1,0 +1,86 @@
+#include "ding_worker/policy/loss/td_loss.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ding_worker/base/check.h"
+
+namespace ding {
+namespace {
+
+// f(td) and its derivative.
+struct Error {
+  double value;
+  double slope;
+};
+
+Error Evaluate(double td, const TdLossOptions& options) {
+  if (options.kind == TdLossKind::kMse) return {td * td, 2 * td};
+  const double delta = options.huber_delta;
+  if (std::abs(td) <= delta) return {0.5 * td * td, td};
+  return {delta * (std::abs(td) - 0.5 * delta), std::copysign(delta, td)};
+}
+
+void CheckLengths(const TdLossInput& input, absl::Span<float> td_error, absl::Span<float> d_q) {
+  const size_t rows = input.action.size();
+  DING_CHECK(rows > 0 && !input.q.empty() && input.q.size() % rows == 0)
+      << input.q.size() << " q values for " << rows << " rows";
+  DING_CHECK(input.reward.size() == rows && input.discount.size() == rows &&
+             input.next_value.size() == rows && td_error.size() == rows)
+      << "columns of different lengths; action has " << rows;
+  DING_CHECK(input.weight.empty() || input.weight.size() == rows)
+      << input.weight.size() << " weights for " << rows << " rows";
+  DING_CHECK(d_q.size() == input.q.size()) << d_q.size() << " and " << input.q.size();
+}
+
+}  // namespace
+
+TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& options,
+                           absl::Span<float> td_error, absl::Span<float> d_q) {
+  CheckLengths(input, td_error, d_q);
+  const int64_t rows = static_cast<int64_t>(input.action.size());
+  const int64_t num_actions = static_cast<int64_t>(input.q.size()) / rows;
+  std::fill(d_q.begin(), d_q.end(), 0.0f);
+  TdLossResult sum;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t action = input.action[i];
+    DING_CHECK(action >= 0 && action < num_actions) << "action " << action << " of " << num_actions;
+    const int64_t chosen = i * num_actions + action;
+    const double q = input.q[chosen];
+    const double target =
+        input.reward[i] + static_cast<double>(input.discount[i]) * input.next_value[i];
+    const double weight = input.weight.empty() ? 1.0 : input.weight[i];
+    const Error error = Evaluate(q - target, options);
+    td_error[i] = static_cast<float>(q - target);
+    d_q[chosen] = static_cast<float>(weight * error.slope / static_cast<double>(rows));
+    sum.loss += weight * error.value;
+    sum.mean_q += q;
+    sum.mean_next_value += input.next_value[i];
+  }
+  const double scale = 1.0 / static_cast<double>(rows);
+  return {sum.loss * scale, sum.mean_q * scale, sum.mean_next_value * scale};
+}
+
+int64_t Argmax(absl::Span<const float> values) {
+  DING_CHECK(!values.empty()) << "no value to choose from";
+  return std::max_element(values.begin(), values.end()) - values.begin();
+}
+
+void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value) {
+  SelectDoubleQValue(q, q, num_actions, value);
+}
+
+void SelectDoubleQValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
+                        int64_t num_actions, absl::Span<float> value) {
+  DING_CHECK(online_q.size() == value.size() * static_cast<size_t>(num_actions) &&
+             target_q.size() == online_q.size())
+      << online_q.size() << " and " << target_q.size() << " q values for " << value.size()
+      << " rows of " << num_actions << " actions";
+  for (size_t i = 0; i < value.size(); ++i) {
+    const size_t row = i * static_cast<size_t>(num_actions);
+    const int64_t best = Argmax(online_q.subspan(row, static_cast<size_t>(num_actions)));
+    value[i] = target_q[row + static_cast<size_t>(best)];
+  }
+}
+
+}  // namespace ding

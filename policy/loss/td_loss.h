@@ -1,0 +1,67 @@
+// The n-step temporal difference loss of Q-learning, and the values that its targets bootstrap
+// from. Written once for every network: it sees columns only.
+//
+//   target_i = reward_i + discount_i * next_value_i           (data/sample_columns.h)
+//   td_i     = q[i, action_i] - target_i
+//   loss     = 1/B sum_i weight_i f(td_i)
+//
+//   f(x) = x^2                                                                   kMse
+//   f(x) = x^2 / 2 if |x| <= delta, else delta (|x| - delta / 2)                 kHuber
+//
+// No gradient flows into the target. kMse has no 1/2, as in DI-engine, so that learning rates carry
+// over. Sources: Mnih et al. 2015 ("Human-level control", the loss and its clipped error, which is
+// kHuber with delta 1); Sutton and Barto 2018, eq. 7.1 (n steps); Schaul et al. 2016 ("Prioritized
+// experience replay": weight_i, and |td_i| as priority); van Hasselt et al. 2016, eq. 4 (double
+// Q-learning). The dueling network of Wang et al. 2016 is a matter of the network.
+//
+// Shapes: q [B, A] row-major, everything else [B]; B >= 1, A >= 1; actions in [0, A).
+// Errors: columns of other lengths are a mistake of the caller and end the program.
+// Ownership: none is taken. Outputs must not overlap inputs.   Threads: thread-safe.
+#ifndef DING_WORKER_POLICY_LOSS_TD_LOSS_H_
+#define DING_WORKER_POLICY_LOSS_TD_LOSS_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace ding {
+
+enum class TdLossKind { kMse, kHuber };
+
+struct TdLossOptions {
+  TdLossKind kind = TdLossKind::kMse;
+  float huber_delta = 1;  // above 0
+};
+
+struct TdLossInput {
+  absl::Span<const float> q;            // [B, A] of the network that learns
+  absl::Span<const int64_t> action;     // [B] taken
+  absl::Span<const float> reward;       // [B] summed over the n-step window
+  absl::Span<const float> discount;     // [B] 0: terminated within the window
+  absl::Span<const float> next_value;   // [B]
+  absl::Span<const float> weight = {};  // [B], or empty: all 1
+};
+
+struct TdLossResult {
+  double loss = 0;
+  double mean_q = 0;           // of the actions taken
+  double mean_next_value = 0;  // as bootstrapped from, before the discount
+};
+
+// Writes td_i to `td_error` [B] and d loss / d q to `d_q` [B, A].
+TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& options,
+                           absl::Span<float> td_error, absl::Span<float> d_q);
+
+// The index of the largest of `values` [A >= 1]; of equal ones the lowest.
+int64_t Argmax(absl::Span<const float> values);
+
+// Q-learning: value_i = max_a q[i, a].
+void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value);
+
+// Double Q-learning: value_i = target_q[i, argmax_a online_q[i, a]].
+void SelectDoubleQValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
+                        int64_t num_actions, absl::Span<float> value);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_LOSS_TD_LOSS_H_
