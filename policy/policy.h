@@ -120,10 +120,11 @@ class LearnMode {
   // For the log: algorithm, network, number of parameters.
   virtual std::string info() const = 0;
 
-  // The parameters that act. This alone starts an evaluation.
+  // The parameters that act, as tensors named "model/...". This alone starts an evaluation.
   virtual absl::Status SaveModel(StateWriter* writer) const = 0;
   // Strict: every parameter must be there with its shape, and nothing else; a model that does not
-  // fit changes nothing.
+  // fit changes nothing. Training starts anew from it (a target network becomes equal to it), so a
+  // run that goes on loads the model first and the train state after it.
   virtual absl::Status LoadModel(StateReader* reader) = 0;
   // Everything else that the next optimizer step depends on: optimizer, target networks, counters.
   virtual absl::Status SaveTrainState(StateWriter* writer) const = 0;
@@ -150,6 +151,14 @@ class CommandMode {
   virtual NamedValues GetSettingCollect(const NamedValues& info) = 0;
   virtual NamedValues GetSettingLearn(const NamedValues& /*info*/) { return {}; }
   virtual NamedValues GetSettingEval(const NamedValues& /*info*/) { return {}; }
+};
+
+// Which modes a process needs.
+struct PolicyModes {
+  bool learn = true;
+  bool collect = true;
+  bool eval = true;
+  bool command = true;
 };
 
 class Policy {

@@ -15,14 +15,6 @@
 
 namespace ding {
 
-// Which modes a process needs.
-struct PolicyModes {
-  bool learn = true;
-  bool collect = true;
-  bool eval = true;
-  bool command = true;
-};
-
 // What a policy acts on and where its randomness comes from.
 struct PolicyContext {
   SpecPtr observation;

@@ -1,0 +1,82 @@
+#include "ding_worker/policy/parameter_state.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/policy/finite.h"
+
+namespace ding {
+namespace {
+
+std::vector<std::string> FindProblems(absl::Span<const ParameterInfo> info,
+                                      const StateReader& reader) {
+  std::vector<std::string> problems;
+  std::set<std::string> expected;
+  for (const ParameterInfo& parameter : info) {
+    expected.insert(parameter.name);
+    const absl::StatusOr<TensorInfo> found = reader.Info(parameter.name);
+    if (!found.ok()) {
+      problems.push_back(
+          absl::StrCat("'", parameter.name, "' ", ShapeString(parameter.shape), " is missing"));
+    } else if (found->dtype != DType::kFloat32 || found->shape != parameter.shape) {
+      problems.push_back(absl::StrCat("'", parameter.name, "' is ", DTypeName(found->dtype),
+                                      ShapeString(found->shape), ", expected float32",
+                                      ShapeString(parameter.shape)));
+    }
+  }
+  for (const std::string& name : reader.Names()) {
+    if (expected.count(name) == 0) problems.push_back(absl::StrCat("'", name, "' is unknown"));
+  }
+  return problems;
+}
+
+absl::Status Unfit(absl::string_view scope, const std::vector<std::string>& problems) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the saved '", scope, "' does not fit: ", absl::StrJoin(problems, "; ")));
+}
+
+}  // namespace
+
+absl::Status SaveParameters(absl::Span<const ParameterInfo> info, absl::Span<const float> values,
+                            absl::string_view scope, StateWriter* writer) {
+  for (const ParameterInfo& parameter : info) {
+    const absl::string_view bytes(
+        reinterpret_cast<const char*>(values.data() + parameter.offset),
+        static_cast<size_t>(NumElements(parameter.shape)) * sizeof(float));
+    DING_RETURN_IF_ERROR(writer->Write(absl::StrCat(scope, "/", parameter.name), DType::kFloat32,
+                                       parameter.shape, {bytes}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadParameters(absl::Span<const ParameterInfo> info, absl::string_view scope,
+                            StateReader* reader, absl::Span<float> values) {
+  ScopedStateReader scoped(reader, scope);
+  std::vector<std::string> problems = FindProblems(info, scoped);
+  if (!problems.empty()) return Unfit(scope, problems);
+  std::vector<float> loaded(values.begin(), values.end());
+  for (const ParameterInfo& parameter : info) {
+    const absl::Span<float> target = absl::MakeSpan(loaded).subspan(
+        static_cast<size_t>(parameter.offset), static_cast<size_t>(NumElements(parameter.shape)));
+    DING_RETURN_IF_ERROR(scoped.ReadSpan<float>(parameter.name, target));
+    if (!AllFinite(target)) {
+      problems.push_back(absl::StrCat("'", parameter.name, "' is not finite"));
+    }
+  }
+  if (!problems.empty()) return Unfit(scope, problems);
+  absl::c_copy(loaded, values.begin());
+  return absl::OkStatus();
+}
+
+absl::Status LoadEmptyModel(StateReader* reader) {
+  return LoadParameters({}, kModelScope, reader, {});
+}
+
+}  // namespace ding

@@ -1,0 +1,169 @@
+#include "ding_worker/policy/random_policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/policy/parameter_state.h"
+
+namespace ding {
+namespace {
+
+constexpr char kRngName[] = "rng";
+
+// The bound of element `element`: one for all, or one each.
+double Bound(const std::vector<double>& bounds, int64_t element) {
+  return bounds.size() == 1 ? bounds[0] : bounds[static_cast<size_t>(element)];
+}
+
+bool IsBounded(const FieldSpec& field) {
+  const auto finite = [](double bound) { return std::isfinite(bound); };
+  return !field.low.empty() && !field.high.empty() &&
+         std::all_of(field.low.begin(), field.low.end(), finite) &&
+         std::all_of(field.high.begin(), field.high.end(), finite);
+}
+
+absl::Status CheckCanSample(const FieldSpec& field) {
+  if (field.is_discrete() && field.dtype == DType::kInt64) return absl::OkStatus();
+  if (!field.is_discrete() && field.dtype == DType::kFloat32 && IsBounded(field)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "random actions: field '", field.name, "' is ", field.DebugString(),
+      ", expected int64 categories or a float32 box with finite bounds for every element"));
+}
+
+// Uniform in [low, high], and inside the bounds also after rounding to float32.
+float UniformInBox(double low, double high, Rng* rng) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const float value = static_cast<float>(rng->Uniform(low, high));
+  if (value > high) return std::nextafter(value, -kInfinity);
+  if (value < low) return std::nextafter(value, kInfinity);
+  return value;
+}
+
+void SampleField(const FieldSpec& field, int index, const MutableColumnsView& out, Rng* rng) {
+  if (field.is_discrete()) {
+    for (int64_t& category : out.column<int64_t>(index)) {
+      category = static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(field.num_categories)));
+    }
+    return;
+  }
+  const int64_t elements = field.num_elements();
+  const absl::Span<float> values = out.column<float>(index);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t element = static_cast<int64_t>(i) % elements;
+    values[i] = UniformInBox(Bound(field.low, element), Bound(field.high, element), rng);
+  }
+}
+
+// What Forward() of both modes does.
+absl::Status SampleActions(const ColumnsView& obs, const MutableColumnsView& out,
+                           ActionSampler* sampler) {
+  DING_RETURN_IF_ERROR(CheckSameLayout(*sampler->spec(), out.spec(), "random policy's output"));
+  if (out.rows() < obs.rows()) {
+    return absl::InvalidArgumentError(absl::StrCat("random policy's output has ", out.rows(),
+                                                   " rows for ", obs.rows(), " observations"));
+  }
+  sampler->Sample(out.Slice(0, obs.rows()));
+  return absl::OkStatus();
+}
+
+class RandomEvalMode : public EvalMode {
+ public:
+  explicit RandomEvalMode(ActionSampler sampler) : sampler_(std::move(sampler)) {}
+
+  const SpecPtr& output_spec() const override { return sampler_.spec(); }
+  absl::Status Forward(const ColumnsView& obs, absl::Span<const int> /*env_ids*/,
+                       const NamedValues& /*settings*/, const MutableColumnsView& out) override {
+    return SampleActions(obs, out, &sampler_);
+  }
+  absl::Status LoadModel(StateReader* reader) override { return LoadEmptyModel(reader); }
+
+ private:
+  ActionSampler sampler_;
+};
+
+class NoSettings : public CommandMode {
+ public:
+  NamedValues GetSettingCollect(const NamedValues& /*info*/) override { return {}; }
+};
+
+class RandomPolicy : public Policy {
+ public:
+  RandomPolicy(std::unique_ptr<CollectMode> collect, std::unique_ptr<EvalMode> eval,
+               std::unique_ptr<CommandMode> command)
+      : collect_(std::move(collect)), eval_(std::move(eval)), command_(std::move(command)) {}
+
+  CollectMode* collect_mode() override { return collect_.get(); }
+  LearnMode* learn_mode() override { return nullptr; }
+  EvalMode* eval_mode() override { return eval_.get(); }
+  CommandMode* command_mode() override { return command_.get(); }
+
+ private:
+  const std::unique_ptr<CollectMode> collect_;
+  const std::unique_ptr<EvalMode> eval_;
+  const std::unique_ptr<CommandMode> command_;
+};
+
+}  // namespace
+
+absl::StatusOr<ActionSampler> ActionSampler::Create(SpecPtr action, Rng rng) {
+  if (action == nullptr || action->size() == 0 || action->field(0).name != "action") {
+    return absl::InvalidArgumentError(
+        "random actions: the action space has no first field 'action'");
+  }
+  for (const FieldSpec& field : action->fields()) DING_RETURN_IF_ERROR(CheckCanSample(field));
+  return ActionSampler(std::move(action), rng);
+}
+
+void ActionSampler::Sample(const MutableColumnsView& out) {
+  for (int i = 0; i < spec_->size(); ++i) SampleField(spec_->field(i), i, out, &rng_);
+}
+
+absl::StatusOr<std::unique_ptr<RandomCollectMode>> RandomCollectMode::Create(
+    SpecPtr action, uint64_t seed, CollectAttributes attributes) {
+  DING_ASSIGN_OR_RETURN(ActionSampler sampler,
+                        ActionSampler::Create(std::move(action), Rng(seed, "policy/collect")));
+  return absl::WrapUnique(new RandomCollectMode(std::move(sampler), attributes));
+}
+
+absl::Status RandomCollectMode::Forward(const ColumnsView& obs, absl::Span<const int> /*env_ids*/,
+                                        const NamedValues& /*settings*/,
+                                        const MutableColumnsView& out) {
+  return SampleActions(obs, out, &sampler_);
+}
+
+absl::Status RandomCollectMode::LoadModel(StateReader* reader) { return LoadEmptyModel(reader); }
+
+absl::Status RandomCollectMode::SaveState(StateWriter* writer) const {
+  return writer->WriteRng(kRngName, sampler_.rng());
+}
+
+absl::Status RandomCollectMode::LoadState(StateReader* reader) {
+  return reader->ReadRng(kRngName, &sampler_.rng());
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> CreateRandomPolicy(const RandomPolicyOptions& options) {
+  std::unique_ptr<CollectMode> collect;
+  std::unique_ptr<EvalMode> eval;
+  std::unique_ptr<CommandMode> command;
+  if (options.modes.collect) {
+    DING_ASSIGN_OR_RETURN(collect,
+                          RandomCollectMode::Create(options.action, options.seed, options.collect));
+  }
+  if (options.modes.eval) {
+    DING_ASSIGN_OR_RETURN(ActionSampler sampler,
+                          ActionSampler::Create(options.action, Rng(options.seed, "policy/eval")));
+    eval = std::make_unique<RandomEvalMode>(std::move(sampler));
+  }
+  if (options.modes.command) command = std::make_unique<NoSettings>();
+  return std::make_unique<RandomPolicy>(std::move(collect), std::move(eval), std::move(command));
+}
+
+}  // namespace ding

@@ -1,0 +1,83 @@
+// Acts at random: fills a replay buffer before learning starts, and tells a benchmark or a test of
+// envs and workers from one of a network.
+//
+// An action is uniform over the action space: over the categories of a discrete field, element by
+// element; over [low, high] of a box. A box without finite bounds has no uniform distribution and
+// is refused.
+//
+// Ownership: RandomPolicy owns its modes; all draw from streams of their own.
+// Threads:   thread-compatible.
+// Errors:    kInvalidArgument for an action space that cannot be sampled, naming the field, and for
+// an output that is not laid out like the action space.
+#ifndef DING_WORKER_POLICY_RANDOM_POLICY_H_
+#define DING_WORKER_POLICY_RANDOM_POLICY_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+// Draws rows of an action space.
+class ActionSampler {
+ public:
+  static absl::StatusOr<ActionSampler> Create(SpecPtr action, Rng rng);
+
+  const SpecPtr& spec() const { return spec_; }
+  // Fills all rows of `out`, whose layout is spec().
+  void Sample(const MutableColumnsView& out);
+  Rng& rng() { return rng_; }
+  const Rng& rng() const { return rng_; }
+
+ private:
+  ActionSampler(SpecPtr action, Rng rng) : spec_(std::move(action)), rng_(rng) {}
+
+  SpecPtr spec_;
+  Rng rng_;
+};
+
+// Stands in for any policy's collect_mode(). It has no parameters: LoadModel() accepts only an
+// empty model.
+class RandomCollectMode : public CollectMode {
+ public:
+  // Draws from the stream (seed, "policy/collect").
+  static absl::StatusOr<std::unique_ptr<RandomCollectMode>> Create(SpecPtr action, uint64_t seed,
+                                                                   CollectAttributes attributes);
+
+  const SpecPtr& output_spec() const override { return sampler_.spec(); }
+  CollectAttributes attributes() const override { return attributes_; }
+  absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
+                       const NamedValues& settings, const MutableColumnsView& out) override;
+  absl::Status LoadModel(StateReader* reader) override;
+  absl::Status SaveState(StateWriter* writer) const override;
+  absl::Status LoadState(StateReader* reader) override;
+
+ private:
+  RandomCollectMode(ActionSampler sampler, CollectAttributes attributes)
+      : sampler_(std::move(sampler)), attributes_(attributes) {}
+
+  ActionSampler sampler_;
+  const CollectAttributes attributes_;
+};
+
+// Collect, eval and command modes; there is nothing to learn.
+struct RandomPolicyOptions {
+  SpecPtr action;
+  uint64_t seed = 0;
+  CollectAttributes collect;
+  PolicyModes modes;
+};
+absl::StatusOr<std::unique_ptr<Policy>> CreateRandomPolicy(const RandomPolicyOptions& options);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_RANDOM_POLICY_H_

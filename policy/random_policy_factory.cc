@@ -1,0 +1,37 @@
+// Registers policy type "random".
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/policy/policy_config.h"
+#include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/random_policy.h"
+
+namespace ding {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
+                                               const PolicyContext& context) {
+  std::vector<std::string> problems;
+  AppendProblems(config, &problems);
+  if (config.has_params()) problems.push_back("params are set, but it has no parameters");
+  const absl::StatusOr<ActionSampler> sampler = ActionSampler::Create(context.action, Rng(0, ""));
+  if (!sampler.ok()) problems.emplace_back(sampler.status().message());
+  DING_RETURN_IF_ERROR(ProblemsToStatus("policy type 'random'", problems));
+  RandomPolicyOptions options;
+  options.action = context.action;
+  options.seed = context.seed;
+  options.collect = CollectAttributesFromConfig(config);
+  options.modes = context.modes;
+  return CreateRandomPolicy(options);
+}
+
+DING_REGISTER(PolicyRegistry(), "random", Create);
+
+}  // namespace
+}  // namespace ding

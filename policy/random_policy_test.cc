@@ -1,0 +1,150 @@
+#include "ding_worker/policy/random_policy.h"
+
+#include <array>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/policy/policy_registry.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+SpecPtr SpecOf(FieldSpec field) { return *MakeSpec({std::move(field)}); }
+
+FieldSpec MultiDiscrete(int64_t elements, int64_t categories) {
+  FieldSpec field = Discrete("action", categories);
+  field.shape = {elements};
+  return field;
+}
+
+// Actions for `rows` observations.
+Batch Act(CollectMode* mode, int64_t rows) {
+  const BatchBuilder obs = *BatchBuilder::Create(SpecOf(Box("obs", {1})), rows);
+  BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), rows);
+  EXPECT_THAT(mode->Forward(obs.view(), {}, {}, out.view()), IsOk());
+  return std::move(out).Seal(rows);
+}
+
+std::unique_ptr<RandomCollectMode> Make(const SpecPtr& action, uint64_t seed = 5) {
+  return *RandomCollectMode::Create(action, seed, {});
+}
+
+TEST(RandomCollectMode, DiscreteActionsAreUniform) {
+  const auto mode = Make(SpecOf(Discrete("action", 3)));
+  std::array<int, 3> count{};
+  const Batch actions = Act(mode.get(), 9000);
+  for (const int64_t action : actions.column<int64_t>(0)) ++count.at(action);
+  // Binomial(9000, 1/3) has a standard deviation of 45; five of them.
+  for (const int n : count) EXPECT_NEAR(n, 3000, 225);
+}
+
+TEST(RandomCollectMode, ElementsOfAMultiDiscreteActionAreIndependent) {
+  const auto mode = Make(SpecOf(MultiDiscrete(2, 2)));
+  std::array<int, 4> count{};
+  const Batch actions = Act(mode.get(), 8000);
+  const absl::Span<const int64_t> values = actions.column<int64_t>(0);
+  for (size_t i = 0; i < values.size(); i += 2) ++count.at(2 * values[i] + values[i + 1]);
+  for (const int n : count) EXPECT_NEAR(n, 2000, 200);  // Five standard deviations.
+}
+
+TEST(RandomCollectMode, BoxActionsFillEachElementsBounds) {
+  const auto mode = Make(SpecOf(Box("action", {2}, {-1, 10}, {1, 30})));
+  const Batch actions = Act(mode.get(), 4000);
+  const absl::Span<const float> values = actions.column<float>(0);
+  double sum[2] = {0, 0};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double low = i % 2 == 0 ? -1 : 10;
+    const double high = i % 2 == 0 ? 1 : 30;
+    ASSERT_GE(values[i], low);
+    ASSERT_LE(values[i], high);
+    sum[i % 2] += values[i];
+  }
+  // The mean of n uniforms has a standard deviation of width / sqrt(12 n); five of them.
+  EXPECT_NEAR(sum[0] / 4000, 0, 5 * 2 / 219.0);
+  EXPECT_NEAR(sum[1] / 4000, 20, 5 * 20 / 219.0);
+}
+
+TEST(RandomCollectMode, RoundingDoesNotLeaveTheBox) {
+  // The narrow boxes hold one float32 at most; 0.1 is none, and rounds up.
+  const auto upper = Make(SpecOf(Box("action", {1}, {0.1 - 1e-8}, {0.1})));
+  const auto lower = Make(SpecOf(Box("action", {1}, {-0.1}, {-0.1 + 1e-8})));
+  const Batch upper_actions = Act(upper.get(), 100);
+  const Batch lower_actions = Act(lower.get(), 100);
+  for (const float value : upper_actions.column<float>(0)) EXPECT_LE(value, 0.1);
+  for (const float value : lower_actions.column<float>(0)) EXPECT_GE(value, -0.1);
+}
+
+TEST(RandomCollectMode, WhatCannotBeSampledIsRefused) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const FieldSpec& field :
+       {Box("action", {2}), Box("action", {2}, {-1, -kInfinity}, {1, 1}),
+        Scalar("action", DType::kFloat32), Scalar("action", DType::kUint8)}) {
+    EXPECT_THAT(RandomCollectMode::Create(SpecOf(field), 0, {}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("field 'action'"), HasSubstr("finite bounds"))));
+  }
+  EXPECT_THAT(RandomCollectMode::Create(SpecOf(Discrete("move", 2)), 0, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no first field 'action'")));
+}
+
+TEST(RandomCollectMode, SeedsDifferAndStateGoesOnWhereItWasSaved) {
+  const SpecPtr spec = SpecOf(Discrete("action", 1000));
+  const auto mode = Make(spec, 1);
+  const auto other = Make(spec, 2);
+  EXPECT_NE(Act(mode.get(), 8).column<int64_t>(0), Act(other.get(), 8).column<int64_t>(0));
+  StateDict state;
+  ASSERT_THAT(mode->SaveState(&state), IsOk());
+  const Batch next = Act(mode.get(), 8);
+  ASSERT_THAT(other->LoadState(&state), IsOk());
+  EXPECT_EQ(next.column<int64_t>(0), Act(other.get(), 8).column<int64_t>(0));
+}
+
+TEST(RandomCollectMode, AnOutputOfAnotherLayoutOrTooShortIsRefused) {
+  const auto mode = Make(SpecOf(Discrete("action", 3)));
+  const BatchBuilder obs = *BatchBuilder::Create(SpecOf(Box("obs", {1})), 2);
+  const BatchBuilder box = *BatchBuilder::Create(SpecOf(Box("action", {1})), 2);
+  EXPECT_THAT(mode->Forward(obs.view(), {}, {}, box.view()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("action")));
+  const BatchBuilder one = *BatchBuilder::Create(mode->output_spec(), 1);
+  EXPECT_THAT(mode->Forward(obs.view(), {}, {}, one.view()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 rows for 2")));
+}
+
+TEST(RandomPolicyFactory, CreatesTheModesAskedFor) {
+  PolicyConfig config;
+  config.set_type("random");
+  config.set_n_sample(8);
+  PolicyContext context;
+  context.action = SpecOf(Discrete("action", 2));
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, create_policy(config, context));
+  EXPECT_EQ(policy->learn_mode(), nullptr) << "there is nothing to learn";
+  ASSERT_NE(policy->collect_mode(), nullptr);
+  EXPECT_EQ(policy->collect_mode()->attributes().n_sample, 8);
+  EXPECT_NE(policy->eval_mode(), nullptr);
+  EXPECT_NE(policy->command_mode(), nullptr);
+}
+
+TEST(RandomPolicyFactory, ReportsAllProblemsAtOnce) {
+  PolicyConfig config;
+  config.set_type("random");
+  config.set_batch_size(0);
+  config.mutable_params()->PackFrom(ScheduleConfig());
+  PolicyContext context;
+  context.action = SpecOf(Box("action", {1}));
+  EXPECT_THAT(create_policy(config, context),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("batch_size is 0"), HasSubstr("no parameters"),
+                             HasSubstr("finite bounds"))));
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,28 @@
+// A value that changes with the env steps of a run: epsilon, mostly.
+//
+//   kExp     end + (start - end) exp(-x / decay)
+//   kLinear  end + (start - end) (1 - x / decay) up to x = decay, then end
+//
+// x is the number of env steps collected so far; a negative x (not known yet) counts as 0. Both are
+// closed forms: a resumed run needs no state of the schedule.
+//
+// Ownership: a value.   Threads: immutable.
+#ifndef DING_WORKER_POLICY_SCHEDULE_H_
+#define DING_WORKER_POLICY_SCHEDULE_H_
+
+namespace ding {
+
+enum class ScheduleKind { kExp, kLinear };
+
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::kExp;
+  double start = 0.95;
+  double end = 0.1;
+  double decay = 10000;  // env steps, above 0
+
+  double At(double env_step) const;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_SCHEDULE_H_
