@@ -60,7 +60,8 @@ struct StepResult {
   float reward = 0;
   // The episode is over and nothing follows (the pole fell).
   bool terminated = false;
-  // The episode was cut off (time limit): values may still be bootstrapped from the observation.
+  // The episode was cut off (time limit): values may still be bootstrapped from the observation. If
+  // both are set, it is terminated.
   bool truncated = false;
   // The step went wrong in a way that the env itself noticed: it is thrown away with its episode,
   // and the env is reset.
