@@ -1,0 +1,15 @@
+#include "ding_worker/coordinator/base_serial_commander.h"
+
+namespace ding {
+
+BaseSerialCommander::BaseSerialCommander(const BaseLearner* learner,
+                                         const ISerialCollector* collector, CommandMode* policy)
+    : learner_(learner), collector_(collector), policy_(policy) {}
+
+NamedValues BaseSerialCommander::Step() {
+  info_.Set("learner_step", static_cast<double>(learner_->train_iter()));
+  info_.Set("envstep", static_cast<double>(collector_->envstep()));
+  return policy_ == nullptr ? NamedValues() : policy_->GetSettingCollect(info_);
+}
+
+}  // namespace ding

@@ -1,0 +1,173 @@
+#include "ding_worker/learner/base_learner.h"
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/learner/checkpoint.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+template <typename T>
+std::vector<T> ColumnOrEmpty(const Batch& data, absl::string_view name) {
+  const std::optional<int> index = data.spec().Find(name);
+  if (!index.has_value()) return {};
+  const absl::Span<const T> column = data.column<T>(*index);
+  return std::vector<T>(column.begin(), column.end());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BaseLearner>> BaseLearner::Create(const Options& options,
+                                                                 LearnMode* policy,
+                                                                 LearnerHooks hooks,
+                                                                 const ComponentDeps& deps,
+                                                                 ProcessGroup* group) {
+  if (policy == nullptr) {
+    return absl::InvalidArgumentError("a learner needs a policy with a learn mode");
+  }
+  if (options.train_iterations < 1 || options.monitor_window < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("learner: train_iterations is ", options.train_iterations,
+                     " and monitor_window ", options.monitor_window, ", expected both at least 1"));
+  }
+  auto learner =
+      std::unique_ptr<BaseLearner>(new BaseLearner(options, policy, std::move(hooks), deps, group));
+  if (options.log_policy) LOG(INFO) << deps.name << ": " << policy->info();
+  return learner;
+}
+
+BaseLearner::BaseLearner(const Options& options, LearnMode* policy, LearnerHooks hooks,
+                         const ComponentDeps& deps, ProcessGroup* group)
+    : options_(options),
+      policy_(policy),
+      hooks_(std::move(hooks)),
+      deps_(deps),
+      group_(group == nullptr ? &single_process_ : group),
+      monitor_(options.monitor_window) {
+  for (const std::string& name : policy_->monitor_vars()) monitor_.Declare(name);
+  monitor_.Declare("train_time");
+}
+
+absl::Status BaseLearner::CallHooks(HookPosition position) {
+  // By index: a hook may register another one.
+  for (size_t i = 0; i < hooks_.at(position).size(); ++i) {
+    const std::shared_ptr<LearnerHook> hook = hooks_.at(position)[i];
+    absl::Status status;
+    try {
+      status = hook->Call(this);
+    } catch (const std::exception& error) {  // A hook may be the user's.
+      status = absl::InternalError(absl::StrCat("threw ", error.what()));
+    }
+    if (!status.ok()) {
+      return Annotate(status,
+                      absl::StrCat(deps_.name, ": hook '", hook->name(), "' (",
+                                   HookPositionName(position), ") at iteration ", train_iter_));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void BaseLearner::RegisterHook(std::shared_ptr<LearnerHook> hook) {
+  add_learner_hook(&hooks_, std::move(hook));
+}
+
+absl::Status BaseLearner::Train(const Batch& data, int64_t envstep, const NamedValues& settings) {
+  DING_RETURN_IF_ERROR(CallHooks(HookPosition::kBeforeIter));
+  const Timer timer(deps_.clock);
+  priority_info_.reset();
+  absl::Status status;
+  try {
+    status = policy_->Forward(data, settings, &steps_);
+  } catch (const std::exception& error) {  // A policy may be the user's.
+    status = absl::InternalError(absl::StrCat("the policy threw ", error.what()));
+  }
+  if (!status.ok()) {
+    return Annotate(status, absl::StrCat(deps_.name, ": train iteration ", train_iter_ + 1));
+  }
+  const double seconds_per_step = timer.Seconds() / static_cast<double>(steps_.size());
+  collector_envstep_ = envstep;
+  RememberPriorities(data);
+  for (LearnStep& step : steps_) {
+    DING_RETURN_IF_ERROR(FinishIteration(&step, seconds_per_step));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BaseLearner::FinishIteration(LearnStep* step, double train_seconds) {
+  ++train_iter_;
+  step->scalars.Set("train_time", train_seconds);
+  current_step_ = step;
+  absl::Status status = CallHooks(HookPosition::kAfterIter);
+  current_step_ = nullptr;
+  return status;
+}
+
+void BaseLearner::RememberPriorities(const Batch& data) {
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    if (step->priority.empty()) continue;
+    priority_info_ =
+        PriorityInfo{step->priority, ColumnOrEmpty<int64_t>(data, kColumnReplayUniqueId),
+                     ColumnOrEmpty<int64_t>(data, kColumnReplayBufferIdx)};
+    return;
+  }
+}
+
+absl::Status BaseLearner::Start(const DataSource& next_batch) {
+  done_ = false;
+  DING_RETURN_IF_ERROR(CallHooks(HookPosition::kBeforeRun));
+  const int64_t end = train_iter_ + options_.train_iterations;
+  while (train_iter_ < end) {
+    const Timer timer(deps_.clock);
+    DING_ASSIGN_OR_RETURN(const std::optional<Batch> batch, next_batch());
+    if (!batch.has_value()) break;
+    monitor_.Add("data_time", timer.Seconds());
+    DING_RETURN_IF_ERROR(Train(*batch, collector_envstep_));
+  }
+  done_ = true;
+  return CallHooks(HookPosition::kAfterRun);
+}
+
+absl::Status BaseLearner::SaveCheckpoint(absl::string_view name) {
+  const std::string numbered = absl::StrCat("iteration_", train_iter_);
+  if (name.empty()) name = numbered;
+  if (checkpoint_fn_) return checkpoint_fn_(name);
+  return SaveLearnerCheckpoint(*this, CheckpointPath(name));
+}
+
+std::string BaseLearner::CheckpointPath(absl::string_view name) const {
+  const std::string folder =
+      deps_.name == "learner" ? std::string("ckpt") : absl::StrCat("ckpt_", deps_.name);
+  return JoinPath(JoinPath(deps_.exp_dir, folder), name);
+}
+
+absl::Status BaseLearner::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(writer->WriteInt("train_iter", train_iter_));
+  DING_RETURN_IF_ERROR(writer->WriteInt("collector_envstep", collector_envstep_));
+  ScopedStateWriter monitor(writer, "monitor");
+  return monitor_.SaveState(&monitor);
+}
+
+absl::Status BaseLearner::LoadState(StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(const int64_t train_iter, reader->ReadInt("train_iter"));
+  DING_ASSIGN_OR_RETURN(const int64_t envstep, reader->ReadInt("collector_envstep"));
+  if (train_iter < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("saved train_iter is ", train_iter, ", expected 0 or more"));
+  }
+  ScopedStateReader monitor(reader, "monitor");
+  DING_RETURN_IF_ERROR(monitor_.LoadState(&monitor));
+  train_iter_ = train_iter;
+  collector_envstep_ = envstep;
+  return absl::OkStatus();
+}
+
+LearnInfo BaseLearner::learn_info() const { return LearnInfo{train_iter_, priority_info_, done_}; }
+
+}  // namespace ding

@@ -1,0 +1,66 @@
+#include "ding_worker/learner/checkpoint.h"
+
+#include <filesystem>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/learner/base_learner.h"
+
+namespace ding {
+namespace {
+
+constexpr char kTrainStateComponent[] = "train_state";
+constexpr char kLearnerComponent[] = "learner";
+
+}  // namespace
+
+std::vector<CheckpointComponent> LearnerComponents(const BaseLearner& learner) {
+  const LearnMode* const policy = learner.policy();
+  return {
+      {kModelComponent, [policy](StateWriter* writer) { return policy->SaveModel(writer); }},
+      {kTrainStateComponent,
+       [policy](StateWriter* writer) { return policy->SaveTrainState(writer); }},
+      {kLearnerComponent, [&learner](StateWriter* writer) { return learner.SaveState(writer); }},
+  };
+}
+
+CheckpointInfo LearnerCheckpointInfo(const BaseLearner& learner) {
+  return {kCheckpointKind,
+          {{"train_iter", absl::StrCat(learner.train_iter())},
+           {"env_step", absl::StrCat(learner.collector_envstep())}}};
+}
+
+absl::Status SaveLearnerCheckpoint(const BaseLearner& learner, const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  if (!parent.empty()) DING_RETURN_IF_ERROR(CreateDirectories(parent));
+  return WriteCheckpoint(path, LearnerCheckpointInfo(learner), LearnerComponents(learner));
+}
+
+absl::StatusOr<CheckpointReader> OpenTrainCheckpoint(const std::string& path) {
+  DING_ASSIGN_OR_RETURN(CheckpointReader checkpoint, CheckpointReader::Open(path));
+  if (checkpoint.info().kind == kCheckpointKind) return checkpoint;
+  return absl::InvalidArgumentError(absl::StrCat("checkpoint ", path, " is of kind '",
+                                                 checkpoint.info().kind, "', expected '",
+                                                 kCheckpointKind, "'"));
+}
+
+absl::Status LoadLearnerCheckpoint(const std::string& path, BaseLearner* learner) {
+  const auto where = [&path](const absl::Status& status, absl::string_view component) {
+    return Annotate(status, absl::StrCat("checkpoint ", path, ", ", component));
+  };
+  DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, OpenTrainCheckpoint(path));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> model,
+                        checkpoint.Component(kModelComponent));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> train_state,
+                        checkpoint.Component(kTrainStateComponent));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> counters,
+                        checkpoint.Component(kLearnerComponent));
+  DING_RETURN_IF_ERROR(where(learner->policy()->LoadModel(model.get()), kModelComponent));
+  DING_RETURN_IF_ERROR(
+      where(learner->policy()->LoadTrainState(train_state.get()), kTrainStateComponent));
+  return where(learner->LoadState(counters.get()), kLearnerComponent);
+}
+
+}  // namespace ding

@@ -1,0 +1,82 @@
+// Hooks: what a learner does beside learning (load, save, log), each a small object called at a
+// fixed position.
+//
+//     before_run ─► ( before_iter ─► learn ─► after_iter )* ─► after_run
+//
+// Hooks of one position run from the lowest priority to the highest; hooks of equal priority in the
+// order in which they were added.
+//
+// Ownership: a learner shares its hooks with whoever made them.
+// Threads:   called on the learner's thread.
+// Errors:    a hook's Status ends the run and names the hook.
+//
+// Example: a hook of one's own.
+//   class ReportHook : public LearnerHook {
+//    public:
+//     ReportHook() : LearnerHook("report", /*priority=*/50, HookPosition::kAfterIter) {}
+//     absl::Status Call(BaseLearner* learner) override { ... learner->train_iter() ... }
+//   };
+#ifndef DING_WORKER_LEARNER_HOOK_H_
+#define DING_WORKER_LEARNER_HOOK_H_
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace ding {
+
+class BaseLearner;
+
+enum class HookPosition { kBeforeRun = 0, kAfterRun = 1, kBeforeIter = 2, kAfterIter = 3 };
+inline constexpr int kNumHookPositions = 4;
+
+// "before_run", "after_run", "before_iter", "after_iter".
+absl::string_view HookPositionName(HookPosition position);
+
+class LearnerHook {
+ public:
+  // `priority` is at least 0.
+  LearnerHook(absl::string_view name, int priority, HookPosition position);
+  LearnerHook(const LearnerHook&) = delete;
+  LearnerHook& operator=(const LearnerHook&) = delete;
+  virtual ~LearnerHook() = default;
+
+  virtual absl::Status Call(BaseLearner* learner) = 0;
+
+  const std::string& name() const { return name_; }
+  int priority() const { return priority_; }
+  HookPosition position() const { return position_; }
+
+ private:
+  const std::string name_;
+  const int priority_;
+  const HookPosition position_;
+};
+
+// The hooks of a learner, each position in the order in which they run.
+class LearnerHooks {
+ public:
+  const std::vector<std::shared_ptr<LearnerHook>>& at(HookPosition position) const {
+    return hooks_[static_cast<size_t>(position)];
+  }
+
+ private:
+  friend void add_learner_hook(LearnerHooks* hooks, std::shared_ptr<LearnerHook> hook);
+
+  std::array<std::vector<std::shared_ptr<LearnerHook>>, kNumHookPositions> hooks_;
+};
+
+// Inserts `hook` (not null) at its position, behind those of equal priority.
+void add_learner_hook(LearnerHooks* hooks, std::shared_ptr<LearnerHook> hook);
+// The hooks of both; of equal priorities those of `a` run first.
+LearnerHooks merge_hooks(const LearnerHooks& a, const LearnerHooks& b);
+// One line a position: "after_iter: log_show (20), save_ckpt (20)".
+std::string show_hooks(const LearnerHooks& hooks);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_LEARNER_HOOK_H_

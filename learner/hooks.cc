@@ -1,0 +1,107 @@
+#include "ding_worker/learner/hooks.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/metrics/table.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+void WriteAverages(BaseLearner* learner) {
+  MetricSink* const sink = learner->deps().metrics.get();
+  const std::string& name = learner->deps().name;
+  std::vector<std::pair<std::string, std::string>> vars;
+  for (const auto& [var, average] : learner->monitor()->Averages()) {
+    vars.emplace_back(absl::StrCat(var, "_avg"), average ? FormatVar(*average) : "missing");
+    if (!average.has_value()) continue;
+    sink->Scalar(absl::StrCat(name, "_iter/", var, "_avg"), learner->train_iter(), *average);
+    if (learner->collector_envstep() >= 0) {
+      sink->Scalar(absl::StrCat(name, "_step/", var, "_avg"), learner->collector_envstep(),
+                   *average);
+    }
+  }
+  LOG(INFO) << name << ": train iteration " << learner->train_iter() << "\n" << FormatVarGrid(vars);
+}
+
+void WriteDistributions(BaseLearner* learner, const LearnStep& step) {
+  MetricSink* const sink = learner->deps().metrics.get();
+  const std::string& name = learner->deps().name;
+  for (const auto& [group, values] : step.grouped_scalars) {
+    Scalars(sink, absl::StrCat(name, "/", group), learner->train_iter(), values);
+  }
+  for (const auto& [histogram, values] : step.histograms) {
+    sink->Histogram(absl::StrCat(name, "/", histogram), learner->train_iter(), values);
+  }
+}
+
+}  // namespace
+
+LoadCkptHook::LoadCkptHook(absl::string_view name, int priority, HookPosition position,
+                           std::string path)
+    : LearnerHook(name, priority, position), path_(std::move(path)) {}
+
+absl::Status LoadCkptHook::Call(BaseLearner* learner) {
+  if (path_.empty()) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(LoadLearnerCheckpoint(path_, learner));
+  LOG(INFO) << learner->deps().name << ": loaded checkpoint " << path_ << " of iteration "
+            << learner->train_iter();
+  return absl::OkStatus();
+}
+
+SaveCkptHook::SaveCkptHook(absl::string_view name, int priority, HookPosition position,
+                           int64_t freq)
+    : LearnerHook(name, priority, position), freq_(freq) {
+  DING_CHECK(freq_ >= 1) << "hook '" << this->name() << "' has frequency " << freq_;
+}
+
+absl::Status SaveCkptHook::Call(BaseLearner* learner) {
+  const bool every_iter =
+      position() == HookPosition::kAfterIter || position() == HookPosition::kBeforeIter;
+  if (learner->group()->rank() != 0 || learner->train_iter() == 0) return absl::OkStatus();
+  if (every_iter && learner->train_iter() % freq_ != 0) return absl::OkStatus();
+  return learner->SaveCheckpoint();
+}
+
+LogShowHook::LogShowHook(absl::string_view name, int priority, HookPosition position, int64_t freq)
+    : LearnerHook(name, priority, position), freq_(freq) {
+  DING_CHECK(freq_ >= 1) << "hook '" << this->name() << "' has frequency " << freq_;
+}
+
+absl::Status LogShowHook::Call(BaseLearner* learner) {
+  const LearnStep* const step = learner->current_step();
+  if (step == nullptr || !learner->monitors()) return absl::OkStatus();
+  for (const auto& [name, value] : step->scalars) learner->monitor()->Add(name, value);
+  if (learner->train_iter() % freq_ != 0) return absl::OkStatus();
+  WriteAverages(learner);
+  WriteDistributions(learner, *step);
+  return absl::OkStatus();
+}
+
+LogReduceHook::LogReduceHook(absl::string_view name, int priority, HookPosition position)
+    : LearnerHook(name, priority, position) {}
+
+absl::Status LogReduceHook::Call(BaseLearner* learner) {
+  LearnStep* const step = learner->current_step();
+  if (step == nullptr || learner->group()->world_size() == 1) return absl::OkStatus();
+  std::vector<std::string> names;
+  std::vector<double> values;
+  for (const auto& [name, value] : step->scalars) {
+    if (absl::StartsWith(name, "noreduce_")) continue;
+    names.push_back(name);
+    values.push_back(value);
+  }
+  DING_RETURN_IF_ERROR(learner->group()->AllReduceMean(absl::MakeSpan(values)));
+  for (size_t i = 0; i < names.size(); ++i) step->scalars.Set(names[i], values[i]);
+  return absl::OkStatus();
+}
+
+}  // namespace ding

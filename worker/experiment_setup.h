@@ -1,0 +1,32 @@
+// From an experiment config to the parts that serial training and evaluation have in common.
+//
+// Threads: thread-safe (pure functions).
+#ifndef DING_WORKER_WORKER_EXPERIMENT_SETUP_H_
+#define DING_WORKER_WORKER_EXPERIMENT_SETUP_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/worker/experiment.pb.h"
+
+namespace ding {
+
+// A manager of `env_num` envs, not launched and not seeded.
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeEnvManager(const ExperimentConfig& config,
+                                                           int env_num, const Clock* clock);
+
+PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& env,
+                                const PolicyModes& modes);
+
+// Adds to a checkpoint what an evaluation needs to start from it alone: "config", "env", "policy".
+void DescribeRun(const ExperimentConfig& config, const EnvSpec& env, CheckpointInfo* info);
+// The config that DescribeRun() wrote. kNotFound if the checkpoint has none.
+absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_EXPERIMENT_SETUP_H_

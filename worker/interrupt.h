@@ -1,0 +1,17 @@
+// Ctrl-C and SIGTERM as a flag that a loop looks at, so that a run ends with a checkpoint.
+//
+// Threads: thread-safe.
+#ifndef DING_WORKER_WORKER_INTERRUPT_H_
+#define DING_WORKER_WORKER_INTERRUPT_H_
+
+namespace ding {
+
+// From now on the first SIGINT or SIGTERM is remembered; a second one ends the process as usual.
+void CatchInterrupts();
+
+// The signal that arrived, or 0.
+int InterruptSignal();
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_INTERRUPT_H_

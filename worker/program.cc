@@ -1,0 +1,60 @@
+#include "ding_worker/worker/program.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "gflags/gflags.h"
+#include "glog/logging.h"
+
+namespace ding {
+
+absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* settings) {
+  int kept = 1;
+  for (int i = 1; i < *argc; ++i) {
+    absl::string_view argument = argv[i];
+    if (argument == "--set" || argument == "-set") {
+      if (i + 1 == *argc) return absl::InvalidArgumentError("--set needs a path=value behind it");
+      settings->push_back(argv[++i]);
+    } else if (absl::ConsumePrefix(&argument, "--set=") ||
+               absl::ConsumePrefix(&argument, "-set=")) {
+      settings->push_back(std::string(argument));
+    } else {
+      argv[kept++] = argv[i];
+    }
+  }
+  *argc = kept;
+  argv[kept] = nullptr;
+  return absl::OkStatus();
+}
+
+void InitProgram(int* argc, char*** argv, absl::string_view help) {
+  for (int i = 1; i < *argc; ++i) {
+    const absl::string_view argument = (*argv)[i];
+    if (argument == "--help" || argument == "-help" || argument == "-h") {
+      std::printf("%s", std::string(help).c_str());
+      std::exit(0);
+    }
+  }
+  google::SetUsageMessage(std::string(help));
+  FLAGS_stderrthreshold = google::GLOG_WARNING;
+  for (const google::LogSeverity severity :
+       {google::GLOG_INFO, google::GLOG_WARNING, google::GLOG_ERROR, google::GLOG_FATAL}) {
+    google::SetLogDestination(severity, "");
+  }
+  google::ParseCommandLineFlags(argc, argv, /*remove_flags=*/true);
+  google::InitGoogleLogging((*argv)[0]);
+  if (*argc > 1) {
+    std::exit(ReportFailure(absl::InvalidArgumentError(
+        absl::StrCat("unexpected argument '", (*argv)[1], "'; see --help"))));
+  }
+}
+
+int ReportFailure(const absl::Status& status) {
+  std::fprintf(stderr, "%s: %s\n", google::ProgramInvocationShortName(),
+               std::string(status.message()).c_str());
+  return 1;
+}
+
+}  // namespace ding

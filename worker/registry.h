@@ -1,0 +1,35 @@
+// The facade: every registry of the project and the functions that make modules from their config,
+// in one include.
+//
+//   create_env, create_env_manager                    env/env_registry.h
+//   create_policy, create_network                     policy/policy_registry.h
+//   create_buffer, get_buffer_cls                     replay_buffer/buffer_registry.h
+//   create_serial_collector, get_serial_collector_cls,
+//   create_serial_evaluator                           collector/serial_registry.h
+//   create_learner                                    learner/learner_registry.h
+//   register_learner_hook, build_learner_hook_by_cfg  learner/hook_registry.h
+//   add_learner_hook, merge_hooks, show_hooks         learner/hook.h
+//
+// What can be made is what is linked: a program lists the factory targets that it wants, or
+// //worker:default_modules.
+#ifndef DING_WORKER_WORKER_REGISTRY_H_
+#define DING_WORKER_WORKER_REGISTRY_H_
+
+#include <string>
+
+#include "ding_worker/collector/serial_registry.h"      // IWYU pragma: export
+#include "ding_worker/env/env_registry.h"               // IWYU pragma: export
+#include "ding_worker/learner/hook.h"                   // IWYU pragma: export
+#include "ding_worker/learner/hook_registry.h"          // IWYU pragma: export
+#include "ding_worker/learner/learner_registry.h"       // IWYU pragma: export
+#include "ding_worker/policy/policy_registry.h"         // IWYU pragma: export
+#include "ding_worker/replay_buffer/buffer_registry.h"  // IWYU pragma: export
+
+namespace ding {
+
+// What `--list_modules` prints: a line per registry, "env: Acrobot-v1, CartPole-v0, ...".
+std::string ListModules();
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_REGISTRY_H_

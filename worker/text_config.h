@@ -1,0 +1,41 @@
+// Reading and changing configs in protobuf text format, with errors that a person can act upon.
+//
+// Threads: thread-safe (pure functions).
+#ifndef DING_WORKER_WORKER_TEXT_CONFIG_H_
+#define DING_WORKER_WORKER_TEXT_CONFIG_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
+
+namespace ding {
+
+// Parses `text` into `message` and returns every problem found, each as "<source>:<line>:<column>:
+// <what>", both from 1; none if all is well. Goes on after an error where it can: the field at
+// fault is left out of `message`. An unknown field's problem names the nearest known one.
+std::vector<std::string> ParseTextConfig(absl::string_view text, absl::string_view source,
+                                         google::protobuf::Message* message);
+
+// Sets the field at `path` ("policy.learn.batch_size") to `value` (as it would stand in a file;
+// strings may go unquoted). Paths reach into messages inside an Any; "hook[1]" names an element of
+// a repeated field, and a whole repeated field is set from "[a, b]".
+//   kInvalidArgument  no such field (the known ones are listed), or a value of the wrong type
+absl::Status SetByPath(absl::string_view path, absl::string_view value,
+                       google::protobuf::Message* message);
+
+// `assignment` is "path=value".
+absl::Status ApplySetting(absl::string_view assignment, google::protobuf::Message* message);
+
+// Writes every default into the message, in sub-messages and in Anys too, so that a saved config
+// does not change its meaning when a default does. Fields without a default stay unset.
+void FillInDefaults(google::protobuf::Message* message);
+
+// In text format with Anys expanded.
+std::string PrintTextConfig(const google::protobuf::Message& message);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_TEXT_CONFIG_H_
