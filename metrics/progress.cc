@@ -30,7 +30,7 @@ int TerminalWidth(int fd) {
 }
 
 std::string FormatRate(double per_second) {
-  return absl::StrFormat(per_second < 100 ? "%.1f env_step/s" : "%.0f env_step/s", per_second);
+  return absl::StrFormat("%.*f env_step/s", per_second < 100 ? 1 : 0, per_second);
 }
 
 // "0:07", "12:34", "27:46:40".

@@ -30,7 +30,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 
