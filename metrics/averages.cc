@@ -1,0 +1,93 @@
+#include "ding_worker/metrics/averages.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+
+WindowAverage::WindowAverage(int window) : window_(static_cast<size_t>(window)) {
+  DING_CHECK(window >= 1) << "window " << window;
+}
+
+void WindowAverage::Add(double value) {
+  if (values_.size() < window_) {
+    values_.push_back(value);
+    return;
+  }
+  values_[oldest_] = value;
+  oldest_ = (oldest_ + 1) % window_;
+}
+
+std::optional<double> WindowAverage::Average() const {
+  if (values_.empty()) return std::nullopt;
+  // Summed anew: a running sum would drift, and one NaN would stay in it for ever.
+  return std::accumulate(values_.begin(), values_.end(), 0.0) / static_cast<double>(values_.size());
+}
+
+std::vector<double> WindowAverage::Values() const {
+  std::vector<double> values = values_;
+  std::rotate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(oldest_), values.end());
+  return values;
+}
+
+Monitor::Monitor(int window) : window_(window) { DING_CHECK(window >= 1) << "window " << window; }
+
+void Monitor::Declare(absl::string_view name) {
+  if (IndexOf(name) == entries_.size())
+    entries_.push_back({std::string(name), WindowAverage(window_)});
+}
+
+void Monitor::Add(absl::string_view name, double value) {
+  Declare(name);
+  entries_[IndexOf(name)].window.Add(value);
+}
+
+std::optional<double> Monitor::Average(absl::string_view name) const {
+  const size_t index = IndexOf(name);
+  return index == entries_.size() ? std::nullopt : entries_[index].window.Average();
+}
+
+std::vector<std::pair<std::string, std::optional<double>>> Monitor::Averages() const {
+  std::vector<std::pair<std::string, std::optional<double>>> averages;
+  for (const Entry& entry : entries_) averages.emplace_back(entry.name, entry.window.Average());
+  return averages;
+}
+
+absl::Status Monitor::SaveState(StateWriter* writer) const {
+  for (const Entry& entry : entries_) {
+    const std::vector<double> values = entry.window.Values();
+    DING_RETURN_IF_ERROR(writer->WriteSpan<double>(entry.name, values));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Monitor::LoadState(StateReader* reader) {
+  Monitor loaded(window_);
+  for (const Entry& entry : entries_) loaded.Declare(entry.name);
+  for (const std::string& name : reader->Names()) {
+    DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(name));
+    if (info.shape.size() != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("monitored values '", name, "': got shape ",
+                                                     ShapeString(info.shape),
+                                                     ", expected one dimension"));
+    }
+    std::vector<double> values(static_cast<size_t>(info.shape[0]));
+    DING_RETURN_IF_ERROR(reader->ReadSpan<double>(name, absl::MakeSpan(values)));
+    loaded.Declare(name);
+    for (const double value : values) loaded.Add(name, value);
+  }
+  *this = std::move(loaded);
+  return absl::OkStatus();
+}
+
+size_t Monitor::IndexOf(absl::string_view name) const {
+  const auto it = std::find_if(entries_.begin(), entries_.end(),
+                               [name](const Entry& entry) { return entry.name == name; });
+  return static_cast<size_t>(it - entries_.begin());
+}
+
+}  // namespace ding

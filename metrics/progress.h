@@ -1,0 +1,116 @@
+// The progress of a run in one line: counters, rate, last and best evaluation, time used and left.
+//
+//   env_step 12345/50000 (25%)  train_iter 7715  1234 env_step/s  eval 187.4 best 195.0  elapsed
+//   0:12  left 0:31
+//
+// On a terminal one line is drawn over and over, at most five times a second; fields that do not
+// fit are left out, the last ones first. Elsewhere (a file, a pipe) whole lines come 1, 2, 4, ...
+// seconds apart, later once a minute.
+//
+// Ownership: the clock and what the callbacks use must live longer.
+// Threads:   thread-safe; the callbacks are called under a lock, one at a time.
+// Errors:    none; output that cannot be written is lost.
+//
+// Example:
+//   ProgressOptions options = ProgressTo(stderr);
+//   options.max_env_step = 50000;
+//   Progress progress(options);
+//   progress.Update({env_step, train_iter, eval_value, best_value});    // in the loop
+//   progress.Finish();
+#ifndef DING_WORKER_METRICS_PROGRESS_H_
+#define DING_WORKER_METRICS_PROGRESS_H_
+
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+
+namespace ding {
+
+struct ProgressState {
+  int64_t env_step = 0;
+  int64_t train_iter = 0;
+  // Returns of the evaluator, once there are any.
+  std::optional<double> last_eval;
+  std::optional<double> best_eval;
+};
+
+struct ProgressOptions {
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+  // Where the run ends; the time left is that to the first of the two.
+  int64_t max_env_step = kNoLimit;
+  int64_t max_train_iter = kNoLimit;
+  // The counters when it began: not 0 for a resumed run.
+  ProgressState start;
+
+  // Gets the text to show, control characters included.
+  std::function<void(absl::string_view)> write;
+  bool is_terminal = false;
+  // Of the terminal, in columns; asked for each line, since a window can be resized.
+  std::function<int()> width = [] { return 80; };
+  const Clock* clock = Clock::Real();
+};
+
+// Options that write to `stream`, which must outlive the Progress.
+ProgressOptions ProgressTo(std::FILE* stream);
+
+class Progress {
+ public:
+  // `options.write` must be set.
+  explicit Progress(ProgressOptions options);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  // Finishes.
+  ~Progress();
+
+  // Cheap when it is not time to show anything.
+  void Update(const ProgressState& state) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Takes the line off the terminal, so that another message can be written; the next Update that
+  // is due draws it again.
+  void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Shows the last state and leaves the cursor at the beginning of a new line. Later calls of
+  // anything do nothing.
+  void Finish() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Sample {
+    int64_t nanos;
+    int64_t env_step;
+    int64_t train_iter;
+  };
+
+  void Show(int64_t now_nanos) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddSample(int64_t now_nanos) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string FormatLine(int64_t now_nanos, size_t width) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<double> SecondsLeft(const Sample& now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DrawOver(absl::string_view line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const ProgressOptions options_;
+  const int64_t start_nanos_;
+
+  Mutex mutex_;
+  ProgressState state_ ABSL_GUARDED_BY(mutex_);
+  // Of the last seconds, for the rate; never empty.
+  std::deque<Sample> samples_ ABSL_GUARDED_BY(mutex_);
+  int64_t interval_nanos_ ABSL_GUARDED_BY(mutex_);
+  int64_t next_show_nanos_ ABSL_GUARDED_BY(mutex_);
+  // Columns of the terminal's line that hold our text.
+  size_t drawn_columns_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_METRICS_PROGRESS_H_

@@ -1,0 +1,304 @@
+#include "ding_worker/metrics/progress.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Shows text as a terminal does. Breaks lines at its width, so that a line that is too long shows.
+class Screen {
+ public:
+  explicit Screen(size_t width) : width_(width) {}
+
+  void Write(absl::string_view text) {
+    ++writes_;
+    for (const char character : text) Put(character);
+  }
+  // Without the blanks at the end of lines.
+  std::vector<std::string> Lines() const {
+    std::vector<std::string> lines;
+    for (const std::string& line : lines_) {
+      lines.push_back(line.substr(0, line.find_last_not_of(' ') + 1));
+    }
+    return lines;
+  }
+  size_t column() const { return column_; }
+  int writes() const { return writes_; }
+
+ private:
+  void Put(char character) {
+    if (character == '\r') {
+      column_ = 0;
+    } else if (character == '\n') {
+      NewLine();
+    } else {
+      if (column_ == width_) NewLine();
+      if (lines_.back().size() <= column_) lines_.back().resize(column_ + 1, ' ');
+      lines_.back()[column_++] = character;
+    }
+  }
+  void NewLine() {
+    lines_.emplace_back();
+    column_ = 0;
+  }
+
+  const size_t width_;
+  std::vector<std::string> lines_ = {""};
+  size_t column_ = 0;
+  int writes_ = 0;
+};
+
+ProgressOptions OnTerminal(Screen* screen, int width, const Clock* clock) {
+  ProgressOptions options;
+  options.is_terminal = true;
+  options.width = [width] { return width; };
+  options.write = [screen](absl::string_view text) { screen->Write(text); };
+  options.clock = clock;
+  return options;
+}
+
+ProgressOptions ToFile(std::string* output, const Clock* clock) {
+  ProgressOptions options;
+  options.write = [output](absl::string_view text) { absl::StrAppend(output, text); };
+  options.clock = clock;
+  return options;
+}
+
+ProgressState At(int64_t env_step, int64_t train_iter) {
+  ProgressState state;
+  state.env_step = env_step;
+  state.train_iter = train_iter;
+  return state;
+}
+
+TEST(ProgressOnTerminalTest, DrawsOneLineOverAndOverAndEndsOnANewOne) {
+  SimulatedClock clock;
+  Screen screen(120);
+  ProgressOptions options = OnTerminal(&screen, 120, &clock);
+  options.max_env_step = 50000;
+  Progress progress(options);
+  progress.Update(At(0, 0));
+  EXPECT_THAT(screen.Lines(), ElementsAre("env_step 0/50000 (0%)  train_iter 0  elapsed 0:00"));
+  clock.Advance(absl::Seconds(10));
+  ProgressState state = At(10000, 5000);
+  state.last_eval = 187.4;
+  state.best_eval = 195.0;
+  progress.Update(state);
+  const std::string line =
+      "env_step 10000/50000 (20%)  train_iter 5000  1000 env_step/s  eval 187.4 best 195  "
+      "elapsed 0:10  left 0:40";
+  EXPECT_THAT(screen.Lines(), ElementsAre(line));
+  progress.Finish();
+  EXPECT_THAT(screen.Lines(), ElementsAre(line, ""));
+  EXPECT_EQ(screen.column(), 0);
+}
+
+TEST(ProgressOnTerminalTest, DrawsAtMostFiveTimesASecond) {
+  SimulatedClock clock;
+  Screen screen(120);
+  Progress progress(OnTerminal(&screen, 120, &clock));
+  // 10 s: at 0, 0.2, ... 9.8.
+  for (int i = 0; i < 1000; ++i) {
+    progress.Update(At(i, i));
+    clock.Advance(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(screen.writes(), 50);
+}
+
+TEST(ProgressOnTerminalTest, LeavesOutWhatDoesNotFit) {
+  for (int width = 1; width < 120; ++width) {
+    SCOPED_TRACE(width);
+    SimulatedClock clock;
+    Screen screen(static_cast<size_t>(width));
+    ProgressOptions options = OnTerminal(&screen, width, &clock);
+    options.max_env_step = 50000;
+    Progress progress(options);
+    clock.Advance(absl::Seconds(10));
+    progress.Update(At(10000, 5000));
+    ASSERT_EQ(screen.Lines().size(), 1) << screen.Lines().back();
+    ASSERT_LT(screen.Lines()[0].size(), static_cast<size_t>(std::max(width, 2)));
+    if (width == 50) {
+      EXPECT_EQ(screen.Lines()[0], "env_step 10000/50000 (20%)  train_iter 5000");
+    }
+  }
+}
+
+TEST(ProgressOnTerminalTest, AShorterLineLeavesNothingOfALongerOne) {
+  SimulatedClock clock;
+  Screen screen(120);
+  ProgressOptions options = OnTerminal(&screen, 120, &clock);
+  int width = 120;
+  options.width = [&width] { return width; };
+  Progress progress(options);
+  progress.Update(At(123456, 123456));
+  clock.Advance(absl::Seconds(1));
+  width = 12;
+  progress.Update(At(7, 7));
+  EXPECT_THAT(screen.Lines(), ElementsAre("env_step 7"));
+}
+
+TEST(ProgressOnTerminalTest, ClearMakesRoomForAMessage) {
+  SimulatedClock clock;
+  Screen screen(120);
+  Progress progress(OnTerminal(&screen, 120, &clock));
+  progress.Update(At(123456, 1));
+  progress.Clear();
+  screen.Write("message\n");
+  clock.Advance(absl::Seconds(1));
+  progress.Update(At(123457, 1));
+  EXPECT_THAT(screen.Lines(), ElementsAre("message", HasSubstr("env_step 123457")));
+}
+
+TEST(ProgressToFileTest, WritesWholeLinesAtGrowingIntervals) {
+  SimulatedClock clock;
+  std::string output;
+  Progress progress(ToFile(&output, &clock));
+  for (int second = 0; second <= 190; ++second) {
+    progress.Update(At(second, second));
+    clock.Advance(absl::Seconds(1));
+  }
+  std::vector<std::string> elapsed;
+  for (const absl::string_view line : absl::StrSplit(output, '\n', absl::SkipEmpty())) {
+    elapsed.emplace_back(line.substr(line.find("elapsed")));
+  }
+  EXPECT_THAT(elapsed, ElementsAre("elapsed 0:01", "elapsed 0:03", "elapsed 0:07", "elapsed 0:15",
+                                   "elapsed 0:31", "elapsed 1:03", "elapsed 2:03", "elapsed 3:03"));
+  EXPECT_THAT(output, Not(HasSubstr("\r")));
+  EXPECT_THAT(output, EndsWith("\n"));
+}
+
+TEST(ProgressToFileTest, ClearWritesNothing) {
+  SimulatedClock clock;
+  std::string output;
+  Progress progress(ToFile(&output, &clock));
+  clock.Advance(absl::Seconds(1));
+  progress.Update(At(1, 1));
+  const std::string before = output;
+  progress.Clear();
+  EXPECT_EQ(output, before);
+}
+
+TEST(ProgressTest, TheDestructorShowsTheLastStateOnce) {
+  SimulatedClock clock;
+  std::string output;
+  {
+    Progress progress(ToFile(&output, &clock));
+    progress.Update(At(5, 2));
+    EXPECT_EQ(output, "");
+    progress.Finish();
+    progress.Update(At(6, 2));
+    progress.Finish();
+  }
+  EXPECT_EQ(output, "env_step 5  train_iter 2  elapsed 0:00\n");
+}
+
+TEST(ProgressTest, RateAndTimeLeftAreThoseOfTheLastHalfMinute) {
+  SimulatedClock clock;
+  std::string output;
+  ProgressOptions options = ToFile(&output, &clock);
+  options.max_env_step = 100000;
+  Progress progress(options);
+  // 80 s at 1000 steps a second, then 120 s at 10.
+  int64_t env_step = 0;
+  for (int second = 1; second <= 200; ++second) {
+    clock.Advance(absl::Seconds(1));
+    env_step += second <= 80 ? 1000 : 10;
+    progress.Update(At(env_step, 0));
+  }
+  output.clear();
+  progress.Finish();
+  // The newest line before the window came at 123 s: 10 steps a second since then.
+  EXPECT_EQ(output,
+            "env_step 81200/100000 (81%)  train_iter 0  10.0 env_step/s  elapsed 3:20  "
+            "left 31:20\n");
+}
+
+TEST(ProgressTest, AResumedRunCountsFromWhereItBegan) {
+  SimulatedClock clock;
+  std::string output;
+  ProgressOptions options = ToFile(&output, &clock);
+  options.start = At(40000, 20000);
+  options.max_env_step = 50000;
+  Progress progress(options);
+  clock.Advance(absl::Seconds(10));
+  progress.Update(At(41000, 20500));
+  EXPECT_EQ(output,
+            "env_step 41000/50000 (82%)  train_iter 20500  100 env_step/s  elapsed 0:10  "
+            "left 1:30\n");
+}
+
+TEST(ProgressTest, TheFirstBudgetToEndDecidesTheTimeLeft) {
+  SimulatedClock clock;
+  std::string output;
+  ProgressOptions options = ToFile(&output, &clock);
+  options.max_env_step = 1'000'000'000;
+  options.max_train_iter = 200;
+  Progress progress(options);
+  clock.Advance(absl::Seconds(10));
+  progress.Update(At(1000, 100));
+  EXPECT_THAT(output, HasSubstr("train_iter 100/200 (50%)"));
+  EXPECT_THAT(output, EndsWith("left 0:10\n"));
+}
+
+TEST(ProgressTest, KnowsNoTimeLeftWhileNothingMoves) {
+  SimulatedClock clock;
+  std::string output;
+  ProgressOptions options = ToFile(&output, &clock);
+  options.max_env_step = 100;
+  Progress progress(options);
+  clock.Advance(absl::Hours(1));
+  progress.Update(At(0, 0));
+  EXPECT_EQ(output, "env_step 0/100 (0%)  train_iter 0  0.0 env_step/s  elapsed 1:00:00\n");
+}
+
+TEST(ProgressTest, SeveralThreadsMayUpdate) {
+  std::string output;
+  ProgressOptions options = ToFile(&output, Clock::Real());
+  {
+    Progress progress(options);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&progress] {
+        for (int i = 0; i < 1000; ++i) progress.Update(At(i, i));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_THAT(output, HasSubstr("env_step 999"));
+}
+
+TEST(ProgressToTest, AFileIsNoTerminal) {
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  ProgressOptions options = ProgressTo(file);
+  EXPECT_FALSE(options.is_terminal);
+  EXPECT_GT(options.width(), 0);
+  Progress(options).Finish();
+  std::rewind(file);
+  char line[100] = {};
+  ASSERT_NE(std::fgets(line, sizeof(line), file), nullptr);
+  EXPECT_THAT(line, testing::StartsWith("env_step 0"));
+  std::fclose(file);
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,71 @@
+// Writes metrics to an event file that TensorBoard opens: `tensorboard --logdir <folder>`.
+//
+// The file is `events.out.tfevents.<unix seconds>.<host>.<pid>.<n>`, a new one for each sink, so
+// that a resumed run adds its file beside the first and TensorBoard shows them as one. It is made
+// at once and written when a buffer is full, on an event that comes `flush_interval` after the last
+// write, on Flush and on destruction.
+//
+// Format: TFRecord (length, masked CRC-32C of the length, data, masked CRC-32C of the data, little
+//         endian) of Event messages (tensorboard.proto).
+// Values: scalars are stored as float32, as TensorBoard wants them, NaN and infinities included. A
+//         histogram has the finite values only, in 30 buckets; if there were others, their number
+//         is the scalar "<tag>_non_finite".
+// Ownership, threads, errors: as in MetricSink. The clock must live longer than the sink.
+#ifndef DING_WORKER_METRICS_TENSORBOARD_H_
+#define DING_WORKER_METRICS_TENSORBOARD_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/metrics/append_file.h"
+#include "ding_worker/metrics/sink.h"
+
+namespace ding {
+
+class TensorBoardSink : public MetricSink {
+ public:
+  struct Options {
+    // Made, with its parents, if there is none.
+    std::string folder;
+    // Empty: the name above.
+    std::string file_name;
+    absl::Duration flush_interval = absl::Seconds(5);
+    const Clock* clock = Clock::Real();
+  };
+
+  //   kPermissionDenied, kNotFound, kResourceExhausted, ...  folder or file could not be made
+  static absl::StatusOr<std::unique_ptr<TensorBoardSink>> Create(const Options& options);
+
+  void Scalar(absl::string_view tag, int64_t step, double value) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Histogram(absl::string_view tag, int64_t step, absl::Span<const float> values) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Text(absl::string_view tag, int64_t step, absl::string_view text) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Flush() override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  TensorBoardSink(std::string path, const Clock* clock,
+                  std::unique_ptr<internal_metrics::AppendFile> file);
+  void WriteRecord(absl::string_view event) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::string path_;
+  const Clock* const clock_;
+  Mutex mutex_;
+  const std::unique_ptr<internal_metrics::AppendFile> file_ ABSL_PT_GUARDED_BY(mutex_);
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_METRICS_TENSORBOARD_H_

@@ -1,0 +1,249 @@
+#include "ding_worker/metrics/tensorboard.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/metrics/tensorboard.pb.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using ::ding::tensorboard::Event;
+using ::ding::tensorboard::Summary;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+const absl::Time kStart = absl::UnixEpoch() + absl::Milliseconds(1700000000500);
+
+class TensorBoardTest : public testing::Test {
+ protected:
+  TensorBoardTest() : clock_(kStart) {
+    options_.folder =
+        JoinPath(testing::TempDir(), testing::UnitTest::GetInstance()->current_test_info()->name());
+    EXPECT_THAT(RemoveRecursively(options_.folder), IsOk());
+    options_.clock = &clock_;
+  }
+
+  SimulatedClock clock_;
+  TensorBoardSink::Options options_;
+};
+
+// A reader that shares nothing with the writer.
+uint32_t BitwiseCrc32c(absl::string_view bytes) {
+  uint32_t crc = 0xFFFFFFFF;
+  for (const char byte : bytes) {
+    crc ^= static_cast<uint8_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78u : 0u);
+  }
+  return ~crc;
+}
+
+uint64_t LittleEndian(absl::string_view bytes) {
+  uint64_t value = 0;
+  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[i]);
+  return value;
+}
+
+void CheckMaskedCrc(absl::string_view bytes, absl::string_view stored) {
+  const uint32_t crc = BitwiseCrc32c(bytes);
+  EXPECT_EQ(LittleEndian(stored), static_cast<uint32_t>((crc >> 15 | crc << 17) + 0xA282EAD8u));
+}
+
+std::vector<Event> ReadEvents(const std::string& path) {
+  const std::string content = ReadFile(path).value_or("cannot be read");
+  std::vector<Event> events;
+  absl::string_view rest = content;
+  while (rest.size() >= 12) {
+    CheckMaskedCrc(rest.substr(0, 8), rest.substr(8, 4));
+    const uint64_t size = LittleEndian(rest.substr(0, 8));
+    if (rest.size() < size + 16) break;
+    CheckMaskedCrc(rest.substr(12, size), rest.substr(12 + size, 4));
+    EXPECT_TRUE(events.emplace_back().ParseFromString(std::string(rest.substr(12, size))));
+    rest.remove_prefix(size + 16);
+  }
+  EXPECT_THAT(rest, IsEmpty()) << "after " << events.size() << " events";
+  return events;
+}
+
+// What was written after the version.
+std::vector<Event> FlushAndRead(TensorBoardSink* sink) {
+  EXPECT_THAT(sink->Flush(), IsOk());
+  std::vector<Event> events = ReadEvents(sink->path());
+  EXPECT_THAT(events, testing::Not(IsEmpty()));
+  EXPECT_EQ(events.front().file_version(), "brain.Event:2");
+  events.erase(events.begin());
+  return events;
+}
+
+TEST_F(TensorBoardTest, NamesTheFileAsTensorBoardExpects) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto one, TensorBoardSink::Create(options_));
+  DING_ASSERT_OK_AND_ASSIGN(const auto two, TensorBoardSink::Create(options_));
+  EXPECT_THAT(one->path(),
+              StartsWith(JoinPath(options_.folder, "events.out.tfevents.1700000000.")));
+  EXPECT_THAT(one->path(), HasSubstr(absl::StrCat(".", getpid(), ".")));
+  EXPECT_NE(one->path(), two->path());
+}
+
+// The bytes as Python's struct module puts them together from the published format.
+TEST_F(TensorBoardTest, WritesTheseBytes) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
+  sink->Scalar("a/b", 300, 0.5);
+  EXPECT_THAT(sink->Flush(), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const std::string content, ReadFile(sink->path()));
+  EXPECT_EQ(absl::BytesToHexString(content),
+            "1800000000000000a37f4b22"
+            "0900002040fc54d9411a0d627261696e2e4576656e743a32"
+            "2b353110"
+            "1a00000000000000129bd82d"
+            "0900002040fc54d94110ac022a0c0a0a0a03612f62150000003f"
+            "4589295c");
+}
+
+TEST_F(TensorBoardTest, WritesScalarsWithTheTimeOfTheCall) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
+  clock_.Advance(absl::Seconds(2));
+  sink->Scalar("loss", 1, 0.25);
+  sink->Scalar("loss", 2, std::numeric_limits<double>::quiet_NaN());
+  sink->Scalar("loss", 3, -std::numeric_limits<double>::infinity());
+  const std::vector<Event> events = FlushAndRead(sink.get());
+  ASSERT_THAT(events, SizeIs(3));
+  EXPECT_EQ(events[0].wall_time(), 1700000002.5);
+  EXPECT_EQ(events[0].step(), 1);
+  ASSERT_THAT(events[0].summary().value(), SizeIs(1));
+  EXPECT_EQ(events[0].summary().value(0).tag(), "loss");
+  EXPECT_EQ(events[0].summary().value(0).simple_value(), 0.25f);
+  EXPECT_TRUE(std::isnan(events[1].summary().value(0).simple_value()));
+  EXPECT_EQ(events[2].summary().value(0).simple_value(), -std::numeric_limits<float>::infinity());
+}
+
+TEST_F(TensorBoardTest, WritesHistograms) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
+  sink->Histogram("q", 4, {});
+  std::vector<float> values;
+  for (int i = 0; i <= 30; ++i) values.push_back(static_cast<float>(i));
+  sink->Histogram("q", 5, values);
+  const std::vector<Event> events = FlushAndRead(sink.get());
+  ASSERT_THAT(events, SizeIs(1));
+  EXPECT_EQ(events[0].step(), 5);
+  ASSERT_THAT(events[0].summary().value(), SizeIs(1));
+  const tensorboard::HistogramProto& histo = events[0].summary().value(0).histo();
+  EXPECT_EQ(histo.min(), 0);
+  EXPECT_EQ(histo.max(), 30);
+  EXPECT_EQ(histo.num(), 31);
+  EXPECT_EQ(histo.sum(), 465);
+  EXPECT_EQ(histo.sum_squares(), 9455);
+  ASSERT_THAT(histo.bucket_limit(), SizeIs(30));
+  ASSERT_THAT(histo.bucket(), SizeIs(30));
+  EXPECT_EQ(histo.bucket_limit(0), 1);
+  EXPECT_EQ(histo.bucket(0), 2);
+  EXPECT_EQ(histo.bucket_limit(29), 30);
+  EXPECT_EQ(histo.bucket(29), 1);
+}
+
+TEST_F(TensorBoardTest, ShowsHowManyValuesOfAHistogramAreNotFinite) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  sink->Histogram("q", 0, {1.0f, kNan});
+  sink->Histogram("q", 1, {kNan, kNan});
+  const std::vector<Event> events = FlushAndRead(sink.get());
+  ASSERT_THAT(events, SizeIs(2));
+  ASSERT_THAT(events[0].summary().value(), SizeIs(2));
+  EXPECT_EQ(events[0].summary().value(0).histo().num(), 1);
+  EXPECT_EQ(events[0].summary().value(1).tag(), "q_non_finite");
+  EXPECT_EQ(events[0].summary().value(1).simple_value(), 1);
+  ASSERT_THAT(events[1].summary().value(), SizeIs(1));
+  EXPECT_EQ(events[1].summary().value(0).simple_value(), 2);
+}
+
+TEST_F(TensorBoardTest, WritesText) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
+  sink->Text("config", 0, "type: \"dqn\"\n");
+  const std::vector<Event> events = FlushAndRead(sink.get());
+  ASSERT_THAT(events, SizeIs(1));
+  const Summary::Value& value = events[0].summary().value(0);
+  EXPECT_EQ(value.tag(), "config");
+  EXPECT_EQ(value.metadata().plugin_data().plugin_name(), "text");
+  EXPECT_EQ(value.tensor().dtype(), tensorboard::DT_STRING);
+  ASSERT_THAT(value.tensor().tensor_shape().dim(), SizeIs(1));
+  EXPECT_EQ(value.tensor().tensor_shape().dim(0).size(), 1);
+  EXPECT_THAT(value.tensor().string_val(), ElementsAre("type: \"dqn\"\n"));
+}
+
+TEST_F(TensorBoardTest, WritesWithoutAFlushWhenTheIntervalHasPassedAndOnDestruction) {
+  DING_ASSERT_OK_AND_ASSIGN(auto sink, TensorBoardSink::Create(options_));
+  const std::string path = sink->path();
+  sink->Scalar("a", 0, 0);
+  EXPECT_THAT(ReadEvents(path), IsEmpty());
+  clock_.Advance(options_.flush_interval);
+  sink->Scalar("a", 1, 0);
+  EXPECT_THAT(ReadEvents(path), SizeIs(3));
+  sink->Scalar("a", 2, 0);
+  sink.reset();
+  EXPECT_THAT(ReadEvents(path), SizeIs(4));
+}
+
+TEST_F(TensorBoardTest, AFullDiskComesOutOfFlushAndStopsNothing) {
+  options_.folder = "/dev";
+  options_.file_name = "full";
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
+  for (int round = 0; round < 2; ++round) {
+    sink->Scalar("a", 0, 0);
+    sink->Histogram("h", 0, {1.0f});
+    sink->Text("t", 0, "text");
+    EXPECT_THAT(sink->Flush(),
+                StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("'/dev/full'")));
+  }
+}
+
+TEST_F(TensorBoardTest, RefusesAFolderThatCannotBeMade) {
+  ASSERT_THAT(WriteFileAtomically(options_.folder, "a file"), IsOk());
+  const std::string file = options_.folder;
+  options_.folder = JoinPath(file, "log");
+  const auto sink = TensorBoardSink::Create(options_);
+  ASSERT_FALSE(sink.ok());
+  EXPECT_THAT(std::string(sink.status().message()), HasSubstr(file));
+}
+
+TEST_F(TensorBoardTest, EventsOfSeveralThreadsStayWhole) {
+  constexpr int kThreads = 4, kEvents = 500;
+  options_.clock = Clock::Real();
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&sink, t] {
+      for (int i = 0; i < kEvents; ++i) sink->Scalar(absl::StrCat("thread", t), i, i);
+      EXPECT_THAT(sink->Flush(), IsOk());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::pair<std::string, int64_t>> seen;
+  for (const Event& event : FlushAndRead(sink.get())) {
+    seen.emplace(event.summary().value(0).tag(), event.step());
+  }
+  EXPECT_THAT(seen, SizeIs(kThreads * kEvents));
+}
+
+}  // namespace
+}  // namespace ding
