@@ -1,0 +1,13 @@
+// Registers Acrobot-v1.
+#include "ding_worker/base/registry.h"
+#include "ding_worker/env/classic_control/acrobot.h"
+#include "ding_worker/env/classic_control/classic_factory.h"
+#include "ding_worker/env/env_registry.h"
+
+namespace ding {
+namespace {
+
+DING_REGISTER(EnvRegistry(), "Acrobot-v1", WithoutParams(CreateAcrobot));
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,68 @@
+// CartPole: keep a pole upright on a cart by pushing the cart left or right.
+//
+// Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult learning
+// control problems", IEEE SMC-13 (1983); equations as in Gymnasium's CartPole (Florian, "Correct
+// equations for the dynamics of the cart-pole system", 2007, eq. 23 and 24, without friction),
+// integrated by Euler's method.
+//
+// Observation: float32[4], x (m), dx/dt, angle from upright (rad), dangle/dt.   Action: 0 left,
+// 1 right (10 N).   Reward: 1 per step, the last one included.   Terminated: |x| > 2.4 or
+// |angle| > 12 degrees.   Time limit: 200 (v0) or 500 steps (v1).
+//
+// Threads: as Env; CartPoleStep is a pure function.
+#ifndef DING_WORKER_ENV_CLASSIC_CONTROL_CARTPOLE_H_
+#define DING_WORKER_ENV_CLASSIC_CONTROL_CARTPOLE_H_
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/env/classic_control/outcome.h"
+#include "ding_worker/env/env.h"
+
+namespace ding {
+
+struct CartPoleState {
+  double x = 0;
+  double x_dot = 0;
+  double theta = 0;
+  double theta_dot = 0;
+};
+
+inline constexpr double kCartPoleXLimit = 2.4;
+inline constexpr double kCartPoleThetaLimit = 12 * 2 * 3.14159265358979323846 / 360;
+inline constexpr double kCartPoleHalfLength = 0.5;
+
+// Balancing is unstable, so that rounding shows after some hundred steps: the order of the
+// operations is that of the original.
+inline ClassicOutcome CartPoleStep(int64_t action, CartPoleState* state) {
+  constexpr double kGravity = 9.8;
+  constexpr double kPoleMass = 0.1;
+  constexpr double kTotalMass = kPoleMass + 1.0;
+  constexpr double kPoleMassLength = kPoleMass * kCartPoleHalfLength;
+  constexpr double kForce = 10;
+  constexpr double kSeconds = 0.02;
+  const double force = action == 1 ? kForce : -kForce;
+  const double cosine = std::cos(state->theta);
+  const double sine = std::sin(state->theta);
+  const double push =
+      (force + kPoleMassLength * (state->theta_dot * state->theta_dot) * sine) / kTotalMass;
+  const double theta_acc =
+      (kGravity * sine - cosine * push) /
+      (kCartPoleHalfLength * (4.0 / 3.0 - kPoleMass * (cosine * cosine) / kTotalMass));
+  const double x_acc = push - kPoleMassLength * theta_acc * cosine / kTotalMass;
+  state->x += kSeconds * state->x_dot;
+  state->x_dot += kSeconds * x_acc;
+  state->theta += kSeconds * state->theta_dot;
+  state->theta_dot += kSeconds * theta_acc;
+  return {1, std::abs(state->x) > kCartPoleXLimit || std::abs(state->theta) > kCartPoleThetaLimit};
+}
+
+absl::StatusOr<std::unique_ptr<Env>> CreateCartPole(absl::string_view name,
+                                                    int64_t max_episode_steps);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_CLASSIC_CONTROL_CARTPOLE_H_

@@ -1,0 +1,292 @@
+// All envs of this folder as the registry makes them: they conform, agree with trajectories that
+// testdata/trajectories.py computed from the published equations, and draw themselves.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <istream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/image.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
+#include "ding_worker/env/conformance.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_registry.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::StatusOr<std::unique_ptr<Env>> Create(const std::string& name) {
+  EnvConfig config;
+  config.set_type(name);
+  return create_env(config);
+}
+
+std::vector<EnvConformanceCase> AllEnvs() {
+  std::vector<EnvConformanceCase> cases;
+  for (const std::string& name : EnvRegistry().Names()) {
+    cases.push_back({absl::StrReplaceAll(name, {{"-", "_"}}), [name] { return Create(name); }});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(ClassicControl, EnvConformance, testing::ValuesIn(AllEnvs()),
+                         EnvConformanceName);
+
+TEST(ClassicControlTest, AllAreRegisteredUnderTheirNames) {
+  EXPECT_THAT(EnvRegistry().Names(),
+              ElementsAre("Acrobot-v1", "CartPole-v0", "CartPole-v1", "MountainCar-v0",
+                          "MountainCarContinuous-v0", "Pendulum-v1"));
+  for (const std::string& name : EnvRegistry().Names()) {
+    DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Env> env, Create(name));
+    EXPECT_EQ(env->spec().name, name);
+  }
+}
+
+TEST(ClassicControlTest, RefusesParams) {
+  EnvConfig config;
+  config.set_type("Pendulum-v1");
+  config.mutable_params()->set_type_url("type.googleapis.com/ding.EnvConfig");
+  EXPECT_THAT(create_env(config),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'Pendulum-v1' takes no params, got type.googleapis.com/ding.")));
+}
+
+// An env with the rows that it needs.
+class Stage {
+ public:
+  explicit Stage(const std::string& name)
+      : env_(*Create(name)),
+        row_(*BatchBuilder::Create(env_->spec().observation, 1)),
+        action_(*BatchBuilder::Create(env_->spec().action, 1)) {}
+
+  Env& env() { return *env_; }
+  absl::Span<const float> obs() const { return row_.column<float>(0); }
+
+  absl::Status Reset(const EpisodeStart& start) { return env_->Reset(start, row_.view().row(0)); }
+
+  absl::Status Step(double action, StepResult* result) {
+    if (env_->spec().action->field(0).is_discrete()) {
+      action_.column<int64_t>(0)[0] = static_cast<int64_t>(action);
+    } else {
+      action_.column<float>(0)[0] = static_cast<float>(action);
+    }
+    *result = StepResult();
+    return env_->Step(ColumnsView(action_.view()).row(0), row_.view().row(0), result);
+  }
+
+  // Begins an episode in this state, `steps` after its start.
+  absl::Status StartAt(absl::Span<const double> state, int64_t steps = 0) {
+    StateDict dict;
+    for (const absl::Status& status :
+         {dict.WriteSpan<double>("state", state), dict.WriteInt("steps", steps),
+          dict.WriteInt("over", 0), env_->LoadState(&dict)}) {
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::unique_ptr<Env> env_;
+  BatchBuilder row_;
+  BatchBuilder action_;
+};
+
+std::string TestData(const std::string& name) {
+  return absl::StrCat(std::getenv("TEST_SRCDIR"), "/", std::getenv("TEST_WORKSPACE"),
+                      "/env/classic_control/testdata/", name);
+}
+
+// Plays the `rows` rows of one episode of the table.
+void PlayEpisode(Stage* stage, int rows, std::istream* table) {
+  for (int row = 1; row <= rows; ++row) {
+    SCOPED_TRACE(absl::StrCat("row ", row));
+    int times, terminated, truncated;
+    double action, reward;
+    *table >> times >> action >> reward >> terminated >> truncated;
+    StepResult result;
+    for (int i = 0; i < times; ++i) ASSERT_THAT(stage->Step(action, &result), IsOk());
+    EXPECT_NEAR(result.reward, reward, 1e-6);
+    EXPECT_EQ(result.terminated, terminated == 1);
+    EXPECT_EQ(result.truncated, truncated == 1);
+    for (const float value : stage->obs()) {
+      double expected;
+      *table >> expected;
+      EXPECT_NEAR(value, expected, 1e-6);
+    }
+    ASSERT_TRUE(table->good());
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(ClassicControlTest, AgreesWithPublishedEquations) {
+  std::ifstream table(TestData("trajectories.txt"));
+  std::string word, name;
+  int rows = 0;
+  int episodes = 0;
+  while (table >> word >> name >> rows) {
+    ASSERT_EQ(word, "episode");
+    SCOPED_TRACE(absl::StrCat(name, ", episode ", ++episodes, " of the table"));
+    Stage stage(name);
+    StateDict shape;
+    ASSERT_THAT(stage.env().SaveState(&shape), IsOk());
+    std::vector<double> start(static_cast<size_t>(shape.tensors().Find("state")->num_elements()));
+    table >> word;
+    ASSERT_EQ(word, "start");
+    for (double& number : start) table >> number;
+    ASSERT_THAT(stage.StartAt(start), IsOk());
+    PlayEpisode(&stage, rows, &table);
+    if (HasFailure()) return;
+  }
+  EXPECT_EQ(episodes, 17);
+}
+
+TEST(ClassicControlTest, TimeLimitsAreGymnasiums) {
+  const std::pair<const char*, int64_t> limits[] = {
+      {"CartPole-v0", 200},    {"CartPole-v1", 500}, {"Pendulum-v1", 200},
+      {"MountainCar-v0", 200}, {"Acrobot-v1", 500},  {"MountainCarContinuous-v0", 999}};
+  for (const auto& [name, limit] : limits) {
+    EXPECT_EQ(Stage(name).env().spec().max_episode_steps, limit) << name;
+  }
+}
+
+TEST(ClassicControlTest, TerminatedWinsOverTheTimeLimit) {
+  Stage stage("CartPole-v0");
+  // The pole falls with this step; it is the last one that the limit allows.
+  ASSERT_THAT(stage.StartAt({0, 0, 0.209, 1}, /*steps=*/199), IsOk());
+  StepResult result;
+  ASSERT_THAT(stage.Step(0, &result), IsOk());
+  EXPECT_TRUE(result.terminated);
+  EXPECT_FALSE(result.truncated);
+}
+
+TEST(ClassicControlTest, StepNeedsAnEpisode) {
+  Stage stage("CartPole-v1");
+  StepResult result;
+  const auto needs_reset = StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("Reset()"));
+  EXPECT_THAT(stage.Step(0, &result), needs_reset);
+  ASSERT_THAT(stage.StartAt({5, 0, 0, 0}), IsOk());
+  ASSERT_THAT(stage.Step(0, &result), IsOk());
+  EXPECT_TRUE(result.terminated);
+  EXPECT_THAT(stage.Step(0, &result), needs_reset);
+}
+
+TEST(ClassicControlTest, RefusesParametersAndBrokenStates) {
+  Stage stage("Acrobot-v1");
+  EXPECT_THAT(stage.Reset({0, {{"gravity", 3}}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("got 'gravity'")));
+  EXPECT_THAT(stage.StartAt({0, 0, 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 4 elements")));
+  EXPECT_THAT(stage.StartAt({0, 0, 0, 0}, 501),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 0..500")));
+  EXPECT_THAT(stage.StartAt({0, 0, 0, 1e308 * 10}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("inf")));
+}
+
+// Mean and range of each number of the state over many starts, against those of the uniform
+// distributions of the equations: the mean of n values uniform on [-h, h] has standard deviation
+// h / sqrt(3 n); five of them are allowed.
+TEST(ClassicControlTest, StartsAreUniform) {
+  const std::pair<const char*, std::vector<std::pair<double, double>>> expected[] = {
+      {"CartPole-v1", {{-0.05, 0.05}, {-0.05, 0.05}, {-0.05, 0.05}, {-0.05, 0.05}}},
+      {"Pendulum-v1", {{-3.14159265, 3.14159265}, {-1, 1}}},
+      {"MountainCar-v0", {{-0.6, -0.4}, {0, 0}}},
+      {"MountainCarContinuous-v0", {{-0.6, -0.4}, {0, 0}}},
+      {"Acrobot-v1", {{-0.1, 0.1}, {-0.1, 0.1}, {-0.1, 0.1}, {-0.1, 0.1}}}};
+  constexpr int kStarts = 2000;
+  for (const auto& [name, ranges] : expected) {
+    Stage stage(name);
+    std::vector<double> sums(ranges.size());
+    std::vector<double> lows(ranges.size(), 1e9);
+    std::vector<double> highs(ranges.size(), -1e9);
+    std::vector<double> state(ranges.size());
+    for (uint64_t seed = 0; seed < kStarts; ++seed) {
+      ASSERT_THAT(stage.Reset({seed, {}}), IsOk());
+      StateDict dict;
+      ASSERT_THAT(stage.env().SaveState(&dict), IsOk());
+      ASSERT_THAT(dict.ReadSpan<double>("state", absl::MakeSpan(state)), IsOk());
+      for (size_t i = 0; i < state.size(); ++i) {
+        sums[i] += state[i];
+        lows[i] = std::min(lows[i], state[i]);
+        highs[i] = std::max(highs[i], state[i]);
+      }
+    }
+    for (size_t i = 0; i < state.size(); ++i) {
+      SCOPED_TRACE(absl::StrCat(name, ", number ", i));
+      const auto [low, high] = ranges[i];
+      const double half = (high - low) / 2;
+      EXPECT_NEAR(sums[i] / kStarts, (low + high) / 2, 5 * half / std::sqrt(3.0 * kStarts));
+      EXPECT_NEAR(lows[i], low, 0.01 * half + 1e-7);
+      EXPECT_NEAR(highs[i], high, 0.01 * half + 1e-7);
+    }
+  }
+}
+
+class Picture {
+ public:
+  explicit Picture(Image image) : image_(std::move(image)) {}
+  int width() const { return image_.width; }
+  int height() const { return image_.height; }
+  // Of the pixel, counted from the lower left.
+  std::vector<int> At(int x, int y) const {
+    const size_t pixel = (static_cast<size_t>(image_.height - 1 - y) * image_.width + x) * 3;
+    return {image_.rgb.at(pixel), image_.rgb.at(pixel + 1), image_.rgb.at(pixel + 2)};
+  }
+
+ private:
+  Image image_;
+};
+
+Picture Render(const std::string& name, absl::Span<const double> state) {
+  Stage stage(name);
+  EXPECT_THAT(stage.StartAt(state), IsOk());
+  absl::StatusOr<Image> image = stage.env().Render();
+  EXPECT_THAT(image, IsOk());
+  return Picture(*std::move(image));
+}
+
+TEST(ClassicControlTest, RendersTheState) {
+  const std::vector<int> white = {255, 255, 255};
+  const Picture cartpole = Render("CartPole-v1", {1.2, 0, 0.1, 0});
+  EXPECT_EQ(cartpole.width(), 600);
+  EXPECT_EQ(cartpole.height(), 400);
+  EXPECT_THAT(cartpole.At(430, 95), ElementsAre(0, 0, 0));         // the cart, right of centre
+  EXPECT_THAT(cartpole.At(460, 207), ElementsAre(202, 152, 101));  // the pole leans right
+  EXPECT_EQ(cartpole.At(440, 207), white);                         // not left
+  EXPECT_EQ(cartpole.At(300, 95), white);
+  const Picture pendulum = Render("Pendulum-v1", {0, 0});
+  EXPECT_EQ(pendulum.width(), 500);
+  EXPECT_THAT(pendulum.At(250, 340), ElementsAre(204, 77, 77));  // upright
+  EXPECT_EQ(pendulum.At(250, 160), white);
+  const Picture car = Render("MountainCar-v0", {-0.5236, 0});
+  EXPECT_EQ(car.width(), 600);
+  EXPECT_THAT(car.At(225, 55), ElementsAre(0, 0, 0));  // at the bottom of the valley
+  const Picture acrobot = Render("Acrobot-v1", {0, 1.5708, 0, 0});
+  EXPECT_EQ(acrobot.height(), 500);
+  EXPECT_THAT(acrobot.At(250, 200), ElementsAre(0, 204, 204));  // link 1 hangs
+  EXPECT_THAT(acrobot.At(310, 136), ElementsAre(0, 204, 204));  // link 2 points to the right
+  EXPECT_EQ(acrobot.At(190, 136), white);
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,127 @@
+// What the classic control problems have in common as envs: time limit, start of an episode from a
+// seed, saving and restoring. A problem itself is a Model:
+//
+//     struct Model {
+//       using State = ...;   // doubles only
+//       using Action = ...;  // int64_t (a category) or float
+//       static State Start(Rng* rng);
+//       static ClassicOutcome Step(Action action, State* state);
+//       static void Observe(const State& state, absl::Span<float> obs);
+//       static Image Draw(const State& state);
+//     };
+//
+// The time limit is the env's: after max_episode_steps the episode is truncated, unless it
+// terminates with that very step (Gymnasium sets both flags there; terminated is what counts for
+// the bootstrap).
+//
+// Threads: as Env.   Errors: a reset with parameters, a step after the end of an episode.
+#ifndef DING_WORKER_ENV_CLASSIC_CONTROL_CLASSIC_ENV_H_
+#define DING_WORKER_ENV_CLASSIC_CONTROL_CLASSIC_ENV_H_
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/base/optimization.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/image.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/classic_control/outcome.h"
+#include "ding_worker/env/env.h"
+
+namespace ding {
+
+template <typename Model>
+class ClassicEnv final : public Env {
+ public:
+  explicit ClassicEnv(EnvSpec spec) : spec_(std::move(spec)) {}
+
+  const EnvSpec& spec() const override { return spec_; }
+
+  absl::Status Reset(const EpisodeStart& start, const RowRef& obs) override {
+    if (!start.params.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(spec_.name, " takes no parameters, got '",
+                                                     start.params.begin()->first, "'"));
+    }
+    Rng rng(start.seed, "env/start");
+    state_ = Model::Start(&rng);
+    steps_ = 0;
+    over_ = false;
+    Model::Observe(state_, obs.field<float>(0));
+    return absl::OkStatus();
+  }
+
+  absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
+    if (ABSL_PREDICT_FALSE(over_)) {
+      return absl::FailedPreconditionError("step without an episode: Reset() comes first");
+    }
+    const ClassicOutcome outcome = Model::Step(action.scalar<typename Model::Action>(0), &state_);
+    ++steps_;
+    Model::Observe(state_, obs.field<float>(0));
+    result->reward = static_cast<float>(outcome.reward);
+    result->terminated = outcome.terminated;
+    result->truncated = !outcome.terminated && steps_ == spec_.max_episode_steps;
+    over_ = result->terminated || result->truncated;
+    return absl::OkStatus();
+  }
+
+  // "state": the numbers of Model::State in order; "steps" of the episode so far; "over": 0 or 1.
+  absl::Status SaveState(StateWriter* writer) const override {
+    const Numbers numbers = ToNumbers(state_);
+    DING_RETURN_IF_ERROR(writer->WriteSpan<double>("state", numbers));
+    DING_RETURN_IF_ERROR(writer->WriteInt("steps", steps_));
+    return writer->WriteInt("over", over_ ? 1 : 0);
+  }
+
+  absl::Status LoadState(StateReader* reader) override {
+    Numbers numbers;
+    DING_RETURN_IF_ERROR(reader->ReadSpan<double>("state", absl::MakeSpan(numbers)));
+    DING_ASSIGN_OR_RETURN(const int64_t steps, reader->ReadInt("steps"));
+    DING_ASSIGN_OR_RETURN(const int64_t over, reader->ReadInt("over"));
+    for (const double number : numbers) {
+      if (!std::isfinite(number)) {
+        return absl::InvalidArgumentError(absl::StrCat("saved 'state' contains ", number));
+      }
+    }
+    if (steps < 0 || steps > spec_.max_episode_steps) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("saved 'steps' is ", steps, ", expected 0..", spec_.max_episode_steps));
+    }
+    std::memcpy(static_cast<void*>(&state_), numbers.data(), sizeof(state_));
+    steps_ = steps;
+    over_ = over != 0;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Image> Render() override { return Model::Draw(state_); }
+
+ private:
+  using State = typename Model::State;
+  using Numbers = std::array<double, sizeof(State) / sizeof(double)>;
+  static_assert(std::is_trivially_copyable_v<State> && sizeof(Numbers) == sizeof(State));
+
+  static Numbers ToNumbers(const State& state) {
+    Numbers numbers;
+    std::memcpy(numbers.data(), &state, sizeof(state));
+    return numbers;
+  }
+
+  const EnvSpec spec_;
+  State state_{};
+  int64_t steps_ = 0;
+  bool over_ = true;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_CLASSIC_CONTROL_CLASSIC_ENV_H_

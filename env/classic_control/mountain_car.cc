@@ -1,0 +1,80 @@
+#include "ding_worker/env/classic_control/mountain_car.h"
+
+#include <utility>
+
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/env/classic_control/classic_env.h"
+#include "ding_worker/env/classic_control/raster.h"
+
+namespace ding {
+namespace {
+
+struct MountainCarModel {
+  using State = MountainCarState;
+  using Action = int64_t;
+
+  static State Start(Rng* rng) { return {rng->Uniform(-0.6, -0.4), 0}; }
+
+  static ClassicOutcome Step(Action action, State* state) { return MountainCarStep(action, state); }
+
+  static void Observe(const State& state, absl::Span<float> obs) {
+    obs[0] = static_cast<float>(state.position);
+    obs[1] = static_cast<float>(state.velocity);
+  }
+
+  static Image Draw(const State& state) { return DrawMountainCar(state, kMountainCarGoal); }
+};
+
+// Where a position of the car is in the picture.
+Point OnHill(double position) {
+  constexpr double kScale = 600 / (kMountainCarMaxPosition - kMountainCarMinPosition);
+  return {(position - kMountainCarMinPosition) * kScale,
+          (std::sin(3 * position) * 0.45 + 0.55) * kScale};
+}
+
+void DrawHill(Canvas* canvas) {
+  constexpr int kPieces = 100;
+  const auto point = [](int i) {
+    return OnHill(kMountainCarMinPosition +
+                  (kMountainCarMaxPosition - kMountainCarMinPosition) * i / kPieces);
+  };
+  for (int i = 0; i < kPieces; ++i) canvas->Line(point(i), point(i + 1), 1, kBlack);
+}
+
+}  // namespace
+
+Image DrawMountainCar(const MountainCarState& state, double goal) {
+  Canvas canvas(600, 400);
+  DrawHill(&canvas);
+  const Point flag = OnHill(goal);
+  canvas.Line(flag, {flag.x, flag.y + 50}, 1, kBlack);
+  canvas.Polygon({{flag.x, flag.y + 50}, {flag.x, flag.y + 40}, {flag.x + 25, flag.y + 45}},
+                 {204, 204, 0});
+  Point car = OnHill(state.position);
+  car.y += 10;  // clearance
+  const double tilt = std::cos(3 * state.position);
+  canvas.Polygon(Rectangle(car, -20, 20, 0, 20, tilt), kBlack);
+  for (const double wheel : {-10, 10}) {
+    canvas.Circle({car.x + wheel * std::cos(tilt), car.y + wheel * std::sin(tilt)}, 8,
+                  {128, 128, 128});
+  }
+  return std::move(canvas).image();
+}
+
+absl::StatusOr<std::unique_ptr<Env>> CreateMountainCar() {
+  EnvSpec spec;
+  spec.name = "MountainCar-v0";
+  DING_ASSIGN_OR_RETURN(spec.observation,
+                        MakeSpec({Box("obs", {2}, {kMountainCarMinPosition, -kMountainCarMaxSpeed},
+                                      {kMountainCarMaxPosition, kMountainCarMaxSpeed})}));
+  DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Discrete("action", 3)}));
+  spec.reward_low = -1;
+  spec.reward_high = -1;
+  spec.max_episode_steps = 200;
+  return std::make_unique<ClassicEnv<MountainCarModel>>(std::move(spec));
+}
+
+}  // namespace ding

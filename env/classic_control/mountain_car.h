@@ -1,0 +1,64 @@
+// MountainCar: an underpowered car in a valley has to swing itself up to the flag on the right
+// hill.
+//
+// Moore, "Efficient memory-based learning for robot control" (1990); equations as in Gymnasium's
+// MountainCar-v0.
+//
+// Observation: float32[2], position in [-1.2, 0.6], velocity (per step, at most 0.07).   Action: 0
+// push left, 1 none, 2 push right.   Reward: -1 per step.   Terminated: position >= 0.5 with a
+// velocity >= 0.   Time limit: 200 steps.
+//
+// Threads: as Env; the step functions are pure.
+#ifndef DING_WORKER_ENV_CLASSIC_CONTROL_MOUNTAIN_CAR_H_
+#define DING_WORKER_ENV_CLASSIC_CONTROL_MOUNTAIN_CAR_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/data/image.h"
+#include "ding_worker/env/classic_control/outcome.h"
+#include "ding_worker/env/env.h"
+
+namespace ding {
+
+struct MountainCarState {
+  double position = 0;
+  double velocity = 0;
+};
+
+inline constexpr double kMountainCarMinPosition = -1.2;
+inline constexpr double kMountainCarMaxPosition = 0.6;
+inline constexpr double kMountainCarMaxSpeed = 0.07;
+
+// One step of the car under `push` and the slope; the wall on the left stops it.
+inline void MoveMountainCar(double push, MountainCarState* state) {
+  constexpr double kGravity = 0.0025;
+  const double velocity =
+      std::clamp(state->velocity + push - kGravity * std::cos(3 * state->position),
+                 -kMountainCarMaxSpeed, kMountainCarMaxSpeed);
+  state->position =
+      std::clamp(state->position + velocity, kMountainCarMinPosition, kMountainCarMaxPosition);
+  const bool at_wall = state->position == kMountainCarMinPosition && velocity < 0;
+  state->velocity = at_wall ? 0 : velocity;
+}
+
+inline constexpr double kMountainCarGoal = 0.5;
+
+inline ClassicOutcome MountainCarStep(int64_t action, MountainCarState* state) {
+  constexpr double kForce = 0.001;
+  MoveMountainCar(static_cast<double>(action - 1) * kForce, state);
+  return {-1, state->position >= kMountainCarGoal && state->velocity >= 0};
+}
+
+// The scene with the flag at `goal`.
+Image DrawMountainCar(const MountainCarState& state, double goal);
+
+// "MountainCar-v0".
+absl::StatusOr<std::unique_ptr<Env>> CreateMountainCar();
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_CLASSIC_CONTROL_MOUNTAIN_CAR_H_

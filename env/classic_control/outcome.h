@@ -1,0 +1,14 @@
+// What a step of one of the classic control problems gives, apart from the new state.
+#ifndef DING_WORKER_ENV_CLASSIC_CONTROL_OUTCOME_H_
+#define DING_WORKER_ENV_CLASSIC_CONTROL_OUTCOME_H_
+
+namespace ding {
+
+struct ClassicOutcome {
+  double reward = 0;
+  bool terminated = false;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_CLASSIC_CONTROL_OUTCOME_H_
