@@ -117,6 +117,9 @@ std::string TestData(const std::string& name) {
                       "/env/classic_control/testdata/", name);
 }
 
+// What the env shows is float32.
+double Tolerance(double expected) { return 1e-6 * std::max(1.0, std::abs(expected)); }
+
 // Plays the `rows` rows of one episode of the table.
 void PlayEpisode(Stage* stage, int rows, std::istream* table) {
   for (int row = 1; row <= rows; ++row) {
@@ -126,13 +129,13 @@ void PlayEpisode(Stage* stage, int rows, std::istream* table) {
     *table >> times >> action >> reward >> terminated >> truncated;
     StepResult result;
     for (int i = 0; i < times; ++i) ASSERT_THAT(stage->Step(action, &result), IsOk());
-    EXPECT_NEAR(result.reward, reward, 1e-6);
+    EXPECT_NEAR(result.reward, reward, Tolerance(reward));
     EXPECT_EQ(result.terminated, terminated == 1);
     EXPECT_EQ(result.truncated, truncated == 1);
     for (const float value : stage->obs()) {
       double expected;
       *table >> expected;
-      EXPECT_NEAR(value, expected, 1e-6);
+      EXPECT_NEAR(value, expected, Tolerance(expected));
     }
     ASSERT_TRUE(table->good());
     if (testing::Test::HasFailure()) return;
