@@ -1,0 +1,270 @@
+#include "ding_worker/learner/base_learner.h"
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/learner/learner_registry.h"
+#include "ding_worker/learner/testing/fake_learn_mode.h"
+#include "ding_worker/metrics/testing/recording_sink.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Batch MakeBatch(int64_t rows) {
+  SpecPtr spec = *MakeSpec({Box("obs", {1}), Scalar(kColumnReplayUniqueId, DType::kInt64),
+                            Scalar(kColumnReplayBufferIdx, DType::kInt64)});
+  BatchBuilder builder = *BatchBuilder::Create(spec, rows);
+  for (int64_t i = 0; i < rows; ++i) {
+    builder.column<float>(0)[i] = 0;
+    builder.column<int64_t>(1)[i] = 100 + i;
+    builder.column<int64_t>(2)[i] = i;
+  }
+  return std::move(builder).Seal(rows);
+}
+
+class BaseLearnerTest : public testing::Test {
+ protected:
+  BaseLearnerTest() {
+    std::string folder = absl::StrCat(testing::TempDir(), "/learner_XXXXXX");
+    deps_.exp_dir = mkdtemp(folder.data());
+    deps_.name = "learner";
+    deps_.metrics = sink_;
+  }
+  ~BaseLearnerTest() override { EXPECT_THAT(RemoveRecursively(deps_.exp_dir), IsOk()); }
+
+  std::unique_ptr<BaseLearner> Create(const std::string& hook_config,
+                                      ProcessGroup* group = nullptr) {
+    LearnerConfig config;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(hook_config, config.mutable_hook()));
+    config.set_train_iterations(10);
+    absl::StatusOr<std::unique_ptr<BaseLearner>> learner =
+        create_learner(config, &policy_, deps_, group);
+    EXPECT_THAT(learner, IsOk());
+    return *std::move(learner);
+  }
+  bool HasCheckpoint(absl::string_view name) const {
+    return PathExists(JoinPath(deps_.exp_dir, absl::StrCat("ckpt/", name, "/manifest.json")));
+  }
+  std::vector<RecordingSink::ScalarRecord> Records(absl::string_view tag) const {
+    std::vector<RecordingSink::ScalarRecord> records;
+    for (const auto& record : sink_->scalars()) {
+      if (record.tag == tag) records.push_back(record);
+    }
+    return records;
+  }
+  static absl::StatusOr<std::optional<Batch>> NextBatch() { return MakeBatch(3); }
+
+  FakeLearnMode policy_;
+  std::shared_ptr<RecordingSink> sink_ = std::make_shared<RecordingSink>();
+  ComponentDeps deps_;
+};
+
+constexpr char kNoHooks[] =
+    "log_show_after_iter: 0 save_ckpt_after_iter: 0 save_ckpt_after_run: false";
+
+class CountingHook : public LearnerHook {
+ public:
+  CountingHook(std::vector<std::string>* calls, HookPosition position)
+      : LearnerHook("counting", 50, position), calls_(calls) {}
+  absl::Status Call(BaseLearner* learner) override {
+    calls_->push_back(absl::StrCat(HookPositionName(position()), " ", learner->train_iter()));
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<std::string>* const calls_;
+};
+
+TEST_F(BaseLearnerTest, CallsHooksAroundIterations) {
+  std::vector<std::string> calls;
+  auto learner = Create(kNoHooks);
+  for (const auto position : {HookPosition::kBeforeRun, HookPosition::kAfterRun,
+                              HookPosition::kBeforeIter, HookPosition::kAfterIter}) {
+    learner->RegisterHook(std::make_shared<CountingHook>(&calls, position));
+  }
+  policy_.steps_per_batch = 2;
+  int batches = 0;
+  EXPECT_THAT(learner->Start([&]() -> absl::StatusOr<std::optional<Batch>> {
+    if (batches++ == 2) return std::nullopt;
+    return MakeBatch(3);
+  }),
+              IsOk());
+  EXPECT_THAT(calls, ElementsAre("before_run 0", "before_iter 0", "after_iter 1", "after_iter 2",
+                                 "before_iter 2", "after_iter 3", "after_iter 4", "after_run 4"));
+  EXPECT_TRUE(learner->learn_info().learner_done);
+}
+
+TEST_F(BaseLearnerTest, ResumesFromACheckpointAndSavesByFrequency) {
+  {
+    auto learner = Create(kNoHooks);
+    for (int i = 0; i < 5; ++i) ASSERT_THAT(learner->Train(MakeBatch(3), 40 + i), IsOk());
+    ASSERT_THAT(learner->SaveCheckpoint(), IsOk());
+  }
+  EXPECT_TRUE(HasCheckpoint("iteration_5"));
+  policy_.weight = 0;
+  auto learner = Create(absl::StrCat(
+      "log_show_after_iter: 0 save_ckpt_after_iter: 0 load_ckpt_before_run: '", deps_.exp_dir,
+      "/ckpt/iteration_5' hook { type: 'save_ckpt' freq: 5 priority: 40 name: 'often' }"));
+  ASSERT_THAT(learner->Start(NextBatch), IsOk());
+  EXPECT_EQ(learner->train_iter(), 15);
+  EXPECT_EQ(learner->collector_envstep(), 44);
+  EXPECT_EQ(policy_.weight, 15);
+  for (const int saved : {5, 10, 15}) {
+    EXPECT_TRUE(HasCheckpoint(absl::StrCat("iteration_", saved))) << saved;
+  }
+  for (const int not_saved : {0, 4, 7, 12}) {
+    EXPECT_FALSE(HasCheckpoint(absl::StrCat("iteration_", not_saved))) << not_saved;
+  }
+  ASSERT_THAT(learner->SaveCheckpoint("best"), IsOk());
+  EXPECT_TRUE(HasCheckpoint("best"));
+}
+
+TEST_F(BaseLearnerTest, RefusesADamagedCheckpoint) {
+  auto learner = Create(kNoHooks);
+  ASSERT_THAT(learner->Train(MakeBatch(3)), IsOk());
+  ASSERT_THAT(learner->SaveCheckpoint("here"), IsOk());
+  const std::string path = learner->CheckpointPath("here");
+  const std::string file = JoinPath(path, "model.safetensors");
+  DING_ASSERT_OK_AND_ASSIGN(std::string content, ReadFile(file));
+  ASSERT_THAT(WriteFileAtomically(file, content.substr(0, content.size() - 1)), IsOk());
+  policy_.weight = 99;
+  EXPECT_THAT(LoadLearnerCheckpoint(path, learner.get()),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("model.safetensors")));
+  content.back() ^= 1;
+  ASSERT_THAT(WriteFileAtomically(file, content), IsOk());
+  EXPECT_THAT(LoadLearnerCheckpoint(path, learner.get()),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("model.safetensors")));
+  EXPECT_EQ(policy_.weight, 99);
+  EXPECT_THAT(LoadLearnerCheckpoint("/nowhere", learner.get()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nowhere")));
+}
+
+TEST_F(BaseLearnerTest, ErrorsNameTheIterationAndTheHook) {
+  auto learner = Create(kNoHooks);
+  ASSERT_THAT(learner->Train(MakeBatch(3)), IsOk());
+  policy_.next_error = absl::InternalError("loss is nan");
+  EXPECT_THAT(
+      learner->Train(MakeBatch(3)),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("learner: train iteration 2: loss is nan")));
+  EXPECT_EQ(learner->train_iter(), 1);
+
+  class ThrowingHook : public LearnerHook {
+   public:
+    ThrowingHook() : LearnerHook("mine", 0, HookPosition::kAfterIter) {}
+    absl::Status Call(BaseLearner*) override { throw std::runtime_error("out of ideas"); }
+  };
+  learner->RegisterHook(std::make_shared<ThrowingHook>());
+  EXPECT_THAT(learner->Train(MakeBatch(3)),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("hook 'mine' (after_iter) at iteration 2: threw out of ideas")));
+}
+
+TEST_F(BaseLearnerTest, PrioritiesAreThoseOfThisBatchOnly) {
+  auto learner = Create(kNoHooks);
+  policy_.report_priority = true;
+  policy_.steps_per_batch = 3;
+  ASSERT_THAT(learner->Train(MakeBatch(2)), IsOk());
+  const LearnInfo info = learner->learn_info();
+  EXPECT_EQ(info.learner_step, 3);
+  ASSERT_TRUE(info.priority_info.has_value());
+  EXPECT_THAT(info.priority_info->priority, ElementsAre(0.5f, 0.5f));
+  EXPECT_THAT(info.priority_info->replay_unique_id, ElementsAre(100, 101));
+  EXPECT_THAT(info.priority_info->replay_buffer_idx, ElementsAre(0, 1));
+  policy_.report_priority = false;
+  ASSERT_THAT(learner->Train(MakeBatch(2)), IsOk());
+  EXPECT_FALSE(learner->learn_info().priority_info.has_value());
+}
+
+TEST_F(BaseLearnerTest, LogsAveragesByIterationAndByEnvStep) {
+  auto learner = Create("log_show_after_iter: 2 save_ckpt_after_iter: 0");
+  ASSERT_THAT(learner->Train(MakeBatch(3), 8), IsOk());
+  EXPECT_EQ(Records("learner_iter/total_loss_avg").size(), 0u);
+  ASSERT_THAT(learner->Train(MakeBatch(3), 16), IsOk());
+  const auto by_iter = Records("learner_iter/total_loss_avg");
+  ASSERT_EQ(by_iter.size(), 1u);
+  EXPECT_EQ(by_iter[0].step, 2);
+  EXPECT_DOUBLE_EQ(by_iter[0].value, (1.0 + 0.5) / 2);
+  const auto by_step = Records("learner_step/total_loss_avg");
+  ASSERT_EQ(by_step.size(), 1u);
+  EXPECT_EQ(by_step[0].step, 16);
+  // Measured in this iteration, not in the one before.
+  EXPECT_EQ(Records("learner_iter/train_time_avg").size(), 1u);
+  // Never reported: missing, not 0.
+  EXPECT_EQ(Records("learner_iter/never_avg").size(), 0u);
+}
+
+// Rank 1 of two, where the other rank always reports 10.
+class TwoRanks : public ProcessGroup {
+ public:
+  explicit TwoRanks(int rank) : rank_(rank) {}
+  int rank() const override { return rank_; }
+  int world_size() const override { return 2; }
+  absl::Status AllReduceMean(absl::Span<double> values) override {
+    for (double& value : values) value = (value + 10) / 2;
+    return absl::OkStatus();
+  }
+
+ private:
+  const int rank_;
+};
+
+TEST_F(BaseLearnerTest, ReducesOverRanksBeforeLogging) {
+  TwoRanks group(0);
+  auto learner = Create("log_show_after_iter: 1 log_reduce_after_iter: true", &group);
+  ASSERT_THAT(learner->Train(MakeBatch(3), 8), IsOk());
+  EXPECT_DOUBLE_EQ(Records("learner_iter/total_loss_avg").at(0).value, (1.0 + 10) / 2);
+  EXPECT_DOUBLE_EQ(Records("learner_iter/noreduce_weight_avg").at(0).value, 1);
+}
+
+TEST_F(BaseLearnerTest, OtherRanksNeitherLogNorSave) {
+  TwoRanks group(1);
+  auto learner = Create("log_show_after_iter: 1 save_ckpt_after_iter: 1", &group);
+  ASSERT_THAT(learner->Train(MakeBatch(3), 8), IsOk());
+  EXPECT_EQ(Records("learner_iter/total_loss_avg").size(), 0u);
+  EXPECT_FALSE(HasCheckpoint("iteration_1"));
+}
+
+TEST_F(BaseLearnerTest, RefusesWhatItCannotWorkWith) {
+  EXPECT_THAT(create_learner(LearnerConfig(), nullptr, deps_),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("learn mode")));
+  LearnerConfig config;
+  config.set_type("fancy");
+  EXPECT_THAT(create_learner(config, &policy_, deps_),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("unknown learner type 'fancy'; this program has: base")));
+  config = LearnerConfig();
+  config.set_train_iterations(0);
+  EXPECT_THAT(create_learner(config, &policy_, deps_),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("train_iterations is 0")));
+}
+
+TEST_F(BaseLearnerTest, StateGoesOnWhereItWasSaved) {
+  auto learner = Create("log_show_after_iter: 4 save_ckpt_after_iter: 0");
+  for (int i = 0; i < 3; ++i) ASSERT_THAT(learner->Train(MakeBatch(3), i), IsOk());
+  StateDict state;
+  ASSERT_THAT(learner->SaveState(&state), IsOk());
+  auto resumed = Create("log_show_after_iter: 4 save_ckpt_after_iter: 0");
+  ASSERT_THAT(resumed->LoadState(&state), IsOk());
+  ASSERT_THAT(resumed->Train(MakeBatch(3), 3), IsOk());
+  EXPECT_DOUBLE_EQ(Records("learner_iter/total_loss_avg").at(0).value,
+                   (1 + 1. / 2 + 1. / 3 + 1. / 4) / 4);
+}
+
+}  // namespace
+}  // namespace ding
