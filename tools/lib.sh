@@ -2,16 +2,31 @@
 
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 
-# Prints the message (a line per argument) and leaves with status 1.
+# Prints the messages, a line each, and leaves with status 1.
 die() {
   printf '%s\n' "$@" >&2
   exit 1
 }
 
-# Flags for every bazel build or test: the rest is in .bazelrc. One disk cache for all checkouts of a user.
+# The comment at the top of the calling script is its help.
+usage() {
+  sed -n '2,/^[^#]/{/^#/!q; s/^# \{0,1\}//p}' "$0"
+}
+
+# Flags for every build and test besides those of .bazelrc. All checkouts of a user share one disk cache.
 bazel_flags=()
 [ -z "${XDG_CACHE_HOME:-}" ] || bazel_flags+=("--disk_cache=$XDG_CACHE_HOME/ding_worker/bazel")
 
-# Only results and errors when Bazel's output goes to no terminal; on a terminal also its progress.
-quiet_flags=(--show_result=0 --noshow_loading_progress --ui_event_filters=-info,-debug)
-[ -t 2 ] || quiet_flags+=(--show_progress_rate_limit=15)
+# Runs `bazel COMMAND ARGUMENTS` and returns its status. Everything goes to stderr: on a terminal Bazel's own display, else
+# errors, results, and now and then how far it is.
+run_bazel() {
+  local command=$1
+  shift
+  if [ -t 2 ]; then
+    bazel "${bazel_startup[@]}" "$command" "${bazel_flags[@]}" --show_result=0 --ui_event_filters=-info "$@" >&2
+  else
+    bazel "${bazel_startup[@]}" "$command" "${bazel_flags[@]}" --show_result=0 --show_progress_rate_limit=20 "$@" 2>&1 |
+      sed -u -E '/^(Loading|Analyzing|INFO): ?/d; /^\[[01] \/ /d; /^(Starting local Bazel|\.\.\. still)/d' >&2
+  fi
+}
+bazel_startup=()
