@@ -30,3 +30,14 @@ run_bazel() {
   fi
 }
 bazel_startup=()
+
+# The files of the checkout, from its root, without what Git ignores (with no Git at hand: without build output).
+source_files() {
+  if git -C "$root" rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+    git -C "$root" ls-files --cached --others --exclude-standard | while IFS= read -r file; do
+      [ ! -f "$root/$file" ] || printf '%s\n' "$file"
+    done
+  else
+    (cd "$root" && find . -name .git -prune -o -name 'bazel-*' -prune -o -type f -printf '%P\n')
+  fi | LC_ALL=C sort
+}
