@@ -5,7 +5,7 @@ yours is used.
 """
 
 load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")
-load(":system_repo.bzl", "cc_library_text", "system_repo")
+load(":system_repo.bzl", "cc_library_text", "forward_text", "system_repo")
 
 # Shims: the rules that Bazel 4 loads even for plain C++, without a download.
 _RULES_CC_DEFS = """
@@ -46,7 +46,7 @@ _COVERAGE_TOOLS_BUILD = """
 # every target offers them all to the linker, which records only those that are used.
 _ABSL_TARGETS = {
     "absl/algorithm": ["algorithm", "container"],
-    "absl/base": ["base", "config", "core_headers", "dynamic_annotations", "endian", "log_severity", "no_destructor", "prefetch"],
+    "absl/base": ["base", "config", "core_headers", "dynamic_annotations", "endian", "log_severity"],
     "absl/cleanup": ["cleanup"],
     "absl/container": [
         "btree",
@@ -117,10 +117,10 @@ _ABSL_LIBS = ["absl_" + lib for lib in [
 def _absl_packages():
     packages = {"": cc_library_text("libs", _ABSL_LIBS, visibility = ["//:__subpackages__"])}
     for package, names in _ABSL_TARGETS.items():
-        packages[package] = "".join([cc_library_text(name, deps = ["//:libs"]) for name in names])
+        packages[package] = "".join([forward_text(name, "//:libs") for name in names])
     return packages
 
-_PROTOBUF_BUILD = cc_library_text("protobuf", ["protobuf"], extra = '    linkstatic = True,\n') + \
+_PROTOBUF_BUILD = cc_library_text("protobuf", ["protobuf"]) + \
                   cc_library_text("protobuf_lite", ["protobuf-lite"]) + """
 sh_binary(
     name = "protoc",
@@ -159,9 +159,8 @@ _RESTRICTED = ["@ding_worker//third_party:__pkg__"]
 _LIBTORCH_BUILD = cc_library_text(
     "torch",
     ["torch", "torch_cpu", "c10"],
-    extra = """    hdrs = glob(["include/**/*.h"]),
+    hdrs = 'glob(["include/**/*.h"])',
     includes = ["include"],
-""",
     visibility = _RESTRICTED,
 )
 
@@ -205,7 +204,7 @@ def _bazel_rules():
 def ding_worker_dependencies():
     """Declares every outside repository that ding_worker may use and that is not declared yet."""
     _bazel_rules()
-    maybe(system_repo, name = "com_google_absl", packages = _absl_packages())
+    maybe(system_repo, name = "com_google_absl", debian_packages = ["libabsl-dev"], packages = _absl_packages())
     maybe(
         system_repo,
         name = "com_google_protobuf",
@@ -213,35 +212,46 @@ def ding_worker_dependencies():
             "protoc_bin": "/usr/bin/protoc",
             "src": "/usr/include",
         },
+        debian_packages = ["libprotobuf-dev", "protobuf-compiler"],
         packages = {"": _PROTOBUF_BUILD},
     )
-    maybe(system_repo, name = "com_github_google_glog", packages = {
+    maybe(system_repo, name = "com_github_google_glog", debian_packages = ["libgoogle-glog-dev"], packages = {
         "": cc_library_text("glog", ["glog"], ["@com_github_gflags_gflags//:gflags"]),
     })
-    maybe(system_repo, name = "com_github_gflags_gflags", packages = {"": cc_library_text("gflags", ["gflags"])})
-    maybe(system_repo, name = "com_google_googletest", packages = {
+    maybe(system_repo, name = "com_github_gflags_gflags", debian_packages = ["libgflags-dev"], packages = {
+        "": cc_library_text("gflags", ["gflags"]),
+    })
+    maybe(system_repo, name = "com_google_googletest", debian_packages = ["libgmock-dev"], packages = {
         "": cc_library_text("gtest", ["gmock", "gtest", "pthread"]) +
             cc_library_text("gtest_main", ["gmock_main"], [":gtest"]),
     })
-    maybe(system_repo, name = "com_github_google_benchmark", packages = {
+    maybe(system_repo, name = "com_github_google_benchmark", debian_packages = ["libbenchmark-dev"], packages = {
         "": cc_library_text("benchmark", ["benchmark", "pthread"]) +
             cc_library_text("benchmark_main", ["benchmark_main"], [":benchmark"]),
     })
-    maybe(system_repo, name = "openblas", packages = {"": cc_library_text("openblas", ["openblas"])})
-    maybe(system_repo, name = "nlohmann_json", packages = {"": cc_library_text("json")})
-    maybe(system_repo, name = "zlib", packages = {"": cc_library_text("zlib", ["z"])})
+    maybe(system_repo, name = "openblas", debian_packages = ["libopenblas-dev"], packages = {
+        "": cc_library_text("openblas", ["openblas"]),
+    })
+    maybe(system_repo, name = "nlohmann_json", debian_packages = ["nlohmann-json3-dev"], packages = {
+        "": cc_library_text("json"),
+    })
+    maybe(system_repo, name = "zlib", debian_packages = ["zlib1g-dev"], packages = {
+        "": cc_library_text("zlib", ["z"]),
+    })
     maybe(
         system_repo,
         name = "libtorch",
         links = {"include": "/usr/include/torch/csrc/api/include"},
+        debian_packages = ["libtorch-dev"],
         packages = {"": _LIBTORCH_BUILD},
     )
     maybe(
         system_repo,
         name = "com_github_grpc_grpc",
         links = {"grpc_cpp_plugin_bin": "/usr/bin/grpc_cpp_plugin"},
+        debian_packages = ["libgrpc++-dev", "protobuf-compiler-grpc"],
         packages = {"": _GRPC_BUILD},
     )
-    maybe(system_repo, name = "hiredis", packages = {
+    maybe(system_repo, name = "hiredis", debian_packages = ["libhiredis-dev"], packages = {
         "": cc_library_text("hiredis", ["hiredis"], visibility = _RESTRICTED),
     })

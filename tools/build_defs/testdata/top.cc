@@ -1,0 +1,3 @@
+#include "ding_worker/tools/build_defs/testdata/middle.h"
+
+int main() { return ding::testdata::Middle() == 0; }

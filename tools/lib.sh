@@ -1,0 +1,43 @@
+# What the tools share. Source it; it sets $root, the root of the checkout.
+
+root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
+
+# Prints the messages, a line each, and leaves with status 1.
+die() {
+  printf '%s\n' "$@" >&2
+  exit 1
+}
+
+# The comment at the top of the calling script is its help.
+usage() {
+  sed -n '2,/^[^#]/{/^#/!q; s/^# \{0,1\}//p}' "$0"
+}
+
+# Flags for every build and test besides those of .bazelrc. All checkouts of a user share one disk cache.
+bazel_flags=()
+[ -z "${XDG_CACHE_HOME:-}" ] || bazel_flags+=("--disk_cache=$XDG_CACHE_HOME/ding_worker/bazel")
+
+# Runs `bazel COMMAND ARGUMENTS` and returns its status. Everything goes to stderr: on a terminal Bazel's own display, else
+# errors, results, and now and then how far it is.
+run_bazel() {
+  local command=$1
+  shift
+  if [ -t 2 ]; then
+    bazel "${bazel_startup[@]}" "$command" "${bazel_flags[@]}" --show_result=0 --ui_event_filters=-info "$@" >&2
+  else
+    bazel "${bazel_startup[@]}" "$command" "${bazel_flags[@]}" --show_result=0 --show_progress_rate_limit=20 "$@" 2>&1 |
+      sed -u -E '/^(Loading|Analyzing|INFO): ?/d; /^\[[01] \/ /d; /^(Starting local Bazel|\.\.\. still)/d' >&2
+  fi
+}
+bazel_startup=()
+
+# The files of the checkout, from its root, without what Git ignores (with no Git at hand: without build output).
+source_files() {
+  if git -C "$root" rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+    git -C "$root" ls-files --cached --others --exclude-standard | while IFS= read -r file; do
+      [ ! -f "$root/$file" ] || printf '%s\n' "$file"
+    done
+  else
+    (cd "$root" && find . -name .git -prune -o -name 'bazel-*' -prune -o -type f -printf '%P\n')
+  fi | LC_ALL=C sort
+}
