@@ -6,6 +6,8 @@
 namespace ding {
 namespace {
 
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are read as little endian");
+
 constexpr uint32_t kReversedPolynomial = 0x82F63B78;
 using Tables = std::array<std::array<uint32_t, 256>, 8>;
 
@@ -59,12 +61,17 @@ __attribute__((target("sse4.2"))) uint32_t ExtendByInstruction(const uint8_t* da
 }  // namespace
 
 uint32_t Crc32c(absl::string_view bytes, uint32_t crc) {
-  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
 #if defined(__x86_64__)
   static const bool has_instruction = __builtin_cpu_supports("sse4.2");
-  if (has_instruction) return ~ExtendByInstruction(data, bytes.size(), ~crc);
+  if (has_instruction) {
+    return ~ExtendByInstruction(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), ~crc);
+  }
 #endif
-  return ~ExtendByTable(data, bytes.size(), ~crc);
+  return internal_base::Crc32cByTable(bytes, crc);
+}
+
+uint32_t internal_base::Crc32cByTable(absl::string_view bytes, uint32_t crc) {
+  return ~ExtendByTable(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), ~crc);
 }
 
 }  // namespace ding

@@ -14,6 +14,12 @@ namespace ding {
 // The checksum of `bytes` appended to data whose checksum is `crc` (0 for none).
 uint32_t Crc32c(absl::string_view bytes, uint32_t crc = 0);
 
+namespace internal_base {
+
+// The path for machines without the instruction: for its test.
+uint32_t Crc32cByTable(absl::string_view bytes, uint32_t crc = 0);
+
+}  // namespace internal_base
 }  // namespace ding
 
 #endif  // DING_WORKER_BASE_CRC32C_H_

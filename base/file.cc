@@ -5,13 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 
@@ -33,17 +36,33 @@ absl::Status SyncDirectory(const std::string& folder) {
 
 std::string ParentOf(const std::string& path) { return fs::path(path).parent_path().string(); }
 
-absl::Status WriteAll(int fd, absl::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = write(fd, content.data(), content.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return ErrnoStatus(errno, "write failed");
-    }
-    content.remove_prefix(static_cast<size_t>(written));
+// A name beside `path` that no other thread or process of this machine uses.
+std::string TemporaryName(absl::string_view path) {
+  static std::atomic<int64_t> next{0};
+  return absl::StrCat(path, ".tmp.", getpid(), ".", next.fetch_add(1));
+}
+
+absl::StatusOr<int> OpenToRead(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open '", path, "'"));
+  return fd;
+}
+
+std::string WithoutTrailingSlashes(absl::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return std::string(path);
+}
+
+// Where the file system cannot exchange two names. `to` is missing for a moment.
+absl::Status ReplaceByRenamingAside(const std::string& from, const std::string& to) {
+  const std::string aside = absl::StrCat(to, ".old.", getpid());
+  DING_RETURN_IF_ERROR(RenamePath(to, aside));
+  const absl::Status status = RenamePath(from, to);
+  if (!status.ok()) {
+    std::rename(aside.c_str(), to.c_str());
+    return status;
   }
-  if (fsync(fd) != 0 && errno != EINVAL) return ErrnoStatus(errno, "flush failed");
-  return absl::OkStatus();
+  return RemoveRecursively(aside);
 }
 
 }  // namespace
@@ -63,6 +82,7 @@ absl::Status ErrnoStatus(int error, absl::string_view what) {
       return absl::AlreadyExistsError(message);
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
     case EMFILE:
     case ENFILE:
     case ENOMEM:
@@ -97,8 +117,7 @@ bool IsDirectory(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open '", path, "'"));
+  DING_ASSIGN_OR_RETURN(const int fd, OpenToRead(path));
   const auto closer = absl::MakeCleanup([fd] { close(fd); });
   std::string content;
   struct stat info;
@@ -116,14 +135,100 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
-  const std::string temporary = absl::StrCat(path, ".tmp.", getpid());
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot create '", temporary, "'"));
-  absl::Status status = WriteAll(fd, content);
-  if (close(fd) != 0 && status.ok()) status = ErrnoStatus(errno, "close failed");
-  if (status.ok()) status = RenamePath(temporary, path);
-  if (!status.ok()) unlink(temporary.c_str());
-  return Annotate(status, absl::StrCat("cannot write '", path, "'"));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> writer,
+                        AtomicFileWriter::Create(path));
+  DING_RETURN_IF_ERROR(writer->Append(content));
+  return writer->Commit();
+}
+
+absl::StatusOr<std::unique_ptr<AtomicFileWriter>> AtomicFileWriter::Create(
+    const std::string& path) {
+  for (;;) {
+    const std::string temporary = TemporaryName(path);
+    const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd >= 0) return absl::WrapUnique(new AtomicFileWriter(path, temporary, fd));
+    if (errno == EEXIST) continue;  // Left by a process that had our id and crashed.
+    return ErrnoStatus(errno, absl::StrCat("cannot write '", path, "'"));
+  }
+}
+
+AtomicFileWriter::~AtomicFileWriter() {
+  if (fd_ < 0) return;
+  close(fd_);
+  unlink(temporary_.c_str());
+}
+
+absl::Status AtomicFileWriter::Append(absl::string_view bytes) {
+  constexpr size_t kBufferBytes = 1 << 16;
+  if (buffer_.size() + bytes.size() <= kBufferBytes) {
+    buffer_.append(bytes.data(), bytes.size());
+    return absl::OkStatus();
+  }
+  DING_RETURN_IF_ERROR(WriteOut(buffer_));
+  buffer_.clear();
+  if (bytes.size() > kBufferBytes) return WriteOut(bytes);
+  buffer_.append(bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFileWriter::WriteOut(absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd_, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(errno, absl::StrCat("cannot write '", path_, "'"));
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFileWriter::Commit() {
+  const absl::Status status = FlushAndRename();
+  if (!status.ok()) unlink(temporary_.c_str());
+  return status;
+}
+
+absl::Status AtomicFileWriter::FlushAndRename() {
+  absl::Status status = WriteOut(buffer_);
+  if (status.ok() && fsync(fd_) != 0) {
+    status = ErrnoStatus(errno, absl::StrCat("cannot flush '", path_, "'"));
+  }
+  // Network file systems report a full disk as late as here.
+  if (close(std::exchange(fd_, -1)) != 0 && status.ok()) {
+    status = ErrnoStatus(errno, absl::StrCat("cannot write '", path_, "'"));
+  }
+  if (!status.ok()) return status;
+  return RenamePath(temporary_, path_);
+}
+
+absl::StatusOr<std::unique_ptr<RandomAccessFile>> RandomAccessFile::Open(const std::string& path) {
+  DING_ASSIGN_OR_RETURN(const int fd, OpenToRead(path));
+  struct stat info;
+  int error = fstat(fd, &info) == 0 ? 0 : errno;
+  if (error == 0 && S_ISDIR(info.st_mode)) error = EISDIR;
+  if (error == 0) return absl::WrapUnique(new RandomAccessFile(path, fd, info.st_size));
+  close(fd);
+  return ErrnoStatus(error, absl::StrCat("cannot read '", path, "'"));
+}
+
+RandomAccessFile::~RandomAccessFile() { close(fd_); }
+
+absl::Status RandomAccessFile::ReadAt(int64_t offset, absl::Span<char> to) const {
+  while (!to.empty()) {
+    const ssize_t count = pread(fd_, to.data(), to.size(), offset);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(errno, absl::StrCat("cannot read '", path_, "'"));
+    }
+    if (count == 0) {
+      return absl::DataLossError(absl::StrCat("'", path_, "' ends at byte ", offset, ", ",
+                                              to.size(), " bytes before what should be there"));
+    }
+    to.remove_prefix(static_cast<size_t>(count));
+    offset += count;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CreateDirectories(const std::string& path) {
@@ -135,7 +240,7 @@ absl::Status CreateDirectories(const std::string& path) {
 }
 
 absl::Status CreateNewDirectory(const std::string& path) {
-  const std::string parent = ParentOf(path);
+  const std::string parent = ParentOf(WithoutTrailingSlashes(path));
   if (!parent.empty()) DING_RETURN_IF_ERROR(CreateDirectories(parent));
   if (mkdir(path.c_str(), 0755) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("cannot create folder '", path, "'"));
@@ -146,6 +251,27 @@ absl::Status RenamePath(const std::string& from, const std::string& to) {
     return ErrnoStatus(errno, absl::StrCat("cannot rename '", from, "' to '", to, "'"));
   }
   return SyncDirectory(ParentOf(to));
+}
+
+absl::StatusOr<std::string> CreateTemporaryDirectory(const std::string& path) {
+  for (;;) {
+    std::string temporary = TemporaryName(WithoutTrailingSlashes(path));
+    if (mkdir(temporary.c_str(), 0755) == 0) return temporary;
+    if (errno == EEXIST) continue;
+    return ErrnoStatus(errno, absl::StrCat("cannot create folder '", temporary, "'"));
+  }
+}
+
+absl::Status ReplaceDirectory(const std::string& from, const std::string& to) {
+  if (!PathExists(to)) return RenamePath(from, to);
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+    if (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP) {
+      return ReplaceByRenamingAside(from, to);
+    }
+    return ErrnoStatus(errno, absl::StrCat("cannot replace '", to, "' by '", from, "'"));
+  }
+  DING_RETURN_IF_ERROR(SyncDirectory(ParentOf(to)));
+  return RemoveRecursively(from);
 }
 
 absl::Status RemoveRecursively(const std::string& path) {

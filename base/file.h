@@ -5,12 +5,15 @@
 #ifndef DING_WORKER_BASE_FILE_H_
 #define DING_WORKER_BASE_FILE_H_
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace ding {
 
@@ -24,15 +27,70 @@ absl::string_view Basename(absl::string_view path);
 bool PathExists(const std::string& path);
 bool IsDirectory(const std::string& path);
 
-//   kNotFound  no such file;  kInvalidArgument  a folder;  kInternal, kPermissionDenied  could not
-//   be read
+//   kNotFound          no such file
+//   kInvalidArgument   a folder
+//   kPermissionDenied, kInternal  could not be read
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
-// Writes `path.tmp.<pid>`, flushes it to the disk and renames it to `path`; the parent folder must
-// exist.
-//   kResourceExhausted  disk full, quota;  kPermissionDenied, kNotFound, kInternal  could not be
-//   written
+// Writes a temporary file beside `path`, flushes it to the disk and renames it to `path`; the
+// parent folder must exist.
+//   kResourceExhausted  disk full, quota, file too large
+//   kPermissionDenied, kNotFound, kInternal  could not be written
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
+
+// The same, piece by piece, with a small buffer.
+//
+// Threads: thread-compatible.
+class AtomicFileWriter {
+ public:
+  static absl::StatusOr<std::unique_ptr<AtomicFileWriter>> Create(const std::string& path);
+  AtomicFileWriter(const AtomicFileWriter&) = delete;
+  AtomicFileWriter& operator=(const AtomicFileWriter&) = delete;
+  // Removes what was written if it was not committed.
+  ~AtomicFileWriter();
+
+  // Errors as of WriteFileAtomically.
+  absl::Status Append(absl::string_view bytes);
+  // Flushes and puts the file in place. The writer is used up.
+  absl::Status Commit();
+
+ private:
+  AtomicFileWriter(absl::string_view path, absl::string_view temporary, int fd)
+      : path_(path), temporary_(temporary), fd_(fd) {}
+  absl::Status WriteOut(absl::string_view bytes);
+  absl::Status FlushAndRename();
+
+  const std::string path_;
+  const std::string temporary_;
+  int fd_;
+  std::string buffer_;
+};
+
+// A file open for reading at any place.
+//
+// Threads: thread-safe.
+class RandomAccessFile {
+ public:
+  // Errors as of ReadFile.
+  static absl::StatusOr<std::unique_ptr<RandomAccessFile>> Open(const std::string& path);
+  RandomAccessFile(const RandomAccessFile&) = delete;
+  RandomAccessFile& operator=(const RandomAccessFile&) = delete;
+  ~RandomAccessFile();
+
+  const std::string& path() const { return path_; }
+  // When it was opened.
+  int64_t size_bytes() const { return size_bytes_; }
+  // Fills `to`. kDataLoss if the file ends before.
+  absl::Status ReadAt(int64_t offset, absl::Span<char> to) const;
+
+ private:
+  RandomAccessFile(absl::string_view path, int fd, int64_t size_bytes)
+      : path_(path), fd_(fd), size_bytes_(size_bytes) {}
+
+  const std::string path_;
+  const int fd_;
+  const int64_t size_bytes_;
+};
 
 // mkdir -p. OK if it exists as a folder.
 absl::Status CreateDirectories(const std::string& path);
@@ -40,9 +98,19 @@ absl::Status CreateDirectories(const std::string& path);
 // Makes `path` as a new folder: kAlreadyExists if there is one. Parents are made as needed.
 absl::Status CreateNewDirectory(const std::string& path);
 
+// Makes a new folder beside `path` with a name of its own, `path.tmp.<pid>.<n>`, and returns its
+// path.
+absl::StatusOr<std::string> CreateTemporaryDirectory(const std::string& path);
+
 // Renames a file or folder and flushes the parent folder. `to` is replaced if it is a file; a
 // folder must not exist.
 absl::Status RenamePath(const std::string& from, const std::string& to);
+
+// Puts folder `from` at `to`. A folder that is there is replaced in one step, where the file system
+// can exchange two names (all usual ones of Linux), and removed; where it cannot, it is renamed to
+// `to.old.<pid>` first. On failure `to` is whole: the old folder, or the new one if only removing the
+// old one failed.
+absl::Status ReplaceDirectory(const std::string& from, const std::string& to);
 
 // rm -r. OK if there is nothing at `path`.
 absl::Status RemoveRecursively(const std::string& path);

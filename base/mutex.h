@@ -6,6 +6,7 @@
 #ifndef DING_WORKER_BASE_MUTEX_H_
 #define DING_WORKER_BASE_MUTEX_H_
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -52,14 +53,14 @@ class CondVar {
   CondVar& operator=(const CondVar&) = delete;
 
   // Releases `mutex`, waits, takes it again. Returns false when `deadline` has passed.
-  // absl::InfiniteFuture() is not a deadline; give one.
   bool WaitUntil(Mutex* mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return WaitFor(mutex, deadline - absl::Now());
   }
   bool WaitFor(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    const bool signalled =
-        cond_.wait_for(lock, absl::ToChronoNanoseconds(timeout)) == std::cv_status::no_timeout;
+    // An infinite timeout would overflow the standard library's clock.
+    const auto bounded = absl::ToChronoNanoseconds(std::min(timeout, absl::Hours(24 * 365)));
+    const bool signalled = cond_.wait_for(lock, bounded) == std::cv_status::no_timeout;
     lock.release();  // The caller's MutexLock goes on owning it.
     return signalled;
   }

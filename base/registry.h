@@ -4,19 +4,19 @@
 // function-local static. An implementation's factory target registers itself at start-up with
 // DING_REGISTER and carries `alwayslink`.
 //   - A duplicate name ends the program at start-up and names both places: it is a mistake in how
-//   the binary was put
-//     together, and no config could choose between the two.
+//     the binary was put together, and no config could choose between the two.
 //   - An unknown name is the user's: NotFound, listing what is linked.
 //
 // Threads: thread-safe.
 //
 // Example:
-//   using BufferFactory = std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(const
-//   BufferConfig&, ...)>; Registry<BufferFactory>& BufferRegistry() {
+//   using BufferFactory =
+//       std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(const BufferConfig&)>;
+//   Registry<BufferFactory>& BufferRegistry() {
 //     static auto* const registry = new Registry<BufferFactory>("buffer");
 //     return *registry;
 //   }
-//   DING_REGISTER(BufferRegistry(), "naive", CreateNaiveBuffer);     // in naive_buffer_factory.cc
+//   DING_REGISTER(BufferRegistry(), "naive", CreateNaiveBuffer);  // in naive_buffer_factory.cc
 #ifndef DING_WORKER_BASE_REGISTRY_H_
 #define DING_WORKER_BASE_REGISTRY_H_
 

@@ -2,14 +2,11 @@
 
 #include <cmath>
 
+#include "ding_worker/base/philox.h"
+
 namespace ding {
 namespace {
 
-constexpr uint32_t kMultiplier0 = 0xD2511F53;
-constexpr uint32_t kMultiplier1 = 0xCD9E8D57;
-constexpr uint32_t kWeyl0 = 0x9E3779B9;
-constexpr uint32_t kWeyl1 = 0xBB67AE85;
-constexpr int kRounds = 10;
 constexpr double kTwoPi = 6.283185307179586476925286766559;
 
 // Finalizer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the input changes every bit of
@@ -33,25 +30,9 @@ Rng::Rng(uint64_t seed, absl::string_view purpose, uint64_t index)
     : key_(DeriveSeed(seed, purpose, index)) {}
 
 void Rng::Refill() {
-  uint32_t x0 = static_cast<uint32_t>(next_block_);
-  uint32_t x1 = static_cast<uint32_t>(next_block_ >> 32);
-  uint32_t x2 = 0;
-  uint32_t x3 = 0;
-  uint32_t k0 = static_cast<uint32_t>(key_);
-  uint32_t k1 = static_cast<uint32_t>(key_ >> 32);
-  for (int round = 0; round < kRounds; ++round) {
-    const uint64_t p0 = uint64_t{kMultiplier0} * x0;
-    const uint64_t p1 = uint64_t{kMultiplier1} * x2;
-    const uint32_t y0 = static_cast<uint32_t>(p1 >> 32) ^ x1 ^ k0;
-    const uint32_t y2 = static_cast<uint32_t>(p0 >> 32) ^ x3 ^ k1;
-    x1 = static_cast<uint32_t>(p1);
-    x3 = static_cast<uint32_t>(p0);
-    x0 = y0;
-    x2 = y2;
-    k0 += kWeyl0;
-    k1 += kWeyl1;
-  }
-  block_ = {x0, x1, x2, x3};
+  block_ = internal_base::Philox4x32(
+      {static_cast<uint32_t>(next_block_), static_cast<uint32_t>(next_block_ >> 32), 0, 0},
+      {static_cast<uint32_t>(key_), static_cast<uint32_t>(key_ >> 32)});
   ++next_block_;
   used_ = 0;
 }
@@ -76,7 +57,7 @@ void Rng::set_state(const State& state) {
   key_ = state[0];
   next_block_ = state[1];
   const uint32_t used = static_cast<uint32_t>(state[2] > 4 ? 4 : state[2]);
-  if (used < 4 && next_block_ > 0) {  // The current block was made from the counter before.
+  if (used < 4) {  // The current block was made from the counter before, modulo 2^64.
     --next_block_;
     Refill();
   }

@@ -2,9 +2,9 @@
 // 1, 2, 3", SC 2011).
 //
 // A stream is named by (seed, purpose, index): streams of different names are independent, whatever
-// order they are created or used in. Its whole state is four words, so that it is cheap to save and
-// to restore. The sequence is the same on every platform; std:: distributions, whose results are
-// not, are not used in this project.
+// order they are created or used in. Its whole state is three words, so that it is cheap to save
+// and to restore. The sequence is the same on every platform; std:: distributions, whose results
+// are not, are not used in this project.
 //
 // Ownership: a component owns its streams; nobody shares one.
 // Threads:   thread-compatible.

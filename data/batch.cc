@@ -20,13 +20,17 @@ int64_t AlignUp(int64_t size) {
 }
 
 absl::StatusOr<std::unique_ptr<Block>> MakeBlock(SpecPtr spec, int64_t rows) {
+  DING_CHECK(rows >= 0) << rows << " rows";
+  // A size that does not fit is as impossible as one that the machine has not.
   int64_t size = 0;
-  for (int i = 0; i < spec->size(); ++i) size += AlignUp(rows * spec->row_bytes(i));
+  const int64_t padding = kColumnAlignment * spec->size();
+  const bool overflow = __builtin_mul_overflow(rows, spec->row_bytes(), &size) ||
+                        __builtin_add_overflow(size, padding, &size);
   auto block = std::make_unique<Block>();
-  block->storage = AllocateAligned(size);
+  if (!overflow) block->storage = AllocateAligned(size);
   if (block->storage == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat("out of memory: ", size, " bytes for ", rows,
-                                                     " rows of ", spec->row_bytes(), " bytes"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("out of memory: ", rows, " rows of ", spec->row_bytes(), " bytes"));
   }
   std::byte* column = block->storage.get();
   for (int i = 0; i < spec->size(); ++i) {

@@ -9,9 +9,8 @@
 // Ownership: none; the lender says how long a view holds.
 // Threads:   views are values; two threads may write different rows.
 // Errors:    asking for a column as a type that it does not have throws std::invalid_argument with
-// a sentence that
-//            names the field. Code of ours never does; a user's env or policy that does is caught
-//            where we call it and becomes a Status that names it.
+//            a sentence that names the field. Code of ours never does; a user's env or policy that
+//            does is caught where we call it and becomes a Status that names it.
 #ifndef DING_WORKER_DATA_COLUMNS_H_
 #define DING_WORKER_DATA_COLUMNS_H_
 

@@ -43,41 +43,43 @@ constexpr bool IsFloating(DType dtype) {
 absl::string_view DTypeName(DType dtype);
 std::optional<DType> ParseDType(absl::string_view name);
 
-// Whether elements of `dtype` are held in memory as T. uint8_t reads bool and uint8.
+namespace internal_data {
+
+// No other element types: asking for one does not compile.
 template <typename T>
-constexpr bool StoredAs(DType dtype);
+struct DTypeOf;
 template <>
-constexpr bool StoredAs<uint8_t>(DType dtype) {
-  return dtype == DType::kBool || dtype == DType::kUint8;
-}
+struct DTypeOf<uint8_t> {
+  static constexpr DType kValue = DType::kUint8;
+};
 template <>
-constexpr bool StoredAs<int32_t>(DType dtype) {
-  return dtype == DType::kInt32;
-}
+struct DTypeOf<int32_t> {
+  static constexpr DType kValue = DType::kInt32;
+};
 template <>
-constexpr bool StoredAs<int64_t>(DType dtype) {
-  return dtype == DType::kInt64;
-}
+struct DTypeOf<int64_t> {
+  static constexpr DType kValue = DType::kInt64;
+};
 template <>
-constexpr bool StoredAs<float>(DType dtype) {
-  return dtype == DType::kFloat32;
-}
+struct DTypeOf<float> {
+  static constexpr DType kValue = DType::kFloat32;
+};
 template <>
-constexpr bool StoredAs<double>(DType dtype) {
-  return dtype == DType::kFloat64;
-}
+struct DTypeOf<double> {
+  static constexpr DType kValue = DType::kFloat64;
+};
+
+}  // namespace internal_data
 
 // The DType of a C++ element type (uint8_t is kUint8).
 template <typename T>
-inline constexpr DType kDTypeOf = DType::kUint8;
-template <>
-inline constexpr DType kDTypeOf<int32_t> = DType::kInt32;
-template <>
-inline constexpr DType kDTypeOf<int64_t> = DType::kInt64;
-template <>
-inline constexpr DType kDTypeOf<float> = DType::kFloat32;
-template <>
-inline constexpr DType kDTypeOf<double> = DType::kFloat64;
+inline constexpr DType kDTypeOf = internal_data::DTypeOf<T>::kValue;
+
+// Whether elements of `dtype` are held in memory as T. uint8_t reads bool and uint8.
+template <typename T>
+constexpr bool StoredAs(DType dtype) {
+  return dtype == kDTypeOf<T> || (dtype == DType::kBool && kDTypeOf<T> == DType::kUint8);
+}
 
 }  // namespace ding
 

@@ -4,9 +4,10 @@
 // `step`, which goes on across episodes. A segment is a run of consecutive rows of one stream,
 // within one episode:
 //
-//     rows       [ s0 s0 s0 | s1 s1 | s2 ]          one Batch; each segment's rows are contiguous,
-//     oldest first final_obs  [ after s0 , after s1 , after s2 ] the observation that follows each
-//     segment's last row
+//     rows       [ s0 s0 s0 | s1 s1 | s2 ]          one Batch; the rows of a segment are
+//                                                   contiguous, oldest first
+//     final_obs  [ after s0 , after s1 , after s2 ] the observation that follows each segment's
+//                                                   last row
 //
 // A buffer links a segment to the one before it when (stream, step) goes on, so an observation is
 // stored once: the successor of a row is the next row of its stream, or final_obs where the stream
@@ -32,8 +33,7 @@ namespace ding {
 enum class SegmentEnd : uint8_t {
   kCut = 0,         // the episode goes on; the stream's next rows follow in a later segment
   kTerminated = 1,  // the episode is over: nothing follows, the bootstrap value is 0
-  kTruncated =
-      2,  // the episode was cut off (time limit): final_obs has a value, but no rows follow it
+  kTruncated = 2,   // the episode was cut off (time limit): final_obs has a value, no row follows
 };
 
 struct Segment {

@@ -10,6 +10,9 @@
 namespace ding {
 namespace {
 
+constexpr int64_t kMaxRowBytes = int64_t{1} << 40;
+constexpr size_t kMaxPrintedBounds = 8;
+
 absl::Status CheckField(const FieldSpec& field) {
   if (field.name.empty()) return absl::InvalidArgumentError("a field has an empty name");
   const auto error = [&field](const auto&... parts) {
@@ -20,21 +23,26 @@ absl::Status CheckField(const FieldSpec& field) {
       return error("shape ", ShapeString(field.shape), " has an extent below 1");
     }
   }
+  const std::optional<int64_t> bytes = CheckedByteSize(field.dtype, field.shape);
+  if (!bytes.has_value() || *bytes > kMaxRowBytes) {
+    return error("a row of ", DTypeName(field.dtype), ShapeString(field.shape), " is above ",
+                 kMaxRowBytes, " bytes");
+  }
   if (field.low.size() != field.high.size()) {
-    return error("has ", field.low.size(), " lower and ", field.high.size(), " upper bounds");
+    return error(field.low.size(), " lower but ", field.high.size(), " upper bounds");
   }
   const size_t bounds = field.low.size();
   if (bounds > 1 && static_cast<int64_t>(bounds) != field.num_elements()) {
-    return error("has ", bounds, " bounds for ", field.num_elements(), " elements");
+    return error(bounds, " bounds for ", field.num_elements(), " elements");
   }
   for (size_t i = 0; i < bounds; ++i) {
     if (!(field.low[i] <= field.high[i])) {
-      return error("lower bound ", field.low[i], " is not below upper bound ", field.high[i]);
+      return error("lower bound ", field.low[i], " is above upper bound ", field.high[i]);
     }
   }
-  if (field.num_categories < 0) return error("has ", field.num_categories, " categories");
+  if (field.num_categories < 0) return error(field.num_categories, " categories");
   if (field.num_categories > 0 && field.dtype != DType::kInt64) {
-    return error("is discrete and so must be int64, not ", DTypeName(field.dtype));
+    return error("discrete, and so must be int64, not ", DTypeName(field.dtype));
   }
   if (field.frame_stack_axis < -1 ||
       field.frame_stack_axis >= static_cast<int>(field.shape.size())) {
@@ -52,6 +60,14 @@ int64_t NumElements(absl::Span<const int64_t> shape) {
   return count;
 }
 
+std::optional<int64_t> CheckedByteSize(DType dtype, absl::Span<const int64_t> shape) {
+  int64_t bytes = SizeOf(dtype);
+  for (const int64_t extent : shape) {
+    if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
+  }
+  return bytes;
+}
+
 std::string ShapeString(absl::Span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
@@ -62,6 +78,8 @@ std::string FieldSpec::DebugString() const {
     absl::StrAppend(&text, " in 0..", num_categories - 1);
   } else if (low.size() == 1) {
     absl::StrAppend(&text, " in [", low[0], ", ", high[0], "]");
+  } else if (low.size() > kMaxPrintedBounds) {
+    absl::StrAppend(&text, " in ", low.size(), " bounds");
   } else if (!low.empty()) {
     absl::StrAppend(&text, " in [", absl::StrJoin(low, " "), "] .. [", absl::StrJoin(high, " "),
                     "]");

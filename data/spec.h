@@ -31,6 +31,9 @@ using Shape = absl::InlinedVector<int64_t, 4>;
 
 // Product of the extents; 1 for a scalar.
 int64_t NumElements(absl::Span<const int64_t> shape);
+// Bytes of an array of that shape; null if an extent is negative or the product does not fit. For
+// shapes that come from a file or a peer.
+std::optional<int64_t> CheckedByteSize(DType dtype, absl::Span<const int64_t> shape);
 // "[4, 84, 84]".
 std::string ShapeString(absl::Span<const int64_t> shape);
 
@@ -70,8 +73,8 @@ FieldSpec Scalar(absl::string_view name, DType dtype);
 class Spec {
  public:
   Spec() = default;
-  //   kInvalidArgument  empty or repeated name, extent below 1, bounds of a wrong length or low >
-  //   high
+  //   kInvalidArgument  empty or repeated name, extent below 1, rows of more than 2^40 bytes,
+  //                     bounds of a wrong length or low > high, categories that are not int64
   static absl::StatusOr<Spec> Create(std::vector<FieldSpec> fields);
 
   int size() const { return static_cast<int>(fields_.size()); }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -50,10 +51,16 @@ absl::Status StateReader::CheckInfo(absl::string_view name, DType dtype,
 
 absl::StatusOr<Tensor> StateReader::ReadTensor(absl::string_view name) {
   DING_ASSIGN_OR_RETURN(const TensorInfo info, Info(name));
-  Tensor tensor = Tensor::Zeros(info.dtype, info.shape);
-  DING_RETURN_IF_ERROR(Read(name, {absl::Span<char>(reinterpret_cast<char*>(tensor.raw_data()),
-                                                    static_cast<size_t>(tensor.size_bytes()))}));
-  return tensor;
+  const int64_t size = NumElements(info.shape) * SizeOf(info.dtype);
+  std::shared_ptr<std::byte> storage = AllocateAligned(size);
+  if (storage == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("out of memory: ", size, " bytes for saved '", name, "'"));
+  }
+  std::byte* const data = storage.get();
+  DING_RETURN_IF_ERROR(
+      Read(name, {absl::Span<char>(reinterpret_cast<char*>(data), static_cast<size_t>(size))}));
+  return Tensor(info.dtype, info.shape, std::move(storage), data);
 }
 
 absl::StatusOr<int64_t> StateReader::ReadInt(absl::string_view name) {

@@ -3,11 +3,12 @@
 //
 // A component has `absl::Status SaveState(StateWriter*) const` and `absl::Status
 // LoadState(StateReader*)`. SaveState writes the same names, types and shapes every time it is
-// called on the same state (a file writer calls it twice: to measure, then to write). LoadState
-// reads everything it needs and checks it before it changes the component.
+// called on the same state (a file writer calls it several times: to measure, then to write).
+// LoadState reads everything it needs and checks it before it changes the component.
 //
 // Names are nested with '/'; a parent gives each part a scope of its own:
-//   optimizer_.SaveState(&ScopedStateWriter(writer, "optimizer"))
+//   ScopedStateWriter optimizer_writer(writer, "optimizer");
+//   DING_RETURN_IF_ERROR(optimizer_.SaveState(&optimizer_writer));
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_DATA_STATE_H_
