@@ -34,7 +34,14 @@ absl::Status SyncDirectory(const std::string& folder) {
   return ErrnoStatus(error, absl::StrCat("cannot flush folder '", folder, "'"));
 }
 
-std::string ParentOf(const std::string& path) { return fs::path(path).parent_path().string(); }
+std::string WithoutTrailingSlashes(absl::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return std::string(path);
+}
+
+std::string ParentOf(absl::string_view path) {
+  return fs::path(WithoutTrailingSlashes(path)).parent_path().string();
+}
 
 // A name beside `path` that no other thread or process of this machine uses.
 std::string TemporaryName(absl::string_view path) {
@@ -46,11 +53,6 @@ absl::StatusOr<int> OpenToRead(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open '", path, "'"));
   return fd;
-}
-
-std::string WithoutTrailingSlashes(absl::string_view path) {
-  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
-  return std::string(path);
 }
 
 // Where the file system cannot exchange two names. `to` is missing for a moment.
@@ -240,7 +242,7 @@ absl::Status CreateDirectories(const std::string& path) {
 }
 
 absl::Status CreateNewDirectory(const std::string& path) {
-  const std::string parent = ParentOf(WithoutTrailingSlashes(path));
+  const std::string parent = ParentOf(path);
   if (!parent.empty()) DING_RETURN_IF_ERROR(CreateDirectories(parent));
   if (mkdir(path.c_str(), 0755) == 0) return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("cannot create folder '", path, "'"));

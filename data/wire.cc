@@ -1,0 +1,218 @@
+#include "ding_worker/data/wire.h"
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ding_worker/base/crc32c.h"
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+namespace {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little endian");
+
+constexpr absl::string_view kMagic = "DBAT";
+constexpr uint16_t kMajorVersion = 1;
+constexpr uint16_t kMinorVersion = 0;
+constexpr size_t kFixedBytes = 12;  // magic, versions, size of the rest
+constexpr size_t kChecksumBytes = 4;
+constexpr uint32_t kMaxFields = 4096;
+
+template <typename T>
+void Put(T value, std::string* out) {
+  static_assert(std::is_arithmetic_v<T>);
+  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+void PutField(const FieldSpec& field, std::string* out) {
+  Put(static_cast<uint32_t>(field.name.size()), out);
+  out->append(field.name);
+  Put(static_cast<uint8_t>(field.dtype), out);
+  Put(static_cast<uint8_t>(field.shape.size()), out);
+  for (const int64_t extent : field.shape) Put(extent, out);
+  Put(static_cast<uint32_t>(field.low.size()), out);
+  for (const double bound : field.low) Put(bound, out);
+  for (const double bound : field.high) Put(bound, out);
+  Put(field.num_categories, out);
+  Put(static_cast<int32_t>(field.frame_stack_axis), out);
+}
+
+std::string MakeHeader(const Batch& batch) {
+  std::string rest;
+  Put(static_cast<uint64_t>(batch.rows()), &rest);
+  Put(static_cast<uint32_t>(batch.spec().size()), &rest);
+  for (const FieldSpec& field : batch.spec().fields()) PutField(field, &rest);
+  std::string header(kMagic);
+  Put(kMajorVersion, &header);
+  Put(kMinorVersion, &header);
+  Put(static_cast<uint32_t>(rest.size()), &header);
+  return header + rest;
+}
+
+// Takes values off the front of bytes. After the first one that is not there, all fail.
+class Cursor {
+ public:
+  explicit Cursor(absl::string_view bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  T Take() {
+    T value{};
+    const absl::string_view taken = TakeBytes(sizeof(T));
+    if (ok_) std::memcpy(&value, taken.data(), sizeof(T));
+    return value;
+  }
+  absl::string_view TakeBytes(size_t size) {
+    ok_ = ok_ && size <= bytes_.size();
+    if (!ok_) return {};
+    const absl::string_view taken = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return taken;
+  }
+  bool ok() const { return ok_; }
+  size_t left() const { return bytes_.size(); }
+
+ private:
+  absl::string_view bytes_;
+  bool ok_ = true;
+};
+
+absl::Status Malformed(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("batch message: ", what));
+}
+
+std::optional<FieldSpec> TakeField(Cursor* cursor) {
+  FieldSpec field;
+  field.name = std::string(cursor->TakeBytes(cursor->Take<uint32_t>()));
+  const auto dtype = cursor->Take<uint8_t>();
+  if (dtype > static_cast<uint8_t>(DType::kFloat64)) return std::nullopt;
+  field.dtype = static_cast<DType>(dtype);
+  const auto rank = cursor->Take<uint8_t>();
+  for (int i = 0; i < rank; ++i) field.shape.push_back(cursor->Take<int64_t>());
+  const auto bounds = cursor->Take<uint32_t>();
+  if (bounds > cursor->left() / (2 * sizeof(double))) return std::nullopt;
+  for (std::vector<double>* const side : {&field.low, &field.high}) {
+    for (uint32_t i = 0; i < bounds; ++i) side->push_back(cursor->Take<double>());
+  }
+  field.num_categories = cursor->Take<int64_t>();
+  field.frame_stack_axis = cursor->Take<int32_t>();
+  if (!cursor->ok()) return std::nullopt;
+  return field;
+}
+
+absl::StatusOr<Spec> TakeSpec(Cursor* cursor) {
+  const auto count = cursor->Take<uint32_t>();
+  if (count > kMaxFields) return Malformed(absl::StrCat(count, " fields"));
+  std::vector<FieldSpec> fields;
+  for (uint32_t i = 0; i < count; ++i) {
+    std::optional<FieldSpec> field = TakeField(cursor);
+    if (!field.has_value()) return Malformed(absl::StrCat("field ", i, " is malformed"));
+    fields.push_back(*std::move(field));
+  }
+  absl::StatusOr<Spec> spec = Spec::Create(std::move(fields));
+  if (!spec.ok()) return Malformed(spec.status().message());
+  return spec;
+}
+
+struct Message {
+  Spec spec;
+  int64_t rows = 0;
+  absl::string_view columns;
+};
+
+// Magic and version come before the checksum, whose place another major version may have changed.
+absl::Status CheckFrame(absl::string_view bytes) {
+  if (bytes.size() < kFixedBytes + kChecksumBytes) {
+    return absl::DataLossError(absl::StrCat("batch message has only ", bytes.size(), " bytes"));
+  }
+  Cursor cursor(bytes);
+  const absl::string_view magic = cursor.TakeBytes(kMagic.size());
+  const auto major = cursor.Take<uint16_t>();
+  const auto minor = cursor.Take<uint16_t>();
+  const absl::string_view body = bytes.substr(0, bytes.size() - kChecksumBytes);
+  Cursor trailer(bytes.substr(body.size()));
+  const bool whole = trailer.Take<uint32_t>() == Crc32c(body);
+  if (magic == kMagic && major != kMajorVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("batch message has version ", major, ".",
+                                                      minor, ", this program reads ", kMajorVersion,
+                                                      ".x"));
+  }
+  if (whole && magic == kMagic) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("batch message of ", bytes.size(), " bytes is corrupted or truncated"));
+}
+
+absl::StatusOr<Message> Parse(absl::string_view bytes) {
+  DING_RETURN_IF_ERROR(CheckFrame(bytes));
+  Cursor cursor(bytes.substr(0, bytes.size() - kChecksumBytes));
+  cursor.TakeBytes(kFixedBytes - sizeof(uint32_t));
+  const auto header_size = cursor.Take<uint32_t>();
+  Cursor header(cursor.TakeBytes(header_size));
+  if (!cursor.ok()) return Malformed(absl::StrCat("a header of ", header_size, " bytes"));
+  const auto rows = header.Take<uint64_t>();
+  Message message;
+  // A later minor version may have added to the header: what is left of it is skipped.
+  DING_ASSIGN_OR_RETURN(message.spec, TakeSpec(&header));
+  uint64_t expected = 0;
+  const auto row_bytes = static_cast<uint64_t>(message.spec.row_bytes());
+  const size_t there = cursor.left();
+  if (__builtin_mul_overflow(rows, row_bytes, &expected) || expected != there ||
+      (row_bytes == 0 && rows > 0)) {
+    return Malformed(absl::StrCat(rows, " rows of ", row_bytes, " bytes in ", there, " bytes"));
+  }
+  message.rows = static_cast<int64_t>(rows);
+  message.columns = cursor.TakeBytes(there);
+  return message;
+}
+
+Batch Fill(const Message& message, BatchBuilder builder) {
+  Cursor columns(message.columns);
+  const MutableColumnsView view = builder.view();
+  for (int i = 0; i < message.spec.size(); ++i) {
+    const absl::string_view column =
+        columns.TakeBytes(static_cast<size_t>(message.rows * message.spec.row_bytes(i)));
+    if (!column.empty()) std::memcpy(view.raw_column(i), column.data(), column.size());
+  }
+  return std::move(builder).Seal(message.rows);
+}
+
+}  // namespace
+
+EncodedBatch::EncodedBatch(Batch batch) : batch_(std::move(batch)) {
+  header_ = std::make_unique<const std::string>(MakeHeader(batch_));
+  pieces_.push_back(*header_);
+  const ColumnsView view = batch_.view();
+  for (int i = 0; i < batch_.spec().size() && batch_.rows() > 0; ++i) {
+    pieces_.emplace_back(reinterpret_cast<const char*>(view.raw_column(i)),
+                         static_cast<size_t>(batch_.rows() * batch_.spec().row_bytes(i)));
+  }
+  uint32_t crc = 0;
+  for (const absl::string_view piece : pieces_) crc = Crc32c(piece, crc);
+  std::string trailer;
+  Put(crc, &trailer);
+  trailer_ = std::make_unique<const std::string>(std::move(trailer));
+  pieces_.push_back(*trailer_);
+}
+
+std::string EncodedBatch::ToString() const { return absl::StrJoin(pieces_, ""); }
+
+absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes) {
+  DING_ASSIGN_OR_RETURN(const Message message, Parse(bytes));
+  DING_ASSIGN_OR_RETURN(
+      BatchBuilder builder,
+      BatchBuilder::Create(std::make_shared<const Spec>(message.spec), message.rows));
+  return Fill(message, std::move(builder));
+}
+
+absl::StatusOr<Batch> DecodeBatch(absl::string_view bytes, BlockPool* pool) {
+  DING_ASSIGN_OR_RETURN(const Message message, Parse(bytes));
+  DING_RETURN_IF_ERROR(CheckSameLayout(*pool->spec(), message.spec, "batch message"));
+  DING_ASSIGN_OR_RETURN(BatchBuilder builder, pool->Allocate(message.rows));
+  return Fill(message, std::move(builder));
+}
+
+}  // namespace ding
