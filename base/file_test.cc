@@ -1,0 +1,234 @@
+#include "ding_worker/base/file.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class FileTest : public testing::Test {
+ protected:
+  FileTest() {
+    folder_ =
+        JoinPath(testing::TempDir(), testing::UnitTest::GetInstance()->current_test_info()->name());
+    EXPECT_THAT(RemoveRecursively(folder_), IsOk());
+    EXPECT_THAT(CreateNewDirectory(folder_), IsOk());
+  }
+  std::string In(absl::string_view name) const { return JoinPath(folder_, name); }
+  std::vector<std::string> Names() const { return ListDirectory(folder_).value(); }
+
+  std::string folder_;
+};
+
+// While it lives, no file of this process can grow beyond `bytes`: what a full disk does to us.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limit = {bytes, old_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    old_handler_ = std::signal(SIGXFSZ, SIG_IGN);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, old_handler_);
+  }
+
+ private:
+  rlimit old_;
+  void (*old_handler_)(int);
+};
+
+TEST(Paths, Join) {
+  EXPECT_EQ(JoinPath("a", "b"), "a/b");
+  EXPECT_EQ(JoinPath("a/", "b"), "a/b");
+  EXPECT_EQ(JoinPath("/a", "b/c"), "/a/b/c");
+  EXPECT_EQ(JoinPath("", "b"), "b");
+  // The original put "./" before an absolute name.
+  EXPECT_EQ(JoinPath("a", "/b"), "/b");
+}
+
+TEST(Paths, Basename) {
+  EXPECT_EQ(Basename("a/b/c"), "c");
+  EXPECT_EQ(Basename("c"), "c");
+  EXPECT_EQ(Basename("/c"), "c");
+}
+
+TEST(ErrnoStatus, SaysWhatAndWhyWithAFittingCode) {
+  EXPECT_THAT(ErrnoStatus(ENOSPC, "cannot write 'x'"),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("cannot write 'x'"), HasSubstr("No space left"))));
+  EXPECT_THAT(ErrnoStatus(EACCES, "x"), StatusIs(absl::StatusCode::kPermissionDenied));
+  EXPECT_THAT(ErrnoStatus(EIO, "x"), StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST_F(FileTest, WritesAndReadsBack) {
+  std::string content = "text\nwith\0zero";
+  content.push_back('\0');
+  EXPECT_THAT(WriteFileAtomically(In("f"), content), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const std::string read, ReadFile(In("f")));
+  EXPECT_EQ(read, content);
+  EXPECT_THAT(WriteFileAtomically(In("f"), ""), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const std::string empty, ReadFile(In("f")));
+  EXPECT_EQ(empty, "");
+  EXPECT_THAT(Names(), ElementsAre("f"));
+}
+
+TEST_F(FileTest, ReadErrorsNameThePath) {
+  EXPECT_THAT(ReadFile(In("none")),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr(In("none")), HasSubstr("No such file"))));
+  EXPECT_THAT(ReadFile(folder_), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(folder_)));
+  EXPECT_THAT(RandomAccessFile::Open(In("none")), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(RandomAccessFile::Open(folder_), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(FileTest, WritingIntoAMissingFolderNamesThePath) {
+  EXPECT_THAT(WriteFileAtomically(In("none/f"), "x"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(In("none/f"))));
+}
+
+TEST_F(FileTest, AFullDiskLeavesTheOldFileAndNothingElse) {
+  ASSERT_THAT(WriteFileAtomically(In("f"), "old"), IsOk());
+  for (const size_t size : {size_t{2000}, size_t{1} << 20}) {  // Fits the buffer; does not.
+    const FileSizeLimit limit(1000);
+    EXPECT_THAT(WriteFileAtomically(In("f"), std::string(size, 'x')),
+                StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(In("f"))));
+  }
+  DING_ASSERT_OK_AND_ASSIGN(const std::string content, ReadFile(In("f")));
+  EXPECT_EQ(content, "old");
+  EXPECT_THAT(Names(), ElementsAre("f"));
+}
+
+TEST_F(FileTest, RenamingOverAFolderFailsAndLeavesNoTemporaryFile) {
+  ASSERT_THAT(CreateDirectories(In("d/inner")), IsOk());
+  EXPECT_THAT(WriteFileAtomically(In("d"), "x"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(In("d"))));
+  EXPECT_THAT(Names(), ElementsAre("d"));
+}
+
+TEST_F(FileTest, PiecesOfEverySizeArriveInOrder) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto writer, AtomicFileWriter::Create(In("f")));
+  std::string expected;
+  for (const size_t size : {1, 65535, 1, 0, 65537, 3, 200000, 65536, 65536, 7}) {
+    const std::string piece(size, static_cast<char>('a' + expected.size() % 26));
+    expected += piece;
+    ASSERT_THAT(writer->Append(piece), IsOk());
+  }
+  EXPECT_FALSE(PathExists(In("f")));
+  ASSERT_THAT(writer->Commit(), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const std::string content, ReadFile(In("f")));
+  EXPECT_EQ(content == expected, true);
+}
+
+TEST_F(FileTest, AnUncommittedWriterLeavesNothing) {
+  {
+    DING_ASSERT_OK_AND_ASSIGN(const auto writer, AtomicFileWriter::Create(In("f")));
+    ASSERT_THAT(writer->Append(std::string(100000, 'x')), IsOk());
+    EXPECT_EQ(Names().size(), 1u);
+  }
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
+TEST_F(FileTest, ThreadsWritingOnePathDoNotTearIt) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([this, i] {
+      for (int round = 0; round < 10; ++round) {
+        EXPECT_THAT(WriteFileAtomically(In("f"), std::string(static_cast<size_t>(100000 + 1000 * i),
+                                                             static_cast<char>('a' + i))),
+                    IsOk());
+        const auto content = ReadFile(In("f"));
+        ASSERT_THAT(content, IsOk());
+        const size_t writer = static_cast<size_t>((*content)[0] - 'a');
+        EXPECT_EQ(*content == std::string(100000 + 1000 * writer, (*content)[0]), true);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(Names(), ElementsAre("f"));
+}
+
+TEST_F(FileTest, RandomAccessReadsPiecesAndNoticesTheEnd) {
+  ASSERT_THAT(WriteFileAtomically(In("f"), "0123456789"), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const auto file, RandomAccessFile::Open(In("f")));
+  EXPECT_EQ(file->size_bytes(), 10);
+  std::string piece(3, '\0');
+  EXPECT_THAT(file->ReadAt(7, absl::MakeSpan(piece)), IsOk());
+  EXPECT_EQ(piece, "789");
+  EXPECT_THAT(file->ReadAt(8, absl::MakeSpan(piece)),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr(In("f"))));
+  EXPECT_THAT(file->ReadAt(10, {}), IsOk());
+}
+
+TEST_F(FileTest, CreateDirectories) {
+  EXPECT_THAT(CreateDirectories(In("a/b/c")), IsOk());
+  EXPECT_TRUE(IsDirectory(In("a/b/c")));
+  EXPECT_THAT(CreateDirectories(In("a/b/c")), IsOk());
+  EXPECT_THAT(CreateDirectories(In("a/b/d/")), IsOk());
+  ASSERT_THAT(WriteFileAtomically(In("f"), ""), IsOk());
+  EXPECT_THAT(CreateDirectories(In("f")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(In("f"))));
+  EXPECT_THAT(CreateDirectories(In("f/d")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(In("f/d"))));
+}
+
+TEST_F(FileTest, CreateNewDirectoryRefusesWhatIsThere) {
+  EXPECT_THAT(CreateNewDirectory(In("a/b")), IsOk());
+  EXPECT_THAT(CreateNewDirectory(In("a/b")),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr(In("a/b"))));
+  EXPECT_THAT(CreateNewDirectory(In("a/c/")), IsOk());
+  EXPECT_TRUE(IsDirectory(In("a/c")));
+}
+
+TEST_F(FileTest, TemporaryDirectoriesAreDifferent) {
+  DING_ASSERT_OK_AND_ASSIGN(const std::string a, CreateTemporaryDirectory(In("d/")));
+  DING_ASSERT_OK_AND_ASSIGN(const std::string b, CreateTemporaryDirectory(In("d")));
+  EXPECT_NE(a, b);
+  EXPECT_THAT(a, testing::StartsWith(In("d.tmp.")));
+  EXPECT_TRUE(IsDirectory(a) && IsDirectory(b));
+}
+
+TEST_F(FileTest, ReplaceDirectoryPutsTheNewInThePlaceOfTheOld) {
+  ASSERT_THAT(CreateDirectories(In("new/deep")), IsOk());
+  ASSERT_THAT(ReplaceDirectory(In("new"), In("place")), IsOk());
+  EXPECT_TRUE(IsDirectory(In("place/deep")));
+  ASSERT_THAT(CreateDirectories(In("newer")), IsOk());
+  ASSERT_THAT(WriteFileAtomically(In("newer/f"), "2"), IsOk());
+  ASSERT_THAT(ReplaceDirectory(In("newer"), In("place")), IsOk());
+  EXPECT_THAT(Names(), ElementsAre("place"));
+  EXPECT_THAT(ListDirectory(In("place")).value(), ElementsAre("f"));
+  EXPECT_THAT(ReplaceDirectory(In("none"), In("place")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(In("none"))));
+  EXPECT_THAT(ListDirectory(In("place")).value(), ElementsAre("f"));
+}
+
+TEST_F(FileTest, RemoveAndList) {
+  ASSERT_THAT(CreateDirectories(In("b/x")), IsOk());
+  ASSERT_THAT(WriteFileAtomically(In("a"), ""), IsOk());
+  EXPECT_THAT(Names(), ElementsAre("a", "b"));
+  EXPECT_THAT(RemoveRecursively(In("b")), IsOk());
+  EXPECT_THAT(RemoveRecursively(In("b")), IsOk());
+  EXPECT_THAT(Names(), ElementsAre("a"));
+  EXPECT_THAT(ListDirectory(In("b")), StatusIs(absl::StatusCode::kNotFound, HasSubstr(In("b"))));
+}
+
+}  // namespace
+}  // namespace ding
