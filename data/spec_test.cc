@@ -1,0 +1,130 @@
+#include "ding_worker/data/spec.h"
+
+#include <limits>
+
+#include "ding_worker/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+TEST(Shapes, CountsAndNames) {
+  EXPECT_EQ(NumElements({}), 1);
+  EXPECT_EQ(NumElements({4, 84, 84}), 28224);
+  EXPECT_EQ(NumElements({3, 0}), 0);
+  EXPECT_EQ(ShapeString({4, 84, 84}), "[4, 84, 84]");
+  EXPECT_EQ(ShapeString({}), "[]");
+}
+
+TEST(Shapes, CheckedByteSizeRefusesWhatDoesNotFit) {
+  EXPECT_EQ(CheckedByteSize(DType::kFloat32, {2, 3}), 24);
+  EXPECT_EQ(CheckedByteSize(DType::kInt64, {}), 8);
+  EXPECT_EQ(CheckedByteSize(DType::kUint8, {0, 5}), 0);
+  EXPECT_EQ(CheckedByteSize(DType::kUint8, {-1}), std::nullopt);
+  EXPECT_EQ(CheckedByteSize(DType::kFloat64, {int64_t{1} << 60}), std::nullopt);
+  EXPECT_EQ(CheckedByteSize(DType::kUint8, {int64_t{1} << 40, int64_t{1} << 40}), std::nullopt);
+}
+
+TEST(Spec, KnowsItsFields) {
+  DING_ASSERT_OK_AND_ASSIGN(const Spec spec,
+                            Spec::Create({Box("obs", {4}), Discrete("action", 2),
+                                          Scalar("done", DType::kBool), Box("camera", {2, 3})}));
+  EXPECT_EQ(spec.size(), 4);
+  EXPECT_EQ(spec.row_bytes(0), 16);
+  EXPECT_EQ(spec.row_bytes(2), 1);
+  EXPECT_EQ(spec.row_bytes(), 16 + 8 + 1 + 24);
+  EXPECT_EQ(spec.Find("action"), 1);
+  EXPECT_EQ(spec.Find("reward"), std::nullopt);
+  EXPECT_TRUE(spec.field(1).is_discrete());
+  EXPECT_EQ(spec.DebugString(),
+            "obs: float32[4]\naction: int64[] in 0..1\ndone: bool[]\ncamera: float32[2, 3]");
+}
+
+TEST(Spec, AMissingFieldIsNamedWithThoseThereAre) {
+  DING_ASSERT_OK_AND_ASSIGN(const Spec spec,
+                            Spec::Create({Box("obs", {4}), Discrete("action", 2)}));
+  EXPECT_THAT(
+      spec.IndexOf("reward", "buffer 'main'"),
+      StatusIs(absl::StatusCode::kNotFound,
+               AllOf(HasSubstr("buffer 'main'"), HasSubstr("'reward'"), HasSubstr("obs, action"))));
+}
+
+TEST(Spec, BoundsArePrintedIfThereAreFew) {
+  EXPECT_EQ(Box("a", {2}, {-1}, {1}).DebugString(), "float32[2] in [-1, 1]");
+  EXPECT_EQ(Box("a", {2}, {-1, 0}, {1, 2}).DebugString(), "float32[2] in [-1 0] .. [1 2]");
+  EXPECT_EQ(Box("a", {9}, std::vector<double>(9, 0), std::vector<double>(9, 1)).DebugString(),
+            "float32[9] in 9 bounds");
+}
+
+TEST(SpecCreate, RefusesWithTheNameOfTheFieldAndWhatIsWrong) {
+  const auto expect_refused = [](const FieldSpec& field, absl::string_view message) {
+    EXPECT_THAT(Spec::Create({Box("fine", {1}), field}),
+                StatusIs(kInvalid, HasSubstr(std::string(message))));
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  expect_refused(Box("", {1}), "empty name");
+  expect_refused(Box("fine", {2}), "field 'fine' stands twice");
+  expect_refused(Box("x", {3, 0}), "field 'x': shape [3, 0] has an extent below 1");
+  expect_refused(Box("x", {-3}), "extent below 1");
+  expect_refused(Box("x", {int64_t{1} << 40, int64_t{1} << 40}), "field 'x': a row of float32");
+  expect_refused(Box("x", {int64_t{1} << 39}), "field 'x': a row of float32");
+  expect_refused(Box("x", {2}, {0}, {}), "field 'x': 1 lower but 0 upper bounds");
+  expect_refused(Box("x", {3}, {0, 0}, {1, 1}), "field 'x': 2 bounds for 3 elements");
+  expect_refused(Box("x", {1}, {2}, {1}), "field 'x': lower bound 2 is above upper bound 1");
+  expect_refused(Box("x", {1}, {nan}, {1}), "field 'x': lower bound nan");
+  expect_refused(Discrete("x", -1), "field 'x': -1 categories");
+  FieldSpec float_categories = Discrete("x", 3);
+  float_categories.dtype = DType::kFloat32;
+  expect_refused(float_categories, "field 'x': discrete, and so must be int64, not float32");
+  FieldSpec stacked = Box("x", {4, 2});
+  stacked.frame_stack_axis = 2;
+  expect_refused(stacked, "field 'x': frame stack axis 2 is not one of shape [4, 2]");
+}
+
+TEST(SpecCreate, TakesBoundsOfAllKinds) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(
+      Spec::Create({Box("one", {3}, {-1}, {1}), Box("each", {2}, {0, 0}, {1, 2}),
+                    Box("open", {2}, {-infinity}, {infinity}), Box("point", {1}, {1}, {1})}),
+      IsOk());
+}
+
+TEST(CheckSameLayout, NamesTheFirstDifference) {
+  const auto spec = [](std::vector<FieldSpec> fields) {
+    return Spec::Create(std::move(fields)).value();
+  };
+  const Spec expected = spec({Box("obs", {4}), Discrete("action", 2)});
+  const auto check = [&](std::vector<FieldSpec> found) {
+    return CheckSameLayout(expected, spec(std::move(found)), "buffer 'main'");
+  };
+  EXPECT_THAT(check({Box("obs", {4}, {-1}, {1}), Discrete("action", 2)}), IsOk());
+  EXPECT_THAT(check({Box("obs", {8}), Discrete("action", 2)}),
+              StatusIs(kInvalid, "buffer 'main': field 'obs' is float32[8], expected float32[4]"));
+  EXPECT_THAT(
+      check({Box("obs", {4}), Discrete("action", 3)}),
+      StatusIs(kInvalid,
+               "buffer 'main': field 'action' is int64[] in 0..2, expected int64[] in 0..1"));
+  EXPECT_THAT(check({Box("obs", {4}), Scalar("reward", DType::kInt64)}),
+              StatusIs(kInvalid, "buffer 'main': field 1 is 'reward', expected 'action'"));
+  EXPECT_THAT(
+      check({Box("obs", {4})}),
+      StatusIs(kInvalid, "buffer 'main': field 'action' is missing, expected int64[] in 0..1"));
+  EXPECT_THAT(check({Box("obs", {4}), Discrete("action", 2), Scalar("x", DType::kBool)}),
+              StatusIs(kInvalid, "buffer 'main': field 'x' is not expected"));
+}
+
+TEST(Spec, EqualityLooksAtEverything) {
+  const Spec a = Spec::Create({Box("obs", {4}, {0}, {1})}).value();
+  EXPECT_EQ(a, Spec::Create({Box("obs", {4}, {0}, {1})}).value());
+  EXPECT_NE(a, Spec::Create({Box("obs", {4}, {0}, {2})}).value());
+  EXPECT_NE(a, Spec());
+}
+
+}  // namespace
+}  // namespace ding
