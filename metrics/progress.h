@@ -1,7 +1,6 @@
 // The progress of a run in one line: counters, rate, last and best evaluation, time used and left.
 //
-//   env_step 12345/50000 (25%)  train_iter 7715  1234 env_step/s  eval 187.4 best 195.0  elapsed
-//   0:12  left 0:31
+//   env_step 12345/50000 (25%)  train_iter 7715  1234 env_step/s  elapsed 0:10  left 0:31
 //
 // On a terminal one line is drawn over and over, at most five times a second; fields that do not
 // fit are left out, the last ones first. Elsewhere (a file, a pipe) whole lines come 1, 2, 4, ...
