@@ -3,11 +3,14 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -145,6 +148,29 @@ TEST(RandomPolicyFactory, ReportsAllProblemsAtOnce) {
                        AllOf(HasSubstr("batch_size is 0"), HasSubstr("no parameters"),
                              HasSubstr("finite bounds"))));
 }
+
+absl::StatusOr<std::unique_ptr<Policy>> CreateForConformance(const SpecPtr& action, uint64_t seed,
+                                                             PolicyModes modes) {
+  RandomPolicyOptions options;
+  options.action = action;
+  options.seed = seed;
+  options.modes = modes;
+  return CreateRandomPolicy(options);
+}
+
+PolicyConformanceCase Case(const std::string& name, FieldSpec action) {
+  const SpecPtr spec = SpecOf(std::move(action));
+  return {
+      name,
+      [spec](uint64_t seed, PolicyModes modes) { return CreateForConformance(spec, seed, modes); },
+      SpecOf(Box("obs", {2})), spec, /*learns=*/false};
+}
+
+INSTANTIATE_TEST_SUITE_P(Random, PolicyConformance,
+                         testing::Values(Case("discrete", Discrete("action", 3)),
+                                         Case("multi_discrete", MultiDiscrete(2, 5)),
+                                         Case("box", Box("action", {2}, {-1, 0}, {1, 3}))),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace ding

@@ -1,0 +1,122 @@
+// Linked statically, as programs are: so a missing alwayslink shows.
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/dqn/dqn.pb.h"
+#include "ding_worker/policy/linear_network.h"
+#include "ding_worker/policy/policy_registry.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+absl::StatusOr<std::unique_ptr<Network>> CreateLinear(const NetworkConfig& config,
+                                                      const SpecPtr& input, const SpecPtr& output,
+                                                      uint64_t seed) {
+  if (config.dueling()) return absl::InvalidArgumentError("linear cannot duel");
+  return std::make_unique<LinearNetwork>(input, output, seed);
+}
+
+class DqnFactory : public testing::Test {
+ protected:
+  DqnFactory() {
+    config_.set_type("dqn");
+    params_.mutable_model()->set_type("linear");
+    context_.observation = *MakeSpec({Box("obs", {4})});
+    context_.action = *MakeSpec({Discrete("action", 2)});
+  }
+  absl::StatusOr<std::unique_ptr<Policy>> Create() {
+    config_.mutable_params()->PackFrom(params_);
+    return create_policy(config_, context_);
+  }
+
+  PolicyConfig config_;
+  DqnConfig params_;
+  PolicyContext context_;
+
+ private:
+  ScopedRegistration<NetworkCreator> linear_{&NetworkRegistry(), "linear", CreateLinear};
+};
+
+TEST_F(DqnFactory, HandsTheConfigOn) {
+  config_.set_batch_size(32);
+  config_.set_priority(true);
+  config_.set_n_sample(8);
+  params_.mutable_eps()->set_type(ScheduleConfig::LINEAR);
+  params_.mutable_eps()->set_decay(10);
+  params_.set_learning_rate(0.5);
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create());
+  EXPECT_EQ(policy->learn_mode()->attributes().batch_size, 32);
+  EXPECT_TRUE(policy->learn_mode()->attributes().priority);
+  EXPECT_EQ(policy->collect_mode()->attributes().n_sample, 8);
+  EXPECT_DOUBLE_EQ(*policy->command_mode()->GetSettingCollect({{"envstep", 10}}).Get("eps"), 0.1);
+  EXPECT_EQ(policy->learn_mode()->info(), "double dqn on linear 4-2: 10 parameters");
+  params_.set_double_dqn(false);
+  context_.modes.collect = false;
+  DING_ASSERT_OK_AND_ASSIGN(const auto other, Create());
+  EXPECT_EQ(other->collect_mode(), nullptr);
+  EXPECT_EQ(other->learn_mode()->info(), "dqn on linear 4-2: 10 parameters");
+}
+
+TEST_F(DqnFactory, SoftUpdateNeedsNoFreqToBeUnset) {
+  params_.set_target_update_theta(0.01);
+  EXPECT_THAT(Create(), IsOk());
+}
+
+TEST_F(DqnFactory, ReportsAllProblemsAtOnce) {
+  config_.set_batch_size(0);
+  config_.set_unroll_len(4);
+  params_.set_learning_rate(-1);
+  params_.set_huber_delta(0);
+  params_.set_grad_clip_norm(-2);
+  params_.mutable_eps()->set_start(1.5);
+  params_.mutable_eps()->set_decay(0);
+  params_.set_target_update_freq(5);
+  params_.set_target_update_theta(0.1);
+  params_.mutable_model()->set_dueling(true);
+  context_.action = *MakeSpec({Box("action", {1}, {-1}, {1})});
+  context_.observation = *MakeSpec({Box("obs/state", {4}), Box("obs/action_mask", {2})});
+  EXPECT_THAT(
+      Create(),
+      StatusIs(
+          absl::StatusCode::kInvalidArgument,
+          AllOf(HasSubstr("policy type 'dqn': batch_size is 0"), HasSubstr("unroll_len is 4"),
+                HasSubstr("learning_rate is -1"), HasSubstr("huber_delta is 0"),
+                HasSubstr("grad_clip_norm is -2"), HasSubstr("eps.start is 1.5, must be in [0, 1]"),
+                HasSubstr("eps.decay is 0"), HasSubstr("are both set, expected one of them"),
+                HasSubstr("model: linear cannot duel"), HasSubstr("'obs/action_mask'"),
+                HasSubstr("dqn chooses among discrete actions"))));
+}
+
+TEST_F(DqnFactory, TargetUpdatesOutOfRangeAreRefused) {
+  params_.set_target_update_freq(0);
+  EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr("target_update_freq is 0, must be at least 1")));
+  params_.clear_target_update_freq();
+  params_.set_target_update_theta(1.5);
+  EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr("target_update_theta is 1.5, must be in (0, 1]")));
+}
+
+TEST_F(DqnFactory, AnUnknownNetworkNamesThoseThatAreLinked) {
+  params_.mutable_model()->set_type("transformer");
+  EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                 AllOf(HasSubstr("'transformer'"), HasSubstr("linear"))));
+}
+
+TEST_F(DqnFactory, ParamsOfAnotherAlgorithmAreRefused) {
+  config_.mutable_params()->PackFrom(ScheduleConfig());
+  EXPECT_THAT(create_policy(config_, context_),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ding.DqnConfig")));
+}
+
+}  // namespace
+}  // namespace ding

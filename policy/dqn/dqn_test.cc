@@ -1,0 +1,456 @@
+#include "ding_worker/policy/dqn/dqn.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/returns.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/linear_network.h"
+#include "ding_worker/policy/policy_conformance.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr int64_t kInputs = 3;
+constexpr int64_t kActions = 4;
+
+SpecPtr Observation(int64_t inputs = kInputs) { return *MakeSpec({Box("obs", {inputs})}); }
+SpecPtr Action(int64_t actions = kActions) { return *MakeSpec({Discrete("action", actions)}); }
+
+std::unique_ptr<DqnPolicy> MakeDqn(const DqnOptions& options, int64_t inputs = kInputs,
+                                   int64_t actions = kActions) {
+  auto network = std::make_unique<LinearNetwork>(Observation(inputs),
+                                                 *MakeSpec({Box("q", {actions})}), options.seed);
+  return *DqnPolicy::Create(std::move(network), Action(actions), options);
+}
+
+std::vector<float> Copy(absl::Span<const float> values) { return {values.begin(), values.end()}; }
+
+// The same batch with a column "weight".
+Batch WithWeights(const Batch& batch, absl::Span<const float> weights) {
+  std::vector<FieldSpec> fields(batch.spec().fields().begin(), batch.spec().fields().end());
+  fields.push_back(Scalar(kColumnWeight, DType::kFloat32));
+  BatchBuilder builder = *BatchBuilder::Create(*MakeSpec(std::move(fields)), batch.rows());
+  CopyRows(batch.view(), builder.view(), 0);
+  std::copy(weights.begin(), weights.end(),
+            builder.column<float>(builder.spec().size() - 1).begin());
+  return std::move(builder).Seal(batch.rows());
+}
+
+// The loss by its definition, of a linear network with `parameters`, in float64. `chooser` are the
+// parameters that choose the action bootstrapped from; no gradient flows through the choice.
+double LossByHand(const Batch& batch, absl::Span<const float> parameters,
+                  absl::Span<const float> target_parameters, absl::Span<const float> chooser) {
+  const auto q = [&](absl::Span<const float> p, const char* column, int64_t row, int64_t a) {
+    const absl::Span<const float> x = batch.column<float>(column);
+    double sum = p[kActions * kInputs + a];
+    for (int64_t n = 0; n < kInputs; ++n) {
+      sum += static_cast<double>(p[a * kInputs + n]) * x[row * kInputs + n];
+    }
+    return sum;
+  };
+  double loss = 0;
+  for (int64_t row = 0; row < batch.rows(); ++row) {
+    int64_t best = 0;
+    for (int64_t a = 1; a < kActions; ++a) {
+      if (q(chooser, "next_obs", row, a) > q(chooser, "next_obs", row, best)) best = a;
+    }
+    const double target =
+        batch.column<float>("reward")[row] +
+        batch.column<float>("discount")[row] * q(target_parameters, "next_obs", row, best);
+    const double td = q(parameters, "obs", row, batch.column<int64_t>("action")[row]) - target;
+    loss += batch.column<float>("weight")[row] * td * td;
+  }
+  return loss / static_cast<double>(batch.rows());
+}
+
+class DqnLoss : public testing::TestWithParam<bool> {};
+
+TEST_P(DqnLoss, LossAndGradientAreThoseOfTheDefinition) {
+  DqnOptions options;
+  options.seed = 3;
+  options.double_q = GetParam();
+  options.learn.priority = true;
+  options.adam.lr = 0.05;
+  const auto policy = MakeDqn(options);
+  const std::vector<float> target = Copy(policy->network().parameters());
+  std::vector<LearnStep> steps;
+  // Away from the target network, whose parameters the policy began with.
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    ASSERT_THAT(policy->learn_mode()->Forward(MakeTransitionBatch(Observation(), Action(), 8, seed),
+                                              {}, &steps),
+                IsOk());
+  }
+  std::vector<float> weights;
+  for (int i = 0; i < 32; ++i) weights.push_back(0.1f + 0.03f * static_cast<float>(i));
+  const Batch batch = WithWeights(MakeTransitionBatch(Observation(), Action(), 32, 77), weights);
+  const std::vector<float> before = Copy(policy->network().parameters());
+  ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+
+  const std::vector<float>& chooser = GetParam() ? before : target;
+  const std::vector<float>& other_chooser = GetParam() ? target : before;
+  const double loss = LossByHand(batch, before, target, chooser);
+  EXPECT_NEAR(*steps[0].scalars.Get("total_loss"), loss, 1e-5);
+  EXPECT_GT(std::abs(loss - LossByHand(batch, before, target, other_chooser)), 1e-3)
+      << "this batch cannot tell double from plain";
+  const absl::Span<const float> gradients = policy->network().gradients();
+  std::vector<float> moved = before;
+  for (size_t i = 0; i < before.size(); ++i) {
+    constexpr float kStep = 1.0f / 1024;
+    moved[i] = before[i] + kStep;
+    const double above = LossByHand(batch, moved, target, chooser);
+    moved[i] = before[i] - kStep;
+    const double below = LossByHand(batch, moved, target, chooser);
+    moved[i] = before[i];
+    EXPECT_NEAR(gradients[i], (above - below) / (2 * kStep), 2e-4) << "parameter " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(DoubleAndPlain, DqnLoss, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Double" : "Plain"; });
+
+TEST(Dqn, PrioritiesAreTheAbsoluteErrorsWhateverTheWeights) {
+  DqnOptions options;
+  options.learn.priority = true;
+  const auto policy = MakeDqn(options);
+  const auto unweighted = MakeDqn(options);
+  const Batch batch = MakeTransitionBatch(Observation(), Action(), 5, 1);
+  std::vector<LearnStep> steps, unweighted_steps;
+  ASSERT_THAT(unweighted->learn_mode()->Forward(batch, {}, &unweighted_steps), IsOk());
+  ASSERT_THAT(policy->learn_mode()->Forward(WithWeights(batch, {0, 0, 0, 0, 0}), {}, &steps),
+              IsOk());
+  EXPECT_EQ(steps[0].priority, unweighted_steps[0].priority);
+  double sum = 0;
+  for (const float priority : steps[0].priority) {
+    EXPECT_GE(priority, 0);
+    sum += static_cast<double>(priority) * priority / 5;
+  }
+  EXPECT_NEAR(*unweighted_steps[0].scalars.Get("total_loss"), sum, 1e-6);
+  EXPECT_EQ(*steps[0].scalars.Get("total_loss"), 0);
+}
+
+TEST(Dqn, NoPrioritiesUnlessAskedFor) {
+  const auto policy = MakeDqn({});
+  std::vector<LearnStep> steps;
+  ASSERT_THAT(
+      policy->learn_mode()->Forward(MakeTransitionBatch(Observation(), Action(), 5, 1), {}, &steps),
+      IsOk());
+  EXPECT_TRUE(steps[0].priority.empty());
+}
+
+// The saved tensor `name` of the policy's training.
+std::vector<float> Saved(DqnPolicy* policy, const std::string& name) {
+  StateDict state;
+  EXPECT_THAT(policy->learn_mode()->SaveModel(&state), IsOk());
+  EXPECT_THAT(policy->learn_mode()->SaveTrainState(&state), IsOk());
+  return Copy(state.tensors().Find(name)->data<float>());
+}
+
+TEST(Dqn, TheTargetNetworkFollowsAsConfigured) {
+  DqnOptions hard_options;
+  hard_options.target_update = {3, 0};
+  DqnOptions soft_options;
+  soft_options.target_update = {0, 0.25};
+  const auto hard = MakeDqn(hard_options);
+  const auto soft = MakeDqn(soft_options);
+  std::vector<float> hard_target = Saved(hard.get(), "model/linear/weight");
+  std::vector<float> soft_target = hard_target;
+  std::vector<LearnStep> steps;
+  for (int iter = 1; iter <= 7; ++iter) {
+    const Batch batch = MakeTransitionBatch(Observation(), Action(), 8, iter);
+    ASSERT_THAT(hard->learn_mode()->Forward(batch, {}, &steps), IsOk());
+    ASSERT_THAT(soft->learn_mode()->Forward(batch, {}, &steps), IsOk());
+    if (iter % 3 == 0) hard_target = Saved(hard.get(), "model/linear/weight");
+    EXPECT_EQ(Saved(hard.get(), "target_model/linear/weight"), hard_target) << iter;
+    const std::vector<float> online = Saved(soft.get(), "model/linear/weight");
+    for (size_t i = 0; i < online.size(); ++i) {
+      soft_target[i] = 0.75f * soft_target[i] + 0.25f * online[i];
+    }
+    EXPECT_EQ(Saved(soft.get(), "target_model/linear/weight"), soft_target) << iter;
+  }
+}
+
+TEST(Dqn, LoadingAModelStartsItsTargetNetworkFromIt) {
+  DqnOptions options;
+  options.seed = 1;
+  const auto source = MakeDqn(options);
+  options.seed = 2;
+  const auto policy = MakeDqn(options);
+  StateDict model;
+  ASSERT_THAT(source->learn_mode()->SaveModel(&model), IsOk());
+  ASSERT_THAT(policy->learn_mode()->LoadModel(&model), IsOk());
+  EXPECT_EQ(Saved(policy.get(), "target_model/linear/weight"),
+            Saved(source.get(), "model/linear/weight"));
+}
+
+TEST(Dqn, ALongGradientIsScaledToTheClipNorm) {
+  DqnOptions options;
+  options.grad_clip_norm = 0.01;
+  const auto policy = MakeDqn(options);
+  std::vector<LearnStep> steps;
+  ASSERT_THAT(
+      policy->learn_mode()->Forward(MakeTransitionBatch(Observation(), Action(), 8, 1), {}, &steps),
+      IsOk());
+  double squares = 0;
+  for (const float g : policy->network().gradients()) squares += static_cast<double>(g) * g;
+  EXPECT_NEAR(std::sqrt(squares), 0.01, 1e-5);
+}
+
+// Five states in a row; "right" walks up and ends the episode with reward 1 after the last one,
+// "left" walks down, costs 0.1, and is where time limits strike. Observations are one-hot.
+constexpr int64_t kStates = 5;
+constexpr double kGamma = 0.9;
+
+// Q*(state, action), worked out by hand: walking right from s is worth gamma^(4 - s).
+double OptimalQ(int64_t state, int64_t action) {
+  if (action == 1) return std::pow(kGamma, kStates - 1 - state);
+  const int64_t next = std::max<int64_t>(state - 1, 0);
+  return -0.1 + kGamma * std::pow(kGamma, kStates - 1 - next);
+}
+
+// All state-action pairs; "right" with two-step windows, which stay on the best path.
+Batch ChainBatch() {
+  BatchBuilder builder = *BatchBuilder::Create(
+      *MakeSpec({Box("obs", {kStates}), Discrete("action", 2), Box("next_obs", {kStates}),
+                 Scalar("reward", DType::kFloat32), Scalar("discount", DType::kFloat32)}),
+      2 * kStates);
+  for (int field : {0, 2}) {
+    const absl::Span<float> column = builder.column<float>(field);
+    std::fill(column.begin(), column.end(), 0.0f);
+  }
+  for (int64_t state = 0; state < kStates; ++state) {
+    for (int64_t action = 0; action < 2; ++action) {
+      const int64_t row = 2 * state + action;
+      NStepReturn window;
+      int64_t next = 0;
+      if (action == 0) {
+        window = ComputeNStepReturn({-0.1f}, SegmentEnd::kTruncated, 2, kGamma);
+        next = std::max<int64_t>(state - 1, 0);
+      } else if (state >= kStates - 2) {
+        const std::vector<float> last = {0, 1};
+        window = ComputeNStepReturn(absl::MakeSpan(last).subspan(state - (kStates - 2)),
+                                    SegmentEnd::kTerminated, 2, kGamma);
+      } else {
+        window = ComputeNStepReturn({0, 0}, SegmentEnd::kCut, 2, kGamma);
+        next = state + 2;
+      }
+      builder.column<float>(0)[row * kStates + state] = 1;
+      builder.column<int64_t>(1)[row] = action;
+      builder.column<float>(2)[row * kStates + next] = 1;
+      builder.column<float>(3)[row] = window.reward;
+      builder.column<float>(4)[row] = window.bootstrap_discount;
+    }
+  }
+  return std::move(builder).Seal(2 * kStates);
+}
+
+class DqnChain : public testing::TestWithParam<std::tuple<bool, bool, TdLossKind>> {};
+
+TEST_P(DqnChain, ConvergesToTheOptimalValues) {
+  const auto [double_q, soft, loss] = GetParam();
+  DqnOptions options;
+  options.seed = 11;
+  options.adam.lr = 0.02;
+  options.double_q = double_q;
+  options.loss.kind = loss;
+  options.target_update = soft ? TargetUpdate{0, 0.05} : TargetUpdate{25, 0};
+  const auto policy = MakeDqn(options, kStates, 2);
+  const Batch batch = ChainBatch();
+  std::vector<LearnStep> steps;
+  for (int i = 0; i < 3000; ++i) {
+    ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  }
+  for (int64_t state = 0; state < kStates; ++state) {
+    for (int64_t action = 0; action < 2; ++action) {
+      const absl::Span<const float> p = policy->network().parameters();
+      EXPECT_NEAR(p[action * kStates + state] + p[2 * kStates + action], OptimalQ(state, action),
+                  0.005)
+          << "state " << state << ", action " << action;
+    }
+  }
+  EXPECT_LT(*steps[0].scalars.Get("total_loss"), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, DqnChain,
+                         testing::Combine(testing::Bool(), testing::Bool(),
+                                          testing::Values(TdLossKind::kMse, TdLossKind::kHuber)));
+
+// Actions of one forward pass on zero observations.
+template <typename Mode>
+std::vector<int64_t> Act(Mode* mode, const NamedValues& settings, int64_t rows) {
+  const BatchBuilder obs = *BatchBuilder::Create(Observation(), rows);
+  std::fill(obs.column<float>(0).begin(), obs.column<float>(0).end(), 0.0f);
+  const BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), rows);
+  EXPECT_THAT(mode->Forward(obs.view(), {}, settings, out.view()), IsOk());
+  const absl::Span<const int64_t> actions = out.column<int64_t>(0);
+  return {actions.begin(), actions.end()};
+}
+
+TEST(Dqn, EpsilonIsTheShareOfUniformActions) {
+  const auto policy = MakeDqn({});
+  // On zero observations the biases are the values.
+  const absl::Span<float> bias = policy->network().parameters().subspan(kActions * kInputs);
+  std::fill(bias.begin(), bias.end(), 0.0f);
+  bias[2] = 1;
+  EXPECT_EQ(Act(policy->collect_mode(), {{"eps", 0}}, 50), std::vector<int64_t>(50, 2));
+  EXPECT_EQ(Act(policy->eval_mode(), {}, 50), std::vector<int64_t>(50, 2));
+  std::array<int, kActions> count{};
+  for (const int64_t action : Act(policy->collect_mode(), {{"eps", 0.4}}, 10000)) {
+    ++count.at(static_cast<size_t>(action));
+  }
+  // Greedy 0.6 of the time, plus a quarter of the rest; five standard deviations.
+  EXPECT_NEAR(count[2], 7000, 230);
+  for (const size_t action : {0, 1, 3}) EXPECT_NEAR(count[action], 1000, 150) << action;
+}
+
+TEST(Dqn, OfEqualValuesTheLowestActionIsTaken) {
+  const auto policy = MakeDqn({});
+  const absl::Span<float> parameters = policy->network().parameters();
+  std::fill(parameters.begin(), parameters.end(), 0.0f);
+  parameters[kActions * kInputs + 1] = 1;
+  parameters[kActions * kInputs + 3] = 1;
+  EXPECT_EQ(Act(policy->eval_mode(), {}, 3), std::vector<int64_t>(3, 1));
+}
+
+TEST(Dqn, AMissingOrImpossibleEpsilonIsRefused) {
+  const auto policy = MakeDqn({});
+  const BatchBuilder obs = *BatchBuilder::Create(Observation(), 1);
+  std::fill(obs.column<float>(0).begin(), obs.column<float>(0).end(), 0.0f);
+  const BatchBuilder out = *BatchBuilder::Create(Action(), 1);
+  const auto forward = [&](const NamedValues& settings) {
+    return policy->collect_mode()->Forward(obs.view(), {}, settings, out.view());
+  };
+  EXPECT_THAT(forward({}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'eps' is missing")));
+  for (const double eps : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THAT(forward({{"eps", eps}}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 0..1")));
+  }
+}
+
+TEST(Dqn, CommandModeGivesEpsilonByEnvStep) {
+  DqnOptions options;
+  options.eps = {ScheduleKind::kLinear, 1, 0, 100};
+  const auto policy = MakeDqn(options);
+  EXPECT_DOUBLE_EQ(*policy->command_mode()->GetSettingCollect({{"envstep", 25}}).Get("eps"), 0.75);
+}
+
+TEST(Dqn, DataThatIsNotFiniteNamesIterationColumnAndRow) {
+  const auto policy = MakeDqn({});
+  std::vector<LearnStep> steps;
+  const Batch good = MakeTransitionBatch(Observation(), Action(), 6, 1);
+  ASSERT_THAT(policy->learn_mode()->Forward(good, {}, &steps), IsOk());
+  const std::vector<float> parameters = Copy(policy->network().parameters());
+  for (const char* column : {"obs", "next_obs", "reward", "discount"}) {
+    BatchBuilder builder = *BatchBuilder::Create(good.spec_ptr(), good.rows());
+    CopyRows(good.view(), builder.view(), 0);
+    const int index = *good.spec().Find(column);
+    const int64_t elements = good.spec().field(index).num_elements();
+    builder.column<float>(index)[4 * elements] = std::numeric_limits<float>::infinity();
+    const Batch bad = std::move(builder).Seal(good.rows());
+    EXPECT_THAT(policy->learn_mode()->Forward(bad, {}, &steps),
+                StatusIs(absl::StatusCode::kInternal,
+                         AllOf(HasSubstr("train iteration 1"),
+                               HasSubstr(std::string("'") + column + "', row 4 holds inf"))));
+    EXPECT_EQ(Copy(policy->network().parameters()), parameters);
+  }
+}
+
+TEST(Dqn, ALossOrGradientThatOverflowsChangesNothing) {
+  const auto policy = MakeDqn({});
+  const Batch good = MakeTransitionBatch(Observation(), Action(), 1, 1);
+  BatchBuilder builder = *BatchBuilder::Create(good.spec_ptr(), 1);
+  CopyRows(good.view(), builder.view(), 0);
+  builder.column<float>(*good.spec().Find("reward"))[0] = std::numeric_limits<float>::max();
+  const Batch huge = std::move(builder).Seal(1);
+  std::vector<float> parameters = Copy(policy->network().parameters());
+  std::vector<LearnStep> steps;
+  EXPECT_THAT(policy->learn_mode()->Forward(huge, {}, &steps),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("gradient")));
+  EXPECT_EQ(Copy(policy->network().parameters()), parameters);
+
+  const absl::Span<float> live = policy->network().parameters();
+  std::fill(live.begin(), live.end(), std::numeric_limits<float>::infinity());
+  parameters = Copy(live);
+  EXPECT_THAT(
+      policy->learn_mode()->Forward(good, {}, &steps),
+      StatusIs(absl::StatusCode::kInternal, AllOf(HasSubstr("the loss is"), HasSubstr("row 0"))));
+  EXPECT_EQ(Copy(policy->network().parameters()), parameters);
+}
+
+TEST(Dqn, BatchesOfAnotherLayoutAreRefusedNamingTheColumn) {
+  const auto policy = MakeDqn({});
+  std::vector<LearnStep> steps;
+  EXPECT_THAT(policy->learn_mode()->Forward(
+                  MakeTransitionBatch(Observation(kInputs + 1), Action(), 4, 1), {}, &steps),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("column 'obs'"), HasSubstr("[4]"), HasSubstr("[3]"))));
+  // An action that the network has no value for; the batch itself allows it.
+  const Batch more = MakeTransitionBatch(Observation(), Action(kActions + 1), 64, 1);
+  EXPECT_THAT(policy->learn_mode()->Forward(more, {}, &steps),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("column 'action'"), HasSubstr("holds 4, expected 0..3"))));
+}
+
+TEST(Dqn, SpacesAndNetworksThatDoNotFitAreRefused) {
+  EXPECT_THAT(CountActions(*MakeSpec({Box("action", {1}, {-1}, {1})}).value()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("discrete actions")));
+  auto network =
+      std::make_unique<LinearNetwork>(Observation(), *MakeSpec({Box("q", {kActions})}), 0);
+  EXPECT_THAT(DqnPolicy::Create(std::move(network), Action(kActions + 1), {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("'q' float32[5]"), HasSubstr("[4]"))));
+  DqnOptions options;
+  options.target_update = {0, 0};
+  network = std::make_unique<LinearNetwork>(Observation(), *MakeSpec({Box("q", {kActions})}), 0);
+  EXPECT_THAT(DqnPolicy::Create(std::move(network), Action(), options),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("target update")));
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> CreateForConformance(bool soft, uint64_t seed,
+                                                             PolicyModes modes) {
+  DqnOptions options;
+  options.seed = seed;
+  options.modes = modes;
+  options.learn.priority = true;
+  options.target_update = soft ? TargetUpdate{0, 0.1} : TargetUpdate{4, 0};
+  auto network =
+      std::make_unique<LinearNetwork>(Observation(), *MakeSpec({Box("q", {kActions})}), seed);
+  return DqnPolicy::Create(std::move(network), Action(), options);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Dqn, PolicyConformance,
+    testing::Values(PolicyConformanceCase{"hard",
+                                          [](uint64_t seed, PolicyModes modes) {
+                                            return CreateForConformance(false, seed, modes);
+                                          },
+                                          Observation(), Action()},
+                    PolicyConformanceCase{"soft",
+                                          [](uint64_t seed, PolicyModes modes) {
+                                            return CreateForConformance(true, seed, modes);
+                                          },
+                                          Observation(), Action()}),
+    testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,398 @@
+#include "ding_worker/policy/policy_conformance.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
+#include "gmock/gmock.h"
+
+namespace ding {
+namespace {
+
+constexpr int64_t kRows = 16;
+
+// Random legal values in all rows of column `index`.
+void FillColumn(const MutableColumnsView& view, int index, Rng* rng) {
+  const FieldSpec& field = view.spec().field(index);
+  if (field.is_discrete()) {
+    for (int64_t& value : view.column<int64_t>(index)) {
+      value = static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(field.num_categories)));
+    }
+    return;
+  }
+  for (float& value : view.column<float>(index)) value = static_cast<float>(rng->Uniform(-1, 1));
+}
+
+Batch MakeObservations(const SpecPtr& spec, int64_t rows, uint64_t seed) {
+  BatchBuilder builder = *BatchBuilder::Create(spec, rows);
+  Rng rng(seed, "policy_conformance/obs");
+  for (int i = 0; i < spec->size(); ++i) FillColumn(builder.view(), i, &rng);
+  return std::move(builder).Seal(rows);
+}
+
+std::vector<int> EnvIds(int64_t rows) {
+  std::vector<int> ids;
+  for (int64_t i = 0; i < rows; ++i) ids.push_back(static_cast<int>(i));
+  return ids;
+}
+
+// The bytes of a batch's columns, one after the other.
+std::string Bytes(const Batch& batch) {
+  std::string bytes;
+  for (int i = 0; i < batch.spec().size(); ++i) {
+    absl::StrAppend(&bytes, batch.tensor(i).bytes());
+  }
+  return bytes;
+}
+
+NamedValues CollectSettings(Policy* policy) {
+  return policy->command_mode()->GetSettingCollect({{"envstep", 0}, {"learner_step", 0}});
+}
+
+// What collect mode or eval mode does with observations that depend on `seed`.
+template <typename Mode>
+Batch Act(Mode* mode, const SpecPtr& observation, const NamedValues& settings, uint64_t seed,
+          int64_t rows = kRows) {
+  const Batch obs = MakeObservations(observation, rows, seed);
+  BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), rows);
+  EXPECT_THAT(mode->Forward(obs.view(), EnvIds(rows), settings, out.view()), IsOk());
+  return std::move(out).Seal(rows);
+}
+
+void ExpectLegal(const Batch& actions) {
+  const FieldSpec& field = actions.spec().field(0);
+  if (field.is_discrete()) {
+    for (const int64_t value : actions.column<int64_t>(0)) {
+      EXPECT_GE(value, 0);
+      EXPECT_LT(value, field.num_categories);
+    }
+    return;
+  }
+  const absl::Span<const float> values = actions.column<float>(0);
+  const auto bound = [&](const std::vector<double>& bounds, size_t i, double none) {
+    if (bounds.empty()) return none;
+    return bounds[bounds.size() == 1 ? 0 : i % bounds.size()];
+  };
+  constexpr double kMax = std::numeric_limits<double>::max();
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_GE(values[i], bound(field.low, i, -kMax));
+    EXPECT_LE(values[i], bound(field.high, i, kMax));
+  }
+}
+
+StateDict SavedModel(Policy* policy) {
+  StateDict state;
+  EXPECT_THAT(policy->learn_mode()->SaveModel(&state), IsOk());
+  return state;
+}
+
+// Model and train state.
+StateDict SavedTraining(Policy* policy) {
+  StateDict state;
+  EXPECT_THAT(policy->learn_mode()->SaveModel(&state), IsOk());
+  EXPECT_THAT(policy->learn_mode()->SaveTrainState(&state), IsOk());
+  return state;
+}
+
+testing::AssertionResult SameState(const StateDict& a, const StateDict& b) {
+  if (a.Names() != b.Names()) return testing::AssertionFailure() << "names differ";
+  for (const auto& [name, tensor] : a.tensors()) {
+    if (!BitwiseEqual(tensor, *b.tensors().Find(name))) {
+      return testing::AssertionFailure() << "'" << name << "' differs";
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+void Train(Policy* policy, const PolicyConformanceCase& c, uint64_t first_seed, int iterations) {
+  std::vector<LearnStep> steps;
+  for (int i = 0; i < iterations; ++i) {
+    const Batch batch = c.make_batch(c.observation, c.action, kRows, first_seed + i);
+    ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  }
+}
+
+// `batch` with the first value of float column `name` replaced.
+Batch WithFirstValue(const Batch& batch, absl::string_view name, float value) {
+  BatchBuilder builder = *BatchBuilder::Create(batch.spec_ptr(), batch.rows());
+  CopyRows(batch.view(), builder.view(), 0);
+  builder.column<float>(*batch.spec().Find(name))[0] = value;
+  return std::move(builder).Seal(batch.rows());
+}
+
+// `batch` without column `name`.
+Batch Without(const Batch& batch, absl::string_view name) {
+  std::vector<FieldSpec> fields;
+  std::vector<int> from;
+  for (int i = 0; i < batch.spec().size(); ++i) {
+    if (batch.spec().field(i).name == name) continue;
+    fields.push_back(batch.spec().field(i));
+    from.push_back(i);
+  }
+  BatchBuilder builder = *BatchBuilder::Create(*MakeSpec(fields), batch.rows());
+  for (size_t i = 0; i < from.size(); ++i) {
+    const absl::string_view bytes = batch.tensor(from[i]).bytes();
+    std::memcpy(builder.view().raw_column(static_cast<int>(i)), bytes.data(), bytes.size());
+  }
+  return std::move(builder).Seal(batch.rows());
+}
+
+}  // namespace
+
+Batch MakeTransitionBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
+                          uint64_t seed) {
+  std::vector<FieldSpec> fields(observation->fields().begin(), observation->fields().end());
+  fields.insert(fields.end(), action->fields().begin(), action->fields().end());
+  for (FieldSpec field : observation->fields()) {
+    field.name = NextObsColumn(field.name);
+    fields.push_back(std::move(field));
+  }
+  const int reward = static_cast<int>(fields.size());
+  fields.push_back(Scalar(kColumnReward, DType::kFloat32));
+  fields.push_back(Scalar(kColumnDiscount, DType::kFloat32));
+  fields.push_back(Scalar(kColumnNStep, DType::kInt32));
+  fields.push_back(Scalar(kColumnCollectIter, DType::kInt64));
+
+  BatchBuilder builder = *BatchBuilder::Create(*MakeSpec(std::move(fields)), rows);
+  Rng rng(seed, "policy_conformance/batch");
+  for (int i = 0; i <= reward; ++i) FillColumn(builder.view(), i, &rng);
+  for (float& discount : builder.column<float>(reward + 1)) {
+    discount = rng.UniformInt(5) == 0 ? 0.0f : 0.9f;
+  }
+  for (int32_t& n_step : builder.column<int32_t>(reward + 2)) n_step = 1;
+  for (int64_t& collect_iter : builder.column<int64_t>(reward + 3)) collect_iter = 0;
+  return std::move(builder).Seal(rows);
+}
+
+std::unique_ptr<Policy> PolicyConformance::Create(uint64_t seed) {
+  auto policy = GetParam().create(seed, PolicyModes());
+  DING_CHECK(policy.ok()) << policy.status();
+  return *std::move(policy);
+}
+
+TEST_P(PolicyConformance, HasTheModesAskedForAndNoOthers) {
+  for (int bits = 0; bits < 16; ++bits) {
+    const PolicyModes modes{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
+    DING_ASSERT_OK_AND_ASSIGN(const auto policy, GetParam().create(1, modes));
+    EXPECT_EQ(policy->learn_mode() != nullptr, modes.learn && GetParam().learns) << bits;
+    EXPECT_EQ(policy->collect_mode() != nullptr, modes.collect) << bits;
+    EXPECT_EQ(policy->eval_mode() != nullptr, modes.eval) << bits;
+    EXPECT_EQ(policy->command_mode() != nullptr, modes.command) << bits;
+  }
+}
+
+TEST_P(PolicyConformance, TheFirstOutputIsTheActionOfTheEnv) {
+  const auto policy = Create(1);
+  for (const SpecPtr& spec :
+       {policy->collect_mode()->output_spec(), policy->eval_mode()->output_spec()}) {
+    ASSERT_GE(spec->size(), 1);
+    EXPECT_EQ(spec->field(0).name, kColumnAction);
+    EXPECT_EQ(spec->field(0).dtype, GetParam().action->field(0).dtype);
+    EXPECT_EQ(spec->field(0).shape, GetParam().action->field(0).shape);
+  }
+}
+
+TEST_P(PolicyConformance, ActionsAreLegal) {
+  const auto policy = Create(1);
+  const NamedValues settings = CollectSettings(policy.get());
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    ExpectLegal(Act(policy->collect_mode(), GetParam().observation, settings, seed));
+    ExpectLegal(Act(policy->eval_mode(), GetParam().observation, {}, seed));
+  }
+}
+
+TEST_P(PolicyConformance, NoObservationsAreNoActions) {
+  const auto policy = Create(1);
+  const Batch obs = MakeObservations(GetParam().observation, 1, 1).Slice(0, 0);
+  const BatchBuilder out = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 1);
+  EXPECT_THAT(policy->collect_mode()->Forward(obs.view(), {}, CollectSettings(policy.get()),
+                                              out.view().Slice(0, 0)),
+              IsOk());
+  EXPECT_THAT(policy->eval_mode()->Forward(obs.view(), {}, {}, out.view().Slice(0, 0)), IsOk());
+}
+
+TEST_P(PolicyConformance, WritesTheFirstRowsOfALongerOutputOnly) {
+  const auto policy = Create(1);
+  const Batch obs = MakeObservations(GetParam().observation, 3, 1);
+  const BatchBuilder out = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 5);
+  const int64_t bytes = out.spec().row_bytes(0);
+  std::memset(out.view().raw_column(0), 0x7e, static_cast<size_t>(5 * bytes));
+  ASSERT_THAT(policy->collect_mode()->Forward(obs.view(), EnvIds(3), CollectSettings(policy.get()),
+                                              out.view()),
+              IsOk());
+  const auto* const begin = reinterpret_cast<const char*>(out.view().raw_column(0));
+  EXPECT_EQ(std::string(begin + 3 * bytes, static_cast<size_t>(2 * bytes)),
+            std::string(static_cast<size_t>(2 * bytes), 0x7e));
+}
+
+TEST_P(PolicyConformance, AnOutputThatDoesNotFitIsRefused) {
+  const auto policy = Create(1);
+  const Batch obs = MakeObservations(GetParam().observation, 3, 1);
+  const NamedValues settings = CollectSettings(policy.get());
+  const BatchBuilder shorter = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 2);
+  EXPECT_THAT(policy->collect_mode()->Forward(obs.view(), EnvIds(3), settings, shorter.view()),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  const BatchBuilder other = *BatchBuilder::Create(*MakeSpec({Box("other", {7})}), 3);
+  EXPECT_THAT(policy->eval_mode()->Forward(obs.view(), EnvIds(3), {}, other.view()),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_P(PolicyConformance, ActionsAreAFunctionOfTheSeed) {
+  const auto first = Create(1);
+  const auto again = Create(1);
+  const auto other = Create(2);
+  const NamedValues settings = CollectSettings(first.get());
+  const SpecPtr& obs = GetParam().observation;
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    const std::string actions = Bytes(Act(first->collect_mode(), obs, settings, seed, 200));
+    EXPECT_EQ(actions, Bytes(Act(again->collect_mode(), obs, settings, seed, 200)));
+    EXPECT_NE(actions, Bytes(Act(other->collect_mode(), obs, settings, seed, 200)))
+        << "seeds 1 and 2 explore alike";
+  }
+}
+
+TEST_P(PolicyConformance, CollectGoesOnWhereItsStateWasSaved) {
+  const auto saved = Create(1);
+  const auto loaded = Create(1);
+  const NamedValues settings = CollectSettings(saved.get());
+  const SpecPtr& obs = GetParam().observation;
+  Act(saved->collect_mode(), obs, settings, 1, 33);
+  StateDict state;
+  ASSERT_THAT(saved->collect_mode()->SaveState(&state), IsOk());
+  ASSERT_THAT(loaded->collect_mode()->LoadState(&state), IsOk());
+  EXPECT_EQ(Bytes(Act(saved->collect_mode(), obs, settings, 2, 200)),
+            Bytes(Act(loaded->collect_mode(), obs, settings, 2, 200)));
+}
+
+TEST_P(PolicyConformance, AModelWithSomethingMoreIsRefused) {
+  const auto policy = Create(1);
+  StateDict state;
+  if (GetParam().learns) {
+    ASSERT_THAT(policy->learn_mode()->SaveModel(&state), IsOk());
+  }
+  ASSERT_THAT(policy->collect_mode()->LoadModel(&state), IsOk());
+  ASSERT_THAT(policy->eval_mode()->LoadModel(&state), IsOk());
+  ASSERT_THAT(state.WriteDouble("model/more", 1), IsOk());
+  EXPECT_THAT(policy->collect_mode()->LoadModel(&state),
+              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("more")));
+  EXPECT_THAT(policy->eval_mode()->LoadModel(&state),
+              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("more")));
+}
+
+// The cases below are about learn mode, and pass at once for a policy that has none.
+
+TEST_P(PolicyConformance, AStepReportsWhatItSays) {
+  if (!GetParam().learns) return;
+  const auto policy = Create(1);
+  std::vector<LearnStep> steps(3);
+  const Batch batch = GetParam().make_batch(GetParam().observation, GetParam().action, kRows, 1);
+  ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  ASSERT_FALSE(steps.empty());
+  for (const LearnStep& step : steps) {
+    for (const std::string& name : policy->learn_mode()->monitor_vars()) {
+      EXPECT_TRUE(step.scalars.Get(name).has_value()) << name;
+    }
+  }
+  if (policy->learn_mode()->attributes().priority) {
+    EXPECT_EQ(steps.back().priority.size(), static_cast<size_t>(kRows));
+  }
+  EXPECT_FALSE(policy->learn_mode()->info().empty());
+}
+
+TEST_P(PolicyConformance, LearningChangesTheModelTheSameWayEachTime) {
+  if (!GetParam().learns) return;
+  const auto first = Create(1);
+  const auto again = Create(1);
+  const StateDict before = SavedModel(first.get());
+  Train(first.get(), GetParam(), 100, 5);
+  Train(again.get(), GetParam(), 100, 5);
+  EXPECT_FALSE(SameState(before, SavedModel(first.get()))) << "nothing was learned";
+  EXPECT_TRUE(SameState(SavedTraining(first.get()), SavedTraining(again.get())));
+}
+
+TEST_P(PolicyConformance, TheModelAloneMakesAnotherPolicyActAlike) {
+  if (!GetParam().learns) return;
+  const auto trained = Create(1);
+  const auto other = Create(2);
+  Train(trained.get(), GetParam(), 100, 5);
+  StateDict model = SavedModel(trained.get());
+  ASSERT_THAT(other->eval_mode()->LoadModel(&model), IsOk());
+  EXPECT_TRUE(SameState(model, SavedModel(other.get())));
+  EXPECT_EQ(Bytes(Act(trained->eval_mode(), GetParam().observation, {}, 3)),
+            Bytes(Act(other->eval_mode(), GetParam().observation, {}, 3)));
+}
+
+TEST_P(PolicyConformance, TrainingGoesOnByteForByteWhereItWasSaved) {
+  if (!GetParam().learns) return;
+  const auto straight = Create(1);
+  const auto resumed = Create(2);
+  Train(straight.get(), GetParam(), 100, 7);
+  StateDict state = SavedTraining(straight.get());
+  ASSERT_THAT(resumed->learn_mode()->LoadModel(&state), IsOk());
+  ASSERT_THAT(resumed->learn_mode()->LoadTrainState(&state), IsOk());
+  EXPECT_TRUE(SameState(state, SavedTraining(resumed.get())));
+  Train(straight.get(), GetParam(), 200, 7);
+  Train(resumed.get(), GetParam(), 200, 7);
+  EXPECT_TRUE(SameState(SavedTraining(straight.get()), SavedTraining(resumed.get())));
+}
+
+TEST_P(PolicyConformance, AStateThatDoesNotFitIsRefusedAndChangesNothing) {
+  if (!GetParam().learns) return;
+  const auto source = Create(2);
+  Train(source.get(), GetParam(), 100, 3);
+  const StateDict good = SavedTraining(source.get());
+  const auto policy = Create(1);
+  const StateDict before = SavedTraining(policy.get());
+  for (const std::string& name : good.Names()) {
+    const bool of_model = absl::string_view(name).substr(0, 6) == "model/";
+    const auto load = [&](StateDict* state) {
+      return of_model ? policy->learn_mode()->LoadModel(state)
+                      : policy->learn_mode()->LoadTrainState(state);
+    };
+    TensorMap missing;
+    TensorMap misshapen;
+    for (const auto& [other, tensor] : good.tensors()) {
+      if (other != name) missing.Set(other, tensor);
+      misshapen.Set(other, other == name ? Tensor::Zeros(tensor.dtype(), {3, 1, 5}) : tensor);
+    }
+    StateDict missing_state(missing, "missing");
+    EXPECT_FALSE(load(&missing_state).ok()) << "without " << name;
+    StateDict misshapen_state(misshapen, "misshapen");
+    EXPECT_FALSE(load(&misshapen_state).ok()) << name << " of another shape";
+    EXPECT_TRUE(SameState(before, SavedTraining(policy.get()))) << name;
+  }
+}
+
+TEST_P(PolicyConformance, ABatchThatCannotBeLearnedFromChangesNothing) {
+  if (!GetParam().learns) return;
+  const auto policy = Create(1);
+  Train(policy.get(), GetParam(), 100, 3);
+  const StateDict before = SavedTraining(policy.get());
+  const Batch good = GetParam().make_batch(GetParam().observation, GetParam().action, kRows, 1);
+  std::vector<LearnStep> steps;
+  LearnMode* const learn = policy->learn_mode();
+  EXPECT_THAT(learn->Forward(good.Slice(0, 0), {}, &steps),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(learn->Forward(Without(good, kColumnReward), {}, &steps),
+              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("reward")));
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(learn->Forward(WithFirstValue(good, kColumnReward, kNan), {}, &steps),
+              StatusIs(absl::StatusCode::kInternal));
+  EXPECT_TRUE(SameState(before, SavedTraining(policy.get())));
+  EXPECT_THAT(learn->Forward(good, {}, &steps), IsOk()) << "and learning goes on";
+}
+
+}  // namespace ding

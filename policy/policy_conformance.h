@@ -1,0 +1,54 @@
+// What every Policy must satisfy, whatever its algorithm: instantiate it for yours, in or outside
+// this repository.
+//
+// Example:
+//   INSTANTIATE_TEST_SUITE_P(Mine, PolicyConformance, testing::Values(PolicyConformanceCase{
+//       "mine", [](uint64_t seed, PolicyModes modes) { return CreateMine(seed, modes); },
+//       *MakeSpec({Box("obs", {4})}), *MakeSpec({Discrete("action", 2)}), /*learns=*/true,
+//       MakeTransitionBatch}));
+#ifndef DING_WORKER_POLICY_POLICY_CONFORMANCE_H_
+#define DING_WORKER_POLICY_POLICY_CONFORMANCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/policy.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+
+// A legal training batch of random transitions, in the columns of data/sample_columns.h; a few of
+// them terminated. The same arguments give the same bytes.
+Batch MakeTransitionBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
+                          uint64_t seed);
+
+struct PolicyConformanceCase {
+  std::string name;
+  std::function<absl::StatusOr<std::unique_ptr<Policy>>(uint64_t seed, PolicyModes modes)> create;
+  SpecPtr observation;  // float32 boxes and discrete fields
+  SpecPtr action;
+  bool learns = true;  // false: learn_mode() is always null
+  // Training data that learn mode takes.
+  std::function<Batch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
+                      uint64_t seed)>
+      make_batch = MakeTransitionBatch;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const PolicyConformanceCase& c) {
+  return out << c.name;
+}
+
+class PolicyConformance : public testing::TestWithParam<PolicyConformanceCase> {
+ protected:
+  std::unique_ptr<Policy> Create(uint64_t seed);
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_POLICY_CONFORMANCE_H_

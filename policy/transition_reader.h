@@ -1,0 +1,72 @@
+// Reads the columns of a sampled batch of transitions (data/sample_columns.h): what off-policy
+// algorithms begin an iteration with.
+//
+// Columns are found by name, in whatever order and among whatever others; nothing is copied. What a
+// network or a loss would turn into silent damage is refused here: NaN and infinity in
+// observations, rewards, discounts and weights, and categories that do not exist.
+//
+// Ownership: owns none of the data.   Threads: thread-compatible.
+#ifndef DING_WORKER_POLICY_TRANSITION_READER_H_
+#define DING_WORKER_POLICY_TRANSITION_READER_H_
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
+
+namespace ding {
+
+// B transitions.
+struct TransitionView {
+  ColumnsView obs;                   // [B, ...] with exactly the fields of the observation spec
+  ColumnsView next_obs;              // the same
+  ColumnsView action;                // [B, ...] with exactly the fields of the action spec
+  absl::Span<const float> reward;    // [B]
+  absl::Span<const float> discount;  // [B]
+  absl::Span<const float> weight;    // [B], or empty: all 1
+};
+
+class TransitionReader {
+ public:
+  TransitionReader(SpecPtr observation, SpecPtr action);
+  // Views point at the pointer tables inside.
+  TransitionReader(const TransitionReader&) = delete;
+  TransitionReader& operator=(const TransitionReader&) = delete;
+
+  // The view holds as long as `batch`, and until the next Read().
+  //   kInvalidArgument  no rows; a column that is missing or of another dtype or shape; an action
+  //                     that is no category
+  //   kInternal         a value is NaN or infinite; names column and row
+  absl::StatusOr<TransitionView> Read(const Batch& batch);
+
+ private:
+  // Fields of the batch for the fields of a spec, and where they begin in the batch at hand.
+  struct Part {
+    SpecPtr spec;
+    std::vector<int> fields;
+    std::vector<std::byte*> columns;
+
+    ColumnsView Bind(const ColumnsView& batch);
+  };
+
+  absl::Status Resolve(const Spec& batch);
+  absl::Status CheckValues(const TransitionView& view) const;
+
+  Part obs_;
+  Part next_obs_;
+  Part action_;
+  int reward_ = -1;
+  int discount_ = -1;
+  std::optional<int> weight_;
+  SpecPtr resolved_;  // of the batch that the indices above belong to
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_TRANSITION_READER_H_
