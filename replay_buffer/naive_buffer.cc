@@ -1,0 +1,203 @@
+#include "ding_worker/replay_buffer/naive_buffer.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/row_store.h"
+
+namespace ding {
+namespace {
+
+constexpr int64_t kStateVersion = 1;
+
+absl::Status CheckOptions(const NaiveReplayBuffer::Options& options) {
+  std::vector<std::string> problems;
+  if (options.capacity_rows < 1 || options.capacity_rows > RowStore::kMaxCapacityRows) {
+    problems.push_back(absl::StrCat("replay_buffer_size is ", options.capacity_rows,
+                                    ", expected 1 to ", RowStore::kMaxCapacityRows));
+  }
+  if (options.nstep < 1) {
+    problems.push_back(absl::StrCat("nstep is ", options.nstep, ", expected at least 1"));
+  }
+  if (!(options.gamma >= 0 && options.gamma <= 1)) {
+    problems.push_back(absl::StrCat("discount_factor is ", options.gamma, ", expected 0 to 1"));
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
+}
+
+absl::Status CheckSavedInt(StateReader* reader, absl::string_view name, int64_t expected) {
+  DING_ASSIGN_OR_RETURN(const int64_t found, reader->ReadInt(name));
+  if (found == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("saved ", name, " is ", found, ", expected ", expected));
+}
+
+absl::Status CheckSameSpec(const RowStore& expected, const RowStore& found) {
+  DING_RETURN_IF_ERROR(CheckSameLayout(*expected.spec(), *found.spec(), "saved rows"));
+  if (expected.obs_fields() == found.obs_fields()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("saved rows have ", found.obs_fields(),
+                                                 " observation fields, expected ",
+                                                 expected.obs_fields()));
+}
+
+}  // namespace
+
+NaiveReplayBuffer::NaiveReplayBuffer(const Options& options)
+    : options_(options), draw_(Rng(options.seed, absl::StrCat(options.name, "/sample"))) {}
+
+absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> NaiveReplayBuffer::Create(
+    const Options& options) {
+  DING_RETURN_IF_ERROR(Annotate(CheckOptions(options), options.name));
+  return std::unique_ptr<NaiveReplayBuffer>(new NaiveReplayBuffer(options));
+}
+
+absl::StatusOr<std::shared_ptr<TransitionReader>> NaiveReplayBuffer::MakeReader(
+    const SegmentBatch& data) const {
+  DING_ASSIGN_OR_RETURN(
+      std::shared_ptr<RowStore> store,
+      RowStore::Create(data.rows.spec_ptr(), data.final_obs.spec().size(), options_.capacity_rows));
+  return TransitionReader::Create(std::move(store), options_.nstep, options_.gamma);
+}
+
+absl::Status NaiveReplayBuffer::Push(const SegmentBatch& data, int64_t /*cur_collector_envstep*/) {
+  DING_RETURN_IF_ERROR(Annotate(ValidateSegments(data), options_.name));
+  if (data.size() == 0) return absl::OkStatus();
+  MutexLock lock(&mutex_);
+  std::shared_ptr<TransitionReader> reader = reader_;
+  if (reader == nullptr) {
+    absl::StatusOr<std::shared_ptr<TransitionReader>> made = MakeReader(data);
+    if (!made.ok()) return Annotate(made.status(), options_.name);
+    reader = *std::move(made);
+  }
+  DING_RETURN_IF_ERROR(reader->store().CheckLayout(data, options_.name));
+  DING_RETURN_IF_ERROR(Annotate(reader->store().Append(data), options_.name));
+  reader_ = std::move(reader);
+  push_count_ += data.size();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Batch> NaiveReplayBuffer::Sample(int64_t size, int64_t /*cur_learner_iter*/,
+                                                const SampleOptions& options) {
+  std::shared_ptr<TransitionReader> reader;
+  std::optional<TransitionDraw> draw;
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(CheckDraw(size, options));
+    reader = reader_;
+    DING_RETURN_IF_ERROR(Annotate(reader->Start(size, &draw), options_.name));
+    DrawIds(options, draw->ids());
+    reader->Resolve(&*draw);
+  }
+  return reader->Gather(&*draw);
+}
+
+absl::Status NaiveReplayBuffer::CheckDraw(int64_t size, const SampleOptions& options) const {
+  if (size < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options_.name, ": sample size is ", size, ", expected at least 1"));
+  }
+  if (options.newest.has_value() && *options.newest < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(options_.name, ": sample from the newest ",
+                                                   *options.newest, " rows, expected at least 1"));
+  }
+  const int64_t part = PartLocked(options);
+  if (part >= (options.replace ? 1 : size)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      options_.name, ": sample of ", size, " rows", options.replace ? "" : ", all different,",
+      " from ", part, part == CountLocked() ? " there are" : " newest of those there are"));
+}
+
+void NaiveReplayBuffer::DrawIds(const SampleOptions& options, absl::Span<int64_t> ids) {
+  const int64_t part = PartLocked(options);
+  if (options.replace) {
+    draw_.WithReplacement(part, ids);
+  } else {
+    draw_.WithoutReplacement(part, ids);
+  }
+  const int64_t first = reader_->store().end_id() - part;
+  for (int64_t& id : ids) id += first;
+}
+
+absl::Status NaiveReplayBuffer::Update(const PriorityInfo& /*info*/) { return absl::OkStatus(); }
+
+void NaiveReplayBuffer::Clear() {
+  MutexLock lock(&mutex_);
+  push_count_ = 0;
+  if (reader_ != nullptr) reader_->store().EvictBefore(reader_->store().end_id());
+}
+
+int64_t NaiveReplayBuffer::CountLocked() const {
+  return reader_ == nullptr ? 0 : reader_->store().size();
+}
+
+int64_t NaiveReplayBuffer::PartLocked(const SampleOptions& options) const {
+  return options.newest.has_value() ? std::min(*options.newest, CountLocked()) : CountLocked();
+}
+
+int64_t NaiveReplayBuffer::count() const {
+  MutexLock lock(&mutex_);
+  return CountLocked();
+}
+
+int64_t NaiveReplayBuffer::push_count() const {
+  MutexLock lock(&mutex_);
+  return push_count_;
+}
+
+absl::Status NaiveReplayBuffer::SaveState(StateWriter* writer) const {
+  MutexLock lock(&mutex_);
+  DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
+  DING_RETURN_IF_ERROR(writer->WriteInt("capacity_rows", options_.capacity_rows));
+  DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count_));
+  DING_RETURN_IF_ERROR(writer->WriteRng("rng", draw_.rng()));
+  DING_RETURN_IF_ERROR(writer->WriteInt("has_rows", reader_ != nullptr));
+  if (reader_ == nullptr) return absl::OkStatus();
+  ScopedStateWriter store_writer(writer, "store");
+  return reader_->store().SaveState(&store_writer);
+}
+
+absl::Status NaiveReplayBuffer::LoadState(StateReader* reader) {
+  return Annotate(LoadChecked(reader), options_.name);
+}
+
+absl::Status NaiveReplayBuffer::LoadChecked(StateReader* reader) {
+  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
+  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "capacity_rows", options_.capacity_rows));
+  DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
+  Rng rng(0, "");
+  DING_RETURN_IF_ERROR(reader->ReadRng("rng", &rng));
+  DING_ASSIGN_OR_RETURN(const int64_t has_rows, reader->ReadInt("has_rows"));
+  std::shared_ptr<TransitionReader> loaded;
+  if (has_rows != 0) {
+    ScopedStateReader store_reader(reader, "store");
+    DING_ASSIGN_OR_RETURN(std::shared_ptr<RowStore> store,
+                          RowStore::Load(&store_reader, options_.capacity_rows));
+    DING_ASSIGN_OR_RETURN(
+        loaded, TransitionReader::Create(std::move(store), options_.nstep, options_.gamma));
+  }
+  const int64_t rows = loaded == nullptr ? 0 : loaded->store().size();
+  const int64_t ids = loaded == nullptr ? 0 : loaded->store().end_id();
+  if (push_count < rows || push_count > ids) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("saved push_count is ", push_count, ", expected ", rows, " to ", ids));
+  }
+  MutexLock lock(&mutex_);
+  if (reader_ != nullptr && loaded != nullptr) {
+    DING_RETURN_IF_ERROR(CheckSameSpec(reader_->store(), loaded->store()));
+  }
+  reader_ = std::move(loaded);
+  push_count_ = push_count;
+  draw_.set_rng(rng);
+  return absl::OkStatus();
+}
+
+}  // namespace ding

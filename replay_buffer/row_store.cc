@@ -1,0 +1,594 @@
+#include "ding_worker/replay_buffer/row_store.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/tensor.h"
+
+namespace ding {
+namespace {
+
+constexpr int64_t kColumnAlignment = 64;
+constexpr int64_t kTargetChunkBytes = int64_t{1} << 20;
+// A buffer of this many chunks wastes at most an eighth of itself at its ends.
+constexpr int64_t kMinChunks = 8;
+constexpr size_t kMaxSpareChunks = 2;
+constexpr int64_t kLinkBytes = sizeof(int32_t);
+// Far from overflow, far beyond any run.
+constexpr int64_t kMaxId = int64_t{1} << 60;
+constexpr int32_t kLastEnd = static_cast<int32_t>(SegmentEnd::kTruncated);
+
+int64_t AlignUp(int64_t size) {
+  return (size + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;
+}
+
+// The largest shift with 1 << shift <= value; value >= 1.
+int FloorLog2(int64_t value) {
+  int shift = 0;
+  while (value >> (shift + 1) != 0) ++shift;
+  return shift;
+}
+
+int ChunkShift(int64_t row_bytes, int64_t capacity_rows) {
+  const int64_t rows = std::min(kTargetChunkBytes / row_bytes, capacity_rows / kMinChunks);
+  return FloorLog2(std::max<int64_t>(rows, 1));
+}
+
+int64_t PhysicalMemoryBytes() {
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+absl::Status CheckCapacity(int64_t capacity_rows, int64_t row_bytes) {
+  if (capacity_rows < 1 || capacity_rows > RowStore::kMaxCapacityRows) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "capacity of ", capacity_rows, " rows, expected 1 to ", RowStore::kMaxCapacityRows));
+  }
+  const double bytes = static_cast<double>(capacity_rows) * static_cast<double>(row_bytes);
+  const auto memory = static_cast<double>(PhysicalMemoryBytes());
+  if (bytes <= memory) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "capacity of %d rows x %d bytes = %.1f GB is more than this machine's memory of %.1f GB",
+      capacity_rows, row_bytes, bytes * 1e-9, memory * 1e-9));
+}
+
+template <int kBytes>
+void CopyFixed(absl::Span<const RowLocation> rows, int64_t offset, std::byte* to) {
+  for (const RowLocation& row : rows) {
+    std::memcpy(to, row.chunk + offset + row.row * kBytes, kBytes);
+    to += kBytes;
+  }
+}
+
+void CopyAny(absl::Span<const RowLocation> rows, int64_t offset, int64_t bytes, std::byte* to) {
+  for (const RowLocation& row : rows) {
+    std::memcpy(to, row.chunk + offset + row.row * bytes, static_cast<size_t>(bytes));
+    to += bytes;
+  }
+}
+
+absl::string_view BytesAt(const std::byte* data, int64_t bytes) {
+  return {reinterpret_cast<const char*>(data), static_cast<size_t>(bytes)};
+}
+
+absl::Status OutOfMemory(int64_t blocks, int64_t bytes, absl::string_view what) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("out of memory: ", blocks, " more ", what, " of ", bytes, " bytes"));
+}
+
+absl::Span<char> WritableAt(const std::byte* data, int64_t bytes) {
+  return {reinterpret_cast<char*>(const_cast<std::byte*>(data)), static_cast<size_t>(bytes)};
+}
+
+// [rows, ...shape of the field]
+Shape ColumnShape(int64_t rows, const FieldSpec& field) {
+  Shape shape = {rows};
+  shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+  return shape;
+}
+
+absl::Status Damaged(absl::string_view what, int64_t found, int64_t low, int64_t high) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("saved ", what, " is ", found, ", expected ", low, " to ", high));
+}
+
+template <typename T>
+absl::StatusOr<std::vector<T>> ReadVector(StateReader* reader, absl::string_view name) {
+  DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(name));
+  std::vector<T> values(static_cast<size_t>(NumElements(info.shape)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<T>(name, absl::MakeSpan(values)));
+  return values;
+}
+
+absl::Status ReadColumn(StateReader* reader, absl::string_view prefix, const FieldSpec& field,
+                        int64_t rows, absl::Span<const absl::Span<char>> parts) {
+  const std::string name = absl::StrCat(prefix, field.name);
+  DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(name));
+  const Shape expected = ColumnShape(rows, field);
+  if (info.dtype != field.dtype || info.shape != expected) {
+    return absl::InvalidArgumentError(absl::StrCat("saved '", name, "' is ", DTypeName(info.dtype),
+                                                   ShapeString(info.shape), ", expected ",
+                                                   DTypeName(field.dtype), ShapeString(expected)));
+  }
+  return reader->Read(name, parts);
+}
+
+absl::StatusOr<SpecPtr> LoadSpec(StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(const std::string names, reader->ReadString("fields"));
+  std::vector<FieldSpec> fields;
+  for (const absl::string_view name : absl::StrSplit(names, '\n')) {
+    DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(absl::StrCat("rows/", name)));
+    FieldSpec field = Scalar(name, info.dtype);
+    if (info.shape.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("saved 'rows/", name, "' has no rows axis"));
+    }
+    field.shape.assign(info.shape.begin() + 1, info.shape.end());
+    fields.push_back(std::move(field));
+  }
+  std::vector<int64_t> categories(fields.size());
+  std::vector<int64_t> stack_axes(fields.size());
+  std::vector<int64_t> bounds(fields.size());
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("num_categories", absl::MakeSpan(categories)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("frame_stack_axis", absl::MakeSpan(stack_axes)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("bounds", absl::MakeSpan(bounds)));
+  DING_ASSIGN_OR_RETURN(const std::vector<double> low, ReadVector<double>(reader, "low"));
+  DING_ASSIGN_OR_RETURN(const std::vector<double> high, ReadVector<double>(reader, "high"));
+  if (low.size() != high.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("saved bounds: ", low.size(), " lower and ", high.size(), " upper ones"));
+  }
+  auto left = static_cast<int64_t>(low.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (bounds[i] < 0 || bounds[i] > left) return Damaged("number of bounds", bounds[i], 0, left);
+    const auto first = static_cast<int64_t>(low.size()) - left;
+    fields[i].low.assign(low.begin() + first, low.begin() + first + bounds[i]);
+    fields[i].high.assign(high.begin() + first, high.begin() + first + bounds[i]);
+    left -= bounds[i];
+    fields[i].num_categories = categories[i];
+    fields[i].frame_stack_axis = static_cast<int>(stack_axes[i]);
+  }
+  return MakeSpec(std::move(fields));
+}
+
+}  // namespace
+
+RowStore::RowStore(SpecPtr rows, int obs_fields, int64_t capacity_rows)
+    : spec_(std::move(rows)), obs_fields_(obs_fields), capacity_rows_(capacity_rows) {
+  chunk_shift_ = ChunkShift(spec_->row_bytes() + kLinkBytes, capacity_rows);
+  const int64_t chunk_rows = int64_t{1} << chunk_shift_;
+  row_mask_ = chunk_rows - 1;
+  for (int field = 0; field < spec_->size(); ++field) {
+    if (field == obs_fields_) side_block_bytes_ = chunk_bytes_;
+    offsets_.push_back(chunk_bytes_);
+    chunk_bytes_ += AlignUp(chunk_rows * spec_->row_bytes(field));
+  }
+  if (obs_fields_ == spec_->size()) side_block_bytes_ = chunk_bytes_;
+  links_offset_ = chunk_bytes_;
+  chunk_bytes_ += AlignUp(chunk_rows * kLinkBytes);
+  // The first and the last chunk may each hold as little as one valid row.
+  const int64_t most_chunks = capacity_rows / chunk_rows + 2;
+  const int64_t table_size = int64_t{2} << FloorLog2(most_chunks);
+  chunk_mask_ = table_size - 1;
+  chunks_.resize(static_cast<size_t>(table_size));
+  epochs_.emplace_back();
+}
+
+absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Create(SpecPtr rows, int obs_fields,
+                                                           int64_t capacity_rows) {
+  DING_CHECK(obs_fields >= 1 && obs_fields <= rows->size())
+      << obs_fields << " observation fields of " << rows->size();
+  DING_RETURN_IF_ERROR(CheckCapacity(capacity_rows, rows->row_bytes() + kLinkBytes));
+  return std::unique_ptr<RowStore>(new RowStore(std::move(rows), obs_fields, capacity_rows));
+}
+
+template <typename F>
+void RowStore::ForEachPiece(int64_t begin, int64_t end, F f) const {
+  while (begin < end) {
+    const int64_t piece_end = std::min(end, (ChunkOf(begin) + 1) << chunk_shift_);
+    f(begin, piece_end - begin);
+    begin = piece_end;
+  }
+}
+
+absl::Status RowStore::CheckLayout(const SegmentBatch& data, absl::string_view where) const {
+  // Collectors use one spec for all their pushes.
+  if (data.rows.spec_ptr() != spec_) {
+    DING_RETURN_IF_ERROR(CheckSameLayout(*spec_, data.rows.spec(), where));
+  }
+  // Its fields are the first of the rows' (ValidateSegments), which are right.
+  if (data.final_obs.spec().size() == obs_fields_) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      where, ": final_obs has ", data.final_obs.spec().size(), " fields, expected ", obs_fields_));
+}
+
+absl::Status RowStore::Append(const SegmentBatch& data) {
+  const int64_t rows = data.size();
+  // Of a push larger than the store, the last capacity_rows_ rows go in.
+  const int64_t skipped = std::max<int64_t>(0, rows - capacity_rows_);
+  const int64_t first_id = end_ + skipped;
+  Reclaim();
+  DING_RETURN_IF_ERROR(
+      Reserve(first_id, rows - skipped, static_cast<int64_t>(data.segments.size())));
+  // From here on nothing fails.
+  EvictBefore(std::min(end_, end_ + rows - capacity_rows_));
+  if (skipped > 0) {
+    begin_ = end_ = first_id;
+    ReleaseChunksBefore(ChunkOf(first_id));
+  }
+  end_ = first_id + rows - skipped;
+  AddChunks(end_);
+  CopyColumns(data.rows.view().Slice(skipped, rows - skipped), first_id);
+  const ColumnsView final_obs = data.final_obs.view();
+  for (size_t i = 0; i < data.segments.size(); ++i) {
+    Segment segment = data.segments[i];
+    const int64_t missing = std::max<int64_t>(0, skipped - segment.begin);
+    if (missing >= segment.length) continue;
+    segment.begin += missing;
+    segment.first_step += missing;
+    segment.length -= missing;
+    LinkSegment(segment, first_id + segment.begin - skipped, final_obs, static_cast<int64_t>(i));
+  }
+  TrimSpareChunks();
+  return absl::OkStatus();
+}
+
+// Allocates whatever appending `rows` rows at `first_id` will need beyond what evicting frees.
+absl::Status RowStore::Reserve(int64_t first_id, int64_t rows, int64_t slots) {
+  const int64_t first_kept = std::max(begin_, first_id + rows - capacity_rows_);
+  const int64_t released = std::clamp(ChunkOf(first_kept), first_chunk_, end_chunk_) - first_chunk_;
+  const int64_t added =
+      ChunkOf(first_id + rows - 1) + 1 - std::max(end_chunk_, ChunkOf(first_kept));
+  const int64_t usable =
+      static_cast<int64_t>(spare_chunks_.size()) + (NobodyReads() ? released : 0);
+  for (int64_t i = usable; i < added; ++i) {
+    Memory chunk = AllocateAligned(chunk_bytes_);
+    if (chunk == nullptr) return OutOfMemory(added - i, chunk_bytes_, "chunks");
+    spare_chunks_.push_back(std::move(chunk));
+  }
+  return ReserveSlots(slots);
+}
+
+absl::Status RowStore::ReserveSlots(int64_t slots) {
+  while (static_cast<int64_t>(free_slots_.size()) < slots) {
+    const auto first = static_cast<int64_t>(slot_stream_.size());
+    // Links have room for as many slots as there can be rows; more exist only while readers hold
+    // back the retired ones.
+    if (first + row_mask_ >= kMaxCapacityRows)
+      return OutOfMemory(1, side_block_bytes_, "side blocks");
+    Memory block = AllocateAligned(side_block_bytes_);
+    if (block == nullptr) return OutOfMemory(1, side_block_bytes_, "side blocks");
+    side_blocks_.push_back(std::move(block));
+    slot_stream_.resize(static_cast<size_t>(first + row_mask_ + 1));
+    for (int64_t slot = first + row_mask_; slot >= first; --slot) {
+      free_slots_.push_back(static_cast<int32_t>(slot));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void RowStore::EvictBefore(int64_t id) {
+  if (id <= begin_) return;
+  ForEachPiece(begin_, id, [this](int64_t first, int64_t rows) {
+    const int32_t* const links = &LinkOf(first);
+    for (int64_t i = 0; i < rows; ++i) {
+      if (links[i] > 0) continue;
+      const int32_t slot = ~links[i] >> kEndBits;
+      if (SegmentEnd{static_cast<uint8_t>(~links[i] & kEndMask)} == SegmentEnd::kCut) {
+        const auto tail = open_tails_.find(slot_stream_[slot]);
+        if (tail != open_tails_.end() && tail->second.row == first + i) open_tails_.erase(tail);
+      }
+      RetireSlot(slot);
+    }
+  });
+  begin_ = id;
+  ReleaseChunksBefore(ChunkOf(id));
+}
+
+void RowStore::ReleaseChunksBefore(int64_t chunk) {
+  for (; first_chunk_ < std::min(chunk, end_chunk_); ++first_chunk_) {
+    RetireChunk(std::move(chunks_[first_chunk_ & chunk_mask_]));
+  }
+  first_chunk_ = std::max(first_chunk_, chunk);
+  end_chunk_ = std::max(end_chunk_, chunk);
+}
+
+// Chunks for the rows up to `end`, from the spare ones.
+void RowStore::AddChunks(int64_t end) {
+  for (; end_chunk_ <= ChunkOf(end - 1); ++end_chunk_) {
+    DING_CHECK(!spare_chunks_.empty()) << "no chunk was reserved for rows up to " << end;
+    chunks_[end_chunk_ & chunk_mask_] = std::move(spare_chunks_.back());
+    spare_chunks_.pop_back();
+  }
+}
+
+void RowStore::CopyColumns(const ColumnsView& from, int64_t first_id) {
+  ForEachPiece(first_id, first_id + from.rows(), [&](int64_t piece_id, int64_t rows) {
+    const RowLocation to = Locate(piece_id);
+    for (int field = 0; field < spec_->size(); ++field) {
+      const int64_t bytes = spec_->row_bytes(field);
+      std::memcpy(const_cast<std::byte*>(At(to, field)),
+                  from.raw_column(field) + (piece_id - first_id) * bytes,
+                  static_cast<size_t>(rows * bytes));
+    }
+    std::fill_n(&LinkOf(piece_id), rows, 1);
+  });
+}
+
+// Links the row before the segment to it, and its last row to its final observation.
+void RowStore::LinkSegment(const Segment& segment, int64_t first_id, const ColumnsView& final_obs,
+                           int64_t final_row) {
+  const int64_t last = first_id + segment.length - 1;
+  const auto [tail, inserted] = open_tails_.try_emplace(segment.stream);
+  if (!inserted && tail->second.next_step == segment.first_step) {
+    int32_t& link = LinkOf(tail->second.row);
+    RetireSlot(~link >> kEndBits);
+    link = static_cast<int32_t>(first_id - tail->second.row);
+  }
+  const int32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  const RowLocation at = LocateSlot(slot);
+  for (int field = 0; field < obs_fields_; ++field) {
+    const int64_t bytes = spec_->row_bytes(field);
+    std::memcpy(const_cast<std::byte*>(At(at, field)),
+                final_obs.raw_column(field) + final_row * bytes, static_cast<size_t>(bytes));
+  }
+  slot_stream_[slot] = segment.stream;
+  LinkOf(last) = ~(slot << kEndBits | static_cast<int32_t>(segment.end));
+  if (segment.end == SegmentEnd::kCut) {
+    tail->second = {last, segment.first_step + segment.length};
+  } else {
+    open_tails_.erase(tail);
+  }
+}
+
+void RowStore::Gather(int field, absl::Span<const RowLocation> rows, std::byte* to) const {
+  const int64_t offset = offsets_[field];
+  switch (spec_->row_bytes(field)) {
+    case 1:
+      return CopyFixed<1>(rows, offset, to);
+    case 4:
+      return CopyFixed<4>(rows, offset, to);
+    case 8:
+      return CopyFixed<8>(rows, offset, to);
+    case 16:
+      return CopyFixed<16>(rows, offset, to);
+    default:
+      return CopyAny(rows, offset, spec_->row_bytes(field), to);
+  }
+}
+
+RowPin RowStore::Pin() {
+  // What is retired from now on must wait for this reader, what was retired before must not.
+  Epoch& newest = epochs_.back();
+  if (!newest.chunks.empty() || !newest.slots.empty()) epochs_.emplace_back();
+  return RowPin(&epochs_.back().readers);
+}
+
+bool RowStore::NobodyReads() const {
+  return epochs_.size() == 1 && epochs_.back().readers.load(std::memory_order_acquire) == 0;
+}
+
+// Makes usable again what no reader can see any more.
+void RowStore::Reclaim() {
+  while (epochs_.front().readers.load(std::memory_order_acquire) == 0) {
+    Epoch& epoch = epochs_.front();
+    for (Memory& chunk : epoch.chunks) spare_chunks_.push_back(std::move(chunk));
+    free_slots_.insert(free_slots_.end(), epoch.slots.begin(), epoch.slots.end());
+    epoch.chunks.clear();
+    epoch.slots.clear();
+    if (epochs_.size() == 1) break;
+    epochs_.pop_front();
+  }
+  TrimSpareChunks();
+}
+
+void RowStore::RetireChunk(Memory chunk) {
+  (NobodyReads() ? spare_chunks_ : epochs_.back().chunks).push_back(std::move(chunk));
+}
+
+void RowStore::RetireSlot(int32_t slot) {
+  (NobodyReads() ? free_slots_ : epochs_.back().slots).push_back(slot);
+}
+
+void RowStore::TrimSpareChunks() {
+  if (spare_chunks_.size() > kMaxSpareChunks) spare_chunks_.resize(kMaxSpareChunks);
+}
+
+absl::Status RowStore::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(SaveSpec(writer));
+  DING_RETURN_IF_ERROR(writer->WriteInt("obs_fields", obs_fields_));
+  DING_RETURN_IF_ERROR(writer->WriteInt("begin_id", begin_));
+  return SaveRows(writer);
+}
+
+// Types and shapes of the fields are those of the columns; here is the rest.
+absl::Status RowStore::SaveSpec(StateWriter* writer) const {
+  std::vector<absl::string_view> names;
+  std::vector<int64_t> categories;
+  std::vector<int64_t> stack_axes;
+  std::vector<int64_t> bounds;
+  std::vector<double> low;
+  std::vector<double> high;
+  for (const FieldSpec& field : spec_->fields()) {
+    names.push_back(field.name);
+    categories.push_back(field.num_categories);
+    stack_axes.push_back(field.frame_stack_axis);
+    bounds.push_back(static_cast<int64_t>(field.low.size()));
+    low.insert(low.end(), field.low.begin(), field.low.end());
+    high.insert(high.end(), field.high.begin(), field.high.end());
+  }
+  DING_RETURN_IF_ERROR(writer->WriteString("fields", absl::StrJoin(names, "\n")));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("num_categories", categories));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("frame_stack_axis", stack_axes));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("bounds", bounds));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<double>("low", low));
+  return writer->WriteSpan<double>("high", high);
+}
+
+absl::Status RowStore::SaveRows(StateWriter* writer) const {
+  // Slots are numbered anew in the order of their rows, so that what was evicted leaves no trace.
+  std::vector<int32_t> links;
+  std::vector<RowLocation> final_obs;
+  std::vector<int64_t> tails;  // rows, by their distance from begin_
+  std::vector<int64_t> streams;
+  std::vector<int64_t> next_steps;
+  links.reserve(static_cast<size_t>(size()));
+  for (int64_t id = begin_; id < end_; ++id) {
+    const int32_t link = LinkOf(id);
+    if (link > 0) {
+      links.push_back(link);
+      continue;
+    }
+    const int32_t slot = ~link >> kEndBits;
+    const auto number = static_cast<int32_t>(final_obs.size());
+    links.push_back(~(number << kEndBits | (~link & kEndMask)));
+    final_obs.push_back(LocateSlot(slot));
+    const auto tail = open_tails_.find(slot_stream_[slot]);
+    if (tail == open_tails_.end() || tail->second.row != id) continue;
+    tails.push_back(id - begin_);
+    streams.push_back(tail->first);
+    next_steps.push_back(tail->second.next_step);
+  }
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int32_t>("links", links));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_tails", tails));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_streams", streams));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_next_steps", next_steps));
+  DING_RETURN_IF_ERROR(SaveColumns(writer));
+  return SaveFinalObs(writer, final_obs);
+}
+
+absl::Status RowStore::SaveColumns(StateWriter* writer) const {
+  for (int field = 0; field < spec_->size(); ++field) {
+    std::vector<absl::string_view> parts;
+    ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
+      parts.push_back(BytesAt(At(Locate(first), field), rows * spec_->row_bytes(field)));
+    });
+    const FieldSpec& column = spec_->field(field);
+    DING_RETURN_IF_ERROR(writer->Write(absl::StrCat("rows/", column.name), column.dtype,
+                                       ColumnShape(size(), column), parts));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowStore::SaveFinalObs(StateWriter* writer,
+                                    absl::Span<const RowLocation> final_obs) const {
+  for (int field = 0; field < obs_fields_; ++field) {
+    std::vector<absl::string_view> parts;
+    parts.reserve(final_obs.size());
+    for (const RowLocation& at : final_obs) {
+      parts.push_back(BytesAt(At(at, field), spec_->row_bytes(field)));
+    }
+    const FieldSpec& column = spec_->field(field);
+    const Shape shape = ColumnShape(static_cast<int64_t>(final_obs.size()), column);
+    DING_RETURN_IF_ERROR(
+        writer->Write(absl::StrCat("final_obs/", column.name), column.dtype, shape, parts));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Load(StateReader* reader,
+                                                         int64_t capacity_rows) {
+  DING_ASSIGN_OR_RETURN(SpecPtr spec, LoadSpec(reader));
+  DING_ASSIGN_OR_RETURN(const int64_t obs_fields, reader->ReadInt("obs_fields"));
+  if (obs_fields < 1 || obs_fields > spec->size()) {
+    return Damaged("obs_fields", obs_fields, 1, spec->size());
+  }
+  DING_ASSIGN_OR_RETURN(const std::vector<int32_t> links, ReadVector<int32_t>(reader, "links"));
+  const auto rows = static_cast<int64_t>(links.size());
+  if (rows > capacity_rows) return Damaged("number of rows", rows, 0, capacity_rows);
+  DING_ASSIGN_OR_RETURN(const int64_t begin, reader->ReadInt("begin_id"));
+  if (begin < 0 || begin > kMaxId) return Damaged("begin_id", begin, 0, kMaxId);
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<RowStore> store,
+                        Create(std::move(spec), static_cast<int>(obs_fields), capacity_rows));
+  store->first_chunk_ = store->end_chunk_ = store->ChunkOf(begin);
+  store->begin_ = store->end_ = begin;
+  DING_RETURN_IF_ERROR(store->LoadRows(reader, links));
+  return store;
+}
+
+absl::Status RowStore::LoadRows(StateReader* reader, absl::Span<const int32_t> links) {
+  const auto rows = static_cast<int64_t>(links.size());
+  int32_t slots = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int32_t link = links[i];
+    if (link > 0 ? i + link < rows
+                 : (~link >> kEndBits) == slots && (~link & kEndMask) <= kLastEnd) {
+      slots += link > 0 ? 0 : 1;
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("saved link ", link, " of row ", i, " of ", rows, " leads nowhere"));
+  }
+  if (rows > 0) DING_RETURN_IF_ERROR(Reserve(begin_, rows, slots));
+  end_ = begin_ + rows;
+  if (rows > 0) AddChunks(end_);
+  ForEachPiece(begin_, end_, [&](int64_t first, int64_t count) {
+    std::copy_n(links.begin() + (first - begin_), count, &LinkOf(first));
+  });
+  free_slots_.erase(std::remove_if(free_slots_.begin(), free_slots_.end(),
+                                   [slots](int32_t slot) { return slot < slots; }),
+                    free_slots_.end());
+  DING_RETURN_IF_ERROR(LoadColumns(reader));
+  DING_RETURN_IF_ERROR(LoadFinalObs(reader, slots));
+  return LoadOpenTails(reader);
+}
+
+absl::Status RowStore::LoadColumns(StateReader* reader) {
+  for (int field = 0; field < spec_->size(); ++field) {
+    std::vector<absl::Span<char>> parts;
+    ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
+      parts.push_back(WritableAt(At(Locate(first), field), rows * spec_->row_bytes(field)));
+    });
+    DING_RETURN_IF_ERROR(ReadColumn(reader, "rows/", spec_->field(field), size(), parts));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowStore::LoadFinalObs(StateReader* reader, int32_t slots) {
+  for (int field = 0; field < obs_fields_; ++field) {
+    std::vector<absl::Span<char>> parts;
+    parts.reserve(static_cast<size_t>(slots));
+    for (int32_t slot = 0; slot < slots; ++slot) {
+      parts.push_back(WritableAt(At(LocateSlot(slot), field), spec_->row_bytes(field)));
+    }
+    DING_RETURN_IF_ERROR(ReadColumn(reader, "final_obs/", spec_->field(field), slots, parts));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowStore::LoadOpenTails(StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(const auto tails, ReadVector<int64_t>(reader, "open_tails"));
+  std::vector<int64_t> streams(tails.size());
+  std::vector<int64_t> next_steps(tails.size());
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("open_streams", absl::MakeSpan(streams)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("open_next_steps", absl::MakeSpan(next_steps)));
+  for (size_t i = 0; i < tails.size(); ++i) {
+    if (tails[i] < 0 || tails[i] >= size()) return Damaged("open tail", tails[i], 0, size() - 1);
+    const int64_t id = begin_ + tails[i];
+    const int32_t code = ~LinkOf(id);
+    if (code < 0 || static_cast<SegmentEnd>(code & kEndMask) != SegmentEnd::kCut ||
+        !open_tails_.try_emplace(streams[i], OpenTail{id, next_steps[i]}).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("saved row ", tails[i], " cannot be the newest of stream ", streams[i]));
+    }
+    slot_stream_[code >> kEndBits] = streams[i];
+  }
+  return absl::OkStatus();
+}
+
+int64_t RowStore::allocated_bytes() const {
+  int64_t chunks = end_chunk_ - first_chunk_ + static_cast<int64_t>(spare_chunks_.size());
+  for (const Epoch& epoch : epochs_) chunks += static_cast<int64_t>(epoch.chunks.size());
+  return chunks * chunk_bytes_ + static_cast<int64_t>(side_blocks_.size()) * side_block_bytes_;
+}
+
+}  // namespace ding

@@ -1,0 +1,100 @@
+// Turns drawn rows of a RowStore into a batch of transitions with the columns of
+// data/sample_columns.h: the stored columns, n-step reward and discount, and next_obs. For all
+// buffers that draw single rows.
+//
+// In two steps, so that the owner's lock is held for the first only:
+//   Resolve  follows the links of each row over its window and pins what it found   (with the lock)
+//   Gather   copies the columns into the block of the batch                      (without the lock)
+//
+// Shapes:    the fields of the store's spec in its order, then "next_" + each observation field,
+//            discount float32, n_step int32, replay_unique_id int64 (the row's id).
+// Ownership: shares the store. A draw must not outlive the reader.
+// Threads:   those of RowStore: all but Gather under the owner's lock.
+//
+// Example:
+//   std::optional<TransitionDraw> draw;
+//   {
+//     MutexLock lock(&mutex_);
+//     DING_RETURN_IF_ERROR(reader->Start(size, &draw));
+//     ... fill draw->ids() with ids of valid rows
+//     reader->Resolve(&*draw);
+//   }
+//   return reader->Gather(&*draw);
+#ifndef DING_WORKER_REPLAY_BUFFER_TRANSITION_READER_H_
+#define DING_WORKER_REPLAY_BUFFER_TRANSITION_READER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/container/fixed_array.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/row_store.h"
+
+namespace ding {
+
+// One draw on its way to a batch.
+class TransitionDraw {
+ public:
+  // `block` may have room for more than `size` rows.
+  TransitionDraw(BatchBuilder block, int64_t size, int id_field)
+      : block_(std::move(block)),
+        ids_(block_.column<int64_t>(id_field).first(static_cast<size_t>(size))),
+        rows_(ids_.size()),
+        next_obs_(ids_.size()) {}
+
+  // To be filled with the ids of the rows.
+  absl::Span<int64_t> ids() { return ids_; }
+
+ private:
+  friend class TransitionReader;
+
+  BatchBuilder block_;
+  const absl::Span<int64_t> ids_;  // column replay_unique_id of the block
+  absl::FixedArray<RowLocation, 256> rows_;
+  absl::FixedArray<RowLocation, 256> next_obs_;
+  RowPin pin_;
+};
+
+class TransitionReader {
+ public:
+  //   kInvalidArgument  the rows have no float32 scalar "reward", an observation field is not named
+  //                     "obs" or "obs/...", or a field has the name of a column that is added here
+  static absl::StatusOr<std::shared_ptr<TransitionReader>> Create(std::shared_ptr<RowStore> store,
+                                                                  int64_t nstep, double gamma);
+
+  RowStore& store() const { return *store_; }
+  // Of the batches.
+  const SpecPtr& spec() const { return pool_.spec(); }
+
+  // A draw of `size` rows. kResourceExhausted, with the sum, if there is not that much memory.
+  absl::Status Start(int64_t size, std::optional<TransitionDraw>* draw);
+  void Resolve(TransitionDraw* draw) const;
+  Batch Gather(TransitionDraw* draw) const;
+
+ private:
+  TransitionReader(std::shared_ptr<RowStore> store, SpecPtr spec, int reward_field, int64_t nstep,
+                   double gamma);
+
+  void ResolveOneStep(TransitionDraw* draw) const;
+  void ResolveWindows(TransitionDraw* draw) const;
+
+  const std::shared_ptr<RowStore> store_;
+  const int reward_field_;
+  const int first_next_obs_field_;
+  const int discount_field_;
+  const int n_step_field_;
+  const int id_field_;
+  const int64_t nstep_;
+  const double gamma_;
+  BlockPool pool_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_TRANSITION_READER_H_

@@ -1,0 +1,42 @@
+// Draws indices uniformly at random, with or without replacement. Every row counts the same.
+//
+// Without replacement it is Floyd's method (Bentley and Floyd, "A sample of brilliance", CACM
+// 1987): one random number and one look into a small table per index, whatever n is. Every set of
+// indices is equally likely; their order is not random in itself.
+//
+// Threads: thread-compatible.
+#ifndef DING_WORKER_REPLAY_BUFFER_UNIFORM_DRAW_H_
+#define DING_WORKER_REPLAY_BUFFER_UNIFORM_DRAW_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+
+namespace ding {
+
+class UniformDraw {
+ public:
+  explicit UniformDraw(const Rng& rng) : rng_(rng) {}
+
+  // Fills `out` with indices in [0, n), 1 <= n <= 2^32; they may repeat.
+  void WithReplacement(int64_t n, absl::Span<int64_t> out);
+  // The same, all different; out.size() <= n.
+  void WithoutReplacement(int64_t n, absl::Span<int64_t> out);
+
+  const Rng& rng() const { return rng_; }
+  void set_rng(const Rng& rng) { rng_ = rng; }
+
+ private:
+  // False if `index` was in the table already.
+  bool Insert(int64_t index);
+
+  Rng rng_;
+  std::vector<int64_t> table_;  // open addressing; -1: free
+  int table_shift_ = 0;         // 64 - log2 of its size
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_UNIFORM_DRAW_H_
