@@ -169,7 +169,7 @@ absl::StatusOr<SpecPtr> MakeSpec(std::vector<FieldSpec> fields) {
   return std::make_shared<const Spec>(std::move(spec));
 }
 
-absl::Status CheckSameLayout(const Spec& expected, const Spec& found, absl::string_view where) {
+absl::Status CheckFirstFields(const Spec& expected, const Spec& found, absl::string_view where) {
   for (int i = 0; i < expected.size(); ++i) {
     const FieldSpec& want = expected.field(i);
     if (i >= found.size()) {
@@ -188,6 +188,12 @@ absl::Status CheckSameLayout(const Spec& expected, const Spec& found, absl::stri
                                                      want.DebugString()));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSameLayout(const Spec& expected, const Spec& found, absl::string_view where) {
+  absl::Status status = CheckFirstFields(expected, found, where);
+  if (!status.ok()) return status;
   if (found.size() > expected.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat(where, ": field '", found.field(expected.size()).name, "' is not expected"));

@@ -108,6 +108,8 @@ absl::StatusOr<SpecPtr> MakeSpec(std::vector<FieldSpec> fields);
 // shape (bounds may differ). Else InvalidArgument that names `where`, the first field that differs,
 // what was found and what was expected.
 absl::Status CheckSameLayout(const Spec& expected, const Spec& found, absl::string_view where);
+// The same, but `found` may have more fields behind those of `expected`.
+absl::Status CheckFirstFields(const Spec& expected, const Spec& found, absl::string_view where);
 
 }  // namespace ding
 

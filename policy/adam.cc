@@ -1,0 +1,216 @@
+#include "ding_worker/policy/adam.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ding_worker/base/cpu.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/policy/finite.h"
+
+namespace ding {
+namespace {
+
+#if defined(__x86_64__)
+#define DING_TARGET_AVX2 __attribute__((target("avx2,fma")))
+#define DING_TARGET_AVX512 \
+  __attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl,prefer-vector-width=512")))
+#endif
+
+struct StepFactors {
+  float beta1;
+  float one_minus_beta1;
+  float beta2;
+  float one_minus_beta2;
+  float weight_decay;
+  float step_size;                 // lr / (1 - beta1^t)
+  float inverse_sqrt_correction2;  // 1 / sqrt(1 - beta2^t)
+  float eps;
+};
+
+// The body of every variant: inlined into functions that differ in their instruction set only.
+__attribute__((always_inline)) inline void StepLoop(const StepFactors& f, int64_t size,
+                                                    const float* __restrict gradient,
+                                                    float* __restrict first,
+                                                    float* __restrict second,
+                                                    float* __restrict parameter) {
+  for (int64_t i = 0; i < size; ++i) {
+    const float g = gradient[i] + f.weight_decay * parameter[i];
+    first[i] = f.beta1 * first[i] + f.one_minus_beta1 * g;
+    second[i] = f.beta2 * second[i] + f.one_minus_beta2 * (g * g);
+    const float denominator = std::sqrt(second[i]) * f.inverse_sqrt_correction2 + f.eps;
+    parameter[i] -= f.step_size * (first[i] / denominator);
+  }
+}
+
+using StepFunction = void (*)(const StepFactors&, int64_t, const float*, float*, float*, float*);
+
+void StepBaseline(const StepFactors& f, int64_t size, const float* gradient, float* first,
+                  float* second, float* parameter) {
+  StepLoop(f, size, gradient, first, second, parameter);
+}
+
+#if defined(__x86_64__)
+DING_TARGET_AVX2 void StepAvx2(const StepFactors& f, int64_t size, const float* gradient,
+                               float* first, float* second, float* parameter) {
+  StepLoop(f, size, gradient, first, second, parameter);
+}
+
+DING_TARGET_AVX512 void StepAvx512(const StepFactors& f, int64_t size, const float* gradient,
+                                   float* first, float* second, float* parameter) {
+  StepLoop(f, size, gradient, first, second, parameter);
+}
+#endif
+
+StepFunction BestStep() {
+  switch (BestInstructionSet()) {
+#if defined(__x86_64__)
+    case InstructionSet::kAvx512:
+      return StepAvx512;
+    case InstructionSet::kAvx2:
+      return StepAvx2;
+#endif
+    default:
+      return StepBaseline;
+  }
+}
+
+absl::Status CheckFinite(absl::Span<const float> gradients) {
+  const int64_t bad = FindNonFinite(gradients);
+  if (bad < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("gradient ", bad, " of ", gradients.size(), " is ", gradients[bad]));
+}
+
+absl::Status CheckLearningRate(double lr) {
+  if (lr >= 0 && std::isfinite(lr)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("lr is ", lr, "; it must be finite and at least 0"));
+}
+
+absl::Status CheckOptions(const AdamOptions& options) {
+  std::vector<std::string> problems;
+  if (absl::Status status = CheckLearningRate(options.lr); !status.ok()) {
+    problems.emplace_back(status.message());
+  }
+  const auto check_beta = [&problems](absl::string_view name, double beta) {
+    if (!(beta >= 0 && beta < 1)) {
+      problems.push_back(absl::StrCat(name, " is ", beta, "; it must be in [0, 1)"));
+    }
+  };
+  check_beta("beta1", options.beta1);
+  check_beta("beta2", options.beta2);
+  if (!(options.eps > 0 && std::isfinite(options.eps))) {
+    problems.push_back(absl::StrCat("eps is ", options.eps, "; it must be finite and above 0"));
+  }
+  if (!(options.weight_decay >= 0 && std::isfinite(options.weight_decay))) {
+    problems.push_back(absl::StrCat("weight_decay is ", options.weight_decay,
+                                    "; it must be finite and at least 0"));
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("Adam: ", absl::StrJoin(problems, "; ")));
+}
+
+}  // namespace
+
+absl::StatusOr<Adam> Adam::Create(const AdamOptions& options, int64_t num_parameters) {
+  DING_RETURN_IF_ERROR(CheckOptions(options));
+  return Adam(options, num_parameters);
+}
+
+Adam::Adam(const AdamOptions& options, int64_t num_parameters)
+    : options_(options),
+      first_moment_(Tensor::Zeros(DType::kFloat32, {num_parameters})),
+      second_moment_(Tensor::Zeros(DType::kFloat32, {num_parameters})) {}
+
+absl::Status Adam::set_lr(double lr) {
+  DING_RETURN_IF_ERROR(CheckLearningRate(lr));
+  options_.lr = lr;
+  return absl::OkStatus();
+}
+
+absl::Status Adam::Step(absl::Span<const float> gradients, absl::Span<float> parameters) {
+  const int64_t size = first_moment_.num_elements();
+  if (static_cast<int64_t>(gradients.size()) != size ||
+      static_cast<int64_t>(parameters.size()) != size) {
+    return absl::InvalidArgumentError(absl::StrCat("Adam of ", size, " parameters: got ",
+                                                   gradients.size(), " gradients and ",
+                                                   parameters.size(), " parameters"));
+  }
+  DING_RETURN_IF_ERROR(Annotate(CheckFinite(gradients), "Adam"));
+  ++num_steps_;
+  const auto steps = static_cast<double>(num_steps_);
+  const StepFactors factors = {
+      static_cast<float>(options_.beta1),
+      static_cast<float>(1 - options_.beta1),
+      static_cast<float>(options_.beta2),
+      static_cast<float>(1 - options_.beta2),
+      static_cast<float>(options_.weight_decay),
+      static_cast<float>(options_.lr / (1 - std::pow(options_.beta1, steps))),
+      static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, steps))),
+      static_cast<float>(options_.eps)};
+  static const StepFunction step = BestStep();
+  ScopedFlushDenormals flush;
+  step(factors, size, gradients.data(), first_moment_.mutable_data<float>().data(),
+       second_moment_.mutable_data<float>().data(), parameters.data());
+  return absl::OkStatus();
+}
+
+absl::Status Adam::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(writer->WriteTensor("first_moment", first_moment_));
+  DING_RETURN_IF_ERROR(writer->WriteTensor("second_moment", second_moment_));
+  DING_RETURN_IF_ERROR(writer->WriteInt("num_steps", num_steps_));
+  return writer->WriteDouble("lr", options_.lr);
+}
+
+absl::Status Adam::LoadState(StateReader* reader) {
+  Tensor first = Tensor::Zeros(DType::kFloat32, first_moment_.shape());
+  Tensor second = Tensor::Zeros(DType::kFloat32, second_moment_.shape());
+  DING_RETURN_IF_ERROR(reader->ReadSpan("first_moment", first.mutable_data<float>()));
+  DING_RETURN_IF_ERROR(reader->ReadSpan("second_moment", second.mutable_data<float>()));
+  DING_ASSIGN_OR_RETURN(const int64_t num_steps, reader->ReadInt("num_steps"));
+  if (num_steps < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("Adam: saved num_steps is ", num_steps));
+  }
+  DING_ASSIGN_OR_RETURN(const double lr, reader->ReadDouble("lr"));
+  DING_RETURN_IF_ERROR(set_lr(lr));
+  num_steps_ = num_steps;
+  first_moment_ = std::move(first);
+  second_moment_ = std::move(second);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> ClipGradientNorm(absl::Span<float> gradients, double max_norm) {
+  if (!(max_norm > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("clipping gradients: max_norm is ", max_norm, "; it must be above 0"));
+  }
+  DING_RETURN_IF_ERROR(Annotate(CheckFinite(gradients), "clipping gradients"));
+  // Partial sums in a fixed order, so that the loop vectorises and the bytes are always the same.
+  constexpr size_t kLanes = 8;
+  double sums[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= gradients.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const double value = gradients[i + lane];
+      sums[lane] += value * value;
+    }
+  }
+  for (; i < gradients.size(); ++i) sums[0] += double{gradients[i]} * gradients[i];
+  double sum = 0;
+  for (const double lane_sum : sums) sum += lane_sum;
+  const double norm = std::sqrt(sum);
+  if (norm > max_norm) {
+    constexpr double kTorchEps = 1e-6;
+    const auto scale = static_cast<float>(max_norm / (norm + kTorchEps));
+    for (float& value : gradients) value *= scale;
+  }
+  return norm;
+}
+
+}  // namespace ding

@@ -1,0 +1,75 @@
+// Adam (Kingma and Ba 2015, algorithm 1) as one loop over flat parameters, with the numerics of
+// torch.optim.Adam: bias correction of both moments, eps outside the square root, weight decay as
+// an L2 term of the gradient.
+//
+// The loop is compiled for several instruction sets and the best one is taken at run time: the same
+// bytes on the same type of CPU, and results a few units in the last place apart between types
+// (fused multiply-add rounds once). Moments that decay below the normal numbers become 0.
+//
+// Ownership: owns the two moments; parameters and gradients are lent for the call.
+// Threads:   thread-compatible.
+//
+// Example:
+//   DING_ASSIGN_OR_RETURN(Adam adam, Adam::Create({.lr = 1e-3}, network->parameters().size()));
+//   DING_RETURN_IF_ERROR(network->Backward(d_output));
+//   DING_RETURN_IF_ERROR(adam.Step(network->gradients(), network->parameters()));
+#ifndef DING_WORKER_POLICY_ADAM_H_
+#define DING_WORKER_POLICY_ADAM_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
+
+namespace ding {
+
+struct AdamOptions {
+  double lr = 1e-3;         // at least 0
+  double beta1 = 0.9;       // in [0, 1)
+  double beta2 = 0.999;     // in [0, 1)
+  double eps = 1e-8;        // above 0
+  double weight_decay = 0;  // at least 0
+};
+
+class Adam {
+ public:
+  //   kInvalidArgument  options out of range, all of them in one message
+  static absl::StatusOr<Adam> Create(const AdamOptions& options, int64_t num_parameters);
+  Adam(Adam&&) = default;
+  Adam& operator=(Adam&&) = default;
+
+  // One step. On an error parameters and moments are as before.
+  //   kInvalidArgument  spans of another length than num_parameters, or a gradient that is NaN or
+  //                     infinite (the message names the first)
+  absl::Status Step(absl::Span<const float> gradients, absl::Span<float> parameters);
+
+  double lr() const { return options_.lr; }
+  // For schedules. kInvalidArgument if negative or not finite.
+  absl::Status set_lr(double lr);
+  int64_t num_steps() const { return num_steps_; }
+
+  // Moments, number of steps and learning rate.
+  absl::Status SaveState(StateWriter* writer) const;
+  absl::Status LoadState(StateReader* reader);
+
+ private:
+  Adam(const AdamOptions& options, int64_t num_parameters);
+
+  AdamOptions options_;
+  int64_t num_steps_ = 0;
+  Tensor first_moment_;
+  Tensor second_moment_;
+};
+
+// Scales `gradients` by max_norm / (norm + 1e-6) if their Euclidean norm is above max_norm, as
+// torch.nn.utils.clip_grad_norm_ does, and returns the norm before.
+//   kInvalidArgument  max_norm not above 0, or a gradient that is NaN or infinite; nothing is
+//   scaled
+absl::StatusOr<double> ClipGradientNorm(absl::Span<float> gradients, double max_norm);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_ADAM_H_

@@ -1,0 +1,119 @@
+// Plain multi-layer perceptrons without torch: an encoder and one or more heads, dueling ones too,
+// with forward and backward passes by hand on kernels that are made for small batches.
+//
+//     obs ──► encoder 128-128-64 ──┬──► advantage 64-2 ──┐
+//                                  └──► value 64-1 ──────┴──► "q" [2] = v + a - mean(a)
+//
+// Inputs are the fields of input_spec(), flattened and side by side; each output field is a head.
+//
+// The outputs for a row are the same bytes whatever other rows are in the batch, and the same
+// inputs and parameters give the same bytes on the same type of CPU. One thread. Between types of
+// CPU results differ in the last places (the widest vectors there are taken, see panel_kernels.h).
+//
+// Ownership: owns parameters, gradients and working memory. Working memory grows with the largest
+//            batch of Forward() and is then reused: no call allocates when batch sizes repeat.
+// Threads:   thread-compatible.
+// Errors:    as in policy/network.h; kResourceExhausted if there is no memory for a batch.
+//
+// Example:
+//   MlpOptions options;
+//   options.encoder_hidden_size = {128, 128, 64};
+//   options.dueling = true;
+//   DING_ASSIGN_OR_RETURN(auto network, Mlp::Create(options, obs_spec, q_spec, /*seed=*/0));
+#ifndef DING_WORKER_POLICY_MLP_MLP_H_
+#define DING_WORKER_POLICY_MLP_MLP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/tensor.h"
+#include "ding_worker/policy/mlp/mlp_structure.h"
+#include "ding_worker/policy/mlp/panel_kernels.h"
+#include "ding_worker/policy/network.h"
+
+namespace ding {
+
+class Mlp : public Network {
+ public:
+  // `output` has one field per head. Parameters start as InitializeMlpParameters() draws them.
+  //   kInvalidArgument  every problem of options, input and output, in one message
+  static absl::StatusOr<std::unique_ptr<Mlp>> Create(const MlpOptions& options, SpecPtr input,
+                                                     SpecPtr output, uint64_t seed);
+
+  const SpecPtr& input_spec() const override { return structure_.input; }
+  const SpecPtr& output_spec() const override { return structure_.output; }
+  absl::Span<const ParameterInfo> parameter_info() const override { return structure_.parameters; }
+  absl::Span<float> parameters() override { return parameters_.mutable_data<float>(); }
+  absl::Span<const float> parameters() const override { return parameters_.data<float>(); }
+  absl::Span<float> gradients() override { return gradients_.mutable_data<float>(); }
+
+  absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) override;
+  absl::Status Forward(const ColumnsView& input, const MutableColumnsView& output) override;
+  absl::Status Backward(const ColumnsView& d_output) override;
+
+  absl::StatusOr<std::unique_ptr<Network>> Clone() const override;
+  std::string info() const override;
+
+ private:
+  // One plane of memory per slot; slot 0 is the input, slot i + 1 the output of layer i. A plane is
+  // [panels][width][kPanelRows] floats.
+  class Planes {
+   public:
+    explicit Planes(std::vector<int64_t> widths) : widths_(std::move(widths)) {}
+    // Room for `rows` rows; growing loses the content.
+    absl::Status Reserve(int64_t rows);
+    int64_t width(int slot) const { return widths_[slot]; }
+    int64_t capacity_panels() const { return capacity_panels_; }
+    float* plane(int slot) const { return planes_[slot]; }
+    float* panel(int slot, int64_t panel) const {
+      return planes_[slot] + panel * widths_[slot] * internal_mlp::kPanelRows;
+    }
+
+   private:
+    const std::vector<int64_t> widths_;
+    int64_t capacity_panels_ = 0;
+    std::shared_ptr<std::byte> memory_;
+    std::vector<float*> planes_;
+  };
+
+  explicit Mlp(MlpStructure structure);
+
+  void Run(const ColumnsView& input, const Planes& values, const MutableColumnsView& output) const;
+  void LoadInput(const ColumnsView& input, const Planes& values) const;
+  void RunLayer(int layer, int64_t rows, const Planes& values) const;
+  void StoreOutput(int head, const Planes& values, const MutableColumnsView& output) const;
+
+  void LoadOutputGradient(int head, const ColumnsView& d_output);
+  void RunLayerBackward(int layer);
+  void TransposeSource(const MlpLayer& layer);
+  void ComputeWeightGradient(int layer);
+  void ComputeSourceGradient(int layer);
+
+  const MlpStructure structure_;
+  const internal_mlp::PanelKernels& kernels_;
+  // Whether layer i is the first of the backward pass that reads its source.
+  std::vector<bool> first_reader_;
+  Tensor parameters_;
+  Tensor gradients_;
+
+  Planes infer_values_;
+  Planes values_;  // of the last Forward()
+  // The same values for the weight gradients: [width / kPanelRows][rows][kPanelRows features].
+  Planes transposed_;
+  Planes d_values_;
+  Tensor last_columns_;  // of a weight gradient, when they do not fill a vector: [out][kPanelRows]
+  int64_t forward_rows_ = -1;  // of the last Forward(); -1: none yet
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_MLP_MLP_H_

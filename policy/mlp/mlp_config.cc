@@ -1,0 +1,25 @@
+#include "ding_worker/policy/mlp/mlp_config.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace ding {
+
+absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config) {
+  if (config.has_params()) {
+    return absl::InvalidArgumentError(absl::StrCat("network '", config.type(),
+                                                   "' has no parameters of its own; found params '",
+                                                   config.params().type_url(), "'"));
+  }
+  MlpOptions options;
+  options.encoder_hidden_size.assign(config.encoder_hidden_size().begin(),
+                                     config.encoder_hidden_size().end());
+  options.activation = config.activation() == NetworkConfig::TANH ? MlpOptions::Activation::kTanh
+                                                                  : MlpOptions::Activation::kRelu;
+  options.head_hidden_size = config.head_hidden_size();
+  options.head_layer_num = config.head_layer_num();
+  options.dueling = config.dueling();
+  return options;
+}
+
+}  // namespace ding

@@ -1,0 +1,195 @@
+#include "ding_worker/policy/mlp/mlp_structure.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/rng.h"
+
+namespace ding {
+namespace {
+
+// Wider layers are a mistyped config; the limit keeps every product of widths far from overflow.
+constexpr int64_t kMaxWidth = int64_t{1} << 20;
+constexpr int64_t kMaxParameters = int64_t{1} << 31;
+constexpr int64_t kMaxHeadLayers = 64;
+
+// 33923 -> "33,923".
+std::string WithThousands(int64_t number) {
+  std::string digits = absl::StrCat(number);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
+  return digits;
+}
+
+void CheckWidth(absl::string_view what, int64_t width, std::vector<std::string>* problems) {
+  if (width >= 1 && width <= kMaxWidth) return;
+  problems->push_back(absl::StrCat(what, " is ", width, "; it must be in 1..", kMaxWidth));
+}
+
+void CheckOptions(const MlpOptions& options, std::vector<std::string>* problems) {
+  for (size_t i = 0; i < options.encoder_hidden_size.size(); ++i) {
+    CheckWidth(absl::StrCat("encoder_hidden_size[", i, "]"), options.encoder_hidden_size[i],
+               problems);
+  }
+  if (options.head_layer_num < 0 || options.head_layer_num > kMaxHeadLayers) {
+    problems->push_back(absl::StrCat("head_layer_num is ", options.head_layer_num,
+                                     "; it must be in 0..", kMaxHeadLayers));
+  }
+  if (options.head_hidden_size != 0) {
+    CheckWidth("head_hidden_size", options.head_hidden_size, problems);
+  } else if (options.head_layer_num > 0 && options.encoder_hidden_size.empty()) {
+    problems->push_back(
+        "head_hidden_size is 0 (the width of the last encoder layer), but encoder_hidden_size is "
+        "empty");
+  }
+}
+
+void CheckFields(const MlpOptions& options, const Spec& input, const Spec& output,
+                 std::vector<std::string>* problems) {
+  if (input.size() == 0) problems->push_back("there is no input field");
+  if (output.size() == 0) problems->push_back("there is no output field");
+  for (const FieldSpec& field : input.fields()) {
+    if (field.dtype != DType::kFloat32) {
+      problems->push_back(absl::StrCat("input '", field.name, "' is ", field.DebugString(),
+                                       "; an MLP reads float32 only (encode it in the env, or use "
+                                       "a network of another type)"));
+    }
+  }
+  for (const FieldSpec& field : output.fields()) {
+    if (field.dtype != DType::kFloat32) {
+      problems->push_back(absl::StrCat("output '", field.name, "' is ", field.DebugString(),
+                                       "; an MLP writes float32 only"));
+    }
+    if (options.dueling && field.num_elements() < 2) {
+      problems->push_back(absl::StrCat("output '", field.name, "' has ", field.num_elements(),
+                                       " element; a dueling head needs one for each of at least 2 "
+                                       "actions"));
+    }
+  }
+}
+
+int64_t RowWidth(const Spec& spec) {
+  int64_t width = 0;
+  for (const FieldSpec& field : spec.fields()) width += field.num_elements();
+  return width;
+}
+
+class Builder {
+ public:
+  explicit Builder(MlpStructure* structure) : structure_(structure) {}
+
+  // Layers of `widths` on top of layer `source`; returns the index of the last one. `last_hidden`:
+  // the last one has an activation, too.
+  int AddChain(absl::string_view name, int source, absl::Span<const int64_t> widths,
+               bool last_hidden) {
+    for (size_t i = 0; i < widths.size(); ++i) {
+      source = AddLayer(absl::StrCat(name, "/", i), source, widths[i],
+                        last_hidden || i + 1 < widths.size());
+    }
+    return source;
+  }
+
+ private:
+  int AddLayer(std::string name, int source, int64_t width, bool hidden) {
+    MlpLayer layer;
+    layer.in = source < 0 ? structure_->input_width : structure_->layers[source].out;
+    layer.out = width;
+    layer.hidden = hidden;
+    layer.source = source;
+    layer.weight_offset = AddParameter(absl::StrCat(name, "/weight"), {layer.out, layer.in});
+    layer.bias_offset = AddParameter(absl::StrCat(name, "/bias"), {layer.out});
+    layer.name = std::move(name);
+    structure_->layers.push_back(std::move(layer));
+    return static_cast<int>(structure_->layers.size()) - 1;
+  }
+
+  int64_t AddParameter(std::string name, Shape shape) {
+    const int64_t offset = structure_->num_parameters;
+    structure_->num_parameters += NumElements(shape);
+    structure_->parameters.push_back({std::move(name), std::move(shape), offset});
+    return offset;
+  }
+
+  MlpStructure* const structure_;
+};
+
+std::vector<int64_t> HeadWidths(const MlpOptions& options, int64_t outputs) {
+  const int64_t hidden = options.head_hidden_size > 0 || options.encoder_hidden_size.empty()
+                             ? options.head_hidden_size
+                             : options.encoder_hidden_size.back();
+  std::vector<int64_t> widths(options.head_layer_num, hidden);
+  widths.push_back(outputs);
+  return widths;
+}
+
+}  // namespace
+
+std::string MlpStructure::DebugString() const {
+  std::vector<int64_t> encoder = {input_width};
+  encoder.insert(encoder.end(), options.encoder_hidden_size.begin(),
+                 options.encoder_hidden_size.end());
+  std::string text = absl::StrJoin(encoder, "-");
+  if (options.activation == MlpOptions::Activation::kTanh) absl::StrAppend(&text, " tanh");
+  for (const FieldSpec& field : output->fields()) {
+    absl::StrAppend(&text, ", ", options.dueling ? "dueling " : "", field.name, " ",
+                    absl::StrJoin(HeadWidths(options, field.num_elements()), "-"));
+  }
+  return absl::StrCat(text, ": ", WithThousands(num_parameters), " parameters");
+}
+
+absl::StatusOr<MlpStructure> MakeMlpStructure(const MlpOptions& options, SpecPtr input,
+                                              SpecPtr output) {
+  DING_CHECK(input != nullptr && output != nullptr) << "an MLP without specs";
+  std::vector<std::string> problems;
+  CheckOptions(options, &problems);
+  CheckFields(options, *input, *output, &problems);
+  CheckWidth("the number of input elements", RowWidth(*input), &problems);
+  if (!problems.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("MLP: ", absl::StrJoin(problems, "; ")));
+  }
+  MlpStructure structure;
+  structure.options = options;
+  structure.input_width = RowWidth(*input);
+  Builder builder(&structure);
+  const int encoder = builder.AddChain("encoder", -1, options.encoder_hidden_size, true);
+  for (const FieldSpec& field : output->fields()) {
+    const std::vector<int64_t> widths = HeadWidths(options, field.num_elements());
+    MlpHead head;
+    if (options.dueling) {
+      head.layer = builder.AddChain(absl::StrCat(field.name, "/advantage"), encoder, widths, false);
+      head.value = builder.AddChain(absl::StrCat(field.name, "/value"), encoder,
+                                    HeadWidths(options, 1), false);
+    } else {
+      head.layer = builder.AddChain(field.name, encoder, widths, false);
+    }
+    structure.heads.push_back(head);
+  }
+  if (structure.num_parameters > kMaxParameters) {
+    return absl::InvalidArgumentError(absl::StrCat("MLP: ", structure.num_parameters,
+                                                   " parameters; at most ", kMaxParameters,
+                                                   " are supported"));
+  }
+  structure.input = std::move(input);
+  structure.output = std::move(output);
+  return structure;
+}
+
+void InitializeMlpParameters(const MlpStructure& structure, uint64_t seed,
+                             absl::Span<float> parameters) {
+  Rng rng(seed, "policy/init");
+  for (const MlpLayer& layer : structure.layers) {
+    const double bound = 1 / std::sqrt(static_cast<double>(layer.in));
+    for (float& value : parameters.subspan(layer.weight_offset, layer.out * layer.in)) {
+      value = static_cast<float>(rng.Uniform(-bound, bound));
+    }
+    for (float& value : parameters.subspan(layer.bias_offset, layer.out)) {
+      value = static_cast<float>(rng.Uniform(-bound, bound));
+    }
+  }
+}
+
+}  // namespace ding

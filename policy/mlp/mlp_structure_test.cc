@@ -1,0 +1,129 @@
+#include "ding_worker/policy/mlp/mlp_structure.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::Ge;
+using testing::HasSubstr;
+using testing::Le;
+
+MlpOptions CartPole() {
+  MlpOptions options;
+  options.encoder_hidden_size = {128, 128, 64};
+  options.dueling = true;
+  return options;
+}
+
+SpecPtr SpecOf(std::vector<FieldSpec> fields) { return *MakeSpec(std::move(fields)); }
+
+TEST(MlpStructureTest, CartPoleNetworkOfTheOriginal) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const MlpStructure structure,
+      MakeMlpStructure(CartPole(), SpecOf({Box("obs", {4})}), SpecOf({Box("q", {2})})));
+  EXPECT_EQ(structure.DebugString(), "4-128-128-64, dueling q 64-2: 33,923 parameters");
+  std::vector<std::string> names;
+  std::vector<Shape> shapes;
+  for (const ParameterInfo& info : structure.parameters) {
+    names.push_back(info.name);
+    shapes.push_back(info.shape);
+  }
+  EXPECT_THAT(names, ElementsAre("encoder/0/weight", "encoder/0/bias", "encoder/1/weight",
+                                 "encoder/1/bias", "encoder/2/weight", "encoder/2/bias",
+                                 "q/advantage/0/weight", "q/advantage/0/bias",
+                                 "q/advantage/1/weight", "q/advantage/1/bias", "q/value/0/weight",
+                                 "q/value/0/bias", "q/value/1/weight", "q/value/1/bias"));
+  EXPECT_EQ(shapes[0], Shape({128, 4}));
+  EXPECT_EQ(shapes[9], Shape({2}));
+  EXPECT_EQ(shapes[12], Shape({1, 64}));
+}
+
+TEST(MlpStructureTest, HeadsWithoutEncoderAndWithWidthsOfTheirOwn) {
+  MlpOptions options;
+  options.head_hidden_size = 7;
+  options.head_layer_num = 2;
+  options.activation = MlpOptions::Activation::kTanh;
+  DING_ASSERT_OK_AND_ASSIGN(
+      const MlpStructure structure,
+      MakeMlpStructure(options, SpecOf({Box("obs/a", {2, 3}), Box("obs/b", {})}),
+                       SpecOf({Box("logit", {4}), Scalar("value", DType::kFloat32)})));
+  EXPECT_EQ(structure.input_width, 7);
+  EXPECT_EQ(structure.DebugString(), "7 tanh, logit 7-7-4, value 7-7-1: 264 parameters");
+  EXPECT_EQ(structure.layers[3].name, "value/0");
+  EXPECT_EQ(structure.layers[3].source, -1);
+}
+
+TEST(MlpStructureTest, ReportsEveryProblemAtOnce) {
+  MlpOptions options;
+  options.encoder_hidden_size = {64, 0};
+  options.head_layer_num = -1;
+  options.head_hidden_size = -5;
+  options.dueling = true;
+  EXPECT_THAT(
+      MakeMlpStructure(options, SpecOf({Box("obs", {4}), Discrete("room", 3)}),
+                       SpecOf({Scalar("value", DType::kFloat32), Scalar("n", DType::kInt64)})),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("encoder_hidden_size[1] is 0"), HasSubstr("head_layer_num is -1"),
+                     HasSubstr("head_hidden_size is -5"), HasSubstr("input 'room' is int64"),
+                     HasSubstr("output 'n' is int64"), HasSubstr("output 'value' has 1 element"))));
+  EXPECT_THAT(
+      MakeMlpStructure(MlpOptions(), SpecOf({Box("obs", {4})}), SpecOf({Box("q", {2})})),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("encoder_hidden_size is empty")));
+  EXPECT_THAT(MakeMlpStructure(CartPole(), SpecOf({}), SpecOf({})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("no input field"), HasSubstr("no output field"))));
+}
+
+TEST(MlpStructureTest, RefusesMoreParametersThanAnIndexCanHold) {
+  MlpOptions options;
+  options.encoder_hidden_size = {1 << 20, 1 << 20};
+  EXPECT_THAT(MakeMlpStructure(options, SpecOf({Box("obs", {4})}), SpecOf({Box("q", {2})})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("parameters; at most")));
+}
+
+TEST(MlpStructureTest, InitialParametersAreUniformWithinTheirBounds) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const MlpStructure structure,
+      MakeMlpStructure(CartPole(), SpecOf({Box("obs", {4})}), SpecOf({Box("q", {2})})));
+  std::vector<float> parameters(structure.num_parameters);
+  InitializeMlpParameters(structure, 4, absl::MakeSpan(parameters));
+  for (const MlpLayer& layer : structure.layers) {
+    SCOPED_TRACE(layer.name);
+    const float bound = 1 / std::sqrt(static_cast<float>(layer.in));
+    const auto all = absl::MakeConstSpan(parameters)
+                         .subspan(layer.weight_offset, layer.out * layer.in + layer.out);
+    EXPECT_THAT(all, Each(AllOf(Ge(-bound), Le(bound))));
+    double sum = 0;
+    double square = 0;
+    for (const float value : all) {
+      sum += value / bound;
+      square += double{value} / bound * value / bound;
+    }
+    const auto n = static_cast<double>(all.size());
+    // Five standard deviations of the means of u and u^2, u uniform in -1..1: variances 1/3, 4/45.
+    EXPECT_NEAR(sum / n, 0, 5 * std::sqrt(1 / (3 * n)));
+    EXPECT_NEAR(square / n, 1.0 / 3, 5 * std::sqrt(4 / (45 * n)));
+  }
+  std::vector<float> again(structure.num_parameters);
+  InitializeMlpParameters(structure, 4, absl::MakeSpan(again));
+  EXPECT_EQ(again, parameters);
+  InitializeMlpParameters(structure, 5, absl::MakeSpan(again));
+  EXPECT_NE(again, parameters);
+}
+
+}  // namespace
+}  // namespace ding

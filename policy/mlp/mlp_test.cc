@@ -1,0 +1,279 @@
+#include "ding_worker/policy/mlp/mlp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/network_conformance.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+constexpr uint64_t kSeed = 7;
+
+struct MlpCase {
+  std::string name;
+  MlpOptions options;
+  std::vector<FieldSpec> input;
+  std::vector<FieldSpec> output;
+};
+
+MlpOptions MakeOptions(std::vector<int64_t> encoder, int64_t head_layers, int64_t head_width,
+                       bool dueling, MlpOptions::Activation activation) {
+  MlpOptions options;
+  options.encoder_hidden_size = std::move(encoder);
+  options.head_layer_num = head_layers;
+  options.head_hidden_size = head_width;
+  options.dueling = dueling;
+  options.activation = activation;
+  return options;
+}
+
+std::vector<MlpCase> Cases() {
+  constexpr auto kRelu = MlpOptions::Activation::kRelu;
+  constexpr auto kTanh = MlpOptions::Activation::kTanh;
+  return {
+      {"Linear", MakeOptions({}, 0, 0, false, kRelu), {Box("obs", {3})}, {Box("q", {2})}},
+      {"Relu", MakeOptions({17, 9}, 1, 0, false, kRelu), {Box("obs", {4})}, {Box("q", {3})}},
+      {"Tanh", MakeOptions({12}, 2, 5, false, kTanh), {Box("obs", {5})}, {Box("q", {1})}},
+      {"DuelingRelu", MakeOptions({16, 8}, 1, 0, true, kRelu), {Box("obs", {4})}, {Box("q", {2})}},
+      {"DuelingTanh", MakeOptions({20}, 0, 0, true, kTanh), {Box("obs", {8})}, {Box("q", {6})}},
+      {"TwoHeads",
+       MakeOptions({24}, 1, 10, false, kRelu),
+       {Box("obs", {6})},
+       {Box("logit", {2, 2}), Scalar("value", DType::kFloat32)}},
+      {"TwoDuelingHeads",
+       MakeOptions({10}, 1, 0, true, kTanh),
+       {Box("obs", {6})},
+       {Box("q/left", {2}), Box("q/right", {3})}},
+      {"HeadsOnTheInput",
+       MakeOptions({}, 1, 18, false, kTanh),
+       {Box("obs/a", {2, 3}), Box("obs/b", {}), Box("obs/c", {12})},
+       {Box("logit", {5}), Scalar("value", DType::kFloat32)}},
+  };
+}
+
+std::unique_ptr<Mlp> Create(const MlpCase& test_case) {
+  auto mlp = Mlp::Create(test_case.options, *MakeSpec(test_case.input), *MakeSpec(test_case.output),
+                         kSeed);
+  EXPECT_THAT(mlp, IsOk());
+  return *std::move(mlp);
+}
+
+std::vector<NetworkCase> ConformanceCases() {
+  std::vector<NetworkCase> cases;
+  for (const MlpCase& test_case : Cases()) {
+    cases.push_back({test_case.name, [test_case] { return Create(test_case); }});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Mlp, NetworkConformance, testing::ValuesIn(ConformanceCases()),
+                         NetworkCaseName);
+
+BatchBuilder RandomRows(const SpecPtr& spec, int64_t rows, int stream) {
+  auto builder = BatchBuilder::Create(spec, rows);
+  EXPECT_THAT(builder, IsOk());
+  Rng rng(kSeed, "mlp_test", stream);
+  for (int field = 0; field < spec->size(); ++field) {
+    for (float& value : builder->column<float>(field)) value = static_cast<float>(rng.Normal());
+  }
+  return *std::move(builder);
+}
+
+// The network written down again: parameters by name, one row at a time, in double precision.
+class ReferenceMlp {
+ public:
+  ReferenceMlp(const MlpCase& test_case, const Mlp& mlp)
+      : case_(test_case),
+        info_(mlp.parameter_info().begin(), mlp.parameter_info().end()),
+        parameters_(mlp.parameters().begin(), mlp.parameters().end()) {}
+
+  std::vector<double>& parameters() { return parameters_; }
+
+  // All output fields, one after the other.
+  std::vector<double> Run(std::vector<double> row) const {
+    for (size_t i = 0; i < case_.options.encoder_hidden_size.size(); ++i) {
+      row = Activate(Linear(absl::StrCat("encoder/", i), row));
+    }
+    std::vector<double> outputs;
+    for (const FieldSpec& field : case_.output) {
+      std::vector<double> head;
+      if (case_.options.dueling) {
+        head = Branch(field.name + "/advantage", row);
+        const double value = Branch(field.name + "/value", row)[0];
+        double mean = 0;
+        for (const double advantage : head) mean += advantage / static_cast<double>(head.size());
+        for (double& q : head) q = value + q - mean;
+      } else {
+        head = Branch(field.name, row);
+      }
+      outputs.insert(outputs.end(), head.begin(), head.end());
+    }
+    return outputs;
+  }
+
+ private:
+  std::vector<double> Branch(const std::string& name, std::vector<double> row) const {
+    const int64_t hidden = case_.options.head_layer_num;
+    for (int64_t i = 0; i < hidden; ++i) row = Activate(Linear(absl::StrCat(name, "/", i), row));
+    return Linear(absl::StrCat(name, "/", hidden), row);
+  }
+
+  std::vector<double> Activate(std::vector<double> values) const {
+    const bool tanh = case_.options.activation == MlpOptions::Activation::kTanh;
+    for (double& value : values) value = tanh ? std::tanh(value) : std::max(value, 0.0);
+    return values;
+  }
+
+  std::vector<double> Linear(const std::string& name, const std::vector<double>& x) const {
+    const ParameterInfo& weight = Find(name + "/weight");
+    const ParameterInfo& bias = Find(name + "/bias");
+    std::vector<double> y(weight.shape[0]);
+    EXPECT_EQ(weight.shape[1], static_cast<int64_t>(x.size())) << name;
+    for (size_t o = 0; o < y.size(); ++o) {
+      y[o] = parameters_[bias.offset + o];
+      for (size_t i = 0; i < x.size(); ++i) {
+        y[o] += parameters_[weight.offset + o * x.size() + i] * x[i];
+      }
+    }
+    return y;
+  }
+
+  const ParameterInfo& Find(const std::string& name) const {
+    const auto found = std::find_if(info_.begin(), info_.end(),
+                                    [&](const ParameterInfo& info) { return info.name == name; });
+    EXPECT_NE(found, info_.end()) << name;
+    return *found;
+  }
+
+  const MlpCase case_;
+  const std::vector<ParameterInfo> info_;
+  std::vector<double> parameters_;
+};
+
+// Row `row` of all fields, one after the other.
+std::vector<double> RowOf(const BatchBuilder& rows, int64_t row) {
+  std::vector<double> values;
+  for (int field = 0; field < rows.spec().size(); ++field) {
+    const auto elements = rows.view().row(row).field<float>(field);
+    values.insert(values.end(), elements.begin(), elements.end());
+  }
+  return values;
+}
+
+class MlpReferenceTest : public testing::TestWithParam<MlpCase> {};
+
+INSTANTIATE_TEST_SUITE_P(All, MlpReferenceTest, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(MlpReferenceTest, OutputsAgree) {
+  const std::unique_ptr<Mlp> mlp = Create(GetParam());
+  const ReferenceMlp reference(GetParam(), *mlp);
+  for (const int64_t rows : {1, 8, 9, 40, 150}) {
+    const BatchBuilder input = RandomRows(mlp->input_spec(), rows, 1);
+    const BatchBuilder output = RandomRows(mlp->output_spec(), rows, 2);
+    ASSERT_THAT(mlp->Infer(input.view(), output.view()), IsOk());
+    for (int64_t row = 0; row < rows; ++row) {
+      // Sums of at most 25 products, five layers deep, outputs below 4: a few units of 2^-24 each.
+      EXPECT_THAT(RowOf(output, row),
+                  testing::Pointwise(testing::DoubleNear(3e-6), reference.Run(RowOf(input, row))))
+          << "row " << row << " of " << rows;
+    }
+  }
+}
+
+TEST_P(MlpReferenceTest, GradientsAgreeWithFiniteDifferencesInDoublePrecision) {
+  // The reference is exact to 1e-15, so that a step of 1e-5 leaves an error of about 1e-9: all of
+  // the tolerance is for the float32 of the gradients.
+  constexpr double kStep = 1e-5;
+  constexpr double kTolerance = 1e-5;
+  constexpr int64_t kRows = 21;
+  const std::unique_ptr<Mlp> mlp = Create(GetParam());
+  ReferenceMlp reference(GetParam(), *mlp);
+  const BatchBuilder input = RandomRows(mlp->input_spec(), kRows, 1);
+  const BatchBuilder output = RandomRows(mlp->output_spec(), kRows, 2);
+  const BatchBuilder d_output = RandomRows(mlp->output_spec(), kRows, 3);
+  ASSERT_THAT(mlp->Forward(input.view(), output.view()), IsOk());
+  ASSERT_THAT(mlp->Backward(d_output.view()), IsOk());
+  const auto loss = [&] {
+    double sum = 0;
+    for (int64_t row = 0; row < kRows; ++row) {
+      const std::vector<double> outputs = reference.Run(RowOf(input, row));
+      const std::vector<double> weights = RowOf(d_output, row);
+      for (size_t i = 0; i < outputs.size(); ++i) sum += outputs[i] * weights[i];
+    }
+    return sum;
+  };
+  for (const ParameterInfo& info : mlp->parameter_info()) {
+    for (int64_t i = info.offset; i < info.offset + NumElements(info.shape); ++i) {
+      double& parameter = reference.parameters()[i];
+      const double start = parameter;
+      parameter = start + kStep;
+      const double above = loss();
+      parameter = start - kStep;
+      const double below = loss();
+      parameter = start;
+      const double expected = (above - below) / (2 * kStep);
+      EXPECT_NEAR(mlp->gradients()[i], expected, kTolerance * std::max(1.0, std::abs(expected)))
+          << info.name << "[" << i - info.offset << "]";
+    }
+  }
+}
+
+TEST_P(MlpReferenceTest, OutputsOfARowAreTheSameBytesInEveryBatch) {
+  constexpr int64_t kRows = 100;
+  const std::unique_ptr<Mlp> mlp = Create(GetParam());
+  const BatchBuilder input = RandomRows(mlp->input_spec(), kRows, 1);
+  const BatchBuilder all = RandomRows(mlp->output_spec(), kRows, 2);
+  ASSERT_THAT(mlp->Forward(input.view(), all.view()), IsOk());
+  const BatchBuilder one = RandomRows(mlp->output_spec(), 1, 3);
+  for (int64_t row = 0; row < kRows; ++row) {
+    ASSERT_THAT(mlp->Infer(input.view().Slice(row, 1), one.view()), IsOk());
+    for (int field = 0; field < mlp->output_spec()->size(); ++field) {
+      ASSERT_EQ(
+          std::memcmp(one.view().raw_column(field), all.view().Slice(row, 1).raw_column(field),
+                      mlp->output_spec()->row_bytes(field)),
+          0)
+          << "row " << row;
+    }
+  }
+}
+
+TEST(MlpTest, ParametersComeFromTheSeed) {
+  const MlpCase test_case = Cases()[1];
+  const SpecPtr input = *MakeSpec(test_case.input);
+  const SpecPtr output = *MakeSpec(test_case.output);
+  DING_ASSERT_OK_AND_ASSIGN(const auto a, Mlp::Create(test_case.options, input, output, 1));
+  DING_ASSERT_OK_AND_ASSIGN(const auto b, Mlp::Create(test_case.options, input, output, 1));
+  DING_ASSERT_OK_AND_ASSIGN(const auto c, Mlp::Create(test_case.options, input, output, 2));
+  EXPECT_EQ(a->parameters(), b->parameters());
+  EXPECT_NE(a->parameters(), c->parameters());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(a->parameters().data()) % 64, 0u);
+  EXPECT_EQ(a->info(), "mlp 4-17-9, q 9-3: 367 parameters");
+}
+
+TEST(MlpTest, NanInAParameterReachesTheOutputs) {
+  const MlpCase test_case = Cases()[1];  // Relu, which must not make a zero of it.
+  const std::unique_ptr<Mlp> mlp = Create(test_case);
+  mlp->parameters()[0] = std::nanf("");
+  const BatchBuilder input = RandomRows(mlp->input_spec(), 4, 1);
+  const BatchBuilder output = RandomRows(mlp->output_spec(), 4, 2);
+  ASSERT_THAT(mlp->Infer(input.view(), output.view()), IsOk());
+  EXPECT_TRUE(std::isnan(output.column<float>(0)[0]));
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,271 @@
+#include "ding_worker/policy/mlp/panel_kernels.h"
+
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+#include "ding_worker/base/check.h"
+
+namespace ding::internal_mlp {
+namespace {
+
+#define DING_INLINE __attribute__((always_inline)) inline
+
+using Vector4 = float __attribute__((vector_size(16)));
+using Vector8 = float __attribute__((vector_size(32)));
+using Vector16 = float __attribute__((vector_size(64)));
+
+// The same vector at the address of any float.
+template <typename Vector>
+struct Unaligned {
+  using Type __attribute__((aligned(4), may_alias)) = Vector;
+};
+template <typename Vector>
+using UnalignedVector = typename Unaligned<Vector>::Type;
+
+// kTileM x (kVectors * lanes of Vector) elements of c, held in registers over the whole sum. The
+// tile sizes below are those that fill the registers of an instruction set: 12 accumulators of 16
+// registers, or of 32 with AVX-512.
+template <typename Vector, int kTileM, int kVectors>
+DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner) {
+  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  float* const c = p.c + m0 * p.c_row;
+  Vector sum[kTileM][kVectors];
+#pragma GCC unroll 16
+  for (int m = 0; m < kTileM; ++m) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      sum[m][v] = Vector{};
+      if (p.start == PanelProduct::Start::kBias) {
+        sum[m][v] += p.bias[m0 + m];
+      } else if (p.start == PanelProduct::Start::kAdd) {
+        sum[m][v] = *reinterpret_cast<const UnalignedVector<Vector>*>(c + m * p.c_row + v * kLanes);
+      }
+    }
+  }
+  for (int64_t j = 0; j < p.outer_size; ++j) {
+    const float* const a = p.a + m0 * p.a_row + j * p.a_outer;
+    const float* const b = p.b + j * p.b_outer;
+    for (int64_t k = 0; k < p.inner_size; ++k) {
+      Vector rows[kVectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        rows[v] =
+            *reinterpret_cast<const UnalignedVector<Vector>*>(b + k * kPanelRows + v * kLanes);
+      }
+#pragma GCC unroll 16
+      for (int m = 0; m < kTileM; ++m) {
+        const float factor = a[m * p.a_row + k * a_inner];
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) sum[m][v] += factor * rows[v];
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int m = 0; m < kTileM; ++m) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      Vector result = sum[m][v];
+      if (p.relu) result = result < 0.0f ? Vector{} : result;
+      *reinterpret_cast<UnalignedVector<Vector>*>(c + m * p.c_row + v * kLanes) = result;
+    }
+  }
+}
+
+template <typename Vector, int kTileM, int kVectors>
+DING_INLINE void MultiplyRows(const PanelProduct& p, int64_t a_inner) {
+  int64_t m = 0;
+  for (; m + kTileM <= p.m_size; m += kTileM) {
+    MultiplyTile<Vector, kTileM, kVectors>(p, m, a_inner);
+  }
+  // What is left: at most one tile of each of these sizes.
+  if (kTileM > 8 && m + 8 <= p.m_size) {
+    MultiplyTile<Vector, 8, kVectors>(p, m, a_inner);
+    m += 8;
+  }
+  if (kTileM > 4 && m + 4 <= p.m_size) {
+    MultiplyTile<Vector, 4, kVectors>(p, m, a_inner);
+    m += 4;
+  }
+  if (m + 2 <= p.m_size) {
+    MultiplyTile<Vector, 2, kVectors>(p, m, a_inner);
+    m += 2;
+  }
+  if (m < p.m_size) MultiplyTile<Vector, 1, kVectors>(p, m, a_inner);
+}
+
+// A stride of 1 that the compiler knows saves address arithmetic in the forward pass.
+template <typename Vector, int kTileM, int kVectors>
+DING_INLINE void MultiplyStrides(const PanelProduct& p) {
+  if (p.a_inner == 1) {
+    MultiplyRows<Vector, kTileM, kVectors>(p, 1);
+  } else {
+    MultiplyRows<Vector, kTileM, kVectors>(p, p.a_inner);
+  }
+}
+
+// The rational minimax approximation of tanh in single precision that Eigen uses (odd polynomial of
+// degree 13 over even polynomial of degree 6 on [-7.9, 7.9]); within 3e-7 of std::tanh.
+template <typename Vector>
+DING_INLINE void TanhLoop(float* values, int64_t size) {
+  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  constexpr float kBound = 7.90531110763549805f;
+  constexpr float kNumerator[] = {
+      -2.76076847742355e-16f, 2.00018790482477e-13f, -8.60467152213735e-11f, 5.12229709037114e-08f,
+      1.48572235717979e-05f,  6.37261928875436e-04f, 4.89352455891786e-03f};
+  constexpr float kDenominator[] = {1.19825839466702e-06f, 1.18534705686654e-04f,
+                                    2.26843463243900e-03f, 4.89352518554385e-03f};
+  for (int64_t i = 0; i < size; i += kLanes) {
+    Vector x = *reinterpret_cast<const UnalignedVector<Vector>*>(values + i);
+    x = x > kBound ? Vector{} + kBound : x;
+    x = x < -kBound ? Vector{} - kBound : x;
+    const Vector x2 = x * x;
+    Vector numerator = Vector{} + kNumerator[0];
+    for (int n = 1; n < 7; ++n) numerator = numerator * x2 + kNumerator[n];
+    Vector denominator = Vector{} + kDenominator[0];
+    for (int n = 1; n < 4; ++n) denominator = denominator * x2 + kDenominator[n];
+    *reinterpret_cast<UnalignedVector<Vector>*>(values + i) = x * numerator / denominator;
+  }
+}
+
+template <typename Vector>
+DING_INLINE void ReluGradientLoop(const float* outputs, float* gradients, int64_t size) {
+  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  for (int64_t i = 0; i < size; i += kLanes) {
+    const Vector y = *reinterpret_cast<const UnalignedVector<Vector>*>(outputs + i);
+    auto& d = *reinterpret_cast<UnalignedVector<Vector>*>(gradients + i);
+    d = y <= 0.0f ? Vector{} : d;
+  }
+}
+
+template <typename Vector>
+DING_INLINE void TanhGradientLoop(const float* outputs, float* gradients, int64_t size) {
+  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  for (int64_t i = 0; i < size; i += kLanes) {
+    const Vector y = *reinterpret_cast<const UnalignedVector<Vector>*>(outputs + i);
+    auto& d = *reinterpret_cast<UnalignedVector<Vector>*>(gradients + i);
+    d = d * (1.0f - y * y);
+  }
+}
+
+template <typename Vector>
+DING_INLINE void SumRowsLoop(const float* plane, int64_t width, int64_t rows, float* sums) {
+  constexpr int kLanes = sizeof(Vector) / sizeof(float);
+  constexpr int kVectors = kPanelRows / kLanes;
+  const int64_t full_panels = rows / kPanelRows;
+  for (int64_t f = 0; f < width; ++f) {
+    Vector sum[kVectors] = {};
+    for (int64_t panel = 0; panel < full_panels; ++panel) {
+      const float* const row = plane + (panel * width + f) * kPanelRows;
+      for (int v = 0; v < kVectors; ++v) {
+        sum[v] += *reinterpret_cast<const UnalignedVector<Vector>*>(row + v * kLanes);
+      }
+    }
+    float lanes[kPanelRows];
+    __builtin_memcpy(lanes, sum, sizeof(lanes));
+    const float* const rest = plane + (full_panels * width + f) * kPanelRows;
+    for (int64_t lane = 0; lane < rows % kPanelRows; ++lane) lanes[lane] += rest[lane];
+#pragma GCC unroll 4
+    for (int64_t half = kPanelRows / 2; half > 0; half /= 2) {
+      for (int64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+    }
+    sums[f] = lanes[0];
+  }
+}
+
+// The loops above for one instruction set.
+#define DING_DEFINE_LOOPS(name, target, Vector)                                             \
+  target void Tanh##name(float* values, int64_t size) { TanhLoop<Vector>(values, size); }   \
+  target void ReluGradient##name(const float* outputs, float* gradients, int64_t size) {    \
+    ReluGradientLoop<Vector>(outputs, gradients, size);                                     \
+  }                                                                                         \
+  target void TanhGradient##name(const float* outputs, float* gradients, int64_t size) {    \
+    TanhGradientLoop<Vector>(outputs, gradients, size);                                     \
+  }                                                                                         \
+  target void SumRows##name(const float* plane, int64_t width, int64_t rows, float* sums) { \
+    SumRowsLoop<Vector>(plane, width, rows, sums);                                          \
+  }                                                                                         \
+  constexpr PanelKernels k##name = {Multiply##name, Tanh##name, ReluGradient##name,         \
+                                    TanhGradient##name, SumRows##name};
+
+void MultiplyBaseline(const PanelProduct& p) {
+  if (p.lanes <= kHalfPanelRows) {
+    MultiplyStrides<Vector4, 6, 2>(p);
+  } else {
+    MultiplyStrides<Vector4, 3, 4>(p);
+  }
+}
+DING_DEFINE_LOOPS(Baseline, , Vector4)
+
+#if defined(__x86_64__)
+#define DING_TARGET_AVX2 __attribute__((target("avx2,fma")))
+#define DING_TARGET_AVX512 __attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl")))
+
+DING_TARGET_AVX2 void MultiplyAvx2(const PanelProduct& p) {
+  if (p.lanes <= kHalfPanelRows) {
+    MultiplyStrides<Vector8, 12, 1>(p);
+  } else {
+    MultiplyStrides<Vector8, 6, 2>(p);
+  }
+}
+DING_DEFINE_LOOPS(Avx2, DING_TARGET_AVX2, Vector8)
+
+DING_TARGET_AVX512 void MultiplyAvx512(const PanelProduct& p) {
+  if (p.lanes <= kHalfPanelRows) {
+    MultiplyStrides<Vector8, 12, 1>(p);
+  } else {
+    MultiplyStrides<Vector16, 12, 1>(p);
+  }
+}
+DING_DEFINE_LOOPS(Avx512, DING_TARGET_AVX512, Vector16)
+#endif
+
+void TransposeScalar(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to,
+                     int64_t to_row) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) to[c * to_row + r] = from[r * from_row + c];
+  }
+}
+
+// 4 x 4 elements, on every instruction set.
+DING_INLINE void TransposeBlock(const float* from, int64_t from_row, float* to, int64_t to_row) {
+#if defined(__SSE__)
+  __m128 r0 = _mm_loadu_ps(from);
+  __m128 r1 = _mm_loadu_ps(from + from_row);
+  __m128 r2 = _mm_loadu_ps(from + 2 * from_row);
+  __m128 r3 = _mm_loadu_ps(from + 3 * from_row);
+  _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
+  _mm_storeu_ps(to, r0);
+  _mm_storeu_ps(to + to_row, r1);
+  _mm_storeu_ps(to + 2 * to_row, r2);
+  _mm_storeu_ps(to + 3 * to_row, r3);
+#else
+  TransposeScalar(from, from_row, 4, 4, to, to_row);
+#endif
+}
+
+}  // namespace
+
+void Transpose(const float* from, int64_t from_row, int64_t rows, int64_t columns, float* to,
+               int64_t to_row) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    int64_t c = 0;
+    for (; c + 4 <= columns; c += 4) {
+      TransposeBlock(from + r * from_row + c, from_row, to + c * to_row + r, to_row);
+    }
+    TransposeScalar(from + r * from_row + c, from_row, 4, columns - c, to + c * to_row + r, to_row);
+  }
+  TransposeScalar(from + r * from_row, from_row, rows - r, columns, to + r, to_row);
+}
+
+const PanelKernels& PanelKernelsFor(InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::kAvx2) return kAvx2;
+  if (set == InstructionSet::kAvx512) return kAvx512;
+#endif
+  DING_CHECK(set == InstructionSet::kBaseline) << InstructionSetName(set);
+  return kBaseline;
+}
+
+}  // namespace ding::internal_mlp

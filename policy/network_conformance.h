@@ -1,0 +1,39 @@
+// What every Network must do, as tests to be instantiated for an implementation:
+//
+//   INSTANTIATE_TEST_SUITE_P(Mine, NetworkConformance,
+//                            testing::Values(NetworkCase{"Plain", [] { return MakeMine(); }}),
+//                            NetworkCaseName);
+//
+// The network must have at least two float32 elements of input and one of output, and outputs that
+// are differentiable by inputs and parameters of size 1 nearly everywhere.
+#ifndef DING_WORKER_POLICY_NETWORK_CONFORMANCE_H_
+#define DING_WORKER_POLICY_NETWORK_CONFORMANCE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "ding_worker/policy/network.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+
+struct NetworkCase {
+  std::string name;
+  std::function<std::unique_ptr<Network>()> create;
+};
+
+inline std::string NetworkCaseName(const testing::TestParamInfo<NetworkCase>& info) {
+  return info.param.name;
+}
+
+class NetworkConformance : public testing::TestWithParam<NetworkCase> {
+ protected:
+  void SetUp() override { network_ = GetParam().create(); }
+
+  std::unique_ptr<Network> network_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_NETWORK_CONFORMANCE_H_
