@@ -22,7 +22,7 @@
 #include "ding_worker/policy/finite.h"
 #include "ding_worker/policy/parameter_state.h"
 #include "ding_worker/policy/scratch_columns.h"
-#include "ding_worker/policy/transition_reader.h"
+#include "ding_worker/policy/sampled_transition_reader.h"
 
 namespace ding {
 namespace {
@@ -319,7 +319,7 @@ class DqnPolicy::Learn : public LearnMode {
   int64_t train_iter_ = 0;
 
   // Working space, kept between iterations.
-  TransitionReader reader_;
+  SampledTransitionReader reader_;
   ScratchColumns q_;
   ScratchColumns d_q_;
   ScratchColumns next_q_;

@@ -6,8 +6,8 @@
 // observations, rewards, discounts and weights, and categories that do not exist.
 //
 // Ownership: owns none of the data.   Threads: thread-compatible.
-#ifndef DING_WORKER_POLICY_TRANSITION_READER_H_
-#define DING_WORKER_POLICY_TRANSITION_READER_H_
+#ifndef DING_WORKER_POLICY_SAMPLED_TRANSITION_READER_H_
+#define DING_WORKER_POLICY_SAMPLED_TRANSITION_READER_H_
 
 #include <cstddef>
 #include <optional>
@@ -32,12 +32,12 @@ struct TransitionView {
   absl::Span<const float> weight;    // [B], or empty: all 1
 };
 
-class TransitionReader {
+class SampledTransitionReader {
  public:
-  TransitionReader(SpecPtr observation, SpecPtr action);
+  SampledTransitionReader(SpecPtr observation, SpecPtr action);
   // Views point at the pointer tables inside.
-  TransitionReader(const TransitionReader&) = delete;
-  TransitionReader& operator=(const TransitionReader&) = delete;
+  SampledTransitionReader(const SampledTransitionReader&) = delete;
+  SampledTransitionReader& operator=(const SampledTransitionReader&) = delete;
 
   // The view holds as long as `batch`, and until the next Read().
   //   kInvalidArgument  no rows; a column that is missing or of another dtype or shape; an action
@@ -69,4 +69,4 @@ class TransitionReader {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_POLICY_TRANSITION_READER_H_
+#endif  // DING_WORKER_POLICY_SAMPLED_TRANSITION_READER_H_

@@ -1,4 +1,4 @@
-#include "ding_worker/policy/transition_reader.h"
+#include "ding_worker/policy/sampled_transition_reader.h"
 
 #include <cstdint>
 #include <string>
@@ -75,7 +75,7 @@ absl::Status CheckCategories(const ColumnsView& view) {
 
 }  // namespace
 
-ColumnsView TransitionReader::Part::Bind(const ColumnsView& batch) {
+ColumnsView SampledTransitionReader::Part::Bind(const ColumnsView& batch) {
   for (size_t i = 0; i < fields.size(); ++i) {
     // Views of both kinds share one pointer type; this one is handed out for reading only.
     columns[i] = const_cast<std::byte*>(batch.raw_column(fields[i]));
@@ -83,7 +83,7 @@ ColumnsView TransitionReader::Part::Bind(const ColumnsView& batch) {
   return ColumnsView(spec.get(), columns.data(), 0, batch.rows());
 }
 
-TransitionReader::TransitionReader(SpecPtr observation, SpecPtr action) {
+SampledTransitionReader::SampledTransitionReader(SpecPtr observation, SpecPtr action) {
   for (Part* part : {&obs_, &next_obs_, &action_}) {
     part->spec = part == &action_ ? action : observation;
     part->fields.resize(static_cast<size_t>(part->spec->size()));
@@ -91,7 +91,7 @@ TransitionReader::TransitionReader(SpecPtr observation, SpecPtr action) {
   }
 }
 
-absl::Status TransitionReader::Resolve(const Spec& batch) {
+absl::Status SampledTransitionReader::Resolve(const Spec& batch) {
   for (int i = 0; i < obs_.spec->size(); ++i) {
     const FieldSpec& field = obs_.spec->field(i);
     DING_ASSIGN_OR_RETURN(obs_.fields[i], FindField(batch, field.name, field));
@@ -110,7 +110,7 @@ absl::Status TransitionReader::Resolve(const Spec& batch) {
   return absl::OkStatus();
 }
 
-absl::Status TransitionReader::CheckValues(const TransitionView& view) const {
+absl::Status SampledTransitionReader::CheckValues(const TransitionView& view) const {
   DING_RETURN_IF_ERROR(CheckFinite(view.obs, ""));
   DING_RETURN_IF_ERROR(CheckFinite(view.next_obs, "next_"));
   DING_RETURN_IF_ERROR(CheckFinite(kColumnReward, view.reward, 1));
@@ -120,7 +120,7 @@ absl::Status TransitionReader::CheckValues(const TransitionView& view) const {
   return CheckCategories(view.action);
 }
 
-absl::StatusOr<TransitionView> TransitionReader::Read(const Batch& batch) {
+absl::StatusOr<TransitionView> SampledTransitionReader::Read(const Batch& batch) {
   if (batch.empty()) return absl::InvalidArgumentError(absl::StrCat(kWhere, ": it has no rows"));
   if (resolved_ != batch.spec_ptr()) {
     resolved_.reset();
