@@ -15,15 +15,15 @@ class CachePool {
  public:
   static constexpr int64_t kEmpty = -1;
 
-  explicit CachePool(int env_num) : rows_(static_cast<size_t>(env_num), kEmpty) {}
+  explicit CachePool(int env_num) : rows_(env_num, kEmpty) {}
 
   int env_num() const { return static_cast<int>(rows_.size()); }
 
-  void Update(int env_id, int64_t row) { rows_[static_cast<size_t>(env_id)] = row; }
-  void Reset(int env_id) { rows_[static_cast<size_t>(env_id)] = kEmpty; }
+  void Update(int env_id, int64_t row) { rows_[env_id] = row; }
+  void Reset(int env_id) { rows_[env_id] = kEmpty; }
 
   // The env's row, or kEmpty.
-  int64_t row(int env_id) const { return rows_[static_cast<size_t>(env_id)]; }
+  int64_t row(int env_id) const { return rows_[env_id]; }
   // Whether this is one of the envs, and has a row.
   bool Holds(int env_id) const {
     return env_id >= 0 && env_id < env_num() && row(env_id) != kEmpty;

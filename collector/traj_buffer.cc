@@ -38,13 +38,12 @@ absl::Status ReadColumns(absl::string_view scope, const MutableColumnsView& colu
     shape.insert(shape.end(), field.shape.begin(), field.shape.end());
     DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(name));
     if (info.dtype != field.dtype || info.shape != shape) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "saved '", name, "' is ", DTypeName(info.dtype), ShapeString(info.shape), ", expected ",
-          DTypeName(field.dtype), ShapeString(shape)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("saved '", name, "' is ", DTypeName(info.dtype), ShapeString(info.shape),
+                       ", expected ", DTypeName(field.dtype), ShapeString(shape)));
     }
-    const absl::Span<char> bytes(
-        reinterpret_cast<char*>(columns.raw_column(i)),
-        static_cast<size_t>(columns.rows() * columns.spec().row_bytes(i)));
+    const absl::Span<char> bytes(reinterpret_cast<char*>(columns.raw_column(i)),
+                                 static_cast<size_t>(columns.rows() * columns.spec().row_bytes(i)));
     DING_RETURN_IF_ERROR(reader->Read(name, {bytes}));
   }
   return absl::OkStatus();
@@ -81,7 +80,7 @@ bool operator==(const TrajLayout& a, const TrajLayout& b) {
 absl::Status TrajBuffer::Rows::Grow(int64_t extra) {
   if (block.has_value() && used + extra <= block->capacity_rows()) return absl::OkStatus();
   const int64_t capacity = block.has_value() ? 2 * block->capacity_rows() : 0;
-  DING_ASSIGN_OR_RETURN(BatchBuilder larger, pool.Allocate(std::max(used + extra, capacity)));
+  DING_ASSIGN_OR_RETURN(BatchBuilder larger, pool->Allocate(std::max(used + extra, capacity)));
   if (used > 0) CopyRows(block->view().Slice(0, used), larger.view(), 0);
   block = std::move(larger);
   return absl::OkStatus();
@@ -92,9 +91,24 @@ TrajBuffer::TrajBuffer(TrajLayout layout, Options options)
       options_(std::move(options)),
       arena_(layout_.row),
       finals_(layout_.observation),
+      next_step_(static_cast<size_t>(options_.env_num), 0),
       newest_(static_cast<size_t>(options_.env_num), -1),
-      under_way_(options_.env_num) {
-  options_.next_step.resize(static_cast<size_t>(options_.env_num), 0);
+      under_way_(options_.env_num) {}
+
+bool TrajBuffer::Fits(const TrajBuffer& other) const {
+  return layout_ == other.layout_ && options_.env_num == other.options_.env_num &&
+         options_.stream_base == other.options_.stream_base &&
+         options_.whole_episodes == other.options_.whole_episodes;
+}
+
+void TrajBuffer::ContinueAfter(const TrajBuffer& old) {
+  if (options_.env_num == old.options_.env_num) {
+    next_step_ = old.next_step_;
+  } else {
+    // No number may come twice in a stream, also when it pauses while there are fewer envs.
+    const auto highest = std::max_element(old.next_step_.begin(), old.next_step_.end());
+    std::fill(next_step_.begin(), next_step_.end(), *highest);
+  }
 }
 
 absl::Status TrajBuffer::Reserve(int64_t rows) {
@@ -106,9 +120,9 @@ absl::StatusOr<MutableColumnsView> TrajBuffer::Append(const ReadyObs& ready, int
                                                       absl::Span<const int64_t> level_seeds) {
   for (const int env_id : ready.env_ids) {
     if (env_id < 0 || env_id >= options_.env_num || under_way_.Holds(env_id)) {
-      return absl::InternalError(absl::StrCat(
-          "env manager says that env ", env_id, " is ready; it is ",
-          under_way_.Holds(env_id) ? "being stepped" : "none of the envs"));
+      return absl::InternalError(
+          absl::StrCat("env manager says that env ", env_id, " is ready; it is ",
+                       under_way_.Holds(env_id) ? "being stepped" : "none of the envs"));
     }
   }
   const int64_t rows = static_cast<int64_t>(ready.env_ids.size());
@@ -123,7 +137,7 @@ absl::StatusOr<MutableColumnsView> TrajBuffer::Append(const ReadyObs& ready, int
     const int env_id = ready.env_ids[i];
     RowInfo& info = infos_[first + i];
     info.env_id = env_id;
-    info.step = options_.next_step[env_id]++;
+    info.step = next_step_[env_id]++;
     info.prev = newest_[env_id];
     if (info.prev >= 0) infos_[info.prev].next = first + i;
     newest_[env_id] = first + i;
@@ -143,6 +157,8 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
     CopyRows(timesteps.final_obs, finals_.block->view(), first_final);
     finals_.used += timesteps.final_obs.rows();
   }
+  absl::Span<float> rewards;
+  if (arena_.block.has_value()) rewards = arena_.block->column<float>(layout_.reward);
   size_t finished = 0;
   for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
     const int env_id = timesteps.env_ids[i];
@@ -164,11 +180,11 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
                  : timesteps.truncated[i] != 0 ? RowState::kTruncated
                                                : RowState::kOpen;
     if (Ended(row) != has_final) {
-      return absl::InternalError(absl::StrCat("env manager reports env ", env_id, " as ",
-                                              has_final ? "finished in the middle of its episode"
-                                                        : "ended, without last observation"));
+      return absl::InternalError(absl::StrCat(
+          "env manager reports env ", env_id, " as ",
+          has_final ? "finished in the middle of its episode" : "ended, without last observation"));
     }
-    arena_.block->column<float>(layout_.reward)[row] = timesteps.reward[i];
+    rewards[row] = timesteps.reward[i];
     if (has_final) info.final_row = final_row;
     under_way_.Reset(env_id);
     if (!options_.whole_episodes || has_final) MarkReady(row);
@@ -177,18 +193,20 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
 }
 
 void TrajBuffer::DropEpisode(int env_id) {
-  for (int64_t row = newest_[env_id];
-       row >= 0 && (infos_[row].state == RowState::kUnderWay || infos_[row].state == RowState::kOpen);
+  for (int64_t row = newest_[env_id]; row >= 0 && (infos_[row].state == RowState::kUnderWay ||
+                                                   infos_[row].state == RowState::kOpen);
        row = infos_[row].prev) {
     DropRow(row);
   }
   under_way_.Reset(env_id);
   // Rows of it that were handed over before are not followed by what comes now.
-  ++options_.next_step[env_id];
+  ++next_step_[env_id];
 }
 
-void TrajBuffer::DropEpisodes() {
-  for (int env_id = 0; env_id < options_.env_num; ++env_id) DropEpisode(env_id);
+void TrajBuffer::DropHeldRows() {
+  for (int64_t row = 0; row < arena_.used; ++row) {
+    if (infos_[row].state == RowState::kOpen && !infos_[row].ready) DropRow(row);
+  }
 }
 
 bool TrajBuffer::Ended(int64_t row) const {
@@ -257,8 +275,8 @@ std::vector<Segment> TrajBuffer::FindSegments() {
     segment.begin = static_cast<int64_t>(order_.size());
     int64_t last = first;
     order_.push_back(first);
-    for (int64_t next = infos_[last].next;
-         next >= 0 && infos_[next].ready && Follows(next, last); next = infos_[last].next) {
+    for (int64_t next = infos_[last].next; next >= 0 && infos_[next].ready && Follows(next, last);
+         next = infos_[last].next) {
       order_.push_back(next);
       last = next;
     }
@@ -274,9 +292,10 @@ std::vector<Segment> TrajBuffer::FindSegments() {
 absl::StatusOr<Batch> TrajBuffer::FinalObs(const std::vector<Segment>& segments,
                                            const ReadyObs& now) {
   now_row_.assign(static_cast<size_t>(options_.env_num), -1);
-  for (size_t i = 0; i < now.env_ids.size(); ++i) now_row_[now.env_ids[i]] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < now.env_ids.size(); ++i)
+    now_row_[now.env_ids[i]] = static_cast<int64_t>(i);
   DING_ASSIGN_OR_RETURN(BatchBuilder block,
-                        finals_.pool.Allocate(static_cast<int64_t>(segments.size())));
+                        finals_.pool->Allocate(static_cast<int64_t>(segments.size())));
   const MutableColumnsView to = block.view();
   const MutableColumnsView arena = arena_.block->view().Fields(layout_.observation.get(), 0);
   for (size_t i = 0; i < segments.size(); ++i) {
@@ -307,7 +326,7 @@ absl::StatusOr<Batch> TrajBuffer::TakeRows() {
     arena_.block.reset();
     return batch;
   }
-  DING_ASSIGN_OR_RETURN(BatchBuilder block, arena_.pool.Allocate(rows));
+  DING_ASSIGN_OR_RETURN(BatchBuilder block, arena_.pool->Allocate(rows));
   GatherRows(arena_.block->view(), order_, block.view(), 0);
   return std::move(block).Seal(rows);
 }
@@ -321,7 +340,7 @@ absl::Status TrajBuffer::KeepHeldRows() {
       order_.push_back(row);
       kept.push_back(infos_[row]);
     }
-    DING_ASSIGN_OR_RETURN(BatchBuilder block, arena_.pool.Allocate(held_rows()));
+    DING_ASSIGN_OR_RETURN(BatchBuilder block, arena_.pool->Allocate(held_rows()));
     GatherRows(arena_.block->view(), order_, block.view(), 0);
     arena_.block = std::move(block);
     infos_.swap(kept);
@@ -389,14 +408,13 @@ absl::Status TrajBuffer::SaveState(StateWriter* writer) const {
     infos[1].push_back(info.step);
     infos[2].push_back(static_cast<int64_t>(info.state));
   }
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("next_step", options_.next_step));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("next_step", next_step_));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_env", infos[0]));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_step", infos[1]));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_state", infos[2]));
   if (!rows.empty()) {
-    DING_ASSIGN_OR_RETURN(
-        BatchBuilder block,
-        BatchBuilder::Create(layout_.row, static_cast<int64_t>(rows.size())));
+    DING_ASSIGN_OR_RETURN(BatchBuilder block,
+                          BatchBuilder::Create(layout_.row, static_cast<int64_t>(rows.size())));
     GatherRows(arena_.block->view(), rows, block.view(), 0);
     DING_RETURN_IF_ERROR(WriteColumns(block.view(), "rows", writer));
   }
@@ -436,16 +454,14 @@ absl::StatusOr<std::vector<TrajBuffer::RowInfo>> TrajBuffer::LoadInfos(StateRead
 
 absl::Status TrajBuffer::LoadState(StateReader* reader) {
   TrajBuffer loaded(layout_, options_);
-  DING_RETURN_IF_ERROR(
-      reader->ReadSpan<int64_t>("next_step", absl::MakeSpan(loaded.options_.next_step)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("next_step", absl::MakeSpan(loaded.next_step_)));
   DING_ASSIGN_OR_RETURN(loaded.infos_, LoadInfos(reader));
   loaded.Link();
   const int64_t rows = std::exchange(loaded.arena_.used, 0);
   const int64_t finals = std::exchange(loaded.finals_.used, 0);
   if (rows > 0) {
     DING_RETURN_IF_ERROR(loaded.arena_.Grow(rows));
-    DING_RETURN_IF_ERROR(
-        ReadColumns("rows", loaded.arena_.block->view().Slice(0, rows), reader));
+    DING_RETURN_IF_ERROR(ReadColumns("rows", loaded.arena_.block->view().Slice(0, rows), reader));
   }
   if (finals > 0) {
     DING_RETURN_IF_ERROR(loaded.finals_.Grow(finals));

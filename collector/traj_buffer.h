@@ -21,6 +21,7 @@
 #define DING_WORKER_COLLECTOR_TRAJ_BUFFER_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -62,16 +63,20 @@ class TrajBuffer {
     // Hand the rows of an episode over when it is complete, not before. The rest of an episode
     // whose beginning was dropped counts as complete.
     bool whole_episodes = false;
-    // Number of the next row of each stream; empty: 0.
-    std::vector<int64_t> next_step;
   };
 
   TrajBuffer(TrajLayout layout, Options options);
+  TrajBuffer(TrajBuffer&&) = default;
+  TrajBuffer& operator=(TrajBuffer&&) = default;
 
   const TrajLayout& layout() const { return layout_; }
   const Options& options() const { return options_; }
+  // Whether `other` has rows of the same layout, the same envs and hands rows over alike.
+  bool Fits(const TrajBuffer& other) const;
+  // Numbers its rows on from those of `old`, in whose place it comes.
+  void ContinueAfter(const TrajBuffer& old);
   // Number that the next row of each stream will have.
-  absl::Span<const int64_t> next_step() const { return options_.next_step; }
+  absl::Span<const int64_t> next_step() const { return next_step_; }
 
   // Makes room for `rows` more than there are, so that Append() has not to.
   absl::Status Reserve(int64_t rows);
@@ -87,8 +92,8 @@ class TrajBuffer {
   // Drops the row under way of this env and those of its running episode that are still here: the
   // episode does not go on, or not from here.
   void DropEpisode(int env_id);
-  // DropEpisode() of all envs.
-  void DropEpisodes();
+  // Drops the rows that wait for the end of their episode. Rows under way stay.
+  void DropHeldRows();
 
   // Rows that Take() can hand over.
   int64_t ready_rows() const { return ready_rows_; }
@@ -130,11 +135,11 @@ class TrajBuffer {
   };
   // A block that grows.
   struct Rows {
-    explicit Rows(const SpecPtr& spec) : pool(spec) {}
+    explicit Rows(const SpecPtr& spec) : pool(std::make_unique<BlockPool>(spec)) {}
     // Room for `extra` rows beyond `used`, keeping those.
     absl::Status Grow(int64_t extra);
 
-    BlockPool pool;
+    std::unique_ptr<BlockPool> pool;
     std::optional<BatchBuilder> block;
     int64_t used = 0;
   };
@@ -161,8 +166,9 @@ class TrajBuffer {
   TrajLayout layout_;
   Options options_;
   Rows arena_;
-  Rows finals_;                  // last observations of the episodes that ended in the arena
-  std::vector<RowInfo> infos_;   // one per row of the arena
+  Rows finals_;                 // last observations of the episodes that ended in the arena
+  std::vector<RowInfo> infos_;  // one per row of the arena
+  std::vector<int64_t> next_step_;
   std::vector<int64_t> newest_;  // per env: its newest row in the arena, or -1
   CachePool under_way_;
   int64_t ready_rows_ = 0;
