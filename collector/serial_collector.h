@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
@@ -41,20 +42,29 @@ class ISerialCollector {
   virtual ~ISerialCollector() = default;
 
   // Takes `env` from now on and launches it if it is not launched; null: begins new episodes in the
-  // env it has.
+  // env it has. Partial trajectories and recurrent state are forgotten either way.
+  //   kInvalidArgument  the policy's actions are not those of the envs
   virtual absl::Status ResetEnv(EnvManager* env) = 0;
   // Takes `policy` from now on; null: keeps the one it has. Its recurrent state is forgotten either
   // way.
+  //   kInvalidArgument  its actions are not those of the envs
   virtual absl::Status ResetPolicy(CollectMode* policy) = 0;
   // Both, and forgets partial trajectories and statistics; envstep() begins at 0.
   virtual absl::Status Reset(CollectMode* policy, EnvManager* env) = 0;
+
+  // The running episodes of these envs are gone: forgets their partial trajectories and the
+  // policy's recurrent state, and does not link the rows that follow to those before. For the envs
+  // that EnvManager::LoadState() had to restart, after LoadState().
+  virtual absl::Status DropEpisodes(absl::Span<const int> env_ids) = 0;
 
   // Acts until the target is reached and returns the training data (after the policy's
   // GetTrainSample). Rows have the observation fields, then what the policy writes (first
   // `action`), `reward` [] float32, `collect_iter` [] int64.
   //   kInvalidArgument     no target, or one below 1
+  //   kFailedPrecondition  no env is ready: all are done, say
   //   kResourceExhausted   an env kept being abnormal
-  //   other codes          an env or the policy failed; the message names it
+  //   other codes          an env or the policy failed; the message names it. What was gathered
+  //                        before stays for the next Collect(); the envs need ResetEnv(nullptr)
   virtual absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) = 0;
 
   // Env steps collected so far; set on resume.

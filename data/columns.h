@@ -138,6 +138,11 @@ class MutableColumnsView {
   MutableColumnsView Slice(int64_t begin, int64_t rows) const {
     return MutableColumnsView(spec_, columns_, first_row_ + begin, rows);
   }
+  // The fields of `spec`, which stand in this view's spec from field `first` on, as a view of their
+  // own. `spec` must outlive it.
+  MutableColumnsView Fields(const Spec* spec, int first) const {
+    return MutableColumnsView(spec, columns_ + first, first_row_, rows_);
+  }
   operator ColumnsView() const {  // NOLINT: a mutable view is a view.
     return ColumnsView(spec_, columns_, first_row_, rows_);
   }

@@ -1,0 +1,76 @@
+#include "ding_worker/collector/serial_common.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_join.h"
+
+namespace ding {
+
+absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::string_view where) {
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(where, ": ", absl::StrJoin(problems, "; ")));
+}
+
+absl::Status CheckPolicyFitsEnv(const Spec& policy_output, const EnvSpec& env) {
+  const FieldSpec& want = env.action->field(0);
+  if (policy_output.size() > 0) {
+    const FieldSpec& have = policy_output.field(0);
+    if (have.name == want.name && have.dtype == want.dtype && have.shape == want.shape &&
+        have.num_categories == want.num_categories) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the policy's first output is ",
+                   policy_output.size() == 0 ? "missing"
+                                             : absl::StrCat("'", policy_output.field(0).name, "', ",
+                                                            policy_output.field(0).DebugString()),
+                   ", but env '", env.name, "' expects '", want.name, "', ", want.DebugString()));
+}
+
+absl::Status NoEnvReady(const EnvManager& env) {
+  std::vector<std::string> states;
+  for (int id = 0; id < env.env_num(); ++id) {
+    states.push_back(absl::StrCat("env ", id, " is ", EnvStateName(env.env_state(id))));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "no env is ready (", absl::StrJoin(states, ", "),
+      "); expected an env manager with auto_reset whose envs are not at the end of episode_num"));
+}
+
+void AddStatistics(absl::string_view prefix, absl::Span<const double> values,
+                   NamedValues* metrics) {
+  const double count = static_cast<double>(values.size());
+  double sum = 0;
+  for (const double value : values) sum += value;
+  const double mean = sum / count;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  metrics->Set(absl::StrCat(prefix, "_mean"), mean);
+  metrics->Set(absl::StrCat(prefix, "_std"), std::sqrt(squares / count));
+  metrics->Set(absl::StrCat(prefix, "_max"), *std::max_element(values.begin(), values.end()));
+  metrics->Set(absl::StrCat(prefix, "_min"), *std::min_element(values.begin(), values.end()));
+}
+
+void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
+                      MetricSink* sink) {
+  for (const auto& [metric, value] : metrics) {
+    sink->Scalar(absl::StrCat(name, "_iter/", metric), train_iter, value);
+  }
+}
+
+void WriteStepMetrics(const NamedValues& metrics, absl::string_view name, int64_t envstep,
+                      absl::string_view except, MetricSink* sink) {
+  for (const auto& [metric, value] : metrics) {
+    if (metric != except) sink->Scalar(absl::StrCat(name, "_step/", metric), envstep, value);
+  }
+}
+
+std::string MetricsLine(const NamedValues& metrics) {
+  return absl::StrJoin(metrics, ", ", [](std::string* out, const NamedValues::Entry& entry) {
+    absl::StrAppend(out, entry.first, " ", entry.second);
+  });
+}
+
+}  // namespace ding

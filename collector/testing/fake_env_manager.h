@@ -1,0 +1,133 @@
+// An env manager without envs: plays episodes that a test can compute, and notes every step. It can
+// do what a manager in the caller's thread never does: report only some of the envs as ready, and
+// answer later than it was asked.
+//
+// The observation "obs" float32[3] is {env, episode, step of the episode}, which names each row;
+// episodes of an env are counted from 0 and never start anew. The reward is 100 * episode + step.
+//
+// Threads: thread-compatible.
+#ifndef DING_WORKER_COLLECTOR_TESTING_FAKE_ENV_MANAGER_H_
+#define DING_WORKER_COLLECTOR_TESTING_FAKE_ENV_MANAGER_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/image.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
+
+namespace ding {
+
+class FakeEnvManager : public EnvManager {
+ public:
+  enum class End { kTerminated, kTruncated, kAbnormal };
+  struct Episode {
+    int64_t length = 1;  // steps, an abnormal last one included
+    End end = End::kTerminated;
+  };
+  struct Options {
+    int env_num = 3;
+    uint64_t seed = 0;  // of what is ready and what answers
+    // The script of an episode; not set: three steps, terminated.
+    std::function<Episode(int env_id, int64_t episode)> script;
+    // At the end of an episode.
+    std::function<NamedValues(int env_id, int64_t episode)> info;
+    bool subsets = false;     // report only some of the envs as ready
+    bool late = false;        // answer only some of the envs asked, the others later
+    int64_t episode_num = 0;  // episodes of an env before it is done; 0: no limit
+  };
+  // Episodes of random length up to `max_length`, and random ends, some abnormal.
+  static std::function<Episode(int, int64_t)> RandomScript(uint64_t seed, int64_t max_length,
+                                                           double abnormal);
+
+  using Obs = std::array<float, 3>;
+  // A step, when it was answered.
+  struct Event {
+    int64_t call = 0;   // of Step(), that answered
+    int64_t asked = 0;  // number of the step, in the order they were asked for
+    int env_id = 0;
+    Obs obs;
+    Obs next_obs;
+    int64_t action = 0;
+    float reward = 0;
+    bool terminated = false;
+    bool truncated = false;
+    bool abnormal = false;
+  };
+
+  explicit FakeEnvManager(Options options);
+
+  const std::vector<Event>& events() const { return events_; }
+  int launches() const { return launches_; }
+  // The next Step() fails with this.
+  void set_step_error(absl::Status status) { step_error_ = std::move(status); }
+
+  int env_num() const override { return options_.env_num; }
+  const EnvSpec& env_spec() const override { return spec_; }
+  using EnvManager::Seed;
+  absl::Status Seed(absl::Span<const uint64_t> seeds, bool dynamic) override;
+  absl::Status Launch() override;
+  absl::Status Reset() override;
+  absl::Status Reset(absl::Span<const EnvReset> envs) override;
+  ReadyObs ready_obs() override;
+  absl::StatusOr<const Timesteps*> Step(absl::Span<const int> env_ids,
+                                        const ColumnsView& actions) override;
+  EnvState env_state(int env_id) const override;
+  bool done() const override;
+  bool closed() const override { return closed_; }
+  absl::StatusOr<Image> Render(int env_id) override;
+  absl::Status SaveState(StateWriter* writer) const override;
+  absl::Status LoadState(StateReader* reader, std::vector<int>* restarted) override;
+  void Close() override { closed_ = true; }
+
+ private:
+  struct Slot {
+    int64_t episode = -1;
+    int64_t step = 0;
+    int64_t episodes_done = 0;
+    double episode_return = 0;
+    bool asked = false;
+    Event event;  // under way
+  };
+
+  Obs ObsOf(int env_id) const;
+  bool IsDone(int env_id) const;
+  void BeginEpisode(int env_id);
+  void Answer(int env_id);
+
+  const Options options_;
+  EnvSpec spec_;
+  std::vector<Slot> slots_;
+  std::vector<Event> events_;
+  Rng rng_;
+  bool closed_ = true;
+  int launches_ = 0;
+  int64_t calls_ = 0;
+  int64_t asked_ = 0;
+  absl::Status step_error_;
+
+  BatchBuilder ready_rows_;
+  std::vector<int> ready_ids_;
+  BatchBuilder final_rows_;
+  std::vector<int> ids_;
+  std::vector<float> reward_;
+  std::vector<uint8_t> terminated_;
+  std::vector<uint8_t> truncated_;
+  std::vector<uint8_t> abnormal_;
+  std::vector<FinishedEpisode> finished_;
+  Timesteps timesteps_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_TESTING_FAKE_ENV_MANAGER_H_

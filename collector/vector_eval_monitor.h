@@ -1,0 +1,60 @@
+// Shares the episodes of an evaluation out among its envs and keeps their results.
+//
+// Env i gets n_episode / env_num episodes, and one more if i < n_episode % env_num: were they
+// counted as they come, envs with short (mostly bad) episodes would contribute more of them.
+//
+// Ownership: a value.   Threads: thread-compatible.
+#ifndef DING_WORKER_COLLECTOR_VECTOR_EVAL_MONITOR_H_
+#define DING_WORKER_COLLECTOR_VECTOR_EVAL_MONITOR_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/data/named_values.h"
+
+namespace ding {
+
+class VectorEvalMonitor {
+ public:
+  // kInvalidArgument without envs, or with fewer episodes than envs.
+  static absl::StatusOr<VectorEvalMonitor> Create(int env_num, int64_t n_episode);
+
+  // The result of an episode. kFailedPrecondition, and nothing is kept, if the env's quota is full.
+  absl::Status Update(int env_id, double episode_return, const NamedValues& info);
+
+  // Every env has filled its quota.
+  bool is_finished() const { return current_episode_ == n_episode_; }
+  bool is_full(int env_id) const {
+    return static_cast<int64_t>(envs_[env_id].returns.size()) == envs_[env_id].quota;
+  }
+  int64_t quota(int env_id) const { return envs_[env_id].quota; }
+  // Results so far.
+  int64_t current_episode() const { return current_episode_; }
+  int64_t n_episode() const { return n_episode_; }
+
+  // All returns, env by env.
+  std::vector<double> GetEpisodeReturn() const;
+  // Values that the envs gave, env by env. Episodes without a name leave it out.
+  std::map<std::string, std::vector<double>> GetEpisodeInfo() const;
+
+ private:
+  struct EnvResults {
+    int64_t quota = 0;
+    std::vector<double> returns;
+    std::vector<NamedValues> infos;
+  };
+
+  VectorEvalMonitor(int env_num, int64_t n_episode);
+
+  int64_t n_episode_;
+  int64_t current_episode_ = 0;
+  std::vector<EnvResults> envs_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_VECTOR_EVAL_MONITOR_H_
