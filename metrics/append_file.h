@@ -45,7 +45,8 @@ class AppendFile {
   void Append(absl::string_view record);
 
   // Writes what is buffered. The first error since the last Flush.
-  //   kResourceExhausted  disk full, quota, or records lost;  others: could not be written
+  //   kResourceExhausted  disk full, quota, file too large, or records lost
+  //   others              could not be written
   absl::Status Flush();
 
   bool empty() const { return size_bytes_ == 0 && buffer_.empty(); }

@@ -128,7 +128,7 @@ TEST_F(AppendFileTest, AFailedWriteLeavesWholeRecordsAndLosesNone) {
   {
     const auto limited = LimitFileSize(8);
     file->Append("4567\n");
-    EXPECT_THAT(file->Flush(), StatusIs(absl::StatusCode::kInternal, HasSubstr(path_)));
+    EXPECT_THAT(file->Flush(), StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(path_)));
     EXPECT_EQ(Content(), "0123\n");
   }
   file->Append("89\n");
@@ -146,7 +146,7 @@ TEST_F(AppendFileTest, RemembersAnErrorBetweenFlushes) {
   clock_.Advance(absl::Seconds(5));
   file->Append("def\n");
   EXPECT_EQ(Content(), "abc\ndef\n");
-  EXPECT_THAT(file->Flush(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(file->Flush(), StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_THAT(file->Flush(), IsOk());
 }
 
