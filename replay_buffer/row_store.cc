@@ -184,7 +184,7 @@ RowStore::RowStore(SpecPtr rows, int obs_fields, int64_t capacity_rows)
 
 absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Create(SpecPtr rows, int obs_fields,
                                                            int64_t capacity_rows) {
-  DING_CHECK(obs_fields >= 1 && obs_fields <= rows->size())
+  DING_CHECK(obs_fields >= 0 && obs_fields <= rows->size())
       << obs_fields << " observation fields of " << rows->size();
   DING_RETURN_IF_ERROR(CheckCapacity(capacity_rows, rows->row_bytes() + kLinkBytes));
   return std::unique_ptr<RowStore>(new RowStore(std::move(rows), obs_fields, capacity_rows));
@@ -499,8 +499,8 @@ absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Load(StateReader* reader,
                                                          int64_t capacity_rows) {
   DING_ASSIGN_OR_RETURN(SpecPtr spec, LoadSpec(reader));
   DING_ASSIGN_OR_RETURN(const int64_t obs_fields, reader->ReadInt("obs_fields"));
-  if (obs_fields < 1 || obs_fields > spec->size()) {
-    return Damaged("obs_fields", obs_fields, 1, spec->size());
+  if (obs_fields < 0 || obs_fields > spec->size()) {
+    return Damaged("obs_fields", obs_fields, 0, spec->size());
   }
   DING_ASSIGN_OR_RETURN(const std::vector<int32_t> links, ReadVector<int32_t>(reader, "links"));
   const auto rows = static_cast<int64_t>(links.size());

@@ -1,0 +1,167 @@
+#include "ding_worker/replay_buffer/naive_buffer.h"
+
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/testing/buffer_conformance.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::unique_ptr<IBuffer> MakeNaive(const BufferSettings& settings) {
+  NaiveReplayBuffer::Options options;
+  options.capacity_rows = settings.capacity_rows;
+  options.nstep = settings.nstep;
+  options.gamma = settings.gamma;
+  options.seed = settings.seed;
+  return NaiveReplayBuffer::Create(options).value();
+}
+
+INSTANTIATE_TEST_SUITE_P(Naive, BufferConformance, testing::Values(BufferMaker(MakeNaive)));
+
+TEST(NaiveReplayBuffer, AllWrongOptionsAreListed) {
+  NaiveReplayBuffer::Options options;
+  options.capacity_rows = 0;
+  options.nstep = -1;
+  options.gamma = 1.5;
+  options.name = "main";
+  EXPECT_THAT(
+      NaiveReplayBuffer::Create(options),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(StartsWith("main: "), HasSubstr("replay_buffer_size is 0, expected 1 to"),
+                     HasSubstr("nstep is -1, expected at least 1"),
+                     HasSubstr("discount_factor is 1.5, expected 0 to 1"))));
+}
+
+TEST(NaiveReplayBuffer, RowsWithoutReplacementAreAllDifferent) {
+  const std::unique_ptr<IBuffer> buffer = MakeNaive({});
+  TestStreams streams;
+  ASSERT_THAT(buffer->Push(streams.Make({{0, 100}}), 0), IsOk());
+  for (int64_t size = 1; size <= 64; ++size) {
+    DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(size, 0));
+    const auto ids = batch.column<int64_t>("replay_unique_id");
+    EXPECT_EQ(std::set<int64_t>(ids.begin(), ids.end()).size(), size);
+  }
+}
+
+TEST(NaiveReplayBuffer, TheColumnsOfABatch) {
+  const std::unique_ptr<IBuffer> buffer = MakeNaive({});
+  TestStreams streams;
+  ASSERT_THAT(buffer->Push(streams.Make({{0, 1}}), 0), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(1, 0));
+  EXPECT_EQ(batch.spec().DebugString(),
+            "obs/place: float32[4]\n"
+            "obs/picture: uint8[3]\n"
+            "action: int64[] in 0..999\n"
+            "reward: float32[]\n"
+            "done_once: bool[]\n"
+            "collect_iter: int64[]\n"
+            "next_obs/place: float32[4]\n"
+            "next_obs/picture: uint8[3]\n"
+            "discount: float32[]\n"
+            "n_step: int32[]\n"
+            "replay_unique_id: int64[]");
+}
+
+// D7: the discount of a window of k rows is gamma^k, however it ends; 0 after a terminal row.
+TEST(NaiveReplayBuffer, DiscountsOfEveryKindOfEnd) {
+  BufferSettings settings;
+  settings.nstep = 3;
+  settings.gamma = 0.5;
+  const std::unique_ptr<IBuffer> buffer = MakeNaive(settings);
+  TestStreams streams;
+  ASSERT_THAT(buffer->Push(streams.Make({{0, 4, SegmentEnd::kTruncated},
+                                         {1, 4, SegmentEnd::kTerminated},
+                                         {2, 4, SegmentEnd::kCut}}),
+                           0),
+              IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(12, 0));
+  std::vector<float> discount(12);
+  std::vector<int32_t> n_step(12);
+  for (int64_t i = 0; i < 12; ++i) {
+    const int64_t id = batch.column<int64_t>("replay_unique_id")[i];
+    discount[id] = batch.column<float>("discount")[i];
+    n_step[id] = batch.column<int32_t>("n_step")[i];
+  }
+  EXPECT_THAT(discount, ElementsAre(0.125f, 0.125f, 0.25f, 0.5f,  //
+                                    0.125f, 0.f, 0.f, 0.f,        //
+                                    0.125f, 0.125f, 0.25f, 0.5f));
+  EXPECT_THAT(n_step, ElementsAre(3, 3, 2, 1, 3, 3, 2, 1, 3, 3, 2, 1));
+}
+
+TEST(NaiveReplayBuffer, ACapacityBeyondTheMachineIsRefusedWithTheSum) {
+  BufferSettings settings;
+  settings.capacity_rows = int64_t{1} << 29;
+  const std::unique_ptr<IBuffer> buffer = MakeNaive(settings);
+  DING_ASSERT_OK_AND_ASSIGN(const SpecPtr spec,
+                            MakeSpec({Box("obs", {1 << 20}), Scalar("reward", DType::kFloat32)}));
+  DING_ASSERT_OK_AND_ASSIGN(const SpecPtr obs_spec, MakeSpec({Box("obs", {1 << 20})}));
+  DING_ASSERT_OK_AND_ASSIGN(BatchBuilder rows, BatchBuilder::Create(spec, 1));
+  DING_ASSERT_OK_AND_ASSIGN(BatchBuilder final_obs, BatchBuilder::Create(obs_spec, 1));
+  SegmentBatch push;
+  push.rows = std::move(rows).Seal(1);
+  push.final_obs = std::move(final_obs).Seal(1);
+  push.segments = {{0, 0, 0, 1, SegmentEnd::kCut}};
+  EXPECT_THAT(
+      buffer->Push(push, 0),
+      StatusIs(
+          absl::StatusCode::kResourceExhausted,
+          HasSubstr("capacity of 536870912 rows x 4194312 bytes = 2251804.1 GB is more than")));
+  EXPECT_EQ(buffer->count(), 0);
+  // The refused push has not fixed the spec.
+  TestStreams streams;
+  EXPECT_THAT(MakeNaive({})->Push(streams.Make({{0, 1}}), 0), IsOk());
+}
+
+TEST(NaiveReplayBuffer, RowsItCannotMakeTransitionsOfAreRefused) {
+  const auto push = [](std::vector<FieldSpec> fields, int obs_fields) {
+    const SpecPtr spec = MakeSpec(fields).value();
+    fields.resize(static_cast<size_t>(obs_fields));
+    const SpecPtr obs_spec = MakeSpec(fields).value();
+    SegmentBatch data;
+    data.rows = BatchBuilder::Create(spec, 1).value().Seal(1);
+    data.final_obs = BatchBuilder::Create(obs_spec, 1).value().Seal(1);
+    data.segments = {{0, 0, 0, 1, SegmentEnd::kCut}};
+    const std::unique_ptr<IBuffer> buffer = MakeNaive({});
+    const absl::Status status = buffer->Push(data, 0);
+    EXPECT_EQ(buffer->count(), 0);
+    return status;
+  };
+  const FieldSpec obs = Box("obs", {2});
+  const FieldSpec reward = Scalar("reward", DType::kFloat32);
+  EXPECT_THAT(push({obs}, 1), StatusIs(absl::StatusCode::kInvalidArgument,
+                                       HasSubstr("rows has no field 'reward'; it has: obs")));
+  EXPECT_THAT(push({obs, Box("reward", {2})}, 1),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'reward' is float32[2], expected float32[]")));
+  EXPECT_THAT(push({obs, Box("obs/camera", {2}), reward}, 1),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("field 1 'obs/camera' does not stand among the final")));
+  EXPECT_THAT(push({Box("camera", {2}), reward}, 1),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("field 0 'camera' stands among the final")));
+  EXPECT_THAT(
+      push({obs, reward, Scalar("discount", DType::kFloat32)}, 1),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("field 'discount' stands twice")));
+  EXPECT_THAT(push({obs, reward}, 0),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'obs' does not stand")));
+}
+
+}  // namespace
+}  // namespace ding

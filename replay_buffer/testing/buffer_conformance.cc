@@ -1,0 +1,483 @@
+#include "ding_worker/replay_buffer/testing/buffer_conformance.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
+#include "ding_worker/replay_buffer/testing/reference_buffer.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
+#include "gmock/gmock.h"
+
+namespace ding {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+SampleOptions WithReplacement() {
+  SampleOptions options;
+  options.replace = true;
+  return options;
+}
+
+SampleOptions Newest(int64_t rows, bool replace = false) {
+  SampleOptions options;
+  options.newest = rows;
+  options.replace = replace;
+  return options;
+}
+
+TensorMap Saved(const IBuffer& buffer) {
+  StateDict state;
+  EXPECT_THAT(buffer.SaveState(&state), IsOk());
+  return state.tensors();
+}
+
+bool SameBytes(const TensorMap& a, const TensorMap& b) {
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
+           return x.first == y.first && BitwiseEqual(x.second, y.second);
+         });
+}
+
+bool SameBytes(const Batch& a, const Batch& b) {
+  if (a.spec() != b.spec() || a.rows() != b.rows()) return false;
+  for (int field = 0; field < a.spec().size(); ++field) {
+    if (!BitwiseEqual(a.tensor(field), b.tensor(field))) return false;
+  }
+  return true;
+}
+
+// A copy that shares nothing, so that a test may damage it.
+TensorMap CloneAll(const TensorMap& from) {
+  TensorMap copy;
+  for (const auto& [name, tensor] : from) copy.Set(name, tensor.Clone());
+  return copy;
+}
+
+absl::Status LoadFrom(IBuffer* buffer, const TensorMap& tensors) {
+  StateDict state(tensors, "test");
+  return buffer->LoadState(&state);
+}
+
+// A push with segments of random streams, lengths and ends.
+SegmentBatch RandomPush(TestStreams* streams, Rng* rng, int64_t max_length) {
+  std::vector<SegmentPlan> plans;
+  const auto segments = static_cast<int64_t>(1 + rng->UniformInt(4));
+  for (int64_t i = 0; i < segments; ++i) {
+    SegmentPlan plan;
+    plan.stream = static_cast<int64_t>(rng->UniformInt(5)) - 1;
+    plan.length = static_cast<int64_t>(1 + rng->UniformInt(static_cast<uint64_t>(max_length)));
+    const uint64_t end = rng->UniformInt(6);
+    if (end == 0) plan.end = SegmentEnd::kTerminated;
+    if (end == 1) plan.end = SegmentEnd::kTruncated;
+    if (rng->UniformInt(16) == 0) streams->Skip(plan.stream, 2);
+    plans.push_back(plan);
+  }
+  return streams->Make(plans);
+}
+
+TEST_P(BufferConformance, IsMadeUsedAndDestroyed) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 8}}), 8), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(4, 1));
+  EXPECT_EQ(batch.rows(), 4);
+  EXPECT_THAT(buffer->Update({}), IsOk());
+  buffer->Clear();
+  buffer->Clear();
+  EXPECT_EQ(buffer->count(), 0);
+}
+
+TEST_P(BufferConformance, CountsWhatItHoldsAndWhatWasPushed) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  for (int i = 0; i < 100; ++i) EXPECT_THAT(buffer->Push(streams.Make({{0, 1}}), i), IsOk());
+  EXPECT_EQ(buffer->count(), 64);
+  EXPECT_EQ(buffer->push_count(), 100);
+  EXPECT_THAT(buffer->Push(SegmentBatch{}, 100), IsOk());
+  EXPECT_EQ(buffer->push_count(), 100);
+  buffer->Clear();
+  EXPECT_EQ(buffer->count(), 0);
+  EXPECT_EQ(buffer->push_count(), 0);
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 38}}), 138), IsOk());
+  EXPECT_EQ(buffer->count(), 38);
+  EXPECT_EQ(buffer->push_count(), 38);
+}
+
+TEST_P(BufferConformance, IdsGoOnOverClear) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 10}}), 10), IsOk());
+  buffer->Clear();
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 1}}), 11), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(1, 0));
+  EXPECT_EQ(batch.column<int64_t>("replay_unique_id")[0], 10);
+}
+
+TEST_P(BufferConformance, AnEmptyBufferRefusesToDraw) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  EXPECT_THAT(buffer->Sample(1, 0), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(buffer->Sample(1, 0, WithReplacement()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("from 0")));
+}
+
+TEST_P(BufferConformance, RefusedDrawsSayWhyAndChangeNothing) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 10}}), 10), IsOk());
+  const TensorMap before = Saved(*buffer);
+  EXPECT_THAT(buffer->Sample(0, 0),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("size is 0")));
+  EXPECT_THAT(buffer->Sample(-5, 0),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("size is -5")));
+  EXPECT_THAT(buffer->Sample(1, 0, Newest(0)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("newest 0")));
+  EXPECT_THAT(buffer->Sample(11, 0), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                              HasSubstr("11 rows, all different, from 10")));
+  EXPECT_THAT(
+      buffer->Sample(4, 0, Newest(3)),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("4 rows, all different, from 3")));
+  EXPECT_THAT(buffer->Sample(int64_t{1} << 60, 0, WithReplacement()),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
+}
+
+TEST_P(BufferConformance, RefusedPushesSayWhyAndChangeNothing) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 10}, {1, 3}}), 10), IsOk());
+  const TensorMap before = Saved(*buffer);
+
+  SegmentBatch gap = streams.Make({{0, 4}});
+  gap.segments[0].begin = 1;
+  EXPECT_THAT(buffer->Push(gap, 14), StatusIs(absl::StatusCode::kInvalidArgument,
+                                              HasSubstr("segment 0 of stream 0 covers")));
+
+  std::vector<FieldSpec> fields(TestStreams::RowSpec()->fields().begin(),
+                                TestStreams::RowSpec()->fields().end());
+  fields[3].dtype = DType::kFloat64;
+  SegmentBatch other = streams.Make({{0, 1}});
+  DING_ASSERT_OK_AND_ASSIGN(const SpecPtr spec, MakeSpec(fields));
+  DING_ASSERT_OK_AND_ASSIGN(BatchBuilder rows, BatchBuilder::Create(spec, 1));
+  other.rows = std::move(rows).Seal(1);
+  EXPECT_THAT(buffer->Push(other, 14),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("field 'reward' is float64[], expected float32[]")));
+  EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
+}
+
+TEST_P(BufferConformance, NewestGoesByAgeAlsoAfterTheRingHasWrapped) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  for (int i = 0; i < 33; ++i) {
+    EXPECT_THAT(buffer->Push(streams.Make({{0, 1}, {1, 2}}), 0), IsOk());
+    DING_ASSERT_OK_AND_ASSIGN(const Batch last, buffer->Sample(1, 0, Newest(1)));
+    EXPECT_EQ(last.column<int64_t>("replay_unique_id")[0], 3 * i + 2);
+  }
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(500, 0, Newest(10, true)));
+  const absl::Span<const int64_t> ids = batch.column<int64_t>("replay_unique_id");
+  EXPECT_THAT(ids, Each(testing::AllOf(testing::Ge(89), testing::Le(98))));
+  EXPECT_EQ(std::set<int64_t>(ids.begin(), ids.end()).size(), 10);  // Missed by 1e-22.
+}
+
+TEST_P(BufferConformance, APartLargerThanTheBufferIsTheBuffer) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 5}}), 0), IsOk());
+  EXPECT_THAT(buffer->Sample(5, 0, Newest(1000)), IsOk());
+}
+
+TEST_P(BufferConformance, ADrawnBatchNeverChanges) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 64}}), 0), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(32, 0));
+  const int obs = batch.spec().Find("obs/place").value();
+  const Tensor before = batch.tensor(obs).Clone();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_THAT(buffer->Push(streams.Make({{0, 64}}), 0), IsOk());
+    EXPECT_THAT(buffer->Sample(32, 0), IsOk());
+  }
+  EXPECT_TRUE(BitwiseEqual(before, batch.tensor(obs)));
+}
+
+TEST_P(BufferConformance, RandomOperationsAgreeWithTheReference) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    Rng rng(seed, "conformance");
+    BufferSettings settings;
+    settings.capacity_rows = static_cast<int64_t>(1 + rng.UniformInt(seed % 2 == 0 ? 200 : 20));
+    settings.nstep = static_cast<int64_t>(1 + rng.UniformInt(2) * rng.UniformInt(5));
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ", capacity ", settings.capacity_rows, ", nstep ",
+                              settings.nstep));
+    // One row each, short, or longer than the buffer.
+    const int64_t max_length =
+        std::vector<int64_t>{1, 7, settings.capacity_rows + 5}[rng.UniformInt(3)];
+    std::unique_ptr<IBuffer> buffer = Make(settings);
+    ReferenceBuffer reference(settings.capacity_rows, settings.nstep, settings.gamma);
+    TestStreams streams(static_cast<int64_t>(rng.UniformInt(3)));
+    for (int step = 0; step < 120; ++step) {
+      const uint64_t what = rng.UniformInt(40);
+      if (what < 20) {
+        const SegmentBatch push = RandomPush(&streams, &rng, max_length);
+        reference.Push(push);
+        ASSERT_THAT(buffer->Push(push, step), IsOk());
+      } else if (what < 38 && reference.count() > 0) {
+        DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(reference.count() + (what % 3),
+                                                                    step, WithReplacement()));
+        ASSERT_THAT(reference.Check(batch), IsOk()) << "operation " << step;
+        DING_ASSERT_OK_AND_ASSIGN(const Batch all, buffer->Sample(reference.count(), step));
+        ASSERT_THAT(reference.Check(all), IsOk()) << "operation " << step;
+      } else if (what == 38) {
+        const TensorMap saved = Saved(*buffer);
+        buffer = Make(settings);
+        ASSERT_THAT(LoadFrom(buffer.get(), saved), IsOk());
+        ASSERT_TRUE(SameBytes(saved, Saved(*buffer))) << "operation " << step;
+      } else if (rng.UniformInt(3) == 0) {
+        reference.Clear();
+        buffer->Clear();
+      }
+      ASSERT_EQ(buffer->count(), reference.count()) << "operation " << step;
+    }
+  }
+}
+
+TEST_P(BufferConformance, EveryRowIsDrawnEquallyOften) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 100}}), 0), IsOk());
+  constexpr int kDraws = 4000;
+  for (const bool replace : {false, true}) {
+    std::vector<double> seen(64, 0);
+    for (int i = 0; i < kDraws; ++i) {
+      DING_ASSERT_OK_AND_ASSIGN(
+          const Batch batch, buffer->Sample(8, 0, replace ? WithReplacement() : SampleOptions()));
+      for (const int64_t id : batch.column<int64_t>("replay_unique_id")) ++seen[id - 36];
+    }
+    // Each row's count has mean 500 and variance at most 500 (63/64 of it with replacement, less
+    // without), so the sum of the squared deviations by 500 is at most chi-squared with 63 degrees
+    // of freedom: above 128 once in 10^6 (Wilson and Hilferty 1931).
+    double chi_squared = 0;
+    for (const double count : seen) chi_squared += (count - 500) * (count - 500) / 500;
+    EXPECT_LT(chi_squared, 128) << "replace " << replace;
+    EXPECT_GT(chi_squared, 15) << "replace " << replace;  // More even than chance allows.
+  }
+}
+
+TEST_P(BufferConformance, GoesOnAfterLoadingByteForByte) {
+  BufferSettings settings;
+  settings.nstep = 3;
+  const std::unique_ptr<IBuffer> original = Make(settings);
+  TestStreams streams;
+  Rng rng(11, "pushes");
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_THAT(original->Push(RandomPush(&streams, &rng, 5), i), IsOk());
+    EXPECT_THAT(original->Sample(1, i), IsOk());
+  }
+  settings.seed = 999;  // Another stream of random numbers, until it is loaded.
+  const std::unique_ptr<IBuffer> restored = Make(settings);
+  ASSERT_THAT(LoadFrom(restored.get(), Saved(*original)), IsOk());
+  EXPECT_EQ(restored->count(), original->count());
+  EXPECT_EQ(restored->push_count(), original->push_count());
+  for (int i = 0; i < 30; ++i) {
+    const SegmentBatch push = RandomPush(&streams, &rng, 5);
+    EXPECT_THAT(original->Push(push, i), IsOk());
+    EXPECT_THAT(restored->Push(push, i), IsOk());
+    DING_ASSERT_OK_AND_ASSIGN(const Batch expected, original->Sample(16, i));
+    DING_ASSERT_OK_AND_ASSIGN(const Batch found, restored->Sample(16, i));
+    ASSERT_TRUE(SameBytes(expected, found)) << "draw " << i;
+  }
+  EXPECT_TRUE(SameBytes(Saved(*original), Saved(*restored)));
+}
+
+TEST_P(BufferConformance, AnEmptyBufferIsSavedAndLoaded) {
+  const std::unique_ptr<IBuffer> fresh = Make();
+  const std::unique_ptr<IBuffer> target = Make();
+  TestStreams streams;
+  EXPECT_THAT(target->Push(streams.Make({{0, 5}}), 0), IsOk());
+  EXPECT_THAT(LoadFrom(target.get(), Saved(*fresh)), IsOk());
+  EXPECT_EQ(target->count(), 0);
+  EXPECT_THAT(target->Push(streams.Make({{0, 5}}), 0), IsOk());
+
+  target->Clear();
+  const TensorMap cleared = Saved(*target);
+  EXPECT_THAT(LoadFrom(fresh.get(), cleared), IsOk());
+  EXPECT_TRUE(SameBytes(cleared, Saved(*fresh)));
+}
+
+TEST_P(BufferConformance, OnlyValidRowsAreSaved) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 3}}), 0), IsOk());
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : Saved(*buffer)) bytes += tensor.size_bytes();
+  EXPECT_LT(bytes, 1000);  // 64 rows would be 2,800.
+  const std::unique_ptr<IBuffer> restored = Make();
+  ASSERT_THAT(LoadFrom(restored.get(), Saved(*buffer)), IsOk());
+  EXPECT_EQ(restored->count(), 3);
+}
+
+TEST_P(BufferConformance, StateOfAnotherCapacityOrSpecIsRefused) {
+  BufferSettings settings;
+  settings.capacity_rows = 65;
+  const std::unique_ptr<IBuffer> larger = Make(settings);
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 5}}), 0), IsOk());
+  EXPECT_THAT(LoadFrom(larger.get(), Saved(*buffer)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is 64, expected 65")));
+
+  const std::unique_ptr<IBuffer> other = Make();
+  DING_ASSERT_OK_AND_ASSIGN(const SpecPtr spec,
+                            MakeSpec({Box("obs", {2}), Scalar("reward", DType::kFloat32)}));
+  DING_ASSERT_OK_AND_ASSIGN(const SpecPtr obs_spec, MakeSpec({Box("obs", {2})}));
+  DING_ASSERT_OK_AND_ASSIGN(BatchBuilder rows, BatchBuilder::Create(spec, 1));
+  DING_ASSERT_OK_AND_ASSIGN(BatchBuilder final_obs, BatchBuilder::Create(obs_spec, 1));
+  std::memset(rows.view().raw_column(0), 0, 8);
+  std::memset(rows.view().raw_column(1), 0, 4);
+  std::memset(final_obs.view().raw_column(0), 0, 8);
+  SegmentBatch push;
+  push.rows = std::move(rows).Seal(1);
+  push.final_obs = std::move(final_obs).Seal(1);
+  push.segments = {{0, 0, 0, 1, SegmentEnd::kCut}};
+  EXPECT_THAT(other->Push(push, 0), IsOk());
+  const TensorMap before = Saved(*other);
+  EXPECT_THAT(LoadFrom(other.get(), Saved(*buffer)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'obs/place'")));
+  EXPECT_TRUE(SameBytes(before, Saved(*other)));
+}
+
+TEST_P(BufferConformance, StateWithATensorMissingIsRefusedWithoutATrace) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 5}, {1, 2, SegmentEnd::kTruncated}}), 0), IsOk());
+  const TensorMap good = Saved(*buffer);
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 5}}), 0), IsOk());
+  const TensorMap before = Saved(*buffer);
+  for (const auto& missing : good) {
+    TensorMap damaged;
+    for (const auto& [name, tensor] : good) {
+      if (name != missing.first) damaged.Set(name, tensor);
+    }
+    EXPECT_FALSE(LoadFrom(buffer.get(), damaged).ok()) << missing.first;
+    EXPECT_TRUE(SameBytes(before, Saved(*buffer))) << missing.first;
+  }
+}
+
+// Whatever numbers stand in a saved state, loading it and drawing from it does no harm.
+TEST_P(BufferConformance, DamagedStateIsRefusedOrHarmless) {
+  const std::unique_ptr<IBuffer> buffer = Make();
+  TestStreams streams;
+  Rng rng(5, "damage");
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(buffer->Push(RandomPush(&streams, &rng, 3), 0), IsOk());
+  }
+  const TensorMap good = Saved(*buffer);
+  int refused = 0;
+  for (int round = 0; round < 2000; ++round) {
+    SCOPED_TRACE(absl::StrCat("round ", round));
+    TensorMap damaged = CloneAll(good);
+    auto victim = damaged.begin() + static_cast<int64_t>(rng.UniformInt(damaged.size()));
+    if (victim->second.size_bytes() == 0) continue;
+    std::byte* const bytes = victim->second.raw_data();
+    bytes[rng.UniformInt(static_cast<uint64_t>(victim->second.size_bytes()))] ^=
+        std::byte{1} << rng.UniformInt(8);
+    const std::unique_ptr<IBuffer> target = Make();
+    if (!LoadFrom(target.get(), damaged).ok()) {
+      ++refused;
+      EXPECT_EQ(target->count(), 0);
+      continue;
+    }
+    EXPECT_THAT(target->Sample(target->count(), 0), IsOk());
+    TestStreams others;
+    for (int i = 0; i < 10; ++i) {
+      // Refused only if the number of categories was hit.
+      const absl::Status status = target->Push(others.Make({{i % 3, 20}}), 0);
+      EXPECT_TRUE(status.ok() || status.code() == absl::StatusCode::kInvalidArgument) << status;
+    }
+    EXPECT_THAT(target->Sample(target->count(), 0), IsOk());
+  }
+  EXPECT_GT(refused, 500);
+}
+
+// Every drawn row is whole: its next observation is the one after its observation.
+void CheckSelfConsistent(const Batch& batch) {
+  const auto place = batch.column<float>("obs/place");
+  const auto next = batch.column<float>("next_obs/place");
+  const auto picture = batch.column<uint8_t>("next_obs/picture");
+  const auto action = batch.column<int64_t>("action");
+  for (int64_t i = 0; i < batch.rows(); ++i) {
+    const float* const a = &place[4 * i];
+    const float* const b = &next[4 * i];
+    ASSERT_EQ(b[0], a[0]);      // stream
+    ASSERT_EQ(b[1], a[1] + 1);  // step
+    ASSERT_EQ(b[2], a[2]);      // episode
+    ASSERT_EQ(b[3], a[3] + 1);  // steps into it
+    ASSERT_EQ(action[i], static_cast<int64_t>(31 * a[0] + a[1]) % 1000);
+    ASSERT_EQ(picture[3 * i],
+              static_cast<uint8_t>(static_cast<int64_t>(7 * b[0] + 3 * b[1] + b[2])));
+  }
+}
+
+TEST_P(BufferConformance, PushersAndDrawersDoNotDisturbEachOther) {
+  BufferSettings settings;
+  settings.capacity_rows = 300;  // Small: rows are evicted while others copy them.
+  const std::unique_ptr<IBuffer> buffer = Make(settings);
+  TestStreams first;
+  ASSERT_THAT(buffer->Push(first.Make({{100, 64}}), 0), IsOk());
+  constexpr int kPushes = 2000;
+  std::atomic<int> pushing{2};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&buffer, &pushing, t] {
+      TestStreams streams;
+      Rng rng(static_cast<uint64_t>(t), "pusher");
+      for (int i = 0; i < kPushes; ++i) {
+        std::vector<SegmentPlan> plans;
+        for (int64_t s = 0; s < 4; ++s) {
+          plans.push_back({4 * t + s, static_cast<int64_t>(1 + rng.UniformInt(4)),
+                           static_cast<SegmentEnd>(rng.UniformInt(8) == 0 ? 1 : 0)});
+        }
+        EXPECT_THAT(buffer->Push(streams.Make(plans), i), IsOk());
+      }
+      --pushing;
+    });
+  }
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&buffer, &pushing] {
+      do {
+        const absl::StatusOr<Batch> batch = buffer->Sample(32, 0);
+        ASSERT_THAT(batch, IsOk());
+        CheckSelfConsistent(*batch);
+      } while (pushing > 0);
+    });
+  }
+  threads.emplace_back([&buffer, &pushing] {
+    do {
+      StateDict state;
+      EXPECT_THAT(buffer->SaveState(&state), IsOk());
+      EXPECT_LE(buffer->count(), buffer->push_count());
+    } while (pushing > 0);
+  });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(buffer->count(), 300);
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,40 @@
+// What every buffer of transitions must do, as a test suite. An implementation's test instantiates
+// it:
+//
+//   INSTANTIATE_TEST_SUITE_P(Naive, BufferConformance, testing::Values(BufferMaker(MakeNaive)));
+//
+// It covers: life cycle, requests that are refused without a trace, the ring, sampling by recency
+// and with replacement, a random sequence of operations against ReferenceBuffer, saving and loading
+// (byte for byte; anything cut or wrong refused), and several threads.
+#ifndef DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_CONFORMANCE_H_
+#define DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_CONFORMANCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "ding_worker/replay_buffer/buffer.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+
+struct BufferSettings {
+  int64_t capacity_rows = 64;
+  int64_t nstep = 1;
+  double gamma = 0.9;
+  uint64_t seed = 1;
+};
+
+// Makes an empty buffer that draws every row with the same probability.
+using BufferMaker = std::function<std::unique_ptr<IBuffer>(const BufferSettings&)>;
+
+class BufferConformance : public testing::TestWithParam<BufferMaker> {
+ protected:
+  std::unique_ptr<IBuffer> Make(const BufferSettings& settings = {}) {
+    return GetParam()(settings);
+  }
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_CONFORMANCE_H_

@@ -1,0 +1,63 @@
+// Rows that tell where they come from, for tests of buffers: several streams with episodes, cut
+// into segments as the test says.
+//
+//   obs/place   float32[4]  {stream, step, episode, steps into the episode}
+//   obs/picture uint8[3]    from the same numbers
+//   action      int64[]     from stream and step
+//   reward      float32[]   from stream and step
+//   done_once   bool[]      whether the row is the last of its episode
+//   collect_iter int64[]    rows made before this one
+//
+// The observation after a row is that of the stream's next row, or {stream, step + 1, episode,
+// steps into the episode + 1} after the last row of an episode.
+#ifndef DING_WORKER_REPLAY_BUFFER_TESTING_TEST_STREAMS_H_
+#define DING_WORKER_REPLAY_BUFFER_TESTING_TEST_STREAMS_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+
+namespace ding {
+
+struct SegmentPlan {
+  int64_t stream;
+  int64_t length;
+  SegmentEnd end = SegmentEnd::kCut;
+};
+
+class TestStreams {
+ public:
+  // Streams may start at any step.
+  explicit TestStreams(int64_t first_step = 0) : first_step_(first_step) {}
+
+  // The next rows of these streams.
+  SegmentBatch Make(const std::vector<SegmentPlan>& plans);
+  // Loses the next `steps` steps of `stream`.
+  void Skip(int64_t stream, int64_t steps);
+
+  static const SpecPtr& RowSpec();
+  static const SpecPtr& ObsSpec();
+
+ private:
+  struct Cursor {
+    int64_t stream = 0;
+    int64_t step = 0;
+    int64_t episode = 0;
+    int64_t offset = 0;
+  };
+
+  Cursor& CursorOf(int64_t stream);
+  static void WriteObs(const Cursor& at, const RowRef& row);
+
+  const int64_t first_step_;
+  int64_t rows_made_ = 0;
+  std::map<int64_t, Cursor> cursors_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_TESTING_TEST_STREAMS_H_
