@@ -108,8 +108,8 @@ absl::Status RenamePath(const std::string& from, const std::string& to);
 
 // Puts folder `from` at `to`. A folder that is there is replaced in one step, where the file system
 // can exchange two names (all usual ones of Linux), and removed; where it cannot, it is renamed to
-// `to.old.<pid>` first. On failure `to` is whole: the old folder, or the new one if only removing the
-// old one failed.
+// `to.old.<pid>` first. On failure `to` is whole: the old folder, or the new one if only removing
+// the old one failed.
 absl::Status ReplaceDirectory(const std::string& from, const std::string& to);
 
 // rm -r. OK if there is nothing at `path`.

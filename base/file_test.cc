@@ -1,16 +1,13 @@
 #include "ding_worker/base/file.h"
 
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <csignal>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -25,35 +22,10 @@ using testing::IsEmpty;
 
 class FileTest : public testing::Test {
  protected:
-  FileTest() {
-    folder_ =
-        JoinPath(testing::TempDir(), testing::UnitTest::GetInstance()->current_test_info()->name());
-    EXPECT_THAT(RemoveRecursively(folder_), IsOk());
-    EXPECT_THAT(CreateNewDirectory(folder_), IsOk());
-  }
   std::string In(absl::string_view name) const { return JoinPath(folder_, name); }
   std::vector<std::string> Names() const { return ListDirectory(folder_).value(); }
 
-  std::string folder_;
-};
-
-// While it lives, no file of this process can grow beyond `bytes`: what a full disk does to us.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit = {bytes, old_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    old_handler_ = std::signal(SIGXFSZ, SIG_IGN);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  rlimit old_;
-  void (*old_handler_)(int);
+  const std::string folder_ = FreshTestFolder();
 };
 
 TEST(Paths, Join) {

@@ -383,7 +383,8 @@ absl::StatusOr<std::string> ReadHeader(const RandomAccessFile& file) {
 }
 
 absl::Status CheckCrc(const RandomAccessFile& file, uint32_t expected) {
-  std::string buffer(1 << 18, '\0');
+  constexpr int64_t kPieceBytes = 1 << 18;
+  std::string buffer(static_cast<size_t>(std::min(file.size_bytes(), kPieceBytes)), '\0');
   uint32_t crc = 0;
   for (int64_t offset = 0; offset < file.size_bytes();) {
     const int64_t count = std::min(file.size_bytes() - offset, static_cast<int64_t>(buffer.size()));

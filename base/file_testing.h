@@ -1,0 +1,59 @@
+// For tests that write files: a folder of their own, and a disk that is full.
+#ifndef DING_WORKER_BASE_FILE_TESTING_H_
+#define DING_WORKER_BASE_FILE_TESTING_H_
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/file.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+
+// A new, empty folder for the test that runs.
+inline std::string FreshTestFolder() {
+  const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+  std::string folder =
+      JoinPath(testing::TempDir(), absl::StrCat(test.test_suite_name(), ".", test.name()));
+  DING_CHECK(RemoveRecursively(folder).ok() && CreateNewDirectory(folder).ok()) << folder;
+  return folder;
+}
+
+// Overwrites a file in place, without waiting for the disk: for tests that damage a file thousands
+// of times.
+inline void OverwriteFile(const std::string& path, absl::string_view content) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(content.data(), static_cast<std::streamsize>(content.size()));
+  DING_CHECK(file.flush().good()) << path;
+}
+
+// While it lives, no file of this process can grow beyond `bytes`: writing fails as on a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &old_limit_);
+    const rlimit limit = {bytes, old_limit_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    old_handler_ = std::signal(SIGXFSZ, SIG_IGN);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &old_limit_);
+    std::signal(SIGXFSZ, old_handler_);
+  }
+
+ private:
+  rlimit old_limit_;
+  void (*old_handler_)(int);
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_BASE_FILE_TESTING_H_

@@ -1,0 +1,277 @@
+#include "ding_worker/data/checkpoint.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using internal_data::DecodeManifest;
+using internal_data::EncodeManifest;
+using internal_data::Manifest;
+using internal_data::ManifestEnd;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+CheckpointComponent Saves(absl::string_view name, int64_t value) {
+  return {std::string(name), [value](StateWriter* writer) { return writer->WriteInt("x", value); }};
+}
+
+class CheckpointTest : public testing::Test {
+ protected:
+  absl::Status Write(int64_t value) {
+    return WriteCheckpoint(path_, {"train", {{"iteration", absl::StrCat(value)}}},
+                           {Saves("model", value), Saves("optimizer.adam", value + 1)});
+  }
+  // The value that the checkpoint holds; fails the test unless it is whole.
+  int64_t Value() {
+    const auto checkpoint = CheckpointReader::Open(path_);
+    EXPECT_THAT(checkpoint, IsOk());
+    if (!checkpoint.ok()) return -1;
+    const int64_t value = checkpoint->Component("model").value()->ReadInt("x").value();
+    EXPECT_EQ(checkpoint->Component("optimizer.adam").value()->ReadInt("x").value(), value + 1);
+    EXPECT_EQ(checkpoint->info().fields.at("iteration"), absl::StrCat(value));
+    return value;
+  }
+  std::vector<std::string> Names() const { return ListDirectory(folder_).value(); }
+  std::vector<std::string> Files() const { return ListDirectory(path_).value(); }
+
+  const std::string folder_ = FreshTestFolder();
+  const std::string path_ = JoinPath(folder_, "c");
+};
+
+TEST_F(CheckpointTest, RoundTrips) {
+  ASSERT_THAT(Write(5), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const CheckpointReader reader, CheckpointReader::Open(path_));
+  EXPECT_EQ(reader.info().kind, "train");
+  EXPECT_THAT(reader.info().fields, ElementsAre(Pair("iteration", "5")));
+  EXPECT_THAT(reader.Components(), ElementsAre("model", "optimizer.adam"));
+  EXPECT_EQ(Value(), 5);
+  EXPECT_THAT(Files(),
+              ElementsAre("manifest.json", "model.safetensors", "optimizer.adam.safetensors"));
+  EXPECT_THAT(Names(), ElementsAre("c"));
+}
+
+TEST_F(CheckpointTest, TheManifestIsReadable) {
+  ASSERT_THAT(Write(5), IsOk());
+  const std::string text = ReadFile(JoinPath(path_, "manifest.json")).value();
+  EXPECT_THAT(text, HasSubstr("{\n  \"format\": \"ding_worker checkpoint\",\n"
+                              "  \"major_version\": 1,\n  \"minor_version\": 0,\n"
+                              "  \"kind\": \"train\",\n"
+                              "  \"fields\": {\n    \"iteration\": \"5\"\n  },\n"
+                              "  \"files\": [\n    {\n      \"name\": \"model.safetensors\",\n"));
+}
+
+TEST_F(CheckpointTest, AMissingComponentIsNamedWithThoseThereAre) {
+  ASSERT_THAT(Write(5), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const CheckpointReader reader, CheckpointReader::Open(path_));
+  EXPECT_THAT(
+      reader.Component("buffer"),
+      StatusIs(absl::StatusCode::kNotFound, AllOf(HasSubstr(path_), HasSubstr("'buffer'"),
+                                                  HasSubstr("it has: model, optimizer.adam"))));
+}
+
+TEST_F(CheckpointTest, ReplacesOneOfTheSameName) {
+  ASSERT_THAT(Write(1), IsOk());
+  ASSERT_THAT(Write(2), IsOk());
+  EXPECT_EQ(Value(), 2);
+  EXPECT_THAT(Names(), ElementsAre("c"));
+}
+
+TEST_F(CheckpointTest, WhateverFailsTheOldOneStays) {
+  ASSERT_THAT(Write(1), IsOk());
+  const CheckpointComponent failing = {
+      "broken", [](StateWriter*) { return absl::InternalError("cannot save this"); }};
+  EXPECT_THAT(WriteCheckpoint(path_, {}, {Saves("model", 2), failing}),
+              StatusIs(absl::StatusCode::kInternal,
+                       AllOf(HasSubstr("broken.safetensors"), HasSubstr("cannot save this"))));
+  EXPECT_EQ(Value(), 1);
+  EXPECT_THAT(WriteCheckpoint(path_, {"\xff", {}}, {Saves("model", 2)}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not UTF-8")));
+  {
+    const FileSizeLimit full_disk(16);
+    EXPECT_THAT(Write(3), StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(path_)));
+  }
+  EXPECT_EQ(Value(), 1);
+  EXPECT_THAT(Names(), ElementsAre("c"));
+}
+
+// The disk is full after any number of bytes: of a component, or of the manifest.
+TEST_F(CheckpointTest, AFullDiskAtAnySizeLeavesTheOldOne) {
+  ASSERT_THAT(Write(1), IsOk());
+  int failures = 0;
+  for (rlim_t bytes = 0; bytes < 1000; bytes += 50) {
+    absl::Status status;
+    {
+      const FileSizeLimit full_disk(bytes);
+      status = WriteCheckpoint(path_, {"train", {{"iteration", "2"}}},
+                               {Saves("model", 2), Saves("optimizer.adam", 3)});
+    }
+    failures += !status.ok();
+    EXPECT_EQ(Value(), status.ok() ? 2 : 1) << bytes << " bytes: " << status;
+    EXPECT_THAT(Names(), ElementsAre("c"));
+    if (status.ok()) {
+      ASSERT_THAT(Write(1), IsOk());
+    }
+  }
+  EXPECT_GT(failures, 3);
+  EXPECT_LT(failures, 20);
+}
+
+TEST_F(CheckpointTest, NamesMustBeFitForFiles) {
+  for (const std::string& name :
+       {std::string(""), std::string("a/b"), std::string(".."), std::string(".hidden"),
+        std::string("a b"), std::string(201, 'a')}) {
+    EXPECT_THAT(WriteCheckpoint(path_, {}, {Saves(name, 1)}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'" + name + "'")));
+  }
+  EXPECT_THAT(WriteCheckpoint(path_, {}, {Saves("a", 1), Saves("a", 2)}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'a' stands twice")));
+  EXPECT_THAT(Names(), testing::IsEmpty());
+}
+
+TEST_F(CheckpointTest, WhatIsNoCheckpointIsNotReplaced) {
+  ASSERT_THAT(CreateDirectories(JoinPath(path_, "precious")), IsOk());
+  EXPECT_THAT(Write(1), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                 AllOf(HasSubstr(path_), HasSubstr("is no checkpoint"))));
+  EXPECT_TRUE(IsDirectory(JoinPath(path_, "precious")));
+}
+
+TEST_F(CheckpointTest, AMissingParentFolderIsNamed) {
+  EXPECT_THAT(WriteCheckpoint(JoinPath(folder_, "none/c"), {}, {}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("none/c")));
+}
+
+TEST_F(CheckpointTest, WhatIsNotThereIsNotFound) {
+  EXPECT_THAT(CheckpointReader::Open(path_),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no checkpoint at '" + path_)));
+  ASSERT_THAT(CreateDirectories(path_), IsOk());
+  EXPECT_THAT(CheckpointReader::Open(path_),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("manifest.json")));
+}
+
+TEST_F(CheckpointTest, AMissingFileIsNamed) {
+  ASSERT_THAT(Write(1), IsOk());
+  ASSERT_THAT(RemoveRecursively(JoinPath(path_, "model.safetensors")), IsOk());
+  EXPECT_THAT(CheckpointReader::Open(path_),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("model.safetensors")));
+}
+
+TEST_F(CheckpointTest, EveryTruncationOfEveryFileIsRefused) {
+  ASSERT_THAT(Write(1), IsOk());
+  for (const std::string& name : Files()) {
+    const std::string file = JoinPath(path_, name);
+    const std::string good = ReadFile(file).value();
+    for (size_t size = 0; size < good.size(); ++size) {
+      OverwriteFile(file, good.substr(0, size));
+      ASSERT_THAT(CheckpointReader::Open(path_),
+                  StatusIs(absl::StatusCode::kDataLoss, HasSubstr(file)))
+          << size << " bytes";
+    }
+    OverwriteFile(file, good + "x");
+    ASSERT_THAT(CheckpointReader::Open(path_), StatusIs(absl::StatusCode::kDataLoss));
+    OverwriteFile(file, good);
+  }
+  EXPECT_EQ(Value(), 1);
+}
+
+TEST_F(CheckpointTest, EveryFlippedBitOfEveryFileIsRefused) {
+  ASSERT_THAT(Write(1), IsOk());
+  for (const std::string& name : Files()) {
+    const std::string file = JoinPath(path_, name);
+    const std::string good = ReadFile(file).value();
+    for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
+      std::string flipped = good;
+      flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
+      OverwriteFile(file, flipped);
+      const absl::Status status = CheckpointReader::Open(path_).status();
+      // A bit of the version makes it one of another version.
+      ASSERT_TRUE(status.code() == absl::StatusCode::kDataLoss ||
+                  status.code() == absl::StatusCode::kFailedPrecondition)
+          << "bit " << bit << ": " << status;
+      ASSERT_THAT(std::string(status.message()), HasSubstr(file));
+    }
+    OverwriteFile(file, good);
+  }
+  EXPECT_EQ(Value(), 1);
+}
+
+class ManifestTest : public testing::Test {
+ protected:
+  ManifestTest() {
+    manifest_.info = {"kind", {{"a", "1"}, {"b", "\"quoted\"\n"}}};
+    manifest_.files = {{"model.safetensors", 123, 0xdeadbeef}};
+    good_ = EncodeManifest(manifest_).value();
+  }
+  // `good_` with a replacement and the checksum that fits.
+  std::string Replaced(absl::string_view from, absl::string_view to) const {
+    const std::string body = good_.substr(0, good_.size() - ManifestEnd("").size());
+    const std::string replaced = absl::StrReplaceAll(body, {{from, to}});
+    EXPECT_NE(replaced, body) << from;
+    return replaced + ManifestEnd(replaced);
+  }
+
+  Manifest manifest_;
+  std::string good_;
+};
+
+TEST_F(ManifestTest, RoundTrips) {
+  DING_ASSERT_OK_AND_ASSIGN(const Manifest decoded, DecodeManifest(good_));
+  EXPECT_EQ(decoded.info.kind, "kind");
+  EXPECT_EQ(decoded.info.fields, manifest_.info.fields);
+  ASSERT_EQ(decoded.files.size(), 1u);
+  EXPECT_EQ(decoded.files[0].name, "model.safetensors");
+  EXPECT_EQ(decoded.files[0].size_bytes, 123);
+  EXPECT_EQ(decoded.files[0].crc32c, 0xdeadbeef);
+  EXPECT_THAT(DecodeManifest(EncodeManifest({}).value()), IsOk());
+}
+
+TEST_F(ManifestTest, SameMajorVersionIsReadAndAnotherIsNot) {
+  EXPECT_THAT(DecodeManifest(Replaced("\"minor_version\": 0", "\"minor_version\": 9")), IsOk());
+  EXPECT_THAT(DecodeManifest(Replaced("\"kind\":", "\"new_in_1_9\": [1],\n  \"kind\":")), IsOk());
+  EXPECT_THAT(DecodeManifest(Replaced("\"major_version\": 1", "\"major_version\": 2")),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("version 2.0"), HasSubstr("reads versions 1.x"))));
+}
+
+TEST_F(ManifestTest, AnEditedOneIsRefused) {
+  EXPECT_THAT(DecodeManifest(absl::StrReplaceAll(good_, {{"123", "124"}})),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("corrupted or edited")));
+}
+
+TEST_F(ManifestTest, WhatDoesNotBelongIsRefusedEvenWithAGoodChecksum) {
+  const auto expect_refused = [&](absl::string_view from, absl::string_view to,
+                                  absl::string_view reason) {
+    EXPECT_THAT(DecodeManifest(Replaced(from, to)),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr(std::string(reason))));
+  };
+  expect_refused("ding_worker checkpoint", "other", "format is 'other'");
+  expect_refused("\"kind\": \"kind\"", "\"kind\": 3", "'kind' is no string");
+  expect_refused("\"kind\": \"kind\"", "\"dink\": \"\"", "'kind' is missing");
+  expect_refused("\"a\": \"1\"", "\"a\": 1", "a field is no string");
+  expect_refused("123", "-123", "'size_bytes' is no count");
+  expect_refused("123", "1.5", "'size_bytes' is no count");
+  expect_refused("123", "18446744073709551615", "'size_bytes' is no count");
+  expect_refused("deadbeef", "deadbee", "is no checksum");
+  expect_refused("deadbeef", "deadbeeg", "is no checksum");
+  expect_refused("model.safetensors", "../model.safetensors", "is no name of a file");
+  expect_refused("model.safetensors", "/etc/passwd", "is no name of a file");
+  expect_refused("model.safetensors", "model", "is no name of a file");
+  expect_refused("\"major_version\": 1", "\"major_version\": \"1\"", "no count");
+  EXPECT_THAT(DecodeManifest(""), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no JSON")));
+  EXPECT_THAT(DecodeManifest("[]"), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(DecodeManifest(std::string(1 << 20, '[')), StatusIs(absl::StatusCode::kDataLoss));
+}
+
+}  // namespace
+}  // namespace ding
