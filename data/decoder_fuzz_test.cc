@@ -1,6 +1,6 @@
 // Mutated messages, files and manifests: whatever the bytes, a decoder returns, within bounds, a
 // value or an error. Run it under a sanitizer. DING_FUZZ_ROUNDS sets how many mutants of each kind
-// are tried (ordinarily 4000), DING_FUZZ_SEED where they begin.
+// are tried (ordinarily 10000), DING_FUZZ_SEED where they begin.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -140,7 +140,7 @@ class Mutator {
 template <typename Check>
 void Fuzz(Check check) {
   const uint64_t first = FromEnv("DING_FUZZ_SEED", 0);
-  const uint64_t rounds = FromEnv("DING_FUZZ_ROUNDS", 4000);
+  const uint64_t rounds = FromEnv("DING_FUZZ_ROUNDS", 10000);
   for (uint64_t seed = first; seed < first + rounds; ++seed) {
     SCOPED_TRACE(testing::Message() << "DING_FUZZ_SEED=" << seed << " DING_FUZZ_ROUNDS=1");
     Mutator mutator(seed);
