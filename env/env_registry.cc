@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -17,6 +20,10 @@ Registry<EnvManagerCreator>& EnvManagerRegistry() {
 }
 
 absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
+  if (config.type().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("env: type is missing; this program has: ",
+                                                   absl::StrJoin(EnvRegistry().Names(), ", ")));
+  }
   DING_ASSIGN_OR_RETURN(const EnvCreator create, EnvRegistry().Find(config.type()));
   return create(config);
 }

@@ -156,8 +156,10 @@ TEST(ClassicControlTest, AgreesWithPublishedEquations) {
     std::vector<double> start(static_cast<size_t>(shape.tensors().Find("state")->num_elements()));
     table >> word;
     ASSERT_EQ(word, "start");
+    int64_t steps_before = 0;
+    table >> steps_before;
     for (double& number : start) table >> number;
-    ASSERT_THAT(stage.StartAt(start), IsOk());
+    ASSERT_THAT(stage.StartAt(start, steps_before), IsOk());
     PlayEpisode(&stage, rows, &table);
     if (HasFailure()) return;
   }

@@ -7,7 +7,7 @@ It is written apart from the C++, in plain Python numbers, so that the two can b
 
 Format, one episode after the other:
     episode <env> <number of rows>
-    start <state>
+    start <steps before> <state>
     <times> <action> <reward> <terminated> <truncated> <observation>
 A row repeats its action `times` times; the rest of it is what the last of these steps gave.
 """
@@ -137,9 +137,9 @@ class Acrobot:
         return [math.cos(s[0]), math.sin(s[0]), math.cos(s[1]), math.sin(s[1]), s[2], s[3]]
 
 
-def run(name, problem, start, act, repeat=1, max_rows=1000):
+def run(name, problem, start, act, repeat=1, max_rows=1000, steps_before=0):
     """Until the end of the episode or max_rows. `act(row, state)` gives the action of a row."""
-    state, steps, rows, over, truncated = list(start), 0, [], False, False
+    state, steps, rows, over, truncated = list(start), steps_before, [], False, False
     while not (over or truncated) and len(rows) < max_rows:
         action, times = act(len(rows), state), 0
         while times < repeat and not (over or truncated):
@@ -149,7 +149,7 @@ def run(name, problem, start, act, repeat=1, max_rows=1000):
         seen = " ".join("%.9g" % x for x in problem.observe(state))
         rows.append("%d %.9g %.9g %d %d %s" % (times, action, reward, over, truncated, seen))
     print("episode %s %d" % (name, len(rows)))
-    print("start " + " ".join("%.17g" % x for x in start))
+    print("start %d " % steps_before + " ".join("%.17g" % x for x in start))
     print("\n".join(rows))
 
 
@@ -163,7 +163,9 @@ def balance(row, s):
 
 def main():
     run("CartPole-v0", CartPole(200), [0.01, -0.02, 0.03, 0.04], balance)
-    run("CartPole-v1", CartPole(500), [-0.04, 0.03, -0.02, 0.01], balance, repeat=2)
+    # Balancing multiplies a difference by 1.08 with each step: not more than 200 of them, so that the last bit of a
+    # cosine, which differs between machines, stays below the tolerance.
+    run("CartPole-v1", CartPole(500), [-0.04, 0.03, -0.02, 0.01], balance, repeat=2, steps_before=300)
     run("CartPole-v1", CartPole(500), [0.0, 0.0, 0.0, 0.0], lambda row, s: 1)
     run("CartPole-v1", CartPole(500), [-2.3, -0.9, 0.01, 0.2], balance)
     run("CartPole-v1", CartPole(500), [0.02, 0.01, -0.03, 0.05], pattern([0, 1, 1, 0, 1]))

@@ -1,0 +1,100 @@
+#include "ding_worker/env/env_registry.h"
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/testing/scripted_env.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::StatusOr<std::unique_ptr<EnvManager>> Create(const EnvManagerConfig& config) {
+  return create_env_manager(config, {ScriptedEnvFactory(std::make_shared<ScriptedEnvScript>())},
+                            Clock::Real());
+}
+
+TEST(EnvRegistryTest, EveryRegisteredManagerIsCreated) {
+  EXPECT_THAT(EnvManagerRegistry().Names(), ElementsAre("base"));
+  for (const std::string& name : EnvManagerRegistry().Names()) {
+    EnvManagerConfig config;
+    config.set_type(name);
+    DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<EnvManager> manager, Create(config));
+    EXPECT_EQ(manager->env_num(), 1);
+    EXPECT_THAT(manager->Launch(), IsOk());
+  }
+}
+
+TEST(EnvRegistryTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
+  EnvManagerConfig manager;
+  manager.set_type("subprocess");
+  EXPECT_THAT(Create(manager), StatusIs(absl::StatusCode::kNotFound,
+                                        AllOf(HasSubstr("'subprocess'"), HasSubstr("base"))));
+  EnvConfig env;
+  env.set_type("Pong-v0");
+  EXPECT_THAT(create_env(env), StatusIs(absl::StatusCode::kNotFound, HasSubstr("'Pong-v0'")));
+}
+
+TEST(EnvRegistryTest, ATypeIsRequired) {
+  EXPECT_THAT(create_env(EnvConfig()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("type is missing")));
+}
+
+TEST(EnvRegistryTest, BaseManagerRefusesTimeouts) {
+  EnvManagerConfig config;
+  config.set_step_timeout(2.5);
+  config.set_reset_timeout(-1);
+  config.set_retry_waiting_time(std::numeric_limits<double>::infinity());
+  EXPECT_THAT(
+      Create(config),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("step_timeout is 2.5, expected 0"), HasSubstr("reset_timeout is -1"),
+                     HasSubstr("sub-processes"), HasSubstr("retry_waiting_time is inf"))));
+}
+
+TEST(EnvRegistryTest, BaseManagerTakesItsConfig) {
+  EnvManagerConfig config;
+  config.set_episode_num(-1);
+  config.set_max_retry(0);
+  config.set_max_abnormal_steps(-3);
+  EXPECT_THAT(Create(config),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("episode_num is -1"), HasSubstr("max_retry is 0"),
+                             HasSubstr("max_abnormal_steps is -3"))));
+}
+
+// With two attempts at a reset, of which the first fails.
+int EnvsBuilt(EnvManagerConfig::RetryType retry_type) {
+  const auto script = std::make_shared<ScriptedEnvScript>();
+  script->on_reset[1] = EnvFault::kError;
+  EnvManagerConfig config;
+  config.set_max_retry(2);
+  config.set_retry_type(retry_type);
+  config.set_retry_waiting_time(0);
+  const auto manager = create_env_manager(config, {ScriptedEnvFactory(script)}, Clock::Real());
+  EXPECT_THAT(manager, IsOk());
+  EXPECT_THAT((*manager)->Launch(), IsOk());
+  return script->log.built;
+}
+
+TEST(EnvRegistryTest, BaseManagerTakesTheRetryType) {
+  EXPECT_EQ(EnvsBuilt(EnvManagerConfig::RESET), 1);
+  EXPECT_EQ(EnvsBuilt(EnvManagerConfig::RENEW), 2);
+}
+
+}  // namespace
+}  // namespace ding
