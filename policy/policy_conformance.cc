@@ -10,9 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/state.h"
@@ -23,25 +21,6 @@ namespace ding {
 namespace {
 
 constexpr int64_t kRows = 16;
-
-// Random legal values in all rows of column `index`.
-void FillColumn(const MutableColumnsView& view, int index, Rng* rng) {
-  const FieldSpec& field = view.spec().field(index);
-  if (field.is_discrete()) {
-    for (int64_t& value : view.column<int64_t>(index)) {
-      value = static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(field.num_categories)));
-    }
-    return;
-  }
-  for (float& value : view.column<float>(index)) value = static_cast<float>(rng->Uniform(-1, 1));
-}
-
-Batch MakeObservations(const SpecPtr& spec, int64_t rows, uint64_t seed) {
-  BatchBuilder builder = *BatchBuilder::Create(spec, rows);
-  Rng rng(seed, "policy_conformance/obs");
-  for (int i = 0; i < spec->size(); ++i) FillColumn(builder.view(), i, &rng);
-  return std::move(builder).Seal(rows);
-}
 
 std::vector<int> EnvIds(int64_t rows) {
   std::vector<int> ids;
@@ -66,7 +45,7 @@ NamedValues CollectSettings(Policy* policy) {
 template <typename Mode>
 Batch Act(Mode* mode, const SpecPtr& observation, const NamedValues& settings, uint64_t seed,
           int64_t rows = kRows) {
-  const Batch obs = MakeObservations(observation, rows, seed);
+  const Batch obs = MakeObservationBatch(observation, rows, seed);
   BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), rows);
   EXPECT_THAT(mode->Forward(obs.view(), EnvIds(rows), settings, out.view()), IsOk());
   return std::move(out).Seal(rows);
@@ -152,31 +131,6 @@ Batch Without(const Batch& batch, absl::string_view name) {
 
 }  // namespace
 
-Batch MakeTransitionBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
-                          uint64_t seed) {
-  std::vector<FieldSpec> fields(observation->fields().begin(), observation->fields().end());
-  fields.insert(fields.end(), action->fields().begin(), action->fields().end());
-  for (FieldSpec field : observation->fields()) {
-    field.name = NextObsColumn(field.name);
-    fields.push_back(std::move(field));
-  }
-  const int reward = static_cast<int>(fields.size());
-  fields.push_back(Scalar(kColumnReward, DType::kFloat32));
-  fields.push_back(Scalar(kColumnDiscount, DType::kFloat32));
-  fields.push_back(Scalar(kColumnNStep, DType::kInt32));
-  fields.push_back(Scalar(kColumnCollectIter, DType::kInt64));
-
-  BatchBuilder builder = *BatchBuilder::Create(*MakeSpec(std::move(fields)), rows);
-  Rng rng(seed, "policy_conformance/batch");
-  for (int i = 0; i <= reward; ++i) FillColumn(builder.view(), i, &rng);
-  for (float& discount : builder.column<float>(reward + 1)) {
-    discount = rng.UniformInt(5) == 0 ? 0.0f : 0.9f;
-  }
-  for (int32_t& n_step : builder.column<int32_t>(reward + 2)) n_step = 1;
-  for (int64_t& collect_iter : builder.column<int64_t>(reward + 3)) collect_iter = 0;
-  return std::move(builder).Seal(rows);
-}
-
 std::unique_ptr<Policy> PolicyConformance::Create(uint64_t seed) {
   auto policy = GetParam().create(seed, PolicyModes());
   DING_CHECK(policy.ok()) << policy.status();
@@ -216,7 +170,7 @@ TEST_P(PolicyConformance, ActionsAreLegal) {
 
 TEST_P(PolicyConformance, NoObservationsAreNoActions) {
   const auto policy = Create(1);
-  const Batch obs = MakeObservations(GetParam().observation, 1, 1).Slice(0, 0);
+  const Batch obs = MakeObservationBatch(GetParam().observation, 1, 1).Slice(0, 0);
   const BatchBuilder out = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 1);
   EXPECT_THAT(policy->collect_mode()->Forward(obs.view(), {}, CollectSettings(policy.get()),
                                               out.view().Slice(0, 0)),
@@ -226,7 +180,7 @@ TEST_P(PolicyConformance, NoObservationsAreNoActions) {
 
 TEST_P(PolicyConformance, WritesTheFirstRowsOfALongerOutputOnly) {
   const auto policy = Create(1);
-  const Batch obs = MakeObservations(GetParam().observation, 3, 1);
+  const Batch obs = MakeObservationBatch(GetParam().observation, 3, 1);
   const BatchBuilder out = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 5);
   const int64_t bytes = out.spec().row_bytes(0);
   std::memset(out.view().raw_column(0), 0x7e, static_cast<size_t>(5 * bytes));
@@ -240,7 +194,7 @@ TEST_P(PolicyConformance, WritesTheFirstRowsOfALongerOutputOnly) {
 
 TEST_P(PolicyConformance, AnOutputThatDoesNotFitIsRefused) {
   const auto policy = Create(1);
-  const Batch obs = MakeObservations(GetParam().observation, 3, 1);
+  const Batch obs = MakeObservationBatch(GetParam().observation, 3, 1);
   const NamedValues settings = CollectSettings(policy.get());
   const BatchBuilder shorter = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 2);
   EXPECT_THAT(policy->collect_mode()->Forward(obs.view(), EnvIds(3), settings, shorter.view()),

@@ -19,14 +19,10 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/random_batch.h"
 #include "gtest/gtest.h"
 
 namespace ding {
-
-// A legal training batch of random transitions, in the columns of data/sample_columns.h; a few of
-// them terminated. The same arguments give the same bytes.
-Batch MakeTransitionBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
-                          uint64_t seed);
 
 struct PolicyConformanceCase {
   std::string name;

@@ -21,6 +21,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/linear_network.h"
 #include "ding_worker/policy/policy_conformance.h"
+#include "ding_worker/policy/random_batch.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
