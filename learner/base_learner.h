@@ -25,13 +25,13 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/data/priority_info.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/interaction/process_group.h"
 #include "ding_worker/learner/hook.h"
+#include "ding_worker/learner/process_group.h"
 #include "ding_worker/metrics/averages.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
-#include "ding_worker/replay_buffer/buffer.h"
 
 namespace ding {
 

@@ -11,9 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/interaction/process_group.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/learner.pb.h"
+#include "ding_worker/learner/process_group.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
 

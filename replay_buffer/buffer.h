@@ -16,11 +16,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/priority_info.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 
@@ -31,14 +31,6 @@ struct SampleOptions {
   std::optional<int64_t> newest;
   // Draw with replacement: the batch may be larger than the buffer, and rows may repeat.
   bool replace = false;
-};
-
-// What a learner reports of a batch: new priorities of the rows with these ids (columns of the
-// drawn batch).
-struct PriorityInfo {
-  std::vector<float> priority;
-  std::vector<int64_t> replay_unique_id;
-  std::vector<int64_t> replay_buffer_idx;
 };
 
 class IBuffer {

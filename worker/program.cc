@@ -33,7 +33,7 @@ void InitProgram(int* argc, char*** argv, absl::string_view help) {
   for (int i = 1; i < *argc; ++i) {
     const absl::string_view argument = (*argv)[i];
     if (argument == "--help" || argument == "-help" || argument == "-h") {
-      std::printf("%s", std::string(help).c_str());
+      std::printf("%s", std::string(help).c_str());  // NOLINT(ding): the help page of a program
       std::exit(0);
     }
   }

@@ -62,14 +62,15 @@ TEST(ParseTextConfigTest, ReportsEveryErrorAndKeepsTheRest) {
       "seed: 3\nmax_env_step: 'many'\nwhat { is { this: 1 }\n}\nenv {\n  stop_value: 1.5\n"
       "  collector_env_num: x\n}\n",
       "c", &config);
-  EXPECT_THAT(problems, ElementsAre(HasSubstr("c:2:"), HasSubstr("unknown field 'what'"),
-                                    HasSubstr("c:7:")));
+  EXPECT_THAT(problems,
+              ElementsAre(HasSubstr("c:2:"), HasSubstr("unknown field 'what'"), HasSubstr("c:7:")));
   EXPECT_EQ(config.seed(), 3u);
   EXPECT_EQ(config.env().stop_value(), 1.5);
 }
 
 TEST(ParseTextConfigTest, BrokenBracesAndTextEndWithAnError) {
-  for (const char* text : {"env {", "}", "env }", "\"", "env { stop_value: { }", "\x01\xff", "a:"}) {
+  for (const char* text :
+       {"env {", "}", "env }", "\"", "env { stop_value: { }", "\x01\xff", "a:"}) {
     ExperimentConfig config;
     EXPECT_FALSE(ParseTextConfig(text, "c", &config).empty()) << text;
   }

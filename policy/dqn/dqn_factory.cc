@@ -53,7 +53,7 @@ void AppendProblems(const DqnConfig& config, std::vector<std::string>* problems)
       problems->push_back(absl::StrCat("target_update_theta is ", config.target_update_theta(),
                                        ", must be in (0, 1]"));
     }
-  } else if (config.target_update_freq() < 1) {
+  } else if (config.has_target_update_freq() && config.target_update_freq() < 1) {
     problems->push_back(absl::StrCat("target_update_freq is ", config.target_update_freq(),
                                      ", must be at least 1"));
   }
@@ -92,7 +92,7 @@ DqnOptions MakeOptions(const PolicyConfig& config, const DqnConfig& dqn,
   options.double_q = dqn.double_dqn();
   if (dqn.has_target_update_theta()) {
     options.target_update = {0, dqn.target_update_theta()};
-  } else {
+  } else if (dqn.has_target_update_freq()) {
     options.target_update = {dqn.target_update_freq(), 0};
   }
   options.eps = ScheduleFromConfig(dqn.eps());

@@ -2,8 +2,8 @@
 // of the others.
 //
 // Threads: thread-compatible; every rank must make the same calls in the same order.
-#ifndef DING_WORKER_INTERACTION_PROCESS_GROUP_H_
-#define DING_WORKER_INTERACTION_PROCESS_GROUP_H_
+#ifndef DING_WORKER_LEARNER_PROCESS_GROUP_H_
+#define DING_WORKER_LEARNER_PROCESS_GROUP_H_
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -30,4 +30,4 @@ class SingleProcess : public ProcessGroup {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_INTERACTION_PROCESS_GROUP_H_
+#endif  // DING_WORKER_LEARNER_PROCESS_GROUP_H_

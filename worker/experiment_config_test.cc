@@ -1,0 +1,131 @@
+#include "ding_worker/worker/experiment_config.h"
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/text_config.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kMinimal[] = R"(env { type: "CartPole-v0" } policy { type: "dqn" })";
+
+absl::StatusOr<ExperimentConfig> Parse(const std::string& text,
+                                       const std::vector<std::string>& settings = {}) {
+  return ParseExperimentConfig(text, "test", settings);
+}
+
+TEST(ExperimentConfigTest, FillsInDefaultsAndSharesAmongSections) {
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
+                            Parse(absl::StrCat(kMinimal,
+                                               "env { stop_value: 7 n_evaluator_episode: 9 } "
+                                               "policy { nstep: 3 discount_factor: 0.5 }")));
+  EXPECT_EQ(config.exp_name(), "default_experiment");
+  EXPECT_TRUE(config.policy().learn().learner().hook().has_save_ckpt_after_iter());
+  EXPECT_EQ(config.policy().other().replay_buffer().nstep(), 3);
+  EXPECT_EQ(config.policy().other().replay_buffer().discount_factor(), 0.5);
+  EXPECT_EQ(config.policy().eval().evaluator().stop_value(), 7);
+  EXPECT_EQ(config.policy().eval().evaluator().n_episode(), 9);
+  const PolicyConfig policy = MakePolicyConfig(config);
+  EXPECT_EQ(policy.nstep(), 3);
+  EXPECT_EQ(policy.n_sample(), 8);
+}
+
+TEST(ExperimentConfigTest, ResolvedConfigReadsBackAsTheSame) {
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
+                            Parse(absl::StrCat(kMinimal, "policy { nstep: 3 }")));
+  const std::string text = PrintTextConfig(config);
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig again, Parse(text));
+  EXPECT_EQ(PrintTextConfig(again), text);
+}
+
+TEST(ExperimentConfigTest, ReportsEveryProblemAtOnce) {
+  EXPECT_THAT(
+      Parse(R"(
+exp_name: "a/b"
+max_env_step: -1
+env { type: "CartPole-v9" collector_env_num: 0 evaluator_env_num: 6 n_evaluator_episode: 5
+      manager { type: "base" max_retry: 0 } }
+policy {
+  type: "dqm"
+  discount_factor: 1.5
+  nstep: 0
+  learn { batch_size: 0 learner { hook { hook { type: "x" freq: 0 } } } }
+  other { replay_buffer { type: "nave" replay_buffer_size: 0 nstep: 2 } }
+}
+typo: 3)",
+            {"policy.learn.batch_sise=1"}),
+      StatusIs(
+          absl::StatusCode::kInvalidArgument,
+          AllOf(HasSubstr("exp_name is 'a/b'"), HasSubstr("max_env_step is -1, expected 0 or more"),
+                HasSubstr("env.type: unknown env type 'CartPole-v9'; this program has: Acrobot-v1, "
+                          "CartPole-v0"),
+                HasSubstr("env.collector_env_num is 0, expected 1 or more"),
+                HasSubstr("env.n_evaluator_episode is 5, expected 6 or more"),
+                HasSubstr("env.manager.max_retry is 0"), HasSubstr("unknown policy type 'dqm'"),
+                AllOf(HasSubstr("policy.discount_factor is 1.5, expected within [0, 1]"),
+                      HasSubstr("policy.nstep is 0"), HasSubstr("policy.learn.batch_size is 0"),
+                      HasSubstr("hook[0].type: unknown learner hook type 'x'"),
+                      HasSubstr("hook[0].freq is 0"), HasSubstr("unknown buffer type 'nave'"),
+                      HasSubstr("replay_buffer_size is 0")),
+                HasSubstr("replay_buffer.nstep is 2, but policy.nstep is 0: set only the latter"),
+                HasSubstr("test:14:"), HasSubstr("unknown field 'typo'"),
+                HasSubstr("--set: cannot set 'policy.learn.batch_sise'"))));
+}
+
+TEST(ExperimentConfigTest, MissingTypesAreProblemsUnlessTheFileIsBroken) {
+  EXPECT_THAT(Parse("seed: 1"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         AllOf(HasSubstr("2 problems"),
+                                               HasSubstr("env.type is missing; this program has: "),
+                                               HasSubstr("policy.type is missing"))));
+  EXPECT_THAT(Parse("env { type: 3 }"),
+              StatusIs(absl::StatusCode::kInvalidArgument, Not(HasSubstr("is missing"))));
+}
+
+TEST(ExperimentConfigTest, NanIsNoStopValue) {
+  EXPECT_THAT(Parse(kMinimal, {"env.stop_value=nan"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("env.stop_value is nan")));
+}
+
+TEST(ExperimentConfigTest, FilesThatAreNotThereOrEmpty) {
+  EXPECT_THAT(LoadExperimentConfig("/no/such/file", {}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/file")));
+  const std::string path = JoinPath(testing::TempDir(), "empty.textproto");
+  ASSERT_THAT(WriteFileAtomically(path, ""), IsOk());
+  EXPECT_THAT(LoadExperimentConfig(path, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is empty")));
+  EXPECT_THAT(LoadExperimentConfig(testing::TempDir(), {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(testing::TempDir())));
+}
+
+// Every config that ships is valid, and what it names is linked by default.
+TEST(ExperimentConfigTest, ShippedConfigsAreValid) {
+  const std::string folder = "worker/configs";
+  DING_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, ListDirectory(folder));
+  EXPECT_GE(names.size(), 2u);
+  for (const std::string& name : names) {
+    EXPECT_THAT(LoadExperimentConfig(JoinPath(folder, name), {}), IsOk()) << name;
+  }
+}
+
+TEST(RegistryTest, ListsWhatIsLinked) {
+  EXPECT_THAT(
+      ListModules(),
+      AllOf(HasSubstr("env: Acrobot-v1, CartPole-v0, CartPole-v1, "), HasSubstr("buffer: naive\n"),
+            HasSubstr("policy: dqn"), HasSubstr("serial collector: sample\n"),
+            HasSubstr("serial evaluator: interaction\n"), HasSubstr("learner: base\n")));
+}
+
+}  // namespace
+}  // namespace ding

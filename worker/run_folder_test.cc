@@ -1,0 +1,86 @@
+#include "ding_worker/worker/run_folder.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_matchers.h"
+#include "glog/logging.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class RunFolderTest : public testing::Test {
+ protected:
+  RunFolderTest() {
+    std::string folder = absl::StrCat(testing::TempDir(), "/run_folder_XXXXXX");
+    folder_ = mkdtemp(folder.data());
+    EXPECT_EQ(chdir(folder_.c_str()), 0);
+  }
+  ~RunFolderTest() override {
+    EXPECT_EQ(chdir(testing::TempDir().c_str()), 0);
+    EXPECT_THAT(RemoveRecursively(folder_), IsOk());
+  }
+
+  std::string folder_;
+  SimulatedClock clock_;
+};
+
+TEST_F(RunFolderTest, WritesItsLogsAndFiles) {
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run, RunFolder::Create("", "exp", &clock_));
+  EXPECT_EQ(run->path(), "exp");
+  run->metrics()->Scalar("a/b", 3, 1.5);
+  LOG(INFO) << "said in passing";
+  EXPECT_THAT(run->FlushLogs(), IsOk());
+  EXPECT_THAT(run->WriteText("note.txt", "text"), IsOk());
+  EXPECT_THAT(*ReadFile("exp/log/serial_logger.txt"), HasSubstr("said in passing"));
+  EXPECT_THAT(*ReadFile("exp/log/metrics.csv"), HasSubstr("3,a/b,1.5"));
+  EXPECT_THAT(*ListDirectory("exp/log/serial"), ElementsAre(StartsWith("events.out.tfevents.")));
+  EXPECT_EQ(*ReadFile("exp/note.txt"), "text");
+}
+
+TEST_F(RunFolderTest, NeverOverwritesARun) {
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> first,
+                            RunFolder::Create("", "exp", &clock_));
+  first.reset();
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> second,
+                            RunFolder::Create("", "exp", &clock_));
+  EXPECT_THAT(second->path(), StartsWith("exp_"));
+  second.reset();
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> third,
+                            RunFolder::Create("", "exp", &clock_));
+  EXPECT_EQ(ListDirectory(".")->size(), 3u);
+  third.reset();
+  EXPECT_THAT(
+      RunFolder::Create("exp", "exp", &clock_),
+      StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("--exp_dir exp exists already")));
+}
+
+TEST_F(RunFolderTest, MakesParentsOfTheFolderAskedFor) {
+  const std::string path = JoinPath(folder_, "a/b/run");
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run,
+                            RunFolder::Create(path, "exp", &clock_));
+  EXPECT_EQ(run->path(), path);
+  EXPECT_TRUE(IsDirectory(JoinPath(path, "log")));
+}
+
+TEST_F(RunFolderTest, SaysWhyItCannotBeWritten) {
+  ASSERT_THAT(WriteFileAtomically("file", "x"), IsOk());
+  EXPECT_THAT(RunFolder::Create("file/run", "exp", &clock_),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("file")));
+  EXPECT_THAT(RunFolder::Create("/proc/no/run", "exp", &clock_).status().message(),
+              HasSubstr("/proc/no"));
+}
+
+}  // namespace
+}  // namespace ding

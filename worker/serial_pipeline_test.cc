@@ -1,0 +1,243 @@
+#include "ding_worker/worker/serial_pipeline.h"
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/env/testing/scripted_env.h"
+#include "ding_worker/metrics/testing/recording_sink.h"
+#include "ding_worker/worker/evaluation.h"
+#include "ding_worker/worker/experiment_config.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+// A small DQN run: 2 envs, 4 rows and one update a round, evaluations every 10 iterations.
+constexpr char kConfig[] = R"(
+exp_name: "test"
+max_env_step: 200
+env { type: "CartPole-v0" collector_env_num: 2 evaluator_env_num: 2 n_evaluator_episode: 2 }
+policy {
+  type: "dqn"
+  params { [type.googleapis.com/ding.DqnConfig] { model { encoder_hidden_size: [8] } } }
+  learn { batch_size: 8 learner { hook { save_ckpt_after_iter: 10 } } }
+  collect { n_sample: 4 }
+  eval { evaluator { eval_freq: 10 } }
+})";
+
+class SerialPipelineTest : public testing::Test {
+ protected:
+  SerialPipelineTest() {
+    std::string folder = absl::StrCat(testing::TempDir(), "/pipeline_XXXXXX");
+    folder_ = mkdtemp(folder.data());
+    options_.exp_dir = folder_;
+    options_.metrics = sink_;
+  }
+  ~SerialPipelineTest() override { EXPECT_THAT(RemoveRecursively(folder_), IsOk()); }
+
+  absl::StatusOr<std::unique_ptr<SerialPipeline>> Create(
+      const std::vector<std::string>& settings = {}) {
+    const absl::StatusOr<ExperimentConfig> config =
+        ParseExperimentConfig(kConfig, "test", settings);
+    EXPECT_THAT(config, IsOk());
+    return SerialPipeline::Create(*config, options_);
+  }
+  // Creates and runs.
+  absl::Status Run(const std::vector<std::string>& settings, SerialResult* result) {
+    absl::StatusOr<std::unique_ptr<SerialPipeline>> pipeline = Create(settings);
+    if (!pipeline.ok()) return pipeline.status();
+    return (*pipeline)->Run(result);
+  }
+  std::string Checkpoint(absl::string_view name) const {
+    return JoinPath(folder_, absl::StrCat("ckpt/", name));
+  }
+
+  std::string folder_;
+  std::shared_ptr<RecordingSink> sink_ = std::make_shared<RecordingSink>();
+  SerialOptions options_;
+};
+
+// Makes envs "Scripted" for the length of a test.
+class ScriptedEnvs {
+ public:
+  ScriptedEnvs()
+      : registration_(&EnvRegistry(), "Scripted", [script = script_](const EnvConfig&) {
+          return ScriptedEnvFactory(script)();
+        }) {}
+  ScriptedEnvScript* operator->() { return script_.get(); }
+
+ private:
+  std::shared_ptr<ScriptedEnvScript> script_ = std::make_shared<ScriptedEnvScript>();
+  ScopedRegistration<EnvCreator> registration_;
+};
+
+TEST_F(SerialPipelineTest, RunsUntilItsBudgetIsSpent) {
+  SerialResult result;
+  ASSERT_THAT(Run({}, &result), IsOk());
+  EXPECT_FALSE(result.stop);
+  EXPECT_FALSE(result.interrupted);
+  EXPECT_EQ(result.env_step, 200);
+  // 50 rounds of 4 rows; the first one leaves fewer than a batch of 8.
+  EXPECT_EQ(result.train_iter, 49);
+  ASSERT_TRUE(result.eval_value.has_value());
+  EXPECT_THAT(result.eval_value_raw, SizeIs(2));
+  for (const char* name : {"iteration_10", "iteration_40", "iteration_49", "ckpt_best"}) {
+    EXPECT_THAT(CheckpointReader::Open(Checkpoint(name)), IsOk()) << name;
+  }
+  EXPECT_THAT(sink_->ScalarTags(), AllOf(Contains("collector_step/reward_mean"),
+                                         Contains("evaluator_iter/reward_mean")));
+}
+
+TEST_F(SerialPipelineTest, StopsWithinARoundAtTheLastIteration) {
+  SerialResult result;
+  ASSERT_THAT(Run({"max_train_iter=7", "policy.learn.update_per_collect=5"}, &result), IsOk());
+  EXPECT_EQ(result.train_iter, 7);
+}
+
+TEST_F(SerialPipelineTest, StopsWhenTheStopValueIsReached) {
+  SerialResult result;
+  ASSERT_THAT(Run({"env.stop_value=1"}, &result), IsOk());
+  EXPECT_TRUE(result.stop);
+  // Not before training has begun.
+  EXPECT_EQ(result.train_iter, 10);
+}
+
+TEST_F(SerialPipelineTest, SameSeedSameBytes) {
+  std::vector<std::string> models;
+  for (const char* seed : {"seed=3", "seed=3", "seed=4"}) {
+    SerialResult result;
+    ASSERT_THAT(Run({seed}, &result), IsOk());
+    models.push_back(*ReadFile(JoinPath(Checkpoint("iteration_49"), "train_state.safetensors")));
+    ASSERT_THAT(RemoveRecursively(Checkpoint("")), IsOk());
+  }
+  EXPECT_EQ(models[0], models[1]);
+  EXPECT_NE(models[0], models[2]);
+}
+
+TEST_F(SerialPipelineTest, CollectsAtRandomFirst) {
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SerialPipeline> pipeline,
+                            Create({"policy.random_collect_size=50", "max_env_step=60"}));
+  SerialResult result;
+  ASSERT_THAT(pipeline->Run(&result), IsOk());
+  EXPECT_EQ(pipeline->buffer()->count(), 62);  // 50 and three rounds of 4
+  EXPECT_EQ(result.train_iter, 3);
+}
+
+TEST_F(SerialPipelineTest, AnInterruptSavesACheckpoint) {
+  int asked = 0;
+  options_.interrupted = [&asked] { return ++asked == 20; };
+  SerialResult result;
+  ASSERT_THAT(Run({}, &result), IsOk());
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.env_step, 19 * 4);
+  DING_ASSERT_OK_AND_ASSIGN(const CheckpointReader checkpoint,
+                            CheckpointReader::Open(Checkpoint("ckpt_interrupt")));
+  EXPECT_EQ(checkpoint.info().fields.at("train_iter"), absl::StrCat(result.train_iter));
+}
+
+TEST_F(SerialPipelineTest, GoesOnFromACheckpoint) {
+  SerialResult first;
+  ASSERT_THAT(Run({"max_env_step=100"}, &first), IsOk());
+  SerialResult second;
+  ASSERT_THAT(Run({absl::StrCat("policy.learn.learner.hook.load_ckpt_before_run=",
+                                Checkpoint(absl::StrCat("iteration_", first.train_iter))),
+                   "policy.learn.resume_training=true"},
+                  &second),
+              IsOk());
+  EXPECT_EQ(second.env_step, 200);
+  EXPECT_EQ(second.train_iter, first.train_iter + 24);
+}
+
+TEST_F(SerialPipelineTest, ACheckpointOfAnotherModelIsRefused) {
+  SerialResult result;
+  ASSERT_THAT(Run({}, &result), IsOk());
+  EXPECT_THAT(Run({absl::StrCat("policy.learn.learner.hook.load_ckpt_before_run=",
+                                Checkpoint("iteration_49")),
+                   "policy.params.model.encoder_hidden_size=[9]"},
+                  &result),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("hook 'load_ckpt_before_run'"), HasSubstr("iteration_49"),
+                             HasSubstr("encoder"))));
+}
+
+TEST_F(SerialPipelineTest, BadNumbersOfAnEnvEndTheRunAndLeaveTheCheckpoints) {
+  ScriptedEnvs envs;
+  envs->on_step[100] = EnvFault::kNanObservation;
+  SerialResult result;
+  EXPECT_THAT(Run({"env.type=Scripted"}, &result),
+              StatusIs(testing::_, AllOf(HasSubstr("env "), HasSubstr("nan"))));
+  EXPECT_THAT(CheckpointReader::Open(Checkpoint("ckpt_best")), IsOk());
+  EXPECT_THAT(CheckpointReader::Open(Checkpoint("iteration_10")), IsOk());
+}
+
+TEST_F(SerialPipelineTest, AnEnvThatThrowsIsNamed) {
+  ScriptedEnvs envs;
+  envs->on_every_step = EnvFault::kThrow;
+  SerialResult result;
+  EXPECT_THAT(Run({"env.type=Scripted", "env.manager.retry_waiting_time=0"}, &result),
+              StatusIs(testing::_, AllOf(HasSubstr("env 0"), HasSubstr("scripted exception"))));
+}
+
+TEST_F(SerialPipelineTest, AnEnvThatCannotBeResetIsNamed) {
+  ScriptedEnvs envs;
+  envs->on_every_reset = EnvFault::kError;
+  SerialResult result;
+  EXPECT_THAT(
+      Run({"env.type=Scripted", "env.manager.retry_waiting_time=0", "env.manager.max_retry=3"},
+          &result),
+      StatusIs(testing::_, AllOf(HasSubstr("env 0"), HasSubstr("scripted error"))));
+}
+
+TEST_F(SerialPipelineTest, ModulesReportTheirProblemsTogether) {
+  EXPECT_THAT(Create({"env.manager.step_timeout=3"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("collector envs: "), HasSubstr("evaluator envs: "),
+                             HasSubstr("step_timeout"))));
+  EXPECT_THAT(Create({"env.type=Pendulum-v1"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("policy: "), HasSubstr("action"))));
+}
+
+TEST_F(SerialPipelineTest, AlternativesWithoutADefaultStayUnsetInTheResolvedConfig) {
+  EXPECT_THAT(Create({"policy.params.target_update_theta=0.01"}), IsOk());
+}
+
+TEST_F(SerialPipelineTest, ACheckpointThatCannotBeWrittenEndsTheRun) {
+  ASSERT_THAT(WriteFileAtomically(JoinPath(folder_, "ckpt"), "in the way"), IsOk());
+  SerialResult result;
+  EXPECT_THAT(Run({}, &result), StatusIs(testing::_, HasSubstr("ckpt")));
+}
+
+TEST_F(SerialPipelineTest, ACheckpointAloneStartsAnEvaluation) {
+  SerialResult result;
+  ASSERT_THAT(Run({}, &result), IsOk());
+  EvaluationOptions options;
+  options.checkpoint = Checkpoint("ckpt_best");
+  options.n_episode = 5;
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult eval, EvaluateCheckpoint(options));
+  EXPECT_THAT(eval.episode_return, SizeIs(5));
+  options.n_episode = 0;
+  EXPECT_THAT(EvaluateCheckpoint(options),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("n_episode is 0")));
+  options.n_episode = 5;
+  options.checkpoint = folder_;
+  EXPECT_THAT(EvaluateCheckpoint(options),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder_)));
+}
+
+}  // namespace
+}  // namespace ding
