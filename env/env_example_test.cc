@@ -22,7 +22,6 @@
 namespace ding {
 namespace {
 
-// [docs begin env]
 // Walk left or right; the further from 0, the worse.
 class Walk : public Env {
  public:
@@ -60,9 +59,7 @@ class Walk : public Env {
   float x_ = 0;
   int64_t steps_ = 0;
 };
-// [docs end env]
 
-// [docs begin manager]
 // The mean return of `episodes` episodes of four walkers that always turn back to 0.
 absl::StatusOr<double> MeanReturn(int episodes) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<BaseEnvManager> manager,
@@ -84,7 +81,6 @@ absl::StatusOr<double> MeanReturn(int episodes) {
   }
   return sum / episodes;
 }
-// [docs end manager]
 
 TEST(EnvExampleTest, WalkersStayNearTheMiddle) {
   DING_ASSERT_OK_AND_ASSIGN(const double mean, MeanReturn(4));
@@ -93,11 +89,9 @@ TEST(EnvExampleTest, WalkersStayNearTheMiddle) {
   EXPECT_GT(mean, -50 * 0.1 - 5 * 0.5);
 }
 
-// [docs begin conformance]
 INSTANTIATE_TEST_SUITE_P(Walk, EnvConformance,
                          testing::Values(EnvConformanceCase{"v0", Walk::Create}),
                          EnvConformanceName);
-// [docs end conformance]
 
 }  // namespace
 }  // namespace ding
