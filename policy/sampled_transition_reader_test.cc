@@ -1,0 +1,132 @@
+#include "ding_worker/policy/sampled_transition_reader.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+SpecPtr Observation() {
+  return *MakeSpec({Box("obs/position", {2}), Scalar("obs/ticks", DType::kUint8)});
+}
+SpecPtr Action() { return *MakeSpec({Discrete("action", 3)}); }
+
+// Columns in an order of their own, among others.
+std::vector<FieldSpec> Fields() {
+  return {Scalar("discount", DType::kFloat32),
+          Discrete("action", 3),
+          Scalar("next_obs/ticks", DType::kUint8),
+          Scalar("obs/ticks", DType::kUint8),
+          Scalar("logit", DType::kFloat32),
+          Box("next_obs/position", {2}),
+          Box("obs/position", {2}),
+          Scalar("reward", DType::kFloat32)};
+}
+
+// Rows whose float column i holds 10 i, 10 i + 1, ...; categories and bytes count from 0.
+BatchBuilder MakeRows(std::vector<FieldSpec> fields, int64_t rows) {
+  BatchBuilder builder = *BatchBuilder::Create(*MakeSpec(std::move(fields)), rows);
+  for (int i = 0; i < builder.spec().size(); ++i) {
+    int64_t n = 0;
+    switch (builder.spec().field(i).dtype) {
+      case DType::kFloat32:
+        for (float& value : builder.column<float>(i)) value = static_cast<float>(10 * i + n++);
+        break;
+      case DType::kInt64:
+        for (int64_t& value : builder.column<int64_t>(i)) value = n++ % 3;
+        break;
+      default:
+        for (uint8_t& value : builder.column<uint8_t>(i)) value = static_cast<uint8_t>(i + n++);
+    }
+  }
+  return builder;
+}
+
+TEST(SampledTransitionReader, FindsColumnsByNameInSlicesToo) {
+  SampledTransitionReader reader(Observation(), Action());
+  const Batch batch = MakeRows(Fields(), 4).Seal(4).Slice(1, 2);
+  DING_ASSERT_OK_AND_ASSIGN(const TransitionView view, reader.Read(batch));
+  EXPECT_EQ(view.obs.rows(), 2);
+  EXPECT_THAT(view.obs.column<float>(0), ElementsAre(62, 63, 64, 65));
+  EXPECT_THAT(view.obs.column<uint8_t>(1), ElementsAre(4, 5));
+  EXPECT_THAT(view.next_obs.column<float>(0), ElementsAre(52, 53, 54, 55));
+  EXPECT_THAT(view.next_obs.column<uint8_t>(1), ElementsAre(3, 4));
+  EXPECT_THAT(view.action.column<int64_t>(0), ElementsAre(1, 2));
+  EXPECT_THAT(view.reward, ElementsAre(71, 72));
+  EXPECT_THAT(view.discount, ElementsAre(1, 2));
+  EXPECT_THAT(view.weight, IsEmpty());
+}
+
+TEST(SampledTransitionReader, FollowsABatchOfAnotherLayout) {
+  SampledTransitionReader reader(Observation(), Action());
+  const Batch plain = MakeRows(Fields(), 2).Seal(2);
+  std::vector<FieldSpec> fields = Fields();
+  fields.insert(fields.begin(), Scalar("weight", DType::kFloat32));
+  const Batch weighted = MakeRows(std::move(fields), 2).Seal(2);
+  ASSERT_THAT(reader.Read(plain), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const TransitionView with, reader.Read(weighted));
+  EXPECT_THAT(with.weight, ElementsAre(0, 1));
+  EXPECT_THAT(with.reward, ElementsAre(80, 81));
+  DING_ASSERT_OK_AND_ASSIGN(const TransitionView without, reader.Read(plain));
+  EXPECT_THAT(without.weight, IsEmpty());
+  EXPECT_THAT(without.reward, ElementsAre(70, 71));
+}
+
+TEST(SampledTransitionReader, RefusesWhatIsMissingOrOfAnotherType) {
+  SampledTransitionReader reader(Observation(), Action());
+  for (size_t i = 0; i < Fields().size(); ++i) {
+    std::vector<FieldSpec> fields = Fields();
+    const std::string name = fields[i].name;
+    if (name == "logit") continue;
+    fields[i] = Scalar(name, DType::kInt32);
+    BatchBuilder other = *BatchBuilder::Create(*MakeSpec(fields), 1);
+    EXPECT_THAT(reader.Read(std::move(other).Seal(1)),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("'" + name + "' is int32"), HasSubstr("expected"))));
+    fields.erase(fields.begin() + static_cast<int>(i));
+    BatchBuilder without = *BatchBuilder::Create(*MakeSpec(fields), 1);
+    EXPECT_THAT(reader.Read(std::move(without).Seal(1)),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("column '" + name + "' is missing")));
+  }
+  EXPECT_THAT(reader.Read(MakeRows(Fields(), 1).Seal(0)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no rows")));
+}
+
+TEST(SampledTransitionReader, RefusesValuesThatPoison) {
+  SampledTransitionReader reader(Observation(), Action());
+  std::vector<FieldSpec> fields = Fields();
+  fields.push_back(Scalar("weight", DType::kFloat32));
+  for (const char* name : {"obs/position", "next_obs/position", "reward", "discount", "weight"}) {
+    BatchBuilder builder = MakeRows(fields, 3);
+    const int index = *builder.spec().Find(name);
+    builder.column<float>(index).back() = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_THAT(reader.Read(std::move(builder).Seal(3)),
+                StatusIs(absl::StatusCode::kInternal,
+                         HasSubstr(std::string("'") + name + "', row 2 holds nan")));
+  }
+  for (const int64_t action : {-1, 3}) {
+    BatchBuilder builder = MakeRows(fields, 3);
+    builder.column<int64_t>(1)[1] = action;
+    EXPECT_THAT(reader.Read(std::move(builder).Seal(3)),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("'action', row 1"), HasSubstr("expected 0..2"))));
+  }
+}
+
+}  // namespace
+}  // namespace ding
