@@ -150,6 +150,7 @@ RowStore::RowStore(SpecPtr rows, int obs_fields, int64_t capacity_rows)
   const int64_t table_size = int64_t{2} << FloorLog2(most_chunks);
   chunk_mask_ = table_size - 1;
   chunks_.resize(static_cast<size_t>(table_size));
+  slots_in_chunk_.resize(static_cast<size_t>(table_size));
   epochs_.emplace_back();
 }
 
@@ -249,31 +250,24 @@ absl::Status RowStore::ReserveSlots(int64_t slots) {
 void RowStore::EvictBefore(int64_t id) {
   if (id <= begin_) return;
   ForEachPiece(begin_, id, [this](int64_t first, int64_t rows) {
-    // Most rows have successors: eight are passed over at a time.
-    constexpr int64_t kStep = 8;
-    const int32_t* const links = &LinkOf(first);
-    for (int64_t i = 0; i < rows; i += kStep) {
-      const int64_t end = std::min(rows, i + kStep);
-      int32_t any_slot = 0;
-      for (int64_t j = i; j < end; ++j) any_slot |= links[j];
-      if (any_slot < 0) RetireSlotsOf(first + i, end - i);
+    int64_t& slots = slots_in_chunk_[ChunkOf(first) & chunk_mask_];
+    for (int64_t row = first; slots > 0 && row < first + rows; ++row) {
+      const int32_t code = ~LinkOf(row);
+      if (code < 0) continue;
+      ForgetTail(code, row);
+      RetireSlot(code >> kEndBits);
+      --slots;
     }
   });
   begin_ = id;
   ReleaseChunksBefore(ChunkOf(id));
 }
 
-void RowStore::RetireSlotsOf(int64_t first, int64_t rows) {
-  for (int64_t id = first; id < first + rows; ++id) {
-    const int32_t code = ~LinkOf(id);
-    if (code < 0) continue;
-    const int32_t slot = code >> kEndBits;
-    if (static_cast<SegmentEnd>(code & kEndMask) == SegmentEnd::kCut) {
-      const auto tail = open_tails_.find(slot_stream_[slot]);
-      if (tail != open_tails_.end() && tail->second.row == id) open_tails_.erase(tail);
-    }
-    RetireSlot(slot);
-  }
+// The row with this link is evicted: if its stream waits for more, it waits no longer.
+void RowStore::ForgetTail(int32_t code, int64_t row) {
+  if (static_cast<SegmentEnd>(code & kEndMask) != SegmentEnd::kCut) return;
+  const auto tail = open_tails_.find(slot_stream_[code >> kEndBits]);
+  if (tail != open_tails_.end() && tail->second.row == row) open_tails_.erase(tail);
 }
 
 void RowStore::ReleaseChunksBefore(int64_t chunk) {
@@ -315,6 +309,7 @@ void RowStore::LinkSegment(const Segment& segment, int64_t first_id, const Colum
     int32_t& link = LinkOf(tail->second.row);
     RetireSlot(~link >> kEndBits);
     link = static_cast<int32_t>(first_id - tail->second.row - 1);
+    --slots_in_chunk_[ChunkOf(tail->second.row) & chunk_mask_];
   }
   const int32_t slot = free_slots_.back();
   free_slots_.pop_back();
@@ -325,6 +320,7 @@ void RowStore::LinkSegment(const Segment& segment, int64_t first_id, const Colum
                 final_obs.raw_column(field) + final_row * bytes, static_cast<size_t>(bytes));
   }
   slot_stream_[slot] = segment.stream;
+  ++slots_in_chunk_[ChunkOf(last) & chunk_mask_];
   LinkOf(last) = ~(slot << kEndBits | static_cast<int32_t>(segment.end));
   if (segment.end == SegmentEnd::kCut) {
     tail->second = {last, segment.first_step + segment.length};
@@ -494,7 +490,10 @@ absl::Status RowStore::LoadRows(StateReader* reader, absl::Span<const int32_t> l
   end_ = begin_ + rows;
   if (rows > 0) AddChunks(end_);
   ForEachPiece(begin_, end_, [&](int64_t first, int64_t count) {
-    std::copy_n(links.begin() + (first - begin_), count, &LinkOf(first));
+    const auto from = links.begin() + (first - begin_);
+    std::copy_n(from, count, &LinkOf(first));
+    slots_in_chunk_[ChunkOf(first) & chunk_mask_] =
+        std::count_if(from, from + count, [](int32_t link) { return link < 0; });
   });
   free_slots_.erase(std::remove_if(free_slots_.begin(), free_slots_.end(),
                                    [slots](int32_t slot) { return slot < slots; }),

@@ -141,6 +141,8 @@ class RowStore {
   // anything that SaveState of a store of this capacity cannot have written.
   static absl::StatusOr<std::unique_ptr<RowStore>> Load(StateReader* reader, int64_t capacity_rows);
 
+  // Streams whose newest row waits for a successor.
+  int64_t open_streams() const { return static_cast<int64_t>(open_tails_.size()); }
   // Bytes allocated for rows, links and final observations, spare chunks included.
   int64_t allocated_bytes() const;
 
@@ -181,8 +183,7 @@ class RowStore {
 
   absl::Status Reserve(int64_t first_id, int64_t rows, int64_t slots);
   absl::Status ReserveSlots(int64_t slots);
-  // Retires the slots of rows [first, first + rows), which lie in one chunk.
-  void RetireSlotsOf(int64_t first, int64_t rows);
+  void ForgetTail(int32_t code, int64_t row);
   void ReleaseChunksBefore(int64_t chunk);
   void AddChunks(int64_t end);
   void CopyColumns(const ColumnsView& from, int64_t first_id);
@@ -216,6 +217,7 @@ class RowStore {
   int64_t end_ = 0;
   // Chunks [first_chunk_, end_chunk_), at their number modulo the size of the table.
   std::vector<Memory> chunks_;
+  std::vector<int64_t> slots_in_chunk_;  // of valid rows; spares eviction most of its search
   int64_t chunk_mask_ = 0;
   int64_t first_chunk_ = 0;
   int64_t end_chunk_ = 0;
