@@ -8,12 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/data/wire.h"
 
 namespace ding {
 namespace {
@@ -123,40 +124,10 @@ absl::Status ReadColumn(StateReader* reader, absl::string_view prefix, const Fie
 }
 
 absl::StatusOr<SpecPtr> LoadSpec(StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(const std::string names, reader->ReadString("fields"));
-  std::vector<FieldSpec> fields;
-  for (const absl::string_view name : absl::StrSplit(names, '\n')) {
-    DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(absl::StrCat("rows/", name)));
-    FieldSpec field = Scalar(name, info.dtype);
-    if (info.shape.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("saved 'rows/", name, "' has no rows axis"));
-    }
-    field.shape.assign(info.shape.begin() + 1, info.shape.end());
-    fields.push_back(std::move(field));
-  }
-  std::vector<int64_t> categories(fields.size());
-  std::vector<int64_t> stack_axes(fields.size());
-  std::vector<int64_t> bounds(fields.size());
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("num_categories", absl::MakeSpan(categories)));
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("frame_stack_axis", absl::MakeSpan(stack_axes)));
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("bounds", absl::MakeSpan(bounds)));
-  DING_ASSIGN_OR_RETURN(const std::vector<double> low, ReadVector<double>(reader, "low"));
-  DING_ASSIGN_OR_RETURN(const std::vector<double> high, ReadVector<double>(reader, "high"));
-  if (low.size() != high.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("saved bounds: ", low.size(), " lower and ", high.size(), " upper ones"));
-  }
-  auto left = static_cast<int64_t>(low.size());
-  for (size_t i = 0; i < fields.size(); ++i) {
-    if (bounds[i] < 0 || bounds[i] > left) return Damaged("number of bounds", bounds[i], 0, left);
-    const auto first = static_cast<int64_t>(low.size()) - left;
-    fields[i].low.assign(low.begin() + first, low.begin() + first + bounds[i]);
-    fields[i].high.assign(high.begin() + first, high.begin() + first + bounds[i]);
-    left -= bounds[i];
-    fields[i].num_categories = categories[i];
-    fields[i].frame_stack_axis = static_cast<int>(stack_axes[i]);
-  }
-  return MakeSpec(std::move(fields));
+  DING_ASSIGN_OR_RETURN(const std::string bytes, reader->ReadString("spec"));
+  const absl::StatusOr<Batch> no_rows = DecodeBatch(bytes);
+  if (!no_rows.ok()) return Annotate(no_rows.status(), "saved spec");
+  return no_rows->spec_ptr();
 }
 
 }  // namespace
@@ -179,6 +150,7 @@ RowStore::RowStore(SpecPtr rows, int obs_fields, int64_t capacity_rows)
   const int64_t table_size = int64_t{2} << FloorLog2(most_chunks);
   chunk_mask_ = table_size - 1;
   chunks_.resize(static_cast<size_t>(table_size));
+  slots_in_chunk_.resize(static_cast<size_t>(table_size));
   epochs_.emplace_back();
 }
 
@@ -278,19 +250,24 @@ absl::Status RowStore::ReserveSlots(int64_t slots) {
 void RowStore::EvictBefore(int64_t id) {
   if (id <= begin_) return;
   ForEachPiece(begin_, id, [this](int64_t first, int64_t rows) {
-    const int32_t* const links = &LinkOf(first);
-    for (int64_t i = 0; i < rows; ++i) {
-      if (links[i] > 0) continue;
-      const int32_t slot = ~links[i] >> kEndBits;
-      if (SegmentEnd{static_cast<uint8_t>(~links[i] & kEndMask)} == SegmentEnd::kCut) {
-        const auto tail = open_tails_.find(slot_stream_[slot]);
-        if (tail != open_tails_.end() && tail->second.row == first + i) open_tails_.erase(tail);
-      }
-      RetireSlot(slot);
+    int64_t& slots = slots_in_chunk_[ChunkOf(first) & chunk_mask_];
+    for (int64_t row = first; slots > 0 && row < first + rows; ++row) {
+      const int32_t code = ~LinkOf(row);
+      if (code < 0) continue;
+      ForgetTail(code, row);
+      RetireSlot(code >> kEndBits);
+      --slots;
     }
   });
   begin_ = id;
   ReleaseChunksBefore(ChunkOf(id));
+}
+
+// The row with this link is evicted: if its stream waits for more, it waits no longer.
+void RowStore::ForgetTail(int32_t code, int64_t row) {
+  if (static_cast<SegmentEnd>(code & kEndMask) != SegmentEnd::kCut) return;
+  const auto tail = open_tails_.find(slot_stream_[code >> kEndBits]);
+  if (tail != open_tails_.end() && tail->second.row == row) open_tails_.erase(tail);
 }
 
 void RowStore::ReleaseChunksBefore(int64_t chunk) {
@@ -319,7 +296,7 @@ void RowStore::CopyColumns(const ColumnsView& from, int64_t first_id) {
                   from.raw_column(field) + (piece_id - first_id) * bytes,
                   static_cast<size_t>(rows * bytes));
     }
-    std::fill_n(&LinkOf(piece_id), rows, 1);
+    std::memset(&LinkOf(piece_id), 0, static_cast<size_t>(rows * kLinkBytes));
   });
 }
 
@@ -331,7 +308,8 @@ void RowStore::LinkSegment(const Segment& segment, int64_t first_id, const Colum
   if (!inserted && tail->second.next_step == segment.first_step) {
     int32_t& link = LinkOf(tail->second.row);
     RetireSlot(~link >> kEndBits);
-    link = static_cast<int32_t>(first_id - tail->second.row);
+    link = static_cast<int32_t>(first_id - tail->second.row - 1);
+    --slots_in_chunk_[ChunkOf(tail->second.row) & chunk_mask_];
   }
   const int32_t slot = free_slots_.back();
   free_slots_.pop_back();
@@ -342,6 +320,7 @@ void RowStore::LinkSegment(const Segment& segment, int64_t first_id, const Colum
                 final_obs.raw_column(field) + final_row * bytes, static_cast<size_t>(bytes));
   }
   slot_stream_[slot] = segment.stream;
+  ++slots_in_chunk_[ChunkOf(last) & chunk_mask_];
   LinkOf(last) = ~(slot << kEndBits | static_cast<int32_t>(segment.end));
   if (segment.end == SegmentEnd::kCut) {
     tail->second = {last, segment.first_step + segment.length};
@@ -404,34 +383,12 @@ void RowStore::TrimSpareChunks() {
 }
 
 absl::Status RowStore::SaveState(StateWriter* writer) const {
-  DING_RETURN_IF_ERROR(SaveSpec(writer));
+  DING_ASSIGN_OR_RETURN(BatchBuilder no_rows, BatchBuilder::Create(spec_, 0));
+  DING_RETURN_IF_ERROR(
+      writer->WriteString("spec", EncodedBatch(std::move(no_rows).Seal(0)).ToString()));
   DING_RETURN_IF_ERROR(writer->WriteInt("obs_fields", obs_fields_));
   DING_RETURN_IF_ERROR(writer->WriteInt("begin_id", begin_));
   return SaveRows(writer);
-}
-
-// Types and shapes of the fields are those of the columns; here is the rest.
-absl::Status RowStore::SaveSpec(StateWriter* writer) const {
-  std::vector<absl::string_view> names;
-  std::vector<int64_t> categories;
-  std::vector<int64_t> stack_axes;
-  std::vector<int64_t> bounds;
-  std::vector<double> low;
-  std::vector<double> high;
-  for (const FieldSpec& field : spec_->fields()) {
-    names.push_back(field.name);
-    categories.push_back(field.num_categories);
-    stack_axes.push_back(field.frame_stack_axis);
-    bounds.push_back(static_cast<int64_t>(field.low.size()));
-    low.insert(low.end(), field.low.begin(), field.low.end());
-    high.insert(high.end(), field.high.begin(), field.high.end());
-  }
-  DING_RETURN_IF_ERROR(writer->WriteString("fields", absl::StrJoin(names, "\n")));
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("num_categories", categories));
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("frame_stack_axis", stack_axes));
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("bounds", bounds));
-  DING_RETURN_IF_ERROR(writer->WriteSpan<double>("low", low));
-  return writer->WriteSpan<double>("high", high);
 }
 
 absl::Status RowStore::SaveRows(StateWriter* writer) const {
@@ -444,7 +401,7 @@ absl::Status RowStore::SaveRows(StateWriter* writer) const {
   links.reserve(static_cast<size_t>(size()));
   for (int64_t id = begin_; id < end_; ++id) {
     const int32_t link = LinkOf(id);
-    if (link > 0) {
+    if (link >= 0) {
       links.push_back(link);
       continue;
     }
@@ -520,9 +477,10 @@ absl::Status RowStore::LoadRows(StateReader* reader, absl::Span<const int32_t> l
   int32_t slots = 0;
   for (int64_t i = 0; i < rows; ++i) {
     const int32_t link = links[i];
-    if (link > 0 ? i + link < rows
-                 : (~link >> kEndBits) == slots && (~link & kEndMask) <= kLastEnd) {
-      slots += link > 0 ? 0 : 1;
+    const int32_t code = ~link;
+    if (link >= 0 ? i + link + 1 < rows
+                  : code >> kEndBits == slots && (code & kEndMask) <= kLastEnd) {
+      slots += link >= 0 ? 0 : 1;
       continue;
     }
     return absl::InvalidArgumentError(
@@ -532,7 +490,10 @@ absl::Status RowStore::LoadRows(StateReader* reader, absl::Span<const int32_t> l
   end_ = begin_ + rows;
   if (rows > 0) AddChunks(end_);
   ForEachPiece(begin_, end_, [&](int64_t first, int64_t count) {
-    std::copy_n(links.begin() + (first - begin_), count, &LinkOf(first));
+    const auto from = links.begin() + (first - begin_);
+    std::copy_n(from, count, &LinkOf(first));
+    slots_in_chunk_[ChunkOf(first) & chunk_mask_] =
+        std::count_if(from, from + count, [](int32_t link) { return link < 0; });
   });
   free_slots_.erase(std::remove_if(free_slots_.begin(), free_slots_.end(),
                                    [slots](int32_t slot) { return slot < slots; }),

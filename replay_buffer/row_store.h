@@ -9,8 +9,8 @@
 //                              └────┼────────────────────────────┘
 //
 // Rows are numbered by a 64-bit id in the order of arrival, never again by the same. Row id lies in
-// chunk id / chunk_rows. A row's link leads to its successor in its stream (by distance: rows of
-// several streams interleave) or, when there is none yet or ever, to a slot with the observation
+// chunk id / chunk_rows. A row's link leads to its successor in its stream (by the number of rows
+// between: streams interleave) or, when there is none yet or ever, to a slot with the observation
 // after it. When the successor arrives, the slot is used again; when a row is evicted, so is its
 // slot.
 //
@@ -118,7 +118,7 @@ class RowStore {
   };
   Successor Next(int64_t id) const {
     const int32_t link = LinkOf(id);
-    if (link > 0) return {id + link, SegmentEnd::kCut, Locate(id + link)};
+    if (link >= 0) return {id + link + 1, SegmentEnd::kCut, Locate(id + link + 1)};
     const int32_t code = ~link;
     return {-1, static_cast<SegmentEnd>(code & kEndMask), LocateSlot(code >> kEndBits)};
   }
@@ -141,13 +141,16 @@ class RowStore {
   // anything that SaveState of a store of this capacity cannot have written.
   static absl::StatusOr<std::unique_ptr<RowStore>> Load(StateReader* reader, int64_t capacity_rows);
 
+  // Streams whose newest row waits for a successor.
+  int64_t open_streams() const { return static_cast<int64_t>(open_tails_.size()); }
   // Bytes allocated for rows, links and final observations, spare chunks included.
   int64_t allocated_bytes() const;
 
  private:
   using Memory = std::shared_ptr<std::byte>;
 
-  // A link is the distance to the successor, or ~(slot << kEndBits | SegmentEnd).
+  // A link is the number of rows up to the successor, or ~(slot << kEndBits | SegmentEnd). So the
+  // links of a run of rows are zeros.
   static constexpr int kEndBits = 2;
   static constexpr int32_t kEndMask = (1 << kEndBits) - 1;
 
@@ -180,6 +183,7 @@ class RowStore {
 
   absl::Status Reserve(int64_t first_id, int64_t rows, int64_t slots);
   absl::Status ReserveSlots(int64_t slots);
+  void ForgetTail(int32_t code, int64_t row);
   void ReleaseChunksBefore(int64_t chunk);
   void AddChunks(int64_t end);
   void CopyColumns(const ColumnsView& from, int64_t first_id);
@@ -191,7 +195,6 @@ class RowStore {
   void RetireSlot(int32_t slot);
   void TrimSpareChunks();
 
-  absl::Status SaveSpec(StateWriter* writer) const;
   absl::Status SaveRows(StateWriter* writer) const;
   absl::Status SaveColumns(StateWriter* writer) const;
   absl::Status SaveFinalObs(StateWriter* writer, absl::Span<const RowLocation> final_obs) const;
@@ -214,6 +217,7 @@ class RowStore {
   int64_t end_ = 0;
   // Chunks [first_chunk_, end_chunk_), at their number modulo the size of the table.
   std::vector<Memory> chunks_;
+  std::vector<int64_t> slots_in_chunk_;  // of valid rows; spares eviction most of its search
   int64_t chunk_mask_ = 0;
   int64_t first_chunk_ = 0;
   int64_t end_chunk_ = 0;

@@ -19,7 +19,7 @@ inline int64_t UniformBelow(Rng* rng, uint64_t n) {
 }
 
 void CheckRange(int64_t n) {
-  DING_CHECK(n >= 1 && n <= int64_t{1} << 32) << "draw from " << n << " indices";
+  DING_CHECK(n >= 1 && n < int64_t{1} << 32) << "draw from " << n << " indices";
 }
 
 }  // namespace
@@ -33,9 +33,10 @@ void UniformDraw::WithoutReplacement(int64_t n, absl::Span<int64_t> out) {
   CheckRange(n);
   const auto count = static_cast<int64_t>(out.size());
   DING_CHECK(count <= n) << count << " different indices of " << n;
-  int bits = 1;
-  while (int64_t{1} << bits < 2 * count) ++bits;
-  table_.assign(size_t{1} << bits, -1);
+  // Mostly empty, so that the first look nearly always finds a free place.
+  int bits = 2;
+  while (int64_t{1} << bits < 4 * count) ++bits;
+  table_.assign(size_t{1} << bits, 0);
   table_shift_ = 64 - bits;
   for (int64_t i = 0; i < count; ++i) {
     // Index `last` joins the pool with this step, so it cannot have been drawn before.
@@ -54,10 +55,11 @@ bool UniformDraw::Insert(int64_t index) {
   // Fibonacci hashing: the high bits of a product with 2^64 / golden ratio.
   uint64_t slot = (static_cast<uint64_t>(index) * 0x9E3779B97F4A7C15) >> table_shift_;
   const uint64_t mask = table_.size() - 1;
-  for (; table_[slot] >= 0; slot = (slot + 1) & mask) {
-    if (table_[slot] == index) return false;
+  const auto entry = static_cast<uint32_t>(index + 1);
+  for (; table_[slot] != 0; slot = (slot + 1) & mask) {
+    if (table_[slot] == entry) return false;
   }
-  table_[slot] = index;
+  table_[slot] = entry;
   return true;
 }
 

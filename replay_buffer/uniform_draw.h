@@ -20,7 +20,7 @@ class UniformDraw {
  public:
   explicit UniformDraw(const Rng& rng) : rng_(rng) {}
 
-  // Fills `out` with indices in [0, n), 1 <= n <= 2^32; they may repeat.
+  // Fills `out` with indices in [0, n), 1 <= n < 2^32; they may repeat.
   void WithReplacement(int64_t n, absl::Span<int64_t> out);
   // The same, all different; out.size() <= n.
   void WithoutReplacement(int64_t n, absl::Span<int64_t> out);
@@ -33,8 +33,8 @@ class UniformDraw {
   bool Insert(int64_t index);
 
   Rng rng_;
-  std::vector<int64_t> table_;  // open addressing; -1: free
-  int table_shift_ = 0;         // 64 - log2 of its size
+  std::vector<uint32_t> table_;  // open addressing: index + 1, or 0 for a free place
+  int table_shift_ = 0;          // 64 - log2 of its size
 };
 
 }  // namespace ding

@@ -1,0 +1,27 @@
+#include "ding_worker/replay_buffer/buffer_file.h"
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/safetensors.h"
+#include "ding_worker/data/state.h"
+
+namespace ding {
+
+absl::Status SaveData(const IBuffer& buffer, const std::string& path) {
+  return WriteSafetensors(path, [&buffer](StateWriter* writer) { return buffer.SaveState(writer); })
+      .status();
+}
+
+absl::Status LoadData(IBuffer* buffer, const std::string& path) {
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsReader> reader,
+                        SafetensorsReader::Open(path));
+  const absl::Status status = buffer->LoadState(reader.get());
+  // The file is there; what it lacks makes it the file of something else.
+  if (absl::IsNotFound(status)) return absl::InvalidArgumentError(status.message());
+  return Annotate(status, absl::StrCat("cannot load '", path, "'"));
+}
+
+}  // namespace ding

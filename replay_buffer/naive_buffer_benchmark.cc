@@ -1,0 +1,162 @@
+// Pushing and drawing at memory speed: NaiveReplayBuffer beside the same work as bare loops.
+//
+//   Push/rows            one segment of that many rows, 4 x float32 observations, buffer full
+//   PushOneRowSegments   8 streams, a row each: what 8 envs and n_sample 8 produce
+//   PushFloor/rows       memcpy of the same columns into a ring
+//   Sample/rows          uniform draw with next_obs, 100,000 rows
+//   SampleFloor/rows     the same random numbers, the same columns gathered from flat arrays
+//   SampleImages/rows    84 x 84 x 4 uint8, 10,000 rows;  SampleImagesFloor: gather into a reused
+//   block
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "benchmark/benchmark.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/uniform_draw.h"
+
+namespace ding {
+namespace {
+
+constexpr int64_t kRows = 100000;
+constexpr int64_t kImageRows = 10000;
+
+FieldSpec Image() {
+  FieldSpec field = Scalar("obs", DType::kUint8);
+  field.shape = {4, 84, 84};
+  return field;
+}
+
+SpecPtr RowsOf(const FieldSpec& obs) {
+  return MakeSpec({obs, Discrete("action", 2), Scalar("reward", DType::kFloat32),
+                   Scalar("collect_iter", DType::kInt64)})
+      .value();
+}
+
+// A block whose bytes are all touched.
+Batch Touched(const SpecPtr& spec, int64_t rows) {
+  BatchBuilder builder = BatchBuilder::Create(spec, rows).value();
+  for (int i = 0; i < spec->size(); ++i) {
+    std::memset(builder.view().raw_column(i), i + 1,
+                static_cast<size_t>(rows * spec->row_bytes(i)));
+  }
+  return std::move(builder).Seal(rows);
+}
+
+// `rows` rows as segments of `length` rows, a stream each.
+SegmentBatch MakePush(const FieldSpec& obs, int64_t rows, int64_t length) {
+  SegmentBatch data;
+  data.rows = Touched(RowsOf(obs), rows);
+  for (int64_t begin = 0; begin < rows; begin += length) {
+    data.segments.push_back({begin / length, 0, begin, length, SegmentEnd::kCut});
+  }
+  data.final_obs = Touched(MakeSpec({obs}).value(), static_cast<int64_t>(data.segments.size()));
+  return data;
+}
+
+// The segments' streams go on.
+void Advance(SegmentBatch* data) {
+  for (Segment& segment : data->segments) segment.first_step += segment.length;
+}
+
+std::unique_ptr<NaiveReplayBuffer> MakeBuffer(int64_t capacity_rows) {
+  NaiveReplayBuffer::Options options;
+  options.capacity_rows = capacity_rows;
+  return NaiveReplayBuffer::Create(options).value();
+}
+
+void Fill(NaiveReplayBuffer* buffer, const FieldSpec& obs, int64_t rows) {
+  SegmentBatch push = MakePush(obs, 100, 100);
+  for (int64_t i = 0; i < rows; i += 100, Advance(&push)) {
+    DING_CHECK(buffer->Push(push, i).ok());
+  }
+}
+
+void PushRows(benchmark::State& state, int64_t rows, int64_t length) {
+  const auto buffer = MakeBuffer(kRows);
+  Fill(buffer.get(), Box("obs", {4}), kRows);
+  SegmentBatch push = MakePush(Box("obs", {4}), rows, length);
+  for (auto _ : state) {
+    DING_CHECK(buffer->Push(push, 0).ok());
+    Advance(&push);
+  }
+  state.SetItemsProcessed(state.iterations() * rows);
+}
+
+void Push(benchmark::State& state) { PushRows(state, state.range(0), state.range(0)); }
+void PushOneRowSegments(benchmark::State& state) { PushRows(state, 8, 1); }
+
+void PushFloor(benchmark::State& state) {
+  const int64_t rows = state.range(0);
+  const Batch push = Touched(RowsOf(Box("obs", {4})), rows);
+  const int64_t ring_rows = kRows / rows * rows;
+  const BatchBuilder ring = BatchBuilder::Create(push.spec_ptr(), ring_rows).value();
+  int64_t at = 0;
+  for (auto _ : state) {
+    CopyRows(push.view(), ring.view(), at);
+    at = at + rows == ring_rows ? 0 : at + rows;
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * rows);
+}
+
+void SampleRows(benchmark::State& state, const FieldSpec& obs, int64_t capacity_rows) {
+  const auto buffer = MakeBuffer(capacity_rows);
+  Fill(buffer.get(), obs, capacity_rows);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(buffer->Sample(state.range(0), 0).value());
+  }
+}
+
+// Columns of a batch in flat arrays: next_obs is the observation of the row after.
+void SampleRowsFloor(benchmark::State& state, const FieldSpec& obs, int64_t capacity_rows) {
+  const Batch rows = Touched(RowsOf(obs), capacity_rows + 1);
+  const SpecPtr obs_spec = MakeSpec({obs}).value();
+  const auto size = static_cast<size_t>(state.range(0));
+  const BatchBuilder out = BatchBuilder::Create(rows.spec_ptr(), state.range(0)).value();
+  const BatchBuilder next_obs = BatchBuilder::Create(obs_spec, state.range(0)).value();
+  std::vector<int64_t> ids(size);
+  std::vector<int64_t> successors(size);
+  std::vector<float> discount(size);
+  std::vector<int32_t> n_step(size);
+  UniformDraw draw(Rng(0, "floor"));
+  std::byte* columns[] = {const_cast<std::byte*>(rows.view().raw_column(0))};
+  const ColumnsView obs_view(obs_spec.get(), columns, 0, capacity_rows + 1);
+  for (auto _ : state) {
+    draw.WithoutReplacement(capacity_rows, absl::MakeSpan(ids));
+    for (size_t i = 0; i < size; ++i) successors[i] = ids[i] + 1;
+    std::fill(discount.begin(), discount.end(), 0.99f);
+    std::fill(n_step.begin(), n_step.end(), 1);
+    GatherRows(rows.view(), ids, out.view(), 0);
+    GatherRows(obs_view, successors, next_obs.view(), 0);
+    benchmark::ClobberMemory();
+  }
+}
+
+void Sample(benchmark::State& state) { SampleRows(state, Box("obs", {4}), kRows); }
+void SampleFloor(benchmark::State& state) { SampleRowsFloor(state, Box("obs", {4}), kRows); }
+void SampleImages(benchmark::State& state) { SampleRows(state, Image(), kImageRows); }
+void SampleImagesFloor(benchmark::State& state) { SampleRowsFloor(state, Image(), kImageRows); }
+
+BENCHMARK(PushFloor)->Arg(64)->Arg(4096);
+BENCHMARK(Push)->Arg(64)->Arg(4096);
+BENCHMARK(PushOneRowSegments);
+BENCHMARK(SampleFloor)->Arg(64)->Arg(256);
+BENCHMARK(Sample)->Arg(64)->Arg(256);
+BENCHMARK(SampleImagesFloor)->Arg(64);
+BENCHMARK(SampleImages)->Arg(64);
+
+}  // namespace
+}  // namespace ding
