@@ -353,10 +353,10 @@ TEST(SampleSerialCollectorTest, ResetsCutTheStreams) {
 
   int64_t before = first_step();
   ASSERT_THAT(f.collector->DropEpisodes({0}), IsOk());
+  EXPECT_THAT(f.policy.resets.back(), ElementsAre(0));
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, f.collector->Collect(Rows(3)));
   EXPECT_GT(data.segments[0].first_step, before + 1);
   EXPECT_EQ(data.segments[1].first_step, before + 1);
-  EXPECT_THAT(f.policy.resets.back(), ElementsAre(0));
   EXPECT_THAT(f.collector->DropEpisodes({3}), StatusIs(absl::StatusCode::kInvalidArgument));
 
   f.collector->set_envstep(1000);
