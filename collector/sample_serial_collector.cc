@@ -148,8 +148,7 @@ absl::StatusOr<int64_t> SampleSerialCollector::Target(const CollectOptions& opti
     return absl::InvalidArgumentError(
         absl::StrCat("asked to collect ", target, " rows, expected at least 1"));
   }
-  if (target % env_->env_num() != 0 && target != warned_target_) {
-    warned_target_ = target;
+  if (target % env_->env_num() != 0 && warned_targets_.insert(target).second) {
     LOG(WARNING) << deps_.name << ": " << target << " rows are no multiple of the "
                  << env_->env_num() << " envs: each collect "
                  << (options.drop_extra ? "drops the rows that are too many"

@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -141,8 +142,8 @@ class SampleSerialCollector : public ISerialCollector {
   int64_t total_episode_count_ = 0;
   int64_t total_train_sample_count_ = 0;
   int64_t last_log_iter_ = 0;
-  int64_t warned_target_ = 0;    // that it warned of, because it is no multiple of the envs
-  std::vector<int> ended_envs_;  // scratch of Account()
+  std::set<int64_t> warned_targets_;  // those that are no multiple of the number of envs
+  std::vector<int> ended_envs_;       // scratch of Account()
 };
 
 }  // namespace ding

@@ -200,7 +200,7 @@ void TrajBuffer::DropEpisode(int env_id) {
   }
   under_way_.Reset(env_id);
   // Rows of it that were handed over before are not followed by what comes now.
-  ++next_step_[env_id];
+  if (next_step_[env_id] > 0) ++next_step_[env_id];
 }
 
 void TrajBuffer::DropHeldRows() {

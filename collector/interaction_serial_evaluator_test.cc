@@ -1,0 +1,400 @@
+#include "ding_worker/collector/interaction_serial_evaluator.h"
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/testing/fake_env_manager.h"
+#include "ding_worker/collector/testing/fake_policy.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/base_env_manager.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/testing/scripted_env.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/testing/recording_sink.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using End = FakeEnvManager::End;
+using Episode = FakeEnvManager::Episode;
+using Options = InteractionSerialEvaluator::Options;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+// Episodes of env i have i + 1 steps.
+Episode ByEnv(int env_id, int64_t /*episode*/) { return {env_id + 1, End::kTerminated}; }
+
+struct Fixture {
+  explicit Fixture(FakeEnvManager::Options env_options = {}, Options options = {})
+      : envs(std::move(env_options)) {
+    deps.metrics = sink;
+    deps.clock = &clock;
+    deps.name = "eval";
+    absl::StatusOr<std::unique_ptr<InteractionSerialEvaluator>> created =
+        InteractionSerialEvaluator::Create(options, &envs, &policy, deps);
+    EXPECT_THAT(created, IsOk());
+    evaluator = *std::move(created);
+  }
+
+  SimulatedClock clock;
+  std::shared_ptr<RecordingSink> sink = std::make_shared<RecordingSink>();
+  ComponentDeps deps;
+  FakeEnvManager envs;
+  FakePolicy policy;
+  std::unique_ptr<InteractionSerialEvaluator> evaluator;
+};
+
+FakeEnvManager::Options WithScript(int env_num, std::function<Episode(int, int64_t)> script) {
+  FakeEnvManager::Options options;
+  options.env_num = env_num;
+  options.script = std::move(script);
+  return options;
+}
+
+TEST(InteractionSerialEvaluatorTest, ShouldEval) {
+  Options options;
+  options.eval_freq = 10;
+  Fixture f({}, options);
+  const std::vector<std::pair<int64_t, bool>> expected = {{0, true},  {0, false},  {5, false},
+                                                          {9, false}, {10, true},  {15, false},
+                                                          {20, true}, {20, false}, {30, true}};
+  for (const auto& [iter, due] : expected) {
+    EXPECT_EQ(f.evaluator->ShouldEval(iter), due) << "iteration " << iter;
+  }
+}
+
+TEST(InteractionSerialEvaluatorTest, EnvsPlayTheirQuotaAndNoMore) {
+  // D28: with envs of very different speed, the fast ones must not run on.
+  for (const bool subsets : {false, true}) {
+    FakeEnvManager::Options env_options = WithScript(3, [](int env_id, int64_t) {
+      return Episode{1 + 20 * env_id, End::kTruncated};
+    });
+    env_options.subsets = subsets;
+    Fixture f(env_options);
+    EvalOptions eval;
+    eval.n_episode = 7;
+    DING_ASSERT_OK_AND_ASSIGN(const EvalResult result, f.evaluator->Eval(eval));
+    std::map<int, int64_t> steps;
+    for (const FakeEnvManager::Event& event : f.envs.events()) ++steps[event.env_id];
+    EXPECT_EQ(steps[0], 3 * 1);
+    EXPECT_EQ(steps[1], 2 * 21);
+    EXPECT_EQ(steps[2], 2 * 41);
+    EXPECT_EQ(result.episode_return.size(), 7u);
+  }
+}
+
+TEST(InteractionSerialEvaluatorTest, ReturnsAreThoseOfTheFirstEpisodes) {
+  FakeEnvManager::Options env_options = WithScript(2, ByEnv);
+  env_options.info = [](int env_id, int64_t) {
+    return env_id == 0 ? NamedValues{{"goals", 1}} : NamedValues{{"goals", 2}, {"fouls", 4}};
+  };
+  Fixture f(env_options);
+  EvalOptions eval;
+  eval.n_episode = 4;
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult result, f.evaluator->Eval(eval));
+  // Episode 0 was thrown away by the reset at the beginning of Eval().
+  EXPECT_THAT(result.episode_return, ElementsAre(100, 200, 100 + 101, 200 + 201));
+  EXPECT_EQ(result.mean_return, (100 + 200 + 201 + 401) / 4.0);
+  EXPECT_THAT(
+      result.episode_info,
+      ElementsAre(Pair("eval_episode_return", ElementsAre(100, 200, 201, 401)),
+                  Pair("fouls", ElementsAre(4, 4)), Pair("goals", ElementsAre(1, 1, 2, 2))));
+  EXPECT_FALSE(result.stop);
+}
+
+TEST(InteractionSerialEvaluatorTest, ThePolicyForgetsAtTheEndOfEpisodes) {
+  Fixture f(WithScript(2, ByEnv));
+  f.policy.resets.clear();
+  EvalOptions eval;
+  eval.n_episode = 2;
+  ASSERT_THAT(f.evaluator->Eval(eval), IsOk());
+  EXPECT_THAT(f.policy.resets, ElementsAre(ElementsAre(), ElementsAre(0), ElementsAre(1)));
+}
+
+TEST(InteractionSerialEvaluatorTest, PassesSettingsOn) {
+  Fixture f;
+  EvalOptions eval;
+  eval.policy_settings.Set("eps", 0.25);
+  ASSERT_THAT(f.evaluator->Eval(eval), IsOk());
+  EXPECT_EQ(f.policy.last_settings.Get("eps"), 0.25);
+}
+
+TEST(InteractionSerialEvaluatorTest, Metrics) {
+  Fixture f(WithScript(2, ByEnv));
+  f.policy.on_forward = [&](absl::Span<const int>) {
+    f.clock.Advance(absl::Seconds(1));
+    return absl::OkStatus();
+  };
+  EvalOptions eval;
+  eval.n_episode = 4;
+  eval.train_iter = 50;
+  eval.envstep = 800;
+  ASSERT_THAT(f.evaluator->Eval(eval), IsOk());
+  // 6 env steps in 4 vector steps: env 0 plays in the first two of them.
+  const std::map<std::string, double> expected = {
+      {"episode_count", 4},
+      {"envstep_count", 6},
+      {"avg_envstep_per_episode", 1.5},
+      {"evaluate_time", 4},
+      {"avg_envstep_per_sec", 1.5},
+      {"avg_time_per_episode", 1},  // D30: seconds per episode
+      {"reward_mean", 225.5},
+      {"reward_max", 401},
+      {"reward_min", 100},
+      {"eval_episode_return_mean", 225.5},
+  };
+  for (const auto& [metric, value] : expected) {
+    EXPECT_THAT(f.sink->ValuesOf("eval_iter/" + metric), ElementsAre(value)) << metric;
+    EXPECT_THAT(f.sink->ValuesOf("eval_step/" + metric), ElementsAre(value)) << metric;
+  }
+  const double variance = (125.5 * 125.5 + 25.5 * 25.5 + 24.5 * 24.5 + 175.5 * 175.5) / 4;
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/reward_std"),
+              ElementsAre(testing::DoubleNear(std::sqrt(variance), 1e-9)));
+  EXPECT_EQ(f.sink->ScalarTags().size(), 2 * (expected.size() + 1));
+  for (const RecordingSink::ScalarRecord& record : f.sink->scalars()) {
+    EXPECT_EQ(record.step, record.tag.rfind("eval_iter/", 0) == 0 ? 50 : 800) << record.tag;
+  }
+}
+
+// Each evaluation plays the next episode, whose return is its number times 100 (plus one step).
+struct Judged {
+  explicit Judged(double stop_value)
+      : f(WithScript(1, ByEnv), [&] {
+          Options options;
+          options.n_episode = 1;
+          options.stop_value = stop_value;
+          return options;
+        }()) {}
+
+  absl::StatusOr<EvalResult> Eval(int64_t train_iter) {
+    EvalOptions eval;
+    eval.train_iter = train_iter;
+    eval.save_checkpoint = [this](absl::string_view name) {
+      saved.emplace_back(name);
+      return save_status;
+    };
+    return f.evaluator->Eval(eval);
+  }
+
+  Fixture f;
+  std::vector<std::string> saved;
+  absl::Status save_status;
+};
+
+TEST(InteractionSerialEvaluatorTest, StopsAtTheStopValueOnceTrainingHasBegun) {
+  Judged judged(100);
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult before, judged.Eval(0));
+  EXPECT_FALSE(before.stop);
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult after, judged.Eval(1));
+  EXPECT_TRUE(after.stop);
+  Judged never(1e6);
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult low, never.Eval(1));
+  EXPECT_FALSE(low.stop);
+}
+
+TEST(InteractionSerialEvaluatorTest, SavesTheBest) {
+  Judged judged(1e10);
+  ASSERT_THAT(judged.Eval(1), IsOk());
+  EXPECT_THAT(judged.saved, ElementsAre("ckpt_best"));
+  EXPECT_EQ(judged.f.evaluator->best_return(), 100);
+  ASSERT_THAT(judged.Eval(2), IsOk());
+  EXPECT_EQ(judged.saved.size(), 2u);
+
+  // A result that is no better is not saved.
+  StateDict state;
+  ASSERT_THAT(state.WriteDouble("best_return", 1e9), IsOk());
+  ASSERT_THAT(state.WriteInt("last_eval_iter", 2), IsOk());
+  ASSERT_THAT(judged.f.evaluator->LoadState(&state), IsOk());
+  ASSERT_THAT(judged.Eval(3), IsOk());
+  EXPECT_EQ(judged.saved.size(), 2u);
+}
+
+TEST(InteractionSerialEvaluatorTest, ABestThatCouldNotBeSavedIsNone) {
+  Judged judged(1e10);
+  judged.save_status = absl::ResourceExhaustedError("disk full");
+  EXPECT_THAT(judged.Eval(1), StatusIs(absl::StatusCode::kResourceExhausted,
+                                       AllOf(HasSubstr("ckpt_best"), HasSubstr("disk full"))));
+  EXPECT_EQ(judged.f.evaluator->best_return(), -std::numeric_limits<double>::infinity());
+}
+
+// An env of the real manager whose own "eval_episode_return" is what `script` says.
+struct OwnReturn {
+  explicit OwnReturn(double value) {
+    script->info.Set("eval_episode_return", value);
+    envs = *BaseEnvManager::Create({}, {ScriptedEnvFactory(script)});
+    Options options;
+    options.n_episode = 1;
+    options.stop_value = -1e10;
+    evaluator = *InteractionSerialEvaluator::Create(options, envs.get(), &policy, {});
+  }
+
+  std::shared_ptr<ScriptedEnvScript> script = std::make_shared<ScriptedEnvScript>();
+  std::unique_ptr<BaseEnvManager> envs;
+  FakePolicy policy{{}, 2};
+  std::unique_ptr<InteractionSerialEvaluator> evaluator;
+};
+
+TEST(InteractionSerialEvaluatorTest, NanIsNeverBestAndNeverStops) {
+  OwnReturn nan(std::numeric_limits<double>::quiet_NaN());
+  int saved = 0;
+  EvalOptions eval;
+  eval.train_iter = 1;
+  eval.save_checkpoint = [&](absl::string_view) {
+    ++saved;
+    return absl::OkStatus();
+  };
+  const absl::StatusOr<EvalResult> result = nan.evaluator->Eval(eval);
+  ASSERT_THAT(result, IsOk());
+  EXPECT_TRUE(std::isnan(result->mean_return));
+  EXPECT_FALSE(result->stop);
+  EXPECT_EQ(saved, 0);
+  EXPECT_EQ(nan.evaluator->best_return(), -std::numeric_limits<double>::infinity());
+
+  OwnReturn number(7);
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult good, number.evaluator->Eval(eval));
+  EXPECT_EQ(good.mean_return, 7);
+  EXPECT_TRUE(good.stop);
+  EXPECT_EQ(saved, 1);
+}
+
+TEST(InteractionSerialEvaluatorTest, AbnormalEpisodesDoNotCount) {
+  Fixture f(WithScript(2, [](int env_id, int64_t episode) {
+    const bool abnormal = env_id == 1 && episode < 3;
+    return Episode{2, abnormal ? End::kAbnormal : End::kTerminated};
+  }));
+  f.policy.resets.clear();
+  EvalOptions eval;
+  eval.n_episode = 2;
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult result, f.evaluator->Eval(eval));
+  EXPECT_THAT(result.episode_return, ElementsAre(201, 601));
+  // The steps: 2 of env 0; of env 1, one of each abnormal episode and 2 of the good one.
+  EXPECT_THAT(f.sink->ValuesOf("eval_iter/envstep_count"), ElementsAre(6));
+  EXPECT_THAT(f.policy.resets,
+              ElementsAre(ElementsAre(), ElementsAre(1, 0), ElementsAre(1), ElementsAre(1)));
+}
+
+TEST(InteractionSerialEvaluatorTest, AnEnvThatStaysAbnormalIsNamed) {
+  Options options;
+  options.max_abnormal = 3;
+  Fixture f(WithScript(2,
+                       [](int env_id, int64_t) {
+                         return Episode{4, env_id == 1 ? End::kAbnormal : End::kTerminated};
+                       }),
+            options);
+  EXPECT_THAT(f.evaluator->Eval({}),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("eval: env 1"), HasSubstr("3 times"))));
+}
+
+TEST(InteractionSerialEvaluatorTest, EnvsThatAreDoneTooEarlyAreAnError) {
+  FakeEnvManager::Options env_options = WithScript(2, ByEnv);
+  env_options.episode_num = 1;
+  Fixture f(env_options);
+  EvalOptions eval;
+  eval.n_episode = 4;
+  EXPECT_THAT(f.evaluator->Eval(eval),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("env 0 is DONE")));
+  eval.n_episode = 2;
+  EXPECT_THAT(f.evaluator->Eval(eval), IsOk());
+}
+
+TEST(InteractionSerialEvaluatorTest, PolicyErrorsAndExceptionsNameThePolicy) {
+  Fixture f;
+  f.policy.on_forward = [](absl::Span<const int>) { return absl::DataLossError("lost"); };
+  EXPECT_THAT(f.evaluator->Eval({}),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("eval: policy: lost")));
+  f.policy.on_forward = [](absl::Span<const int>) -> absl::Status {
+    throw std::runtime_error("thrown");
+  };
+  EXPECT_THAT(f.evaluator->Eval({}), StatusIs(absl::StatusCode::kInternal,
+                                              AllOf(HasSubstr("policy"), HasSubstr("thrown"))));
+  f.policy.on_forward = nullptr;
+  EXPECT_THAT(f.evaluator->Eval({}), IsOk());
+}
+
+TEST(InteractionSerialEvaluatorTest, ChecksItsConfiguration) {
+  FakeEnvManager envs({});
+  FakePolicy policy;
+  Options bad;
+  bad.eval_freq = 0;
+  bad.n_episode = 2;
+  bad.max_abnormal = 0;
+  bad.stop_value = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(InteractionSerialEvaluator::Create(bad, &envs, nullptr, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("eval_freq is 0"), HasSubstr("n_episode is 2 for 3 envs"),
+                             HasSubstr("max_abnormal is 0"), HasSubstr("stop_value is NaN"),
+                             HasSubstr("no policy"))));
+  EXPECT_THAT(InteractionSerialEvaluator::Create({}, nullptr, &policy, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no env manager")));
+  FakePolicy other({}, MakeSpec({Box("action", {2})}).value());
+  EXPECT_THAT(
+      InteractionSerialEvaluator::Create({}, &envs, &other, {}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("float32[2]"), HasSubstr("'Fake'"), HasSubstr("int64[] in 0..3"))));
+  EXPECT_EQ(envs.launches(), 0);
+}
+
+TEST(InteractionSerialEvaluatorTest, ResetEnvAndResetPolicy) {
+  Fixture f(WithScript(1, ByEnv));
+  EXPECT_TRUE(f.evaluator->ShouldEval(0));
+  FakeEnvManager others(WithScript(2, ByEnv));
+  ASSERT_THAT(f.evaluator->ResetEnv(&others), IsOk());
+  EXPECT_EQ(others.launches(), 1);
+  FakePolicy policy;
+  ASSERT_THAT(f.evaluator->ResetPolicy(&policy), IsOk());
+  ASSERT_THAT(f.evaluator->Eval({}), IsOk());
+  EXPECT_FALSE(others.events().empty());
+  EXPECT_TRUE(f.envs.events().empty());
+  EXPECT_GT(policy.rows, 0);
+  EXPECT_FALSE(f.evaluator->ShouldEval(0));
+
+  ASSERT_THAT(f.evaluator->Reset(nullptr, nullptr), IsOk());
+  EXPECT_EQ(f.evaluator->best_return(), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(f.evaluator->ShouldEval(0));
+}
+
+TEST(InteractionSerialEvaluatorTest, StateGoesOn) {
+  Options options;
+  options.eval_freq = 10;
+  Fixture a(WithScript(1, ByEnv), options);
+  EXPECT_TRUE(a.evaluator->ShouldEval(25));
+  ASSERT_THAT(a.evaluator->Eval({}), IsOk());
+  StateDict state;
+  ASSERT_THAT(a.evaluator->SaveState(&state), IsOk());
+
+  Fixture b(WithScript(1, ByEnv), options);
+  ASSERT_THAT(b.evaluator->LoadState(&state), IsOk());
+  EXPECT_EQ(b.evaluator->best_return(), a.evaluator->best_return());
+  EXPECT_FALSE(b.evaluator->ShouldEval(25));
+  EXPECT_FALSE(b.evaluator->ShouldEval(34));
+  EXPECT_TRUE(b.evaluator->ShouldEval(35));
+
+  StateDict incomplete;
+  ASSERT_THAT(incomplete.WriteDouble("best_return", 5), IsOk());
+  EXPECT_THAT(b.evaluator->LoadState(&incomplete), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_EQ(b.evaluator->best_return(), a.evaluator->best_return());
+}
+
+}  // namespace
+}  // namespace ding
