@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 
