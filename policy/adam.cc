@@ -67,17 +67,58 @@ DING_TARGET_AVX512 void StepAvx512(const StepFactors& f, int64_t size, const flo
 }
 #endif
 
-StepFunction BestStep() {
-  switch (BestInstructionSet()) {
-#if defined(__x86_64__)
-    case InstructionSet::kAvx512:
-      return StepAvx512;
-    case InstructionSet::kAvx2:
-      return StepAvx2;
-#endif
-    default:
-      return StepBaseline;
+// Partial sums in a fixed order, so that the loop vectorizes and the bytes are always the same.
+__attribute__((always_inline)) inline double SumOfSquaresLoop(const float* values, int64_t size) {
+  constexpr int64_t kLanes = 16;
+  double sums[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      const double value = values[i + lane];
+      sums[lane] += value * value;
+    }
   }
+  for (; i < size; ++i) sums[0] += double{values[i]} * values[i];
+  double sum = 0;
+  for (const double lane_sum : sums) sum += lane_sum;
+  return sum;
+}
+
+using SumOfSquaresFunction = double (*)(const float*, int64_t);
+
+double SumOfSquaresBaseline(const float* values, int64_t size) {
+  return SumOfSquaresLoop(values, size);
+}
+
+#if defined(__x86_64__)
+DING_TARGET_AVX2 double SumOfSquaresAvx2(const float* values, int64_t size) {
+  return SumOfSquaresLoop(values, size);
+}
+
+DING_TARGET_AVX512 double SumOfSquaresAvx512(const float* values, int64_t size) {
+  return SumOfSquaresLoop(values, size);
+}
+#endif
+
+struct Loops {
+  StepFunction step;
+  SumOfSquaresFunction sum_of_squares;
+};
+
+const Loops& BestLoops() {
+  static const Loops loops = [] {
+    switch (BestInstructionSet()) {
+#if defined(__x86_64__)
+      case InstructionSet::kAvx512:
+        return Loops{StepAvx512, SumOfSquaresAvx512};
+      case InstructionSet::kAvx2:
+        return Loops{StepAvx2, SumOfSquaresAvx2};
+#endif
+      default:
+        return Loops{StepBaseline, SumOfSquaresBaseline};
+    }
+  }();
+  return loops;
 }
 
 absl::Status CheckFinite(absl::Span<const float> gradients) {
@@ -154,10 +195,9 @@ absl::Status Adam::Step(absl::Span<const float> gradients, absl::Span<float> par
       static_cast<float>(options_.lr / (1 - std::pow(options_.beta1, steps))),
       static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, steps))),
       static_cast<float>(options_.eps)};
-  static const StepFunction step = BestStep();
   ScopedFlushDenormals flush;
-  step(factors, size, gradients.data(), first_moment_.mutable_data<float>().data(),
-       second_moment_.mutable_data<float>().data(), parameters.data());
+  BestLoops().step(factors, size, gradients.data(), first_moment_.mutable_data<float>().data(),
+                   second_moment_.mutable_data<float>().data(), parameters.data());
   return absl::OkStatus();
 }
 
@@ -191,20 +231,8 @@ absl::StatusOr<double> ClipGradientNorm(absl::Span<float> gradients, double max_
         absl::StrCat("clipping gradients: max_norm is ", max_norm, "; it must be above 0"));
   }
   DING_RETURN_IF_ERROR(Annotate(CheckFinite(gradients), "clipping gradients"));
-  // Partial sums in a fixed order, so that the loop vectorises and the bytes are always the same.
-  constexpr size_t kLanes = 8;
-  double sums[kLanes] = {};
-  size_t i = 0;
-  for (; i + kLanes <= gradients.size(); i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      const double value = gradients[i + lane];
-      sums[lane] += value * value;
-    }
-  }
-  for (; i < gradients.size(); ++i) sums[0] += double{gradients[i]} * gradients[i];
-  double sum = 0;
-  for (const double lane_sum : sums) sum += lane_sum;
-  const double norm = std::sqrt(sum);
+  const double norm = std::sqrt(
+      BestLoops().sum_of_squares(gradients.data(), static_cast<int64_t>(gradients.size())));
   if (norm > max_norm) {
     constexpr double kTorchEps = 1e-6;
     const auto scale = static_cast<float>(max_norm / (norm + kTorchEps));

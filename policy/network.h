@@ -52,11 +52,12 @@ class Network {
 
   // Outputs for input [B, ...] into rows [0, B) of `output`; keeps nothing.
   virtual absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) = 0;
-  // The same, keeping what Backward() needs until the next Forward().
+  // The same, keeping what Backward() needs. The memory of `input` must stay as it is until
+  // Backward(): a network may look at it again instead of copying it.
   virtual absl::Status Forward(const ColumnsView& input, const MutableColumnsView& output) = 0;
   // d loss / d outputs [B, ...] of the last Forward(), in the layout of output_spec(), to d loss /
-  // d parameters: overwrites gradients(). kFailedPrecondition without a Forward() of that many rows
-  // before it.
+  // d parameters: overwrites gradients(). Each Forward() serves one Backward().
+  // kFailedPrecondition without a Forward() of that many rows since the last Backward().
   virtual absl::Status Backward(const ColumnsView& d_output) = 0;
 
   // A network of the same structure with storage and the same values of its own: a target network.

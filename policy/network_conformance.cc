@@ -222,6 +222,9 @@ TEST_P(NetworkConformance, BackwardNeedsAForwardOfAsManyRows) {
   ASSERT_THAT(network_->Forward(input.view(), output.view()), IsOk());
   EXPECT_THAT(network_->Backward(d_output.view()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("4 rows")));
+  ASSERT_THAT(network_->Backward(output.view()), IsOk());
+  EXPECT_THAT(network_->Backward(output.view()),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("Forward")));
 }
 
 TEST_P(NetworkConformance, AddressesStayTheSame) {

@@ -58,8 +58,8 @@ TEST(UniformDraw, EverySetIsEquallyLikely) {
   EXPECT_LT(chi_squared, 62);
 }
 
-// 3 * 2^30 does not divide 2^32: without rejection, the multiples of three would come twice as often
-// as the others. Tolerances are five standard deviations, sqrt(n p (1 - p)).
+// 3 * 2^30 does not divide 2^32: without rejection, the multiples of three would come twice as
+// often as the others. Tolerances are five standard deviations, sqrt(n p (1 - p)).
 TEST(UniformDraw, IsUnbiasedWhereTheRangeIsLarge) {
   UniformDraw draw(Rng(4, "test"));
   constexpr int64_t kN = int64_t{3} << 30;

@@ -213,6 +213,7 @@ absl::Status Mlp::Backward(const ColumnsView& d_output) {
     LoadOutputGradient(i, d_output);
   }
   for (int i = static_cast<int>(structure_.layers.size()) - 1; i >= 0; --i) RunLayerBackward(i);
+  forward_rows_ = -1;
   return absl::OkStatus();
 }
 

@@ -111,7 +111,7 @@ class Mlp : public Network {
   Planes transposed_;
   Planes d_values_;
   Tensor last_columns_;  // of a weight gradient, when they do not fill a vector: [out][kPanelRows]
-  int64_t forward_rows_ = -1;  // of the last Forward(); -1: none yet
+  int64_t forward_rows_ = -1;  // of the last Forward(); -1: none since the last Backward()
 };
 
 }  // namespace ding

@@ -128,7 +128,7 @@ std::vector<int64_t> HeadWidths(const MlpOptions& options, int64_t outputs) {
 
 }  // namespace
 
-std::string MlpStructure::DebugString() const {
+std::string MlpStructure::Architecture() const {
   std::vector<int64_t> encoder = {input_width};
   encoder.insert(encoder.end(), options.encoder_hidden_size.begin(),
                  options.encoder_hidden_size.end());
@@ -138,7 +138,11 @@ std::string MlpStructure::DebugString() const {
     absl::StrAppend(&text, ", ", options.dueling ? "dueling " : "", field.name, " ",
                     absl::StrJoin(HeadWidths(options, field.num_elements()), "-"));
   }
-  return absl::StrCat(text, ": ", WithThousands(num_parameters), " parameters");
+  return text;
+}
+
+std::string MlpStructure::DebugString() const {
+  return absl::StrCat(Architecture(), ": ", WithThousands(num_parameters), " parameters");
 }
 
 absl::StatusOr<MlpStructure> MakeMlpStructure(const MlpOptions& options, SpecPtr input,

@@ -63,7 +63,9 @@ struct MlpStructure {
   std::vector<ParameterInfo> parameters;
   int64_t num_parameters = 0;
 
-  // "4-128-128-64, dueling q 64-2: 33,923 parameters".
+  // "4-128-128-64, dueling q 64-2".
+  std::string Architecture() const;
+  // The same and ": 33,923 parameters".
   std::string DebugString() const;
 };
 

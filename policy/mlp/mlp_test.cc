@@ -12,8 +12,8 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/mlp/mlp_test_cases.h"
 #include "ding_worker/policy/network_conformance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -23,49 +23,7 @@ namespace {
 
 constexpr uint64_t kSeed = 7;
 
-struct MlpCase {
-  std::string name;
-  MlpOptions options;
-  std::vector<FieldSpec> input;
-  std::vector<FieldSpec> output;
-};
-
-MlpOptions MakeOptions(std::vector<int64_t> encoder, int64_t head_layers, int64_t head_width,
-                       bool dueling, MlpOptions::Activation activation) {
-  MlpOptions options;
-  options.encoder_hidden_size = std::move(encoder);
-  options.head_layer_num = head_layers;
-  options.head_hidden_size = head_width;
-  options.dueling = dueling;
-  options.activation = activation;
-  return options;
-}
-
-std::vector<MlpCase> Cases() {
-  constexpr auto kRelu = MlpOptions::Activation::kRelu;
-  constexpr auto kTanh = MlpOptions::Activation::kTanh;
-  return {
-      {"Linear", MakeOptions({}, 0, 0, false, kRelu), {Box("obs", {3})}, {Box("q", {2})}},
-      {"Relu", MakeOptions({17, 9}, 1, 0, false, kRelu), {Box("obs", {4})}, {Box("q", {3})}},
-      {"Tanh", MakeOptions({12}, 2, 5, false, kTanh), {Box("obs", {5})}, {Box("q", {1})}},
-      {"DuelingRelu", MakeOptions({16, 8}, 1, 0, true, kRelu), {Box("obs", {4})}, {Box("q", {2})}},
-      {"DuelingTanh", MakeOptions({20}, 0, 0, true, kTanh), {Box("obs", {8})}, {Box("q", {6})}},
-      {"TwoHeads",
-       MakeOptions({24}, 1, 10, false, kRelu),
-       {Box("obs", {6})},
-       {Box("logit", {2, 2}), Scalar("value", DType::kFloat32)}},
-      {"TwoDuelingHeads",
-       MakeOptions({10}, 1, 0, true, kTanh),
-       {Box("obs", {6})},
-       {Box("q/left", {2}), Box("q/right", {3})}},
-      {"HeadsOnTheInput",
-       MakeOptions({}, 1, 18, false, kTanh),
-       {Box("obs/a", {2, 3}), Box("obs/b", {}), Box("obs/c", {12})},
-       {Box("logit", {5}), Scalar("value", DType::kFloat32)}},
-  };
-}
-
-std::unique_ptr<Mlp> Create(const MlpCase& test_case) {
+std::unique_ptr<Mlp> Create(const MlpTestCase& test_case) {
   auto mlp = Mlp::Create(test_case.options, *MakeSpec(test_case.input), *MakeSpec(test_case.output),
                          kSeed);
   EXPECT_THAT(mlp, IsOk());
@@ -74,7 +32,7 @@ std::unique_ptr<Mlp> Create(const MlpCase& test_case) {
 
 std::vector<NetworkCase> ConformanceCases() {
   std::vector<NetworkCase> cases;
-  for (const MlpCase& test_case : Cases()) {
+  for (const MlpTestCase& test_case : MlpTestCases()) {
     cases.push_back({test_case.name, [test_case] { return Create(test_case); }});
   }
   return cases;
@@ -96,7 +54,7 @@ BatchBuilder RandomRows(const SpecPtr& spec, int64_t rows, int stream) {
 // The network written down again: parameters by name, one row at a time, in double precision.
 class ReferenceMlp {
  public:
-  ReferenceMlp(const MlpCase& test_case, const Mlp& mlp)
+  ReferenceMlp(const MlpTestCase& test_case, const Mlp& mlp)
       : case_(test_case),
         info_(mlp.parameter_info().begin(), mlp.parameter_info().end()),
         parameters_(mlp.parameters().begin(), mlp.parameters().end()) {}
@@ -159,7 +117,7 @@ class ReferenceMlp {
     return *found;
   }
 
-  const MlpCase case_;
+  const MlpTestCase case_;
   const std::vector<ParameterInfo> info_;
   std::vector<double> parameters_;
 };
@@ -174,9 +132,9 @@ std::vector<double> RowOf(const BatchBuilder& rows, int64_t row) {
   return values;
 }
 
-class MlpReferenceTest : public testing::TestWithParam<MlpCase> {};
+class MlpReferenceTest : public testing::TestWithParam<MlpTestCase> {};
 
-INSTANTIATE_TEST_SUITE_P(All, MlpReferenceTest, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(All, MlpReferenceTest, testing::ValuesIn(MlpTestCases()),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(MlpReferenceTest, OutputsAgree) {
@@ -253,7 +211,7 @@ TEST_P(MlpReferenceTest, OutputsOfARowAreTheSameBytesInEveryBatch) {
 }
 
 TEST(MlpTest, ParametersComeFromTheSeed) {
-  const MlpCase test_case = Cases()[1];
+  const MlpTestCase test_case = MlpTestCases()[1];
   const SpecPtr input = *MakeSpec(test_case.input);
   const SpecPtr output = *MakeSpec(test_case.output);
   DING_ASSERT_OK_AND_ASSIGN(const auto a, Mlp::Create(test_case.options, input, output, 1));
@@ -266,7 +224,7 @@ TEST(MlpTest, ParametersComeFromTheSeed) {
 }
 
 TEST(MlpTest, NanInAParameterReachesTheOutputs) {
-  const MlpCase test_case = Cases()[1];  // Relu, which must not make a zero of it.
+  const MlpTestCase test_case = MlpTestCases()[1];  // Relu, which must not make a zero of it.
   const std::unique_ptr<Mlp> mlp = Create(test_case);
   mlp->parameters()[0] = std::nanf("");
   const BatchBuilder input = RandomRows(mlp->input_spec(), 4, 1);

@@ -1,0 +1,123 @@
+#include "ding_worker/policy/torch/torch_mlp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/mlp/mlp.h"
+#include "ding_worker/policy/mlp/mlp_test_cases.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/network_conformance.h"
+#include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_registry.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t kSeed = 7;
+
+std::unique_ptr<Network> CreateTorch(const MlpTestCase& test_case) {
+  auto network = CreateTorchMlp(test_case.options, *MakeSpec(test_case.input),
+                                *MakeSpec(test_case.output), kSeed);
+  EXPECT_THAT(network, IsOk());
+  return *std::move(network);
+}
+
+std::vector<NetworkCase> ConformanceCases() {
+  std::vector<NetworkCase> cases;
+  for (const MlpTestCase& test_case : MlpTestCases()) {
+    cases.push_back({test_case.name, [test_case] { return CreateTorch(test_case); }});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(TorchMlp, NetworkConformance, testing::ValuesIn(ConformanceCases()),
+                         NetworkCaseName);
+
+BatchBuilder RandomRows(const SpecPtr& spec, int64_t rows, int stream) {
+  auto builder = BatchBuilder::Create(spec, rows);
+  EXPECT_THAT(builder, IsOk());
+  Rng rng(kSeed, "torch_mlp_test", stream);
+  for (int field = 0; field < spec->size(); ++field) {
+    for (float& value : builder->column<float>(field)) value = static_cast<float>(rng.Normal());
+  }
+  return *std::move(builder);
+}
+
+void ExpectNear(absl::Span<const float> found, absl::Span<const float> expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    ASSERT_NEAR(found[i], expected[i], 1e-5 * std::max(1.0f, std::abs(expected[i])))
+        << "element " << i;
+  }
+}
+
+// The two implementations of one architecture: by hand, and by autograd.
+class TorchMlpTest : public testing::TestWithParam<MlpTestCase> {};
+
+INSTANTIATE_TEST_SUITE_P(All, TorchMlpTest, testing::ValuesIn(MlpTestCases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(TorchMlpTest, OutputsAndGradientsAreThoseOfMlp) {
+  constexpr int64_t kRows = 50;
+  const std::unique_ptr<Network> by_autograd = CreateTorch(GetParam());
+  DING_ASSERT_OK_AND_ASSIGN(
+      const std::unique_ptr<Network> by_hand,
+      Mlp::Create(GetParam().options, by_autograd->input_spec(), by_autograd->output_spec(), 99));
+  ASSERT_EQ(by_hand->parameter_info().size(), by_autograd->parameter_info().size());
+  for (size_t i = 0; i < by_hand->parameter_info().size(); ++i) {
+    EXPECT_EQ(by_hand->parameter_info()[i].name, by_autograd->parameter_info()[i].name);
+    EXPECT_EQ(by_hand->parameter_info()[i].shape, by_autograd->parameter_info()[i].shape);
+    EXPECT_EQ(by_hand->parameter_info()[i].offset, by_autograd->parameter_info()[i].offset);
+  }
+  std::copy(by_autograd->parameters().begin(), by_autograd->parameters().end(),
+            by_hand->parameters().begin());
+  const BatchBuilder input = RandomRows(by_hand->input_spec(), kRows, 1);
+  const BatchBuilder d_output = RandomRows(by_hand->output_spec(), kRows, 2);
+  const BatchBuilder expected = RandomRows(by_hand->output_spec(), kRows, 3);
+  const BatchBuilder found = RandomRows(by_hand->output_spec(), kRows, 4);
+  ASSERT_THAT(by_autograd->Forward(input.view(), expected.view()), IsOk());
+  ASSERT_THAT(by_hand->Forward(input.view(), found.view()), IsOk());
+  for (int field = 0; field < by_hand->output_spec()->size(); ++field) {
+    ExpectNear(found.column<float>(field), expected.column<float>(field));
+  }
+  ASSERT_THAT(by_autograd->Backward(d_output.view()), IsOk());
+  ASSERT_THAT(by_hand->Backward(d_output.view()), IsOk());
+  ExpectNear(by_hand->gradients(), by_autograd->gradients());
+}
+
+TEST_P(TorchMlpTest, StartsWithTheParametersOfMlp) {
+  const std::unique_ptr<Network> torch = CreateTorch(GetParam());
+  DING_ASSERT_OK_AND_ASSIGN(const auto mlp, Mlp::Create(GetParam().options, torch->input_spec(),
+                                                        torch->output_spec(), kSeed));
+  EXPECT_TRUE(std::equal(torch->parameters().begin(), torch->parameters().end(),
+                         mlp->parameters().begin(), mlp->parameters().end()));
+}
+
+TEST(TorchMlpFactoryTest, CreatesByName) {
+  NetworkConfig config;
+  config.set_type("torch_mlp");
+  for (const int64_t width : {128, 128, 64}) config.add_encoder_hidden_size(width);
+  config.set_dueling(true);
+  const SpecPtr input = *MakeSpec({Box("obs", {4})});
+  const SpecPtr output = *MakeSpec({Box("q", {2})});
+  DING_ASSERT_OK_AND_ASSIGN(const auto network, create_network(config, input, output, 0));
+  EXPECT_EQ(network->info(), "torch mlp 4-128-128-64, dueling q 64-2: 33923 parameters");
+  config.add_encoder_hidden_size(-1);
+  EXPECT_THAT(
+      create_network(config, input, output, 0),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("encoder_hidden_size[3] is -1")));
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,313 @@
+#include "ding_worker/policy/torch/torch_network.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "ATen/ATen.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/cpu.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/tensor.h"
+#include "ding_worker/policy/torch/torch_threads.h"
+#include "torch/csrc/autograd/autograd.h"
+
+namespace ding {
+namespace {
+
+// The border for exceptions: runs `body`, a function that returns absl::Status and may call
+// libtorch.
+template <typename Body>
+absl::Status Guard(const std::string& name, Body body) {
+  try {
+    return body();
+  } catch (const c10::Error& error) {
+    return absl::InternalError(
+        absl::StrCat("torch network '", name, "': ", error.what_without_backtrace()));
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("torch network '", name, "': ", error.what()));
+  } catch (...) {
+    return absl::InternalError(
+        absl::StrCat("torch network '", name, "': threw something that is no std::exception"));
+  }
+}
+
+at::ScalarType ScalarTypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return at::kBool;
+    case DType::kUint8:
+      return at::kByte;
+    case DType::kInt32:
+      return at::kInt;
+    case DType::kInt64:
+      return at::kLong;
+    case DType::kFloat32:
+      return at::kFloat;
+    case DType::kFloat64:
+      return at::kDouble;
+  }
+  return at::kFloat;
+}
+
+// [rows, ...shape of the field], sharing the column's memory.
+at::Tensor TensorOf(const ColumnsView& view, int field) {
+  const FieldSpec& spec = view.spec().field(field);
+  std::vector<int64_t> sizes = {view.rows()};
+  sizes.insert(sizes.end(), spec.shape.begin(), spec.shape.end());
+  // Torch has no tensors of const elements.
+  auto* const data = const_cast<std::byte*>(view.raw_column(field));  // NOLINT
+  return at::from_blob(data, sizes, at::TensorOptions(ScalarTypeOf(spec.dtype)));
+}
+
+std::vector<at::Tensor> TensorsOf(const ColumnsView& view, int num_fields) {
+  std::vector<at::Tensor> tensors;
+  for (int field = 0; field < num_fields; ++field) tensors.push_back(TensorOf(view, field));
+  return tensors;
+}
+
+class TorchNetwork : public Network {
+ public:
+  TorchNetwork(absl::string_view name, std::function<TorchModule()> make_module, SpecPtr input,
+               SpecPtr output)
+      : name_(name),
+        make_module_(std::move(make_module)),
+        input_(std::move(input)),
+        output_(std::move(output)) {}
+
+  // Makes the module and moves its parameters into the flat storage. Once, before all else.
+  absl::Status Init() {
+    return Guard(name_, [&] {
+      module_ = make_module_();
+      if (module_.module == nullptr) {
+        return absl::InvalidArgumentError(absl::StrCat("torch network '", name_, "': no module"));
+      }
+      module_.module->eval();
+      DING_RETURN_IF_ERROR(CheckBuffers());
+      DING_RETURN_IF_ERROR(CollectParameters());
+      FlattenParameters();
+      return absl::OkStatus();
+    });
+  }
+
+  const SpecPtr& input_spec() const override { return input_; }
+  const SpecPtr& output_spec() const override { return output_; }
+  absl::Span<const ParameterInfo> parameter_info() const override { return info_; }
+  absl::Span<float> parameters() override { return parameters_.mutable_data<float>(); }
+  absl::Span<const float> parameters() const override { return parameters_.data<float>(); }
+  absl::Span<float> gradients() override { return gradients_.mutable_data<float>(); }
+
+  absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) override {
+    DING_RETURN_IF_ERROR(CheckCall(input, output));
+    if (input.rows() == 0) return absl::OkStatus();
+    ScopedFlushDenormals flush;
+    return Guard(name_, [&] {
+      const c10::InferenceMode no_autograd;
+      const std::vector<at::Tensor> outputs = module_.forward(TensorsOf(input, input_->size()));
+      DING_RETURN_IF_ERROR(CheckOutputs(outputs, input.rows()));
+      CopyOutputs(outputs, output);
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status Forward(const ColumnsView& input, const MutableColumnsView& output) override {
+    DING_RETURN_IF_ERROR(CheckCall(input, output));
+    outputs_.clear();
+    forward_rows_ = -1;
+    if (input.rows() > 0) {
+      ScopedFlushDenormals flush;
+      DING_RETURN_IF_ERROR(Guard(name_, [&] {
+        const at::AutoGradMode with_autograd(true);
+        std::vector<at::Tensor> outputs = module_.forward(TensorsOf(input, input_->size()));
+        DING_RETURN_IF_ERROR(CheckOutputs(outputs, input.rows()));
+        CopyOutputs(outputs, output);
+        outputs_ = std::move(outputs);
+        return absl::OkStatus();
+      }));
+    }
+    forward_rows_ = input.rows();
+    return absl::OkStatus();
+  }
+
+  absl::Status Backward(const ColumnsView& d_output) override {
+    DING_RETURN_IF_ERROR(CheckFirstFields(*output_, d_output.spec(), "torch output gradient"));
+    if (d_output.rows() != forward_rows_) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "torch network '", name_, "': Backward of ", d_output.rows(), " rows ",
+          forward_rows_ < 0 ? std::string("without a Forward")
+                            : absl::StrCat("after a Forward of ", forward_rows_, " rows")));
+    }
+    forward_rows_ = -1;
+    std::fill(gradients().begin(), gradients().end(), 0.0f);
+    const std::vector<at::Tensor> outputs = std::move(outputs_);
+    outputs_.clear();
+    if (d_output.rows() == 0) return absl::OkStatus();
+    ScopedFlushDenormals flush;
+    return Guard(name_, [&] {
+      AccumulateGradients(outputs, TensorsOf(d_output, output_->size()));
+      return absl::OkStatus();
+    });
+  }
+
+  absl::StatusOr<std::unique_ptr<Network>> Clone() const override {
+    auto clone = std::make_unique<TorchNetwork>(name_, make_module_, input_, output_);
+    DING_RETURN_IF_ERROR(clone->Init());
+    if (clone->parameters().size() != parameters().size()) {
+      return absl::InternalError(absl::StrCat(
+          "torch network '", name_, "': the module of the clone has ", clone->parameters().size(),
+          " parameters, that of the original ", parameters().size()));
+    }
+    std::copy(parameters().begin(), parameters().end(), clone->parameters().begin());
+    return std::unique_ptr<Network>(std::move(clone));
+  }
+
+  std::string info() const override {
+    return absl::StrCat("torch ", name_, ": ", parameters().size(), " parameters");
+  }
+
+ private:
+  absl::Status CheckBuffers() const {
+    const auto buffers = module_.module->named_buffers();
+    if (buffers.is_empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("torch network '", name_, "': the module has buffer '", buffers[0].key(),
+                     "'; only parameters are trained, saved and copied"));
+  }
+
+  absl::Status CollectParameters() {
+    std::unordered_set<const void*> seen;  // A parameter that two modules share is one.
+    for (const auto& item : module_.module->named_parameters()) {
+      const at::Tensor& parameter = item.value();
+      if (!parameter.defined() || !seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
+      if (parameter.scalar_type() != at::kFloat || !parameter.device().is_cpu()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("torch network '", name_, "': parameter '", item.key(), "' is ",
+                         c10::toString(parameter.scalar_type()), " on ", parameter.device().str(),
+                         ", expected Float on cpu"));
+      }
+      const Shape shape(parameter.sizes().begin(), parameter.sizes().end());
+      info_.push_back({absl::StrReplaceAll(item.key(), {{".", "/"}}), shape, num_parameters_});
+      num_parameters_ += parameter.numel();
+      module_parameters_.push_back(parameter);
+    }
+    if (num_parameters_ > 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("torch network '", name_, "': the module has no parameters"));
+  }
+
+  void FlattenParameters() {
+    const at::NoGradGuard no_autograd;
+    parameters_ = Tensor::Zeros(DType::kFloat32, {num_parameters_});
+    gradients_ = Tensor::Zeros(DType::kFloat32, {num_parameters_});
+    for (size_t i = 0; i < info_.size(); ++i) {
+      at::Tensor& parameter = module_parameters_[i];
+      at::Tensor value =
+          at::from_blob(parameters().data() + info_[i].offset, parameter.sizes(), at::kFloat);
+      value.copy_(parameter);
+      parameter.set_data(value);
+      gradient_views_.push_back(
+          at::from_blob(gradients().data() + info_[i].offset, parameter.sizes(), at::kFloat));
+      parameter.mutable_grad() = gradient_views_[i];
+    }
+  }
+
+  absl::Status CheckCall(const ColumnsView& input, const MutableColumnsView& output) const {
+    DING_RETURN_IF_ERROR(CheckFirstFields(*input_, input.spec(), "torch input"));
+    DING_RETURN_IF_ERROR(CheckFirstFields(*output_, output.spec(), "torch output"));
+    if (output.rows() >= input.rows()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("torch network '", name_, "': ", input.rows(),
+                                                   " input rows, but room for ", output.rows(),
+                                                   " output rows"));
+  }
+
+  absl::Status CheckOutputs(const std::vector<at::Tensor>& outputs, int64_t rows) const {
+    if (static_cast<int>(outputs.size()) != output_->size()) {
+      return absl::InternalError(absl::StrCat("torch network '", name_, "': ", outputs.size(),
+                                              " outputs, expected ", output_->size()));
+    }
+    for (int field = 0; field < output_->size(); ++field) {
+      const FieldSpec& spec = output_->field(field);
+      Shape expected = {rows};
+      expected.insert(expected.end(), spec.shape.begin(), spec.shape.end());
+      const at::Tensor& found = outputs[field];
+      if (found.defined() && found.scalar_type() == at::kFloat &&
+          found.sizes() == at::IntArrayRef(expected.data(), expected.size())) {
+        continue;
+      }
+      return absl::InternalError(absl::StrCat(
+          "torch network '", name_, "': output '", spec.name, "' is ",
+          found.defined() ? absl::StrCat(c10::toString(found.scalar_type()),
+                                         ShapeString({found.sizes().data(), found.sizes().size()}))
+                          : std::string("undefined"),
+          ", expected Float", ShapeString(expected)));
+    }
+    return absl::OkStatus();
+  }
+
+  void CopyOutputs(const std::vector<at::Tensor>& outputs, const MutableColumnsView& to) const {
+    for (int field = 0; field < output_->size(); ++field) {
+      const at::Tensor dense = outputs[field].contiguous();
+      std::memcpy(to.raw_column(field), dense.data_ptr(), dense.nbytes());
+    }
+  }
+
+  void AccumulateGradients(const std::vector<at::Tensor>& outputs,
+                           const std::vector<at::Tensor>& d_outputs) {
+    std::vector<at::Tensor> roots;
+    std::vector<at::Tensor> d_roots;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i].requires_grad()) continue;  // Does not depend on any parameter.
+      roots.push_back(outputs[i]);
+      d_roots.push_back(d_outputs[i]);
+    }
+    if (!roots.empty()) torch::autograd::backward(roots, d_roots);
+    // Autograd adds to a gradient that is there in place; if a module has taken it away, the new
+    // one is copied back.
+    for (size_t i = 0; i < gradient_views_.size(); ++i) {
+      at::Tensor& gradient = module_parameters_[i].mutable_grad();
+      if (gradient.defined() && gradient.data_ptr() == gradient_views_[i].data_ptr()) continue;
+      const at::NoGradGuard no_autograd;
+      if (gradient.defined()) gradient_views_[i].copy_(gradient);
+      gradient = gradient_views_[i];
+    }
+  }
+
+  const std::string name_;
+  const std::function<TorchModule()> make_module_;
+  const SpecPtr input_;
+  const SpecPtr output_;
+  TorchModule module_;
+
+  std::vector<ParameterInfo> info_;
+  int64_t num_parameters_ = 0;
+  Tensor parameters_;
+  Tensor gradients_;
+  std::vector<at::Tensor> module_parameters_;  // views of parameters_
+  std::vector<at::Tensor> gradient_views_;
+
+  std::vector<at::Tensor> outputs_;  // of the last Forward(), with their graph
+  int64_t forward_rows_ = -1;        // -1: no Forward() since the last Backward()
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Network>> MakeTorchNetwork(absl::string_view name,
+                                                          std::function<TorchModule()> make_module,
+                                                          SpecPtr input, SpecPtr output) {
+  [[maybe_unused]] static const bool once = (SetTorchThreads(1), true);
+  auto network = std::make_unique<TorchNetwork>(name, std::move(make_module), std::move(input),
+                                                std::move(output));
+  DING_RETURN_IF_ERROR(network->Init());
+  return std::unique_ptr<Network>(std::move(network));
+}
+
+}  // namespace ding
