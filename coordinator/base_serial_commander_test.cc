@@ -17,6 +17,7 @@ class FakeCollector : public ISerialCollector {
   absl::StatusOr<SegmentBatch> Collect(const CollectOptions&) override { return SegmentBatch(); }
   int64_t envstep() const override { return envstep_; }
   void set_envstep(int64_t envstep) override { envstep_ = envstep; }
+  absl::Status DropEpisodes(absl::Span<const int>) override { return absl::OkStatus(); }
   int64_t total_episode_count() const override { return 0; }
   absl::Status SaveState(StateWriter*) const override { return absl::OkStatus(); }
   absl::Status LoadState(StateReader*) override { return absl::OkStatus(); }

@@ -1,10 +1,8 @@
 #include "ding_worker/worker/experiment_config.h"
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/worker/registry.h"
@@ -28,9 +26,8 @@ absl::StatusOr<ExperimentConfig> Parse(const std::string& text,
 
 TEST(ExperimentConfigTest, FillsInDefaultsAndSharesAmongSections) {
   DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
-                            Parse(absl::StrCat(kMinimal,
-                                               "env { stop_value: 7 n_evaluator_episode: 9 } "
-                                               "policy { nstep: 3 discount_factor: 0.5 }")));
+                            Parse(kMinimal, {"env.stop_value=7", "env.n_evaluator_episode=9",
+                                             "policy.nstep=3", "policy.discount_factor=0.5"}));
   EXPECT_EQ(config.exp_name(), "default_experiment");
   EXPECT_TRUE(config.policy().learn().learner().hook().has_save_ckpt_after_iter());
   EXPECT_EQ(config.policy().other().replay_buffer().nstep(), 3);
@@ -43,8 +40,7 @@ TEST(ExperimentConfigTest, FillsInDefaultsAndSharesAmongSections) {
 }
 
 TEST(ExperimentConfigTest, ResolvedConfigReadsBackAsTheSame) {
-  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
-                            Parse(absl::StrCat(kMinimal, "policy { nstep: 3 }")));
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config, Parse(kMinimal, {"policy.nstep=3"}));
   const std::string text = PrintTextConfig(config);
   DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig again, Parse(text));
   EXPECT_EQ(PrintTextConfig(again), text);
@@ -80,7 +76,7 @@ typo: 3)",
                       HasSubstr("hook[0].freq is 0"), HasSubstr("unknown buffer type 'nave'"),
                       HasSubstr("replay_buffer_size is 0")),
                 HasSubstr("replay_buffer.nstep is 2, but policy.nstep is 0: set only the latter"),
-                HasSubstr("test:14:"), HasSubstr("unknown field 'typo'"),
+                HasSubstr("test:13:"), HasSubstr("unknown field 'typo'"),
                 HasSubstr("--set: cannot set 'policy.learn.batch_sise'"))));
 }
 

@@ -163,7 +163,7 @@ absl::Status SerialPipeline::CollectAndLearn() {
   DING_ASSIGN_OR_RETURN(const SegmentBatch data, collector_->Collect(options));
   DING_RETURN_IF_ERROR(buffer_->Push(data, collector_->envstep()));
   const LearnSection& learn = config_.policy().learn();
-  for (int64_t i = 0; i < learn.update_per_collect() && !BudgetSpent(); ++i) {
+  for (int64_t i = 0; i < learn.update_per_collect() && !TrainBudgetSpent(); ++i) {
     const absl::StatusOr<Batch> batch = buffer_->Sample(learn.batch_size(), learner_->train_iter());
     if (absl::IsFailedPrecondition(batch.status())) {  // Too few rows yet: collect more first.
       LOG_FIRST_N(INFO, 1) << "no training in this round: " << batch.status().message();
@@ -182,10 +182,13 @@ absl::Status SerialPipeline::Learn(const Batch& batch) {
   return info.priority_info ? buffer_->Update(*info.priority_info) : absl::OkStatus();
 }
 
+bool SerialPipeline::TrainBudgetSpent() const {
+  return config_.max_train_iter() > 0 && learner_->train_iter() >= config_.max_train_iter();
+}
+
 bool SerialPipeline::BudgetSpent() const {
-  const auto spent = [](int64_t used, int64_t limit) { return limit > 0 && used >= limit; };
-  return spent(collector_->envstep(), config_.max_env_step()) ||
-         spent(learner_->train_iter(), config_.max_train_iter());
+  return TrainBudgetSpent() ||
+         (config_.max_env_step() > 0 && collector_->envstep() >= config_.max_env_step());
 }
 
 absl::Status SerialPipeline::SaveCheckpoint(absl::string_view name) const {

@@ -79,6 +79,7 @@ class SerialPipeline {
   absl::StatusOr<bool> Evaluate(SerialResult* result);
   absl::Status CollectAndLearn();
   absl::Status Learn(const Batch& batch);
+  bool TrainBudgetSpent() const;
   bool BudgetSpent() const;
   absl::Status SaveCheckpoint(absl::string_view name) const;
   void ShowProgress(const SerialResult& result);

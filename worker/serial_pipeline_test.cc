@@ -41,7 +41,7 @@ policy {
   type: "dqn"
   params { [type.googleapis.com/ding.DqnConfig] { model { encoder_hidden_size: [8] } } }
   learn { batch_size: 8 learner { hook { save_ckpt_after_iter: 10 } } }
-  collect { n_sample: 4 }
+  collect { n_sample: 4 collector { collect_print_freq: 10 } }
   eval { evaluator { eval_freq: 10 } }
 })";
 

@@ -303,7 +303,13 @@ absl::Status SetByPath(absl::string_view path, absl::string_view value, Message*
     DING_ASSIGN_OR_RETURN(PathStep step, ParseStep(part));
     steps.push_back(std::move(step));
   }
-  return Annotate(SetBySteps(steps, value, message), absl::StrCat("cannot set '", path, "'"));
+  // On a copy: a path that turns out to be wrong half way has made the messages on it.
+  const std::unique_ptr<Message> changed(message->New());
+  changed->CopyFrom(*message);
+  DING_RETURN_IF_ERROR(
+      Annotate(SetBySteps(steps, value, changed.get()), absl::StrCat("cannot set '", path, "'")));
+  message->GetReflection()->Swap(message, changed.get());
+  return absl::OkStatus();
 }
 
 absl::Status ApplySetting(absl::string_view assignment, Message* message) {
