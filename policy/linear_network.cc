@@ -38,6 +38,10 @@ LinearNetwork::LinearNetwork(SpecPtr input, SpecPtr output, uint64_t seed)
 absl::Status LinearNetwork::Infer(const ColumnsView& input, const MutableColumnsView& output) {
   DING_RETURN_IF_ERROR(CheckFirstField(*input_, input.spec(), "input"));
   DING_RETURN_IF_ERROR(CheckFirstField(*output_, output.spec(), "output"));
+  if (output.rows() < input.rows()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "linear network: ", input.rows(), " input rows for ", output.rows(), " output rows"));
+  }
   const absl::Span<const float> x = input.column<float>(0);
   const absl::Span<float> y = output.column<float>(0);
   const float* bias = parameters_.data() + info_[1].offset;
@@ -57,17 +61,20 @@ absl::Status LinearNetwork::Forward(const ColumnsView& input, const MutableColum
   DING_RETURN_IF_ERROR(Infer(input, output));
   const absl::Span<const float> x = input.column<float>(0);
   last_input_.assign(x.begin(), x.end());
+  forward_rows_ = input.rows();
   return absl::OkStatus();
 }
 
 absl::Status LinearNetwork::Backward(const ColumnsView& d_output) {
   DING_RETURN_IF_ERROR(CheckFirstField(*output_, d_output.spec(), "d_output"));
   const absl::Span<const float> d_y = d_output.column<float>(0);
-  if (d_output.rows() * num_inputs() != static_cast<int64_t>(last_input_.size())) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("linear network: Backward() of ", d_output.rows(), " rows after Forward() of ",
-                     static_cast<int64_t>(last_input_.size()) / num_inputs()));
+  if (d_output.rows() != forward_rows_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "linear network: Backward() of ", d_output.rows(), " rows, but ",
+        forward_rows_ < 0 ? std::string("no Forward() was before it")
+                          : absl::StrCat("Forward() was of ", forward_rows_, " rows")));
   }
+  forward_rows_ = -1;
   std::fill(gradients_.begin(), gradients_.end(), 0.0f);
   float* bias = gradients_.data() + info_[1].offset;
   for (int64_t row = 0; row < d_output.rows(); ++row) {

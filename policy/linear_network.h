@@ -52,6 +52,7 @@ class LinearNetwork : public Network {
   std::vector<float> parameters_;  // weight [A, N], bias [A]
   std::vector<float> gradients_;
   std::vector<float> last_input_;
+  int64_t forward_rows_ = -1;  // of the Forward() that waits for its Backward(); -1: none does
 };
 
 }  // namespace ding
