@@ -21,8 +21,8 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/finite.h"
 #include "ding_worker/policy/parameter_state.h"
-#include "ding_worker/policy/scratch_columns.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
+#include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
 namespace {
