@@ -1,8 +1,8 @@
 // Keeps what collectors produced and draws training batches from it.
 //
-//     Push(segments) ──► columns, one copy of each observation ──Sample──► Batch (a gather into a
-//     pooled block)
-//                             ▲ Update(priorities)
+//     Push(segments) ──► columns, one copy of each observation ──► Sample: a Batch, gathered into a
+//                             ▲                                    pooled block
+//                             └── Update(priorities)
 //
 // Rows are linked to their successors by (stream, step), also across pushes, so that next_obs,
 // n-step returns and sequences are computed when a batch is drawn. The columns of a drawn batch are

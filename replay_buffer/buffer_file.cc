@@ -18,9 +18,9 @@ absl::Status SaveData(const IBuffer& buffer, const std::string& path) {
 absl::Status LoadData(IBuffer* buffer, const std::string& path) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsReader> reader,
                         SafetensorsReader::Open(path));
-  const absl::Status status = buffer->LoadState(reader.get());
+  absl::Status status = buffer->LoadState(reader.get());
   // The file is there; what it lacks makes it the file of something else.
-  if (absl::IsNotFound(status)) return absl::InvalidArgumentError(status.message());
+  if (absl::IsNotFound(status)) status = absl::InvalidArgumentError(status.message());
   return Annotate(status, absl::StrCat("cannot load '", path, "'"));
 }
 

@@ -5,14 +5,16 @@
 // wherever the ring stands. Draws are uniform over rows, without replacement unless asked.
 //
 // Ownership: copies what it is pushed.
-// Threads:   thread-safe. Rows are chosen under the lock and copied after it, so that drawing
-// delays
-//            pushing by a microsecond, not by a batch. SaveState holds the lock throughout.
+// Threads:   thread-safe. Rows are chosen under the lock and copied after it: drawing delays
+// pushing
+//            by a microsecond, not by a batch. SaveState holds the lock throughout.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:
-//   DING_ASSIGN_OR_RETURN(std::unique_ptr<NaiveReplayBuffer> buffer,
-//   NaiveReplayBuffer::Create({})); DING_RETURN_IF_ERROR(buffer->Push(segments, envstep));
+//   NaiveReplayBuffer::Options options;
+//   options.capacity_rows = 20000;
+//   DING_ASSIGN_OR_RETURN(const auto buffer, NaiveReplayBuffer::Create(options));
+//   DING_RETURN_IF_ERROR(buffer->Push(segments, envstep));
 //   DING_ASSIGN_OR_RETURN(const Batch batch, buffer->Sample(64, train_iter));
 #ifndef DING_WORKER_REPLAY_BUFFER_NAIVE_BUFFER_H_
 #define DING_WORKER_REPLAY_BUFFER_NAIVE_BUFFER_H_

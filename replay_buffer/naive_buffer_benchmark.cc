@@ -5,8 +5,8 @@
 //   PushFloor/rows       memcpy of the same columns into a ring
 //   Sample/rows          uniform draw with next_obs, 100,000 rows
 //   SampleFloor/rows     the same random numbers, the same columns gathered from flat arrays
-//   SampleImages/rows    84 x 84 x 4 uint8, 10,000 rows;  SampleImagesFloor: gather into a reused
-//   block
+//   SampleImages/rows    the same with 84 x 84 x 4 uint8, 10,000 rows
+//   SampleImagesFloor    gather of images into a reused block
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -1,12 +1,13 @@
 // The memory of all replay buffers: rows of segments in columns, oldest rows evicted first, one
 // copy of each observation.
 //
-//     chunk 7             chunk 8                      side blocks
-//     obs     [ . . . . ] [ . . . . ]                  obs [ . . . ]  final observations of the
-//     last action  [ . . . . ] [ . . . . ]                        ▲   ▲    row of every episode and
-//     of the reward  [ . . . . ] [ . . . . ]                        │   │    newest row of every
-//     stream link    [ 1 1 2 ─────────┼─► ─┼────────────────────────┘   │
-//                              └────┼────────────────────────────┘
+//     chunk 7             chunk 8             side block
+//     obs     [ . . . . ] [ . . . . ]         obs [ . . . ]
+//     action  [ . . . . ] [ . . . . ]               ^ ^
+//     reward  [ . . . . ] [ . . . . ]               | |  what followed the last row of an episode
+//     link    [ 0 1 0 0 ] [ 0 | | 0 ]               | |  or the newest row of a stream
+//                             | +-------------------+-+
+//                             +---------------------+
 //
 // Rows are numbered by a 64-bit id in the order of arrival, never again by the same. Row id lies in
 // chunk id / chunk_rows. A row's link leads to its successor in its stream (by the number of rows
@@ -23,8 +24,8 @@
 // when the readers from before the eviction are gone; a reader that stays long makes the store
 // allocate more.
 //
-// Memory: columns + 4 bytes per row + 8 bytes per stream's newest or episode's last row, and its
-//         observation; at most two spare chunks. Chunks are allocated when rows arrive.
+// Memory: columns + 4 bytes per row; for each side slot an observation and 8 bytes; for each stream
+//         that goes on about 50 bytes; two spare chunks. Chunks are allocated when rows arrive.
 // Threads: none of its own: the owner's lock is held for every call, except for the const functions
 //          marked "without the lock".
 #ifndef DING_WORKER_REPLAY_BUFFER_ROW_STORE_H_

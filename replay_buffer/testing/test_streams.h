@@ -1,12 +1,12 @@
 // Rows that tell where they come from, for tests of buffers: several streams with episodes, cut
 // into segments as the test says.
 //
-//   obs/place   float32[4]  {stream, step, episode, steps into the episode}
-//   obs/picture uint8[3]    from the same numbers
-//   action      int64[]     from stream and step
-//   reward      float32[]   from stream and step
-//   done_once   bool[]      whether the row is the last of its episode
-//   collect_iter int64[]    rows made before this one
+//   obs/place    float32[4]  {stream, step, episode, steps into the episode}
+//   obs/picture  uint8[3]    from the same numbers
+//   action       int64[]     from stream and step
+//   reward       float32[]   from stream and step
+//   done_once    bool[]      whether the row is the last of its episode
+//   collect_iter int64[]     rows made before this one
 //
 // The observation after a row is that of the stream's next row, or {stream, step + 1, episode,
 // steps into the episode + 1} after the last row of an episode.
