@@ -1,4 +1,5 @@
-// An environment of one's own: a point on a line, pushed to the left or to the right, that should rest at the origin.
+// An environment of one's own: a point on a line, pushed to the left or to the right, that should
+// rest at the origin.
 
 #include <cmath>
 #include <memory>
@@ -12,7 +13,7 @@ class PointEnv : public ding::Env {
  public:
   PointEnv() {
     spec_.name = "Point";
-    spec_.observation = *ding::MakeSpec({ding::Box("obs", {2})});  // position, velocity
+    spec_.observation = *ding::MakeSpec({ding::Box("obs", {2})});   // position, velocity
     spec_.action = *ding::MakeSpec({ding::Discrete("action", 3)});  // left, none, right
     spec_.max_episode_steps = 100;
   }

@@ -1,4 +1,5 @@
-// A trainer of one's own that takes only the replay buffer from ding_worker: fills it with one episode and draws from it.
+// A trainer of one's own that takes only the replay buffer from ding_worker: fills it with one
+// episode and draws from it.
 
 #include <cstdio>
 #include <memory>

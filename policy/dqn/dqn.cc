@@ -208,7 +208,8 @@ class DqnPolicy::Learn : public LearnMode {
                        std::vector<LearnStep>* steps) override {
     TdLossResult result;
     const absl::Status status = Update(data, &result);
-    if (!status.ok()) return Annotate(status, absl::StrCat("dqn, train iteration ", train_iter_));
+    if (!status.ok())
+      return Annotate(status, absl::StrCat("dqn, train iteration ", train_iter_ + 1));
     ++train_iter_;
     UpdateTarget(shared_.options.target_update, train_iter_, shared_.network->parameters(),
                  target_->parameters());

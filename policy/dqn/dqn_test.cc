@@ -370,7 +370,7 @@ TEST(Dqn, DataThatIsNotFiniteNamesIterationColumnAndRow) {
     const Batch bad = std::move(builder).Seal(good.rows());
     EXPECT_THAT(policy->learn_mode()->Forward(bad, {}, &steps),
                 StatusIs(absl::StatusCode::kInternal,
-                         AllOf(HasSubstr("train iteration 1"),
+                         AllOf(HasSubstr("train iteration 2"),
                                HasSubstr(std::string("'") + column + "', row 4 holds inf"))));
     EXPECT_EQ(Copy(policy->network().parameters()), parameters);
   }
