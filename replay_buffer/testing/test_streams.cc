@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "ding_worker/base/check.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
 
