@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/experiment_config.h"
@@ -74,46 +76,69 @@ std::vector<std::string> FlagSettings() {
   return settings;
 }
 
-absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder, RunResult* result) {
-  ProgressOptions progress_options = ProgressTo(stderr);
-  if (config.max_env_step() > 0) progress_options.max_env_step = config.max_env_step();
-  if (config.max_train_iter() > 0) progress_options.max_train_iter = config.max_train_iter();
-  Progress progress(progress_options);
+ProgressOptions MakeProgressOptions(const ExperimentConfig& config) {
+  ProgressOptions options = ProgressTo(stderr);
+  if (config.max_env_step() > 0) options.max_env_step = config.max_env_step();
+  if (config.max_train_iter() > 0) options.max_train_iter = config.max_train_iter();
+  return options;
+}
 
+SerialOptions MakeSerialOptions(const RunFolder& folder, std::optional<Progress>* progress) {
   SerialOptions options;
-  options.exp_dir = folder->path();
-  options.metrics = folder->metrics();
-  options.progress = &progress;
+  options.exp_dir = folder.path();
+  options.metrics = folder.metrics();
+  options.progress = [progress](const ProgressState& state) { (*progress)->Update(state); };
   options.interrupted = [] { return InterruptSignal() != 0; };
-  const Timer timer(options.clock);
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SerialPipeline> pipeline,
-                        SerialPipeline::Create(config, options));
-  SerialResult serial;
-  const absl::Status status = pipeline->Run(&serial);
-  progress.Finish();
-  result->stop = serial.stop;
-  result->env_step = serial.env_step;
-  result->train_iter = serial.train_iter;
-  result->eval_value = serial.eval_value;
-  result->eval_value_raw = std::move(serial.eval_value_raw);
-  result->wall_seconds = timer.Seconds();
-  result->finish_time = options.clock->Now();
+  return options;
+}
+
+// Makes the pipeline; if it cannot be made, the folder, which holds nothing yet, goes again.
+absl::StatusOr<std::unique_ptr<SerialPipeline>> MakePipeline(const ExperimentConfig& config,
+                                                             const SerialOptions& options,
+                                                             std::unique_ptr<RunFolder>* folder) {
+  absl::StatusOr<std::unique_ptr<SerialPipeline>> pipeline =
+      SerialPipeline::Create(config, options);
+  if (pipeline.ok()) return pipeline;
+  const std::string path = (*folder)->path();
+  folder->reset();
+  absl::Status status = pipeline.status();
+  const absl::Status removed = RemoveRecursively(path);
+  if (!removed.ok()) LOG(WARNING) << removed.message();
   return status;
 }
 
+RunResult MakeRunResult(const SerialResult& serial, double wall_seconds) {
+  RunResult result;
+  result.stop = serial.stop;
+  result.env_step = serial.env_step;
+  result.train_iter = serial.train_iter;
+  result.eval_value = serial.eval_value;
+  result.eval_value_raw = serial.eval_value_raw;
+  result.wall_seconds = wall_seconds;
+  result.finish_time = Clock::Real()->Now();
+  return result;
+}
+
 absl::Status Train(const ExperimentConfig& config) {
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder,
+  const Timer timer(Clock::Real());
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<RunFolder> folder,
                         RunFolder::Create(FLAGS_exp_dir, config.exp_name(), Clock::Real()));
   DING_RETURN_IF_ERROR(folder->WriteText("total_config.textproto", PrintTextConfig(config)));
+  std::optional<Progress> progress;
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SerialPipeline> pipeline,
+                        MakePipeline(config, MakeSerialOptions(*folder, &progress), &folder));
   std::fprintf(stderr, "run folder: %s\n", folder->path().c_str());
 
-  RunResult result;
-  const absl::Status status = RunPipeline(config, folder.get(), &result);
+  progress.emplace(MakeProgressOptions(config));
+  SerialResult serial;
+  const absl::Status status = pipeline->Run(&serial);
+  progress->Finish();
   if (!status.ok()) LOG(INFO) << "the run failed: " << status.message();
   const absl::Status logs = folder->FlushLogs();
   if (!logs.ok()) LOG(WARNING) << "some of the logs could not be written: " << logs.message();
   DING_RETURN_IF_ERROR(status);
-  const std::string json = ToJson(result);
+
+  const std::string json = ToJson(MakeRunResult(serial, timer.Seconds()));
   DING_RETURN_IF_ERROR(folder->WriteText("result.json", absl::StrCat(json, "\n")));
   std::printf("result %s\n", json.c_str());
   return absl::OkStatus();

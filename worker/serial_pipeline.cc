@@ -106,7 +106,7 @@ absl::Status SerialPipeline::Run(SerialResult* result) {
   result->env_step = collector_->envstep();
   result->train_iter = learner_->train_iter();
   DING_RETURN_IF_ERROR(status);
-  ShowProgress(*result);
+  TellProgress(*result);
   if (result->interrupted) return SaveCheckpoint("ckpt_interrupt");
   return learner_->CallHooks(HookPosition::kAfterRun);
 }
@@ -138,7 +138,7 @@ absl::Status SerialPipeline::Loop(SerialResult* result) {
       if (stop) return absl::OkStatus();
     }
     DING_RETURN_IF_ERROR(CollectAndLearn());
-    ShowProgress(*result);
+    TellProgress(*result);
   }
   return absl::OkStatus();
 }
@@ -201,14 +201,13 @@ absl::Status SerialPipeline::SaveCheckpoint(absl::string_view name) const {
   return absl::OkStatus();
 }
 
-void SerialPipeline::ShowProgress(const SerialResult& result) {
-  if (options_.progress == nullptr) return;
+void SerialPipeline::TellProgress(const SerialResult& result) {
   ProgressState state;
   state.env_step = collector_->envstep();
   state.train_iter = learner_->train_iter();
   state.last_eval = result.eval_value;
   state.best_eval = best_eval_;
-  options_.progress->Update(state);
+  options_.progress(state);
 }
 
 }  // namespace ding

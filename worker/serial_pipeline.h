@@ -36,8 +36,8 @@ struct SerialOptions {
   std::string exp_dir;  // of the run; exists
   std::shared_ptr<MetricSink> metrics = std::make_shared<NullSink>();
   const Clock* clock = Clock::Real();
-  // Shown while it runs; may be null.
-  Progress* progress = nullptr;
+  // Told after every round how far the run is.
+  std::function<void(const ProgressState&)> progress = [](const ProgressState&) {};
   // Asked at every safe point: whether to save `ckpt_interrupt` and end.
   std::function<bool()> interrupted = [] { return false; };
 };
@@ -82,7 +82,7 @@ class SerialPipeline {
   bool TrainBudgetSpent() const;
   bool BudgetSpent() const;
   absl::Status SaveCheckpoint(absl::string_view name) const;
-  void ShowProgress(const SerialResult& result);
+  void TellProgress(const SerialResult& result);
 
   const ExperimentConfig config_;
   const SerialOptions options_;
