@@ -2,15 +2,17 @@
 // torch.optim.Adam: bias correction of both moments, eps outside the square root, weight decay as
 // an L2 term of the gradient.
 //
-// The loop is compiled for several instruction sets and the best one is taken at run time: the same
-// bytes on the same type of CPU, and results a few units in the last place apart between types
-// (fused multiply-add rounds once). Moments that decay below the normal numbers become 0.
+// The loop is compiled for SSE2 and for AVX2 with FMA, chosen at run time: the same bytes on the
+// same type of CPU, and results a few units in the last place apart between types (fused
+// multiply-add rounds once). Moments that decay below the normal numbers become 0.
 //
 // Ownership: owns the two moments; parameters and gradients are lent for the call.
 // Threads:   thread-compatible.
 //
 // Example:
-//   DING_ASSIGN_OR_RETURN(Adam adam, Adam::Create({.lr = 1e-3}, network->parameters().size()));
+//   AdamOptions options;
+//   options.lr = 1e-3;
+//   DING_ASSIGN_OR_RETURN(Adam adam, Adam::Create(options, network->parameters().size()));
 //   DING_RETURN_IF_ERROR(network->Backward(d_output));
 //   DING_RETURN_IF_ERROR(adam.Step(network->gradients(), network->parameters()));
 #ifndef DING_WORKER_POLICY_ADAM_H_

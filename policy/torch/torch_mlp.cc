@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<Network>> CreateTorchMlp(const MlpOptions& option
   };
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> network,
                         MakeTorchNetwork(absl::StrCat("mlp ", structure.Architecture()),
-                                         make_module, std::move(input), std::move(output)));
+                                         make_module, std::move(input), std::move(output), seed));
   InitializeMlpParameters(structure, seed, network->parameters());
   return network;
 }

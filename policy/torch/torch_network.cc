@@ -14,6 +14,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/cpu.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
@@ -78,16 +80,17 @@ std::vector<at::Tensor> TensorsOf(const ColumnsView& view, int num_fields) {
 class TorchNetwork : public Network {
  public:
   TorchNetwork(absl::string_view name, std::function<TorchModule()> make_module, SpecPtr input,
-               SpecPtr output)
+               SpecPtr output, uint64_t seed)
       : name_(name),
         make_module_(std::move(make_module)),
         input_(std::move(input)),
-        output_(std::move(output)) {}
+        output_(std::move(output)),
+        seed_(seed) {}
 
   // Makes the module and moves its parameters into the flat storage. Once, before all else.
   absl::Status Init() {
     return Guard(name_, [&] {
-      module_ = make_module_();
+      module_ = SeedAndMakeModule();
       if (module_.module == nullptr) {
         return absl::InvalidArgumentError(absl::StrCat("torch network '", name_, "': no module"));
       }
@@ -159,7 +162,7 @@ class TorchNetwork : public Network {
   }
 
   absl::StatusOr<std::unique_ptr<Network>> Clone() const override {
-    auto clone = std::make_unique<TorchNetwork>(name_, make_module_, input_, output_);
+    auto clone = std::make_unique<TorchNetwork>(name_, make_module_, input_, output_, seed_);
     DING_RETURN_IF_ERROR(clone->Init());
     if (clone->parameters().size() != parameters().size()) {
       return absl::InternalError(absl::StrCat(
@@ -175,6 +178,15 @@ class TorchNetwork : public Network {
   }
 
  private:
+  // Torch's generator is one for the whole process: the lock keeps another network from drawing
+  // between the seeding and the end of the initialization.
+  TorchModule SeedAndMakeModule() const {
+    static auto* const mutex = new Mutex;
+    MutexLock lock(mutex);
+    at::manual_seed(Rng::DeriveSeed(seed_, "policy/init"));
+    return make_module_();
+  }
+
   absl::Status CheckBuffers() const {
     const auto buffers = module_.module->named_buffers();
     if (buffers.is_empty()) return absl::OkStatus();
@@ -285,6 +297,7 @@ class TorchNetwork : public Network {
   const std::function<TorchModule()> make_module_;
   const SpecPtr input_;
   const SpecPtr output_;
+  const uint64_t seed_;
   TorchModule module_;
 
   std::vector<ParameterInfo> info_;
@@ -302,10 +315,11 @@ class TorchNetwork : public Network {
 
 absl::StatusOr<std::unique_ptr<Network>> MakeTorchNetwork(absl::string_view name,
                                                           std::function<TorchModule()> make_module,
-                                                          SpecPtr input, SpecPtr output) {
+                                                          SpecPtr input, SpecPtr output,
+                                                          uint64_t seed) {
   [[maybe_unused]] static const bool once = (SetTorchThreads(1), true);
   auto network = std::make_unique<TorchNetwork>(name, std::move(make_module), std::move(input),
-                                                std::move(output));
+                                                std::move(output), seed);
   DING_RETURN_IF_ERROR(network->Init());
   return std::unique_ptr<Network>(std::move(network));
 }

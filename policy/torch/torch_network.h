@@ -28,10 +28,11 @@
 //     return WrapTorchModule(torch::nn::Sequential(torch::nn::Linear(4, 64), torch::nn::ReLU(),
 //                                                  torch::nn::Linear(64, 2)));
 //   };
-//   DING_ASSIGN_OR_RETURN(auto network, MakeTorchNetwork("my_net", make, obs_spec, q_spec));
+//   DING_ASSIGN_OR_RETURN(auto network, MakeTorchNetwork("my_net", make, obs_spec, q_spec, seed));
 #ifndef DING_WORKER_POLICY_TORCH_TORCH_NETWORK_H_
 #define DING_WORKER_POLICY_TORCH_TORCH_NETWORK_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -66,12 +67,14 @@ TorchModule WrapTorchModule(const torch::nn::ModuleHolder<Module>& holder) {
 }
 
 // `make_module` is called for this network and for each of its clones; it must build the same
-// architecture every time. `name` stands in messages.
+// architecture every time. What it draws from torch's generator, such as the initial parameters of
+// torch's own layers, depends on `seed` only. `name` stands in messages.
 //   kInvalidArgument  the module has buffers, no parameters, or parameters of another type
 //   kInternal         make_module threw
 absl::StatusOr<std::unique_ptr<Network>> MakeTorchNetwork(absl::string_view name,
                                                           std::function<TorchModule()> make_module,
-                                                          SpecPtr input, SpecPtr output);
+                                                          SpecPtr input, SpecPtr output,
+                                                          uint64_t seed);
 
 }  // namespace ding
 

@@ -88,7 +88,7 @@ void BM_UpdateBareLibtorch(benchmark::State& state) {
   MakeNetwork(true);  // Sets the number of threads.
   BareModule module;
   torch::optim::Adam adam(module.parameters());
-  const at::Tensor input = at::full({kBatch, 4}, 0.5);
+  const at::Tensor input = at::linspace(-1, 1, kBatch * 4).view({kBatch, 4});
   for (auto _ : state) {
     const at::Tensor output = module.forward(input);
     adam.zero_grad();

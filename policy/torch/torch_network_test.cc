@@ -1,14 +1,17 @@
 #include "ding_worker/policy/torch/torch_network.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
-#include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/network_conformance.h"
@@ -21,7 +24,6 @@
 #include "torch/nn/modules/conv.h"
 #include "torch/nn/modules/linear.h"
 #include "torch/nn/modules/rnn.h"
-#include "torch/utils.h"
 
 namespace ding {
 namespace {
@@ -74,7 +76,7 @@ class LastOfLstm : public torch::nn::Module {
   torch::nn::Linear head_;
 };
 
-absl::StatusOr<std::unique_ptr<Network>> MakeConv() {
+absl::StatusOr<std::unique_ptr<Network>> MakeConv(uint64_t seed) {
   const auto make = [] {
     auto module = std::make_shared<ConvAndVector>();
     return TorchModule{module, [module = module.get()](const std::vector<at::Tensor>& inputs) {
@@ -82,54 +84,58 @@ absl::StatusOr<std::unique_ptr<Network>> MakeConv() {
                        }};
   };
   return MakeTorchNetwork("conv", make, SpecOf({Box("obs/image", {2, 6, 6}), Box("obs/x", {5})}),
-                          SpecOf({Box("logit", {4}), Box("value", {})}));
+                          SpecOf({Box("logit", {4}), Box("value", {})}), seed);
 }
 
-absl::StatusOr<std::unique_ptr<Network>> MakeSequential() {
+absl::StatusOr<std::unique_ptr<Network>> MakeSequential(uint64_t seed) {
   const auto make = [] {
     return WrapTorchModule(torch::nn::Sequential(torch::nn::Linear(4, 16), torch::nn::Tanh(),
                                                  torch::nn::Linear(16, 2)));
   };
-  return MakeTorchNetwork("sequential", make, SpecOf({Box("obs", {4})}), SpecOf({Box("q", {2})}));
+  return MakeTorchNetwork("sequential", make, SpecOf({Box("obs", {4})}), SpecOf({Box("q", {2})}),
+                          seed);
 }
 
-std::unique_ptr<Network> Seeded(absl::StatusOr<std::unique_ptr<Network>> (*make)()) {
-  torch::manual_seed(1);
-  auto network = make();
-  EXPECT_THAT(network, IsOk());
-  return *std::move(network);
+absl::StatusOr<std::unique_ptr<Network>> MakeLstm(uint64_t seed) {
+  const auto make = [] { return WrapTorchModule(std::make_shared<LastOfLstm>()); };
+  return MakeTorchNetwork("lstm", make, SpecOf({Box("obs", {5, 3})}), SpecOf({Box("q", {2})}),
+                          seed);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Torch, NetworkConformance,
-    testing::Values(NetworkCase{"Sequential", [] { return Seeded(MakeSequential); }},
-                    NetworkCase{"Conv", [] { return Seeded(MakeConv); }},
-                    NetworkCase{"Lstm",
-                                [] {
-                                  return Seeded(+[] {
-                                    return MakeTorchNetwork(
-                                        "lstm",
-                                        [] {
-                                          return WrapTorchModule(std::make_shared<LastOfLstm>());
-                                        },
-                                        SpecOf({Box("obs", {5, 3})}), SpecOf({Box("q", {2})}));
-                                  });
-                                }}),
-    NetworkCaseName);
+NetworkCase CaseOf(const char* name, absl::StatusOr<std::unique_ptr<Network>> (*make)(uint64_t)) {
+  return {name, [make]() -> std::unique_ptr<Network> {
+            auto network = make(1);
+            EXPECT_THAT(network, IsOk());
+            return *std::move(network);
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(Torch, NetworkConformance,
+                         testing::Values(CaseOf("Sequential", MakeSequential),
+                                         CaseOf("Conv", MakeConv), CaseOf("Lstm", MakeLstm)),
+                         NetworkCaseName);
+
+TEST(TorchNetworkTest, InitialParametersComeFromTheSeed) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto a, MakeSequential(1));
+  DING_ASSERT_OK_AND_ASSIGN(const auto b, MakeSequential(1));
+  DING_ASSERT_OK_AND_ASSIGN(const auto c, MakeSequential(2));
+  EXPECT_EQ(a->parameters(), b->parameters());
+  EXPECT_NE(a->parameters(), c->parameters());
+}
 
 TEST(TorchNetworkTest, NamesParametersWithSlashes) {
-  const std::unique_ptr<Network> network = Seeded(MakeConv);
+  DING_ASSERT_OK_AND_ASSIGN(const auto network, MakeConv(1));
   EXPECT_EQ(network->parameter_info()[0].name, "conv/weight");
   EXPECT_EQ(network->parameter_info()[0].shape, Shape({3, 2, 3, 3}));
   EXPECT_EQ(network->parameter_info()[1].name, "conv/bias");
 }
 
 TEST(TorchNetworkTest, OneThreadUnlessAskedForMore) {
-  const std::unique_ptr<Network> network = Seeded(MakeSequential);
+  DING_ASSERT_OK_AND_ASSIGN(const auto network, MakeSequential(1));
   EXPECT_EQ(GetTorchThreads(), 1);
   SetTorchThreads(2);
   EXPECT_EQ(GetTorchThreads(), 2);
-  const std::unique_ptr<Network> another = Seeded(MakeSequential);
+  DING_ASSERT_OK_AND_ASSIGN(const auto another, MakeSequential(1));
   EXPECT_EQ(GetTorchThreads(), 2);
   SetTorchThreads(1);
 }
@@ -189,7 +195,7 @@ class SpoiltTest : public testing::Test {
                          }};
     };
     auto network =
-        MakeTorchNetwork("spoilt", make, SpecOf({Box("obs", {3})}), SpecOf({Box("q", {2})}));
+        MakeTorchNetwork("spoilt", make, SpecOf({Box("obs", {3})}), SpecOf({Box("q", {2})}), 0);
     ASSERT_THAT(network, IsOk());
     network_ = *std::move(network);
     for (float& value : input_.column<float>(0)) value = 0.5f;
@@ -245,11 +251,12 @@ TEST_F(SpoiltTest, OutputsThatDependOnNoParameterHaveGradientZero) {
 TEST(TorchNetworkTest, RefusesModulesItCannotKeepWhole) {
   const SpecPtr input = SpecOf({Box("obs", {4})});
   const SpecPtr output = SpecOf({Box("q", {4})});
+  EXPECT_THAT(
+      MakeTorchNetwork(
+          "norm", [] { return WrapTorchModule(torch::nn::BatchNorm1d(4)); }, input, output, 0),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("buffer 'running_mean'")));
   EXPECT_THAT(MakeTorchNetwork(
-                  "norm", [] { return WrapTorchModule(torch::nn::BatchNorm1d(4)); }, input, output),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("buffer 'running_mean'")));
-  EXPECT_THAT(MakeTorchNetwork(
-                  "relu", [] { return WrapTorchModule(torch::nn::ReLU()); }, input, output),
+                  "relu", [] { return WrapTorchModule(torch::nn::ReLU()); }, input, output, 0),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no parameters")));
   EXPECT_THAT(MakeTorchNetwork(
                   "double",
@@ -258,15 +265,15 @@ TEST(TorchNetworkTest, RefusesModulesItCannotKeepWhole) {
                     linear->to(at::kDouble);
                     return WrapTorchModule(linear);
                   },
-                  input, output),
+                  input, output, 0),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("parameter 'weight' is Double on cpu")));
   EXPECT_THAT(MakeTorchNetwork(
                   "throws", []() -> TorchModule { throw std::runtime_error("no weights file"); },
-                  input, output),
+                  input, output, 0),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("no weights file")));
   EXPECT_THAT(MakeTorchNetwork(
-                  "none", [] { return TorchModule(); }, input, output),
+                  "none", [] { return TorchModule(); }, input, output, 0),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no module")));
 }
 
@@ -296,7 +303,7 @@ TEST(TorchNetworkTest, InputsOfEveryType) {
   image.shape = {3};
   const SpecPtr input = SpecOf({image, Discrete("room", 7)});
   DING_ASSERT_OK_AND_ASSIGN(const auto network,
-                            MakeTorchNetwork("sum", make, input, SpecOf({Box("value", {})})));
+                            MakeTorchNetwork("sum", make, input, SpecOf({Box("value", {})}), 0));
   DING_ASSERT_OK_AND_ASSIGN(const BatchBuilder rows, BatchBuilder::Create(input, 2));
   DING_ASSERT_OK_AND_ASSIGN(const BatchBuilder output,
                             BatchBuilder::Create(network->output_spec(), 2));
