@@ -9,7 +9,7 @@
 // An abnormal episode does not count; its env plays another one. An env whose episodes never end
 // keeps Eval() from returning: give envs a time limit.
 //
-// Metrics of each evaluation: contract names (docs/collector.md), as "<name>_iter/<metric>" and
+// Metrics of each evaluation: those of docs/collector.md, as "<name>_iter/<metric>" and
 // "<name>_step/<metric>", and a line in the log.
 //
 // Ownership and threads: as ISerialEvaluator.

@@ -12,8 +12,8 @@
 //
 // An abnormal step drops those rows of its episode that were not handed over, and is not counted.
 //
-// Metrics, every collect_print_freq train iterations if an episode has finished: contract names
-// (docs/collector.md), as "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log.
+// Metrics, every collect_print_freq train iterations if an episode has finished: those of
+// docs/collector.md, as "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log.
 //
 // Ownership, threads, errors: as ISerialCollector.
 //

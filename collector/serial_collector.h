@@ -1,8 +1,8 @@
 // Turns a policy and an env manager into data, on the caller's thread.
 //
 // Ownership: collector, policy and env manager are owned by whoever composes them; ResetEnv() and
-// ResetPolicy() exchange
-//            them. They must outlive the collector or be exchanged before they go.
+//            ResetPolicy() exchange them. They must outlive the collector or be exchanged before
+//            they go.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_SERIAL_COLLECTOR_H_
 #define DING_WORKER_COLLECTOR_SERIAL_COLLECTOR_H_

@@ -3,7 +3,7 @@
 //
 // Ownership: copies share the elements; the storage lives as long as the last copy.
 // Threads:   thread-compatible. Whoever writes through mutable_data() must be the only user at that
-// time.
+//            time.
 //
 // Example:
 //   Tensor weights = Tensor::Zeros(DType::kFloat32, {128, 4});

@@ -7,9 +7,8 @@
 // Ownership: an Env belongs to one env manager. Rows are lent for the length of the call.
 // Threads:   one call at a time, not always from the same thread.
 // Errors:    a Status other than OK, or an exception, means that the step or reset failed; the
-// manager retries as it is
-//            configured to, then reports the env by its number. A value that is not finite is
-//            reported the same way.
+//            manager retries as it is configured to, then reports the env by its number. A value
+//            that is not finite is reported the same way.
 //
 // Example: examples/custom_env shows a whole one in 60 lines.
 //   absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {

@@ -5,21 +5,21 @@
 // aside (Timesteps::final_obs), the env is reset, and the row holds the first observation of the
 // next episode:
 //
-//     ready_obs() ──► policy ──► Step(actions) ──► Timesteps { reward, ends, final_obs of ended
-//     episodes }
+//     ready_obs() ──► policy ──► Step(actions) ──► Timesteps { reward, ends, final_obs }
 //         ▲                          │
 //         └── rows written in place ─┘
 //
-// Life of an env (contract 1.6):
+// Life of an env:
 //     kVoid ──Launch──► kRun ──episode over──► kReset ──► kRun ...  ──episode_num reached──► kDone
 //                         │        └─ auto_reset off ──► kNeedReset ──Reset──► kRun
 //                         └─ failed beyond max_retry ──► kError
 //
 // Ownership: the manager owns its envs. Views hold until the next call of a method that is not
-// const. Threads:   thread-compatible: one caller at a time; what threads there are inside is the
-// implementation's business. Errors:    name the env by its number. After a failed Step the env is
-// in kError and can be Reset; after a failed
-//            reset the manager is closed.
+//            const.
+// Threads:   thread-compatible: one caller at a time; what threads there are inside is the
+//            implementation's business.
+// Errors:    name the env by its number. After a failed Step the env is in kError and can be Reset;
+//            after a failed reset the manager is closed.
 #ifndef DING_WORKER_ENV_ENV_MANAGER_H_
 #define DING_WORKER_ENV_ENV_MANAGER_H_
 
@@ -78,7 +78,7 @@ struct Timesteps {
 
 struct EnvReset {
   int env_id = 0;
-  // Replaces the env's stored parameters for this and all later resets; none keeps them (D8).
+  // Replaces the env's stored parameters for this and all later resets; none keeps them.
   std::optional<NamedValues> params;
 };
 

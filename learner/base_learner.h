@@ -7,9 +7,10 @@
 // `iteration_<n>` holds the parameters after n iterations.
 //
 // Ownership: the learner does not own its policy, which must outlive it; it shares its hooks and
-// its metric sink. Threads:   thread-compatible; Train() runs on the caller's thread. Errors: name
-// the iteration, and the hook if one failed. After an error the parameters are those of the last
-//            complete iteration.
+//            its metric sink.
+// Threads:   thread-compatible; Train() runs on the caller's thread.
+// Errors:    name the iteration, and the hook if one failed. After an error the parameters are
+//            those of the last complete iteration.
 #ifndef DING_WORKER_LEARNER_BASE_LEARNER_H_
 #define DING_WORKER_LEARNER_BASE_LEARNER_H_
 

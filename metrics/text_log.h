@@ -7,8 +7,7 @@
 //
 // Ownership: shared by the components of a run. The clock must live longer.
 // Threads:   thread-safe; entries never mix. A call waits for nothing but the write to the file,
-// and
-//            the entry is in the file when it returns.
+//            and the entry is in the file when it returns.
 // Errors:    logging never interrupts training: the first error comes out of Flush.
 #ifndef DING_WORKER_METRICS_TEXT_LOG_H_
 #define DING_WORKER_METRICS_TEXT_LOG_H_

@@ -2,7 +2,7 @@
 //
 // It is the border between algorithms and networks. An algorithm (policy/dqn, ...) computes a loss
 // and its gradient by the outputs, without knowing what the network is made of; policy/mlp computes
-// forward and backward on BLAS, and policy/torch does it for any module by autograd.
+// forward and backward by hand, and policy/torch does it for any module by autograd.
 //
 //     Forward(input) -> outputs          loss(outputs, batch) -> d loss / d outputs
 //     Backward(d outputs) -> gradients() optimizer: parameters() -= f(gradients())
@@ -12,8 +12,9 @@
 //
 // Ownership: spans and specs live as long as the network, and their addresses do not change.
 // Threads:   thread-compatible: Infer() and Forward() have working space of their own in the
-// network. Errors:    kInvalidArgument if input or output columns do not have the layout of
-// input_spec() and output_spec().
+//            network.
+// Errors:    kInvalidArgument if input or output columns do not have the layout of input_spec() and
+//            output_spec().
 #ifndef DING_WORKER_POLICY_NETWORK_H_
 #define DING_WORKER_POLICY_NETWORK_H_
 

@@ -12,8 +12,7 @@
 // Ownership: a Policy owns its modes; they live as long as it does.
 // Threads:   one thread at a time uses a Policy, whichever mode.
 // Errors:    a Status names what was wrong with the data; a loss that is not finite is kInternal
-// and leaves the
-//            parameters as they were before the step.
+//            and leaves the parameters as they were before the step.
 #ifndef DING_WORKER_POLICY_POLICY_H_
 #define DING_WORKER_POLICY_POLICY_H_
 

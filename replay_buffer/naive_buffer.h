@@ -6,8 +6,7 @@
 //
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it: drawing delays
-// pushing
-//            by a microsecond, not by a batch. SaveState holds the lock throughout.
+//            pushing by a microsecond, not by a batch. SaveState holds the lock throughout.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:

@@ -14,7 +14,8 @@ namespace ding {
 namespace {
 
 constexpr char kHelp[] =
-    R"(Plays episodes with the policy of a checkpoint, without exploration, and prints the return of each and the mean.
+    R"(Plays episodes with the policy of a checkpoint, without exploration, and prints the return of
+each and the mean.
 
   evaluate --checkpoint=FOLDER [flags]
 

@@ -9,7 +9,8 @@
 //     log/serial_logger.txt     the text log: everything that the workers say
 //
 // Ownership: while it lives, what is logged by glog in this process goes to the text log; at most
-// one lives at a time. Threads:   thread-safe once made.
+//            one lives at a time.
+// Threads:   thread-safe once made.
 #ifndef DING_WORKER_WORKER_RUN_FOLDER_H_
 #define DING_WORKER_WORKER_RUN_FOLDER_H_
 

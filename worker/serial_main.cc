@@ -56,9 +56,9 @@ constexpr char kHelp[] =
   --list_modules        prints the types of envs, policies, buffers ... in this program, and exits
   --help                prints this page, and exits
 
-The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text log (log/), the resolved config and
-result.json. The last line on stdout is `result ` and the same JSON. Ctrl-C saves ckpt/ckpt_interrupt and ends the run;
-a second Ctrl-C ends it at once.
+The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text log (log/), the
+resolved config and result.json. The last line on stdout is `result ` and the same JSON. Ctrl-C
+saves ckpt/ckpt_interrupt and ends the run; a second Ctrl-C ends it at once.
 
 Exit code: 0 the run came to its end, 1 an error, 128 + signal it was interrupted.
 )";
