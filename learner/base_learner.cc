@@ -50,9 +50,9 @@ BaseLearner::BaseLearner(const Options& options, LearnMode* policy, LearnerHooks
       hooks_(std::move(hooks)),
       deps_(deps),
       group_(group == nullptr ? &single_process_ : group),
-      monitor_(options.monitor_window) {
+      monitor_(options.monitor_window),
+      timings_(options.monitor_window) {
   for (const std::string& name : policy_->monitor_vars()) monitor_.Declare(name);
-  monitor_.Declare("train_time");
 }
 
 absl::Status BaseLearner::CallHooks(HookPosition position) {
@@ -91,18 +91,17 @@ absl::Status BaseLearner::Train(const Batch& data, int64_t envstep, const NamedV
   if (!status.ok()) {
     return Annotate(status, absl::StrCat(deps_.name, ": train iteration ", train_iter_ + 1));
   }
-  const double seconds_per_step = timer.Seconds() / static_cast<double>(steps_.size());
+  timings_.Add("train_time", timer.Seconds() / static_cast<double>(steps_.size()));
   collector_envstep_ = envstep;
   RememberPriorities(data);
   for (LearnStep& step : steps_) {
-    DING_RETURN_IF_ERROR(FinishIteration(&step, seconds_per_step));
+    DING_RETURN_IF_ERROR(FinishIteration(&step));
   }
   return absl::OkStatus();
 }
 
-absl::Status BaseLearner::FinishIteration(LearnStep* step, double train_seconds) {
+absl::Status BaseLearner::FinishIteration(LearnStep* step) {
   ++train_iter_;
-  step->scalars.Set("train_time", train_seconds);
   current_step_ = step;
   absl::Status status = CallHooks(HookPosition::kAfterIter);
   current_step_ = nullptr;
@@ -127,7 +126,7 @@ absl::Status BaseLearner::Start(const DataSource& next_batch) {
     const Timer timer(deps_.clock);
     DING_ASSIGN_OR_RETURN(const std::optional<Batch> batch, next_batch());
     if (!batch.has_value()) break;
-    monitor_.Add("data_time", timer.Seconds());
+    timings_.Add("data_time", timer.Seconds());
     DING_RETURN_IF_ERROR(Train(*batch, collector_envstep_));
   }
   done_ = true;

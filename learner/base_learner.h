@@ -84,7 +84,7 @@ class BaseLearner {
   // others.
   std::string CheckpointPath(absl::string_view name) const;
 
-  // Counters and averages; the policy saves itself.
+  // Counters and averages of what the policy reports; the policy saves itself.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 
@@ -96,8 +96,10 @@ class BaseLearner {
   const ComponentDeps& deps() const { return deps_; }
   const Options& options() const { return options_; }
   bool monitors() const { return group_->rank() == 0 || !options_.only_monitor_rank0; }
-  // Averages over the last iterations.
+  // Averages over the last iterations: of what the policy reports, and of seconds taken. The latter
+  // are not saved, so that the state of a run does not depend on the speed of the machine.
   Monitor* monitor() { return &monitor_; }
+  const Monitor& timings() const { return timings_; }
   // What the iteration under way reported; hooks may change it.
   LearnStep* current_step() { return current_step_; }
 
@@ -105,7 +107,7 @@ class BaseLearner {
   BaseLearner(const Options& options, LearnMode* policy, LearnerHooks hooks,
               const ComponentDeps& deps, ProcessGroup* group);
 
-  absl::Status FinishIteration(LearnStep* step, double train_seconds);
+  absl::Status FinishIteration(LearnStep* step);
   void RememberPriorities(const Batch& data);
 
   const Options options_;
@@ -117,6 +119,7 @@ class BaseLearner {
   CheckpointFn checkpoint_fn_;
 
   Monitor monitor_;
+  Monitor timings_;
   std::vector<LearnStep> steps_;  // kept, so that their memory is used again
   LearnStep* current_step_ = nullptr;
   std::optional<PriorityInfo> priority_info_;

@@ -20,7 +20,9 @@ void WriteAverages(BaseLearner* learner) {
   MetricSink* const sink = learner->deps().metrics.get();
   const std::string& name = learner->deps().name;
   std::vector<std::pair<std::string, std::string>> vars;
-  for (const auto& [var, average] : learner->monitor()->Averages()) {
+  auto averages = learner->monitor()->Averages();
+  for (auto& timing : learner->timings().Averages()) averages.push_back(std::move(timing));
+  for (const auto& [var, average] : averages) {
     vars.emplace_back(absl::StrCat(var, "_avg"), average ? FormatVar(*average) : "missing");
     if (!average.has_value()) continue;
     sink->Scalar(absl::StrCat(name, "_iter/", var, "_avg"), learner->train_iter(), *average);

@@ -123,15 +123,18 @@ TEST_F(SerialPipelineTest, StopsWhenTheStopValueIsReached) {
 }
 
 TEST_F(SerialPipelineTest, SameSeedSameBytes) {
-  std::vector<std::string> models;
-  for (const char* seed : {"seed=3", "seed=3", "seed=4"}) {
-    SerialResult result;
-    ASSERT_THAT(Run({seed}, &result), IsOk());
-    models.push_back(*ReadFile(JoinPath(Checkpoint("iteration_49"), "train_state.safetensors")));
-    ASSERT_THAT(RemoveRecursively(Checkpoint("")), IsOk());
+  for (const char* component : {"model", "train_state", "learner"}) {
+    std::vector<std::string> files;
+    for (const char* seed : {"seed=3", "seed=3", "seed=4"}) {
+      SerialResult result;
+      ASSERT_THAT(Run({seed}, &result), IsOk());
+      files.push_back(
+          *ReadFile(JoinPath(Checkpoint("iteration_49"), absl::StrCat(component, ".safetensors"))));
+      ASSERT_THAT(RemoveRecursively(Checkpoint("")), IsOk());
+    }
+    EXPECT_EQ(files[0], files[1]) << component;
+    EXPECT_NE(files[0], files[2]) << component;
   }
-  EXPECT_EQ(models[0], models[1]);
-  EXPECT_NE(models[0], models[2]);
 }
 
 TEST_F(SerialPipelineTest, CollectsAtRandomFirst) {
