@@ -150,10 +150,12 @@ absl::Status SerialPipeline::Run(SerialResult* result) {
   *result = result_;
   DING_RETURN_IF_ERROR(status);
   TellProgress();
-  DING_RETURN_IF_ERROR(SaveResumePoint());
+  // Before the hooks, which belong to the end and not to what may follow.
+  const absl::Status resume_point = SaveResumePoint();
   DING_RETURN_IF_ERROR(result_.interrupted ? SaveCheckpoint("ckpt_interrupt")
                                            : learner_->CallHooks(HookPosition::kAfterRun));
-  return checkpoints_->Flush();
+  DING_RETURN_IF_ERROR(checkpoints_->Flush());
+  return resume_point;
 }
 
 absl::Status SerialPipeline::Begin() {
@@ -188,7 +190,7 @@ absl::Status SerialPipeline::Loop() {
       result_.interrupted = true;
       return absl::OkStatus();
     }
-    DING_RETURN_IF_ERROR(SaveResumePointIfDue());
+    SaveResumePointIfDue();
     if (evaluator_->ShouldEval(learner_->train_iter())) {
       DING_ASSIGN_OR_RETURN(const bool stop, Evaluate());
       if (stop) return absl::OkStatus();
@@ -262,7 +264,7 @@ absl::Status SerialPipeline::SaveCheckpoint(absl::string_view name) {
   return checkpoints_->Save(name, std::move(info), std::move(components));
 }
 
-absl::Status SerialPipeline::SaveResumePointIfDue() {
+void SerialPipeline::SaveResumePointIfDue() {
   const ResumeSection& resume = config_.resume();
   const bool by_rounds =
       resume.period_rounds() > 0 && rounds_ > 0 && rounds_ % resume.period_rounds() == 0;
@@ -270,7 +272,12 @@ absl::Status SerialPipeline::SaveResumePointIfDue() {
   const bool by_time = resume.period_seconds() > 0 &&
                        resume_point_timer_.Seconds() >= resume.period_seconds() &&
                        checkpoints_->idle();
-  return by_rounds || by_time ? SaveResumePoint() : absl::OkStatus();
+  if (!by_rounds && !by_time) return;
+  const absl::Status status = SaveResumePoint();
+  if (!status.ok()) {
+    LOG(WARNING) << "no resume point at env step " << collector_->envstep()
+                 << ", the run goes on: " << status.message();
+  }
 }
 
 absl::Status SerialPipeline::SaveResumePoint() {
@@ -282,12 +289,7 @@ absl::Status SerialPipeline::SaveResumePoint() {
   info.fields[kWallSecondsField] = absl::StrCat(earlier_seconds_ + run_timer_.Seconds());
   DescribeRun(config_, collector_env_->env_spec(), &info);
   resume_point_timer_ = Timer(options_.clock);
-  const absl::Status described = options_.describe(&info);
-  if (!described.ok()) {
-    LOG(WARNING) << "no resume point at env step " << collector_->envstep()
-                 << ", the run goes on: " << described.message();
-    return absl::OkStatus();
-  }
+  DING_RETURN_IF_ERROR(options_.describe(&info));
   DING_ASSIGN_OR_RETURN(std::vector<CheckpointComponent> components, TakeSnapshots());
   checkpoints_->SaveResumePoint(collector_->envstep(), std::move(info), std::move(components));
   return absl::OkStatus();

@@ -98,7 +98,8 @@ class SerialPipeline {
   bool BudgetSpent() const;
   bool StopValueReached() const;
   absl::Status SaveCheckpoint(absl::string_view name);
-  absl::Status SaveResumePointIfDue();
+  // One that fails is a warning: the run may still come to its end.
+  void SaveResumePointIfDue();
   absl::Status SaveResumePoint();
   // Snapshots of everything; of the buffer only if it is not too large.
   absl::StatusOr<std::vector<CheckpointComponent>> TakeSnapshots();
