@@ -79,6 +79,7 @@ class SerialPipeline {
   BaseLearner* learner() { return learner_.get(); }
   ISerialCollector* collector() { return collector_.get(); }
   IBuffer* buffer() { return buffer_.get(); }
+  RunCheckpoints* checkpoints() { return checkpoints_.get(); }
 
  private:
   SerialPipeline(const ExperimentConfig& config, const SerialOptions& options);
