@@ -98,6 +98,7 @@ class SerialPipeline {
   bool TrainBudgetSpent() const;
   bool BudgetSpent() const;
   bool StopValueReached() const;
+  double WallSeconds() const { return earlier_seconds_ + run_timer_.Seconds(); }
   absl::Status SaveCheckpoint(absl::string_view name);
   // One that fails is a warning: the run may still come to its end.
   void SaveResumePointIfDue();
