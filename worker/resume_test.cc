@@ -126,7 +126,7 @@ class ResumeTest : public testing::Test {
       for (const std::string& file : List(Path(absl::StrCat(a, "/ckpt/", name)))) {
         if (file == "manifest.json") continue;
         const std::string path = absl::StrCat("/ckpt/", name, "/", file);
-        EXPECT_EQ(ReadFile(Path(absl::StrCat(a, path))), ReadFile(Path(absl::StrCat(b, path))))
+        EXPECT_TRUE(ReadFile(Path(absl::StrCat(a, path))) == ReadFile(Path(absl::StrCat(b, path))))
             << path;
       }
     }

@@ -146,7 +146,6 @@ absl::Status SerialPipeline::Run(SerialResult* result) {
   if (status.ok()) status = Loop();
   result_.env_step = collector_->envstep();
   result_.train_iter = learner_->train_iter();
-  result_.wall_seconds = earlier_seconds_ + run_timer_.Seconds();
   *result = result_;
   DING_RETURN_IF_ERROR(status);
   TellProgress();
@@ -155,6 +154,7 @@ absl::Status SerialPipeline::Run(SerialResult* result) {
   DING_RETURN_IF_ERROR(result_.interrupted ? SaveCheckpoint("ckpt_interrupt")
                                            : learner_->CallHooks(HookPosition::kAfterRun));
   DING_RETURN_IF_ERROR(checkpoints_->Flush());
+  result->wall_seconds = WallSeconds();
   return resume_point;
 }
 
@@ -286,7 +286,7 @@ absl::Status SerialPipeline::SaveResumePoint() {
   }
   CheckpointInfo info = LearnerCheckpointInfo(*learner_);
   info.fields["env_step"] = absl::StrCat(collector_->envstep());
-  info.fields[kWallSecondsField] = absl::StrCat(earlier_seconds_ + run_timer_.Seconds());
+  info.fields[kWallSecondsField] = absl::StrCat(WallSeconds());
   DescribeRun(config_, collector_env_->env_spec(), &info);
   resume_point_timer_ = Timer(options_.clock);
   DING_RETURN_IF_ERROR(options_.describe(&info));

@@ -79,6 +79,7 @@ class SerialPipeline {
   BaseLearner* learner() { return learner_.get(); }
   ISerialCollector* collector() { return collector_.get(); }
   IBuffer* buffer() { return buffer_.get(); }
+  RunCheckpoints* checkpoints() { return checkpoints_.get(); }
 
  private:
   SerialPipeline(const ExperimentConfig& config, const SerialOptions& options);
@@ -97,6 +98,7 @@ class SerialPipeline {
   bool TrainBudgetSpent() const;
   bool BudgetSpent() const;
   bool StopValueReached() const;
+  double WallSeconds() const { return earlier_seconds_ + run_timer_.Seconds(); }
   absl::Status SaveCheckpoint(absl::string_view name);
   // One that fails is a warning: the run may still come to its end.
   void SaveResumePointIfDue();
