@@ -174,4 +174,17 @@ std::vector<std::string> StateDict::Names() const {
   return names;
 }
 
+absl::Status StateDict::SaveState(StateWriter* writer) const {
+  for (const auto& [name, tensor] : tensors_) {
+    DING_RETURN_IF_ERROR(writer->WriteTensor(name, tensor));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StateSnapshot> CopyState(const std::function<absl::Status(StateWriter*)>& save) {
+  const auto copy = std::make_shared<StateDict>();
+  DING_RETURN_IF_ERROR(save(copy.get()));
+  return StateSnapshot([copy](StateWriter* writer) { return copy->SaveState(writer); });
+}
+
 }  // namespace ding

@@ -15,6 +15,7 @@
 #define DING_WORKER_DATA_STATE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -125,12 +126,22 @@ class StateDict : public StateWriter, public StateReader {
   absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) override;
   std::vector<std::string> Names() const override;
 
+  // Writes all of it, in the order written.
+  absl::Status SaveState(StateWriter* writer) const;
+
   const TensorMap& tensors() const { return tensors_; }
 
  private:
   TensorMap tensors_;
   std::string source_;
 };
+
+// The state of a component at one moment, to be written later: as often as needed, on any thread,
+// while the component goes on. It shares or owns all that it writes.
+using StateSnapshot = std::function<absl::Status(StateWriter*)>;
+
+// One that is a copy of what `save` writes: for states that are small.
+absl::StatusOr<StateSnapshot> CopyState(const std::function<absl::Status(StateWriter*)>& save);
 
 }  // namespace ding
 

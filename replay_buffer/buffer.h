@@ -60,7 +60,10 @@ class IBuffer {
   // Rows pushed since the beginning, or since Clear().
   virtual int64_t push_count() const = 0;
 
-  virtual absl::Status SaveState(StateWriter* writer) const = 0;
+  // The content of now. Rows are shared, not copied: they stay in memory for as long as the snapshot
+  // lives, which pushing and drawing do not wait for.
+  virtual StateSnapshot Snapshot() const = 0;
+  absl::Status SaveState(StateWriter* writer) const { return Snapshot()(writer); }
   // kInvalidArgument if what was saved has another spec or capacity; the buffer is then unchanged.
   virtual absl::Status LoadState(StateReader* reader) = 0;
 };

@@ -11,8 +11,7 @@
 namespace ding {
 
 absl::Status SaveData(const IBuffer& buffer, const std::string& path) {
-  return WriteSafetensors(path, [&buffer](StateWriter* writer) { return buffer.SaveState(writer); })
-      .status();
+  return WriteSafetensors(path, buffer.Snapshot()).status();
 }
 
 absl::Status LoadData(IBuffer* buffer, const std::string& path) {

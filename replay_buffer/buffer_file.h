@@ -4,7 +4,7 @@
 // Files are safetensors: readable from Python, and nothing in them is executed. Only valid rows are
 // written, streaming.
 //
-// Threads: thread-safe. Nobody may push while a buffer is saved: it fails then.
+// Threads: thread-safe. What is pushed while a buffer is saved is not in the file.
 #ifndef DING_WORKER_REPLAY_BUFFER_BUFFER_FILE_H_
 #define DING_WORKER_REPLAY_BUFFER_BUFFER_FILE_H_
 

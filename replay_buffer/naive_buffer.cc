@@ -153,16 +153,22 @@ int64_t NaiveReplayBuffer::push_count() const {
   return push_count_;
 }
 
-absl::Status NaiveReplayBuffer::SaveState(StateWriter* writer) const {
+StateSnapshot NaiveReplayBuffer::Snapshot() const {
   MutexLock lock(&mutex_);
-  DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
-  DING_RETURN_IF_ERROR(writer->WriteInt("capacity_rows", options_.capacity_rows));
-  DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count_));
-  DING_RETURN_IF_ERROR(writer->WriteRng("rng", draw_.rng()));
-  DING_RETURN_IF_ERROR(writer->WriteInt("has_rows", reader_ != nullptr));
-  if (reader_ == nullptr) return absl::OkStatus();
-  ScopedStateWriter store_writer(writer, "store");
-  return reader_->store().SaveState(&store_writer);
+  // The reader first, so that it goes last: the snapshot of its rows must not outlive them.
+  return
+      [reader = reader_, rows = reader_ == nullptr ? StateSnapshot() : reader_->store().Snapshot(),
+       capacity_rows = options_.capacity_rows, push_count = push_count_,
+       rng = draw_.rng()](StateWriter* writer) -> absl::Status {
+        DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
+        DING_RETURN_IF_ERROR(writer->WriteInt("capacity_rows", capacity_rows));
+        DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count));
+        DING_RETURN_IF_ERROR(writer->WriteRng("rng", rng));
+        DING_RETURN_IF_ERROR(writer->WriteInt("has_rows", reader != nullptr));
+        if (reader == nullptr) return absl::OkStatus();
+        ScopedStateWriter store_writer(writer, "store");
+        return rows(&store_writer);
+      };
 }
 
 absl::Status NaiveReplayBuffer::LoadState(StateReader* reader) {

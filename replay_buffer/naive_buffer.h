@@ -6,7 +6,8 @@
 //
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it: drawing delays
-//            pushing by a microsecond, not by a batch. SaveState holds the lock throughout.
+//            pushing by a microsecond, not by a batch. a snapshot holds the lock while it
+//            copies 4 bytes per row.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:
@@ -60,7 +61,7 @@ class NaiveReplayBuffer : public IBuffer {
   void Clear() override;
   int64_t count() const override;
   int64_t push_count() const override;
-  absl::Status SaveState(StateWriter* writer) const override;
+  StateSnapshot Snapshot() const override;
   absl::Status LoadState(StateReader* reader) override;
 
  private:

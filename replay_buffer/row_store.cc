@@ -382,62 +382,90 @@ void RowStore::TrimSpareChunks() {
   if (spare_chunks_.size() > kMaxSpareChunks) spare_chunks_.resize(kMaxSpareChunks);
 }
 
-absl::Status RowStore::SaveState(StateWriter* writer) const {
-  DING_ASSIGN_OR_RETURN(BatchBuilder no_rows, BatchBuilder::Create(spec_, 0));
-  DING_RETURN_IF_ERROR(
-      writer->WriteString("spec", EncodedBatch(std::move(no_rows).Seal(0)).ToString()));
-  DING_RETURN_IF_ERROR(writer->WriteInt("obs_fields", obs_fields_));
-  DING_RETURN_IF_ERROR(writer->WriteInt("begin_id", begin_));
-  return SaveRows(writer);
-}
+// The store at one moment: links are copied, since they change; columns stay where they are, pinned.
+struct RowStore::SavedRows {
+  struct Column {
+    std::string name;
+    DType dtype;
+    Shape shape;
+    std::vector<absl::string_view> parts;
+  };
 
-absl::Status RowStore::SaveRows(StateWriter* writer) const {
-  // Slots are numbered anew in the order of their rows, so that what was evicted leaves no trace.
+  RowPin pin;
+  SpecPtr spec;
+  int64_t obs_fields = 0;
+  int64_t begin_id = 0;
   std::vector<int32_t> links;
-  std::vector<RowLocation> final_obs;
-  std::vector<int64_t> tails;  // rows, by their distance from begin_
+  // Of the streams that go on: newest row, by its distance from begin_id, and more.
+  std::vector<int64_t> tails;
   std::vector<int64_t> streams;
   std::vector<int64_t> next_steps;
-  links.reserve(static_cast<size_t>(size()));
+  std::vector<Column> columns;
+
+  absl::Status Write(StateWriter* writer) const {
+    DING_ASSIGN_OR_RETURN(BatchBuilder no_rows, BatchBuilder::Create(spec, 0));
+    DING_RETURN_IF_ERROR(
+        writer->WriteString("spec", EncodedBatch(std::move(no_rows).Seal(0)).ToString()));
+    DING_RETURN_IF_ERROR(writer->WriteInt("obs_fields", obs_fields));
+    DING_RETURN_IF_ERROR(writer->WriteInt("begin_id", begin_id));
+    DING_RETURN_IF_ERROR(writer->WriteSpan<int32_t>("links", links));
+    DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_tails", tails));
+    DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_streams", streams));
+    DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_next_steps", next_steps));
+    for (const Column& column : columns) {
+      DING_RETURN_IF_ERROR(writer->Write(column.name, column.dtype, column.shape, column.parts));
+    }
+    return absl::OkStatus();
+  }
+};
+
+StateSnapshot RowStore::Snapshot() {
+  const auto saved = std::make_shared<SavedRows>();
+  saved->pin = Pin();
+  saved->spec = spec_;
+  saved->obs_fields = obs_fields_;
+  saved->begin_id = begin_;
+  std::vector<RowLocation> final_obs;
+  SaveLinks(saved.get(), &final_obs);
+  SaveColumns(saved.get());
+  SaveFinalObs(final_obs, saved.get());
+  return [saved](StateWriter* writer) { return saved->Write(writer); };
+}
+
+void RowStore::SaveLinks(SavedRows* saved, std::vector<RowLocation>* final_obs) const {
+  // Slots are numbered anew in the order of their rows, so that what was evicted leaves no trace.
+  saved->links.reserve(static_cast<size_t>(size()));
   for (int64_t id = begin_; id < end_; ++id) {
     const int32_t link = LinkOf(id);
     if (link >= 0) {
-      links.push_back(link);
+      saved->links.push_back(link);
       continue;
     }
     const int32_t slot = ~link >> kEndBits;
-    const auto number = static_cast<int32_t>(final_obs.size());
-    links.push_back(~(number << kEndBits | (~link & kEndMask)));
-    final_obs.push_back(LocateSlot(slot));
+    const auto number = static_cast<int32_t>(final_obs->size());
+    saved->links.push_back(~(number << kEndBits | (~link & kEndMask)));
+    final_obs->push_back(LocateSlot(slot));
     const auto tail = open_tails_.find(slot_stream_[slot]);
     if (tail == open_tails_.end() || tail->second.row != id) continue;
-    tails.push_back(id - begin_);
-    streams.push_back(tail->first);
-    next_steps.push_back(tail->second.next_step);
+    saved->tails.push_back(id - begin_);
+    saved->streams.push_back(tail->first);
+    saved->next_steps.push_back(tail->second.next_step);
   }
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int32_t>("links", links));
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_tails", tails));
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_streams", streams));
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_next_steps", next_steps));
-  DING_RETURN_IF_ERROR(SaveColumns(writer));
-  return SaveFinalObs(writer, final_obs);
 }
 
-absl::Status RowStore::SaveColumns(StateWriter* writer) const {
+void RowStore::SaveColumns(SavedRows* saved) const {
   for (int field = 0; field < spec_->size(); ++field) {
     std::vector<absl::string_view> parts;
     ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
       parts.push_back(BytesAt(At(Locate(first), field), rows * spec_->row_bytes(field)));
     });
     const FieldSpec& column = spec_->field(field);
-    DING_RETURN_IF_ERROR(writer->Write(absl::StrCat("rows/", column.name), column.dtype,
-                                       ColumnShape(size(), column), parts));
+    saved->columns.push_back({absl::StrCat("rows/", column.name), column.dtype,
+                              ColumnShape(size(), column), std::move(parts)});
   }
-  return absl::OkStatus();
 }
 
-absl::Status RowStore::SaveFinalObs(StateWriter* writer,
-                                    absl::Span<const RowLocation> final_obs) const {
+void RowStore::SaveFinalObs(absl::Span<const RowLocation> final_obs, SavedRows* saved) const {
   for (int field = 0; field < obs_fields_; ++field) {
     std::vector<absl::string_view> parts;
     parts.reserve(final_obs.size());
@@ -445,11 +473,10 @@ absl::Status RowStore::SaveFinalObs(StateWriter* writer,
       parts.push_back(BytesAt(At(at, field), spec_->row_bytes(field)));
     }
     const FieldSpec& column = spec_->field(field);
-    const Shape shape = ColumnShape(static_cast<int64_t>(final_obs.size()), column);
-    DING_RETURN_IF_ERROR(
-        writer->Write(absl::StrCat("final_obs/", column.name), column.dtype, shape, parts));
+    saved->columns.push_back({absl::StrCat("final_obs/", column.name), column.dtype,
+                              ColumnShape(static_cast<int64_t>(final_obs.size()), column),
+                              std::move(parts)});
   }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Load(StateReader* reader,

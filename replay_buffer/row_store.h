@@ -137,9 +137,10 @@ class RowStore {
   void Gather(int field, absl::Span<const RowLocation> rows, std::byte* to) const;
 
   // Valid rows, links and final observations; the same rows in the same order give the same bytes.
-  absl::Status SaveState(StateWriter* writer) const;
+  // What the snapshot writes it holds by a pin, so it must not outlive the store.
+  StateSnapshot Snapshot();
   // A new store with the saved rows and ids. kInvalidArgument, with found and expected, for
-  // anything that SaveState of a store of this capacity cannot have written.
+  // anything that a snapshot of a store of this capacity cannot have written.
   static absl::StatusOr<std::unique_ptr<RowStore>> Load(StateReader* reader, int64_t capacity_rows);
 
   // Streams whose newest row waits for a successor.
@@ -196,9 +197,10 @@ class RowStore {
   void RetireSlot(int32_t slot);
   void TrimSpareChunks();
 
-  absl::Status SaveRows(StateWriter* writer) const;
-  absl::Status SaveColumns(StateWriter* writer) const;
-  absl::Status SaveFinalObs(StateWriter* writer, absl::Span<const RowLocation> final_obs) const;
+  struct SavedRows;
+  void SaveLinks(SavedRows* saved, std::vector<RowLocation>* final_obs) const;
+  void SaveColumns(SavedRows* saved) const;
+  void SaveFinalObs(absl::Span<const RowLocation> final_obs, SavedRows* saved) const;
   absl::Status LoadRows(StateReader* reader, absl::Span<const int32_t> links);
   absl::Status LoadColumns(StateReader* reader);
   absl::Status LoadFinalObs(StateReader* reader, int32_t slots);

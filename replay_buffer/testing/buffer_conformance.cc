@@ -306,6 +306,31 @@ TEST_P(BufferConformance, GoesOnAfterLoadingByteForByte) {
   EXPECT_TRUE(SameBytes(Saved(*original), Saved(*restored)));
 }
 
+TEST_P(BufferConformance, ASnapshotHoldsTheMomentWhateverComesAfterIt) {
+  BufferSettings settings;
+  settings.capacity_rows = 40;
+  std::unique_ptr<IBuffer> buffer = Make(settings);
+  TestStreams streams;
+  ASSERT_THAT(buffer->Push(streams.Make({{0, 20}, {1, 10, SegmentEnd::kTerminated}}), 0), IsOk());
+  const TensorMap at_the_moment = Saved(*buffer);
+  const StateSnapshot snapshot = buffer->Snapshot();
+
+  const auto written_later = [&snapshot] {
+    StateDict state;
+    EXPECT_THAT(snapshot(&state), IsOk());
+    return state.tensors();
+  };
+  for (int i = 0; i < 30; ++i) {  // Every row of the moment is evicted, its memory used again.
+    ASSERT_THAT(buffer->Push(streams.Make({{0, 7}, {1, 9}}), 0), IsOk());
+    ASSERT_THAT(buffer->Sample(4, 0), IsOk());
+  }
+  EXPECT_TRUE(SameBytes(written_later(), at_the_moment));
+  buffer->Clear();
+  EXPECT_TRUE(SameBytes(written_later(), at_the_moment));
+  buffer.reset();
+  EXPECT_TRUE(SameBytes(written_later(), at_the_moment));
+}
+
 TEST_P(BufferConformance, AnEmptyBufferIsSavedAndLoaded) {
   const std::unique_ptr<IBuffer> fresh = Make();
   const std::unique_ptr<IBuffer> target = Make();
