@@ -38,10 +38,9 @@ void ToStaleness(int64_t iter, absl::Span<int64_t> collect_iter) {
 }
 
 // From p_i^alpha (in place).
-void ToImportanceWeights(double min_weight, double beta, absl::Span<float> weights) {
+void ToImportanceWeights(float min_weight, float beta, absl::Span<float> weights) {
   for (float& weight : weights) {
-    weight = weight == min_weight ? 1.0f
-                                  : static_cast<float>(std::pow(min_weight / double{weight}, beta));
+    weight = weight == min_weight ? 1.0f : std::pow(min_weight / weight, beta);
   }
 }
 
@@ -189,7 +188,7 @@ absl::StatusOr<Batch> AdvancedReplayBuffer::SampleChecked(int64_t size, int64_t 
       beta_ = std::min(1.0, beta_ + step);
     }
   }
-  ToImportanceWeights(min_weight, beta, draw->column<float>(fields.weight));
+  ToImportanceWeights(min_weight, static_cast<float>(beta), draw->column<float>(fields.weight));
   const absl::Span<int64_t> staleness = draw->column<int64_t>(fields.staleness);
   if (fields.collect_iter.has_value()) {
     reader->GatherStored(*draw, *fields.collect_iter,

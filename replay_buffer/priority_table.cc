@@ -151,6 +151,7 @@ void PriorityTable::Draw(int64_t part, Rng* rng, absl::Span<int64_t> slots) {
       points_.push_back((static_cast<double>(i) + rng->Uniform()) * stratum);
     }
     tree_->Find(absl::MakeSpan(points_), slots);
+    for (const int64_t slot : slots) __builtin_prefetch(&rows_[slot], /*rw=*/1);
     return;
   }
   // The part is one range of slots, or two where the ring wraps: `old` and then `young`.

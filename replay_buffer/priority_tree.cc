@@ -126,6 +126,7 @@ inline void PriorityTree::Recompute(int level, int64_t entry) {
 
 void PriorityTree::Set(absl::Span<const int64_t> leaves, absl::Span<const float> weights) {
   dirty_.clear();
+  for (const int64_t leaf : leaves) __builtin_prefetch(weights_ + leaf, /*rw=*/1);
   for (size_t i = 0; i < leaves.size(); ++i) {
     weights_[leaves[i]] = weights[i];
     dirty_.push_back(leaves[i]);
