@@ -18,6 +18,7 @@ namespace ding {
 namespace {
 
 constexpr int64_t kStateVersion = 1;
+constexpr absl::Duration kRecheckPeriod = absl::Milliseconds(10);
 
 // The scalar field `name` of the rows, if there is one.
 absl::StatusOr<std::optional<int>> FindScalar(const Spec& rows, absl::string_view name,
@@ -49,7 +50,8 @@ void ToImportanceWeights(float min_weight, float beta, absl::Span<float> weights
 AdvancedReplayBuffer::AdvancedReplayBuffer(const Options& options)
     : options_(options),
       beta_(options.beta),
-      rng_(options.seed, absl::StrCat(options.name, "/sample")) {}
+      rng_(options.seed, absl::StrCat(options.name, "/sample")),
+      thruput_(options.thruput, options.clock) {}
 
 std::vector<std::string> AdvancedReplayBuffer::Problems(const Options& options) {
   std::vector<std::string> problems;
@@ -67,6 +69,11 @@ std::vector<std::string> AdvancedReplayBuffer::Problems(const Options& options) 
   at_least("anneal_step", options.anneal_step, 0);
   at_least("max_use", options.max_use.value_or(1), 1);
   at_least("max_staleness", options.max_staleness.value_or(1), 1);
+  if (!(options.sample_min_limit_ratio >= 1 && std::isfinite(options.sample_min_limit_ratio))) {
+    problems.push_back(absl::StrCat("sample_min_limit_ratio is ", options.sample_min_limit_ratio,
+                                    ", expected a finite number of at least 1"));
+  }
+  ThruputController::AppendProblems(options.thruput, &problems);
   return problems;
 }
 
@@ -126,6 +133,7 @@ absl::Status AdvancedReplayBuffer::PushChecked(const SegmentBatch& data) {
   DING_RETURN_IF_ERROR(ValidateSegments(data));
   if (data.size() == 0) return absl::OkStatus();
   MutexLock lock(&mutex_);
+  DING_RETURN_IF_ERROR(WaitUntilPushAllowed(data.size()));
   std::unique_ptr<Contents> made;
   if (contents_ == nullptr) {
     DING_ASSIGN_OR_RETURN(made, ContentsFor(data));
@@ -143,7 +151,39 @@ absl::Status AdvancedReplayBuffer::PushChecked(const SegmentBatch& data) {
   IndexStaleness(&contents, std::max(old_end, store.begin_id()));
   if (made != nullptr) contents_ = std::move(made);
   push_count_ += data.size();
+  thruput_.CountPush(data.size());
+  changed_.SignalAll();
   return absl::OkStatus();
+}
+
+// False when it has waited for as long as it may.
+bool AdvancedReplayBuffer::WaitForChange(const Timer& waited) {
+  const absl::Duration left = options_.max_wait - waited.Elapsed();
+  if (left <= absl::ZeroDuration()) return false;
+  // Rates also change as time passes.
+  changed_.WaitFor(&mutex_, std::min(left, kRecheckPeriod));
+  return true;
+}
+
+absl::Status AdvancedReplayBuffer::WaitUntilPushAllowed(int64_t rows) {
+  const Timer waited(Clock::Real());
+  absl::Status status;
+  do {
+    status = thruput_.CheckPush(rows);
+  } while (!status.ok() && WaitForChange(waited));
+  return status;
+}
+
+absl::Status AdvancedReplayBuffer::WaitUntilDrawAllowed(int64_t size, int64_t iter,
+                                                        const SampleOptions& options) {
+  const Timer waited(Clock::Real());
+  absl::Status status;
+  do {
+    RetireStale(iter);
+    status = CheckEnough(size, options);
+    if (status.ok()) status = thruput_.CheckSample(size);
+  } while (!status.ok() && WaitForChange(waited));
+  return status;
 }
 
 // Rows from `first_id` to the newest.
@@ -174,8 +214,7 @@ absl::StatusOr<Batch> AdvancedReplayBuffer::SampleChecked(int64_t size, int64_t 
   double beta;
   {
     MutexLock lock(&mutex_);
-    RetireStale(iter);
-    DING_RETURN_IF_ERROR(CheckEnough(size, options));
+    DING_RETURN_IF_ERROR(WaitUntilDrawAllowed(size, iter, options));
     reader = contents_->reader;
     fields = contents_->fields;
     min_weight = contents_->priorities->min_weight();
@@ -183,6 +222,8 @@ absl::StatusOr<Batch> AdvancedReplayBuffer::SampleChecked(int64_t size, int64_t 
     DING_RETURN_IF_ERROR(reader->Start(size, &draw));
     ChooseRows(std::min(options.newest.value_or(CountLocked()), CountLocked()), fields, &*draw);
     reader->Resolve(&*draw);
+    thruput_.CountSample(size);
+    changed_.SignalAll();
     if (options_.anneal_step > 0) {
       const double step = (1 - options_.beta) / static_cast<double>(options_.anneal_step);
       beta_ = std::min(1.0, beta_ + step);
@@ -214,10 +255,13 @@ void AdvancedReplayBuffer::RetireStale(int64_t iter) {
 absl::Status AdvancedReplayBuffer::CheckEnough(int64_t size, const SampleOptions& options) const {
   const int64_t count = CountLocked();
   const int64_t part = std::min(options.newest.value_or(count), count);
-  if (part >= (options.replace ? 1 : size)) return absl::OkStatus();
+  const double needed =
+      options.replace ? 1 : options_.sample_min_limit_ratio * static_cast<double>(size);
+  if (static_cast<double>(part) >= needed) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("sample of ", size, " rows from ", part,
-                   part == count ? " there are" : " newest of those there are"));
+                   part == count ? " there are" : " newest of those there are",
+                   needed > static_cast<double>(size) ? absl::StrCat(", expected ", needed) : ""));
 }
 
 // Fills the columns of the draw. Column weight: p^alpha for now.

@@ -50,7 +50,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/batch.h"
@@ -59,6 +61,7 @@
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/priority_table.h"
 #include "ding_worker/replay_buffer/staleness_index.h"
+#include "ding_worker/replay_buffer/thruput_controller.h"
 #include "ding_worker/replay_buffer/transition_reader.h"
 
 namespace ding {
@@ -74,6 +77,14 @@ class AdvancedReplayBuffer : public IBuffer {
     int64_t anneal_step = 100000;          // draws until beta is 1; 0: it stays
     std::optional<int64_t> max_use;        // not set: no limit
     std::optional<int64_t> max_staleness;  // in learner iterations; not set: no limit
+    // A draw without SampleOptions::replace needs this many times its size of valid rows; at least 1.
+    double sample_min_limit_ratio = 1;
+    // What is refused as too fast, on this clock; without limits nothing is.
+    ThruputController::Options thruput;
+    const Clock* clock = Clock::Real();
+    // How long a push or draw that would be refused for its rate, or a draw for want of rows, waits
+    // for other threads to change that; zero: it is refused at once.
+    absl::Duration max_wait = absl::ZeroDuration();
     uint64_t seed = 0;
     std::string name = "replay_buffer";  // stands in errors and names the random stream
   };
@@ -94,9 +105,11 @@ class AdvancedReplayBuffer : public IBuffer {
   //   kInvalidArgument    the fields are not those that TransitionReader needs, "priority" is not
   //                       float32[] or "collect_iter" not int64[]; a priority is NaN, negative or
   //                       infinite: nothing is pushed
+  //   kUnavailable        more rows per row drawn than Options::thruput allows; nothing is pushed
   //   kResourceExhausted  at the first push: the capacity is more than this machine's memory, with
   //                       the sum; later: out of memory
   absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
+  // kFailedPrecondition also if fewer rows per row drawn were pushed than Options::thruput asks for.
   absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
                                const SampleOptions& options = {}) override;
   // kInvalidArgument: a priority is NaN, negative or infinite, or the columns differ in length;
@@ -142,6 +155,10 @@ class AdvancedReplayBuffer : public IBuffer {
   absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
   void IndexStaleness(Contents* contents, int64_t first_id) const;
   void RetireStale(int64_t iter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WaitForChange(const Timer& waited) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WaitUntilPushAllowed(int64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WaitUntilDrawAllowed(int64_t size, int64_t iter, const SampleOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckEnough(int64_t size, const SampleOptions& options) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ChooseRows(int64_t part, const Fields& fields, TransitionDraw* draw)
@@ -150,11 +167,13 @@ class AdvancedReplayBuffer : public IBuffer {
 
   const Options options_;
   mutable Mutex mutex_;
+  CondVar changed_;                                             // rows were pushed or drawn
   std::unique_ptr<Contents> contents_ ABSL_GUARDED_BY(mutex_);  // null until the first push
   int64_t push_count_ ABSL_GUARDED_BY(mutex_) = 0;
   double beta_ ABSL_GUARDED_BY(mutex_);
   Rng rng_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
+  ThruputController thruput_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ding

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
@@ -38,6 +39,13 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
   options.anneal_step = params.anneal_step();
   if (params.has_max_use()) options.max_use = params.max_use();
   if (params.has_max_staleness()) options.max_staleness = params.max_staleness();
+  const ThruputControllerConfig& thruput = params.thruput_controller();
+  options.thruput.max_push_sample_ratio = thruput.push_sample_rate_limit().max();
+  options.thruput.min_push_sample_ratio = thruput.push_sample_rate_limit().min();
+  options.thruput.window_seconds = thruput.window_seconds();
+  options.sample_min_limit_ratio = thruput.sample_min_limit_ratio();
+  options.max_wait = absl::Seconds(thruput.max_wait_seconds());
+  options.clock = deps.clock;
   options.seed = deps.seed;
   if (!deps.name.empty()) options.name = deps.name;
 
@@ -45,6 +53,10 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
   if (!(config.periodic_thruput_seconds() > 0)) {
     problems.push_back(absl::StrCat("periodic_thruput_seconds is ",
                                     config.periodic_thruput_seconds(), ", expected above 0"));
+  }
+  if (!(thruput.max_wait_seconds() >= 0)) {
+    problems.push_back(
+        absl::StrCat("max_wait_seconds is ", thruput.max_wait_seconds(), ", expected at least 0"));
   }
   problems.insert(problems.end(), params_problems.begin(), params_problems.end());
   if (!problems.empty()) {

@@ -76,6 +76,9 @@ TEST(AdvancedBufferFactory, AllWrongSettingsAreListed) {
   params.set_anneal_step(-2);
   params.set_max_use(0);
   params.set_max_staleness(-1);
+  params.mutable_thruput_controller()->set_window_seconds(0);
+  params.mutable_thruput_controller()->set_sample_min_limit_ratio(0.5);
+  params.mutable_thruput_controller()->set_max_wait_seconds(-1);
   BufferConfig config = Config(params);
   config.set_replay_buffer_size(-3);
   config.set_nstep(0);
@@ -83,13 +86,16 @@ TEST(AdvancedBufferFactory, AllWrongSettingsAreListed) {
   config.set_periodic_thruput_seconds(0);
   ComponentDeps deps;
   deps.name = "main";
-  EXPECT_THAT(create_buffer(config, deps),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("main: replay_buffer_size is -3"), HasSubstr("nstep is 0"),
-                             HasSubstr("discount_factor is nan"), HasSubstr("alpha is 2"),
-                             HasSubstr("beta is -1"), HasSubstr("anneal_step is -2"),
-                             HasSubstr("max_use is 0"), HasSubstr("max_staleness is -1"),
-                             HasSubstr("periodic_thruput_seconds is 0"))));
+  EXPECT_THAT(
+      create_buffer(config, deps),
+      StatusIs(
+          absl::StatusCode::kInvalidArgument,
+          AllOf(HasSubstr("main: replay_buffer_size is -3"), HasSubstr("nstep is 0"),
+                HasSubstr("discount_factor is nan"), HasSubstr("alpha is 2"),
+                HasSubstr("beta is -1"), HasSubstr("anneal_step is -2"), HasSubstr("max_use is 0"),
+                HasSubstr("max_staleness is -1"), HasSubstr("window_seconds is 0"),
+                HasSubstr("sample_min_limit_ratio is 0.5"), HasSubstr("max_wait_seconds is -1"),
+                HasSubstr("periodic_thruput_seconds is 0"))));
 }
 
 TEST(AdvancedBufferFactory, ParametersOfAnotherTypeAreRefused) {

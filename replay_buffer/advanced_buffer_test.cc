@@ -16,7 +16,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
@@ -574,6 +576,42 @@ TEST(AdvancedReplayBuffer, RandomOperationsAgreeWithTheModel) {
       ASSERT_EQ(buffer->max_priority(), model.max_priority());
     }
   }
+}
+
+TEST(AdvancedReplayBuffer, RatesAndRowsAreLimited) {
+  SimulatedClock clock;
+  Options options;
+  options.clock = &clock;
+  options.sample_min_limit_ratio = 1.5;
+  options.thruput.max_push_sample_ratio = 2;
+  options.thruput.min_push_sample_ratio = 0.5;
+  const auto buffer = Make(options);
+  ASSERT_THAT(buffer->Push(Rows(0, 60), 0), IsOk());
+  EXPECT_THAT(buffer->Sample(41, 0),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("41 rows from 60 there are, expected 61.5")));
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(buffer->Sample(40, 0), IsOk());
+  const TensorMap before = Saved(*buffer);
+  EXPECT_THAT(buffer->Sample(1, 0), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                             HasSubstr("rows pushed per row drawn (60 and 120")));
+  EXPECT_THAT(buffer->Push(Rows(60, 181), 0),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(StartsWith("replay_buffer: "), HasSubstr("a push of 181 rows"))));
+  EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
+  EXPECT_THAT(buffer->Push(Rows(60, 180), 0), IsOk());
+  EXPECT_THAT(buffer->Sample(1, 0), IsOk());
+}
+
+TEST(AdvancedReplayBuffer, ADrawWaitsForRowsUpToItsDeadline) {
+  Options options;
+  options.max_wait = absl::Milliseconds(1);
+  const auto impatient = Make(options);
+  EXPECT_THAT(impatient->Sample(1, 0), StatusIs(absl::StatusCode::kFailedPrecondition));
+  options.max_wait = absl::Hours(1);
+  const auto buffer = Make(options);
+  std::thread pusher([&buffer] { EXPECT_THAT(buffer->Push(Rows(0, 3), 0), IsOk()); });
+  EXPECT_THAT(buffer->Sample(3, 0), IsOk());
+  pusher.join();
 }
 
 TEST(AdvancedReplayBuffer, SavedStateThatCannotBeIsRefused) {
