@@ -53,6 +53,9 @@ class StalenessIndex {
     }
   }
 
+  // Runs that are kept, those that were taken included: those of the rows that are not evicted.
+  int64_t runs() const { return static_cast<int64_t>(runs_.size()); }
+
  private:
   struct Run {
     int64_t begin;
