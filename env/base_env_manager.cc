@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/finite.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
@@ -30,18 +31,6 @@ absl::Status CallEnv(Call&& call) {
   } catch (...) {
     return absl::InternalError("threw something that is no std::exception");
   }
-}
-
-// By their bits, without a branch per value: an exponent of all ones is infinite or NaN.
-bool AllFinite(const float* values, size_t count) {
-  constexpr uint32_t kExponent = 0x7F800000;
-  uint32_t bad = 0;
-  for (size_t i = 0; i < count; ++i) {
-    uint32_t bits;
-    std::memcpy(&bits, values + i, sizeof(bits));
-    bad |= static_cast<uint32_t>((bits & kExponent) == kExponent);
-  }
-  return bad == 0;
 }
 
 absl::Status CheckOptions(const BaseEnvManager::Options& options) {
@@ -430,13 +419,17 @@ absl::Status BaseEnvManager::NoteEnd(int row, int env_id) {
 
 absl::Status BaseEnvManager::CheckFinite(absl::Span<const int> env_ids) {
   const size_t count = env_ids.size();
-  bool finite = AllFinite(reward_.data(), count);
+  bool finite = AllFinite(absl::MakeConstSpan(reward_).first(count));
   for (const int field : float_fields_) {
     const std::byte* const column = rows_.view().raw_column(field);
-    const size_t bytes = static_cast<size_t>(spec_.observation->row_bytes(field));
+    const auto size = static_cast<size_t>(spec_.observation->row_bytes(field)) / sizeof(float);
+    const auto* const rows = reinterpret_cast<const float*>(column);
+    if (count == slots_.size()) {  // No env stands twice, so these are all rows.
+      finite &= AllFinite({rows, count * size});
+      continue;
+    }
     for (const int env_id : env_ids) {
-      const std::byte* const row = column + static_cast<size_t>(env_id) * bytes;
-      finite &= AllFinite(reinterpret_cast<const float*>(row), bytes / sizeof(float));
+      finite &= AllFinite({rows + static_cast<size_t>(env_id) * size, size});
     }
   }
   if (ABSL_PREDICT_TRUE(finite)) return absl::OkStatus();

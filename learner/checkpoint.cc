@@ -47,20 +47,21 @@ absl::StatusOr<CheckpointReader> OpenTrainCheckpoint(const std::string& path) {
 }
 
 absl::Status LoadLearnerCheckpoint(const std::string& path, BaseLearner* learner) {
-  const auto where = [&path](const absl::Status& status, absl::string_view component) {
-    return Annotate(status, absl::StrCat("checkpoint ", path, ", ", component));
-  };
   DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, OpenTrainCheckpoint(path));
+  return Annotate(LoadLearnerComponents(checkpoint, learner), absl::StrCat("checkpoint ", path));
+}
+
+absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, BaseLearner* learner) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> model,
                         checkpoint.Component(kModelComponent));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> train_state,
                         checkpoint.Component(kTrainStateComponent));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> counters,
                         checkpoint.Component(kLearnerComponent));
-  DING_RETURN_IF_ERROR(where(learner->policy()->LoadModel(model.get()), kModelComponent));
-  DING_RETURN_IF_ERROR(
-      where(learner->policy()->LoadTrainState(train_state.get()), kTrainStateComponent));
-  return where(learner->LoadState(counters.get()), kLearnerComponent);
+  LearnMode* const policy = learner->policy();
+  DING_RETURN_IF_ERROR(Annotate(policy->LoadModel(model.get()), kModelComponent));
+  DING_RETURN_IF_ERROR(Annotate(policy->LoadTrainState(train_state.get()), kTrainStateComponent));
+  return Annotate(learner->LoadState(counters.get()), kLearnerComponent);
 }
 
 }  // namespace ding

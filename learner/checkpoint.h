@@ -35,6 +35,8 @@ absl::Status SaveLearnerCheckpoint(const BaseLearner& learner, const std::string
 // Loads policy, train state and counters. Nothing is loaded unless the folder is intact; a model
 // that does not fit the policy changes nothing.
 absl::Status LoadLearnerCheckpoint(const std::string& path, BaseLearner* learner);
+// The same from a checkpoint that is open already.
+absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, BaseLearner* learner);
 
 // Opens the checkpoint at `path`; kInvalidArgument if it is of another kind.
 absl::StatusOr<CheckpointReader> OpenTrainCheckpoint(const std::string& path);

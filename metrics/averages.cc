@@ -24,8 +24,12 @@ void WindowAverage::Add(double value) {
 
 std::optional<double> WindowAverage::Average() const {
   if (values_.empty()) return std::nullopt;
-  // Summed anew: a running sum would drift, and one NaN would stay in it for ever.
-  return std::accumulate(values_.begin(), values_.end(), 0.0) / static_cast<double>(values_.size());
+  // Summed anew: a running sum would drift, and one NaN would stay in it for ever. From the oldest
+  // on, so that the same values give the same bits wherever the ring stands.
+  const auto oldest = values_.begin() + static_cast<std::ptrdiff_t>(oldest_);
+  const double sum =
+      std::accumulate(values_.begin(), oldest, std::accumulate(oldest, values_.end(), 0.0));
+  return sum / static_cast<double>(values_.size());
 }
 
 std::vector<double> WindowAverage::Values() const {

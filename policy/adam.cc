@@ -9,104 +9,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/cpu.h"
+#include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
-#include "ding_worker/policy/finite.h"
+#include "ding_worker/policy/adam_loops.h"
 
 namespace ding {
+
+using internal_adam::AdamFactors;
+using internal_adam::AdamLoops;
+using internal_adam::AdamLoopsFor;
+
 namespace {
 
-#if defined(__x86_64__)
-// Wider vectors would not help: square root and division take twice as long on them.
-#define DING_TARGET_AVX2 __attribute__((target("avx2,fma")))
-#endif
-
-struct StepFactors {
-  float beta1;
-  float one_minus_beta1;
-  float beta2;
-  float one_minus_beta2;
-  float weight_decay;
-  float step_size;                 // lr / (1 - beta1^t)
-  float inverse_sqrt_correction2;  // 1 / sqrt(1 - beta2^t)
-  float eps;
-};
-
-// The body of every variant: inlined into functions that differ in their instruction set only.
-__attribute__((always_inline)) inline void StepLoop(const StepFactors& f, int64_t size,
-                                                    const float* __restrict gradient,
-                                                    float* __restrict first,
-                                                    float* __restrict second,
-                                                    float* __restrict parameter) {
-  for (int64_t i = 0; i < size; ++i) {
-    const float g = gradient[i] + f.weight_decay * parameter[i];
-    first[i] = f.beta1 * first[i] + f.one_minus_beta1 * g;
-    second[i] = f.beta2 * second[i] + f.one_minus_beta2 * (g * g);
-    const float denominator = std::sqrt(second[i]) * f.inverse_sqrt_correction2 + f.eps;
-    parameter[i] -= f.step_size * (first[i] / denominator);
-  }
-}
-
-using StepFunction = void (*)(const StepFactors&, int64_t, const float*, float*, float*, float*);
-
-void StepBaseline(const StepFactors& f, int64_t size, const float* gradient, float* first,
-                  float* second, float* parameter) {
-  StepLoop(f, size, gradient, first, second, parameter);
-}
-
-#if defined(__x86_64__)
-DING_TARGET_AVX2 void StepAvx2(const StepFactors& f, int64_t size, const float* gradient,
-                               float* first, float* second, float* parameter) {
-  StepLoop(f, size, gradient, first, second, parameter);
-}
-#endif
-
-// Partial sums in a fixed order, so that the loop vectorizes and the bytes are always the same.
-__attribute__((always_inline)) inline double SumOfSquaresLoop(const float* values, int64_t size) {
-  constexpr int64_t kLanes = 16;
-  double sums[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= size; i += kLanes) {
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
-      const double value = values[i + lane];
-      sums[lane] += value * value;
-    }
-  }
-  for (; i < size; ++i) sums[0] += double{values[i]} * values[i];
-  double sum = 0;
-  for (const double lane_sum : sums) sum += lane_sum;
-  return sum;
-}
-
-using SumOfSquaresFunction = double (*)(const float*, int64_t);
-
-double SumOfSquaresBaseline(const float* values, int64_t size) {
-  return SumOfSquaresLoop(values, size);
-}
-
-#if defined(__x86_64__)
-DING_TARGET_AVX2 double SumOfSquaresAvx2(const float* values, int64_t size) {
-  return SumOfSquaresLoop(values, size);
-}
-#endif
-
-struct Loops {
-  StepFunction step;
-  SumOfSquaresFunction sum_of_squares;
-};
-
-const Loops& BestLoops() {
-  static const Loops loops = [] {
-    switch (BestInstructionSet()) {
-#if defined(__x86_64__)
-      case InstructionSet::kAvx2:
-      case InstructionSet::kAvx512:
-        return Loops{StepAvx2, SumOfSquaresAvx2};
-#endif
-      default:
-        return Loops{StepBaseline, SumOfSquaresBaseline};
-    }
-  }();
+const AdamLoops& BestLoops() {
+  static const AdamLoops& loops = AdamLoopsFor(BestInstructionSet());
   return loops;
 }
 
@@ -175,7 +92,7 @@ absl::Status Adam::Step(absl::Span<const float> gradients, absl::Span<float> par
   DING_RETURN_IF_ERROR(Annotate(CheckFinite(gradients), "Adam"));
   ++num_steps_;
   const auto steps = static_cast<double>(num_steps_);
-  const StepFactors factors = {
+  const AdamFactors factors = {
       static_cast<float>(options_.beta1),
       static_cast<float>(1 - options_.beta1),
       static_cast<float>(options_.beta2),

@@ -2,9 +2,9 @@
 // torch.optim.Adam: bias correction of both moments, eps outside the square root, weight decay as
 // an L2 term of the gradient.
 //
-// The loop is compiled for SSE2 and for AVX2 with FMA, chosen at run time: the same bytes on the
-// same type of CPU, and results a few units in the last place apart between types (fused
-// multiply-add rounds once). Moments that decay below the normal numbers become 0.
+// The loop is compiled for SSE2, AVX2 and AVX-512, chosen at run time: the same bytes on the same
+// type of CPU, and results a few units in the last place apart between types (fused multiply-add
+// rounds once). Moments that decay below the normal numbers become 0.
 //
 // Ownership: owns the two moments; parameters and gradients are lent for the call.
 // Threads:   thread-compatible.

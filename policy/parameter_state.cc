@@ -9,8 +9,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/policy/finite.h"
 
 namespace ding {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
-#include "ding_worker/policy/finite.h"
 
 namespace ding {
 namespace {

@@ -146,6 +146,16 @@ void ShareAmongSections(ExperimentConfig* config, std::vector<std::string>* prob
       [&](double value) { evaluator.set_stop_value(value); }, problems);
 }
 
+// A resolved config has the shared values in both places; a setting is to change one place only.
+void ClearSharedValues(ExperimentConfig* config) {
+  if (!config->has_policy()) return;
+  PolicySection& policy = *config->mutable_policy();
+  policy.mutable_other()->mutable_replay_buffer()->clear_nstep();
+  policy.mutable_other()->mutable_replay_buffer()->clear_discount_factor();
+  policy.mutable_eval()->mutable_evaluator()->clear_n_episode();
+  policy.mutable_eval()->mutable_evaluator()->clear_stop_value();
+}
+
 absl::Status ConfigError(absl::string_view source, const std::vector<std::string>& problems) {
   return absl::InvalidArgumentError(absl::StrCat(source, " has ", problems.size(), " problem",
                                                  problems.size() == 1 ? "" : "s", ":\n  ",
@@ -164,6 +174,9 @@ std::vector<std::string> FindProblems(const ExperimentConfig& config) {
   check.AtLeast<int64_t>("max_train_iter", config.max_train_iter(), 0);
   CheckEnv(config.env(), &check);
   CheckPolicy(config.policy(), &check);
+  check.AtLeast<double>("resume.period_seconds", config.resume().period_seconds(), 0);
+  check.AtLeast<int64_t>("resume.period_rounds", config.resume().period_rounds(), 0);
+  check.AtLeast<int64_t>("resume.max_replay_bytes", config.resume().max_replay_bytes(), 0);
   return check.TakeProblems();
 }
 
@@ -173,6 +186,8 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
   ExperimentConfig config;
   std::vector<std::string> problems = ParseTextConfig(text, source, &config);
   const bool parsed = problems.empty();
+  ShareAmongSections(&config, &problems);
+  ClearSharedValues(&config);
   for (const std::string& setting : settings) {
     const absl::Status status = ApplySetting(setting, &config);
     if (!status.ok()) problems.push_back(absl::StrCat("--set: ", status.message()));

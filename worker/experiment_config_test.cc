@@ -123,5 +123,14 @@ TEST(RegistryTest, ListsWhatIsLinked) {
             HasSubstr("serial evaluator: interaction\n"), HasSubstr("learner: base\n")));
 }
 
+TEST(ExperimentConfigTest, AResolvedConfigCanBeChangedAtTheSourceOfASharedValue) {
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig resolved,
+                            ParseExperimentConfig(kMinimal, "test", {"env.stop_value=10"}));
+  DING_ASSERT_OK_AND_ASSIGN(
+      const ExperimentConfig changed,
+      ParseExperimentConfig(PrintTextConfig(resolved), "test", {"env.stop_value=20"}));
+  EXPECT_EQ(changed.policy().eval().evaluator().stop_value(), 20);
+}
+
 }  // namespace
 }  // namespace ding

@@ -1,5 +1,11 @@
 #include "ding_worker/worker/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -15,6 +21,7 @@ namespace ding {
 namespace {
 
 constexpr int kMaxFolderNames = 100;
+constexpr char kResultName[] = "result.json";
 
 absl::StatusOr<std::string> MakeFolder(const std::string& exp_dir, const std::string& exp_name,
                                        const Clock* clock) {
@@ -39,6 +46,46 @@ absl::StatusOr<std::string> MakeFolder(const std::string& exp_dir, const std::st
   }
   return absl::AlreadyExistsError(
       absl::StrCat("folders ", exp_name, stamp, "_<n> exist already: name one by --exp_dir"));
+}
+
+std::string LogFolder(const std::string& path) { return JoinPath(path, "log"); }
+
+absl::StatusOr<LogSizes> MeasureFiles(const std::string& folder) {
+  namespace fs = std::filesystem;
+  LogSizes sizes;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (!it->is_regular_file(error)) continue;
+    const std::string path = fs::path(it->path()).lexically_relative(folder).string();
+    sizes[path] = static_cast<int64_t>(it->file_size(error));
+  }
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot read '", folder, "'"));
+  return sizes;
+}
+
+absl::Status CutBackLogs(const std::string& folder, const LogSizes& sizes) {
+  if (!IsDirectory(folder)) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const LogSizes found, MeasureFiles(folder));
+  for (const auto& [name, bytes] : found) {
+    const std::string path = JoinPath(folder, name);
+    const auto wanted = sizes.find(name);
+    std::error_code error;
+    if (wanted == sizes.end()) {
+      std::filesystem::remove(path, error);
+    } else if (bytes > wanted->second) {
+      std::filesystem::resize_file(path, static_cast<uint64_t>(wanted->second), error);
+    }
+    if (error) return ErrnoStatus(error.value(), absl::StrCat("cannot cut back '", path, "'"));
+  }
+  for (const auto& [name, bytes] : sizes) {
+    const auto it = found.find(name);
+    if (it != found.end() && it->second >= bytes) continue;
+    LOG(WARNING) << "'" << JoinPath(folder, name) << "' has "
+                 << (it == found.end() ? 0 : it->second) << " bytes, expected " << bytes
+                 << ": a part of the log is lost";
+  }
+  return absl::OkStatus();
 }
 
 absl::string_view SeverityName(google::LogSeverity severity) {
@@ -70,11 +117,50 @@ class RunFolder::GlogSink : public google::LogSink {
   TextLog* const log_;
 };
 
+// Belongs to one process at a time. The kernel lets go of it when that ends, however it ends.
+class RunFolder::Lock {
+ public:
+  static absl::StatusOr<std::unique_ptr<Lock>> Take(const std::string& folder) {
+    const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open run folder '", folder, "'"));
+    auto lock = std::unique_ptr<Lock>(new Lock(fd));
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
+    if (errno != EWOULDBLOCK) {
+      return ErrnoStatus(errno, absl::StrCat("cannot lock run folder '", folder, "'"));
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "run folder '", folder, "' is in use: another process trains in it; end that one first"));
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  ~Lock() { close(fd_); }
+
+ private:
+  explicit Lock(int fd) : fd_(fd) {}
+  const int fd_;
+};
+
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Create(const std::string& exp_dir,
                                                              const std::string& exp_name,
                                                              const Clock* clock) {
   DING_ASSIGN_OR_RETURN(std::string path, MakeFolder(exp_dir, exp_name, clock));
-  const std::string log_folder = JoinPath(path, "log");
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Lock> lock, Lock::Take(path));
+  return OpenLogs(std::move(path), std::move(lock), clock);
+}
+
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Reopen(const std::string& exp_dir,
+                                                             const LogSizes& logs,
+                                                             const Clock* clock) {
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Lock> lock, Lock::Take(exp_dir));
+  DING_RETURN_IF_ERROR(CutBackLogs(LogFolder(exp_dir), logs));
+  DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(exp_dir, kResultName)));
+  return OpenLogs(exp_dir, std::move(lock), clock);
+}
+
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::OpenLogs(std::string path,
+                                                               std::unique_ptr<Lock> lock,
+                                                               const Clock* clock) {
+  const std::string log_folder = LogFolder(path);
   DING_RETURN_IF_ERROR(CreateDirectories(log_folder));
 
   TextLog::Options log_options;
@@ -94,12 +180,13 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Create(const std::string& 
   auto metrics =
       std::make_shared<MultiSink>(std::vector<std::shared_ptr<MetricSink>>{events, rows});
   return std::unique_ptr<RunFolder>(
-      new RunFolder(std::move(path), std::move(metrics), std::move(log)));
+      new RunFolder(std::move(path), std::move(lock), std::move(metrics), std::move(log)));
 }
 
-RunFolder::RunFolder(std::string path, std::shared_ptr<MetricSink> metrics,
-                     std::unique_ptr<TextLog> log)
+RunFolder::RunFolder(std::string path, std::unique_ptr<Lock> lock,
+                     std::shared_ptr<MetricSink> metrics, std::unique_ptr<TextLog> log)
     : path_(std::move(path)),
+      lock_(std::move(lock)),
       metrics_(std::move(metrics)),
       log_(std::move(log)),
       glog_sink_(std::make_unique<GlogSink>(log_.get())) {}
@@ -114,6 +201,11 @@ absl::Status RunFolder::FlushLogs() {
   absl::Status status = metrics_->Flush();
   status.Update(log_->Flush());
   return status;
+}
+
+absl::StatusOr<LogSizes> RunFolder::MeasureLogs() {
+  DING_RETURN_IF_ERROR(FlushLogs());
+  return MeasureFiles(LogFolder(path_));
 }
 
 }  // namespace ding

@@ -16,8 +16,10 @@
 namespace ding {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class RunFolderTest : public testing::Test {
@@ -80,6 +82,44 @@ TEST_F(RunFolderTest, SaysWhyItCannotBeWritten) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("file")));
   EXPECT_THAT(RunFolder::Create("/proc/no/run", "exp", &clock_).status().message(),
               HasSubstr("/proc/no"));
+}
+
+TEST_F(RunFolderTest, GoesOnWhereItsLogsWereMeasured) {
+  LogSizes logs;
+  {
+    DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<RunFolder> run,
+                              RunFolder::Create("exp", "", &clock_));
+    run->metrics()->Scalar("a", 1, 10);
+    LOG(INFO) << "before";
+    DING_ASSERT_OK_AND_ASSIGN(logs, run->MeasureLogs());
+    EXPECT_EQ(logs.size(), 3u);
+    run->metrics()->Scalar("a", 2, 20);
+    LOG(INFO) << "after";
+    EXPECT_THAT(run->WriteText("result.json", "{}"), IsOk());
+  }
+  // Of a process that came later and left no resume point.
+  ASSERT_THAT(WriteFileAtomically("exp/log/serial/events.out.tfevents.later", "x"), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<RunFolder> run,
+                            RunFolder::Reopen("exp", logs, &clock_));
+  run->metrics()->Scalar("a", 2, 30);
+  EXPECT_THAT(run->FlushLogs(), IsOk());
+  EXPECT_THAT(*ReadFile("exp/log/metrics.csv"),
+              AllOf(HasSubstr("1,a,10,"), HasSubstr("2,a,30,"), Not(HasSubstr("2,a,20,"))));
+  EXPECT_THAT(*ReadFile("exp/log/serial_logger.txt"),
+              AllOf(HasSubstr("before"), Not(HasSubstr("after"))));
+  EXPECT_FALSE(PathExists("exp/log/serial/events.out.tfevents.later"));
+  EXPECT_FALSE(PathExists("exp/result.json"));
+}
+
+TEST_F(RunFolderTest, BelongsToOneProcessAtATime) {
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run, RunFolder::Create("exp", "", &clock_));
+  EXPECT_THAT(RunFolder::Reopen("exp", {}, &clock_),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is in use")));
+  EXPECT_TRUE(PathExists("exp/log/metrics.csv"));
+  run.reset();
+  EXPECT_THAT(RunFolder::Reopen("exp", {}, &clock_), IsOk());
+  EXPECT_THAT(RunFolder::Reopen("nowhere", {}, &clock_),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
 }
 
 }  // namespace

@@ -10,15 +10,20 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/checkpoint.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/experiment_config.h"
+#include "ding_worker/worker/experiment_setup.h"
 #include "ding_worker/worker/interrupt.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/resume.h"
+#include "ding_worker/worker/run_checkpoints.h"
 #include "ding_worker/worker/run_folder.h"
 #include "ding_worker/worker/run_result.h"
 #include "ding_worker/worker/serial_pipeline.h"
@@ -28,7 +33,8 @@
 
 DEFINE_string(config, "", "experiment config, in protobuf text format");
 DEFINE_int64(seed, -1, "seed of the run; overrides the config's");
-DEFINE_string(exp_dir, "", "folder of the run; must not exist");
+DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
+DEFINE_bool(resume, false, "go on with the run in --exp_dir from its newest resume point");
 DEFINE_int64(max_env_step, -1, "env steps after which the run ends; overrides the config's");
 DEFINE_int64(max_train_iter, -1,
              "train iterations after which the run ends; overrides the config's");
@@ -37,6 +43,8 @@ DEFINE_bool(print_config, false, "print the resolved config, and exit");
 
 namespace ding {
 namespace {
+
+constexpr char kConfigName[] = "total_config.textproto";
 
 constexpr char kHelp[] =
     R"(Trains a policy by an experiment config, in one process.
@@ -49,6 +57,9 @@ constexpr char kHelp[] =
   --seed=N              seed of the run
   --exp_dir=FOLDER      where the run is written; must not exist
                           (default: a new folder below the current one, named by exp_name)
+  --resume              goes on with the run in --exp_dir (default: the folder exp_name), however it
+                          ended, from its newest intact resume point; --config may be left out.
+                          Only stop value, budgets and log periods may differ from that run's
   --max_env_step=N      ends the run after N env steps
   --max_train_iter=N    ends the run after N train iterations
 
@@ -58,7 +69,7 @@ constexpr char kHelp[] =
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text log (log/), the
 resolved config and result.json. The last line on stdout is `result ` and the same JSON. Ctrl-C
-saves ckpt/ckpt_interrupt and ends the run; a second Ctrl-C ends it at once.
+saves ckpt/ckpt_interrupt and a resume point, and ends the run; a second Ctrl-C ends it at once.
 
 Exit code: 0 the run came to its end, 1 an error, 128 + signal it was interrupted.
 )";
@@ -76,72 +87,128 @@ std::vector<std::string> FlagSettings() {
   return settings;
 }
 
-ProgressOptions MakeProgressOptions(const ExperimentConfig& config) {
+ProgressOptions MakeProgressOptions(const ExperimentConfig& config, SerialPipeline* pipeline) {
   ProgressOptions options = ProgressTo(stderr);
   if (config.max_env_step() > 0) options.max_env_step = config.max_env_step();
   if (config.max_train_iter() > 0) options.max_train_iter = config.max_train_iter();
+  options.start.env_step = pipeline->collector()->envstep();
+  options.start.train_iter = pipeline->learner()->train_iter();
   return options;
 }
 
-SerialOptions MakeSerialOptions(const RunFolder& folder, std::optional<Progress>* progress) {
+SerialOptions MakeSerialOptions(RunFolder* folder, std::optional<Progress>* progress) {
   SerialOptions options;
-  options.exp_dir = folder.path();
-  options.metrics = folder.metrics();
+  options.exp_dir = folder->path();
+  options.metrics = folder->metrics();
   options.progress = [progress](const ProgressState& state) { (*progress)->Update(state); };
   options.interrupted = [] { return InterruptSignal() != 0; };
+  options.describe = [folder](CheckpointInfo* info) -> absl::Status {
+    DING_ASSIGN_OR_RETURN(const LogSizes logs, folder->MeasureLogs());
+    DescribeLogs(logs, info);
+    return absl::OkStatus();
+  };
   return options;
 }
 
-// Makes the pipeline; if it cannot be made, the folder, which holds nothing yet, goes again.
-absl::StatusOr<std::unique_ptr<SerialPipeline>> MakePipeline(const ExperimentConfig& config,
-                                                             const SerialOptions& options,
-                                                             std::unique_ptr<RunFolder>* folder) {
-  absl::StatusOr<std::unique_ptr<SerialPipeline>> pipeline =
-      SerialPipeline::Create(config, options);
-  if (pipeline.ok()) return pipeline;
-  const std::string path = (*folder)->path();
-  folder->reset();
-  absl::Status status = pipeline.status();
-  const absl::Status removed = RemoveRecursively(path);
-  if (!removed.ok()) LOG(WARNING) << removed.message();
-  return status;
-}
-
-RunResult MakeRunResult(const SerialResult& serial, double wall_seconds) {
+RunResult MakeRunResult(const SerialResult& serial) {
   RunResult result;
   result.stop = serial.stop;
   result.env_step = serial.env_step;
   result.train_iter = serial.train_iter;
   result.eval_value = serial.eval_value;
   result.eval_value_raw = serial.eval_value_raw;
-  result.wall_seconds = wall_seconds;
+  result.wall_seconds = serial.wall_seconds;
   result.finish_time = Clock::Real()->Now();
   return result;
 }
 
-absl::Status Train(const ExperimentConfig& config) {
-  const Timer timer(Clock::Real());
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<RunFolder> folder,
-                        RunFolder::Create(FLAGS_exp_dir, config.exp_name(), Clock::Real()));
-  DING_RETURN_IF_ERROR(folder->WriteText("total_config.textproto", PrintTextConfig(config)));
-  std::optional<Progress> progress;
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SerialPipeline> pipeline,
-                        MakePipeline(config, MakeSerialOptions(*folder, &progress), &folder));
-  std::fprintf(stderr, "run folder: %s\n", folder->path().c_str());
+absl::Status WriteConfig(const ExperimentConfig& config, const RunFolder& folder) {
+  return folder.WriteText(kConfigName, PrintTextConfig(config));
+}
 
-  progress.emplace(MakeProgressOptions(config));
+absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
+                         std::optional<Progress>* progress, SerialPipeline* pipeline) {
+  std::fprintf(stderr, "run folder: %s\n", folder->path().c_str());
+  progress->emplace(MakeProgressOptions(config, pipeline));
   SerialResult serial;
   const absl::Status status = pipeline->Run(&serial);
-  progress->Finish();
+  (*progress)->Finish();
   if (!status.ok()) LOG(INFO) << "the run failed: " << status.message();
   const absl::Status logs = folder->FlushLogs();
   if (!logs.ok()) LOG(WARNING) << "some of the logs could not be written: " << logs.message();
   DING_RETURN_IF_ERROR(status);
 
-  const std::string json = ToJson(MakeRunResult(serial, timer.Seconds()));
+  const std::string json = ToJson(MakeRunResult(serial));
   DING_RETURN_IF_ERROR(folder->WriteText("result.json", absl::StrCat(json, "\n")));
   std::printf("result %s\n", json.c_str());
   return absl::OkStatus();
+}
+
+absl::Status Train(const ExperimentConfig& config) {
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<RunFolder> folder,
+                        RunFolder::Create(FLAGS_exp_dir, config.exp_name(), Clock::Real()));
+  DING_RETURN_IF_ERROR(WriteConfig(config, *folder));
+  std::optional<Progress> progress;
+  absl::StatusOr<std::unique_ptr<SerialPipeline>> pipeline =
+      SerialPipeline::Create(config, MakeSerialOptions(folder.get(), &progress));
+  if (pipeline.ok()) return RunPipeline(config, folder.get(), &progress, pipeline->get());
+  // The folder holds nothing yet.
+  const std::string path = folder->path();
+  folder.reset();
+  const absl::Status removed = RemoveRecursively(path);
+  if (!removed.ok()) LOG(WARNING) << removed.message();
+  return pipeline.status();
+}
+
+// The folder of the run to resume, and its config if none is named.
+absl::Status FindRunToResume(const std::vector<std::string>& settings, std::string* exp_dir,
+                             ExperimentConfig* config) {
+  *exp_dir = FLAGS_exp_dir;
+  if (exp_dir->empty() && FLAGS_config.empty()) {
+    return absl::InvalidArgumentError(
+        "--resume needs --exp_dir=FOLDER of the run, or its --config; see --help");
+  }
+  const std::string path = FLAGS_config.empty() ? JoinPath(*exp_dir, kConfigName) : FLAGS_config;
+  if (FLAGS_config.empty() && !PathExists(path)) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no run to resume in '", *exp_dir, "': '", path, "' is missing"));
+  }
+  DING_ASSIGN_OR_RETURN(*config, LoadExperimentConfig(path, settings));
+  if (exp_dir->empty()) *exp_dir = config->exp_name();
+  if (IsDirectory(*exp_dir)) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("there is no run to resume: no folder '", *exp_dir, "'"));
+}
+
+absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config) {
+  DING_ASSIGN_OR_RETURN(const std::optional<CheckpointReader> point,
+                        OpenNewestResumePoint(exp_dir));
+  LogSizes logs;
+  int64_t env_step = -1;
+  if (point.has_value()) {
+    DING_ASSIGN_OR_RETURN(const ExperimentConfig saved, ConfigOfCheckpoint(point->info()));
+    DING_RETURN_IF_ERROR(CheckSameExperiment(saved, config));
+    logs = LogsOfCheckpoint(point->info());
+    if (!absl::SimpleAtoi(point->info().fields.at("env_step"), &env_step)) env_step = -1;
+  }
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder,
+                        RunFolder::Reopen(exp_dir, logs, Clock::Real()));
+  DING_RETURN_IF_ERROR(CleanUpCheckpoints(exp_dir, env_step));
+  DING_RETURN_IF_ERROR(WriteConfig(config, *folder));
+  std::optional<Progress> progress;
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SerialPipeline> pipeline,
+                        SerialPipeline::Create(config, MakeSerialOptions(folder.get(), &progress)));
+  if (point.has_value()) {
+    DING_RETURN_IF_ERROR(pipeline->Resume(*point));
+    std::fprintf(stderr, "resuming at env step %lld\n", static_cast<long long>(env_step));
+  } else {
+    std::fprintf(stderr, "%s has no resume point: beginning anew\n", exp_dir.c_str());
+  }
+  return RunPipeline(config, folder.get(), &progress, pipeline.get());
+}
+
+int ExitCode(const absl::Status& status) {
+  if (!status.ok()) return ReportFailure(status);
+  return InterruptSignal() == 0 ? 0 : 128 + InterruptSignal();
 }
 
 int Main(int argc, char** argv) {
@@ -153,10 +220,18 @@ int Main(int argc, char** argv) {
     std::printf("%s", ListModules().c_str());
     return 0;
   }
+  for (std::string& setting : FlagSettings()) settings.push_back(std::move(setting));
+  if (FLAGS_resume) {
+    std::string exp_dir;
+    ExperimentConfig config;
+    absl::Status status = FindRunToResume(settings, &exp_dir, &config);
+    CatchInterrupts();
+    if (status.ok()) status = Resume(exp_dir, config);
+    return ExitCode(status);
+  }
   if (FLAGS_config.empty()) {
     return ReportFailure(absl::InvalidArgumentError("--config is missing; see --help"));
   }
-  for (std::string& setting : FlagSettings()) settings.push_back(std::move(setting));
   const absl::StatusOr<ExperimentConfig> config = LoadExperimentConfig(FLAGS_config, settings);
   if (!config.ok()) return ReportFailure(config.status());
   if (FLAGS_print_config) {
@@ -164,9 +239,7 @@ int Main(int argc, char** argv) {
     return 0;
   }
   CatchInterrupts();
-  const absl::Status status = Train(*config);
-  if (!status.ok()) return ReportFailure(status);
-  return InterruptSignal() == 0 ? 0 : 128 + InterruptSignal();
+  return ExitCode(Train(*config));
 }
 
 }  // namespace

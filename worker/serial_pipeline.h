@@ -25,10 +25,12 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/coordinator/base_serial_commander.h"
+#include "ding_worker/data/checkpoint.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/run_checkpoints.h"
 
 namespace ding {
 
@@ -40,6 +42,11 @@ struct SerialOptions {
   std::function<void(const ProgressState&)> progress = [](const ProgressState&) {};
   // Asked at every safe point: whether to save `ckpt_interrupt` and end.
   std::function<bool()> interrupted = [] { return false; };
+  // Adds to a resume point's manifest what the program needs beside the pipeline's state. A resume
+  // point whose description fails is not written.
+  std::function<absl::Status(CheckpointInfo*)> describe = [](CheckpointInfo*) {
+    return absl::OkStatus();
+  };
 };
 
 struct SerialResult {
@@ -50,6 +57,8 @@ struct SerialResult {
   // Of the last evaluation: mean return and all returns; none if there was no evaluation.
   std::optional<double> eval_value;
   std::vector<double> eval_value_raw;
+  // Of the whole run: also before it was resumed.
+  double wall_seconds = 0;
 };
 
 class SerialPipeline {
@@ -59,12 +68,18 @@ class SerialPipeline {
   static absl::StatusOr<std::unique_ptr<SerialPipeline>> Create(const ExperimentConfig& config,
                                                                 const SerialOptions& options);
 
+  // Takes the state of a resume point, so that Run() goes on from there. The config is that of the
+  // run it was written by (CheckSameExperiment). After an error the pipeline is of no use.
+  //   kInvalidArgument  it was written by other modules or another env; the component is named
+  absl::Status Resume(const CheckpointReader& checkpoint);
+
   // Once. After an error the checkpoints saved before it are intact.
   absl::Status Run(SerialResult* result);
 
   BaseLearner* learner() { return learner_.get(); }
   ISerialCollector* collector() { return collector_.get(); }
   IBuffer* buffer() { return buffer_.get(); }
+  RunCheckpoints* checkpoints() { return checkpoints_.get(); }
 
  private:
   SerialPipeline(const ExperimentConfig& config, const SerialOptions& options);
@@ -73,16 +88,26 @@ class SerialPipeline {
   absl::Status CreateWorkers();
   ComponentDeps Deps(absl::string_view name) const;
 
+  absl::Status Begin();
   absl::Status RandomCollect();
-  absl::Status Loop(SerialResult* result);
+  absl::Status Loop();
   // True if the run is to end.
-  absl::StatusOr<bool> Evaluate(SerialResult* result);
+  absl::StatusOr<bool> Evaluate();
   absl::Status CollectAndLearn();
   absl::Status Learn(const Batch& batch);
   bool TrainBudgetSpent() const;
   bool BudgetSpent() const;
-  absl::Status SaveCheckpoint(absl::string_view name) const;
-  void TellProgress(const SerialResult& result);
+  bool StopValueReached() const;
+  double WallSeconds() const { return earlier_seconds_ + run_timer_.Seconds(); }
+  absl::Status SaveCheckpoint(absl::string_view name);
+  // One that fails is a warning: the run may still come to its end.
+  void SaveResumePointIfDue();
+  absl::Status SaveResumePoint();
+  // Snapshots of everything; of the buffer only if it is not too large.
+  absl::StatusOr<std::vector<CheckpointComponent>> TakeSnapshots();
+  absl::Status SaveRunState(StateWriter* writer) const;
+  absl::Status LoadRunState(StateReader* reader);
+  void TellProgress();
 
   const ExperimentConfig config_;
   const SerialOptions options_;
@@ -95,6 +120,16 @@ class SerialPipeline {
   std::unique_ptr<ISerialCollector> collector_;
   std::unique_ptr<ISerialEvaluator> evaluator_;
   std::unique_ptr<BaseSerialCommander> commander_;
+  std::unique_ptr<RunCheckpoints> checkpoints_;
+
+  const Timer run_timer_;
+  Timer resume_point_timer_;    // since the last one
+  double earlier_seconds_ = 0;  // of the run before it was resumed
+  bool resumed_ = false;
+  // The state of the run beside its workers'.
+  int64_t rounds_ = 0;
+  int64_t last_eval_iter_ = 0;
+  SerialResult result_;
   std::optional<double> best_eval_;
 };
 

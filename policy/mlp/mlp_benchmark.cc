@@ -1,7 +1,5 @@
 // Passes of the CartPole DQN network (4-128-128-64, dueling 64-2 and 64-1) and of a 256 x 256 one,
 // each beside the matrix products of the same shapes alone, on OpenBLAS with one thread.
-#include <cblas.h>
-
 #include <memory>
 #include <vector>
 
@@ -10,7 +8,9 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/mlp/bare_products.h"
 #include "ding_worker/policy/mlp/mlp.h"
+#include "ding_worker/policy/mlp/mlp_structure.h"
 
 namespace ding {
 namespace {
@@ -80,56 +80,23 @@ void BM_ForwardBackward(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * f.rows);
 }
 
-// The products of a pass: in and out of each layer, and whether its input's gradient is needed.
-class BareProducts {
- public:
-  explicit BareProducts(const Fixture& f)
-      : rows_(static_cast<int>(f.rows)), memory_(f.mlp->parameters().size() + 4096 * 1024, 0.5f) {
-    openblas_set_num_threads(1);
-    DING_CHECK(MakeMlpStructure(f.setup.options, f.mlp->input_spec(), f.mlp->output_spec()).ok());
-    layers_ = MakeMlpStructure(f.setup.options, f.mlp->input_spec(), f.mlp->output_spec())->layers;
-  }
+BareProducts FloorOf(const Fixture& f) {
+  const auto structure =
+      MakeMlpStructure(f.setup.options, f.mlp->input_spec(), f.mlp->output_spec());
+  DING_CHECK(structure.ok()) << structure.status();
+  return BareProducts(*structure, f.rows);
+}
 
-  void Forward() {
-    for (const MlpLayer& layer : layers_) {
-      const int in = static_cast<int>(layer.in), out = static_cast<int>(layer.out);
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows_, out, in, 1, x(), in,
-                  memory_.data() + layer.weight_offset, in, 0, y(), out);
-    }
-  }
-  void Backward() {
-    for (const MlpLayer& layer : layers_) {
-      const int in = static_cast<int>(layer.in), out = static_cast<int>(layer.out);
-      cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, out, in, rows_, 1, y(), out, x(), in, 0,
-                  gradient(), in);
-      if (layer.source < 0) continue;
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows_, in, out, 1, y(), out,
-                  memory_.data() + layer.weight_offset, in, 0, gradient(), in);
-    }
-  }
-
- private:
-  // Three areas behind the weights, each larger than any batch of activations or weight gradient.
-  float* area(int index) { return memory_.data() + memory_.size() - (3 - index) * 1024 * 1024; }
-  float* x() { return area(0); }
-  float* y() { return area(1); }
-  float* gradient() { return area(2); }
-
-  const int rows_;
-  std::vector<float> memory_;
-  std::vector<MlpLayer> layers_;
-};
-
-void BM_InferFloorOpenBlas(benchmark::State& state) {
+void BM_InferFloor(benchmark::State& state) {
   Fixture f(state);
-  BareProducts products(f);
+  BareProducts products = FloorOf(f);
   for (auto _ : state) products.Forward();
   state.SetItemsProcessed(state.iterations() * f.rows);
 }
 
-void BM_ForwardBackwardFloorOpenBlas(benchmark::State& state) {
+void BM_ForwardBackwardFloor(benchmark::State& state) {
   Fixture f(state);
-  BareProducts products(f);
+  BareProducts products = FloorOf(f);
   for (auto _ : state) {
     products.Forward();
     products.Backward();
@@ -146,9 +113,9 @@ void TrainCases(benchmark::internal::Benchmark* benchmark) {
 }
 
 BENCHMARK(BM_Infer)->Apply(InferCases);
-BENCHMARK(BM_InferFloorOpenBlas)->Apply(InferCases);
+BENCHMARK(BM_InferFloor)->Apply(InferCases);
 BENCHMARK(BM_ForwardBackward)->Apply(TrainCases);
-BENCHMARK(BM_ForwardBackwardFloorOpenBlas)->Apply(TrainCases);
+BENCHMARK(BM_ForwardBackwardFloor)->Apply(TrainCases);
 
 }  // namespace
 }  // namespace ding

@@ -1,35 +1,39 @@
-// One update (forward, loss gradient, backward, Adam) of the CartPole DQN network at batch 64:
-//   by Mlp; by the same architecture through the torch adapter; by libtorch alone, with autograd
-//   and torch::optim::Adam. And one inference of 8 rows.
+// The CartPole DQN network at batch 64 through the torch adapter, beside libtorch alone with
+// autograd and torch::optim::Adam:
+//   Train        a draw from the buffer, and BaseLearner::Train, double DQN
+//   TrainFloor   the same update as one would write it for libtorch, on the same rows each time
+//   Update       forward, loss gradient, backward, Adam; the loss is half the sum of squares
+//   UpdateFloor  the same for libtorch
+//   Infer        8 rows
+//   InferFloor   the same for libtorch
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ATen/ATen.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/adam.h"
-#include "ding_worker/policy/mlp/mlp.h"
+#include "ding_worker/policy/dqn/bare_update.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/torch/torch_mlp.h"
+#include "ding_worker/policy/torch/torch_threads.h"
+#include "ding_worker/worker/testing/cartpole_pipeline.h"
 #include "torch/nn/module.h"
 #include "torch/nn/modules/linear.h"
 #include "torch/optim/adam.h"
+#include "torch/utils.h"
 
 namespace ding {
 namespace {
 
 constexpr int64_t kBatch = 64;
-
-MlpOptions Options() {
-  MlpOptions options;
-  options.encoder_hidden_size = {128, 128, 64};
-  options.dueling = true;
-  return options;
-}
 
 BatchBuilder RandomRows(SpecPtr spec, int64_t rows) {
   auto builder = BatchBuilder::Create(std::move(spec), rows);
@@ -39,29 +43,9 @@ BatchBuilder RandomRows(SpecPtr spec, int64_t rows) {
   return *std::move(builder);
 }
 
-std::unique_ptr<Network> MakeNetwork(bool torch) {
-  const SpecPtr input = *MakeSpec({Box("obs", {4})});
-  const SpecPtr output = *MakeSpec({Box("q", {2})});
-  if (torch) return *CreateTorchMlp(Options(), input, output, 0);
-  return *Mlp::Create(Options(), input, output, 0);
+std::unique_ptr<Network> MakeNetwork() {
+  return *CreateTorchMlp(CartPoleNetwork(), CartPoleObservation(), CartPoleQ(), 0);
 }
-
-// The loss is half the sum of squares of the outputs: its gradient is the outputs.
-void Update(benchmark::State& state, bool torch) {
-  const std::unique_ptr<Network> network = MakeNetwork(torch);
-  auto adam = Adam::Create(AdamOptions(), network->parameters().size());
-  DING_CHECK(adam.ok()) << adam.status();
-  const BatchBuilder input = RandomRows(network->input_spec(), kBatch);
-  const BatchBuilder output = RandomRows(network->output_spec(), kBatch);
-  for (auto _ : state) {
-    absl::Status status = network->Forward(input.view(), output.view());
-    if (status.ok()) status = network->Backward(output.view());
-    if (status.ok()) status = adam->Step(network->gradients(), network->parameters());
-    DING_CHECK(status.ok()) << status;
-  }
-}
-void BM_UpdateMlp(benchmark::State& state) { Update(state, false); }
-void BM_UpdateTorchAdapter(benchmark::State& state) { Update(state, true); }
 
 // The same network as one would write it for libtorch.
 class BareModule : public torch::nn::Module {
@@ -84,8 +68,65 @@ class BareModule : public torch::nn::Module {
   std::vector<torch::nn::Linear> layers_;
 };
 
-void BM_UpdateBareLibtorch(benchmark::State& state) {
-  MakeNetwork(true);  // Sets the number of threads.
+void BM_Train(benchmark::State& state) {
+  CartPolePipeline pipeline(LoadCartPoleConfig({"policy.params.model.type=torch_mlp"}));
+  pipeline.FillBuffer(20000);
+  for (auto _ : state) {
+    const absl::StatusOr<Batch> batch =
+        pipeline->buffer()->Sample(kBatch, pipeline->learner()->train_iter());
+    DING_CHECK(batch.ok()) << batch.status();
+    const absl::Status status = pipeline->learner()->Train(*batch);
+    DING_CHECK(status.ok()) << status;
+  }
+  state.SetItemsProcessed(state.iterations());
+  state.SetLabel("reach=1.15");
+}
+BENCHMARK(BM_Train);
+
+void BM_TrainFloor(benchmark::State& state) {
+  SetTorchThreads(1);
+  BareModule online;
+  BareModule target;
+  torch::optim::Adam adam(online.parameters());
+  const at::Tensor obs = at::linspace(-1, 1, kBatch * 4).view({kBatch, 4});
+  const at::Tensor next_obs = obs * 0.9;
+  const at::Tensor action = at::arange(kBatch).remainder(2).view({kBatch, 1});
+  const at::Tensor reward = at::ones({kBatch});
+  const at::Tensor discount = at::full({kBatch}, 0.97);
+  for (auto _ : state) {
+    at::Tensor expected;
+    {
+      const torch::NoGradGuard no_grad;
+      const at::Tensor best = online.forward(next_obs).argmax(1, true);
+      expected = reward + discount * target.forward(next_obs).gather(1, best).squeeze(1);
+    }
+    const at::Tensor q = online.forward(obs).gather(1, action).squeeze(1);
+    const at::Tensor loss = at::mse_loss(q, expected);
+    adam.zero_grad();
+    loss.backward();
+    adam.step();
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(BM_TrainFloor);
+
+void BM_Update(benchmark::State& state) {
+  const std::unique_ptr<Network> network = MakeNetwork();
+  auto adam = Adam::Create(AdamOptions(), network->parameters().size());
+  DING_CHECK(adam.ok()) << adam.status();
+  const BatchBuilder input = RandomRows(network->input_spec(), kBatch);
+  const BatchBuilder output = RandomRows(network->output_spec(), kBatch);
+  for (auto _ : state) {
+    absl::Status status = network->Forward(input.view(), output.view());
+    if (status.ok()) status = network->Backward(output.view());
+    if (status.ok()) status = adam->Step(network->gradients(), network->parameters());
+    DING_CHECK(status.ok()) << status;
+  }
+}
+BENCHMARK(BM_Update);
+
+void BM_UpdateFloor(benchmark::State& state) {
+  SetTorchThreads(1);
   BareModule module;
   torch::optim::Adam adam(module.parameters());
   const at::Tensor input = at::linspace(-1, 1, kBatch * 4).view({kBatch, 4});
@@ -96,9 +137,10 @@ void BM_UpdateBareLibtorch(benchmark::State& state) {
     adam.step();
   }
 }
+BENCHMARK(BM_UpdateFloor);
 
-void Infer(benchmark::State& state, bool torch) {
-  const std::unique_ptr<Network> network = MakeNetwork(torch);
+void BM_Infer(benchmark::State& state) {
+  const std::unique_ptr<Network> network = MakeNetwork();
   const BatchBuilder input = RandomRows(network->input_spec(), 8);
   const BatchBuilder output = RandomRows(network->output_spec(), 8);
   for (auto _ : state) {
@@ -106,14 +148,16 @@ void Infer(benchmark::State& state, bool torch) {
     DING_CHECK(status.ok()) << status;
   }
 }
-void BM_InferMlp(benchmark::State& state) { Infer(state, false); }
-void BM_InferTorchAdapter(benchmark::State& state) { Infer(state, true); }
+BENCHMARK(BM_Infer);
 
-BENCHMARK(BM_UpdateMlp);
-BENCHMARK(BM_UpdateTorchAdapter);
-BENCHMARK(BM_UpdateBareLibtorch);
-BENCHMARK(BM_InferMlp);
-BENCHMARK(BM_InferTorchAdapter);
+void BM_InferFloor(benchmark::State& state) {
+  SetTorchThreads(1);
+  BareModule module;
+  const at::Tensor input = at::linspace(-1, 1, 8 * 4).view({8, 4});
+  const torch::NoGradGuard no_grad;
+  for (auto _ : state) benchmark::DoNotOptimize(module.forward(input).data_ptr());
+}
+BENCHMARK(BM_InferFloor);
 
 }  // namespace
 }  // namespace ding

@@ -1,0 +1,17 @@
+// Reads the event files that TensorBoardSink writes, by code that shares nothing with it.
+#ifndef DING_WORKER_METRICS_TESTING_EVENT_FILE_H_
+#define DING_WORKER_METRICS_TESTING_EVENT_FILE_H_
+
+#include <string>
+#include <vector>
+
+#include "ding_worker/metrics/tensorboard.pb.h"
+
+namespace ding {
+
+// All events of a file; a test failure if a checksum is wrong or the last record is torn.
+std::vector<tensorboard::Event> ReadEvents(const std::string& path);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_METRICS_TESTING_EVENT_FILE_H_

@@ -1,0 +1,46 @@
+// For benchmarks: the network that DI-engine's CartPole example trains by DQN, and the floor of an
+// update of it, written by hand: the matrix products of three forward passes and one backward pass
+// (policy/mlp/bare_products.h), the loss, and the Adam step. Biases, activations, checks and the
+// update of the target network are left out.
+//
+// Threads: thread-compatible.
+#ifndef DING_WORKER_POLICY_DQN_BARE_UPDATE_H_
+#define DING_WORKER_POLICY_DQN_BARE_UPDATE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/mlp/bare_products.h"
+#include "ding_worker/policy/mlp/mlp_structure.h"
+
+namespace ding {
+
+SpecPtr CartPoleObservation();  // obs float32[4]
+SpecPtr CartPoleAction();       // action, one of 2
+SpecPtr CartPoleQ();            // q float32[2]
+// 4-128-128-64, dueling.
+MlpOptions CartPoleNetwork();
+MlpStructure CartPoleStructure();
+
+class BareDqnUpdate {
+ public:
+  // On batches of `rows` transitions.
+  explicit BareDqnUpdate(int64_t rows);
+  void Run();
+
+ private:
+  BareProducts products_;
+  Adam adam_;
+  const Batch batch_;
+  const std::vector<float> q_;
+  const std::vector<float> next_value_;
+  std::vector<float> td_error_;
+  std::vector<float> d_q_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_DQN_BARE_UPDATE_H_

@@ -1,0 +1,42 @@
+// The floor of an Mlp's passes, for benchmarks: the matrix products of the same shapes alone, on
+// OpenBLAS with one thread. Biases, activations and checks are left out.
+//
+// Threads: thread-compatible. The constructor sets OpenBLAS's number of threads.
+#ifndef DING_WORKER_POLICY_MLP_BARE_PRODUCTS_H_
+#define DING_WORKER_POLICY_MLP_BARE_PRODUCTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ding_worker/policy/mlp/mlp_structure.h"
+
+namespace ding {
+
+class BareProducts {
+ public:
+  // Passes on batches of `rows` rows.
+  BareProducts(const MlpStructure& structure, int64_t rows);
+
+  void Forward();
+  // Writes all weight gradients.
+  void Backward();
+
+  // [num_parameters] each; of arbitrary values, which never leave the normal numbers.
+  absl::Span<float> parameters() { return absl::MakeSpan(parameters_); }
+  absl::Span<const float> gradients() const { return gradients_; }
+
+ private:
+  const std::vector<MlpLayer> layers_;
+  const int rows_;
+  std::vector<float> parameters_;
+  std::vector<float> gradients_;
+  // Read and written by every layer, so that products do not feed products and grow.
+  std::vector<float> input_;
+  std::vector<float> output_;
+  std::vector<float> result_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_MLP_BARE_PRODUCTS_H_

@@ -1,0 +1,263 @@
+// Training by worker/configs/cartpole_dqn.textproto: its parts, and the whole program.
+//   Collect            SampleSerialCollector, 8 CartPoles, the DQN network: a vector step as 8 rows
+//   CollectFloor       the forward pass of that network on 8 rows, and the bare env loop
+//   Train              a draw of 64 rows from the buffer, and BaseLearner::Train, double DQN
+//   TrainFloor         the same update by hand, without a draw (policy/dqn/bare_update.h)
+//   Sample, Push       the buffer's part of a round
+//   Run                the program //worker:serial from start to end, its files included
+//   RunFloor           as many rounds, updates and steps of evaluations by its parts, without log,
+//                      metrics, checkpoints and the start of a process
+//   ProcessStart       the program listing its modules
+//   ProcessStartFloor  /bin/true
+// The working folder must be the root of the checkout.
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "benchmark/benchmark.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/env/classic_control/bare_cartpoles.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/metrics/testing/recording_sink.h"
+#include "ding_worker/policy/dqn/bare_update.h"
+#include "ding_worker/policy/mlp/mlp.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/worker/experiment_config.h"
+#include "ding_worker/worker/experiment_setup.h"
+#include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/serial_pipeline.h"
+#include "ding_worker/worker/testing/cartpole_pipeline.h"
+
+extern char** environ;
+
+namespace ding {
+namespace {
+
+constexpr int kEnvs = 8;
+constexpr int64_t kBatch = 64;
+constexpr int64_t kBufferRows = 20000;
+
+void Check(const absl::Status& status) { DING_CHECK(status.ok()) << status; }
+
+// One round's rows; the rate of exploration hardly changes what they cost.
+SegmentBatch CollectOnce(SerialPipeline* pipeline) {
+  CollectOptions options;
+  options.policy_settings = {{"eps", 0.1}};
+  absl::StatusOr<SegmentBatch> data = pipeline->collector()->Collect(options);
+  Check(data.status());
+  return *std::move(data);
+}
+
+void TrainOnce(SerialPipeline* pipeline) {
+  const absl::StatusOr<Batch> batch =
+      pipeline->buffer()->Sample(kBatch, pipeline->learner()->train_iter());
+  Check(batch.status());
+  Check(pipeline->learner()->Train(*batch, pipeline->collector()->envstep()));
+}
+
+void BM_Collect(benchmark::State& state) {
+  CartPolePipeline pipeline(LoadCartPoleConfig());
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(CollectOnce(pipeline.get()).segments.data());
+  }
+  state.SetItemsProcessed(state.iterations() * kEnvs);
+  state.SetLabel("reach=2");
+}
+BENCHMARK(BM_Collect);
+
+void BM_CollectFloor(benchmark::State& state) {
+  const std::unique_ptr<Mlp> network =
+      *Mlp::Create(CartPoleNetwork(), CartPoleObservation(), CartPoleQ(), 0);
+  const BatchBuilder obs = *BatchBuilder::Create(CartPoleObservation(), kEnvs);
+  const BatchBuilder q = *BatchBuilder::Create(CartPoleQ(), kEnvs);
+  BareCartPoles<kEnvs> envs;
+  CartPoleActions<kEnvs> actions;
+  float* const obs_values = obs.column<float>(0).data();
+  envs.Step(actions.Next(), obs_values);
+  for (auto _ : state) {
+    Check(network->Infer(obs.view(), q.view()));
+    envs.Step(actions.Next(), obs_values);
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * kEnvs);
+}
+BENCHMARK(BM_CollectFloor);
+
+void BM_Train(benchmark::State& state) {
+  CartPolePipeline pipeline(LoadCartPoleConfig());
+  pipeline.FillBuffer(kBufferRows);
+  for (auto _ : state) TrainOnce(pipeline.get());
+  state.SetItemsProcessed(state.iterations());
+  state.SetLabel("reach=1.25");
+}
+BENCHMARK(BM_Train);
+
+void BM_TrainFloor(benchmark::State& state) {
+  BareDqnUpdate update(kBatch);
+  for (auto _ : state) update.Run();
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(BM_TrainFloor);
+
+void BM_Sample(benchmark::State& state) {
+  CartPolePipeline pipeline(LoadCartPoleConfig());
+  pipeline.FillBuffer(kBufferRows);
+  for (auto _ : state) benchmark::DoNotOptimize(pipeline->buffer()->Sample(kBatch, 0).value());
+}
+BENCHMARK(BM_Sample);
+
+void BM_Push(benchmark::State& state) {
+  CartPolePipeline pipeline(LoadCartPoleConfig());
+  pipeline.FillBuffer(kBufferRows);
+  SegmentBatch data = CollectOnce(pipeline.get());
+  for (auto _ : state) {
+    Check(pipeline->buffer()->Push(data, 0));
+    for (Segment& segment : data.segments) segment.first_step += segment.length;
+  }
+  state.SetItemsProcessed(state.iterations() * kEnvs);
+}
+BENCHMARK(BM_Push);
+
+// How often the whole run does what.
+struct RunCounts {
+  int64_t rounds = 0;
+  int64_t updates = 0;
+  int64_t eval_steps = 0;  // of one env
+};
+
+// By a run of the same seed in this process, which does the same.
+RunCounts CountRun() {
+  const auto sink = std::make_shared<RecordingSink>();
+  CartPolePipeline pipeline(LoadCartPoleConfig(), sink);
+  SerialResult result;
+  Check(pipeline->Run(&result));
+  RunCounts counts;
+  counts.rounds = result.env_step / kEnvs;
+  counts.updates = result.train_iter;
+  for (const double steps : sink->ValuesOf("evaluator_iter/envstep_count")) {
+    counts.eval_steps += static_cast<int64_t>(steps);
+  }
+  DING_CHECK(counts.eval_steps > 0) << "the evaluator reported no steps";
+  return counts;
+}
+
+// Vector steps of an evaluation.
+class EvaluationSteps {
+ public:
+  explicit EvaluationSteps(const ExperimentConfig& config)
+      : envs_(*MakeEnvManager(config, config.env().evaluator_env_num(), Clock::Real())),
+        policy_(*create_policy(MakePolicyConfig(config),
+                               MakePolicyContext(config, envs_->env_spec(), PolicyModes()))),
+        actions_(*BatchBuilder::Create(envs_->env_spec().action, envs_->env_num())) {
+    Check(envs_->Launch());
+  }
+
+  // Until the envs have made `steps` together.
+  void Run(int64_t steps) {
+    while (steps > 0) {
+      const ReadyObs ready = envs_->ready_obs();
+      Check(policy_->eval_mode()->Forward(ready.obs, ready.env_ids, {}, actions_.view()));
+      Check(envs_->Step(ready.env_ids, actions_.view()).status());
+      steps -= static_cast<int64_t>(ready.env_ids.size());
+    }
+  }
+
+ private:
+  const std::unique_ptr<EnvManager> envs_;
+  const std::unique_ptr<Policy> policy_;
+  const BatchBuilder actions_;
+};
+
+void BM_RunFloor(benchmark::State& state) {
+  static const RunCounts counts = CountRun();
+  const ExperimentConfig config = LoadCartPoleConfig();
+  for (auto _ : state) {
+    CartPolePipeline pipeline(config);
+    EvaluationSteps evaluation(config);
+    pipeline.FillBuffer(kBatch);  // So that the first round can train.
+    int64_t updates = 0;
+    for (int64_t round = 1; round <= counts.rounds; ++round) {
+      Check(pipeline->buffer()->Push(CollectOnce(pipeline.get()), 0));
+      for (; updates < counts.updates * round / counts.rounds; ++updates) {
+        TrainOnce(pipeline.get());
+      }
+    }
+    evaluation.Run(counts.eval_steps);
+  }
+}
+
+// The program that stands in the folder of this one.
+std::string SerialProgram() {
+  std::array<char, PATH_MAX> path;
+  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
+  DING_CHECK(size > 0) << "this program has no path";
+  const std::string self(path.data(), static_cast<size_t>(size));
+  return JoinPath(self.substr(0, self.rfind('/')), "serial");
+}
+
+// Runs a program to its end, without output.
+void RunProgram(std::vector<std::string> arguments) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  DING_CHECK(error == 0) << argv[0] << " cannot be started: error " << error;
+  int status = 0;
+  DING_CHECK(waitpid(pid, &status, 0) == pid) << argv[0] << " is gone";
+  DING_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0) << argv[0] << " failed: " << status;
+}
+
+void BM_Run(benchmark::State& state) {
+  const char* const parent = std::getenv("TEST_TMPDIR");
+  std::string folder = JoinPath(parent == nullptr ? "/tmp" : parent, "run_XXXXXX");
+  DING_CHECK(mkdtemp(folder.data()) != nullptr) << "no temporary folder " << folder;
+  const std::string exp_dir = JoinPath(folder, "run");
+  for (auto _ : state) {
+    RunProgram({SerialProgram(), absl::StrCat("--config=", kCartPoleConfig),
+                absl::StrCat("--exp_dir=", exp_dir)});
+    state.PauseTiming();
+    Check(RemoveRecursively(exp_dir));
+    state.ResumeTiming();
+  }
+  Check(RemoveRecursively(folder));
+  state.SetLabel("reach=1.3");
+}
+BENCHMARK(BM_Run)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_RunFloor)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void BM_ProcessStart(benchmark::State& state) {
+  for (auto _ : state) RunProgram({SerialProgram(), "--list_modules"});
+  state.SetLabel("reach=50ms");
+}
+BENCHMARK(BM_ProcessStart)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void BM_ProcessStartFloor(benchmark::State& state) {
+  for (auto _ : state) RunProgram({"/bin/true"});
+}
+BENCHMARK(BM_ProcessStartFloor)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,46 @@
+// The workers of worker/configs/cartpole_dqn.textproto, for benchmarks that call them one by one.
+//
+// The working folder must be the root of the checkout (or of a test's runfiles). Mistakes end the
+// program.
+#ifndef DING_WORKER_WORKER_TESTING_CARTPOLE_PIPELINE_H_
+#define DING_WORKER_WORKER_TESTING_CARTPOLE_PIPELINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ding_worker/metrics/sink.h"
+#include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/serial_pipeline.h"
+
+namespace ding {
+
+inline constexpr char kCartPoleConfig[] = "worker/configs/cartpole_dqn.textproto";
+
+// The config, changed by `settings` ("path=value").
+ExperimentConfig LoadCartPoleConfig(const std::vector<std::string>& settings = {});
+
+// A pipeline in a temporary folder, which goes with it. The log is silent below warnings.
+class CartPolePipeline {
+ public:
+  explicit CartPolePipeline(const ExperimentConfig& config,
+                            std::shared_ptr<MetricSink> metrics = std::make_shared<NullSink>());
+  CartPolePipeline(const CartPolePipeline&) = delete;
+  CartPolePipeline& operator=(const CartPolePipeline&) = delete;
+  ~CartPolePipeline();
+
+  SerialPipeline* get() { return pipeline_.get(); }
+  SerialPipeline* operator->() { return pipeline_.get(); }
+
+  // Pushes as many rows of a policy that always explores.
+  void FillBuffer(int64_t rows);
+
+ private:
+  std::string folder_;
+  std::unique_ptr<SerialPipeline> pipeline_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_TESTING_CARTPOLE_PIPELINE_H_
