@@ -7,10 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/buffer_checks.h"
 #include "ding_worker/replay_buffer/row_store.h"
 
 namespace ding {
@@ -20,33 +19,9 @@ constexpr int64_t kStateVersion = 1;
 
 absl::Status CheckOptions(const NaiveReplayBuffer::Options& options) {
   std::vector<std::string> problems;
-  if (options.capacity_rows < 1 || options.capacity_rows > RowStore::kMaxCapacityRows) {
-    problems.push_back(absl::StrCat("replay_buffer_size is ", options.capacity_rows,
-                                    ", expected 1 to ", RowStore::kMaxCapacityRows));
-  }
-  if (options.nstep < 1) {
-    problems.push_back(absl::StrCat("nstep is ", options.nstep, ", expected at least 1"));
-  }
-  if (!(options.gamma >= 0 && options.gamma <= 1)) {
-    problems.push_back(absl::StrCat("discount_factor is ", options.gamma, ", expected 0 to 1"));
-  }
+  AppendRingProblems(options.capacity_rows, options.nstep, options.gamma, &problems);
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
-}
-
-absl::Status CheckSavedInt(StateReader* reader, absl::string_view name, int64_t expected) {
-  DING_ASSIGN_OR_RETURN(const int64_t found, reader->ReadInt(name));
-  if (found == expected) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("saved ", name, " is ", found, ", expected ", expected));
-}
-
-absl::Status CheckSameSpec(const RowStore& expected, const RowStore& found) {
-  DING_RETURN_IF_ERROR(CheckSameLayout(*expected.spec(), *found.spec(), "saved rows"));
-  if (expected.obs_fields() == found.obs_fields()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("saved rows have ", found.obs_fields(),
-                                                 " observation fields, expected ",
-                                                 expected.obs_fields()));
 }
 
 }  // namespace
@@ -101,14 +76,7 @@ absl::StatusOr<Batch> NaiveReplayBuffer::Sample(int64_t size, int64_t /*cur_lear
 }
 
 absl::Status NaiveReplayBuffer::CheckDraw(int64_t size, const SampleOptions& options) const {
-  if (size < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options_.name, ": sample size is ", size, ", expected at least 1"));
-  }
-  if (options.newest.has_value() && *options.newest < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(options_.name, ": sample from the newest ",
-                                                   *options.newest, " rows, expected at least 1"));
-  }
+  DING_RETURN_IF_ERROR(Annotate(CheckSampleRequest(size, options), options_.name));
   const int64_t part = PartLocked(options);
   if (part >= (options.replace ? 1 : size)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
@@ -190,15 +158,10 @@ absl::Status NaiveReplayBuffer::LoadChecked(StateReader* reader) {
     DING_ASSIGN_OR_RETURN(
         loaded, TransitionReader::Create(std::move(store), options_.nstep, options_.gamma));
   }
-  const int64_t rows = loaded == nullptr ? 0 : loaded->store().size();
-  const int64_t ids = loaded == nullptr ? 0 : loaded->store().end_id();
-  if (push_count < rows || push_count > ids) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("saved push_count is ", push_count, ", expected ", rows, " to ", ids));
-  }
+  DING_RETURN_IF_ERROR(CheckPushCount(push_count, loaded == nullptr ? nullptr : &loaded->store()));
   MutexLock lock(&mutex_);
   if (reader_ != nullptr && loaded != nullptr) {
-    DING_RETURN_IF_ERROR(CheckSameSpec(reader_->store(), loaded->store()));
+    DING_RETURN_IF_ERROR(CheckSameRows(reader_->store(), loaded->store()));
   }
   reader_ = std::move(loaded);
   push_count_ = push_count;

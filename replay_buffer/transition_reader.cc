@@ -1,7 +1,9 @@
 #include "ding_worker/replay_buffer/transition_reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +36,15 @@ absl::StatusOr<int> RewardField(const Spec& rows) {
       absl::StrCat("field 'reward' is ", field.DebugString(), ", expected float32[]"));
 }
 
-absl::StatusOr<SpecPtr> BatchSpec(const Spec& rows, int obs_fields) {
+bool IsReplaced(const FieldSpec& stored, absl::Span<const FieldSpec> added) {
+  return std::any_of(added.begin(), added.end(), [&stored](const FieldSpec& column) {
+    return column.name == stored.name && column.dtype == stored.dtype &&
+           column.shape == stored.shape;
+  });
+}
+
+absl::StatusOr<SpecPtr> BatchSpec(const Spec& rows, int obs_fields,
+                                  absl::Span<const FieldSpec> added) {
   std::vector<FieldSpec> fields(rows.fields().begin(), rows.fields().end());
   for (int i = 0; i < obs_fields; ++i) {
     FieldSpec next = rows.field(i);
@@ -44,14 +54,20 @@ absl::StatusOr<SpecPtr> BatchSpec(const Spec& rows, int obs_fields) {
   fields.push_back(Scalar(kColumnDiscount, DType::kFloat32));
   fields.push_back(Scalar(kColumnNStep, DType::kInt32));
   fields.push_back(Scalar(kColumnReplayUniqueId, DType::kInt64));
+  for (const FieldSpec& column : added) {
+    const std::optional<int> stored = rows.Find(column.name);
+    if (!stored.has_value() || !IsReplaced(rows.field(*stored), added)) fields.push_back(column);
+  }
   return MakeSpec(std::move(fields));
 }
 
 }  // namespace
 
-TransitionReader::TransitionReader(std::shared_ptr<RowStore> store, SpecPtr spec, int reward_field,
+TransitionReader::TransitionReader(std::shared_ptr<RowStore> store, SpecPtr spec,
+                                   std::vector<int> gathered_fields, int reward_field,
                                    int64_t nstep, double gamma)
     : store_(std::move(store)),
+      gathered_fields_(std::move(gathered_fields)),
       reward_field_(reward_field),
       first_next_obs_field_(store_->spec()->size()),
       discount_field_(first_next_obs_field_ + store_->obs_fields()),
@@ -62,14 +78,20 @@ TransitionReader::TransitionReader(std::shared_ptr<RowStore> store, SpecPtr spec
       pool_(std::move(spec)) {}
 
 absl::StatusOr<std::shared_ptr<TransitionReader>> TransitionReader::Create(
-    std::shared_ptr<RowStore> store, int64_t nstep, double gamma) {
+    std::shared_ptr<RowStore> store, int64_t nstep, double gamma,
+    absl::Span<const FieldSpec> added) {
   const Spec& rows = *store->spec();
   DING_RETURN_IF_ERROR(CheckFieldNames(rows, store->obs_fields()));
   absl::StatusOr<int> reward_field = RewardField(rows);
   if (!reward_field.ok()) return absl::InvalidArgumentError(reward_field.status().message());
-  DING_ASSIGN_OR_RETURN(SpecPtr spec, BatchSpec(rows, store->obs_fields()));
-  return std::shared_ptr<TransitionReader>(
-      new TransitionReader(std::move(store), std::move(spec), *reward_field, nstep, gamma));
+  DING_ASSIGN_OR_RETURN(SpecPtr spec, BatchSpec(rows, store->obs_fields(), added));
+  std::vector<int> gathered;
+  for (int field = 0; field < rows.size(); ++field) {
+    if (field == *reward_field && nstep > 1) continue;  // Resolve() sums it.
+    if (!IsReplaced(rows.field(field), added)) gathered.push_back(field);
+  }
+  return std::shared_ptr<TransitionReader>(new TransitionReader(
+      std::move(store), std::move(spec), std::move(gathered), *reward_field, nstep, gamma));
 }
 
 absl::Status TransitionReader::Start(int64_t size, std::optional<TransitionDraw>* draw) {
@@ -133,10 +155,13 @@ void TransitionReader::ResolveWindows(TransitionDraw* draw) const {
   }
 }
 
+void TransitionReader::GatherStored(const TransitionDraw& draw, int field, std::byte* to) const {
+  store_->Gather(field, draw.rows_, to);
+}
+
 Batch TransitionReader::Gather(TransitionDraw* draw) const {
   const MutableColumnsView to = draw->block_.view();
-  for (int field = 0; field < store_->spec()->size(); ++field) {
-    if (field == reward_field_ && nstep_ > 1) continue;  // Resolve() has summed it.
+  for (const int field : gathered_fields_) {
     store_->Gather(field, draw->rows_, to.raw_column(field));
   }
   for (int field = 0; field < store_->obs_fields(); ++field) {

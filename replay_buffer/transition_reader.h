@@ -7,7 +7,8 @@
 //   Gather   copies the columns into the block of the batch                      (without the lock)
 //
 // Shapes:    the fields of the store's spec in its order, then "next_" + each observation field,
-//            discount float32, n_step int32, replay_unique_id int64 (the row's id).
+//            discount float32, n_step int32, replay_unique_id int64 (the row's id), then the columns
+//            that the owner adds.
 // Ownership: shares the store. A draw must not outlive the reader.
 // Threads:   those of RowStore: all but Gather under the owner's lock.
 //
@@ -23,10 +24,12 @@
 #ifndef DING_WORKER_REPLAY_BUFFER_TRANSITION_READER_H_
 #define DING_WORKER_REPLAY_BUFFER_TRANSITION_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/container/fixed_array.h"
 #include "absl/status/status.h"
@@ -50,6 +53,11 @@ class TransitionDraw {
 
   // To be filled with the ids of the rows.
   absl::Span<int64_t> ids() { return ids_; }
+  // A scalar column of the batch that the owner adds, to be filled before Gather().
+  template <typename T>
+  absl::Span<T> column(int field) {
+    return block_.column<T>(field).first(ids_.size());
+  }
 
  private:
   friend class TransitionReader;
@@ -63,10 +71,13 @@ class TransitionDraw {
 
 class TransitionReader {
  public:
+  // `added`: columns that the owner fills in for each draw. One that the rows have too, of the same
+  // dtype and shape, stands in the batch in its place.
   //   kInvalidArgument  the rows have no float32 scalar "reward", an observation field is not named
   //                     "obs" or "obs/...", or a field has the name of a column that is added here
-  static absl::StatusOr<std::shared_ptr<TransitionReader>> Create(std::shared_ptr<RowStore> store,
-                                                                  int64_t nstep, double gamma);
+  static absl::StatusOr<std::shared_ptr<TransitionReader>> Create(
+      std::shared_ptr<RowStore> store, int64_t nstep, double gamma,
+      absl::Span<const FieldSpec> added = {});
 
   RowStore& store() const { return *store_; }
   // Of the batches.
@@ -75,16 +86,19 @@ class TransitionReader {
   // A draw of `size` rows. kResourceExhausted, with the sum, if there is not that much memory.
   absl::Status Start(int64_t size, std::optional<TransitionDraw>* draw);
   void Resolve(TransitionDraw* draw) const;
+  // Copies one stored field of the drawn rows to `to`. Like Gather, between Resolve and it.
+  void GatherStored(const TransitionDraw& draw, int field, std::byte* to) const;
   Batch Gather(TransitionDraw* draw) const;
 
  private:
-  TransitionReader(std::shared_ptr<RowStore> store, SpecPtr spec, int reward_field, int64_t nstep,
-                   double gamma);
+  TransitionReader(std::shared_ptr<RowStore> store, SpecPtr spec, std::vector<int> gathered_fields,
+                   int reward_field, int64_t nstep, double gamma);
 
   void ResolveOneStep(TransitionDraw* draw) const;
   void ResolveWindows(TransitionDraw* draw) const;
 
   const std::shared_ptr<RowStore> store_;
+  const std::vector<int> gathered_fields_;  // the stored fields that a batch shows as they are
   const int reward_field_;
   const int first_next_obs_field_;
   const int discount_field_;

@@ -27,6 +27,7 @@
 namespace ding {
 namespace {
 
+using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 
@@ -150,10 +151,10 @@ TEST_P(BufferConformance, RefusedDrawsSayWhyAndChangeNothing) {
   EXPECT_THAT(buffer->Sample(1, 0, Newest(0)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("newest 0")));
   EXPECT_THAT(buffer->Sample(11, 0), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                              HasSubstr("11 rows, all different, from 10")));
-  EXPECT_THAT(
-      buffer->Sample(4, 0, Newest(3)),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("4 rows, all different, from 3")));
+                                              AllOf(HasSubstr("11 rows"), HasSubstr("from 10"))));
+  EXPECT_THAT(buffer->Sample(4, 0, Newest(3)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("4 rows"), HasSubstr("from 3"))));
   EXPECT_THAT(buffer->Sample(int64_t{1} << 60, 0, WithReplacement()),
               StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
@@ -193,7 +194,7 @@ TEST_P(BufferConformance, NewestGoesByAgeAlsoAfterTheRingHasWrapped) {
   }
   DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(500, 0, Newest(10, true)));
   const absl::Span<const int64_t> ids = batch.column<int64_t>("replay_unique_id");
-  EXPECT_THAT(ids, Each(testing::AllOf(testing::Ge(89), testing::Le(98))));
+  EXPECT_THAT(ids, Each(AllOf(testing::Ge(89), testing::Le(98))));
   EXPECT_EQ(std::set<int64_t>(ids.begin(), ids.end()).size(), 10);  // Missed by 1e-22.
 }
 
@@ -497,7 +498,9 @@ TEST_P(BufferConformance, PushersAndDrawersDoNotDisturbEachOther) {
     do {
       StateDict state;
       EXPECT_THAT(buffer->SaveState(&state), IsOk());
-      EXPECT_LE(buffer->count(), buffer->push_count());
+      // In this order: rows are pushed between the two calls.
+      const int64_t count = buffer->count();
+      EXPECT_LE(count, buffer->push_count());
     } while (pushing > 0);
   });
   for (std::thread& thread : threads) thread.join();

@@ -1,0 +1,82 @@
+// Registers AdvancedReplayBuffer as the buffer "advanced".
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/advanced_buffer.h"
+#include "ding_worker/replay_buffer/advanced_buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer_registry.h"
+
+namespace ding {
+namespace {
+
+constexpr char kName[] = "advanced";
+
+absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig& config,
+                                                              const ComponentDeps& deps) {
+  AdvancedReplayBuffer::Options options;
+  std::vector<std::string> params_problems;
+  AdvancedBufferConfig params;
+  if (config.has_params() && !config.params().UnpackTo(&params)) {
+    params_problems.push_back(absl::StrCat("params is ", config.params().type_url(), ", expected ",
+                                           AdvancedBufferConfig::descriptor()->full_name()));
+  }
+  if (config.has_replay_buffer_size()) options.capacity_rows = config.replay_buffer_size();
+  options.nstep = config.nstep();
+  options.gamma = config.discount_factor();
+  options.alpha = params.alpha();
+  options.beta = params.beta();
+  options.anneal_step = params.anneal_step();
+  if (params.has_max_use()) options.max_use = params.max_use();
+  if (params.has_max_staleness()) options.max_staleness = params.max_staleness();
+  const ThruputControllerConfig& thruput = params.thruput_controller();
+  options.thruput.max_push_sample_ratio = thruput.push_sample_rate_limit().max();
+  options.thruput.min_push_sample_ratio = thruput.push_sample_rate_limit().min();
+  options.thruput.window_seconds = thruput.window_seconds();
+  options.sample_min_limit_ratio = thruput.sample_min_limit_ratio();
+  options.max_wait = absl::Seconds(thruput.max_wait_seconds());
+  options.clock = deps.clock;
+  options.seed = deps.seed;
+  if (!deps.name.empty()) options.name = deps.name;
+
+  std::vector<std::string> problems = AdvancedReplayBuffer::Problems(options);
+  if (!(config.periodic_thruput_seconds() > 0)) {
+    problems.push_back(absl::StrCat("periodic_thruput_seconds is ",
+                                    config.periodic_thruput_seconds(), ", expected above 0"));
+  }
+  if (!(thruput.max_wait_seconds() >= 0)) {
+    problems.push_back(
+        absl::StrCat("max_wait_seconds is ", thruput.max_wait_seconds(), ", expected at least 0"));
+  }
+  problems.insert(problems.end(), params_problems.begin(), params_problems.end());
+  if (!problems.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.name, ": ", absl::StrJoin(problems, "; ")));
+  }
+  return AdvancedReplayBuffer::Create(options);
+}
+
+BufferDescriptor AdvancedBufferDescriptor() {
+  BufferDescriptor descriptor;
+  descriptor.name = kName;
+  descriptor.default_config.set_type(kName);
+  descriptor.default_config.set_replay_buffer_size(AdvancedReplayBuffer::Options().capacity_rows);
+  descriptor.default_config.mutable_params()->PackFrom(AdvancedBufferConfig());
+  descriptor.create = CreateAdvancedBuffer;
+  return descriptor;
+}
+
+DING_REGISTER(BufferRegistry(), kName, AdvancedBufferDescriptor());
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,56 @@
+#include "ding_worker/replay_buffer/buffer_checks.h"
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+
+namespace ding {
+
+void AppendRingProblems(int64_t capacity_rows, int64_t nstep, double gamma,
+                        std::vector<std::string>* problems) {
+  if (capacity_rows < 1 || capacity_rows > RowStore::kMaxCapacityRows) {
+    problems->push_back(absl::StrCat("replay_buffer_size is ", capacity_rows, ", expected 1 to ",
+                                     RowStore::kMaxCapacityRows));
+  }
+  if (nstep < 1) problems->push_back(absl::StrCat("nstep is ", nstep, ", expected at least 1"));
+  if (!(gamma >= 0 && gamma <= 1)) {
+    problems->push_back(absl::StrCat("discount_factor is ", gamma, ", expected 0 to 1"));
+  }
+}
+
+absl::Status CheckSampleRequest(int64_t size, const SampleOptions& options) {
+  if (size < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sample size is ", size, ", expected at least 1"));
+  }
+  if (options.newest.has_value() && *options.newest < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sample from the newest ", *options.newest, " rows, expected at least 1"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSavedInt(StateReader* reader, absl::string_view name, int64_t expected) {
+  DING_ASSIGN_OR_RETURN(const int64_t found, reader->ReadInt(name));
+  if (found == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("saved ", name, " is ", found, ", expected ", expected));
+}
+
+absl::Status CheckSameRows(const RowStore& expected, const RowStore& found) {
+  DING_RETURN_IF_ERROR(CheckSameLayout(*expected.spec(), *found.spec(), "saved rows"));
+  if (expected.obs_fields() == found.obs_fields()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("saved rows have ", found.obs_fields(),
+                                                 " observation fields, expected ",
+                                                 expected.obs_fields()));
+}
+
+absl::Status CheckPushCount(int64_t push_count, const RowStore* store) {
+  const int64_t rows = store == nullptr ? 0 : store->size();
+  const int64_t ids = store == nullptr ? 0 : store->end_id();
+  if (push_count >= rows && push_count <= ids) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("saved push_count is ", push_count, ", expected ", rows, " to ", ids));
+}
+
+}  // namespace ding

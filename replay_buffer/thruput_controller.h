@@ -1,0 +1,57 @@
+// Keeps pushing and drawing in step: how many rows may be pushed per row drawn, within a window.
+//
+// Both counts fade: after `window_seconds` a row counts 1 %. With P and S the faded counts,
+//   a push of n rows is allowed while S < 1e-5 or (P + n) / S <= max_push_sample_ratio
+//   a draw of n rows is allowed while P / (S + n) >= min_push_sample_ratio
+// They fade when somebody asks, by the time that has passed on the clock: there is no thread.
+//
+// Threads: thread-compatible: the buffer's lock is held for every call.
+// Errors:  kUnavailable for a push, kFailedPrecondition for a draw, with the ratio and its limit.
+#ifndef DING_WORKER_REPLAY_BUFFER_THRUPUT_CONTROLLER_H_
+#define DING_WORKER_REPLAY_BUFFER_THRUPUT_CONTROLLER_H_
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ding_worker/base/clock.h"
+
+namespace ding {
+
+class ThruputController {
+ public:
+  struct Options {
+    double max_push_sample_ratio = std::numeric_limits<double>::infinity();  // above 0
+    double min_push_sample_ratio = 0;  // at least 0, at most the maximum
+    double window_seconds = 30;        // above 0
+  };
+
+  // Adds a sentence for each option that is out of range.
+  static void AppendProblems(const Options& options, std::vector<std::string>* problems);
+
+  // `options` have no problems; `clock` outlives the controller.
+  ThruputController(const Options& options, const Clock* clock);
+
+  absl::Status CheckPush(int64_t rows);
+  absl::Status CheckSample(int64_t rows);
+  void CountPush(int64_t rows);
+  void CountSample(int64_t rows);
+
+  // Forgets what was pushed and drawn.
+  void Reset();
+
+ private:
+  void Fade();
+
+  const Options options_;
+  const Clock* const clock_;
+  int64_t last_nanos_;
+  double pushed_ = 0;
+  double sampled_ = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_THRUPUT_CONTROLLER_H_
