@@ -1,5 +1,7 @@
 #include "ding_worker/base/cpu.h"
 
+#include <cstddef>
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -39,21 +41,26 @@ const char* InstructionSetName(InstructionSet set) {
   return "unknown";
 }
 
-const std::vector<InstructionSet>& SupportedInstructionSets() {
-  static const auto* const sets = [] {
-    auto* const found = new std::vector<InstructionSet>{InstructionSet::kBaseline};
+InstructionSet BestInstructionSet() {
+  static const InstructionSet best = [] {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-      found->push_back(InstructionSet::kAvx2);
-      if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-          __builtin_cpu_supports("avx512vl")) {
-        found->push_back(InstructionSet::kAvx512);
-      }
+      const bool has_avx512 = __builtin_cpu_supports("avx512f") &&
+                              __builtin_cpu_supports("avx512dq") &&
+                              __builtin_cpu_supports("avx512vl");
+      return has_avx512 ? InstructionSet::kAvx512 : InstructionSet::kAvx2;
     }
 #endif
-    return found;
+    return InstructionSet::kBaseline;
   }();
-  return *sets;
+  return best;
+}
+
+absl::Span<const InstructionSet> SupportedInstructionSets() {
+  // Each includes those before it.
+  static constexpr InstructionSet kSets[] = {InstructionSet::kBaseline, InstructionSet::kAvx2,
+                                             InstructionSet::kAvx512};
+  return absl::MakeConstSpan(kSets, static_cast<size_t>(BestInstructionSet()) + 1);
 }
 
 ScopedFlushDenormals::ScopedFlushDenormals() : saved_(ReadMode()) {

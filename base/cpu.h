@@ -8,7 +8,8 @@
 #define DING_WORKER_BASE_CPU_H_
 
 #include <cstdint>
-#include <vector>
+
+#include "absl/types/span.h"
 
 namespace ding {
 
@@ -30,9 +31,10 @@ enum class InstructionSet {
 
 // "baseline", "avx2", "avx512".
 const char* InstructionSetName(InstructionSet set);
-// Those that this processor and its operating system can run, worst first; never empty.
-const std::vector<InstructionSet>& SupportedInstructionSets();
-inline InstructionSet BestInstructionSet() { return SupportedInstructionSets().back(); }
+// The best that this processor and its operating system can run.
+InstructionSet BestInstructionSet();
+// All that they can run, worst first; never empty.
+absl::Span<const InstructionSet> SupportedInstructionSets();
 
 // Denormal operands and results of this thread's floating-point arithmetic count as zero until the
 // guard is gone. Arithmetic on denormals is up to a hundred times slower, and values that decay

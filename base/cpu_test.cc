@@ -9,7 +9,7 @@ namespace ding {
 namespace {
 
 TEST(InstructionSetTest, BaselineIsTheFirstAndTheBestIsTheLast) {
-  const auto& sets = SupportedInstructionSets();
+  const auto sets = SupportedInstructionSets();
   ASSERT_FALSE(sets.empty());
   EXPECT_EQ(sets.front(), InstructionSet::kBaseline);
   EXPECT_EQ(sets.back(), BestInstructionSet());
