@@ -118,7 +118,7 @@ TEST(ExperimentConfigTest, ShippedConfigsAreValid) {
 TEST(RegistryTest, ListsWhatIsLinked) {
   EXPECT_THAT(
       ListModules(),
-      AllOf(HasSubstr("env: Acrobot-v1, CartPole-v0, CartPole-v1, "), HasSubstr("buffer: naive\n"),
+      AllOf(HasSubstr("env: Acrobot-v1, CartPole-v0, CartPole-v1, "), HasSubstr("buffer: advanced, naive"),
             HasSubstr("policy: dqn"), HasSubstr("serial collector: sample\n"),
             HasSubstr("serial evaluator: interaction\n"), HasSubstr("learner: base\n")));
 }
