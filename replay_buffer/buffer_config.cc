@@ -11,7 +11,11 @@ void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* par
     problems->push_back(absl::StrCat("periodic_thruput_seconds is ",
                                      config.periodic_thruput_seconds(), ", expected above 0"));
   }
-  if (config.has_params() && !config.params().UnpackTo(params)) {
+  if (!config.has_params()) return;
+  if (params == nullptr) {
+    problems->push_back(absl::StrCat("params is ", config.params().type_url(), ", but type '",
+                                     config.type(), "' has none"));
+  } else if (!config.params().UnpackTo(params)) {
     problems->push_back(absl::StrCat("params is ", config.params().type_url(), ", expected ",
                                      params->GetDescriptor()->full_name()));
   }

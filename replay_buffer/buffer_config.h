@@ -14,8 +14,8 @@
 
 namespace ding {
 
-// Reads `params` into `*params`, if it is set, and checks what no buffer's options check. Adds a
-// sentence for each problem.
+// Reads `params` into `*params`, if it is set, and checks what no buffer's options check. Null: this
+// type of buffer has none. Adds a sentence for each problem.
 void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
                       std::vector<std::string>* problems);
 
