@@ -24,6 +24,12 @@
 //   use                int64    []  how often it was drawn, this time included
 //   staleness          int64    []  learner iterations since it was collected
 //   priority           float32  []  with which it was drawn
+//
+// Buffers that draw B sequences of T rows give [B * T] rows, row t of sequence b at b * T + t, and
+// add:
+//
+//   mask     bool  []  0: padding, a repetition of the last row of the sequence
+//   burn_in  bool  []  1: only warms up the recurrent state
 #ifndef DING_WORKER_DATA_SAMPLE_COLUMNS_H_
 #define DING_WORKER_DATA_SAMPLE_COLUMNS_H_
 
@@ -49,6 +55,9 @@ inline constexpr char kColumnReplayBufferIdx[] = "replay_buffer_idx";
 inline constexpr char kColumnUse[] = "use";
 inline constexpr char kColumnStaleness[] = "staleness";
 inline constexpr char kColumnPriority[] = "priority";
+
+inline constexpr char kColumnMask[] = "mask";
+inline constexpr char kColumnBurnIn[] = "burn_in";
 
 // Whether `name` is "obs" or begins with "obs/".
 inline bool IsObsColumn(absl::string_view name) {

@@ -1,20 +1,19 @@
 // Registers AdvancedReplayBuffer as the buffer "advanced".
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer_config.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 
 namespace ding {
@@ -25,12 +24,9 @@ constexpr char kName[] = "advanced";
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig& config,
                                                               const ComponentDeps& deps) {
   AdvancedReplayBuffer::Options options;
-  std::vector<std::string> params_problems;
+  std::vector<std::string> config_problems;
   AdvancedBufferConfig params;
-  if (config.has_params() && !config.params().UnpackTo(&params)) {
-    params_problems.push_back(absl::StrCat("params is ", config.params().type_url(), ", expected ",
-                                           AdvancedBufferConfig::descriptor()->full_name()));
-  }
+  ReadBufferConfig(config, &params, &config_problems);
   if (config.has_replay_buffer_size()) options.capacity_rows = config.replay_buffer_size();
   options.nstep = config.nstep();
   options.gamma = config.discount_factor();
@@ -50,19 +46,12 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
   if (!deps.name.empty()) options.name = deps.name;
 
   std::vector<std::string> problems = AdvancedReplayBuffer::Problems(options);
-  if (!(config.periodic_thruput_seconds() > 0)) {
-    problems.push_back(absl::StrCat("periodic_thruput_seconds is ",
-                                    config.periodic_thruput_seconds(), ", expected above 0"));
-  }
   if (!(thruput.max_wait_seconds() >= 0)) {
     problems.push_back(
         absl::StrCat("max_wait_seconds is ", thruput.max_wait_seconds(), ", expected at least 0"));
   }
-  problems.insert(problems.end(), params_problems.begin(), params_problems.end());
-  if (!problems.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.name, ": ", absl::StrJoin(problems, "; ")));
-  }
+  problems.insert(problems.end(), config_problems.begin(), config_problems.end());
+  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
   return AdvancedReplayBuffer::Create(options);
 }
 

@@ -1,15 +1,16 @@
 // Registers NaiveReplayBuffer as the buffer "naive".
 #include <memory>
 #include <string>
-#include <utility>
+#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer_checks.h"
+#include "ding_worker/replay_buffer/buffer_config.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 
@@ -26,20 +27,11 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateNaiveBuffer(const BufferConfig& c
   options.gamma = config.discount_factor();
   options.seed = deps.seed;
   if (!deps.name.empty()) options.name = deps.name;
-  absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> buffer = NaiveReplayBuffer::Create(options);
-  std::string problems = buffer.ok() ? "" : std::string(buffer.status().message());
-  const auto add = [&problems, &options](const auto&... parts) {
-    absl::StrAppend(&problems, problems.empty() ? absl::StrCat(options.name, ": ") : "; ",
-                    parts...);
-  };
-  if (!(config.periodic_thruput_seconds() > 0)) {
-    add("periodic_thruput_seconds is ", config.periodic_thruput_seconds(), ", expected above 0");
-  }
-  if (config.has_params()) {
-    add("params is ", config.params().type_url(), ", but type 'naive' has none");
-  }
-  if (!problems.empty()) return absl::InvalidArgumentError(problems);
-  return std::unique_ptr<IBuffer>(*std::move(buffer));
+  std::vector<std::string> problems;
+  AppendRingProblems(options.capacity_rows, options.nstep, options.gamma, &problems);
+  ReadBufferConfig(config, /*params=*/nullptr, &problems);
+  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
+  return NaiveReplayBuffer::Create(options);
 }
 
 BufferDescriptor NaiveBufferDescriptor() {

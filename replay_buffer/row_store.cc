@@ -15,6 +15,7 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/data/wire.h"
+#include "ding_worker/replay_buffer/read_vector.h"
 
 namespace ding {
 namespace {
@@ -100,14 +101,6 @@ Shape ColumnShape(int64_t rows, const FieldSpec& field) {
 absl::Status Damaged(absl::string_view what, int64_t found, int64_t low, int64_t high) {
   return absl::InvalidArgumentError(
       absl::StrCat("saved ", what, " is ", found, ", expected ", low, " to ", high));
-}
-
-template <typename T>
-absl::StatusOr<std::vector<T>> ReadVector(StateReader* reader, absl::string_view name) {
-  DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(name));
-  std::vector<T> values(static_cast<size_t>(NumElements(info.shape)));
-  DING_RETURN_IF_ERROR(reader->ReadSpan<T>(name, absl::MakeSpan(values)));
-  return values;
 }
 
 absl::Status ReadColumn(StateReader* reader, absl::string_view prefix, const FieldSpec& field,

@@ -150,11 +150,12 @@ TEST_P(BufferConformance, RefusedDrawsSayWhyAndChangeNothing) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("size is -5")));
   EXPECT_THAT(buffer->Sample(1, 0, Newest(0)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("newest 0")));
-  EXPECT_THAT(buffer->Sample(11, 0), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                              AllOf(HasSubstr("11 rows"), HasSubstr("from 10"))));
+  EXPECT_THAT(buffer->Sample(11, 0),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("sample of 11 "), HasSubstr("from 10"))));
   EXPECT_THAT(buffer->Sample(4, 0, Newest(3)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("4 rows"), HasSubstr("from 3"))));
+                       AllOf(HasSubstr("sample of 4 "), HasSubstr("from 3"))));
   EXPECT_THAT(buffer->Sample(int64_t{1} << 60, 0, WithReplacement()),
               StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));

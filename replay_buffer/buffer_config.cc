@@ -1,0 +1,30 @@
+#include "ding_worker/replay_buffer/buffer_config.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace ding {
+
+void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
+                      std::vector<std::string>* problems) {
+  if (!(config.periodic_thruput_seconds() > 0)) {
+    problems->push_back(absl::StrCat("periodic_thruput_seconds is ",
+                                     config.periodic_thruput_seconds(), ", expected above 0"));
+  }
+  if (!config.has_params()) return;
+  if (params == nullptr) {
+    problems->push_back(absl::StrCat("params is ", config.params().type_url(), ", but type '",
+                                     config.type(), "' has none"));
+  } else if (!config.params().UnpackTo(params)) {
+    problems->push_back(absl::StrCat("params is ", config.params().type_url(), ", expected ",
+                                     params->GetDescriptor()->full_name()));
+  }
+}
+
+absl::Status BufferProblemsToStatus(absl::string_view name,
+                                    const std::vector<std::string>& problems) {
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, ": ", absl::StrJoin(problems, "; ")));
+}
+
+}  // namespace ding

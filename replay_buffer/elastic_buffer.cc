@@ -1,0 +1,94 @@
+#include "ding_worker/replay_buffer/elastic_buffer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+namespace {
+
+absl::Status CheckWindow(int64_t window_rows, int64_t envstep) {
+  if (window_rows >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the window of env step ", envstep, " is ",
+                                                 window_rows, " rows, expected at least 1"));
+}
+
+}  // namespace
+
+ElasticReplayBuffer::ElasticReplayBuffer(Options options, std::unique_ptr<NaiveReplayBuffer> ring,
+                                         int64_t window_rows)
+    : name_(std::move(options.ring.name)),
+      window_rows_at_(std::move(options.window_rows)),
+      ring_(std::move(ring)),
+      window_rows_(window_rows) {}
+
+absl::StatusOr<std::unique_ptr<ElasticReplayBuffer>> ElasticReplayBuffer::Create(Options options) {
+  DING_CHECK(options.window_rows != nullptr) << options.ring.name << ": no window_rows";
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<NaiveReplayBuffer> ring,
+                        NaiveReplayBuffer::Create(options.ring));
+  const int64_t window_rows = options.window_rows(0);
+  DING_RETURN_IF_ERROR(Annotate(CheckWindow(window_rows, 0), options.ring.name));
+  return std::unique_ptr<ElasticReplayBuffer>(
+      new ElasticReplayBuffer(std::move(options), std::move(ring), window_rows));
+}
+
+absl::Status ElasticReplayBuffer::Push(const SegmentBatch& data, int64_t cur_collector_envstep) {
+  MutexLock lock(&mutex_);
+  int64_t window_rows = window_rows_;
+  if (cur_collector_envstep >= 0) {
+    window_rows = window_rows_at_(cur_collector_envstep);
+    DING_RETURN_IF_ERROR(Annotate(CheckWindow(window_rows, cur_collector_envstep), name_));
+  }
+  DING_RETURN_IF_ERROR(ring_->Push(data, cur_collector_envstep));
+  window_rows_ = window_rows;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Batch> ElasticReplayBuffer::Sample(int64_t size, int64_t cur_learner_iter,
+                                                  const SampleOptions& options) {
+  SampleOptions in_window = options;
+  const int64_t window = window_rows();
+  in_window.newest = std::min(options.newest.value_or(window), window);
+  return ring_->Sample(size, cur_learner_iter, in_window);
+}
+
+absl::Status ElasticReplayBuffer::Update(const PriorityInfo& info) { return ring_->Update(info); }
+
+void ElasticReplayBuffer::Clear() { ring_->Clear(); }
+
+int64_t ElasticReplayBuffer::count() const { return std::min(ring_->count(), window_rows()); }
+
+int64_t ElasticReplayBuffer::push_count() const { return ring_->push_count(); }
+
+int64_t ElasticReplayBuffer::window_rows() const {
+  MutexLock lock(&mutex_);
+  return window_rows_;
+}
+
+StateSnapshot ElasticReplayBuffer::Snapshot() const {
+  MutexLock lock(&mutex_);
+  return [ring = ring_->Snapshot(), window_rows = window_rows_](StateWriter* writer) {
+    DING_RETURN_IF_ERROR(writer->WriteInt("window_rows", window_rows));
+    ScopedStateWriter ring_writer(writer, "ring");
+    return ring(&ring_writer);
+  };
+}
+
+absl::Status ElasticReplayBuffer::LoadState(StateReader* reader) {
+  const absl::StatusOr<int64_t> window_rows = reader->ReadInt("window_rows");
+  if (!window_rows.ok()) return Annotate(window_rows.status(), name_);
+  if (*window_rows < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name_, ": saved window_rows is ", *window_rows, ", expected at least 1"));
+  }
+  MutexLock lock(&mutex_);
+  ScopedStateReader ring_reader(reader, "ring");
+  DING_RETURN_IF_ERROR(ring_->LoadState(&ring_reader));
+  window_rows_ = *window_rows;
+  return absl::OkStatus();
+}
+
+}  // namespace ding

@@ -1,0 +1,80 @@
+// Registers ElasticReplayBuffer as the buffer "elastic".
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer_checks.h"
+#include "ding_worker/replay_buffer/buffer_config.h"
+#include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/replay_buffer/elastic_buffer.h"
+#include "ding_worker/replay_buffer/elastic_buffer.pb.h"
+
+namespace ding {
+namespace {
+
+constexpr char kName[] = "elastic";
+
+// start + (end - start) min(x / decay, 1), x in env steps.
+struct LinearWindow {
+  int64_t start;
+  int64_t end;
+  int64_t decay;
+
+  int64_t operator()(int64_t envstep) const {
+    if (envstep >= decay) return end;
+    const double done = static_cast<double>(envstep) / static_cast<double>(decay);
+    return start + std::llround(static_cast<double>(end - start) * done);
+  }
+};
+
+absl::StatusOr<std::unique_ptr<IBuffer>> CreateElasticBuffer(const BufferConfig& config,
+                                                             const ComponentDeps& deps) {
+  std::vector<std::string> problems;
+  ElasticBufferConfig params;
+  ElasticReplayBuffer::Options options;
+  options.ring.capacity_rows = config.replay_buffer_size();
+  options.ring.nstep = config.nstep();
+  options.ring.gamma = config.discount_factor();
+  options.ring.seed = deps.seed;
+  if (!deps.name.empty()) options.ring.name = deps.name;
+  AppendRingProblems(options.ring.capacity_rows, options.ring.nstep, options.ring.gamma, &problems);
+  ReadBufferConfig(config, &params, &problems);
+  const LinearWindow window = {
+      params.window_start(),
+      params.has_window_end() ? params.window_end() : config.replay_buffer_size(),
+      params.decay_envsteps()};
+  const auto at_least_1 = [&problems](absl::string_view name, int64_t value) {
+    if (value >= 1) return;
+    problems.push_back(absl::StrCat(name, " is ", value, ", expected at least 1"));
+  };
+  at_least_1("window_start", window.start);
+  if (params.has_window_end()) at_least_1("window_end", window.end);
+  at_least_1("decay_envsteps", window.decay);
+  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.ring.name, problems));
+  options.window_rows = window;
+  return ElasticReplayBuffer::Create(std::move(options));
+}
+
+BufferDescriptor ElasticBufferDescriptor() {
+  BufferDescriptor descriptor;
+  descriptor.name = kName;
+  descriptor.default_config.set_type(kName);
+  descriptor.default_config.mutable_params()->PackFrom(ElasticBufferConfig());
+  descriptor.create = CreateElasticBuffer;
+  return descriptor;
+}
+
+DING_REGISTER(BufferRegistry(), kName, ElasticBufferDescriptor());
+
+}  // namespace
+}  // namespace ding

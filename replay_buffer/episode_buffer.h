@@ -1,0 +1,68 @@
+// A ring of rows, drawn as whole episodes: for policies that learn from complete ones. An episode
+// can be drawn when its end has come, whether terminated or truncated, and until its first row is
+// evicted; the first row of a stream begins one, and one that lost steps is not whole.
+//
+// A draw of B episodes is a batch of [B * T] rows, T being the longest of those drawn, and the rest
+// padding, with the columns and the order of SequenceReplayBuffer: T = rows / B. count() is the
+// number of complete episodes, SampleOptions::newest the newest of them, by their first rows. The
+// capacity is in rows: a longer episode is never complete.
+//
+// Ownership: copies what it is pushed.
+// Threads:   thread-safe, as SequenceReplayBuffer.
+// Errors:    as IBuffer says; all begin with the buffer's name.
+#ifndef DING_WORKER_REPLAY_BUFFER_EPISODE_BUFFER_H_
+#define DING_WORKER_REPLAY_BUFFER_EPISODE_BUFFER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/sequence_buffer.h"
+
+namespace ding {
+
+class EpisodeReplayBuffer : public IBuffer {
+ public:
+  struct Options {
+    int64_t capacity_rows = 10000;  // replay_buffer_size of the config
+    int64_t nstep = 1;
+    double gamma = 0.99;  // discount_factor of the config
+    uint64_t seed = 0;
+    std::string name = "replay_buffer";  // stands in errors and names the random stream
+  };
+
+  // kInvalidArgument lists every option that is out of range.
+  static absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> Create(const Options& options);
+
+  absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
+  absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
+                               const SampleOptions& options = {}) override;
+  absl::Status Update(const PriorityInfo& info) override;
+  void Clear() override;
+  int64_t count() const override;
+  int64_t push_count() const override;
+  StateSnapshot Snapshot() const override;
+  absl::Status LoadState(StateReader* reader) override;
+
+  // Rows of each complete episode, oldest first.
+  std::vector<int64_t> episode_len() const;
+
+ private:
+  explicit EpisodeReplayBuffer(std::unique_ptr<SequenceReplayBuffer> sequences)
+      : sequences_(std::move(sequences)) {}
+
+  const std::unique_ptr<SequenceReplayBuffer> sequences_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_EPISODE_BUFFER_H_

@@ -1,0 +1,48 @@
+// Registers EpisodeReplayBuffer as the buffer "episode".
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer_checks.h"
+#include "ding_worker/replay_buffer/buffer_config.h"
+#include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/replay_buffer/episode_buffer.h"
+
+namespace ding {
+namespace {
+
+constexpr char kName[] = "episode";
+
+absl::StatusOr<std::unique_ptr<IBuffer>> CreateEpisodeBuffer(const BufferConfig& config,
+                                                             const ComponentDeps& deps) {
+  EpisodeReplayBuffer::Options options;
+  options.capacity_rows = config.replay_buffer_size();
+  options.nstep = config.nstep();
+  options.gamma = config.discount_factor();
+  options.seed = deps.seed;
+  if (!deps.name.empty()) options.name = deps.name;
+  std::vector<std::string> problems;
+  AppendRingProblems(options.capacity_rows, options.nstep, options.gamma, &problems);
+  ReadBufferConfig(config, /*params=*/nullptr, &problems);
+  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
+  return EpisodeReplayBuffer::Create(options);
+}
+
+BufferDescriptor EpisodeBufferDescriptor() {
+  BufferDescriptor descriptor;
+  descriptor.name = kName;
+  descriptor.default_config.set_type(kName);
+  descriptor.create = CreateEpisodeBuffer;
+  return descriptor;
+}
+
+DING_REGISTER(BufferRegistry(), kName, EpisodeBufferDescriptor());
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,42 @@
+// A set of row ids out of a sliding range, with the k-th smallest in O(log capacity): a Fenwick
+// tree (Fenwick 1994) of counts over the ring of the last `capacity` ids. It does not depend on the
+// order in which ids came, so that a set that was saved and loaded is the same.
+//
+// Memory:  4 bytes per id of the capacity, rounded up to a power of two.
+// Threads: thread-compatible.
+#ifndef DING_WORKER_REPLAY_BUFFER_RANKED_IDS_H_
+#define DING_WORKER_REPLAY_BUFFER_RANKED_IDS_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace ding {
+
+class RankedIds {
+ public:
+  // For ids in [begin, begin + capacity), 1 <= capacity <= 2^29.
+  explicit RankedIds(int64_t capacity, int64_t begin = 0);
+
+  int64_t size() const { return size_; }
+  // Of an id that is in the range and not in the set.
+  void Insert(int64_t id);
+  // The range begins at `begin` from now on; what is below goes.
+  void EvictBefore(int64_t begin);
+  // The id with `rank` smaller ones, 0 <= rank < size().
+  int64_t Select(int64_t rank) const;
+
+ private:
+  int64_t SlotOf(int64_t id) const { return id & mask_; }
+  void Add(int64_t slot, int32_t count);
+  // Ids in the slots below `slot`.
+  int64_t CountBelow(int64_t slot) const;
+
+  int64_t mask_;
+  int64_t begin_;
+  int64_t size_ = 0;
+  std::vector<int32_t> tree_;  // node i, from 1 on: the slots [i - lowest bit of i, i)
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_RANKED_IDS_H_

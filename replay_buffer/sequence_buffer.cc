@@ -1,0 +1,331 @@
+#include "ding_worker/replay_buffer/sequence_buffer.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/buffer_checks.h"
+#include "ding_worker/replay_buffer/row_store.h"
+
+namespace ding {
+namespace {
+
+constexpr int64_t kStateVersion = 1;
+// With padding and repetitions a batch may have more rows than there are; more than this is a slip.
+constexpr int64_t kMaxRowsOfABatch = RowStore::kMaxCapacityRows;
+
+SequenceIndex::Options IndexOptions(const SequenceReplayBuffer::Options& options) {
+  SequenceIndex::Options index;
+  index.rows = options.unroll_len;
+  if (options.unroll_len.has_value()) {
+    index.period = *options.unroll_len - options.overlap.value_or(*options.unroll_len - 1);
+  }
+  index.padding = options.padding;
+  return index;
+}
+
+absl::Status TooManyRows(int64_t sequences, int64_t rows) {
+  return absl::ResourceExhaustedError(absl::StrCat("a batch of ", sequences, " sequences of ", rows,
+                                                   " rows, expected at most ", kMaxRowsOfABatch,
+                                                   " rows"));
+}
+
+}  // namespace
+
+SequenceReplayBuffer::SequenceReplayBuffer(const Options& options)
+    : options_(options),
+      index_options_(IndexOptions(options)),
+      draw_(Rng(options.seed, absl::StrCat(options.name, "/sample"))) {}
+
+std::vector<std::string> SequenceReplayBuffer::Problems(const Options& options) {
+  std::vector<std::string> problems;
+  AppendRingProblems(options.capacity_rows, options.nstep, options.gamma, &problems);
+  const auto in_range = [&problems](absl::string_view name, int64_t value, int64_t low,
+                                    int64_t high) {
+    if (value >= low && value <= high) return;
+    problems.push_back(absl::StrCat(name, " is ", value, ", expected ", low, " to ", high));
+  };
+  if (!options.unroll_len.has_value()) {
+    if (options.burn_in < 0) in_range("burn_in", options.burn_in, 0, options.capacity_rows);
+    if (options.overlap.has_value()) problems.emplace_back("overlap is set for whole episodes");
+    if (options.padding) problems.emplace_back("padding is set for whole episodes");
+    return problems;
+  }
+  const int64_t longest = std::max<int64_t>(options.capacity_rows, 1);
+  in_range("unroll_len", *options.unroll_len, 1, longest);
+  const int64_t last = std::max<int64_t>(*options.unroll_len, 1) - 1;
+  in_range("burn_in", options.burn_in, 0, last);
+  in_range("overlap", options.overlap.value_or(0), 0, last);
+  return problems;
+}
+
+absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> SequenceReplayBuffer::Create(
+    const Options& options) {
+  const std::vector<std::string> problems = Problems(options);
+  if (!problems.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.name, ": ", absl::StrJoin(problems, "; ")));
+  }
+  return std::unique_ptr<SequenceReplayBuffer>(new SequenceReplayBuffer(options));
+}
+
+absl::StatusOr<std::unique_ptr<SequenceReplayBuffer::Contents>> SequenceReplayBuffer::MakeContents(
+    std::shared_ptr<RowStore> store) const {
+  auto contents = std::make_unique<Contents>();
+  contents->sequences = std::make_unique<SequenceIndex>(index_options_, options_.capacity_rows);
+  DING_ASSIGN_OR_RETURN(contents->reader,
+                        TransitionReader::Create(std::move(store), options_.nstep, options_.gamma,
+                                                 {Scalar(kColumnMask, DType::kBool),
+                                                  Scalar(kColumnBurnIn, DType::kBool)}));
+  const Spec& batch = *contents->reader->spec();
+  DING_ASSIGN_OR_RETURN(contents->mask_field, batch.IndexOf(kColumnMask, "batch"));
+  DING_ASSIGN_OR_RETURN(contents->burn_in_field, batch.IndexOf(kColumnBurnIn, "batch"));
+  return contents;
+}
+
+absl::StatusOr<std::unique_ptr<SequenceReplayBuffer::Contents>> SequenceReplayBuffer::ContentsFor(
+    const SegmentBatch& data) const {
+  DING_ASSIGN_OR_RETURN(
+      std::shared_ptr<RowStore> store,
+      RowStore::Create(data.rows.spec_ptr(), data.final_obs.spec().size(), options_.capacity_rows));
+  return MakeContents(std::move(store));
+}
+
+absl::Status SequenceReplayBuffer::Push(const SegmentBatch& data,
+                                        int64_t /*cur_collector_envstep*/) {
+  return Annotate(PushChecked(data), options_.name);
+}
+
+absl::Status SequenceReplayBuffer::PushChecked(const SegmentBatch& data) {
+  DING_RETURN_IF_ERROR(ValidateSegments(data));
+  if (data.size() == 0) return absl::OkStatus();
+  MutexLock lock(&mutex_);
+  std::unique_ptr<Contents> made;
+  if (contents_ == nullptr) {
+    DING_ASSIGN_OR_RETURN(made, ContentsFor(data));
+  }
+  Contents& contents = made != nullptr ? *made : *contents_;
+  RowStore& store = contents.reader->store();
+  DING_RETURN_IF_ERROR(store.CheckLayout(data, "rows"));
+  const int64_t first_id = store.end_id();
+  DING_RETURN_IF_ERROR(store.Append(data));
+  contents.sequences->Append(data.segments, first_id, store.begin_id());
+  if (made != nullptr) contents_ = std::move(made);
+  push_count_ += data.size();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Batch> SequenceReplayBuffer::Sample(int64_t size, int64_t /*cur_learner_iter*/,
+                                                   const SampleOptions& options) {
+  absl::StatusOr<Batch> batch = SampleChecked(size, options);
+  if (!batch.ok()) return Annotate(batch.status(), options_.name);
+  return batch;
+}
+
+absl::StatusOr<Batch> SequenceReplayBuffer::SampleChecked(int64_t size,
+                                                          const SampleOptions& options) {
+  DING_RETURN_IF_ERROR(CheckSampleRequest(size, options));
+  std::shared_ptr<TransitionReader> reader;
+  std::optional<TransitionDraw> draw;
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(CheckEnough(size, options));
+    reader = contents_->reader;
+    const Rng before = draw_.rng();
+    const std::vector<int64_t> starts = DrawStarts(size, options);
+    const absl::Status started = StartDraw(starts, &draw);
+    if (!started.ok()) {
+      draw_.set_rng(before);
+      return started;
+    }
+    FillDraw(starts, &*draw);
+    reader->Resolve(&*draw);
+  }
+  return reader->Gather(&*draw);
+}
+
+absl::Status SequenceReplayBuffer::CheckEnough(int64_t size, const SampleOptions& options) const {
+  const int64_t part = PartLocked(options);
+  const int64_t rows = options_.unroll_len.value_or(1);
+  if (part < (options.replace ? 1 : size)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("sample of ", size,
+                     options_.unroll_len.has_value() ? absl::StrCat(" sequences of ", rows, " rows")
+                                                     : " whole episodes",
+                     options.replace ? "" : ", all different,", " from ", part,
+                     part == CountLocked() ? " there are" : " newest of those there are", " in ",
+                     contents_ == nullptr ? 0 : contents_->reader->store().size(), " rows"));
+  }
+  return size <= kMaxRowsOfABatch / rows ? absl::OkStatus() : TooManyRows(size, rows);
+}
+
+// Ids of the first rows.
+std::vector<int64_t> SequenceReplayBuffer::DrawStarts(int64_t size, const SampleOptions& options) {
+  std::vector<int64_t> starts(static_cast<size_t>(size));
+  const int64_t part = PartLocked(options);
+  if (options.replace) {
+    draw_.WithReplacement(part, absl::MakeSpan(starts));
+  } else {
+    draw_.WithoutReplacement(part, absl::MakeSpan(starts));
+  }
+  const int64_t first = CountLocked() - part;
+  for (int64_t& start : starts) start = contents_->sequences->Select(first + start);
+  return starts;
+}
+
+absl::Status SequenceReplayBuffer::StartDraw(absl::Span<const int64_t> starts,
+                                             std::optional<TransitionDraw>* draw) {
+  const auto size = static_cast<int64_t>(starts.size());
+  int64_t rows = options_.unroll_len.value_or(1);
+  if (!options_.unroll_len.has_value()) {
+    for (const int64_t start : starts) rows = std::max(rows, LengthFrom(start));
+  }
+  if (size > kMaxRowsOfABatch / rows) return TooManyRows(size, rows);
+  return contents_->reader->Start(size * rows, draw);
+}
+
+void SequenceReplayBuffer::FillDraw(absl::Span<const int64_t> starts, TransitionDraw* draw) const {
+  const RowStore& store = contents_->reader->store();
+  const absl::Span<uint8_t> mask = draw->column<uint8_t>(contents_->mask_field);
+  const absl::Span<uint8_t> burn_in = draw->column<uint8_t>(contents_->burn_in_field);
+  const absl::Span<int64_t> ids = draw->ids();
+  const size_t rows = ids.size() / starts.size();
+  for (size_t sequence = 0; sequence < starts.size(); ++sequence) {
+    int64_t id = starts[sequence];
+    bool there = true;
+    for (size_t t = 0; t < rows; ++t) {
+      const size_t row = sequence * rows + t;
+      ids[row] = id;
+      mask[row] = there;
+      burn_in[row] = static_cast<int64_t>(t) < options_.burn_in;
+      if (!there) continue;
+      const int64_t next = store.Next(id).id;
+      there = next >= 0;
+      if (there) id = next;
+    }
+  }
+}
+
+// Rows of the sequence that begins there.
+int64_t SequenceReplayBuffer::LengthFrom(int64_t id) const {
+  const RowStore& store = contents_->reader->store();
+  const int64_t most = options_.unroll_len.value_or(std::numeric_limits<int64_t>::max());
+  int64_t length = 1;
+  for (id = store.Next(id).id; id >= 0 && length < most; id = store.Next(id).id) ++length;
+  return length;
+}
+
+std::vector<int64_t> SequenceReplayBuffer::SequenceLengths() const {
+  MutexLock lock(&mutex_);
+  std::vector<int64_t> lengths;
+  for (int64_t rank = 0; rank < CountLocked(); ++rank) {
+    lengths.push_back(LengthFrom(contents_->sequences->Select(rank)));
+  }
+  return lengths;
+}
+
+absl::Status SequenceReplayBuffer::Update(const PriorityInfo& /*info*/) { return absl::OkStatus(); }
+
+void SequenceReplayBuffer::Clear() {
+  MutexLock lock(&mutex_);
+  push_count_ = 0;
+  if (contents_ == nullptr) return;
+  RowStore& store = contents_->reader->store();
+  store.EvictBefore(store.end_id());
+  contents_->sequences->EvictBefore(store.end_id());
+}
+
+int64_t SequenceReplayBuffer::CountLocked() const {
+  return contents_ == nullptr ? 0 : contents_->sequences->size();
+}
+
+int64_t SequenceReplayBuffer::PartLocked(const SampleOptions& options) const {
+  return std::min(options.newest.value_or(CountLocked()), CountLocked());
+}
+
+int64_t SequenceReplayBuffer::count() const {
+  MutexLock lock(&mutex_);
+  return CountLocked();
+}
+
+int64_t SequenceReplayBuffer::push_count() const {
+  MutexLock lock(&mutex_);
+  return push_count_;
+}
+
+StateSnapshot SequenceReplayBuffer::Snapshot() const {
+  struct Saved {
+    std::shared_ptr<TransitionReader> reader;  // outlives the snapshot of its rows
+    StateSnapshot rows;
+    StateSnapshot sequences;
+  };
+  MutexLock lock(&mutex_);
+  auto saved = std::make_shared<Saved>();
+  if (contents_ != nullptr) {
+    saved->reader = contents_->reader;
+    saved->rows = saved->reader->store().Snapshot();
+    saved->sequences = contents_->sequences->Snapshot(saved->reader->store().begin_id());
+  }
+  return [saved, capacity_rows = options_.capacity_rows, index = index_options_,
+          push_count = push_count_, rng = draw_.rng()](StateWriter* writer) -> absl::Status {
+    DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
+    DING_RETURN_IF_ERROR(writer->WriteInt("capacity_rows", capacity_rows));
+    DING_RETURN_IF_ERROR(writer->WriteInt("unroll_len", index.rows.value_or(0)));
+    DING_RETURN_IF_ERROR(writer->WriteInt("period", index.period));
+    DING_RETURN_IF_ERROR(writer->WriteInt("padding", index.padding));
+    DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count));
+    DING_RETURN_IF_ERROR(writer->WriteRng("rng", rng));
+    DING_RETURN_IF_ERROR(writer->WriteInt("has_rows", saved->reader != nullptr));
+    if (saved->reader == nullptr) return absl::OkStatus();
+    ScopedStateWriter store_writer(writer, "store");
+    DING_RETURN_IF_ERROR(saved->rows(&store_writer));
+    ScopedStateWriter sequences_writer(writer, "sequences");
+    return saved->sequences(&sequences_writer);
+  };
+}
+
+absl::Status SequenceReplayBuffer::LoadState(StateReader* reader) {
+  return Annotate(LoadChecked(reader), options_.name);
+}
+
+absl::Status SequenceReplayBuffer::LoadChecked(StateReader* reader) {
+  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
+  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "capacity_rows", options_.capacity_rows));
+  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "unroll_len", index_options_.rows.value_or(0)));
+  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "period", index_options_.period));
+  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "padding", index_options_.padding));
+  DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
+  Rng rng(0, "");
+  DING_RETURN_IF_ERROR(reader->ReadRng("rng", &rng));
+  DING_ASSIGN_OR_RETURN(const int64_t has_rows, reader->ReadInt("has_rows"));
+  std::unique_ptr<Contents> loaded;
+  if (has_rows != 0) {
+    ScopedStateReader store_reader(reader, "store");
+    DING_ASSIGN_OR_RETURN(std::shared_ptr<RowStore> store,
+                          RowStore::Load(&store_reader, options_.capacity_rows));
+    const int64_t begin_id = store->begin_id();
+    const int64_t end_id = store->end_id();
+    DING_ASSIGN_OR_RETURN(loaded, MakeContents(std::move(store)));
+    ScopedStateReader sequences_reader(reader, "sequences");
+    DING_RETURN_IF_ERROR(loaded->sequences->Load(&sequences_reader, begin_id, end_id));
+  }
+  DING_RETURN_IF_ERROR(
+      CheckPushCount(push_count, loaded == nullptr ? nullptr : &loaded->reader->store()));
+  MutexLock lock(&mutex_);
+  if (contents_ != nullptr && loaded != nullptr) {
+    DING_RETURN_IF_ERROR(CheckSameRows(contents_->reader->store(), loaded->reader->store()));
+  }
+  contents_ = std::move(loaded);
+  push_count_ = push_count;
+  draw_.set_rng(rng);
+  return absl::OkStatus();
+}
+
+}  // namespace ding

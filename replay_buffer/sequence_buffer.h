@@ -1,0 +1,139 @@
+// A ring of rows, drawn as sequences of consecutive rows of one stream: for recurrent policies
+// (stored state and burn-in: Kapturowski et al., "Recurrent experience replay in distributed
+// reinforcement learning", ICLR 2019). EpisodeReplayBuffer draws whole episodes in the same way.
+//
+// A draw of B sequences of T rows is a batch of [B * T] rows, row t of sequence b at b * T + t: a
+// column [B * T, ...] is a dense [B, T, ...]. Beside the columns of NaiveReplayBuffer:
+//
+//   mask     bool  []  0: padding, a repetition of the sequence's last row
+//   burn_in  bool  []  1: among the first `burn_in` rows, which only warm up the recurrent state
+//
+// The recurrent state that was stored when a sequence's first row was collected is whatever field
+// the policy gave its rows, at row b * T.
+//
+// Sequences follow the links of the rows, so they never cross the end of an episode, nor steps that
+// their stream lost. Their first rows are `unroll_len - overlap` rows apart in the episode. Where
+// an episode ends within a sequence, that sequence is left out, or with `padding` filled up. A row
+// leaves as the oldest of a full ring, and with it the sequence that it begins.
+//
+// count() is the number of sequences that can be drawn, and SampleOptions::newest the newest of
+// them, by their first rows. Draws are uniform over sequences, without replacement unless asked:
+// sequences then differ, but may overlap.
+//
+// Ownership: copies what it is pushed.
+// Threads:   thread-safe. Rows are chosen under the lock, in O(B (T + log capacity)), and copied
+//            after it. A snapshot holds the lock while it copies 4 bytes per row and 8 per sequence.
+// Errors:    as IBuffer says; all begin with the buffer's name.
+//
+// Example:
+//   SequenceReplayBuffer::Options options;
+//   options.unroll_len = 80;
+//   options.burn_in = 40;
+//   options.overlap = 40;
+//   DING_ASSIGN_OR_RETURN(const auto buffer, SequenceReplayBuffer::Create(options));
+//   DING_RETURN_IF_ERROR(buffer->Push(segments, envstep));
+//   DING_ASSIGN_OR_RETURN(const Batch batch, buffer->Sample(64, train_iter));  // 5120 rows
+#ifndef DING_WORKER_REPLAY_BUFFER_SEQUENCE_BUFFER_H_
+#define DING_WORKER_REPLAY_BUFFER_SEQUENCE_BUFFER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/sequence_index.h"
+#include "ding_worker/replay_buffer/transition_reader.h"
+#include "ding_worker/replay_buffer/uniform_draw.h"
+
+namespace ding {
+
+class SequenceReplayBuffer : public IBuffer {
+ public:
+  struct Options {
+    int64_t capacity_rows = 10000;  // replay_buffer_size of the config
+    int64_t nstep = 1;
+    double gamma = 0.99;  // discount_factor of the config
+    // T, burn-in included. Not set: whole episodes, complete ones only, T being the longest drawn.
+    std::optional<int64_t> unroll_len = 80;
+    int64_t burn_in = 0;  // below unroll_len
+    // Rows that two sequences one after the other share; not set: unroll_len - 1, so that every row
+    // may begin a sequence. Not for whole episodes.
+    std::optional<int64_t> overlap;
+    // Also draw sequences that the end of an episode cuts short. Not for whole episodes.
+    bool padding = false;
+    uint64_t seed = 0;
+    std::string name = "replay_buffer";  // stands in errors and names the random stream
+  };
+
+  // A sentence for each option that is out of range.
+  static std::vector<std::string> Problems(const Options& options);
+  // kInvalidArgument lists them.
+  static absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> Create(const Options& options);
+
+  // Errors of NaiveReplayBuffer::Push().
+  absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
+  // `size` sequences. kFailedPrecondition if there are fewer that are long enough, with the numbers
+  // of sequences and rows.
+  absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
+                               const SampleOptions& options = {}) override;
+  absl::Status Update(const PriorityInfo& info) override;
+  void Clear() override;
+  int64_t count() const override;
+  int64_t push_count() const override;
+  StateSnapshot Snapshot() const override;
+  absl::Status LoadState(StateReader* reader) override;
+
+  // Rows of each sequence that can be drawn, without padding, by the age of their first rows.
+  std::vector<int64_t> SequenceLengths() const;
+
+ private:
+  // All that the first push fixes. Whoever gathers shares the reader.
+  struct Contents {
+    std::shared_ptr<TransitionReader> reader;
+    std::unique_ptr<SequenceIndex> sequences;
+    int mask_field;
+    int burn_in_field;
+  };
+
+  explicit SequenceReplayBuffer(const Options& options);
+
+  absl::StatusOr<std::unique_ptr<Contents>> MakeContents(std::shared_ptr<RowStore> store) const;
+  absl::StatusOr<std::unique_ptr<Contents>> ContentsFor(const SegmentBatch& data) const;
+  absl::Status PushChecked(const SegmentBatch& data) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Batch> SampleChecked(int64_t size, const SampleOptions& options)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckEnough(int64_t size, const SampleOptions& options) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<int64_t> DrawStarts(int64_t size, const SampleOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status StartDraw(absl::Span<const int64_t> starts, std::optional<TransitionDraw>* draw)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillDraw(absl::Span<const int64_t> starts, TransitionDraw* draw) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t LengthFrom(int64_t id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t PartLocked(const SampleOptions& options) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t CountLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  const SequenceIndex::Options index_options_;
+  mutable Mutex mutex_;
+  std::unique_ptr<Contents> contents_ ABSL_GUARDED_BY(mutex_);  // null until the first push
+  int64_t push_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  UniformDraw draw_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_SEQUENCE_BUFFER_H_

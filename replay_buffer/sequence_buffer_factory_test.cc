@@ -1,0 +1,87 @@
+// Linked statically, as a program is: a missing alwayslink shows here.
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/replay_buffer/sequence_buffer.pb.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+BufferConfig ConfigOf(const char* type) {
+  BufferConfig config;
+  config.set_type(type);
+  return config;
+}
+
+TEST(SequenceBufferFactory, TheDefaultsMakeBuffers) {
+  for (const char* type : {"sequence", "episode"}) {
+    DING_ASSERT_OK_AND_ASSIGN(const BufferDescriptor descriptor, get_buffer_cls(ConfigOf(type)));
+    EXPECT_EQ(descriptor.name, type);
+    for (const BufferConfig& made_of : {ConfigOf(type), descriptor.default_config}) {
+      DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<IBuffer> buffer,
+                                create_buffer(made_of, ComponentDeps()));
+      TestStreams streams;
+      EXPECT_THAT(buffer->Push(streams.Make({{0, 80, SegmentEnd::kTerminated}}), 0), IsOk());
+      DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(1, 0));
+      EXPECT_EQ(batch.rows(), 80);
+    }
+  }
+}
+
+TEST(SequenceBufferFactory, PassesEverySettingOn) {
+  SequenceBufferConfig params;
+  params.set_unroll_len(4);
+  params.set_burn_in(2);
+  params.set_overlap(1);
+  params.set_padding(true);
+  BufferConfig config = ConfigOf("sequence");
+  config.set_replay_buffer_size(5);
+  config.set_discount_factor(0.5);
+  config.mutable_params()->PackFrom(params);
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<IBuffer> buffer,
+                            create_buffer(config, ComponentDeps()));
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 8, SegmentEnd::kTruncated}}), 0), IsOk());
+  EXPECT_EQ(buffer->count(), 2);  // Rows 3 and 6 of 3 to 7.
+  SampleOptions options;
+  options.newest = 1;
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(1, 0, options));
+  EXPECT_THAT(batch.column<int64_t>("replay_unique_id"), ElementsAre(6, 7, 7, 7));
+  EXPECT_THAT(batch.column<uint8_t>("burn_in"), ElementsAre(1, 1, 0, 0));
+  EXPECT_EQ(batch.column<float>("discount")[0], 0.5f);
+}
+
+TEST(SequenceBufferFactory, AllWrongSettingsAreListed) {
+  SequenceBufferConfig params;
+  params.set_unroll_len(0);
+  BufferConfig config = ConfigOf("sequence");
+  config.set_nstep(0);
+  config.set_periodic_thruput_seconds(0);
+  config.mutable_params()->PackFrom(params);
+  EXPECT_THAT(create_buffer(config, ComponentDeps()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("unroll_len is 0"), HasSubstr("nstep is 0"),
+                             HasSubstr("periodic_thruput_seconds is 0"))));
+  config.set_type("episode");
+  EXPECT_THAT(create_buffer(config, ComponentDeps()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("nstep is 0"), HasSubstr("type 'episode' has none"))));
+}
+
+}  // namespace
+}  // namespace ding
