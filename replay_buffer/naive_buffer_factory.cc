@@ -24,19 +24,16 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateNaiveBuffer(const BufferConfig& c
   options.capacity_rows = config.replay_buffer_size();
   options.nstep = config.nstep();
   options.gamma = config.discount_factor();
+  options.metrics = deps.metrics;
+  options.periodic_thruput_seconds = config.periodic_thruput_seconds();
+  options.clock = deps.clock;
   options.seed = deps.seed;
   if (!deps.name.empty()) options.name = deps.name;
   absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> buffer = NaiveReplayBuffer::Create(options);
   std::string problems = buffer.ok() ? "" : std::string(buffer.status().message());
-  const auto add = [&problems, &options](const auto&... parts) {
-    absl::StrAppend(&problems, problems.empty() ? absl::StrCat(options.name, ": ") : "; ",
-                    parts...);
-  };
-  if (!(config.periodic_thruput_seconds() > 0)) {
-    add("periodic_thruput_seconds is ", config.periodic_thruput_seconds(), ", expected above 0");
-  }
   if (config.has_params()) {
-    add("params is ", config.params().type_url(), ", but type 'naive' has none");
+    absl::StrAppend(&problems, problems.empty() ? absl::StrCat(options.name, ": ") : "; ",
+                    "params is ", config.params().type_url(), ", but type 'naive' has none");
   }
   if (!problems.empty()) return absl::InvalidArgumentError(problems);
   return std::unique_ptr<IBuffer>(*std::move(buffer));
