@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/cpu.h"
 
 namespace ding {
 namespace internal_finite {
@@ -12,12 +13,11 @@ namespace {
 uint32_t CarryBaseline(const float* values, size_t count) { return CarryOf(values, count); }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) uint32_t CarryAvx2(const float* values, size_t count) {
+DING_TARGET_AVX2 uint32_t CarryAvx2(const float* values, size_t count) {
   return CarryOf(values, count);
 }
 
-__attribute__((target("avx512f,avx512dq,avx512vl,prefer-vector-width=512"))) uint32_t CarryAvx512(
-    const float* values, size_t count) {
+DING_TARGET_AVX512 uint32_t CarryAvx512(const float* values, size_t count) {
   return CarryOf(values, count);
 }
 #endif

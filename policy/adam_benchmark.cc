@@ -53,7 +53,9 @@ __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 void TouchMemory(int64_t size, const float* gradient, float* first, float* second,
                  float* parameter) {
+#if !defined(__clang__)
 #pragma GCC ivdep
+#endif
   for (int64_t i = 0; i < size; ++i) {
     first[i] += gradient[i];
     second[i] += gradient[i];

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/cpu.h"
 
 namespace ding::internal_adam {
 namespace {
@@ -53,9 +54,8 @@ __attribute__((always_inline)) inline double SumOfSquaresLoop(const float* value
 
 DING_DEFINE_LOOPS(Baseline, )
 #if defined(__x86_64__)
-DING_DEFINE_LOOPS(Avx2, __attribute__((target("avx2,fma"))))
-DING_DEFINE_LOOPS(
-    Avx512, __attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl,prefer-vector-width=512"))))
+DING_DEFINE_LOOPS(Avx2, DING_TARGET_AVX2)
+DING_DEFINE_LOOPS(Avx512, DING_TARGET_AVX512)
 #endif
 
 }  // namespace

@@ -268,9 +268,10 @@ void AdvancedReplayBuffer::RetireStale(int64_t iter) {
   // Nothing was collected before iteration 0.
   if (iter < *options_.max_staleness) return;
   const int64_t before = CountLocked();
-  contents_->staleness.TakeUpTo(iter - *options_.max_staleness, [this](int64_t begin, int64_t end) {
-    contents_->priorities->Retire(begin, end);
-  });
+  PriorityTable* const priorities = contents_->priorities.get();
+  contents_->staleness.TakeUpTo(
+      iter - *options_.max_staleness,
+      [priorities](int64_t begin, int64_t end) { priorities->Retire(begin, end); });
   counters_.retired_by_staleness += before - CountLocked();
 }
 

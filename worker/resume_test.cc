@@ -68,7 +68,10 @@ class ResumeTest : public testing::Test {
   std::string Path(absl::string_view name) const { return JoinPath(folder_, name); }
 
   std::vector<std::string> Fresh(absl::string_view run) const {
-    return {absl::StrCat("--config=", Path("config")), absl::StrCat("--exp_dir=", Path(run))};
+    std::vector<std::string> args = {absl::StrCat("--config=", Path("config")),
+                                     absl::StrCat("--exp_dir=", Path(run))};
+    for (const std::string& setting : settings_) args.push_back(absl::StrCat("--set=", setting));
+    return args;
   }
   std::vector<std::string> Resumed(absl::string_view run) const {
     return {absl::StrCat("--exp_dir=", Path(run)), "--resume"};
@@ -176,29 +179,37 @@ class ResumeTest : public testing::Test {
            });
   }
 
+  void ExpectSameAfterRandomKills() {
+    ASSERT_EQ(Run(Fresh("whole")), 0) << Output();
+    const uint64_t seed = std::random_device{}();  // NOLINT(ding): each run tries other moments
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Rng rng(seed, "moments");
+    bool ended = false;
+    for (int kills = 0; kills < 12 && !ended; ++kills) {
+      const pid_t pid = Start(kills == 0 ? Fresh("killed") : Resumed("killed"));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20 + rng.UniformInt(150)));
+      ended = KillAndWait(pid);
+      // Killed before there was anything to resume.
+      if (!PathExists(Path("killed/total_config.textproto"))) {
+        ASSERT_THAT(RemoveRecursively(Path("killed")), IsOk());
+        kills = -1;
+      }
+    }
+    if (!ended) {
+      ASSERT_EQ(Run(Resumed("killed")), 0) << Output();
+    }
+    ExpectSameRun("whole", "killed");
+  }
+
   std::string folder_;
+  std::vector<std::string> settings_;  // "path=value", of every fresh run
 };
 
-TEST_F(ResumeTest, KilledAtRandomMoments) {
-  ASSERT_EQ(Run(Fresh("whole")), 0) << Output();
-  const uint64_t seed = std::random_device{}();  // NOLINT(ding): each run tries other moments
-  SCOPED_TRACE(absl::StrCat("seed ", seed));
-  Rng rng(seed, "moments");
-  bool ended = false;
-  for (int kills = 0; kills < 12 && !ended; ++kills) {
-    const pid_t pid = Start(kills == 0 ? Fresh("killed") : Resumed("killed"));
-    std::this_thread::sleep_for(std::chrono::milliseconds(20 + rng.UniformInt(150)));
-    ended = KillAndWait(pid);
-    // Killed before there was anything to resume.
-    if (!PathExists(Path("killed/total_config.textproto"))) {
-      ASSERT_THAT(RemoveRecursively(Path("killed")), IsOk());
-      kills = -1;
-    }
-  }
-  if (!ended) {
-    ASSERT_EQ(Run(Resumed("killed")), 0) << Output();
-  }
-  ExpectSameRun("whole", "killed");
+TEST_F(ResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
+
+TEST_F(ResumeTest, KilledAtRandomMomentsWithPriorities) {
+  settings_ = {"policy.priority=true", "policy.other.replay_buffer.type=advanced"};
+  ExpectSameAfterRandomKills();
 }
 
 TEST_F(ResumeTest, KilledWhileACheckpointIsWritten) {

@@ -226,7 +226,12 @@ absl::Status SerialPipeline::CollectAndLearn() {
   options.train_iter = learner_->train_iter();
   options.policy_settings = commander_->Step();
   DING_ASSIGN_OR_RETURN(const SegmentBatch data, collector_->Collect(options));
-  DING_RETURN_IF_ERROR(buffer_->Push(data, collector_->envstep()));
+  const absl::Status pushed = buffer_->Push(data, collector_->envstep());
+  if (absl::IsUnavailable(pushed)) {  // More rows than the buffer's rate control lets in.
+    LOG_FIRST_N(WARNING, 1) << "rows are dropped: " << pushed.message();
+  } else {
+    DING_RETURN_IF_ERROR(pushed);
+  }
   const LearnSection& learn = config_.policy().learn();
   for (int64_t i = 0; i < learn.update_per_collect() && !TrainBudgetSpent(); ++i) {
     const absl::StatusOr<Batch> batch = buffer_->Sample(learn.batch_size(), learner_->train_iter());

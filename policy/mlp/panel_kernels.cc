@@ -5,6 +5,7 @@
 #endif
 
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/cpu.h"
 
 namespace ding::internal_mlp {
 namespace {
@@ -198,9 +199,6 @@ void MultiplyBaseline(const PanelProduct& p) {
 DING_DEFINE_LOOPS(Baseline, , Vector4)
 
 #if defined(__x86_64__)
-#define DING_TARGET_AVX2 __attribute__((target("avx2,fma")))
-#define DING_TARGET_AVX512 __attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl")))
-
 DING_TARGET_AVX2 void MultiplyAvx2(const PanelProduct& p) {
   if (p.lanes <= kHalfPanelRows) {
     MultiplyStrides<Vector8, 12, 1>(p);
