@@ -276,6 +276,11 @@ absl::Status ReplaceDirectory(const std::string& from, const std::string& to) {
   return RemoveRecursively(from);
 }
 
+absl::Status RemoveFile(const std::string& path) {
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+  return ErrnoStatus(errno, absl::StrCat("cannot remove '", path, "'"));
+}
+
 absl::Status RemoveRecursively(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);

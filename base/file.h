@@ -112,6 +112,9 @@ absl::Status RenamePath(const std::string& from, const std::string& to);
 // the old one failed.
 absl::Status ReplaceDirectory(const std::string& from, const std::string& to);
 
+// OK if there is nothing at `path`; an error if it is a folder.
+absl::Status RemoveFile(const std::string& path);
+
 // rm -r. OK if there is nothing at `path`.
 absl::Status RemoveRecursively(const std::string& path);
 

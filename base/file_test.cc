@@ -202,5 +202,14 @@ TEST_F(FileTest, RemoveAndList) {
   EXPECT_THAT(ListDirectory(In("b")), StatusIs(absl::StatusCode::kNotFound, HasSubstr(In("b"))));
 }
 
+TEST_F(FileTest, RemoveFileRemovesNoFolder) {
+  ASSERT_THAT(WriteFileAtomically(In("a"), ""), IsOk());
+  ASSERT_THAT(CreateDirectories(In("b")), IsOk());
+  EXPECT_THAT(RemoveFile(In("a")), IsOk());
+  EXPECT_THAT(RemoveFile(In("a")), IsOk());
+  EXPECT_THAT(RemoveFile(In("b")), testing::Not(IsOk()));
+  EXPECT_THAT(Names(), ElementsAre("b"));
+}
+
 }  // namespace
 }  // namespace ding

@@ -51,7 +51,12 @@ AdvancedReplayBuffer::AdvancedReplayBuffer(const Options& options)
     : options_(options),
       beta_(options.beta),
       rng_(options.seed, absl::StrCat(options.name, "/sample")),
-      thruput_(options.thruput, options.clock) {}
+      thruput_(options.thruput, options.clock) {
+  if (options.metrics == nullptr) return;
+  thruput_monitor_.emplace(PeriodicThruputMonitor::Options{
+      options.periodic_thruput_seconds, options.name, options.metrics, options.clock});
+  attr_monitor_.emplace(options.sampled_data_attr, options.name, options.metrics);
+}
 
 std::vector<std::string> AdvancedReplayBuffer::Problems(const Options& options) {
   std::vector<std::string> problems;
@@ -74,6 +79,8 @@ std::vector<std::string> AdvancedReplayBuffer::Problems(const Options& options) 
                                     ", expected a finite number of at least 1"));
   }
   ThruputController::AppendProblems(options.thruput, &problems);
+  PeriodicThruputMonitor::AppendProblems(options.periodic_thruput_seconds, &problems);
+  SampledDataAttrMonitor::AppendProblems(options.sampled_data_attr, &problems);
   return problems;
 }
 
@@ -124,15 +131,21 @@ absl::StatusOr<std::unique_ptr<AdvancedReplayBuffer::Contents>> AdvancedReplayBu
   return MakeContents(std::move(store));
 }
 
-absl::Status AdvancedReplayBuffer::Push(const SegmentBatch& data,
-                                        int64_t /*cur_collector_envstep*/) {
-  return Annotate(PushChecked(data), options_.name);
+absl::Status AdvancedReplayBuffer::Push(const SegmentBatch& data, int64_t cur_collector_envstep) {
+  DING_RETURN_IF_ERROR(Annotate(ValidateSegments(data), options_.name));
+  if (data.size() == 0) return absl::OkStatus();
+  std::optional<ThruputReport> report;
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(Annotate(PushChecked(data), options_.name));
+    last_push_envstep_ = cur_collector_envstep;
+    if (thruput_monitor_.has_value()) report = thruput_monitor_->Pushed(data.size(), CountLocked());
+  }
+  if (report.has_value()) WriteThruput(*report, options_.name, options_.metrics.get());
+  return absl::OkStatus();
 }
 
 absl::Status AdvancedReplayBuffer::PushChecked(const SegmentBatch& data) {
-  DING_RETURN_IF_ERROR(ValidateSegments(data));
-  if (data.size() == 0) return absl::OkStatus();
-  MutexLock lock(&mutex_);
   DING_RETURN_IF_ERROR(WaitUntilPushAllowed(data.size()));
   std::unique_ptr<Contents> made;
   if (contents_ == nullptr) {
@@ -212,6 +225,8 @@ absl::StatusOr<Batch> AdvancedReplayBuffer::SampleChecked(int64_t size, int64_t 
   Fields fields;
   float min_weight;
   double beta;
+  int64_t envstep;
+  std::optional<ThruputReport> report;
   {
     MutexLock lock(&mutex_);
     DING_RETURN_IF_ERROR(WaitUntilDrawAllowed(size, iter, options));
@@ -228,7 +243,10 @@ absl::StatusOr<Batch> AdvancedReplayBuffer::SampleChecked(int64_t size, int64_t 
       const double step = (1 - options_.beta) / static_cast<double>(options_.anneal_step);
       beta_ = std::min(1.0, beta_ + step);
     }
+    envstep = last_push_envstep_;
+    if (thruput_monitor_.has_value()) report = thruput_monitor_->Sampled(size, CountLocked());
   }
+  if (report.has_value()) WriteThruput(*report, options_.name, options_.metrics.get());
   ToImportanceWeights(min_weight, static_cast<float>(beta), draw->column<float>(fields.weight));
   const absl::Span<int64_t> staleness = draw->column<int64_t>(fields.staleness);
   if (fields.collect_iter.has_value()) {
@@ -237,6 +255,10 @@ absl::StatusOr<Batch> AdvancedReplayBuffer::SampleChecked(int64_t size, int64_t 
     ToStaleness(iter, staleness);
   } else {
     std::fill(staleness.begin(), staleness.end(), -1);
+  }
+  if (attr_monitor_.has_value()) {
+    attr_monitor_->Add({draw->column<int64_t>(fields.use), draw->column<float>(fields.priority),
+                        staleness, beta, iter, envstep});
   }
   return reader->Gather(&*draw);
 }
@@ -308,6 +330,7 @@ void AdvancedReplayBuffer::Clear() {
   store.EvictBefore(store.end_id());
   contents_->staleness.EvictBefore(store.end_id());
   contents_->priorities->Clear();
+  if (thruput_monitor_.has_value()) thruput_monitor_->Removed(CountLocked());
 }
 
 int64_t AdvancedReplayBuffer::CountLocked() const {
@@ -401,6 +424,7 @@ absl::Status AdvancedReplayBuffer::LoadChecked(StateReader* reader) {
   push_count_ = push_count;
   beta_ = beta;
   rng_ = rng;
+  if (thruput_monitor_.has_value()) thruput_monitor_->Loaded(CountLocked());
   return absl::OkStatus();
 }
 

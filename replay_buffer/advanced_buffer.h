@@ -58,8 +58,11 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/periodic_thruput_monitor.h"
 #include "ding_worker/replay_buffer/priority_table.h"
+#include "ding_worker/replay_buffer/sampled_data_attr_monitor.h"
 #include "ding_worker/replay_buffer/staleness_index.h"
 #include "ding_worker/replay_buffer/thruput_controller.h"
 #include "ding_worker/replay_buffer/transition_reader.h"
@@ -79,14 +82,18 @@ class AdvancedReplayBuffer : public IBuffer {
     std::optional<int64_t> max_staleness;  // in learner iterations; not set: no limit
     // A draw without SampleOptions::replace needs this many times its size of valid rows; at least 1.
     double sample_min_limit_ratio = 1;
-    // What is refused as too fast, on this clock; without limits nothing is.
+    // What is refused as too fast; without limits nothing is.
     ThruputController::Options thruput;
-    const Clock* clock = Clock::Real();
+    const Clock* clock = Clock::Real();  // of that, and of periodic_thruput_seconds
     // How long a push or draw that would be refused for its rate, or a draw for want of rows, waits
     // for other threads to change that; zero: it is refused at once.
     absl::Duration max_wait = absl::ZeroDuration();
     uint64_t seed = 0;
-    std::string name = "replay_buffer";  // stands in errors and names the random stream
+    std::string name = "replay_buffer";  // stands in errors and names the random stream and metrics
+    // Where both monitors write; null: nothing is measured.
+    std::shared_ptr<MetricSink> metrics;
+    double periodic_thruput_seconds = 60;
+    SampledDataAttrMonitor::Options sampled_data_attr;
   };
 
   // Since the buffer was made; Clear() and LoadState() leave them.
@@ -149,7 +156,7 @@ class AdvancedReplayBuffer : public IBuffer {
 
   absl::StatusOr<std::unique_ptr<Contents>> MakeContents(std::shared_ptr<RowStore> store) const;
   absl::StatusOr<std::unique_ptr<Contents>> ContentsFor(const SegmentBatch& data) const;
-  absl::Status PushChecked(const SegmentBatch& data) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status PushChecked(const SegmentBatch& data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Batch> SampleChecked(int64_t size, int64_t iter, const SampleOptions& options)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -174,6 +181,9 @@ class AdvancedReplayBuffer : public IBuffer {
   Rng rng_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   ThruputController thruput_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_push_envstep_ ABSL_GUARDED_BY(mutex_) = -1;
+  std::optional<PeriodicThruputMonitor> thruput_monitor_ ABSL_GUARDED_BY(mutex_);
+  std::optional<SampledDataAttrMonitor> attr_monitor_;  // has a lock of its own
 };
 
 }  // namespace ding

@@ -6,6 +6,8 @@
 //                             columns gathered from flat arrays by hand
 //   Sample/capacity/rows      without the update
 //   PushOneRowSegments/cap    8 streams, a row each, into a full buffer
+//   ...Measured               the same with statistics (to a NullSink)
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -23,6 +25,7 @@
 #include "ding_worker/data/priority_info.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/priority_tree.h"
 
@@ -72,16 +75,22 @@ std::vector<std::vector<float>> NewPriorities(int64_t size) {
   return batches;
 }
 
-// Full, every row with a priority of its own. Kept for all benchmarks of this capacity.
-AdvancedReplayBuffer* FullBuffer(int64_t capacity) {
-  static auto* const kept = new std::unique_ptr<AdvancedReplayBuffer>();
-  static int64_t kept_capacity = 0;
-  if (kept_capacity == capacity) return kept->get();
+// Full, every row with a priority of its own. The last one of each sort, measured or not, is kept.
+AdvancedReplayBuffer* FullBuffer(int64_t capacity, bool measured = false) {
+  struct Kept {
+    int64_t capacity = 0;
+    std::unique_ptr<AdvancedReplayBuffer> buffer;
+  };
+  static auto* const kept_buffers = new std::array<Kept, 2>();
+  Kept& kept_buffer = (*kept_buffers)[measured ? 1 : 0];
+  std::unique_ptr<AdvancedReplayBuffer>* const kept = &kept_buffer.buffer;
+  if (kept_buffer.capacity == capacity) return kept->get();
   kept->reset();
   AdvancedReplayBuffer::Options options;
   options.capacity_rows = capacity;
+  if (measured) options.metrics = std::make_shared<NullSink>();
   *kept = AdvancedReplayBuffer::Create(options).value();
-  kept_capacity = capacity;
+  kept_buffer.capacity = capacity;
   constexpr int64_t kPiece = 1000;
   SegmentBatch push = MakePush(kPiece, kPiece);
   Rng rng(1, "fill");
@@ -100,12 +109,16 @@ AdvancedReplayBuffer* FullBuffer(int64_t capacity) {
   return kept->get();
 }
 
-void Sample(benchmark::State& state) {
-  AdvancedReplayBuffer* const buffer = FullBuffer(state.range(0));
+void SampleFrom(benchmark::State& state, AdvancedReplayBuffer* buffer) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(buffer->Sample(state.range(1), 0).value());
   }
   state.SetItemsProcessed(state.iterations() * state.range(1));
+}
+
+void Sample(benchmark::State& state) { SampleFrom(state, FullBuffer(state.range(0))); }
+void SampleMeasured(benchmark::State& state) {
+  SampleFrom(state, FullBuffer(state.range(0), /*measured=*/true));
 }
 
 void Cycle(benchmark::State& state) {
@@ -166,8 +179,7 @@ void CycleFloor(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(1));
 }
 
-void PushOneRowSegments(benchmark::State& state) {
-  AdvancedReplayBuffer* const buffer = FullBuffer(state.range(0));
+void PushInto(benchmark::State& state, AdvancedReplayBuffer* buffer) {
   SegmentBatch push = MakePush(8, 1);
   for (auto _ : state) {
     DING_CHECK(buffer->Push(push, 0).ok());
@@ -176,13 +188,20 @@ void PushOneRowSegments(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * 8);
 }
 
+void PushOneRowSegments(benchmark::State& state) { PushInto(state, FullBuffer(state.range(0))); }
+void PushOneRowSegmentsMeasured(benchmark::State& state) {
+  PushInto(state, FullBuffer(state.range(0), /*measured=*/true));
+}
+
 constexpr int64_t kSmall = 100000;
 constexpr int64_t kLarge = 10000000;
 
 BENCHMARK(CycleFloor)->Args({kSmall, 64})->Args({kSmall, 256});
 BENCHMARK(Cycle)->Args({kSmall, 64})->Args({kSmall, 256});
 BENCHMARK(Sample)->Args({kSmall, 64});
+BENCHMARK(SampleMeasured)->Args({kSmall, 64});
 BENCHMARK(PushOneRowSegments)->Arg(kSmall);
+BENCHMARK(PushOneRowSegmentsMeasured)->Arg(kSmall);
 BENCHMARK(CycleFloor)->Args({kLarge, 256});
 BENCHMARK(Cycle)->Args({kLarge, 256});
 

@@ -41,6 +41,11 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
   options.thruput.window_seconds = thruput.window_seconds();
   options.sample_min_limit_ratio = thruput.sample_min_limit_ratio();
   options.max_wait = absl::Seconds(thruput.max_wait_seconds());
+  options.metrics = deps.metrics;
+  options.periodic_thruput_seconds = config.periodic_thruput_seconds();
+  const BufferMonitorConfig::SampledDataAttr& attr = params.monitor().sampled_data_attr();
+  options.sampled_data_attr.average_range = attr.average_range();
+  options.sampled_data_attr.print_freq = attr.print_freq();
   options.clock = deps.clock;
   options.seed = deps.seed;
   if (!deps.name.empty()) options.name = deps.name;

@@ -1,11 +1,15 @@
 // Linked statically, as a program is: a missing alwayslink shows here.
 #include <cmath>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
@@ -69,6 +73,34 @@ TEST(AdvancedBufferFactory, PassesEverySettingOn) {
   EXPECT_EQ(last.column<int64_t>("replay_unique_id")[0], 7);
 }
 
+TEST(AdvancedBufferFactory, StatisticsGoToTheSinkOfTheRun) {
+  AdvancedBufferConfig params;
+  params.mutable_monitor()->mutable_sampled_data_attr()->set_average_range(1);
+  params.mutable_monitor()->mutable_sampled_data_attr()->set_print_freq(2);
+  BufferConfig config = Config(params);
+  config.set_periodic_thruput_seconds(3);
+  SimulatedClock clock;
+  const auto sink = std::make_shared<RecordingSink>();
+  ComponentDeps deps;
+  deps.name = "replay";
+  deps.clock = &clock;
+  deps.metrics = sink;
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<IBuffer> buffer, create_buffer(config, deps));
+  TestStreams streams;
+  ASSERT_THAT(buffer->Push(streams.Make({{0, 1}}), 1), IsOk());
+  ASSERT_THAT(buffer->Sample(1, 0), IsOk());
+  clock.Advance(absl::Milliseconds(2999));
+  ASSERT_THAT(buffer->Sample(1, 0), IsOk());
+  EXPECT_THAT(sink->ValuesOf("replay_sec/sampled_out"), testing::IsEmpty());
+  clock.Advance(absl::Milliseconds(1));
+  ASSERT_THAT(buffer->Sample(1, 0), IsOk());
+  EXPECT_THAT(sink->ValuesOf("replay_sec/sampled_out"), testing::ElementsAre(3));
+  // Draws 0 and 2, a window of one each.
+  const std::vector<double> use_max = sink->ValuesOf("replay_iter/use_max");
+  EXPECT_THAT(use_max, testing::ElementsAre(1, 3));
+  EXPECT_THAT(sink->ValuesOf("replay_iter/use_avg"), testing::ElementsAre(1, 3));
+}
+
 TEST(AdvancedBufferFactory, AllWrongSettingsAreListed) {
   AdvancedBufferConfig params;
   params.set_alpha(2);
@@ -79,6 +111,7 @@ TEST(AdvancedBufferFactory, AllWrongSettingsAreListed) {
   params.mutable_thruput_controller()->set_window_seconds(0);
   params.mutable_thruput_controller()->set_sample_min_limit_ratio(0.5);
   params.mutable_thruput_controller()->set_max_wait_seconds(-1);
+  params.mutable_monitor()->mutable_sampled_data_attr()->set_print_freq(0);
   BufferConfig config = Config(params);
   config.set_replay_buffer_size(-3);
   config.set_nstep(0);
@@ -95,7 +128,8 @@ TEST(AdvancedBufferFactory, AllWrongSettingsAreListed) {
                 HasSubstr("beta is -1"), HasSubstr("anneal_step is -2"), HasSubstr("max_use is 0"),
                 HasSubstr("max_staleness is -1"), HasSubstr("window_seconds is 0"),
                 HasSubstr("sample_min_limit_ratio is 0.5"), HasSubstr("max_wait_seconds is -1"),
-                HasSubstr("periodic_thruput_seconds is 0"))));
+                HasSubstr("periodic_thruput_seconds is 0"),
+                HasSubstr("sampled_data_attr.print_freq is 0"))));
 }
 
 TEST(AdvancedBufferFactory, ParametersOfAnotherTypeAreRefused) {

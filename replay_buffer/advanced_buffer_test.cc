@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -28,6 +29,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/testing/buffer_conformance.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
@@ -653,8 +655,107 @@ TEST(AdvancedReplayBuffer, SavedStateThatCannotBeIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("max_priority is 0.5")));
 }
 
+TEST(AdvancedReplayBuffer, MeasuresWhatIsDrawn) {
+  const auto sink = std::make_shared<RecordingSink>();
+  Options options;
+  options.name = "main";
+  options.metrics = sink;
+  options.sampled_data_attr = {/*average_range=*/2, /*print_freq=*/3};
+  options.beta = 0.5;
+  options.anneal_step = 1;
+  const auto buffer = Make(options);
+  ASSERT_THAT(buffer->Push(Rows(0, 4, {0, 0, 0, 6}, {1, 1, 1, 5}), 40), IsOk());
+  for (int64_t iter = 10; iter < 14; ++iter) {
+    SampleOptions all;
+    all.replace = true;
+    ASSERT_THAT(buffer->Sample(1000, iter, all), IsOk());
+  }
+  EXPECT_THAT(sink->ValuesOf("main_iter/staleness_max"), ElementsAre(10, 13));
+  EXPECT_THAT(sink->ValuesOf("main_step/priority_max"), ElementsAre(5 + 1e-5f, 5 + 1e-5f));
+  EXPECT_THAT(sink->ValuesOf("main_step/priority_min"), ElementsAre(1 + 1e-5f, 1 + 1e-5f));
+  EXPECT_THAT(sink->ValuesOf("main_iter/beta"), ElementsAre(0.5, 1));
+  const std::vector<double> use_max = sink->ValuesOf("main_iter/use_max");
+  EXPECT_GT(use_max[1], 3 * use_max[0]);
+  for (const RecordingSink::ScalarRecord& scalar : sink->scalars()) {
+    if (absl::StrContains(scalar.tag, "_step/")) {
+      EXPECT_EQ(scalar.step, 40) << scalar.tag;
+    }
+  }
+}
+
+TEST(AdvancedReplayBuffer, MeasuresWithoutCollectIterAndBeforeAnEnvStepIsKnown) {
+  const auto sink = std::make_shared<RecordingSink>();
+  Options options;
+  options.name = "main";
+  options.metrics = sink;
+  const auto buffer = Make(options);
+  ASSERT_THAT(buffer->Push(Rows(0, 4, {}), -1), IsOk());
+  ASSERT_THAT(buffer->Sample(2, 7), IsOk());
+  EXPECT_THAT(sink->ScalarTags(),
+              ElementsAre("main_iter/beta", "main_iter/priority_avg", "main_iter/priority_max",
+                          "main_iter/priority_min", "main_iter/use_avg", "main_iter/use_max"));
+}
+
+// Also when the draw uses rows up.
+TEST(AdvancedReplayBuffer, CountsRetiredRowsAsRemoved) {
+  SimulatedClock clock;
+  const auto sink = std::make_shared<RecordingSink>();
+  Options options;
+  options.capacity_rows = 8;
+  options.name = "main";
+  options.metrics = sink;
+  options.clock = &clock;
+  options.max_use = 1;
+  options.max_staleness = 10;
+  {
+    const auto buffer = Make(options);
+    ASSERT_THAT(buffer->Push(Rows(0, 10, {0, 0, 0, 5, 5, 5, 5, 5, 5, 5}), 0), IsOk());
+    ASSERT_THAT(buffer->Sample(4, 10), IsOk());  // Row 2 is stale; 4 are used up.
+    clock.Advance(absl::Seconds(60));
+    ASSERT_THAT(buffer->Sample(1, 11), IsOk());
+    EXPECT_THAT(sink->ValuesOf("main_sec/pushed_in"), ElementsAre(10));
+    EXPECT_THAT(sink->ValuesOf("main_sec/sampled_out"), ElementsAre(5));
+    EXPECT_THAT(sink->ValuesOf("main_sec/removed"), ElementsAre(2 + 1 + 5));
+    EXPECT_THAT(sink->ValuesOf("main_sec/current_have"), ElementsAre(2));
+    const TensorMap state = Saved(*buffer);
+    buffer->Clear();
+    ASSERT_THAT(LoadFrom(buffer.get(), state), IsOk());
+  }
+  EXPECT_THAT(sink->ValuesOf("main_sec/removed"), ElementsAre(8, 2));
+  EXPECT_THAT(sink->ValuesOf("main_sec/current_have"), ElementsAre(2, 2));
+}
+
+TEST(AdvancedReplayBuffer, MeasuringChangesNeitherDrawsNorState) {
+  const auto run = [](std::shared_ptr<MetricSink> metrics) {
+    Options options;
+    options.capacity_rows = 50;
+    options.max_use = 9;
+    options.metrics = std::move(metrics);
+    options.periodic_thruput_seconds = 1e-9;  // A report at every draw.
+    options.sampled_data_attr.print_freq = 1;
+    const auto buffer = Make(options);
+    TestStreams streams;
+    std::vector<int64_t> drawn;
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_THAT(buffer->Push(streams.Make({{0, 20}, {1, 10}}), i), IsOk());
+      const Batch batch = buffer->Sample(16, i).value();
+      for (const int64_t id : Ids(batch)) drawn.push_back(id);
+    }
+    return std::make_pair(drawn, Saved(*buffer));
+  };
+  const auto sink = std::make_shared<RecordingSink>();
+  const auto measured = run(sink);
+  const auto plain = run(nullptr);
+  EXPECT_EQ(measured.first, plain.first);
+  EXPECT_TRUE(SameBytes(measured.second, plain.second));
+  EXPECT_GE(sink->texts().size(), 40u);
+}
+
 TEST(AdvancedReplayBuffer, PushersDrawersAndUpdatersDoNotDisturbEachOther) {
   Options options;
+  options.metrics = std::make_shared<RecordingSink>();
+  options.periodic_thruput_seconds = 1e-3;
+  options.sampled_data_attr.print_freq = 7;
   options.capacity_rows = 300;
   options.max_use = 20;
   options.max_staleness = 2000;

@@ -20,6 +20,7 @@ constexpr int64_t kStateVersion = 1;
 absl::Status CheckOptions(const NaiveReplayBuffer::Options& options) {
   std::vector<std::string> problems;
   AppendRingProblems(options.capacity_rows, options.nstep, options.gamma, &problems);
+  PeriodicThruputMonitor::AppendProblems(options.periodic_thruput_seconds, &problems);
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
 }
@@ -27,7 +28,11 @@ absl::Status CheckOptions(const NaiveReplayBuffer::Options& options) {
 }  // namespace
 
 NaiveReplayBuffer::NaiveReplayBuffer(const Options& options)
-    : options_(options), draw_(Rng(options.seed, absl::StrCat(options.name, "/sample"))) {}
+    : options_(options), draw_(Rng(options.seed, absl::StrCat(options.name, "/sample"))) {
+  if (options.metrics == nullptr) return;
+  monitor_.emplace(PeriodicThruputMonitor::Options{options.periodic_thruput_seconds, options.name,
+                                                   options.metrics, options.clock});
+}
 
 absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> NaiveReplayBuffer::Create(
     const Options& options) {
@@ -46,7 +51,17 @@ absl::StatusOr<std::shared_ptr<TransitionReader>> NaiveReplayBuffer::MakeReader(
 absl::Status NaiveReplayBuffer::Push(const SegmentBatch& data, int64_t /*cur_collector_envstep*/) {
   DING_RETURN_IF_ERROR(Annotate(ValidateSegments(data), options_.name));
   if (data.size() == 0) return absl::OkStatus();
-  MutexLock lock(&mutex_);
+  std::optional<ThruputReport> report;
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(PushChecked(data));
+    if (monitor_.has_value()) report = monitor_->Pushed(data.size(), CountLocked());
+  }
+  if (report.has_value()) WriteThruput(*report, options_.name, options_.metrics.get());
+  return absl::OkStatus();
+}
+
+absl::Status NaiveReplayBuffer::PushChecked(const SegmentBatch& data) {
   std::shared_ptr<TransitionReader> reader = reader_;
   if (reader == nullptr) {
     absl::StatusOr<std::shared_ptr<TransitionReader>> made = MakeReader(data);
@@ -64,6 +79,7 @@ absl::StatusOr<Batch> NaiveReplayBuffer::Sample(int64_t size, int64_t /*cur_lear
                                                 const SampleOptions& options) {
   std::shared_ptr<TransitionReader> reader;
   std::optional<TransitionDraw> draw;
+  std::optional<ThruputReport> report;
   {
     MutexLock lock(&mutex_);
     DING_RETURN_IF_ERROR(CheckDraw(size, options));
@@ -71,7 +87,9 @@ absl::StatusOr<Batch> NaiveReplayBuffer::Sample(int64_t size, int64_t /*cur_lear
     DING_RETURN_IF_ERROR(Annotate(reader->Start(size, &draw), options_.name));
     DrawIds(options, draw->ids());
     reader->Resolve(&*draw);
+    if (monitor_.has_value()) report = monitor_->Sampled(size, CountLocked());
   }
+  if (report.has_value()) WriteThruput(*report, options_.name, options_.metrics.get());
   return reader->Gather(&*draw);
 }
 
@@ -101,6 +119,7 @@ void NaiveReplayBuffer::Clear() {
   MutexLock lock(&mutex_);
   push_count_ = 0;
   if (reader_ != nullptr) reader_->store().EvictBefore(reader_->store().end_id());
+  if (monitor_.has_value()) monitor_->Removed(CountLocked());
 }
 
 int64_t NaiveReplayBuffer::CountLocked() const {
@@ -166,6 +185,7 @@ absl::Status NaiveReplayBuffer::LoadChecked(StateReader* reader) {
   reader_ = std::move(loaded);
   push_count_ = push_count;
   draw_.set_rng(rng);
+  if (monitor_.has_value()) monitor_->Loaded(CountLocked());
   return absl::OkStatus();
 }
 

@@ -21,17 +21,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/periodic_thruput_monitor.h"
 #include "ding_worker/replay_buffer/transition_reader.h"
 #include "ding_worker/replay_buffer/uniform_draw.h"
 
@@ -44,7 +48,11 @@ class NaiveReplayBuffer : public IBuffer {
     int64_t nstep = 1;
     double gamma = 0.99;  // discount_factor of the config
     uint64_t seed = 0;
-    std::string name = "replay_buffer";  // stands in errors and names the random stream
+    std::string name = "replay_buffer";  // stands in errors and names the random stream and metrics
+    // Where PeriodicThruputMonitor writes; null: nothing is counted.
+    std::shared_ptr<MetricSink> metrics;
+    double periodic_thruput_seconds = 60;
+    const Clock* clock = Clock::Real();
   };
 
   // kInvalidArgument lists every option that is out of range.
@@ -68,6 +76,7 @@ class NaiveReplayBuffer : public IBuffer {
   explicit NaiveReplayBuffer(const Options& options);
 
   absl::StatusOr<std::shared_ptr<TransitionReader>> MakeReader(const SegmentBatch& data) const;
+  absl::Status PushChecked(const SegmentBatch& data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckDraw(int64_t size, const SampleOptions& options) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -82,6 +91,7 @@ class NaiveReplayBuffer : public IBuffer {
   std::shared_ptr<TransitionReader> reader_ ABSL_GUARDED_BY(mutex_);
   int64_t push_count_ ABSL_GUARDED_BY(mutex_) = 0;
   UniformDraw draw_ ABSL_GUARDED_BY(mutex_);
+  std::optional<PeriodicThruputMonitor> monitor_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ding

@@ -2,6 +2,7 @@
 //
 //   Push/rows            one segment of that many rows, 4 x float32 observations, buffer full
 //   PushOneRowSegments   8 streams, a row each: what 8 envs and n_sample 8 produce
+//   ...Counted           the same with statistics (to a NullSink)
 //   PushFloor/rows       memcpy of the same columns into a ring
 //   Sample/rows          uniform draw with next_obs, 100,000 rows
 //   SampleFloor/rows     the same random numbers, the same columns gathered from flat arrays
@@ -24,6 +25,7 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
 #include "ding_worker/replay_buffer/uniform_draw.h"
 
@@ -71,9 +73,11 @@ void Advance(SegmentBatch* data) {
   for (Segment& segment : data->segments) segment.first_step += segment.length;
 }
 
-std::unique_ptr<NaiveReplayBuffer> MakeBuffer(int64_t capacity_rows) {
+std::unique_ptr<NaiveReplayBuffer> MakeBuffer(int64_t capacity_rows,
+                                              std::shared_ptr<MetricSink> metrics = nullptr) {
   NaiveReplayBuffer::Options options;
   options.capacity_rows = capacity_rows;
+  options.metrics = std::move(metrics);
   return NaiveReplayBuffer::Create(options).value();
 }
 
@@ -84,8 +88,9 @@ void Fill(NaiveReplayBuffer* buffer, const FieldSpec& obs, int64_t rows) {
   }
 }
 
-void PushRows(benchmark::State& state, int64_t rows, int64_t length) {
-  const auto buffer = MakeBuffer(kRows);
+void PushRows(benchmark::State& state, int64_t rows, int64_t length,
+              std::shared_ptr<MetricSink> metrics = nullptr) {
+  const auto buffer = MakeBuffer(kRows, std::move(metrics));
   Fill(buffer.get(), Box("obs", {4}), kRows);
   SegmentBatch push = MakePush(Box("obs", {4}), rows, length);
   for (auto _ : state) {
@@ -96,7 +101,13 @@ void PushRows(benchmark::State& state, int64_t rows, int64_t length) {
 }
 
 void Push(benchmark::State& state) { PushRows(state, state.range(0), state.range(0)); }
+void PushCounted(benchmark::State& state) {
+  PushRows(state, state.range(0), state.range(0), std::make_shared<NullSink>());
+}
 void PushOneRowSegments(benchmark::State& state) { PushRows(state, 8, 1); }
+void PushOneRowSegmentsCounted(benchmark::State& state) {
+  PushRows(state, 8, 1, std::make_shared<NullSink>());
+}
 
 void PushFloor(benchmark::State& state) {
   const int64_t rows = state.range(0);
@@ -112,8 +123,9 @@ void PushFloor(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * rows);
 }
 
-void SampleRows(benchmark::State& state, const FieldSpec& obs, int64_t capacity_rows) {
-  const auto buffer = MakeBuffer(capacity_rows);
+void SampleRows(benchmark::State& state, const FieldSpec& obs, int64_t capacity_rows,
+                std::shared_ptr<MetricSink> metrics = nullptr) {
+  const auto buffer = MakeBuffer(capacity_rows, std::move(metrics));
   Fill(buffer.get(), obs, capacity_rows);
   for (auto _ : state) {
     benchmark::DoNotOptimize(buffer->Sample(state.range(0), 0).value());
@@ -146,15 +158,21 @@ void SampleRowsFloor(benchmark::State& state, const FieldSpec& obs, int64_t capa
 }
 
 void Sample(benchmark::State& state) { SampleRows(state, Box("obs", {4}), kRows); }
+void SampleCounted(benchmark::State& state) {
+  SampleRows(state, Box("obs", {4}), kRows, std::make_shared<NullSink>());
+}
 void SampleFloor(benchmark::State& state) { SampleRowsFloor(state, Box("obs", {4}), kRows); }
 void SampleImages(benchmark::State& state) { SampleRows(state, Image(), kImageRows); }
 void SampleImagesFloor(benchmark::State& state) { SampleRowsFloor(state, Image(), kImageRows); }
 
 BENCHMARK(PushFloor)->Arg(64)->Arg(4096);
 BENCHMARK(Push)->Arg(64)->Arg(4096);
+BENCHMARK(PushCounted)->Arg(64);
 BENCHMARK(PushOneRowSegments);
+BENCHMARK(PushOneRowSegmentsCounted);
 BENCHMARK(SampleFloor)->Arg(64)->Arg(256);
 BENCHMARK(Sample)->Arg(64)->Arg(256);
+BENCHMARK(SampleCounted)->Arg(64);
 BENCHMARK(SampleImagesFloor)->Arg(64);
 BENCHMARK(SampleImages)->Arg(64);
 

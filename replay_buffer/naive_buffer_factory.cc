@@ -25,6 +25,9 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateNaiveBuffer(const BufferConfig& c
   options.capacity_rows = config.replay_buffer_size();
   options.nstep = config.nstep();
   options.gamma = config.discount_factor();
+  options.metrics = deps.metrics;
+  options.periodic_thruput_seconds = config.periodic_thruput_seconds();
+  options.clock = deps.clock;
   options.seed = deps.seed;
   if (!deps.name.empty()) options.name = deps.name;
   std::vector<std::string> problems;

@@ -1,15 +1,24 @@
 #include "ding_worker/replay_buffer/naive_buffer.h"
 
+#include <cmath>
+#include <cstdint>
 #include <memory>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/testing/buffer_conformance.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
@@ -35,18 +44,80 @@ std::unique_ptr<IBuffer> MakeNaive(const BufferSettings& settings) {
 
 INSTANTIATE_TEST_SUITE_P(Naive, BufferConformance, testing::Values(BufferMaker(MakeNaive)));
 
+TEST(NaiveReplayBuffer, CountsWhatGoesThroughIt) {
+  SimulatedClock clock;
+  const auto sink = std::make_shared<RecordingSink>();
+  NaiveReplayBuffer::Options options;
+  options.capacity_rows = 10;
+  options.name = "main";
+  options.metrics = sink;
+  options.periodic_thruput_seconds = 5;
+  options.clock = &clock;
+  {
+    DING_ASSERT_OK_AND_ASSIGN(const auto buffer, NaiveReplayBuffer::Create(options));
+    TestStreams streams;
+    ASSERT_THAT(buffer->Push(streams.Make({{0, 8}}), 8), IsOk());
+    ASSERT_THAT(buffer->Push(streams.Make({{0, 4}}), 12), IsOk());  // Two of the first go.
+    ASSERT_THAT(buffer->Sample(3, 0), IsOk());
+    EXPECT_THAT(buffer->Sample(11, 0), StatusIs(absl::StatusCode::kFailedPrecondition));
+    clock.Advance(absl::Seconds(5));
+    ASSERT_THAT(buffer->Sample(4, 0), IsOk());
+    EXPECT_THAT(sink->ValuesOf("main_sec/pushed_in"), ElementsAre(12));
+    EXPECT_THAT(sink->ValuesOf("main_sec/sampled_out"), ElementsAre(7));
+    EXPECT_THAT(sink->ValuesOf("main_sec/removed"), ElementsAre(2));
+    EXPECT_THAT(sink->ValuesOf("main_sec/current_have"), ElementsAre(10));
+    StateDict state;
+    ASSERT_THAT(buffer->SaveState(&state), IsOk());
+    buffer->Clear();
+    ASSERT_THAT(buffer->LoadState(&state), IsOk());
+  }
+  EXPECT_THAT(sink->ValuesOf("main_sec/removed"), ElementsAre(2, 10));
+  EXPECT_THAT(sink->ValuesOf("main_sec/pushed_in"), ElementsAre(12, 0));
+  EXPECT_THAT(sink->ValuesOf("main_sec/current_have"), ElementsAre(10, 10));
+}
+
+TEST(NaiveReplayBuffer, CountingChangesNeitherDrawsNorState) {
+  const auto run = [](std::shared_ptr<MetricSink> metrics) {
+    NaiveReplayBuffer::Options options;
+    options.capacity_rows = 50;
+    options.metrics = std::move(metrics);
+    options.periodic_thruput_seconds = 1e-9;  // A report at every draw.
+    const auto buffer = NaiveReplayBuffer::Create(options).value();
+    TestStreams streams;
+    std::vector<int64_t> drawn;
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_THAT(buffer->Push(streams.Make({{0, 20}, {1, 10}}), i), IsOk());
+      const Batch batch = buffer->Sample(16, i).value();
+      const auto ids = batch.column<int64_t>("replay_unique_id");
+      drawn.insert(drawn.end(), ids.begin(), ids.end());
+    }
+    StateDict state;
+    EXPECT_THAT(buffer->SaveState(&state), IsOk());
+    std::string bytes;
+    for (const auto& [name, tensor] : state.tensors()) {
+      absl::StrAppend(&bytes, name, "=", tensor.bytes(), ";");
+    }
+    return std::make_pair(drawn, bytes);
+  };
+  const auto sink = std::make_shared<RecordingSink>();
+  EXPECT_EQ(run(sink), run(nullptr));
+  EXPECT_GE(sink->texts().size(), 20u);
+}
+
 TEST(NaiveReplayBuffer, AllWrongOptionsAreListed) {
   NaiveReplayBuffer::Options options;
   options.capacity_rows = 0;
   options.nstep = -1;
   options.gamma = 1.5;
+  options.periodic_thruput_seconds = std::nan("");
   options.name = "main";
   EXPECT_THAT(
       NaiveReplayBuffer::Create(options),
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(StartsWith("main: "), HasSubstr("replay_buffer_size is 0, expected 1 to"),
                      HasSubstr("nstep is -1, expected at least 1"),
-                     HasSubstr("discount_factor is 1.5, expected 0 to 1"))));
+                     HasSubstr("discount_factor is 1.5, expected 0 to 1"),
+                     HasSubstr("periodic_thruput_seconds is nan, expected above 0"))));
 }
 
 TEST(NaiveReplayBuffer, RowsWithoutReplacementAreAllDifferent) {

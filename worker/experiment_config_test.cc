@@ -116,11 +116,11 @@ TEST(ExperimentConfigTest, ShippedConfigsAreValid) {
 }
 
 TEST(RegistryTest, ListsWhatIsLinked) {
-  EXPECT_THAT(
-      ListModules(),
-      AllOf(HasSubstr("env: Acrobot-v1, CartPole-v0, CartPole-v1, "), HasSubstr("buffer: advanced, naive"),
-            HasSubstr("policy: dqn"), HasSubstr("serial collector: sample\n"),
-            HasSubstr("serial evaluator: interaction\n"), HasSubstr("learner: base\n")));
+  EXPECT_THAT(ListModules(),
+              AllOf(HasSubstr("env: Acrobot-v1, CartPole-v0, CartPole-v1, "),
+                    HasSubstr("buffer: advanced, deque, elastic, episode, naive, sequence\n"),
+                    HasSubstr("policy: dqn"), HasSubstr("serial collector: sample\n"),
+                    HasSubstr("serial evaluator: interaction\n"), HasSubstr("learner: base\n")));
 }
 
 TEST(ExperimentConfigTest, AResolvedConfigCanBeChangedAtTheSourceOfASharedValue) {
