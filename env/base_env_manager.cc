@@ -1,5 +1,6 @@
 #include "ding_worker/env/base_env_manager.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -96,6 +97,7 @@ absl::StatusOr<std::unique_ptr<BaseEnvManager>> BaseEnvManager::Create(
   for (size_t i = 0; i < factories.size(); ++i) {
     manager->slots_[i].factory = std::move(factories[i]);
     manager->slots_[i].seed = i;
+    manager->slots_[i].other_returns.resize(static_cast<size_t>(spec.players - 1));
   }
   manager->slots_[0].env = *std::move(first);
   manager->ReserveStep();
@@ -112,6 +114,11 @@ BaseEnvManager::BaseEnvManager(Options options, EnvSpec spec, BatchBuilder rows,
   for (int i = 0; i < spec_.observation->size(); ++i) {
     if (spec_.observation->field(i).dtype == DType::kFloat32) float_fields_.push_back(i);
   }
+  if (ActionMaskField(spec_) >= 0) {  // Players are alike.
+    for (int i = 0; i < spec_.players; ++i) mask_fields_.push_back(ActionMaskField(spec_, i));
+  }
+  result_.other_rewards.resize(static_cast<size_t>(spec_.players - 1));
+  action_columns_.resize(static_cast<size_t>(spec_.players));
 }
 
 // So that no step allocates.
@@ -123,6 +130,7 @@ void BaseEnvManager::ReserveStep() {
   ended_.reserve(count);
   finished_.reserve(count);
   reward_.resize(count);
+  other_rewards_.resize(count * static_cast<size_t>(spec_.players - 1));
   terminated_.resize(count);
   truncated_.resize(count);
   abnormal_.resize(count);
@@ -217,6 +225,7 @@ absl::Status BaseEnvManager::BeginEpisode(int env_id) {
     if (status.ok()) {
       slot.length = 0;
       slot.episode_return = 0;
+      slot.other_returns.assign(static_cast<size_t>(spec_.players - 1), 0);
       SetState(env_id, EnvState::kRun);
       return absl::OkStatus();
     }
@@ -317,7 +326,9 @@ absl::Status BaseEnvManager::CheckStep(absl::Span<const int> env_ids, const Colu
     }
     slot.last_step = step_count_;
   }
-  return CheckActions(spec_, env_ids, actions);
+  DING_RETURN_IF_ERROR(CheckActions(spec_, env_ids, actions));
+  if (ABSL_PREDICT_TRUE(mask_fields_.empty())) return absl::OkStatus();
+  return CheckActionMasks(spec_, mask_fields_, env_ids, actions, rows_.view());
 }
 
 absl::StatusOr<const Timesteps*> BaseEnvManager::Step(absl::Span<const int> env_ids,
@@ -332,6 +343,8 @@ absl::StatusOr<const Timesteps*> BaseEnvManager::Step(absl::Span<const int> env_
   const size_t count = env_ids.size();
   timesteps_.env_ids = stepped_ids_;
   timesteps_.reward = absl::MakeConstSpan(reward_).first(count);
+  timesteps_.other_rewards =
+      absl::MakeConstSpan(other_rewards_).first(count * static_cast<size_t>(spec_.players - 1));
   timesteps_.terminated = absl::MakeConstSpan(terminated_).first(count);
   timesteps_.truncated = absl::MakeConstSpan(truncated_).first(count);
   timesteps_.abnormal = absl::MakeConstSpan(abnormal_).first(count);
@@ -342,12 +355,14 @@ absl::StatusOr<const Timesteps*> BaseEnvManager::Step(absl::Span<const int> env_
 
 absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions) {
   // The actions may come with further columns; the env sees its own.
-  std::byte* const action_column = const_cast<std::byte*>(actions.raw_column(0));
+  for (int i = 0; i < spec_.players; ++i) {
+    action_columns_[static_cast<size_t>(i)] = const_cast<std::byte*>(actions.raw_column(i));
+  }
   const MutableColumnsView rows = rows_.view();
   for (size_t i = 0; i < env_ids.size(); ++i) {
     const int env_id = env_ids[i];
     Slot& slot = slots_[static_cast<size_t>(env_id)];
-    const RowView action(spec_.action.get(), &action_column, static_cast<int64_t>(i));
+    const RowView action(spec_.action.get(), action_columns_.data(), static_cast<int64_t>(i));
     ClearResult();
     absl::Status status =
         CallEnv([&] { return slot.env->Step(action, rows.row(env_id), &result_); });
@@ -358,6 +373,10 @@ absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colum
     ++slot.length;
     slot.episode_return += result_.reward;
     reward_[i] = result_.reward;
+    if (ABSL_PREDICT_FALSE(spec_.players > 1)) {
+      status = NoteOtherRewards(i, env_id);
+      if (!status.ok()) return FailStep(env_ids, i, i, status);
+    }
     terminated_[i] = 0;
     truncated_[i] = 0;
     abnormal_[i] = 0;
@@ -371,8 +390,26 @@ absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colum
   return absl::OkStatus();
 }
 
+absl::Status BaseEnvManager::NoteOtherRewards(size_t row, int env_id) {
+  Slot& slot = slots_[static_cast<size_t>(env_id)];
+  const auto others = static_cast<size_t>(spec_.players - 1);
+  if (result_.other_rewards.size() != others) {
+    return absl::InternalError(absl::StrCat(EnvName(env_id), ": ", result_.other_rewards.size(),
+                                            " other_rewards, expected ", others, ", for ",
+                                            spec_.players, " players"));
+  }
+  for (size_t i = 0; i < others; ++i) {
+    slot.other_returns[i] += result_.other_rewards[i];
+    other_rewards_[row * others + i] = result_.other_rewards[i];
+  }
+  return absl::OkStatus();
+}
+
 void BaseEnvManager::ClearResult() {
   result_.reward = 0;
+  if (ABSL_PREDICT_FALSE(spec_.players > 1)) {
+    result_.other_rewards.assign(static_cast<size_t>(spec_.players - 1), 0);
+  }
   result_.terminated = false;
   result_.truncated = false;
   result_.abnormal = false;
@@ -411,6 +448,8 @@ absl::Status BaseEnvManager::NoteEnd(int row, int env_id) {
   }
   abnormal_[static_cast<size_t>(row)] = 1;
   reward_[static_cast<size_t>(row)] = 0;
+  const int others = spec_.players - 1;
+  std::fill_n(other_rewards_.begin() + row * others, others, 0.0f);
   if (++slot.abnormal_in_a_row <= options_.max_abnormal_steps) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(EnvName(env_id), ": ", slot.abnormal_in_a_row,
                                           " abnormal steps in a row, at most ",
@@ -419,7 +458,9 @@ absl::Status BaseEnvManager::NoteEnd(int row, int env_id) {
 
 absl::Status BaseEnvManager::CheckFinite(absl::Span<const int> env_ids) {
   const size_t count = env_ids.size();
-  bool finite = AllFinite(absl::MakeConstSpan(reward_).first(count));
+  const size_t others = count * static_cast<size_t>(spec_.players - 1);
+  bool finite = AllFinite(absl::MakeConstSpan(reward_).first(count)) &
+                AllFinite(absl::MakeConstSpan(other_rewards_).first(others));
   for (const int field : float_fields_) {
     const std::byte* const column = rows_.view().raw_column(field);
     const auto size = static_cast<size_t>(spec_.observation->row_bytes(field)) / sizeof(float);
@@ -438,6 +479,11 @@ absl::Status BaseEnvManager::CheckFinite(absl::Span<const int> env_ids) {
     absl::Status status = CheckObservation(env_ids[i]);
     if (!std::isfinite(reward_[i])) {
       status = absl::InternalError(absl::StrCat("the reward is ", reward_[i]));
+    }
+    for (size_t j = 0; j < others / count; ++j) {
+      const float reward = other_rewards_[i * (others / count) + j];
+      if (std::isfinite(reward)) continue;
+      status = absl::InternalError(absl::StrCat("the reward of player ", j + 1, " is ", reward));
     }
     if (status.ok()) continue;
     const int64_t step = slots_[static_cast<size_t>(env_ids[i])].length;
@@ -483,7 +529,8 @@ void BaseEnvManager::FinishEpisode(int env_id, Ended* ended) {
   CopyRows(ColumnsView(rows_.view()).Slice(env_id, 1), final_rows_.view(),
            static_cast<int64_t>(finished_.size()));
   const double episode_return = ended->info.GetOr("eval_episode_return", slot.episode_return);
-  finished_.push_back({ended->row, episode_return, slot.length, std::move(ended->info)});
+  finished_.push_back(
+      {ended->row, episode_return, slot.other_returns, slot.length, std::move(ended->info)});
   ++slot.episodes_done;
   if (options_.episode_num > 0 && slot.episodes_done >= options_.episode_num) {
     SetState(env_id, EnvState::kDone);
@@ -508,9 +555,9 @@ absl::StatusOr<Image> BaseEnvManager::Render(int env_id) {
   return image;
 }
 
-// State. Tensors: "env" (name), "dynamic_seed", "state", "seed", "episode_return", "saved" and one
-// per counter, each with an element per env; "row/<field>" with a row per env; "params/<i>/..."
-// and "env/<i>/..." for env i.
+// State. Tensors: "env" (name), "dynamic_seed", "state", "seed", "saved" and one per counter, each
+// with an element per env; "episode_return" with one per env and player; "row/<field>" with a row
+// per env; "params/<i>/..." and "env/<i>/..." for env i.
 
 struct BaseEnvManager::Counter {
   absl::string_view name;
@@ -575,6 +622,7 @@ absl::Status BaseEnvManager::SaveState(StateWriter* writer) const {
     states.push_back(static_cast<uint8_t>(slot.state));
     seeds.push_back(static_cast<int64_t>(slot.seed));
     returns.push_back(slot.episode_return);
+    returns.insert(returns.end(), slot.other_returns.begin(), slot.other_returns.end());
   }
   DING_RETURN_IF_ERROR(writer->WriteSpan<uint8_t>("state", states));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("seed", seeds));
@@ -630,7 +678,8 @@ absl::StatusOr<BaseEnvManager::SavedState> BaseEnvManager::ReadState(StateReader
   DING_RETURN_IF_ERROR(reader->ReadSpan<uint8_t>("saved", absl::MakeSpan(state.saved)));
   std::vector<uint8_t> states(count);
   std::vector<int64_t> ints(count);
-  std::vector<double> returns(count);
+  const auto players = static_cast<size_t>(spec_.players);
+  std::vector<double> returns(count * players);
   DING_RETURN_IF_ERROR(reader->ReadSpan<uint8_t>("state", absl::MakeSpan(states)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<double>("episode_return", absl::MakeSpan(returns)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("seed", absl::MakeSpan(ints)));
@@ -640,7 +689,9 @@ absl::StatusOr<BaseEnvManager::SavedState> BaseEnvManager::ReadState(StateReader
           absl::StrCat("saved state of env ", i, " is ", states[i], ", which is none"));
     }
     state.slots[i].state = static_cast<EnvState>(states[i]);
-    state.slots[i].episode_return = returns[i];
+    const auto of_env = returns.begin() + static_cast<ptrdiff_t>(i * players);
+    state.slots[i].episode_return = *of_env;
+    state.slots[i].other_returns.assign(of_env + 1, of_env + spec_.players);
     state.slots[i].seed = static_cast<uint64_t>(ints[i]);
     ScopedStateReader params(reader, absl::StrCat("params/", i));
     DING_ASSIGN_OR_RETURN(state.slots[i].params, ReadParams(&params));
@@ -676,6 +727,7 @@ absl::Status BaseEnvManager::LoadState(StateReader* reader, std::vector<int>* re
     Slot& from = state.slots[static_cast<size_t>(i)];
     SetState(i, from.state);
     slot.episode_return = from.episode_return;
+    slot.other_returns = from.other_returns;
     slot.seed = from.seed;
     slot.params = std::move(from.params);
     for (const Counter& counter : kCounters) slot.*counter.value = from.*counter.value;

@@ -37,6 +37,7 @@
 #ifndef DING_WORKER_ENV_BASE_ENV_MANAGER_H_
 #define DING_WORKER_ENV_BASE_ENV_MANAGER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -117,9 +118,10 @@ class BaseEnvManager : public EnvManager {
   struct Slot {
     std::unique_ptr<Env> env;  // null: to be built by the next reset
     EnvState state = EnvState::kVoid;
-    int64_t length = 0;         // steps of this episode
-    double episode_return = 0;  // sum of its rewards
-    int64_t last_step = 0;      // number of the Step() that it stood in last
+    int64_t length = 0;                 // steps of this episode
+    double episode_return = 0;          // sum of its rewards
+    std::vector<double> other_returns;  // of a game: of players 1, 2, ...
+    int64_t last_step = 0;              // number of the Step() that it stood in last
     int64_t abnormal_in_a_row = 0;
     int64_t episodes_done = 0;   // towards episode_num
     int64_t episodes_begun = 0;  // since Seed() or Launch()
@@ -154,6 +156,8 @@ class BaseEnvManager : public EnvManager {
   absl::Status StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions);
   absl::Status RetryStep(int env_id, const RowView& action, absl::Status failure);
   void ClearResult();
+  // Adds those of result_ to the env's returns and sets them down in row `row`.
+  absl::Status NoteOtherRewards(size_t row, int env_id);
   absl::Status NoteEnd(int row, int env_id);
   absl::Status CheckFinite(absl::Span<const int> env_ids);
   // What is not finite in the row of an env; OK if nothing is.
@@ -179,6 +183,7 @@ class BaseEnvManager : public EnvManager {
   const Options options_;
   const EnvSpec spec_;
   std::vector<int> float_fields_;  // of the observation: those that must be finite
+  std::vector<int> mask_fields_;   // per player: its action mask, or -1; empty if nobody has one
   std::vector<Slot> slots_;
   bool closed_ = true;
   bool dynamic_seed_ = true;
@@ -197,6 +202,8 @@ class BaseEnvManager : public EnvManager {
   std::vector<Ended> ended_;
   std::vector<int> stepped_ids_;
   std::vector<float> reward_;
+  std::vector<float> other_rewards_;        // [N, players - 1]
+  std::vector<std::byte*> action_columns_;  // of the players
   std::vector<uint8_t> terminated_;
   std::vector<uint8_t> truncated_;
   std::vector<uint8_t> abnormal_;
