@@ -24,7 +24,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::unique_ptr<RowStore> Make(int64_t capacity_rows) {
-  return RowStore::Create(TestStreams::RowSpec(), 2, capacity_rows).value();
+  return RowStore::Create(TestStreams::RowSpec(), 2, {capacity_rows}).value();
 }
 
 // {stream, step, episode, steps into it} at a place of the store.
@@ -37,9 +37,9 @@ std::vector<float> Place(const RowStore& store, const RowLocation& at) {
 int64_t ColumnBytes() { return TestStreams::RowSpec()->row_bytes(); }
 
 TEST(RowStore, CapacityOutsideTheRangeIsRefused) {
-  EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, 0),
+  EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, {0}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("capacity of 0 rows")));
-  EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, RowStore::kMaxCapacityRows + 1),
+  EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, {kMaxCapacityRows + 1}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 1 to 536870912")));
 }
 
@@ -114,7 +114,7 @@ TEST(RowStore, PinnedRowsAreNotOverwritten) {
     EXPECT_THAT(Place(*store, row), ElementsAre(0, 0, 0, 0));
     EXPECT_THAT(Place(*store, after), ElementsAre(0, 1, 0, 1));
   }
-  store->EvictBefore(store->end_id());
+  store->Clear();
   ASSERT_THAT(store->Append(streams.Make({{0, 16}})), IsOk());
   EXPECT_THAT(Place(*store, row), ElementsAre(0, 0, 0, 0));
   EXPECT_THAT(Place(*store, after), ElementsAre(0, 1, 0, 1));
@@ -174,7 +174,7 @@ TEST(RowStore, StreamsThatAreGoneAreForgotten) {
   }
   EXPECT_EQ(store->allocated_bytes(), early);
   EXPECT_EQ(store->open_streams(), 64);
-  store->EvictBefore(store->end_id());
+  store->Clear();
   EXPECT_EQ(store->open_streams(), 0);
 }
 
