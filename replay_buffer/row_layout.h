@@ -33,7 +33,7 @@ constexpr int64_t kMaxSpareChunks = 2;
 // which depend on how many streams and episodes come, are beyond them.
 struct RowCapacity {
   int64_t rows = 0;
-  std::optional<int64_t> bytes;  // set: as many rows as fit in, whatever `rows` is
+  std::optional<int64_t> bytes = std::nullopt;  // set: as many rows as fit in, whatever `rows` is
   int64_t owner_row_bytes = 0;
 };
 
