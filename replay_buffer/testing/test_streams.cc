@@ -67,8 +67,8 @@ void TestStreams::Skip(int64_t stream, int64_t steps) {
 
 void TestStreams::NextFrame(Cursor* at) {
   const int64_t frame = 1000 * at->stream + at->step + 1;
-  if (at->offset == 0 && at->episode % 3 != 2) {
-    std::fill_n(at->frames, 4, at->episode % 3 == 0 ? 0 : frame);
+  if (at->offset == 0) {
+    if (at->episode % 3 != 2) std::fill_n(at->frames, 4, at->episode % 3 == 0 ? 0 : frame);
   } else if (at->step % 13 == 4) {
     std::fill_n(at->frames, 4, frame);
   } else {

@@ -14,7 +14,7 @@
 //   obs/strip    float32[2, 4]   stacked along axis 1: {frame, -frame} of the last four frames
 //
 // A frame has the number 1000 stream + step + 1. An episode begins with empty frames (0), with its
-// first frame repeated, or with those of the episode before; now and then a stack begins anew, or an
+// first frame repeated, or with the last stack of the episode before; now and then a stack begins anew, or an
 // old frame changes, within an episode.
 //
 // The observation after a row is that of the stream's next row, or {stream, step + 1, episode,
