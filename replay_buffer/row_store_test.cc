@@ -231,7 +231,7 @@ TEST(RowStore, StacksThatDoNotGoOnLeaveNothingBehind) {
     if (round % 7 == 0) {
       ASSERT_THAT(store->Append(streams.Make({{5, 2, SegmentEnd::kTerminated}, {5, 3}})), IsOk());
     }
-    if (round % 50 == 49) {
+    if (round % 5 == 4) {
       ASSERT_THAT(store->Append(streams.Make({{7, 66}})), IsOk());
     }
     if (round % 70 == 69) store->Clear();
@@ -281,7 +281,7 @@ TEST(RowStore, AByteBudgetIsUsedAndKept) {
       EXPECT_GE(capacity, 1);
       // Of small stores the chunks' alignment is a good part, of others the spare chunks.
       if (bytes > 100000) {
-        EXPECT_GT(capacity * (256 + 4 + 8 + owner_bytes), bytes / 4 * 3);
+        EXPECT_GT(capacity * (256 + 4 + 8 + owner_bytes), bytes / 3 * 2);
       }
       int64_t most = 0;
       for (int64_t step = 0; step < 3 * capacity; step += 1 + capacity / 7) {
