@@ -231,10 +231,14 @@ TEST(RowStore, StacksThatDoNotGoOnLeaveNothingBehind) {
     if (round % 7 == 0) {
       ASSERT_THAT(store->Append(streams.Make({{5, 2, SegmentEnd::kTerminated}, {5, 3}})), IsOk());
     }
-    if (round % 5 == 4) {
-      ASSERT_THAT(store->Append(streams.Make({{7, 66}})), IsOk());
+    if (round % 50 == 49) {
+      ASSERT_THAT(store->Append(streams.Make({{7, 100}})), IsOk());
     }
-    if (round % 70 == 69) store->Clear();
+    if (round % 9 == 8) {
+      store->Clear();
+      ASSERT_THAT(store->Append(streams.Make({{1, 2}})), IsOk());
+      ASSERT_THAT(store->Append(streams.Make({{7, 65}})), IsOk());
+    }
     if (round == 300) early = store->allocated_bytes();
   }
   EXPECT_LE(store->allocated_bytes(), 2 * early);
