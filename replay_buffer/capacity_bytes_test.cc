@@ -122,7 +122,7 @@ TEST(SequenceCapacityBytes, OneSequenceMustFitIn) {
   TestStreams streams(0, true);
   EXPECT_THAT(buffer->Push(streams.Make({{0, 1}}), 0),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("unroll_len is 80, but capacity_bytes holds ")));
+                       HasSubstr("unroll_len is 80, but replay_buffer_bytes holds ")));
 }
 
 TEST(ElasticCapacityBytes, TheLastWindowMustBeSet) {

@@ -7,7 +7,7 @@
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it: drawing delays
 //            pushing by a microsecond, not by a batch. a snapshot holds the lock while it
-//            copies 4 bytes per row.
+//            copies 4 bytes per row, 8 with stacks of frames.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:

@@ -88,7 +88,7 @@ absl::StatusOr<std::unique_ptr<SequenceReplayBuffer::Contents>> SequenceReplayBu
     std::shared_ptr<RowStore> store) const {
   if (options_.unroll_len.value_or(1) > store->capacity_rows()) {
     return absl::InvalidArgumentError(absl::StrCat("unroll_len is ", *options_.unroll_len,
-                                                   ", but capacity_bytes holds ",
+                                                   ", but replay_buffer_bytes holds ",
                                                    store->capacity_rows(), " rows"));
   }
   auto contents = std::make_unique<Contents>();
