@@ -12,6 +12,7 @@
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/replay_buffer/buffer_checks.h"
+#include "ding_worker/replay_buffer/row_layout.h"
 #include "ding_worker/replay_buffer/row_store.h"
 
 namespace ding {
@@ -19,6 +20,10 @@ namespace {
 
 constexpr int64_t kStateVersion = 1;
 constexpr absl::Duration kRecheckPeriod = absl::Milliseconds(10);
+
+RowCapacity CapacityOf(const AdvancedReplayBuffer::Options& options) {
+  return {options.capacity_rows, options.capacity_bytes, PriorityTable::kRowBytes};
+}
 
 // The scalar field `name` of the rows, if there is one.
 absl::StatusOr<std::optional<int>> FindScalar(const Spec& rows, absl::string_view name,
@@ -60,7 +65,7 @@ AdvancedReplayBuffer::AdvancedReplayBuffer(const Options& options)
 
 std::vector<std::string> AdvancedReplayBuffer::Problems(const Options& options) {
   std::vector<std::string> problems;
-  AppendRingProblems(options.capacity_rows, options.nstep, options.gamma, &problems);
+  AppendRingProblems(CapacityOf(options), options.nstep, options.gamma, &problems);
   const auto probability = [&problems](absl::string_view name, double value) {
     if (value >= 0 && value <= 1) return;
     problems.push_back(absl::StrCat(name, " is ", value, ", expected 0 to 1"));
@@ -127,7 +132,7 @@ absl::StatusOr<std::unique_ptr<AdvancedReplayBuffer::Contents>> AdvancedReplayBu
     const SegmentBatch& data) const {
   DING_ASSIGN_OR_RETURN(
       std::shared_ptr<RowStore> store,
-      RowStore::Create(data.rows.spec_ptr(), data.final_obs.spec().size(), options_.capacity_rows));
+      RowStore::Create(data.rows.spec_ptr(), data.final_obs.spec().size(), CapacityOf(options_)));
   return MakeContents(std::move(store));
 }
 
@@ -327,7 +332,7 @@ void AdvancedReplayBuffer::Clear() {
   push_count_ = 0;
   if (contents_ == nullptr) return;
   RowStore& store = contents_->reader->store();
-  store.EvictBefore(store.end_id());
+  store.Clear();
   contents_->staleness.EvictBefore(store.end_id());
   contents_->priorities->Clear();
   if (thruput_monitor_.has_value()) thruput_monitor_->Removed(CountLocked());
@@ -375,10 +380,10 @@ StateSnapshot AdvancedReplayBuffer::Snapshot() const {
     saved->rows = saved->reader->store().Snapshot();
     saved->priorities = contents_->priorities->Snapshot();
   }
-  return [saved, capacity_rows = options_.capacity_rows, push_count = push_count_, beta = beta_,
+  return [saved, capacity = CapacityOf(options_), push_count = push_count_, beta = beta_,
           rng = rng_](StateWriter* writer) -> absl::Status {
     DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
-    DING_RETURN_IF_ERROR(writer->WriteInt("capacity_rows", capacity_rows));
+    DING_RETURN_IF_ERROR(SaveCapacity(capacity, writer));
     DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count));
     DING_RETURN_IF_ERROR(writer->WriteDouble("beta", beta));
     DING_RETURN_IF_ERROR(writer->WriteRng("rng", rng));
@@ -396,7 +401,7 @@ absl::Status AdvancedReplayBuffer::LoadState(StateReader* reader) {
 
 absl::Status AdvancedReplayBuffer::LoadChecked(StateReader* reader) {
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
-  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "capacity_rows", options_.capacity_rows));
+  DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, CapacityOf(options_)));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
   DING_ASSIGN_OR_RETURN(const double beta, reader->ReadDouble("beta"));
   if (!(beta >= 0 && beta <= 1)) {
@@ -409,7 +414,7 @@ absl::Status AdvancedReplayBuffer::LoadChecked(StateReader* reader) {
   if (has_rows != 0) {
     ScopedStateReader store_reader(reader, "store");
     DING_ASSIGN_OR_RETURN(std::shared_ptr<RowStore> store,
-                          RowStore::Load(&store_reader, options_.capacity_rows));
+                          RowStore::Load(&store_reader, CapacityOf(options_)));
     DING_ASSIGN_OR_RETURN(loaded, MakeContents(store));
     DING_RETURN_IF_ERROR(loaded->priorities->Load(reader, store->begin_id(), store->end_id()));
     IndexStaleness(loaded.get(), store->begin_id());

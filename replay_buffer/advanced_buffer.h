@@ -73,6 +73,9 @@ class AdvancedReplayBuffer : public IBuffer {
  public:
   struct Options {
     int64_t capacity_rows = 4096;  // replay_buffer_size of the config
+    // replay_buffer_bytes of the config. Set: as many rows as fit in (RowCapacity), whatever
+    // capacity_rows is.
+    std::optional<int64_t> capacity_bytes;
     int64_t nstep = 1;
     double gamma = 0.99;                   // discount_factor of the config
     double alpha = 0.6;                    // 0: uniform draws

@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
   std::vector<std::string> config_problems;
   AdvancedBufferConfig params;
   ReadBufferConfig(config, &params, &config_problems);
-  if (config.has_replay_buffer_size()) options.capacity_rows = config.replay_buffer_size();
+  ReadCapacity(config, &options);
   options.nstep = config.nstep();
   options.gamma = config.discount_factor();
   options.alpha = params.alpha();

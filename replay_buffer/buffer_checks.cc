@@ -5,12 +5,23 @@
 #include "ding_worker/data/spec.h"
 
 namespace ding {
+namespace {
 
-void AppendRingProblems(int64_t capacity_rows, int64_t nstep, double gamma,
+constexpr absl::string_view kCapacityRows = "capacity_rows";
+constexpr absl::string_view kCapacityBytes = "capacity_bytes";
+
+}  // namespace
+
+void AppendRingProblems(const RowCapacity& capacity, int64_t nstep, double gamma,
                         std::vector<std::string>* problems) {
-  if (capacity_rows < 1 || capacity_rows > RowStore::kMaxCapacityRows) {
-    problems->push_back(absl::StrCat("replay_buffer_size is ", capacity_rows, ", expected 1 to ",
-                                     RowStore::kMaxCapacityRows));
+  if (capacity.bytes.has_value()) {
+    if (*capacity.bytes < 1) {
+      problems->push_back(
+          absl::StrCat("replay_buffer_bytes is ", *capacity.bytes, ", expected at least 1"));
+    }
+  } else if (capacity.rows < 1 || capacity.rows > kMaxCapacityRows) {
+    problems->push_back(absl::StrCat("replay_buffer_size is ", capacity.rows, ", expected 1 to ",
+                                     kMaxCapacityRows));
   }
   if (nstep < 1) problems->push_back(absl::StrCat("nstep is ", nstep, ", expected at least 1"));
   if (!(gamma >= 0 && gamma <= 1)) {
@@ -35,6 +46,23 @@ absl::Status CheckSavedInt(StateReader* reader, absl::string_view name, int64_t 
   if (found == expected) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("saved ", name, " is ", found, ", expected ", expected));
+}
+
+absl::Status SaveCapacity(const RowCapacity& capacity, StateWriter* writer) {
+  return capacity.bytes.has_value() ? writer->WriteInt(kCapacityBytes, *capacity.bytes)
+                                    : writer->WriteInt(kCapacityRows, capacity.rows);
+}
+
+absl::Status CheckSavedCapacity(StateReader* reader, const RowCapacity& expected) {
+  const bool saved_bytes = reader->Info(kCapacityBytes).ok();
+  if (saved_bytes != expected.bytes.has_value() &&
+      (saved_bytes || reader->Info(kCapacityRows).ok())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("saved capacity is in ", saved_bytes ? "bytes" : "rows", ", expected in ",
+                     saved_bytes ? "rows (replay_buffer_size)" : "bytes (replay_buffer_bytes)"));
+  }
+  return saved_bytes ? CheckSavedInt(reader, kCapacityBytes, *expected.bytes)
+                     : CheckSavedInt(reader, kCapacityRows, expected.rows);
 }
 
 absl::Status CheckSameRows(const RowStore& expected, const RowStore& found) {

@@ -12,12 +12,13 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/row_layout.h"
 #include "ding_worker/replay_buffer/row_store.h"
 
 namespace ding {
 
 // Adds a sentence for each option that is out of range.
-void AppendRingProblems(int64_t capacity_rows, int64_t nstep, double gamma,
+void AppendRingProblems(const RowCapacity& capacity, int64_t nstep, double gamma,
                         std::vector<std::string>* problems);
 
 // kInvalidArgument if no buffer can draw that.
@@ -25,6 +26,9 @@ absl::Status CheckSampleRequest(int64_t size, const SampleOptions& options);
 
 // kInvalidArgument, with found and expected, if the next saved number is another.
 absl::Status CheckSavedInt(StateReader* reader, absl::string_view name, int64_t expected);
+absl::Status SaveCapacity(const RowCapacity& capacity, StateWriter* writer);
+// kInvalidArgument, with found and expected, if another capacity was saved.
+absl::Status CheckSavedCapacity(StateReader* reader, const RowCapacity& expected);
 // kInvalidArgument if `found`, just loaded, has rows of other fields than `expected`.
 absl::Status CheckSameRows(const RowStore& expected, const RowStore& found);
 // kInvalidArgument if that many rows cannot have been pushed. `store` null: no rows.

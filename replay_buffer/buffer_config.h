@@ -19,6 +19,13 @@ namespace ding {
 void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
                       std::vector<std::string>* problems);
 
+// Reads the capacity into the options of a buffer; what is not set keeps its default.
+template <typename Options>
+void ReadCapacity(const BufferConfig& config, Options* options) {
+  if (config.has_replay_buffer_size()) options->capacity_rows = config.replay_buffer_size();
+  if (config.has_replay_buffer_bytes()) options->capacity_bytes = config.replay_buffer_bytes();
+}
+
 // kInvalidArgument with all problems, if there are any.
 absl::Status BufferProblemsToStatus(absl::string_view name,
                                     const std::vector<std::string>& problems);

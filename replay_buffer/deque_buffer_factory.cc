@@ -66,7 +66,8 @@ AdvancedReplayBuffer::Options PrioritizedOptions(const BufferConfig& config,
                                                  const DequeBufferConfig& params,
                                                  const ComponentDeps& deps) {
   AdvancedReplayBuffer::Options options;
-  options.capacity_rows = config.replay_buffer_size();
+  options.capacity_rows = config.replay_buffer_size();  // Its default is not that of `advanced`.
+  ReadCapacity(config, &options);
   options.nstep = config.nstep();
   options.gamma = config.discount_factor();
   options.alpha = params.priority() ? params.priority_power_factor() : 0;
@@ -113,6 +114,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& c
   if (!params.priority() && !params.has_max_use()) {
     NaiveReplayBuffer::Options naive;
     naive.capacity_rows = options.capacity_rows;
+    naive.capacity_bytes = options.capacity_bytes;
     naive.nstep = options.nstep;
     naive.gamma = options.gamma;
     naive.seed = options.seed;

@@ -42,12 +42,13 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateElasticBuffer(const BufferConfig&
   std::vector<std::string> problems;
   ElasticBufferConfig params;
   ElasticReplayBuffer::Options options;
-  options.ring.capacity_rows = config.replay_buffer_size();
+  ReadCapacity(config, &options.ring);
   options.ring.nstep = config.nstep();
   options.ring.gamma = config.discount_factor();
   options.ring.seed = deps.seed;
   if (!deps.name.empty()) options.ring.name = deps.name;
-  AppendRingProblems(options.ring.capacity_rows, options.ring.nstep, options.ring.gamma, &problems);
+  AppendRingProblems({options.ring.capacity_rows, options.ring.capacity_bytes}, options.ring.nstep,
+                     options.ring.gamma, &problems);
   ReadBufferConfig(config, &params, &problems);
   const LinearWindow window = {
       params.window_start(),
@@ -58,7 +59,11 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateElasticBuffer(const BufferConfig&
     problems.push_back(absl::StrCat(name, " is ", value, ", expected at least 1"));
   };
   at_least_1("window_start", window.start);
-  if (params.has_window_end()) at_least_1("window_end", window.end);
+  if (params.has_window_end()) {
+    at_least_1("window_end", window.end);
+  } else if (config.has_replay_buffer_bytes()) {
+    problems.emplace_back("window_end is not set, expected with replay_buffer_bytes");
+  }
   at_least_1("decay_envsteps", window.decay);
   DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.ring.name, problems));
   options.window_rows = window;

@@ -1,7 +1,5 @@
 #include "ding_worker/replay_buffer/episode_buffer.h"
 
-#include <optional>
-
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -10,6 +8,7 @@ absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> EpisodeReplayBuffer::Create
     const Options& options) {
   SequenceReplayBuffer::Options sequences;
   sequences.capacity_rows = options.capacity_rows;
+  sequences.capacity_bytes = options.capacity_bytes;
   sequences.nstep = options.nstep;
   sequences.gamma = options.gamma;
   sequences.unroll_len = std::nullopt;

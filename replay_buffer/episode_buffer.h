@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,9 @@ class EpisodeReplayBuffer : public IBuffer {
  public:
   struct Options {
     int64_t capacity_rows = 10000;  // replay_buffer_size of the config
+    // replay_buffer_bytes of the config. Set: as many rows as fit in (RowCapacity), whatever
+    // capacity_rows is.
+    std::optional<int64_t> capacity_bytes;
     int64_t nstep = 1;
     double gamma = 0.99;  // discount_factor of the config
     uint64_t seed = 0;

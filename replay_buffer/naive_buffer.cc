@@ -10,6 +10,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer_checks.h"
+#include "ding_worker/replay_buffer/row_layout.h"
 #include "ding_worker/replay_buffer/row_store.h"
 
 namespace ding {
@@ -17,9 +18,13 @@ namespace {
 
 constexpr int64_t kStateVersion = 1;
 
+RowCapacity CapacityOf(const NaiveReplayBuffer::Options& options) {
+  return {options.capacity_rows, options.capacity_bytes};
+}
+
 absl::Status CheckOptions(const NaiveReplayBuffer::Options& options) {
   std::vector<std::string> problems;
-  AppendRingProblems(options.capacity_rows, options.nstep, options.gamma, &problems);
+  AppendRingProblems(CapacityOf(options), options.nstep, options.gamma, &problems);
   PeriodicThruputMonitor::AppendProblems(options.periodic_thruput_seconds, &problems);
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
@@ -44,7 +49,7 @@ absl::StatusOr<std::shared_ptr<TransitionReader>> NaiveReplayBuffer::MakeReader(
     const SegmentBatch& data) const {
   DING_ASSIGN_OR_RETURN(
       std::shared_ptr<RowStore> store,
-      RowStore::Create(data.rows.spec_ptr(), data.final_obs.spec().size(), options_.capacity_rows));
+      RowStore::Create(data.rows.spec_ptr(), data.final_obs.spec().size(), CapacityOf(options_)));
   return TransitionReader::Create(std::move(store), options_.nstep, options_.gamma);
 }
 
@@ -118,7 +123,7 @@ absl::Status NaiveReplayBuffer::Update(const PriorityInfo& /*info*/) { return ab
 void NaiveReplayBuffer::Clear() {
   MutexLock lock(&mutex_);
   push_count_ = 0;
-  if (reader_ != nullptr) reader_->store().EvictBefore(reader_->store().end_id());
+  if (reader_ != nullptr) reader_->store().Clear();
   if (monitor_.has_value()) monitor_->Removed(CountLocked());
 }
 
@@ -145,10 +150,10 @@ StateSnapshot NaiveReplayBuffer::Snapshot() const {
   // The reader first, so that it goes last: the snapshot of its rows must not outlive them.
   return
       [reader = reader_, rows = reader_ == nullptr ? StateSnapshot() : reader_->store().Snapshot(),
-       capacity_rows = options_.capacity_rows, push_count = push_count_,
+       capacity = CapacityOf(options_), push_count = push_count_,
        rng = draw_.rng()](StateWriter* writer) -> absl::Status {
         DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
-        DING_RETURN_IF_ERROR(writer->WriteInt("capacity_rows", capacity_rows));
+        DING_RETURN_IF_ERROR(SaveCapacity(capacity, writer));
         DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count));
         DING_RETURN_IF_ERROR(writer->WriteRng("rng", rng));
         DING_RETURN_IF_ERROR(writer->WriteInt("has_rows", reader != nullptr));
@@ -164,7 +169,7 @@ absl::Status NaiveReplayBuffer::LoadState(StateReader* reader) {
 
 absl::Status NaiveReplayBuffer::LoadChecked(StateReader* reader) {
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
-  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "capacity_rows", options_.capacity_rows));
+  DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, CapacityOf(options_)));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
   Rng rng(0, "");
   DING_RETURN_IF_ERROR(reader->ReadRng("rng", &rng));
@@ -173,7 +178,7 @@ absl::Status NaiveReplayBuffer::LoadChecked(StateReader* reader) {
   if (has_rows != 0) {
     ScopedStateReader store_reader(reader, "store");
     DING_ASSIGN_OR_RETURN(std::shared_ptr<RowStore> store,
-                          RowStore::Load(&store_reader, options_.capacity_rows));
+                          RowStore::Load(&store_reader, CapacityOf(options_)));
     DING_ASSIGN_OR_RETURN(
         loaded, TransitionReader::Create(std::move(store), options_.nstep, options_.gamma));
   }

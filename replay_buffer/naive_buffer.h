@@ -7,7 +7,7 @@
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it: drawing delays
 //            pushing by a microsecond, not by a batch. a snapshot holds the lock while it
-//            copies 4 bytes per row.
+//            copies 4 bytes per row, 8 with stacks of frames.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:
@@ -45,6 +45,9 @@ class NaiveReplayBuffer : public IBuffer {
  public:
   struct Options {
     int64_t capacity_rows = 10000;  // replay_buffer_size of the config
+    // replay_buffer_bytes of the config. Set: as many rows as fit in (RowCapacity), whatever
+    // capacity_rows is.
+    std::optional<int64_t> capacity_bytes;
     int64_t nstep = 1;
     double gamma = 0.99;  // discount_factor of the config
     uint64_t seed = 0;
@@ -60,6 +63,7 @@ class NaiveReplayBuffer : public IBuffer {
 
   // Beside what IBuffer says:
   //   kInvalidArgument    the fields are not those that TransitionReader needs
+  //                       or at the first push: not one row fits in capacity_bytes
   //   kResourceExhausted  at the first push: the capacity is more than this machine's memory, with
   //                       the sum; later: out of memory
   absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;

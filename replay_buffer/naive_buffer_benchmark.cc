@@ -8,6 +8,12 @@
 //   SampleFloor/rows     the same random numbers, the same columns gathered from flat arrays
 //   SampleImages/rows    the same with 84 x 84 x 4 uint8, 10,000 rows
 //   SampleImagesFloor    gather of images into a reused block
+//   PushStacks/rows      one segment of stacks of four 84 x 84 frames, to the RowStore alone, which
+//                        says how many bytes it takes per row (bytes_per_row, 10,000 rows)
+//   PushStacksFloor      memcpy of the newest frames into a ring, and of the final observation
+//   SampleStacks/rows    uniform draw of such rows, whose frames are stored once
+//   SampleStacksFloor    gather of the same frames from a flat array into a reused block
+//                        Both also by two threads that share the rows.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -27,6 +33,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/row_store.h"
 #include "ding_worker/replay_buffer/uniform_draw.h"
 
 namespace ding {
@@ -68,6 +75,27 @@ SegmentBatch MakePush(const FieldSpec& obs, int64_t rows, int64_t length) {
   return data;
 }
 
+constexpr int64_t kFrameBytes = 84 * 84;
+constexpr int kFrames = 4;
+
+// One segment of `rows` rows that stack the last frames of their stream. It goes on with itself:
+// frames come again after `rows` steps.
+SegmentBatch MakeStacks(int64_t rows) {
+  FieldSpec obs = Image();
+  obs.frame_stack_axis = 0;
+  SegmentBatch data = MakePush(obs, rows, rows);
+  const auto fill = [rows](const ColumnsView& view, int64_t row, int64_t step) {
+    std::byte* const stack =
+        const_cast<std::byte*>(view.raw_column(0)) + row * kFrames * kFrameBytes;
+    for (int64_t i = 0; i < kFrames; ++i) {
+      std::memset(stack + i * kFrameBytes, static_cast<int>((step + i) % rows), kFrameBytes);
+    }
+  };
+  for (int64_t row = 0; row < rows; ++row) fill(data.rows.view(), row, row);
+  fill(data.final_obs.view(), 0, rows);
+  return data;
+}
+
 // The segments' streams go on.
 void Advance(SegmentBatch* data) {
   for (Segment& segment : data->segments) segment.first_step += segment.length;
@@ -81,11 +109,14 @@ std::unique_ptr<NaiveReplayBuffer> MakeBuffer(int64_t capacity_rows,
   return NaiveReplayBuffer::Create(options).value();
 }
 
-void Fill(NaiveReplayBuffer* buffer, const FieldSpec& obs, int64_t rows) {
-  SegmentBatch push = MakePush(obs, 100, 100);
-  for (int64_t i = 0; i < rows; i += 100, Advance(&push)) {
+void Fill(NaiveReplayBuffer* buffer, SegmentBatch push, int64_t rows) {
+  for (int64_t i = 0; i < rows; i += push.size(), Advance(&push)) {
     DING_CHECK(buffer->Push(push, i).ok());
   }
+}
+
+void Fill(NaiveReplayBuffer* buffer, const FieldSpec& obs, int64_t rows) {
+  Fill(buffer, MakePush(obs, 100, 100), rows);
 }
 
 void PushRows(benchmark::State& state, int64_t rows, int64_t length,
@@ -165,6 +196,80 @@ void SampleFloor(benchmark::State& state) { SampleRowsFloor(state, Box("obs", {4
 void SampleImages(benchmark::State& state) { SampleRows(state, Image(), kImageRows); }
 void SampleImagesFloor(benchmark::State& state) { SampleRowsFloor(state, Image(), kImageRows); }
 
+void PushStacks(benchmark::State& state) {
+  SegmentBatch push = MakeStacks(state.range(0));
+  const auto store = RowStore::Create(push.rows.spec_ptr(), 1, {kImageRows}).value();
+  const auto append = [&push, &store] {
+    DING_CHECK(store->Append(push).ok());
+    Advance(&push);
+  };
+  while (store->size() < kImageRows) append();
+  for (auto _ : state) append();
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+  state.counters["bytes_per_row"] =
+      static_cast<double>(store->allocated_bytes()) / static_cast<double>(store->size());
+}
+
+void PushStacksFloor(benchmark::State& state) {
+  const int64_t rows = state.range(0);
+  const SegmentBatch push = MakeStacks(rows);
+  const std::byte* const stacks = push.rows.view().raw_column(0);
+  std::vector<std::byte> ring(static_cast<size_t>(kImageRows * kFrameBytes));
+  std::vector<std::byte> final_obs(kFrames * kFrameBytes);
+  int64_t at = 0;
+  for (auto _ : state) {
+    for (int64_t row = 0; row < rows; ++row, at = at + 1 == kImageRows ? 0 : at + 1) {
+      std::memcpy(&ring[at * kFrameBytes], stacks + (kFrames * row + kFrames - 1) * kFrameBytes,
+                  kFrameBytes);
+    }
+    std::memcpy(final_obs.data(), push.final_obs.view().raw_column(0), final_obs.size());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * rows);
+}
+
+void SampleStacks(benchmark::State& state) {
+  static NaiveReplayBuffer* const buffer = [] {
+    NaiveReplayBuffer* const made = MakeBuffer(kImageRows).release();
+    Fill(made, MakeStacks(100), kImageRows);
+    return made;
+  }();
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(buffer->Sample(state.range(0), 0).value());
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+  state.SetLabel("reach=1.18");
+}
+
+void SampleStacksFloor(benchmark::State& state) {
+  static const auto* const frames =
+      new std::vector<std::byte>((kImageRows + kFrames) * kFrameBytes);
+  static const auto* const columns =
+      new Batch(Touched(MakeSpec({Discrete("action", 2), Scalar("reward", DType::kFloat32),
+                                  Scalar("collect_iter", DType::kInt64)})
+                            .value(),
+                        kImageRows));
+  const auto size = static_cast<size_t>(state.range(0));
+  const BatchBuilder out = BatchBuilder::Create(columns->spec_ptr(), state.range(0)).value();
+  std::vector<std::byte> stacks(2 * size * kFrames * kFrameBytes);
+  std::vector<int64_t> ids(size);
+  UniformDraw draw(Rng(static_cast<uint64_t>(state.thread_index()), "floor"));
+  for (auto _ : state) {
+    draw.WithoutReplacement(kImageRows, absl::MakeSpan(ids));
+    GatherRows(columns->view(), ids, out.view(), 0);
+    std::byte* to = stacks.data();
+    for (const int64_t first : {0, 1}) {
+      for (const int64_t id : ids) {
+        for (int64_t i = 0; i < kFrames; ++i, to += kFrameBytes) {
+          std::memcpy(to, &(*frames)[(id + first + i) * kFrameBytes], kFrameBytes);
+        }
+      }
+    }
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+
 BENCHMARK(PushFloor)->Arg(64)->Arg(4096);
 BENCHMARK(Push)->Arg(64)->Arg(4096);
 BENCHMARK(PushCounted)->Arg(64);
@@ -175,6 +280,12 @@ BENCHMARK(Sample)->Arg(64)->Arg(256);
 BENCHMARK(SampleCounted)->Arg(64);
 BENCHMARK(SampleImagesFloor)->Arg(64);
 BENCHMARK(SampleImages)->Arg(64);
+BENCHMARK(PushStacksFloor)->Arg(64);
+BENCHMARK(PushStacks)->Arg(64);
+BENCHMARK(SampleStacksFloor)->Arg(64);
+BENCHMARK(SampleStacks)->Arg(64);
+BENCHMARK(SampleStacksFloor)->Arg(64)->Threads(2)->UseRealTime();
+BENCHMARK(SampleStacks)->Arg(64)->Threads(2)->UseRealTime();
 
 }  // namespace
 }  // namespace ding

@@ -22,7 +22,7 @@ constexpr char kName[] = "naive";
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateNaiveBuffer(const BufferConfig& config,
                                                            const ComponentDeps& deps) {
   NaiveReplayBuffer::Options options;
-  options.capacity_rows = config.replay_buffer_size();
+  ReadCapacity(config, &options);
   options.nstep = config.nstep();
   options.gamma = config.discount_factor();
   options.metrics = deps.metrics;
@@ -31,7 +31,8 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateNaiveBuffer(const BufferConfig& c
   options.seed = deps.seed;
   if (!deps.name.empty()) options.name = deps.name;
   std::vector<std::string> problems;
-  AppendRingProblems(options.capacity_rows, options.nstep, options.gamma, &problems);
+  AppendRingProblems({options.capacity_rows, options.capacity_bytes}, options.nstep, options.gamma,
+                     &problems);
   ReadBufferConfig(config, /*params=*/nullptr, &problems);
   DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
   return NaiveReplayBuffer::Create(options);

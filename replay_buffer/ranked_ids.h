@@ -14,6 +14,9 @@ namespace ding {
 
 class RankedIds {
  public:
+  // Memory per id of the capacity, at most.
+  static constexpr int64_t kBytesPerId = 8;
+
   // For ids in [begin, begin + capacity), 1 <= capacity <= 2^29.
   explicit RankedIds(int64_t capacity, int64_t begin = 0);
 

@@ -1,13 +1,10 @@
 #include "ding_worker/replay_buffer/row_store.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
@@ -20,48 +17,9 @@
 namespace ding {
 namespace {
 
-constexpr int64_t kColumnAlignment = 64;
-constexpr int64_t kTargetChunkBytes = int64_t{1} << 20;
-// A buffer of this many chunks wastes at most an eighth of itself at its ends.
-constexpr int64_t kMinChunks = 8;
-constexpr size_t kMaxSpareChunks = 2;
-constexpr int64_t kLinkBytes = sizeof(int32_t);
 // Far from overflow, far beyond any run.
 constexpr int64_t kMaxId = int64_t{1} << 60;
 constexpr int32_t kLastEnd = static_cast<int32_t>(SegmentEnd::kTruncated);
-
-int64_t AlignUp(int64_t size) {
-  return (size + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;
-}
-
-// The largest shift with 1 << shift <= value; value >= 1.
-int FloorLog2(int64_t value) {
-  int shift = 0;
-  while (value >> (shift + 1) != 0) ++shift;
-  return shift;
-}
-
-int ChunkShift(int64_t row_bytes, int64_t capacity_rows) {
-  const int64_t rows = std::min(kTargetChunkBytes / row_bytes, capacity_rows / kMinChunks);
-  return FloorLog2(std::max<int64_t>(rows, 1));
-}
-
-int64_t PhysicalMemoryBytes() {
-  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-}
-
-absl::Status CheckCapacity(int64_t capacity_rows, int64_t row_bytes) {
-  if (capacity_rows < 1 || capacity_rows > RowStore::kMaxCapacityRows) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "capacity of ", capacity_rows, " rows, expected 1 to ", RowStore::kMaxCapacityRows));
-  }
-  const double bytes = static_cast<double>(capacity_rows) * static_cast<double>(row_bytes);
-  const auto memory = static_cast<double>(PhysicalMemoryBytes());
-  if (bytes <= memory) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "capacity of %d rows x %d bytes = %.1f GB is more than this machine's memory of %.1f GB",
-      capacity_rows, row_bytes, bytes * 1e-9, memory * 1e-9));
-}
 
 template <int kBytes>
 void CopyFixed(absl::Span<const RowLocation> rows, int64_t offset, std::byte* to) {
@@ -91,11 +49,16 @@ absl::Span<char> WritableAt(const std::byte* data, int64_t bytes) {
   return {reinterpret_cast<char*>(const_cast<std::byte*>(data)), static_cast<size_t>(bytes)};
 }
 
-// [rows, ...shape of the field]
-Shape ColumnShape(int64_t rows, const FieldSpec& field) {
+// [rows, ...shape]
+Shape ColumnShape(int64_t rows, const Shape& row) {
   Shape shape = {rows};
-  shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+  shape.insert(shape.end(), row.begin(), row.end());
   return shape;
+}
+
+// [rows, frames, ...shape of a frame of the field]
+Shape StacksShape(int64_t rows, int64_t frames, const FieldSpec& field) {
+  return ColumnShape(rows, ColumnShape(frames, FrameShape(field)));
 }
 
 absl::Status Damaged(absl::string_view what, int64_t found, int64_t low, int64_t high) {
@@ -104,10 +67,9 @@ absl::Status Damaged(absl::string_view what, int64_t found, int64_t low, int64_t
 }
 
 absl::Status ReadColumn(StateReader* reader, absl::string_view prefix, const FieldSpec& field,
-                        int64_t rows, absl::Span<const absl::Span<char>> parts) {
+                        const Shape& expected, absl::Span<const absl::Span<char>> parts) {
   const std::string name = absl::StrCat(prefix, field.name);
   DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(name));
-  const Shape expected = ColumnShape(rows, field);
   if (info.dtype != field.dtype || info.shape != expected) {
     return absl::InvalidArgumentError(absl::StrCat("saved '", name, "' is ", DTypeName(info.dtype),
                                                    ShapeString(info.shape), ", expected ",
@@ -123,24 +85,57 @@ absl::StatusOr<SpecPtr> LoadSpec(StateReader* reader) {
   return no_rows->spec_ptr();
 }
 
+// What is kept of a segment if the first `skipped` rows of its push are not: a length below 1 if
+// nothing.
+Segment WithoutFirstRows(Segment segment, int64_t skipped) {
+  const int64_t missing = std::max<int64_t>(0, skipped - segment.begin);
+  segment.begin += missing;
+  segment.first_step += missing;
+  segment.length -= missing;
+  return segment;
+}
+
+// Checks `previous` as it was saved, and numbers its slots from `slots` on, those of the final
+// observations being before. Returns the number of all slots.
+absl::StatusOr<int32_t> RenumberPrevious(absl::Span<const int32_t> links, int32_t slots,
+                                         absl::Span<int32_t> previous) {
+  if (previous.size() != links.size()) {
+    return Damaged("length of previous", static_cast<int64_t>(previous.size()),
+                   static_cast<int64_t>(links.size()), static_cast<int64_t>(links.size()));
+  }
+  const int32_t first_slot = slots;
+  for (size_t i = 0; i < previous.size(); ++i) {
+    // Frames are looked for along `previous`, and who looks for them along the links.
+    const auto before = static_cast<int64_t>(i) - previous[i];
+    if (previous[i] > 0 ? before >= 0 && links[before] == previous[i] - 1
+                        : ~previous[i] == slots - first_slot) {
+      if (previous[i] < 0) previous[i] = ~slots++;
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("saved previous ", previous[i], " of row ", i, " leads nowhere"));
+  }
+  return slots;
+}
+
 }  // namespace
 
 RowStore::RowStore(SpecPtr rows, int obs_fields, int64_t capacity_rows)
-    : spec_(std::move(rows)), obs_fields_(obs_fields), capacity_rows_(capacity_rows) {
-  chunk_shift_ = ChunkShift(spec_->row_bytes() + kLinkBytes, capacity_rows);
-  const int64_t chunk_rows = int64_t{1} << chunk_shift_;
-  row_mask_ = chunk_rows - 1;
-  for (int field = 0; field < spec_->size(); ++field) {
-    if (field == obs_fields_) side_block_bytes_ = chunk_bytes_;
-    offsets_.push_back(chunk_bytes_);
-    chunk_bytes_ += AlignUp(chunk_rows * spec_->row_bytes(field));
+    : spec_(std::move(rows)),
+      obs_fields_(obs_fields),
+      capacity_rows_(capacity_rows),
+      layout_(LayOutRows(*spec_, obs_fields, capacity_rows)),
+      chunk_shift_(layout_.chunk_shift),
+      row_mask_((int64_t{1} << layout_.chunk_shift) - 1),
+      slot_mask_((int64_t{1} << layout_.slot_shift) - 1) {
+  for (const RowLayout::Stack& stack : layout_.stacks) {
+    frames_per_row_ = std::max(frames_per_row_, stack.frames.frames());
   }
-  if (obs_fields_ == spec_->size()) side_block_bytes_ = chunk_bytes_;
-  links_offset_ = chunk_bytes_;
-  chunk_bytes_ += AlignUp(chunk_rows * kLinkBytes);
+  frames_.resize(static_cast<size_t>(frames_per_row_));
   // The first and the last chunk may each hold as little as one valid row.
-  const int64_t most_chunks = capacity_rows / chunk_rows + 2;
-  const int64_t table_size = int64_t{2} << FloorLog2(most_chunks);
+  const int64_t most_chunks = (capacity_rows >> chunk_shift_) + 2;
+  int64_t table_size = 2;
+  while (table_size <= most_chunks) table_size *= 2;
   chunk_mask_ = table_size - 1;
   chunks_.resize(static_cast<size_t>(table_size));
   slots_in_chunk_.resize(static_cast<size_t>(table_size));
@@ -148,10 +143,10 @@ RowStore::RowStore(SpecPtr rows, int obs_fields, int64_t capacity_rows)
 }
 
 absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Create(SpecPtr rows, int obs_fields,
-                                                           int64_t capacity_rows) {
+                                                           const RowCapacity& capacity) {
   DING_CHECK(obs_fields >= 0 && obs_fields <= rows->size())
       << obs_fields << " observation fields of " << rows->size();
-  DING_RETURN_IF_ERROR(CheckCapacity(capacity_rows, rows->row_bytes() + kLinkBytes));
+  DING_ASSIGN_OR_RETURN(const int64_t capacity_rows, RowsOfCapacity(*rows, obs_fields, capacity));
   return std::unique_ptr<RowStore>(new RowStore(std::move(rows), obs_fields, capacity_rows));
 }
 
@@ -180,30 +175,90 @@ absl::Status RowStore::Append(const SegmentBatch& data) {
   // Of a push larger than the store, the last capacity_rows_ rows go in.
   const int64_t skipped = std::max<int64_t>(0, rows - capacity_rows_);
   const int64_t first_id = end_ + skipped;
+  const int64_t first_kept = std::clamp(end_ + rows - capacity_rows_, begin_, end_);
   Reclaim();
+  PlanStacks(data, skipped, first_kept);
   DING_RETURN_IF_ERROR(
-      Reserve(first_id, rows - skipped, static_cast<int64_t>(data.segments.size())));
+      Reserve(first_id, rows - skipped,
+              static_cast<int64_t>(data.segments.size() + cut_rows_.size() + whole_rows_.size())));
   // From here on nothing fails.
-  EvictBefore(std::min(end_, end_ + rows - capacity_rows_));
+  EvictBefore(first_kept);
   if (skipped > 0) {
-    begin_ = end_ = first_id;
+    begin_ = end_ = kept_begin_ = first_id;
     ReleaseChunksBefore(ChunkOf(first_id));
   }
   end_ = first_id + rows - skipped;
   AddChunks(end_);
-  CopyColumns(data.rows.view().Slice(skipped, rows - skipped), first_id);
+  const ColumnsView view = data.rows.view();
+  CopyColumns(view.Slice(skipped, rows - skipped), first_id);
   const ColumnsView final_obs = data.final_obs.view();
   for (size_t i = 0; i < data.segments.size(); ++i) {
-    Segment segment = data.segments[i];
-    const int64_t missing = std::max<int64_t>(0, skipped - segment.begin);
-    if (missing >= segment.length) continue;
-    segment.begin += missing;
-    segment.first_step += missing;
-    segment.length -= missing;
+    const Segment segment = WithoutFirstRows(data.segments[i], skipped);
+    if (segment.length < 1) continue;
     LinkSegment(segment, first_id + segment.begin - skipped, final_obs, static_cast<int64_t>(i));
   }
+  for (const int64_t row : whole_rows_) KeepOlderFrames(view, row, first_id + row - skipped);
   TrimSpareChunks();
   return absl::OkStatus();
+}
+
+// Which rows need slots for the older frames of their stacks, when `data` without its first
+// `skipped` rows is appended to what is left from `begin` on.
+void RowStore::PlanStacks(const SegmentBatch& data, int64_t skipped, int64_t begin) {
+  if (frames_per_row_ == 0) return;
+  cut_rows_.clear();
+  whole_rows_.clear();
+  segments_of_push_.clear();
+  if (ChunkOf(begin) > first_chunk_) {
+    for (int64_t id = kept_begin_; id < begin; ++id) {
+      const int64_t next = Next(id).id;
+      if (next >= begin && PreviousOf(next) > 0) cut_rows_.push_back(next);
+    }
+  }
+  const ColumnsView rows = data.rows.view();
+  for (size_t i = 0; i < data.segments.size(); ++i) {
+    const Segment kept = WithoutFirstRows(data.segments[i], skipped);
+    if (kept.length < 1) continue;
+    if (!SegmentGoesOn(data, static_cast<int>(i), kept, begin)) whole_rows_.push_back(kept.begin);
+    for (int64_t row = kept.begin + 1; row < kept.begin + kept.length; ++row) {
+      if (!GoesOn(rows, row - 1, row)) whole_rows_.push_back(row);
+    }
+  }
+}
+
+// Whether a segment's first row has a predecessor, in the push or the store, and its stacks go on
+// with those of it.
+bool RowStore::SegmentGoesOn(const SegmentBatch& data, int segment, const Segment& kept,
+                             int64_t begin) {
+  const auto [newest, first_of_stream] = segments_of_push_.try_emplace(kept.stream, segment);
+  if (!first_of_stream) {
+    const Segment& before = data.segments[std::exchange(newest->second, segment)];
+    return before.end == SegmentEnd::kCut && before.first_step + before.length == kept.first_step &&
+           GoesOn(data.rows.view(), before.begin + before.length - 1, kept.begin);
+  }
+  const auto tail = open_tails_.find(kept.stream);
+  return tail != open_tails_.end() && tail->second.row >= begin &&
+         tail->second.next_step == kept.first_step &&
+         GoesOnAfter(tail->second.row, data.rows.view(), kept.begin);
+}
+
+bool RowStore::GoesOn(const ColumnsView& rows, int64_t before, int64_t row) const {
+  return std::all_of(layout_.stacks.begin(), layout_.stacks.end(), [&](const auto& stack) {
+    const std::byte* const column = rows.raw_column(stack.field);
+    return stack.frames.GoesOn(column + before * stack.bytes, column + row * stack.bytes);
+  });
+}
+
+bool RowStore::GoesOnAfter(int64_t id, const ColumnsView& rows, int64_t row) {
+  LocateFrames(id, absl::MakeSpan(frames_));
+  return std::all_of(layout_.stacks.begin(), layout_.stacks.end(), [&](const auto& stack) {
+    const std::byte* const next = rows.raw_column(stack.field) + row * stack.bytes;
+    const int frames = stack.frames.frames();
+    for (int age = 0; age + 1 < frames; ++age) {
+      if (!stack.frames.Holds(next, frames - 2 - age, FrameAt(frames_[age], stack))) return false;
+    }
+    return true;
+  });
 }
 
 // Allocates whatever appending `rows` rows at `first_id` will need beyond what evicting frees.
@@ -215,8 +270,8 @@ absl::Status RowStore::Reserve(int64_t first_id, int64_t rows, int64_t slots) {
   const int64_t usable =
       static_cast<int64_t>(spare_chunks_.size()) + (NobodyReads() ? released : 0);
   for (int64_t i = usable; i < added; ++i) {
-    Memory chunk = AllocateAligned(chunk_bytes_);
-    if (chunk == nullptr) return OutOfMemory(added - i, chunk_bytes_, "chunks");
+    Memory chunk = AllocateAligned(layout_.chunk_bytes);
+    if (chunk == nullptr) return OutOfMemory(added - i, layout_.chunk_bytes, "chunks");
     spare_chunks_.push_back(std::move(chunk));
   }
   return ReserveSlots(slots);
@@ -227,21 +282,37 @@ absl::Status RowStore::ReserveSlots(int64_t slots) {
     const auto first = static_cast<int64_t>(slot_stream_.size());
     // Links have room for as many slots as there can be rows; more exist only while readers hold
     // back the retired ones.
-    if (first + row_mask_ >= kMaxCapacityRows)
-      return OutOfMemory(1, side_block_bytes_, "side blocks");
-    Memory block = AllocateAligned(side_block_bytes_);
-    if (block == nullptr) return OutOfMemory(1, side_block_bytes_, "side blocks");
+    if (first + slot_mask_ >= kMaxCapacityRows) {
+      return OutOfMemory(1, layout_.side_block_bytes, "side blocks");
+    }
+    Memory block = AllocateAligned(layout_.side_block_bytes);
+    if (block == nullptr) return OutOfMemory(1, layout_.side_block_bytes, "side blocks");
     side_blocks_.push_back(std::move(block));
-    slot_stream_.resize(static_cast<size_t>(first + row_mask_ + 1));
-    for (int64_t slot = first + row_mask_; slot >= first; --slot) {
+    slot_stream_.resize(static_cast<size_t>(first + slot_mask_ + 1));
+    for (int64_t slot = first + slot_mask_; slot >= first; --slot) {
       free_slots_.push_back(static_cast<int32_t>(slot));
     }
   }
   return absl::OkStatus();
 }
 
+// One of those reserved.
+int32_t RowStore::TakeSlot() {
+  DING_CHECK(!free_slots_.empty()) << "no side slot was reserved";
+  const int32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+
+void RowStore::Clear() {
+  cut_rows_.clear();
+  EvictBefore(end_);
+}
+
+// Forgets the rows below `id`; cut_rows_ are those of PlanStacks() for it.
 void RowStore::EvictBefore(int64_t id) {
   if (id <= begin_) return;
+  if (frames_per_row_ > 0 && (ChunkOf(id) > first_chunk_ || id == end_)) CutStacksBefore(id);
   ForEachPiece(begin_, id, [this](int64_t first, int64_t rows) {
     int64_t& slots = slots_in_chunk_[ChunkOf(first) & chunk_mask_];
     for (int64_t row = first; slots > 0 && row < first + rows; ++row) {
@@ -254,6 +325,27 @@ void RowStore::EvictBefore(int64_t id) {
   });
   begin_ = id;
   ReleaseChunksBefore(ChunkOf(id));
+}
+
+// No row from `id` on needs the frames of one below any longer.
+void RowStore::CutStacksBefore(int64_t id) {
+  for (const int64_t row : cut_rows_) {
+    LocateFrames(row, absl::MakeSpan(frames_));
+    const int32_t slot = TakeSlot();
+    for (const RowLayout::Stack& stack : layout_.stacks) {
+      std::byte* to = StackAt(LocateSlot(slot), stack);
+      for (int age = stack.frames.frames() - 1; age > 0; --age) {
+        std::memcpy(to, FrameAt(frames_[age], stack),
+                    static_cast<size_t>(stack.frames.frame_bytes()));
+        to += stack.frames.frame_bytes();
+      }
+    }
+    PreviousOf(row) = ~slot;
+  }
+  for (; kept_begin_ < id; ++kept_begin_) {
+    const int32_t previous = PreviousOf(kept_begin_);
+    if (previous < 0) RetireSlot(~previous);
+  }
 }
 
 // The row with this link is evicted: if its stream waits for more, it waits no longer.
@@ -284,13 +376,26 @@ void RowStore::CopyColumns(const ColumnsView& from, int64_t first_id) {
   ForEachPiece(first_id, first_id + from.rows(), [&](int64_t piece_id, int64_t rows) {
     const RowLocation to = Locate(piece_id);
     for (int field = 0; field < spec_->size(); ++field) {
+      if (IsStack(field)) continue;
       const int64_t bytes = spec_->row_bytes(field);
       std::memcpy(const_cast<std::byte*>(At(to, field)),
                   from.raw_column(field) + (piece_id - first_id) * bytes,
                   static_cast<size_t>(rows * bytes));
     }
-    std::memset(&LinkOf(piece_id), 0, static_cast<size_t>(rows * kLinkBytes));
+    std::fill_n(&LinkOf(piece_id), rows, 0);
+    if (frames_per_row_ > 0) std::fill_n(&PreviousOf(piece_id), rows, 1);
   });
+  if (frames_per_row_ > 0) CopyNewestFrames(from, first_id);
+}
+
+void RowStore::CopyNewestFrames(const ColumnsView& from, int64_t first_id) {
+  for (const RowLayout::Stack& stack : layout_.stacks) {
+    const std::byte* row = from.raw_column(stack.field);
+    for (int64_t i = 0; i < from.rows(); ++i, row += stack.bytes) {
+      stack.frames.CopyOut(row, stack.frames.frames() - 1,
+                           const_cast<std::byte*>(At(Locate(first_id + i), stack.field)));
+    }
+  }
 }
 
 // Links the row before the segment to it, and its last row to its final observation.
@@ -303,15 +408,11 @@ void RowStore::LinkSegment(const Segment& segment, int64_t first_id, const Colum
     RetireSlot(~link >> kEndBits);
     link = static_cast<int32_t>(first_id - tail->second.row - 1);
     --slots_in_chunk_[ChunkOf(tail->second.row) & chunk_mask_];
+    // Unless it is to be whole.
+    if (frames_per_row_ > 0) PreviousOf(first_id) = link + 1;
   }
-  const int32_t slot = free_slots_.back();
-  free_slots_.pop_back();
-  const RowLocation at = LocateSlot(slot);
-  for (int field = 0; field < obs_fields_; ++field) {
-    const int64_t bytes = spec_->row_bytes(field);
-    std::memcpy(const_cast<std::byte*>(At(at, field)),
-                final_obs.raw_column(field) + final_row * bytes, static_cast<size_t>(bytes));
-  }
+  const int32_t slot = TakeSlot();
+  KeepFinalObs(final_obs, final_row, slot);
   slot_stream_[slot] = segment.stream;
   ++slots_in_chunk_[ChunkOf(last) & chunk_mask_];
   LinkOf(last) = ~(slot << kEndBits | static_cast<int32_t>(segment.end));
@@ -322,8 +423,57 @@ void RowStore::LinkSegment(const Segment& segment, int64_t first_id, const Colum
   }
 }
 
+void RowStore::KeepFinalObs(const ColumnsView& final_obs, int64_t final_row, int32_t slot) {
+  const RowLocation at = LocateSlot(slot);
+  for (int field = 0; field < obs_fields_; ++field) {
+    if (IsStack(field)) continue;
+    const int64_t bytes = spec_->row_bytes(field);
+    std::memcpy(const_cast<std::byte*>(At(at, field)),
+                final_obs.raw_column(field) + final_row * bytes, static_cast<size_t>(bytes));
+  }
+  for (const RowLayout::Stack& stack : layout_.stacks) {
+    const std::byte* const from = final_obs.raw_column(stack.field) + final_row * stack.bytes;
+    std::byte* const to = StackAt(at, stack);
+    for (int i = 0; i < stack.frames.frames(); ++i) {
+      stack.frames.CopyOut(from, i, to + i * stack.frames.frame_bytes());
+    }
+  }
+}
+
+// Gives row `id` its older frames in a slot of its own, from row `row` of the push.
+void RowStore::KeepOlderFrames(const ColumnsView& rows, int64_t row, int64_t id) {
+  const int32_t slot = TakeSlot();
+  for (const RowLayout::Stack& stack : layout_.stacks) {
+    const std::byte* const from = rows.raw_column(stack.field) + row * stack.bytes;
+    std::byte* const to = StackAt(LocateSlot(slot), stack);
+    for (int i = 0; i + 1 < stack.frames.frames(); ++i) {
+      stack.frames.CopyOut(from, i, to + i * stack.frames.frame_bytes());
+    }
+  }
+  PreviousOf(id) = ~slot;
+}
+
+void RowStore::LocateFrames(int64_t id, absl::Span<FrameLocation> frames) const {
+  for (size_t i = 0; i < frames.size();) {
+    frames[i++] = {Locate(id), FrameLocation::kNewestOfRow};
+    if (i == frames.size()) return;
+    const int32_t previous = PreviousOf(id);
+    if (previous < 0) {
+      const RowLocation slot = LocateSlot(~previous);
+      for (int age = 1; i < frames.size(); ++age) frames[i++] = {slot, age};
+      return;
+    }
+    id -= previous;
+  }
+}
+
+void RowStore::LocateFrames(const Successor& next, absl::Span<FrameLocation> frames) const {
+  if (next.id >= 0) return LocateFrames(next.id, frames);
+  for (size_t i = 0; i < frames.size(); ++i) frames[i] = {next.obs, static_cast<int>(i)};
+}
+
 void RowStore::Gather(int field, absl::Span<const RowLocation> rows, std::byte* to) const {
-  const int64_t offset = offsets_[field];
+  const int64_t offset = layout_.offsets[field];
   switch (spec_->row_bytes(field)) {
     case 1:
       return CopyFixed<1>(rows, offset, to);
@@ -335,6 +485,21 @@ void RowStore::Gather(int field, absl::Span<const RowLocation> rows, std::byte* 
       return CopyFixed<16>(rows, offset, to);
     default:
       return CopyAny(rows, offset, spec_->row_bytes(field), to);
+  }
+}
+
+void RowStore::GatherStacks(int field, absl::Span<const FrameLocation> frames,
+                            std::byte* to) const {
+  const auto stack = std::find_if(layout_.stacks.begin(), layout_.stacks.end(),
+                                  [field](const auto& found) { return found.field == field; });
+  DING_CHECK(stack != layout_.stacks.end()) << "field " << field << " is no stack";
+  const int count = stack->frames.frames();
+  for (size_t row = 0; row < frames.size(); row += static_cast<size_t>(frames_per_row_)) {
+    for (int age = count - 1; age >= 0; --age) {
+      stack->frames.CopyIn(FrameAt(frames[row + static_cast<size_t>(age)], *stack), count - 1 - age,
+                           to);
+    }
+    to += stack->bytes;
   }
 }
 
@@ -389,6 +554,8 @@ struct RowStore::SavedRows {
   int64_t obs_fields = 0;
   int64_t begin_id = 0;
   std::vector<int32_t> links;
+  bool has_stacks = false;
+  std::vector<int32_t> previous;  // with stacks
   // Of the streams that go on: newest row, by its distance from begin_id, and more.
   std::vector<int64_t> tails;
   std::vector<int64_t> streams;
@@ -402,6 +569,7 @@ struct RowStore::SavedRows {
     DING_RETURN_IF_ERROR(writer->WriteInt("obs_fields", obs_fields));
     DING_RETURN_IF_ERROR(writer->WriteInt("begin_id", begin_id));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int32_t>("links", links));
+    if (has_stacks) DING_RETURN_IF_ERROR(writer->WriteSpan<int32_t>("previous", previous));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_tails", tails));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_streams", streams));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_next_steps", next_steps));
@@ -422,6 +590,7 @@ StateSnapshot RowStore::Snapshot() {
   SaveLinks(saved.get(), &final_obs);
   SaveColumns(saved.get());
   SaveFinalObs(final_obs, saved.get());
+  if (frames_per_row_ > 0) SaveStacks(saved.get());
   return [saved](StateWriter* writer) { return saved->Write(writer); };
 }
 
@@ -450,44 +619,89 @@ void RowStore::SaveColumns(SavedRows* saved) const {
   for (int field = 0; field < spec_->size(); ++field) {
     std::vector<absl::string_view> parts;
     ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
-      parts.push_back(BytesAt(At(Locate(first), field), rows * spec_->row_bytes(field)));
+      parts.push_back(BytesAt(At(Locate(first), field), rows * layout_.stored_bytes[field]));
     });
     const FieldSpec& column = spec_->field(field);
-    saved->columns.push_back({absl::StrCat("rows/", column.name), column.dtype,
-                              ColumnShape(size(), column), std::move(parts)});
+    saved->columns.push_back(
+        {absl::StrCat("rows/", column.name), column.dtype,
+         ColumnShape(size(), IsStack(field) ? FrameShape(column) : column.shape),
+         std::move(parts)});
   }
 }
 
 void RowStore::SaveFinalObs(absl::Span<const RowLocation> final_obs, SavedRows* saved) const {
-  for (int field = 0; field < obs_fields_; ++field) {
+  const auto rows = static_cast<int64_t>(final_obs.size());
+  const auto save = [&](int field, const Shape& shape, const auto& at_slot) {
     std::vector<absl::string_view> parts;
     parts.reserve(final_obs.size());
-    for (const RowLocation& at : final_obs) {
-      parts.push_back(BytesAt(At(at, field), spec_->row_bytes(field)));
+    for (const RowLocation& slot : final_obs) {
+      parts.push_back(BytesAt(at_slot(slot), spec_->row_bytes(field)));
     }
     const FieldSpec& column = spec_->field(field);
-    saved->columns.push_back({absl::StrCat("final_obs/", column.name), column.dtype,
-                              ColumnShape(static_cast<int64_t>(final_obs.size()), column),
+    saved->columns.push_back(
+        {absl::StrCat("final_obs/", column.name), column.dtype, shape, std::move(parts)});
+  };
+  for (int field = 0; field < obs_fields_; ++field) {
+    if (IsStack(field)) continue;
+    save(field, ColumnShape(rows, spec_->field(field).shape),
+         [&](const RowLocation& slot) { return At(slot, field); });
+  }
+  for (const RowLayout::Stack& stack : layout_.stacks) {
+    save(stack.field, StacksShape(rows, stack.frames.frames(), spec_->field(stack.field)),
+         [&](const RowLocation& slot) { return StackAt(slot, stack); });
+  }
+}
+
+void RowStore::SaveStacks(SavedRows* saved) const {
+  // What is saved depends on the valid rows alone: not on whether the frames of an evicted
+  // predecessor are still there, or were copied before its chunk went.
+  saved->has_stacks = true;
+  saved->previous.reserve(static_cast<size_t>(size()));
+  std::vector<FrameLocation> frames;  // of the rows with slots
+  int32_t slots = 0;
+  for (int64_t id = begin_; id < end_; ++id) {
+    const int32_t previous = PreviousOf(id);
+    if (previous > 0 && id - previous >= begin_) {
+      saved->previous.push_back(previous);
+      continue;
+    }
+    saved->previous.push_back(~slots++);
+    frames.resize(frames.size() + static_cast<size_t>(frames_per_row_));
+    LocateFrames(id, absl::MakeSpan(frames).last(static_cast<size_t>(frames_per_row_)));
+  }
+  for (const RowLayout::Stack& stack : layout_.stacks) {
+    std::vector<absl::string_view> parts;
+    for (size_t row = 0; row < frames.size(); row += static_cast<size_t>(frames_per_row_)) {
+      for (int age = stack.frames.frames() - 1; age > 0; --age) {
+        parts.push_back(BytesAt(FrameAt(frames[row + static_cast<size_t>(age)], stack),
+                                stack.frames.frame_bytes()));
+      }
+    }
+    const FieldSpec& column = spec_->field(stack.field);
+    saved->columns.push_back({absl::StrCat("older_frames/", column.name), column.dtype,
+                              StacksShape(slots, stack.frames.frames() - 1, column),
                               std::move(parts)});
   }
 }
 
 absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Load(StateReader* reader,
-                                                         int64_t capacity_rows) {
+                                                         const RowCapacity& capacity) {
   DING_ASSIGN_OR_RETURN(SpecPtr spec, LoadSpec(reader));
   DING_ASSIGN_OR_RETURN(const int64_t obs_fields, reader->ReadInt("obs_fields"));
   if (obs_fields < 0 || obs_fields > spec->size()) {
     return Damaged("obs_fields", obs_fields, 0, spec->size());
   }
   DING_ASSIGN_OR_RETURN(const std::vector<int32_t> links, ReadVector<int32_t>(reader, "links"));
-  const auto rows = static_cast<int64_t>(links.size());
-  if (rows > capacity_rows) return Damaged("number of rows", rows, 0, capacity_rows);
   DING_ASSIGN_OR_RETURN(const int64_t begin, reader->ReadInt("begin_id"));
   if (begin < 0 || begin > kMaxId) return Damaged("begin_id", begin, 0, kMaxId);
   DING_ASSIGN_OR_RETURN(std::unique_ptr<RowStore> store,
-                        Create(std::move(spec), static_cast<int>(obs_fields), capacity_rows));
+                        Create(std::move(spec), static_cast<int>(obs_fields), capacity));
+  const auto rows = static_cast<int64_t>(links.size());
+  if (rows > store->capacity_rows()) {
+    return Damaged("number of rows", rows, 0, store->capacity_rows());
+  }
   store->first_chunk_ = store->end_chunk_ = store->ChunkOf(begin);
-  store->begin_ = store->end_ = begin;
+  store->begin_ = store->end_ = store->kept_begin_ = begin;
   DING_RETURN_IF_ERROR(store->LoadRows(reader, links));
   return store;
 }
@@ -506,20 +720,30 @@ absl::Status RowStore::LoadRows(StateReader* reader, absl::Span<const int32_t> l
     return absl::InvalidArgumentError(
         absl::StrCat("saved link ", link, " of row ", i, " of ", rows, " leads nowhere"));
   }
-  if (rows > 0) DING_RETURN_IF_ERROR(Reserve(begin_, rows, slots));
+  std::vector<int32_t> previous;
+  int32_t all_slots = slots;
+  if (frames_per_row_ > 0) {
+    DING_ASSIGN_OR_RETURN(previous, ReadVector<int32_t>(reader, "previous"));
+    DING_ASSIGN_OR_RETURN(all_slots, RenumberPrevious(links, slots, absl::MakeSpan(previous)));
+  }
+  if (rows > 0) DING_RETURN_IF_ERROR(Reserve(begin_, rows, all_slots));
   end_ = begin_ + rows;
   if (rows > 0) AddChunks(end_);
   ForEachPiece(begin_, end_, [&](int64_t first, int64_t count) {
     const auto from = links.begin() + (first - begin_);
     std::copy_n(from, count, &LinkOf(first));
+    if (frames_per_row_ > 0) {
+      std::copy_n(previous.begin() + (first - begin_), count, &PreviousOf(first));
+    }
     slots_in_chunk_[ChunkOf(first) & chunk_mask_] =
         std::count_if(from, from + count, [](int32_t link) { return link < 0; });
   });
   free_slots_.erase(std::remove_if(free_slots_.begin(), free_slots_.end(),
-                                   [slots](int32_t slot) { return slot < slots; }),
+                                   [all_slots](int32_t slot) { return slot < all_slots; }),
                     free_slots_.end());
   DING_RETURN_IF_ERROR(LoadColumns(reader));
   DING_RETURN_IF_ERROR(LoadFinalObs(reader, slots));
+  DING_RETURN_IF_ERROR(LoadOlderFrames(reader, slots, all_slots));
   return LoadOpenTails(reader);
 }
 
@@ -527,21 +751,48 @@ absl::Status RowStore::LoadColumns(StateReader* reader) {
   for (int field = 0; field < spec_->size(); ++field) {
     std::vector<absl::Span<char>> parts;
     ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
-      parts.push_back(WritableAt(At(Locate(first), field), rows * spec_->row_bytes(field)));
+      parts.push_back(WritableAt(At(Locate(first), field), rows * layout_.stored_bytes[field]));
     });
-    DING_RETURN_IF_ERROR(ReadColumn(reader, "rows/", spec_->field(field), size(), parts));
+    const FieldSpec& column = spec_->field(field);
+    const Shape shape = ColumnShape(size(), IsStack(field) ? FrameShape(column) : column.shape);
+    DING_RETURN_IF_ERROR(ReadColumn(reader, "rows/", column, shape, parts));
   }
   return absl::OkStatus();
 }
 
 absl::Status RowStore::LoadFinalObs(StateReader* reader, int32_t slots) {
-  for (int field = 0; field < obs_fields_; ++field) {
+  const auto load = [&](int field, const Shape& shape, const auto& at_slot) {
     std::vector<absl::Span<char>> parts;
     parts.reserve(static_cast<size_t>(slots));
     for (int32_t slot = 0; slot < slots; ++slot) {
-      parts.push_back(WritableAt(At(LocateSlot(slot), field), spec_->row_bytes(field)));
+      parts.push_back(WritableAt(at_slot(LocateSlot(slot)), spec_->row_bytes(field)));
     }
-    DING_RETURN_IF_ERROR(ReadColumn(reader, "final_obs/", spec_->field(field), slots, parts));
+    return ReadColumn(reader, "final_obs/", spec_->field(field), shape, parts);
+  };
+  for (int field = 0; field < obs_fields_; ++field) {
+    if (IsStack(field)) continue;
+    DING_RETURN_IF_ERROR(load(field, ColumnShape(slots, spec_->field(field).shape),
+                              [&](const RowLocation& slot) { return At(slot, field); }));
+  }
+  for (const RowLayout::Stack& stack : layout_.stacks) {
+    DING_RETURN_IF_ERROR(load(stack.field,
+                              StacksShape(slots, stack.frames.frames(), spec_->field(stack.field)),
+                              [&](const RowLocation& slot) { return StackAt(slot, stack); }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowStore::LoadOlderFrames(StateReader* reader, int32_t first_slot, int32_t end_slot) {
+  for (const RowLayout::Stack& stack : layout_.stacks) {
+    const int older = stack.frames.frames() - 1;
+    std::vector<absl::Span<char>> parts;
+    for (int32_t slot = first_slot; slot < end_slot; ++slot) {
+      parts.push_back(
+          WritableAt(StackAt(LocateSlot(slot), stack), older * stack.frames.frame_bytes()));
+    }
+    const FieldSpec& column = spec_->field(stack.field);
+    DING_RETURN_IF_ERROR(ReadColumn(reader, "older_frames/", column,
+                                    StacksShape(end_slot - first_slot, older, column), parts));
   }
   return absl::OkStatus();
 }
@@ -556,7 +807,9 @@ absl::Status RowStore::LoadOpenTails(StateReader* reader) {
     if (tails[i] < 0 || tails[i] >= size()) return Damaged("open tail", tails[i], 0, size() - 1);
     const int64_t id = begin_ + tails[i];
     const int32_t code = ~LinkOf(id);
-    if (code < 0 || static_cast<SegmentEnd>(code & kEndMask) != SegmentEnd::kCut ||
+    // Each waits for one stream.
+    if ((i > 0 && tails[i] <= tails[i - 1]) || code < 0 ||
+        static_cast<SegmentEnd>(code & kEndMask) != SegmentEnd::kCut ||
         !open_tails_.try_emplace(streams[i], OpenTail{id, next_steps[i]}).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("saved row ", tails[i], " cannot be the newest of stream ", streams[i]));
@@ -569,7 +822,8 @@ absl::Status RowStore::LoadOpenTails(StateReader* reader) {
 int64_t RowStore::allocated_bytes() const {
   int64_t chunks = end_chunk_ - first_chunk_ + static_cast<int64_t>(spare_chunks_.size());
   for (const Epoch& epoch : epochs_) chunks += static_cast<int64_t>(epoch.chunks.size());
-  return chunks * chunk_bytes_ + static_cast<int64_t>(side_blocks_.size()) * side_block_bytes_;
+  return chunks * layout_.chunk_bytes +
+         static_cast<int64_t>(side_blocks_.size()) * layout_.side_block_bytes;
 }
 
 }  // namespace ding

@@ -19,13 +19,28 @@
 // the same offsets: whether the observation after a row lies here or there makes no difference to
 // whoever copies it.
 //
+// Of an observation field that stacks frames (FieldSpec::frame_stack_axis) a row holds the newest
+// one; the older ones are those of the rows before it in its stream:
+//
+//     rows of a stream      r4      r5      r6      r7          stack of r7: frames 4 5 6 7
+//     newest frame          [4]     [5]     [6]     [7]
+//     previous               |  ◄── 1   ◄── 1   ◄── 1
+//                            └► side slot [1 2 3 .]
+//
+// A row whose stack is not that of its predecessor shifted by one frame has a side slot with its
+// older frames instead of a predecessor: the first row of an episode or after lost steps, or
+// whatever the env makes up. So every stack comes back byte for byte; only what it costs depends on
+// the data. Before a chunk goes back, all valid rows with evicted predecessors get side slots too.
+//
 // Committed rows never change, so a reader finds the places of its rows under the owner's lock,
 // takes a RowPin, and copies after releasing the lock. What is evicted meanwhile is used again only
 // when the readers from before the eviction are gone; a reader that stays long makes the store
 // allocate more.
 //
-// Memory: columns + 4 bytes per row; for each side slot an observation and 8 bytes; for each stream
-//         that goes on about 50 bytes; two spare chunks. Chunks are allocated when rows arrive.
+// Memory: columns (one frame of a stack) + 4 bytes per row, 8 with stacks; for each side slot an
+//         observation with whole stacks and 8 bytes; for each stream that goes on about 50 bytes;
+//         two spare chunks. Chunks are allocated when rows arrive. Side slots: one for each episode
+//         end and stream that goes on; with stacks also one for each row as above.
 // Threads: none of its own: the owner's lock is held for every call, except for the const functions
 //          marked "without the lock".
 #ifndef DING_WORKER_REPLAY_BUFFER_ROW_STORE_H_
@@ -46,6 +61,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/replay_buffer/row_layout.h"
 
 namespace ding {
 
@@ -53,6 +69,14 @@ namespace ding {
 struct RowLocation {
   const std::byte* chunk;
   int64_t row;
+};
+
+// Where a frame of the stacks of a row lies, for all fields that are stacks.
+struct FrameLocation {
+  static constexpr int kNewestOfRow = -1;
+
+  RowLocation at;
+  int age;  // kNewestOfRow: `at` is a row; else that of a frame of a side slot, 0 being the newest
 };
 
 // Keeps what was in the store when it was taken from being overwritten. May be released on any
@@ -78,14 +102,10 @@ class RowPin {
 
 class RowStore {
  public:
-  // Links are 32 bits wide.
-  static constexpr int64_t kMaxCapacityRows = int64_t{1} << 29;
-
   // Rows of `rows`, whose first `obs_fields` fields are the observation. The first row's id is 0.
-  //   kInvalidArgument    capacity outside 1 ... kMaxCapacityRows
-  //   kResourceExhausted  more than this machine's memory, with the sum
+  // Errors of RowsOfCapacity().
   static absl::StatusOr<std::unique_ptr<RowStore>> Create(SpecPtr rows, int obs_fields,
-                                                          int64_t capacity_rows);
+                                                          const RowCapacity& capacity);
 
   RowStore(const RowStore&) = delete;
   RowStore& operator=(const RowStore&) = delete;
@@ -98,8 +118,8 @@ class RowStore {
   // the field.
   absl::Status CheckLayout(const SegmentBatch& data, absl::string_view where) const;
 
-  // Forgets the rows with ids below `id` (at most end_id()).
-  void EvictBefore(int64_t id);
+  // Forgets all rows. Ids go on.
+  void Clear();
 
   // Valid ids are [begin_id, end_id).
   int64_t begin_id() const { return begin_; }
@@ -124,24 +144,38 @@ class RowStore {
     return {-1, static_cast<SegmentEnd>(code & kEndMask), LocateSlot(code >> kEndBits)};
   }
 
+  // Most frames of a stack; 0 if no field is one.
+  int frames_per_row() const { return frames_per_row_; }
+  // Where the frames of a row, or of the observation after one, lie: the newest first, as many as
+  // `frames` has room for, at most frames_per_row().
+  void LocateFrames(int64_t id, absl::Span<FrameLocation> frames) const;
+  void LocateFrames(const Successor& next, absl::Span<FrameLocation> frames) const;
+
   RowPin Pin();
 
   // Without the lock.
   const SpecPtr& spec() const { return spec_; }
   int obs_fields() const { return obs_fields_; }
-  // Row `location` of field `field`; for the observation after a row: observation fields only.
+  // Whether field `field` is stored by frames.
+  bool IsStack(int field) const { return layout_.stored_bytes[field] != spec_->row_bytes(field); }
+  // Row `location` of field `field`, of a stack the newest frame; for the observation after a row:
+  // observation fields that are no stacks only.
   const std::byte* At(const RowLocation& location, int field) const {
-    return location.chunk + offsets_[field] + location.row * spec_->row_bytes(field);
+    return location.chunk + layout_.offsets[field] + location.row * layout_.stored_bytes[field];
   }
-  // Copies field `field` of rows that are pinned to `to`, one after the other.
+  // Copies field `field` of rows that are pinned to `to`, one after the other: a field that is no
+  // stack,
   void Gather(int field, absl::Span<const RowLocation> rows, std::byte* to) const;
+  // or one that is, frames_per_row() locations a row.
+  void GatherStacks(int field, absl::Span<const FrameLocation> frames, std::byte* to) const;
 
   // Valid rows, links and final observations; the same rows in the same order give the same bytes.
   // What the snapshot writes it holds by a pin, so it must not outlive the store.
   StateSnapshot Snapshot();
   // A new store with the saved rows and ids. kInvalidArgument, with found and expected, for
   // anything that a snapshot of a store of this capacity cannot have written.
-  static absl::StatusOr<std::unique_ptr<RowStore>> Load(StateReader* reader, int64_t capacity_rows);
+  static absl::StatusOr<std::unique_ptr<RowStore>> Load(StateReader* reader,
+                                                        const RowCapacity& capacity);
 
   // Streams whose newest row waits for a successor.
   int64_t open_streams() const { return static_cast<int64_t>(open_tails_.size()); }
@@ -173,24 +207,51 @@ class RowStore {
 
   int32_t& LinkOf(int64_t id) const {
     const RowLocation at = Locate(id);
-    return reinterpret_cast<int32_t*>(const_cast<std::byte*>(at.chunk) + links_offset_)[at.row];
+    return reinterpret_cast<int32_t*>(const_cast<std::byte*>(at.chunk) +
+                                      layout_.links_offset)[at.row];
+  }
+  // With stacks: the number of rows back to the predecessor whose stack goes on with the row's, or
+  // ~slot with the older frames.
+  int32_t& PreviousOf(int64_t id) const {
+    const RowLocation at = Locate(id);
+    return reinterpret_cast<int32_t*>(const_cast<std::byte*>(at.chunk) +
+                                      layout_.previous_offset)[at.row];
   }
   RowLocation LocateSlot(int32_t slot) const {
-    return {side_blocks_[slot >> chunk_shift_].get(), slot & row_mask_};
+    return {side_blocks_[slot >> layout_.slot_shift].get(), slot & slot_mask_};
+  }
+  // Whole stacks of a slot, the oldest frame first; that of the frame `age` before the newest.
+  std::byte* StackAt(const RowLocation& slot, const RowLayout::Stack& stack) const {
+    return const_cast<std::byte*>(slot.chunk) + stack.side_offset + slot.row * stack.bytes;
+  }
+  const std::byte* FrameAt(const FrameLocation& frame, const RowLayout::Stack& stack) const {
+    if (frame.age == FrameLocation::kNewestOfRow) return At(frame.at, stack.field);
+    return StackAt(frame.at, stack) +
+           (stack.frames.frames() - 1 - frame.age) * stack.frames.frame_bytes();
   }
   int64_t ChunkOf(int64_t id) const { return id >> chunk_shift_; }
   // Calls f(first id, rows) for each chunk's part of [begin, end).
   template <typename F>
   void ForEachPiece(int64_t begin, int64_t end, F f) const;
 
+  void PlanStacks(const SegmentBatch& data, int64_t skipped, int64_t begin);
+  bool SegmentGoesOn(const SegmentBatch& data, int segment, const Segment& kept, int64_t begin);
+  bool GoesOn(const ColumnsView& rows, int64_t before, int64_t row) const;
+  bool GoesOnAfter(int64_t id, const ColumnsView& rows, int64_t row);
   absl::Status Reserve(int64_t first_id, int64_t rows, int64_t slots);
   absl::Status ReserveSlots(int64_t slots);
+  int32_t TakeSlot();
+  void EvictBefore(int64_t id);
+  void CutStacksBefore(int64_t id);
   void ForgetTail(int32_t code, int64_t row);
   void ReleaseChunksBefore(int64_t chunk);
   void AddChunks(int64_t end);
   void CopyColumns(const ColumnsView& from, int64_t first_id);
+  void CopyNewestFrames(const ColumnsView& from, int64_t first_id);
   void LinkSegment(const Segment& segment, int64_t first_id, const ColumnsView& final_obs,
                    int64_t final_row);
+  void KeepFinalObs(const ColumnsView& final_obs, int64_t final_row, int32_t slot);
+  void KeepOlderFrames(const ColumnsView& rows, int64_t row, int64_t id);
   void Reclaim();
   bool NobodyReads() const;
   void RetireChunk(Memory chunk);
@@ -201,23 +262,26 @@ class RowStore {
   void SaveLinks(SavedRows* saved, std::vector<RowLocation>* final_obs) const;
   void SaveColumns(SavedRows* saved) const;
   void SaveFinalObs(absl::Span<const RowLocation> final_obs, SavedRows* saved) const;
+  void SaveStacks(SavedRows* saved) const;
   absl::Status LoadRows(StateReader* reader, absl::Span<const int32_t> links);
   absl::Status LoadColumns(StateReader* reader);
   absl::Status LoadFinalObs(StateReader* reader, int32_t slots);
+  absl::Status LoadOlderFrames(StateReader* reader, int32_t first_slot, int32_t end_slot);
   absl::Status LoadOpenTails(StateReader* reader);
 
   const SpecPtr spec_;
   const int obs_fields_;
   const int64_t capacity_rows_;
-  int chunk_shift_ = 0;
-  int64_t row_mask_ = 0;
-  std::vector<int64_t> offsets_;  // of the columns in a chunk
-  int64_t links_offset_ = 0;
-  int64_t chunk_bytes_ = 0;
-  int64_t side_block_bytes_ = 0;
+  const RowLayout layout_;
+  const int chunk_shift_;
+  const int64_t row_mask_;
+  const int64_t slot_mask_;
+  int frames_per_row_ = 0;
 
   int64_t begin_ = 0;
   int64_t end_ = 0;
+  // With stacks: evicted rows from here on may still be predecessors of valid ones, and have slots.
+  int64_t kept_begin_ = 0;
   // Chunks [first_chunk_, end_chunk_), at their number modulo the size of the table.
   std::vector<Memory> chunks_;
   std::vector<int64_t> slots_in_chunk_;  // of valid rows; spares eviction most of its search
@@ -232,6 +296,12 @@ class RowStore {
   absl::flat_hash_map<int64_t, OpenTail> open_tails_;
 
   std::deque<Epoch> epochs_;  // oldest first, never empty
+
+  // With stacks: what a push needs slots for, beside its final observations. Kept for its memory.
+  std::vector<int64_t> cut_rows_;    // ids whose predecessors go back with a chunk
+  std::vector<int64_t> whole_rows_;  // rows of the push that do not go on with a predecessor
+  absl::flat_hash_map<int64_t, int> segments_of_push_;  // newest of each stream
+  std::vector<FrameLocation> frames_;
 };
 
 }  // namespace ding

@@ -1,5 +1,6 @@
 #include "ding_worker/replay_buffer/row_store.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -9,10 +10,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
+#include "ding_worker/replay_buffer/row_layout.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -24,7 +30,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::unique_ptr<RowStore> Make(int64_t capacity_rows) {
-  return RowStore::Create(TestStreams::RowSpec(), 2, capacity_rows).value();
+  return RowStore::Create(TestStreams::RowSpec(), 2, {capacity_rows}).value();
 }
 
 // {stream, step, episode, steps into it} at a place of the store.
@@ -37,9 +43,9 @@ std::vector<float> Place(const RowStore& store, const RowLocation& at) {
 int64_t ColumnBytes() { return TestStreams::RowSpec()->row_bytes(); }
 
 TEST(RowStore, CapacityOutsideTheRangeIsRefused) {
-  EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, 0),
+  EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, {0}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("capacity of 0 rows")));
-  EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, RowStore::kMaxCapacityRows + 1),
+  EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, {kMaxCapacityRows + 1}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 1 to 536870912")));
 }
 
@@ -114,7 +120,7 @@ TEST(RowStore, PinnedRowsAreNotOverwritten) {
     EXPECT_THAT(Place(*store, row), ElementsAre(0, 0, 0, 0));
     EXPECT_THAT(Place(*store, after), ElementsAre(0, 1, 0, 1));
   }
-  store->EvictBefore(store->end_id());
+  store->Clear();
   ASSERT_THAT(store->Append(streams.Make({{0, 16}})), IsOk());
   EXPECT_THAT(Place(*store, row), ElementsAre(0, 0, 0, 0));
   EXPECT_THAT(Place(*store, after), ElementsAre(0, 1, 0, 1));
@@ -174,8 +180,131 @@ TEST(RowStore, StreamsThatAreGoneAreForgotten) {
   }
   EXPECT_EQ(store->allocated_bytes(), early);
   EXPECT_EQ(store->open_streams(), 64);
-  store->EvictBefore(store->end_id());
+  store->Clear();
   EXPECT_EQ(store->open_streams(), 0);
+}
+
+// `rows` rows of `streams` streams, all of empty frames: stacks that always go on.
+SegmentBatch EmptyFrames(int64_t step, int64_t streams, int64_t rows) {
+  FieldSpec obs = Scalar("obs", DType::kUint8);
+  obs.shape = {4, 16, 16};
+  obs.frame_stack_axis = 0;
+  const SpecPtr spec = MakeSpec({obs, Scalar("reward", DType::kFloat32)}).value();
+  const auto zeros = [](const SpecPtr& of, int64_t count) {
+    BatchBuilder builder = BatchBuilder::Create(of, count).value();
+    for (int i = 0; i < of->size(); ++i) {
+      std::memset(builder.view().raw_column(i), 0, static_cast<size_t>(count * of->row_bytes(i)));
+    }
+    return std::move(builder).Seal(count);
+  };
+  SegmentBatch data;
+  data.rows = zeros(spec, rows);
+  data.final_obs = zeros(MakeSpec({obs}).value(), streams);
+  const int64_t length = rows / streams;
+  for (int64_t s = 0; s < streams; ++s) {
+    data.segments.push_back({s, step, s * length, length, SegmentEnd::kCut});
+  }
+  return data;
+}
+
+TEST(RowStore, OfAStackARowTakesTheNewestFrame) {
+  constexpr int64_t kCapacity = 20000;
+  constexpr int64_t kRowBytes = 256 + 4 + 16;
+  const SpecPtr spec = EmptyFrames(0, 1, 1).rows.spec_ptr();
+  const auto store = RowStore::Create(spec, 1, {kCapacity}).value();
+  for (int64_t step = 0; step < 20000; step += 100) {
+    ASSERT_THAT(store->Append(EmptyFrames(step, 4, 400)), IsOk());
+  }
+  // A chunk and a side block are at most an eighth of the store, and here not more than 1 MB: a
+  // part of a chunk at each end, two spare, one block for the streams that go on.
+  EXPECT_LE(store->allocated_bytes(), kCapacity * kRowBytes + 5 * (int64_t{1} << 20));
+}
+
+// Slots of rows with stacks of their own go with their rows, whatever happens to those.
+TEST(RowStore, StacksThatDoNotGoOnLeaveNothingBehind) {
+  const auto store = RowStore::Create(TestStreams::RowSpec(true), 4, {64}).value();
+  TestStreams streams(0, true);
+  int64_t early = 0;
+  for (int round = 0; round < 3000; ++round) {
+    // Some streams pause for long; now and then a push is larger than the store.
+    ASSERT_THAT(store->Append(streams.Make({{0, 1}, {1 + round / 40 % 3, 2}, {9, 1}})), IsOk());
+    if (round % 7 == 0) {
+      ASSERT_THAT(store->Append(streams.Make({{5, 2, SegmentEnd::kTerminated}, {5, 3}})), IsOk());
+    }
+    if (round % 50 == 49) {
+      ASSERT_THAT(store->Append(streams.Make({{7, 100}})), IsOk());
+    }
+    if (round % 9 == 8) {
+      store->Clear();
+      ASSERT_THAT(store->Append(streams.Make({{1, 2}})), IsOk());
+      ASSERT_THAT(store->Append(streams.Make({{7, 65}})), IsOk());
+    }
+    if (round == 300) early = store->allocated_bytes();
+  }
+  EXPECT_LE(store->allocated_bytes(), 2 * early);
+}
+
+// Each of these would lead a later eviction or a draw to where nothing is.
+TEST(RowStore, SavedLinksThatDoNotAgreeAreRefused) {
+  const auto store = RowStore::Create(TestStreams::RowSpec(true), 4, {64}).value();
+  TestStreams streams(0, true);
+  for (int i = 0; i < 3; ++i) ASSERT_THAT(store->Append(streams.Make({{0, 2}, {1, 2}})), IsOk());
+  const auto load = [&store](const std::string& name, size_t index, int64_t value) {
+    StateDict saved;
+    EXPECT_THAT(store->Snapshot()(&saved), IsOk());
+    TensorMap damaged;
+    for (const auto& [key, tensor] : saved.tensors()) damaged.Set(key, tensor.Clone());
+    Tensor* const victim = damaged.FindMutable(name);
+    // Little endian: an int32 is the first half of the int64.
+    const auto bytes = static_cast<size_t>(SizeOf(victim->dtype()));
+    std::memcpy(victim->raw_data() + index * bytes, &value, bytes);
+    StateDict state(damaged, "test");
+    return RowStore::Load(&state, {64}).status();
+  };
+  // Rows 0 1 | 2 3 | 4 5 | ...: row 4 follows row 1 of stream 0.
+  EXPECT_THAT(load("previous", 4, 3), IsOk());
+  for (const int64_t wrong : {0, 1, 2, 4, 5, -1, -2, -100}) {
+    EXPECT_THAT(load("previous", 4, wrong),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat("saved previous ", wrong, " of row 4"))));
+  }
+  EXPECT_THAT(load("previous", 0, -2), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(load("open_tails", 1, 11), IsOk());
+  EXPECT_THAT(load("open_tails", 1, 9),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("saved row 9 cannot be the newest of stream 1")));
+}
+
+TEST(RowStore, AByteBudgetIsUsedAndKept) {
+  const SpecPtr stacks = EmptyFrames(0, 1, 1).rows.spec_ptr();
+  for (int64_t bytes = 1500; bytes < 40'000'000; bytes = bytes * 5 / 3) {
+    SCOPED_TRACE(absl::StrCat(bytes, " bytes"));
+    for (const int64_t owner_bytes : {0, 14}) {
+      const auto store = RowStore::Create(stacks, 1, {0, bytes, owner_bytes}).value();
+      const int64_t capacity = store->capacity_rows();
+      EXPECT_GE(capacity, 1);
+      // Of small stores the chunks' alignment is a good part, of others the spare chunks.
+      if (bytes > 100000) {
+        EXPECT_GT(capacity * (256 + 4 + 8 + owner_bytes), bytes / 3 * 2);
+      }
+      int64_t most = 0;
+      for (int64_t step = 0; step < 3 * capacity; step += 1 + capacity / 7) {
+        ASSERT_THAT(store->Append(EmptyFrames(step, 1, 1 + capacity / 7)), IsOk());
+        most = std::max(most, store->allocated_bytes());
+      }
+      EXPECT_EQ(store->size(), capacity);
+      const int64_t side_block = int64_t{1} << 20;
+      EXPECT_LE(most + capacity * owner_bytes, bytes + side_block);
+    }
+  }
+  EXPECT_THAT(RowStore::Create(stacks, 1, {0, 1151, 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("capacity of 1151 bytes holds no row: one takes 3 chunks (2 of "
+                                 "them spare) of 448 bytes + 0 bytes = 1344 bytes")));
+  EXPECT_THAT(RowStore::Create(stacks, 1, {0, int64_t{1} << 50}),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("capacity of 1125899906842624 bytes = 1125899.9 GB is more than "
+                                 "this machine's memory of")));
 }
 
 TEST(RowStore, OtherFieldsAreRefusedByName) {

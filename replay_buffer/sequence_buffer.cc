@@ -12,6 +12,7 @@
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/replay_buffer/buffer_checks.h"
+#include "ding_worker/replay_buffer/row_layout.h"
 #include "ding_worker/replay_buffer/row_store.h"
 
 namespace ding {
@@ -19,7 +20,11 @@ namespace {
 
 constexpr int64_t kStateVersion = 1;
 // With padding and repetitions a batch may have more rows than there are; more than this is a slip.
-constexpr int64_t kMaxRowsOfABatch = RowStore::kMaxCapacityRows;
+constexpr int64_t kMaxRowsOfABatch = kMaxCapacityRows;
+
+RowCapacity CapacityOf(const SequenceReplayBuffer::Options& options) {
+  return {options.capacity_rows, options.capacity_bytes, SequenceIndex::kRowBytes};
+}
 
 SequenceIndex::Options IndexOptions(const SequenceReplayBuffer::Options& options) {
   SequenceIndex::Options index;
@@ -46,19 +51,22 @@ SequenceReplayBuffer::SequenceReplayBuffer(const Options& options)
 
 std::vector<std::string> SequenceReplayBuffer::Problems(const Options& options) {
   std::vector<std::string> problems;
-  AppendRingProblems(options.capacity_rows, options.nstep, options.gamma, &problems);
+  AppendRingProblems(CapacityOf(options), options.nstep, options.gamma, &problems);
   const auto in_range = [&problems](absl::string_view name, int64_t value, int64_t low,
                                     int64_t high) {
     if (value >= low && value <= high) return;
     problems.push_back(absl::StrCat(name, " is ", value, ", expected ", low, " to ", high));
   };
+  // How many rows fit in capacity_bytes shows at the first push.
+  const int64_t longest = options.capacity_bytes.has_value()
+                              ? kMaxCapacityRows
+                              : std::max<int64_t>(options.capacity_rows, 1);
   if (!options.unroll_len.has_value()) {
-    if (options.burn_in < 0) in_range("burn_in", options.burn_in, 0, options.capacity_rows);
+    if (options.burn_in < 0) in_range("burn_in", options.burn_in, 0, longest);
     if (options.overlap.has_value()) problems.emplace_back("overlap is set for whole episodes");
     if (options.padding) problems.emplace_back("padding is set for whole episodes");
     return problems;
   }
-  const int64_t longest = std::max<int64_t>(options.capacity_rows, 1);
   in_range("unroll_len", *options.unroll_len, 1, longest);
   const int64_t last = std::max<int64_t>(*options.unroll_len, 1) - 1;
   in_range("burn_in", options.burn_in, 0, last);
@@ -78,8 +86,13 @@ absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> SequenceReplayBuffer::Crea
 
 absl::StatusOr<std::unique_ptr<SequenceReplayBuffer::Contents>> SequenceReplayBuffer::MakeContents(
     std::shared_ptr<RowStore> store) const {
+  if (options_.unroll_len.value_or(1) > store->capacity_rows()) {
+    return absl::InvalidArgumentError(absl::StrCat("unroll_len is ", *options_.unroll_len,
+                                                   ", but replay_buffer_bytes holds ",
+                                                   store->capacity_rows(), " rows"));
+  }
   auto contents = std::make_unique<Contents>();
-  contents->sequences = std::make_unique<SequenceIndex>(index_options_, options_.capacity_rows);
+  contents->sequences = std::make_unique<SequenceIndex>(index_options_, store->capacity_rows());
   DING_ASSIGN_OR_RETURN(contents->reader,
                         TransitionReader::Create(std::move(store), options_.nstep, options_.gamma,
                                                  {Scalar(kColumnMask, DType::kBool),
@@ -94,7 +107,7 @@ absl::StatusOr<std::unique_ptr<SequenceReplayBuffer::Contents>> SequenceReplayBu
     const SegmentBatch& data) const {
   DING_ASSIGN_OR_RETURN(
       std::shared_ptr<RowStore> store,
-      RowStore::Create(data.rows.spec_ptr(), data.final_obs.spec().size(), options_.capacity_rows));
+      RowStore::Create(data.rows.spec_ptr(), data.final_obs.spec().size(), CapacityOf(options_)));
   return MakeContents(std::move(store));
 }
 
@@ -238,7 +251,7 @@ void SequenceReplayBuffer::Clear() {
   push_count_ = 0;
   if (contents_ == nullptr) return;
   RowStore& store = contents_->reader->store();
-  store.EvictBefore(store.end_id());
+  store.Clear();
   contents_->sequences->EvictBefore(store.end_id());
 }
 
@@ -273,10 +286,10 @@ StateSnapshot SequenceReplayBuffer::Snapshot() const {
     saved->rows = saved->reader->store().Snapshot();
     saved->sequences = contents_->sequences->Snapshot(saved->reader->store().begin_id());
   }
-  return [saved, capacity_rows = options_.capacity_rows, index = index_options_,
-          push_count = push_count_, rng = draw_.rng()](StateWriter* writer) -> absl::Status {
+  return [saved, capacity = CapacityOf(options_), index = index_options_, push_count = push_count_,
+          rng = draw_.rng()](StateWriter* writer) -> absl::Status {
     DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
-    DING_RETURN_IF_ERROR(writer->WriteInt("capacity_rows", capacity_rows));
+    DING_RETURN_IF_ERROR(SaveCapacity(capacity, writer));
     DING_RETURN_IF_ERROR(writer->WriteInt("unroll_len", index.rows.value_or(0)));
     DING_RETURN_IF_ERROR(writer->WriteInt("period", index.period));
     DING_RETURN_IF_ERROR(writer->WriteInt("padding", index.padding));
@@ -297,7 +310,7 @@ absl::Status SequenceReplayBuffer::LoadState(StateReader* reader) {
 
 absl::Status SequenceReplayBuffer::LoadChecked(StateReader* reader) {
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
-  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "capacity_rows", options_.capacity_rows));
+  DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, CapacityOf(options_)));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "unroll_len", index_options_.rows.value_or(0)));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "period", index_options_.period));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "padding", index_options_.padding));
@@ -309,7 +322,7 @@ absl::Status SequenceReplayBuffer::LoadChecked(StateReader* reader) {
   if (has_rows != 0) {
     ScopedStateReader store_reader(reader, "store");
     DING_ASSIGN_OR_RETURN(std::shared_ptr<RowStore> store,
-                          RowStore::Load(&store_reader, options_.capacity_rows));
+                          RowStore::Load(&store_reader, CapacityOf(options_)));
     const int64_t begin_id = store->begin_id();
     const int64_t end_id = store->end_id();
     DING_ASSIGN_OR_RETURN(loaded, MakeContents(std::move(store)));

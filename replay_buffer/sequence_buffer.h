@@ -62,6 +62,9 @@ class SequenceReplayBuffer : public IBuffer {
  public:
   struct Options {
     int64_t capacity_rows = 10000;  // replay_buffer_size of the config
+    // replay_buffer_bytes of the config. Set: as many rows as fit in (RowCapacity), whatever
+    // capacity_rows is.
+    std::optional<int64_t> capacity_bytes;
     int64_t nstep = 1;
     double gamma = 0.99;  // discount_factor of the config
     // T, burn-in included. Not set: whole episodes, complete ones only, T being the longest drawn.
@@ -81,7 +84,8 @@ class SequenceReplayBuffer : public IBuffer {
   // kInvalidArgument lists them.
   static absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> Create(const Options& options);
 
-  // Errors of NaiveReplayBuffer::Push().
+  // Errors of NaiveReplayBuffer::Push(). kInvalidArgument also at the first push, if fewer than
+  // unroll_len rows fit in capacity_bytes.
   absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
   // `size` sequences. kFailedPrecondition if there are fewer that are long enough, with the numbers
   // of sequences and rows.

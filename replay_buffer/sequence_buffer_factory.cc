@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateSequenceBuffer(const BufferConfig
   SequenceBufferConfig params;
   ReadBufferConfig(config, &params, &problems);
   SequenceReplayBuffer::Options options;
-  options.capacity_rows = config.replay_buffer_size();
+  ReadCapacity(config, &options);
   options.nstep = config.nstep();
   options.gamma = config.discount_factor();
   options.unroll_len = params.unroll_len();

@@ -37,6 +37,9 @@ namespace ding {
 
 class SequenceIndex {
  public:
+  // Memory per row of the capacity, at most.
+  static constexpr int64_t kRowBytes = RankedIds::kBytesPerId;
+
   struct Options {
     std::optional<int64_t> rows;  // of a sequence, at least 1; not set: whole episodes
     int64_t period = 1;           // at least 1; without meaning for whole episodes

@@ -95,14 +95,17 @@ absl::StatusOr<std::shared_ptr<TransitionReader>> TransitionReader::Create(
 }
 
 absl::Status TransitionReader::Start(int64_t size, std::optional<TransitionDraw>* draw) {
-  // Two locations per row are the draw's own.
-  const int64_t row_bytes = spec()->row_bytes() + 2 * static_cast<int64_t>(sizeof(RowLocation));
+  // Two locations per row are the draw's own, and two per frame.
+  const int frames = store_->frames_per_row();
+  const int64_t row_bytes =
+      spec()->row_bytes() +
+      2 * static_cast<int64_t>(sizeof(RowLocation) + sizeof(FrameLocation) * frames);
   if (size > std::numeric_limits<int64_t>::max() / 2 / row_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a batch of ", size, " rows of ", row_bytes, " bytes fits in no memory"));
   }
   DING_ASSIGN_OR_RETURN(BatchBuilder block, pool_.Allocate(size));
-  draw->emplace(std::move(block), size, id_field_);
+  draw->emplace(std::move(block), size, id_field_, frames);
   return absl::OkStatus();
 }
 
@@ -120,11 +123,13 @@ void TransitionReader::ResolveOneStep(TransitionDraw* draw) const {
   const absl::Span<int32_t> n_step = draw->block_.column<int32_t>(n_step_field_);
   const auto gamma = static_cast<float>(gamma_);
   const RowStore& store = *store_;
+  const bool stacks = store.frames_per_row() > 0;
   for (size_t i = 0; i < draw->ids_.size(); ++i) {
     const int64_t id = draw->ids_[i];
     const RowStore::Successor next = store.Next(id);
     draw->rows_[i] = store.Locate(id);
     draw->next_obs_[i] = next.obs;
+    if (stacks) ResolveStacks(i, next, draw);
     discount[i] = next.end == SegmentEnd::kTerminated ? 0.0f : gamma;
     n_step[i] = 1;
   }
@@ -149,23 +154,41 @@ void TransitionReader::ResolveWindows(TransitionDraw* draw) const {
     }
     const NStepReturn ret = ComputeNStepReturn(window, next.end, nstep_, gamma_);
     draw->next_obs_[i] = next.obs;
+    if (store_->frames_per_row() > 0) ResolveStacks(i, next, draw);
     reward[i] = ret.reward;
     discount[i] = ret.bootstrap_discount;
     n_step[i] = static_cast<int32_t>(ret.steps);
   }
 }
 
+void TransitionReader::ResolveStacks(size_t row, const RowStore::Successor& next,
+                                     TransitionDraw* draw) const {
+  const auto frames = static_cast<size_t>(store_->frames_per_row());
+  store_->LocateFrames(draw->ids_[row],
+                       absl::MakeSpan(draw->frames_).subspan(row * frames, frames));
+  store_->LocateFrames(next, absl::MakeSpan(draw->next_frames_).subspan(row * frames, frames));
+}
+
 void TransitionReader::GatherStored(const TransitionDraw& draw, int field, std::byte* to) const {
-  store_->Gather(field, draw.rows_, to);
+  if (store_->IsStack(field)) {
+    store_->GatherStacks(field, draw.frames_, to);
+  } else {
+    store_->Gather(field, draw.rows_, to);
+  }
 }
 
 Batch TransitionReader::Gather(TransitionDraw* draw) const {
   const MutableColumnsView to = draw->block_.view();
   for (const int field : gathered_fields_) {
-    store_->Gather(field, draw->rows_, to.raw_column(field));
+    GatherStored(*draw, field, to.raw_column(field));
   }
   for (int field = 0; field < store_->obs_fields(); ++field) {
-    store_->Gather(field, draw->next_obs_, to.raw_column(first_next_obs_field_ + field));
+    std::byte* const column = to.raw_column(first_next_obs_field_ + field);
+    if (store_->IsStack(field)) {
+      store_->GatherStacks(field, draw->next_frames_, column);
+    } else {
+      store_->Gather(field, draw->next_obs_, column);
+    }
   }
   draw->pin_ = RowPin();
   return std::move(draw->block_).Seal(static_cast<int64_t>(draw->ids_.size()));

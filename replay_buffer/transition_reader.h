@@ -3,8 +3,9 @@
 // buffers that draw single rows.
 //
 // In two steps, so that the owner's lock is held for the first only:
-//   Resolve  follows the links of each row over its window and pins what it found   (with the lock)
-//   Gather   copies the columns into the block of the batch                      (without the lock)
+//   Resolve  follows the links of each row over its window, finds the frames of its stacks, and pins
+//            what it found                                                       (with the lock)
+//   Gather   copies the columns into the block of the batch                   (without the lock)
 //
 // Shapes:    the fields of the store's spec in its order, then "next_" + each observation field,
 //            discount float32, n_step int32, replay_unique_id int64 (the row's id), then the columns
@@ -45,11 +46,13 @@ namespace ding {
 class TransitionDraw {
  public:
   // `block` may have room for more than `size` rows.
-  TransitionDraw(BatchBuilder block, int64_t size, int id_field)
+  TransitionDraw(BatchBuilder block, int64_t size, int id_field, int frames_per_row)
       : block_(std::move(block)),
         ids_(block_.column<int64_t>(id_field).first(static_cast<size_t>(size))),
         rows_(ids_.size()),
-        next_obs_(ids_.size()) {}
+        next_obs_(ids_.size()),
+        frames_(ids_.size() * static_cast<size_t>(frames_per_row)),
+        next_frames_(frames_.size()) {}
 
   // To be filled with the ids of the rows.
   absl::Span<int64_t> ids() { return ids_; }
@@ -66,6 +69,9 @@ class TransitionDraw {
   const absl::Span<int64_t> ids_;  // column replay_unique_id of the block
   absl::FixedArray<RowLocation, 256> rows_;
   absl::FixedArray<RowLocation, 256> next_obs_;
+  // RowStore::frames_per_row() for each row.
+  std::vector<FrameLocation> frames_;
+  std::vector<FrameLocation> next_frames_;
   RowPin pin_;
 };
 
@@ -96,6 +102,7 @@ class TransitionReader {
 
   void ResolveOneStep(TransitionDraw* draw) const;
   void ResolveWindows(TransitionDraw* draw) const;
+  void ResolveStacks(size_t row, const RowStore::Successor& next, TransitionDraw* draw) const;
 
   const std::shared_ptr<RowStore> store_;
   const std::vector<int> gathered_fields_;  // the stored fields that a batch shows as they are

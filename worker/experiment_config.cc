@@ -109,6 +109,10 @@ void CheckPolicy(const PolicySection& policy, Checker* check) {
   check->Known("policy.other.replay_buffer.type", buffer.type(), BufferRegistry());
   check->AtLeast<int64_t>("policy.other.replay_buffer.replay_buffer_size",
                           buffer.replay_buffer_size(), 1);
+  if (buffer.has_replay_buffer_bytes()) {
+    check->AtLeast<int64_t>("policy.other.replay_buffer.replay_buffer_bytes",
+                            buffer.replay_buffer_bytes(), 1);
+  }
   check->Above("policy.other.replay_buffer.periodic_thruput_seconds",
                buffer.periodic_thruput_seconds(), 0);
 }

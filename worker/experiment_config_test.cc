@@ -123,6 +123,23 @@ TEST(RegistryTest, ListsWhatIsLinked) {
                     HasSubstr("serial evaluator: interaction\n"), HasSubstr("learner: base\n")));
 }
 
+TEST(ExperimentConfigTest, TheCapacityOfAReplayBufferIsInRowsOrInBytes) {
+  const std::string bytes = "policy.other.replay_buffer.replay_buffer_bytes=";
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig resolved, Parse(kMinimal));
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
+                            Parse(PrintTextConfig(resolved), {bytes + "1000000"}));
+  EXPECT_EQ(config.policy().other().replay_buffer().replay_buffer_bytes(), 1000000);
+  EXPECT_FALSE(config.policy().other().replay_buffer().has_replay_buffer_size());
+  EXPECT_THAT(Parse(kMinimal, {bytes + "0"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("policy.other.replay_buffer.replay_buffer_bytes is 0")));
+  EXPECT_THAT(
+      Parse("policy { other { replay_buffer { replay_buffer_size: 9 replay_buffer_bytes: 9 } } }"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("replay_buffer_bytes"), HasSubstr("replay_buffer_size"),
+                     HasSubstr("oneof"))));
+}
+
 TEST(ExperimentConfigTest, AResolvedConfigCanBeChangedAtTheSourceOfASharedValue) {
   DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig resolved,
                             ParseExperimentConfig(kMinimal, "test", {"env.stop_value=10"}));

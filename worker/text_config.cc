@@ -28,6 +28,7 @@ using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::MessageFactory;
+using google::protobuf::OneofDescriptor;
 using google::protobuf::Reflection;
 using google::protobuf::TextFormat;
 
@@ -345,6 +346,9 @@ void FillInDefaults(Message* message) {
       if (is_any && !reflection.HasField(*message, &field)) continue;
       FillInDefaults(reflection.MutableMessage(message, &field));
     } else if (field.has_default_value() && !reflection.HasField(*message, &field)) {
+      // Of alternatives, one that is set is not replaced by the default of another.
+      const OneofDescriptor* const alternatives = field.containing_oneof();
+      if (alternatives != nullptr && reflection.HasOneof(*message, alternatives)) continue;
       FillInScalar(field, message);
     }
   }

@@ -151,6 +151,15 @@ TEST(FillInDefaultsTest, ReachesIntoMessagesAndAnys) {
   EXPECT_FALSE(config.env().has_type());  // It has no default.
 }
 
+TEST(FillInDefaultsTest, ADefaultDoesNotReplaceAnAlternativeThatIsSet) {
+  constexpr char kBytes[] = "policy { other { replay_buffer { replay_buffer_bytes: 1000 } } }";
+  ExperimentConfig config;
+  EXPECT_THAT(ParseTextConfig(kBytes, "test", &config), IsEmpty());
+  FillInDefaults(&config);
+  EXPECT_EQ(config.policy().other().replay_buffer().replay_buffer_bytes(), 1000);
+  EXPECT_FALSE(config.policy().other().replay_buffer().has_replay_buffer_size());
+}
+
 TEST(PrintTextConfigTest, ReadsBackAsTheSame) {
   ExperimentConfig config = Parsed();
   FillInDefaults(&config);

@@ -207,21 +207,24 @@ TEST_P(BufferConformance, APartLargerThanTheBufferIsTheBuffer) {
 }
 
 TEST_P(BufferConformance, ADrawnBatchNeverChanges) {
-  const std::unique_ptr<IBuffer> buffer = Make();
-  TestStreams streams;
-  EXPECT_THAT(buffer->Push(streams.Make({{0, 64}}), 0), IsOk());
-  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(32, 0));
-  const int obs = batch.spec().Find("obs/place").value();
-  const Tensor before = batch.tensor(obs).Clone();
-  for (int i = 0; i < 10; ++i) {
+  for (const bool stacks : {false, true}) {
+    SCOPED_TRACE(absl::StrCat("stacks ", stacks));
+    const std::unique_ptr<IBuffer> buffer = Make();
+    TestStreams streams(0, stacks);
     EXPECT_THAT(buffer->Push(streams.Make({{0, 64}}), 0), IsOk());
-    EXPECT_THAT(buffer->Sample(32, 0), IsOk());
+    DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(32, 0));
+    const int obs = batch.spec().Find("obs/place").value();
+    const Tensor before = batch.tensor(obs).Clone();
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_THAT(buffer->Push(streams.Make({{0, 64}}), 0), IsOk());
+      EXPECT_THAT(buffer->Sample(32, 0), IsOk());
+    }
+    EXPECT_TRUE(BitwiseEqual(before, batch.tensor(obs)));
   }
-  EXPECT_TRUE(BitwiseEqual(before, batch.tensor(obs)));
 }
 
 TEST_P(BufferConformance, RandomOperationsAgreeWithTheReference) {
-  for (uint64_t seed = 0; seed < 60; ++seed) {
+  for (uint64_t seed = 0; seed < 90; ++seed) {
     Rng rng(seed, "conformance");
     BufferSettings settings;
     settings.capacity_rows = static_cast<int64_t>(1 + rng.UniformInt(seed % 2 == 0 ? 200 : 20));
@@ -233,7 +236,7 @@ TEST_P(BufferConformance, RandomOperationsAgreeWithTheReference) {
         std::vector<int64_t>{1, 7, settings.capacity_rows + 5}[rng.UniformInt(3)];
     std::unique_ptr<IBuffer> buffer = Make(settings);
     ReferenceBuffer reference(settings.capacity_rows, settings.nstep, settings.gamma);
-    TestStreams streams(static_cast<int64_t>(rng.UniformInt(3)));
+    TestStreams streams(static_cast<int64_t>(rng.UniformInt(3)), seed % 3 != 0);
     for (int step = 0; step < 120; ++step) {
       const uint64_t what = rng.UniformInt(40);
       if (what < 20) {
@@ -283,54 +286,60 @@ TEST_P(BufferConformance, EveryRowIsDrawnEquallyOften) {
 }
 
 TEST_P(BufferConformance, GoesOnAfterLoadingByteForByte) {
-  BufferSettings settings;
-  settings.nstep = 3;
-  const std::unique_ptr<IBuffer> original = Make(settings);
-  TestStreams streams;
-  Rng rng(11, "pushes");
-  for (int i = 0; i < 30; ++i) {
-    EXPECT_THAT(original->Push(RandomPush(&streams, &rng, 5), i), IsOk());
-    EXPECT_THAT(original->Sample(1, i), IsOk());
+  for (const bool stacks : {false, true}) {
+    SCOPED_TRACE(absl::StrCat("stacks ", stacks));
+    BufferSettings settings;
+    settings.nstep = 3;
+    const std::unique_ptr<IBuffer> original = Make(settings);
+    TestStreams streams(0, stacks);
+    Rng rng(11, "pushes");
+    for (int i = 0; i < 30; ++i) {
+      EXPECT_THAT(original->Push(RandomPush(&streams, &rng, 5), i), IsOk());
+      EXPECT_THAT(original->Sample(1, i), IsOk());
+    }
+    settings.seed = 999;  // Another stream of random numbers, until it is loaded.
+    const std::unique_ptr<IBuffer> restored = Make(settings);
+    ASSERT_THAT(LoadFrom(restored.get(), Saved(*original)), IsOk());
+    EXPECT_EQ(restored->count(), original->count());
+    EXPECT_EQ(restored->push_count(), original->push_count());
+    for (int i = 0; i < 30; ++i) {
+      const SegmentBatch push = RandomPush(&streams, &rng, 5);
+      EXPECT_THAT(original->Push(push, i), IsOk());
+      EXPECT_THAT(restored->Push(push, i), IsOk());
+      DING_ASSERT_OK_AND_ASSIGN(const Batch expected, original->Sample(16, i));
+      DING_ASSERT_OK_AND_ASSIGN(const Batch found, restored->Sample(16, i));
+      ASSERT_TRUE(SameBytes(expected, found)) << "draw " << i;
+    }
+    EXPECT_TRUE(SameBytes(Saved(*original), Saved(*restored)));
   }
-  settings.seed = 999;  // Another stream of random numbers, until it is loaded.
-  const std::unique_ptr<IBuffer> restored = Make(settings);
-  ASSERT_THAT(LoadFrom(restored.get(), Saved(*original)), IsOk());
-  EXPECT_EQ(restored->count(), original->count());
-  EXPECT_EQ(restored->push_count(), original->push_count());
-  for (int i = 0; i < 30; ++i) {
-    const SegmentBatch push = RandomPush(&streams, &rng, 5);
-    EXPECT_THAT(original->Push(push, i), IsOk());
-    EXPECT_THAT(restored->Push(push, i), IsOk());
-    DING_ASSERT_OK_AND_ASSIGN(const Batch expected, original->Sample(16, i));
-    DING_ASSERT_OK_AND_ASSIGN(const Batch found, restored->Sample(16, i));
-    ASSERT_TRUE(SameBytes(expected, found)) << "draw " << i;
-  }
-  EXPECT_TRUE(SameBytes(Saved(*original), Saved(*restored)));
 }
 
 TEST_P(BufferConformance, ASnapshotHoldsTheMomentWhateverComesAfterIt) {
-  BufferSettings settings;
-  settings.capacity_rows = 40;
-  std::unique_ptr<IBuffer> buffer = Make(settings);
-  TestStreams streams;
-  ASSERT_THAT(buffer->Push(streams.Make({{0, 20}, {1, 10, SegmentEnd::kTerminated}}), 0), IsOk());
-  const TensorMap at_the_moment = Saved(*buffer);
-  const StateSnapshot snapshot = buffer->Snapshot();
+  for (const bool stacks : {false, true}) {
+    SCOPED_TRACE(absl::StrCat("stacks ", stacks));
+    BufferSettings settings;
+    settings.capacity_rows = 40;
+    std::unique_ptr<IBuffer> buffer = Make(settings);
+    TestStreams streams(0, stacks);
+    ASSERT_THAT(buffer->Push(streams.Make({{0, 20}, {1, 10, SegmentEnd::kTerminated}}), 0), IsOk());
+    const TensorMap at_the_moment = Saved(*buffer);
+    const StateSnapshot snapshot = buffer->Snapshot();
 
-  const auto written_later = [&snapshot] {
-    StateDict state;
-    EXPECT_THAT(snapshot(&state), IsOk());
-    return state.tensors();
-  };
-  for (int i = 0; i < 30; ++i) {  // Every row of the moment is evicted, its memory used again.
-    ASSERT_THAT(buffer->Push(streams.Make({{0, 7}, {1, 9}}), 0), IsOk());
-    ASSERT_THAT(buffer->Sample(4, 0), IsOk());
+    const auto written_later = [&snapshot] {
+      StateDict state;
+      EXPECT_THAT(snapshot(&state), IsOk());
+      return state.tensors();
+    };
+    for (int i = 0; i < 30; ++i) {  // Every row of the moment is evicted, its memory used again.
+      ASSERT_THAT(buffer->Push(streams.Make({{0, 7}, {1, 9}}), 0), IsOk());
+      ASSERT_THAT(buffer->Sample(4, 0), IsOk());
+    }
+    EXPECT_TRUE(SameBytes(written_later(), at_the_moment));
+    buffer->Clear();
+    EXPECT_TRUE(SameBytes(written_later(), at_the_moment));
+    buffer.reset();
+    EXPECT_TRUE(SameBytes(written_later(), at_the_moment));
   }
-  EXPECT_TRUE(SameBytes(written_later(), at_the_moment));
-  buffer->Clear();
-  EXPECT_TRUE(SameBytes(written_later(), at_the_moment));
-  buffer.reset();
-  EXPECT_TRUE(SameBytes(written_later(), at_the_moment));
 }
 
 TEST_P(BufferConformance, AnEmptyBufferIsSavedAndLoaded) {
@@ -391,56 +400,77 @@ TEST_P(BufferConformance, StateOfAnotherCapacityOrSpecIsRefused) {
 }
 
 TEST_P(BufferConformance, StateWithATensorMissingIsRefusedWithoutATrace) {
-  const std::unique_ptr<IBuffer> buffer = Make();
-  TestStreams streams;
-  EXPECT_THAT(buffer->Push(streams.Make({{0, 5}, {1, 2, SegmentEnd::kTruncated}}), 0), IsOk());
-  const TensorMap good = Saved(*buffer);
-  EXPECT_THAT(buffer->Push(streams.Make({{0, 5}}), 0), IsOk());
-  const TensorMap before = Saved(*buffer);
-  for (const auto& missing : good) {
-    TensorMap damaged;
-    for (const auto& [name, tensor] : good) {
-      if (name != missing.first) damaged.Set(name, tensor);
+  for (const bool stacks : {false, true}) {
+    SCOPED_TRACE(absl::StrCat("stacks ", stacks));
+    const std::unique_ptr<IBuffer> buffer = Make();
+    TestStreams streams(0, stacks);
+    EXPECT_THAT(buffer->Push(streams.Make({{0, 5}, {1, 2, SegmentEnd::kTruncated}}), 0), IsOk());
+    const TensorMap good = Saved(*buffer);
+    EXPECT_THAT(buffer->Push(streams.Make({{0, 5}}), 0), IsOk());
+    const TensorMap before = Saved(*buffer);
+    for (const auto& missing : good) {
+      TensorMap damaged;
+      for (const auto& [name, tensor] : good) {
+        if (name != missing.first) damaged.Set(name, tensor);
+      }
+      EXPECT_FALSE(LoadFrom(buffer.get(), damaged).ok()) << missing.first;
+      EXPECT_TRUE(SameBytes(before, Saved(*buffer))) << missing.first;
     }
-    EXPECT_FALSE(LoadFrom(buffer.get(), damaged).ok()) << missing.first;
-    EXPECT_TRUE(SameBytes(before, Saved(*buffer))) << missing.first;
   }
 }
 
 // Whatever numbers stand in a saved state, loading it and drawing from it does no harm.
 TEST_P(BufferConformance, DamagedStateIsRefusedOrHarmless) {
-  const std::unique_ptr<IBuffer> buffer = Make();
-  TestStreams streams;
-  Rng rng(5, "damage");
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_THAT(buffer->Push(RandomPush(&streams, &rng, 3), 0), IsOk());
-  }
-  const TensorMap good = Saved(*buffer);
-  int refused = 0;
-  for (int round = 0; round < 2000; ++round) {
-    SCOPED_TRACE(absl::StrCat("round ", round));
-    TensorMap damaged = CloneAll(good);
-    auto victim = damaged.begin() + static_cast<int64_t>(rng.UniformInt(damaged.size()));
-    if (victim->second.size_bytes() == 0) continue;
-    std::byte* const bytes = victim->second.raw_data();
-    bytes[rng.UniformInt(static_cast<uint64_t>(victim->second.size_bytes()))] ^=
-        std::byte{1} << rng.UniformInt(8);
-    const std::unique_ptr<IBuffer> target = Make();
-    if (!LoadFrom(target.get(), damaged).ok()) {
-      ++refused;
-      EXPECT_EQ(target->count(), 0);
-      continue;
+  for (const bool stacks : {false, true}) {
+    SCOPED_TRACE(absl::StrCat("stacks ", stacks));
+    const std::unique_ptr<IBuffer> buffer = Make();
+    TestStreams streams(0, stacks);
+    Rng rng(5, "damage");
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_THAT(buffer->Push(RandomPush(&streams, &rng, 3), 0), IsOk());
     }
-    EXPECT_THAT(target->Sample(target->count(), 0), IsOk());
-    TestStreams others;
-    for (int i = 0; i < 10; ++i) {
-      // Refused only if the number of categories was hit.
-      const absl::Status status = target->Push(others.Make({{i % 3, 20}}), 0);
-      EXPECT_TRUE(status.ok() || status.code() == absl::StatusCode::kInvalidArgument) << status;
+    const TensorMap good = Saved(*buffer);
+    int refused = 0;
+    for (int round = 0; round < 2000; ++round) {
+      SCOPED_TRACE(absl::StrCat("round ", round));
+      TensorMap damaged = CloneAll(good);
+      auto victim = damaged.begin() + static_cast<int64_t>(rng.UniformInt(damaged.size()));
+      if (victim->second.size_bytes() == 0) continue;
+      std::byte* const bytes = victim->second.raw_data();
+      bytes[rng.UniformInt(static_cast<uint64_t>(victim->second.size_bytes()))] ^=
+          std::byte{1} << rng.UniformInt(8);
+      const std::unique_ptr<IBuffer> target = Make();
+      if (!LoadFrom(target.get(), damaged).ok()) {
+        ++refused;
+        EXPECT_EQ(target->count(), 0);
+        continue;
+      }
+      EXPECT_THAT(target->Sample(target->count(), 0), IsOk());
+      TestStreams others(0, stacks);
+      for (int i = 0; i < 10; ++i) {
+        // Refused only if the number of categories was hit.
+        const absl::Status status = target->Push(others.Make({{i % 3, 20}}), 0);
+        EXPECT_TRUE(status.ok() || status.code() == absl::StatusCode::kInvalidArgument) << status;
+      }
+      EXPECT_THAT(target->Sample(target->count(), 0), IsOk());
     }
-    EXPECT_THAT(target->Sample(target->count(), 0), IsOk());
+    EXPECT_GT(refused, 500);
   }
-  EXPECT_GT(refused, 500);
+}
+
+// The newest frame of both observations of row `row` is theirs, and the stacks of both fields show
+// the same frames.
+void CheckFrames(const Batch& batch, int64_t row) {
+  for (const std::string obs : {"obs", "next_obs"}) {
+    const float* const place = &batch.column<float>(obs + "/place")[4 * row];
+    const float* const strip = &batch.column<float>(obs + "/strip")[8 * row];
+    const uint8_t* const frames = &batch.column<uint8_t>(obs + "/frames")[12 * row];
+    ASSERT_EQ(strip[3], 1000 * place[0] + place[1] + 1);
+    for (int i = 0; i < 12; ++i) {
+      ASSERT_EQ(frames[i], TestStreams::Pixel(static_cast<int64_t>(strip[1 + i / 4]), i % 4));
+    }
+    for (int i = 0; i < 4; ++i) ASSERT_EQ(strip[4 + i], -strip[i]);
+  }
 }
 
 // Every drawn row is whole: its next observation is the one after its observation.
@@ -459,53 +489,57 @@ void CheckSelfConsistent(const Batch& batch) {
     ASSERT_EQ(action[i], static_cast<int64_t>(31 * a[0] + a[1]) % 1000);
     ASSERT_EQ(picture[3 * i],
               static_cast<uint8_t>(static_cast<int64_t>(7 * b[0] + 3 * b[1] + b[2])));
+    if (batch.spec().Find("obs/frames").has_value()) CheckFrames(batch, i);
   }
 }
 
 TEST_P(BufferConformance, PushersAndDrawersDoNotDisturbEachOther) {
-  BufferSettings settings;
-  settings.capacity_rows = 300;  // Small: rows are evicted while others copy them.
-  const std::unique_ptr<IBuffer> buffer = Make(settings);
-  TestStreams first;
-  ASSERT_THAT(buffer->Push(first.Make({{100, 64}}), 0), IsOk());
-  constexpr int kPushes = 2000;
-  std::atomic<int> pushing{2};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 2; ++t) {
-    threads.emplace_back([&buffer, &pushing, t] {
-      TestStreams streams;
-      Rng rng(static_cast<uint64_t>(t), "pusher");
-      for (int i = 0; i < kPushes; ++i) {
-        std::vector<SegmentPlan> plans;
-        for (int64_t s = 0; s < 4; ++s) {
-          plans.push_back({4 * t + s, static_cast<int64_t>(1 + rng.UniformInt(4)),
-                           static_cast<SegmentEnd>(rng.UniformInt(8) == 0 ? 1 : 0)});
+  for (const bool stacks : {false, true}) {
+    SCOPED_TRACE(absl::StrCat("stacks ", stacks));
+    BufferSettings settings;
+    settings.capacity_rows = 300;  // Small: rows are evicted while others copy them.
+    const std::unique_ptr<IBuffer> buffer = Make(settings);
+    TestStreams first(0, stacks);
+    ASSERT_THAT(buffer->Push(first.Make({{100, 64}}), 0), IsOk());
+    constexpr int kPushes = 2000;
+    std::atomic<int> pushing{2};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; ++t) {
+      threads.emplace_back([&buffer, &pushing, stacks, t] {
+        TestStreams streams(0, stacks);
+        Rng rng(static_cast<uint64_t>(t), "pusher");
+        for (int i = 0; i < kPushes; ++i) {
+          std::vector<SegmentPlan> plans;
+          for (int64_t s = 0; s < 4; ++s) {
+            plans.push_back({4 * t + s, static_cast<int64_t>(1 + rng.UniformInt(4)),
+                             static_cast<SegmentEnd>(rng.UniformInt(8) == 0 ? 1 : 0)});
+          }
+          EXPECT_THAT(buffer->Push(streams.Make(plans), i), IsOk());
         }
-        EXPECT_THAT(buffer->Push(streams.Make(plans), i), IsOk());
-      }
-      --pushing;
-    });
-  }
-  for (int t = 0; t < 2; ++t) {
+        --pushing;
+      });
+    }
+    for (int t = 0; t < 2; ++t) {
+      threads.emplace_back([&buffer, &pushing] {
+        do {
+          const absl::StatusOr<Batch> batch = buffer->Sample(32, 0);
+          ASSERT_THAT(batch, IsOk());
+          CheckSelfConsistent(*batch);
+        } while (pushing > 0);
+      });
+    }
     threads.emplace_back([&buffer, &pushing] {
       do {
-        const absl::StatusOr<Batch> batch = buffer->Sample(32, 0);
-        ASSERT_THAT(batch, IsOk());
-        CheckSelfConsistent(*batch);
+        StateDict state;
+        EXPECT_THAT(buffer->SaveState(&state), IsOk());
+        // In this order: rows are pushed between the two calls.
+        const int64_t count = buffer->count();
+        EXPECT_LE(count, buffer->push_count());
       } while (pushing > 0);
     });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(buffer->count(), 300);
   }
-  threads.emplace_back([&buffer, &pushing] {
-    do {
-      StateDict state;
-      EXPECT_THAT(buffer->SaveState(&state), IsOk());
-      // In this order: rows are pushed between the two calls.
-      const int64_t count = buffer->count();
-      EXPECT_LE(count, buffer->push_count());
-    } while (pushing > 0);
-  });
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(buffer->count(), 300);
 }
 
 }  // namespace

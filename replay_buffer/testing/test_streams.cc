@@ -1,5 +1,6 @@
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ding_worker/data/batch.h"
@@ -8,14 +9,20 @@
 namespace ding {
 namespace {
 
-std::vector<FieldSpec> ObsFields() {
+std::vector<FieldSpec> ObsFields(bool stacks) {
   FieldSpec picture = Scalar("obs/picture", DType::kUint8);
   picture.shape = {3};
-  return {Box("obs/place", {4}), picture};
+  if (!stacks) return {Box("obs/place", {4}), picture};
+  FieldSpec frames = Scalar("obs/frames", DType::kUint8);
+  frames.shape = {3, 2, 2};
+  frames.frame_stack_axis = 0;
+  FieldSpec strip = Box("obs/strip", {2, 4});
+  strip.frame_stack_axis = 1;
+  return {Box("obs/place", {4}), picture, frames, strip};
 }
 
-SpecPtr MakeRowSpec() {
-  std::vector<FieldSpec> fields = ObsFields();
+SpecPtr MakeRowSpec(bool stacks) {
+  std::vector<FieldSpec> fields = ObsFields(stacks);
   fields.push_back(Discrete("action", 1000));
   fields.push_back(Scalar("reward", DType::kFloat32));
   fields.push_back(Scalar("done_once", DType::kBool));
@@ -25,58 +32,95 @@ SpecPtr MakeRowSpec() {
 
 }  // namespace
 
-const SpecPtr& TestStreams::RowSpec() {
-  static const auto* const spec = new SpecPtr(MakeRowSpec());
-  return *spec;
+const SpecPtr& TestStreams::RowSpec(bool stacks) {
+  static const auto* const specs = new SpecPtr[]{MakeRowSpec(false), MakeRowSpec(true)};
+  return specs[stacks];
 }
 
-const SpecPtr& TestStreams::ObsSpec() {
-  static const auto* const spec = new SpecPtr(MakeSpec(ObsFields()).value());
-  return *spec;
+const SpecPtr& TestStreams::ObsSpec(bool stacks) {
+  static const auto* const specs =
+      new SpecPtr[]{MakeSpec(ObsFields(false)).value(), MakeSpec(ObsFields(true)).value()};
+  return specs[stacks];
+}
+
+uint8_t TestStreams::Pixel(int64_t frame, int64_t index) {
+  return static_cast<uint8_t>(37 * frame + 11 * index);
 }
 
 TestStreams::Cursor& TestStreams::CursorOf(int64_t stream) {
   const auto [it, inserted] = cursors_.try_emplace(stream);
-  if (inserted) it->second = {stream, first_step_, 0, 0};
+  if (inserted) {
+    it->second = {stream, first_step_, 0, 0, {}};
+    NextFrame(&it->second);
+  }
   return it->second;
 }
 
 void TestStreams::Skip(int64_t stream, int64_t steps) {
-  CursorOf(stream).step += steps;
-  CursorOf(stream).offset += steps;
+  Cursor& at = CursorOf(stream);
+  for (int64_t i = 0; i < steps; ++i) {
+    ++at.step;
+    ++at.offset;
+    NextFrame(&at);
+  }
 }
 
-void TestStreams::WriteObs(const Cursor& at, const RowRef& row) {
+void TestStreams::NextFrame(Cursor* at) {
+  const int64_t frame = 1000 * at->stream + at->step + 1;
+  if (at->offset == 0) {
+    if (at->episode % 3 != 2) std::fill_n(at->frames, 4, at->episode % 3 == 0 ? 0 : frame);
+  } else if (at->step % 13 == 4) {
+    std::fill_n(at->frames, 4, frame);
+  } else {
+    std::copy_n(at->frames + 1, 3, at->frames);
+  }
+  if (at->step % 11 == 6) at->frames[at->step % 3] += 500;
+  at->frames[3] = frame;
+}
+
+void TestStreams::WriteObs(const Cursor& at, const RowRef& row) const {
   const int64_t numbers[] = {at.stream, at.step, at.episode, at.offset};
   for (int i = 0; i < 4; ++i) row.field<float>(0)[i] = static_cast<float>(numbers[i]);
   for (int i = 0; i < 3; ++i) {
     row.field<uint8_t>(1)[i] = static_cast<uint8_t>(7 * at.stream + 3 * at.step + at.episode + i);
+  }
+  if (!stacks_) return;
+  for (int i = 0; i < 12; ++i) row.field<uint8_t>(2)[i] = Pixel(at.frames[1 + i / 4], i % 4);
+  for (int i = 0; i < 4; ++i) {
+    row.field<float>(3)[i] = static_cast<float>(at.frames[i]);
+    row.field<float>(3)[4 + i] = -static_cast<float>(at.frames[i]);
   }
 }
 
 SegmentBatch TestStreams::Make(const std::vector<SegmentPlan>& plans) {
   int64_t rows = 0;
   for (const SegmentPlan& plan : plans) rows += plan.length;
-  BatchBuilder batch = BatchBuilder::Create(RowSpec(), rows).value();
+  BatchBuilder batch = BatchBuilder::Create(RowSpec(stacks_), rows).value();
   BatchBuilder final_obs =
-      BatchBuilder::Create(ObsSpec(), static_cast<int64_t>(plans.size())).value();
+      BatchBuilder::Create(ObsSpec(stacks_), static_cast<int64_t>(plans.size())).value();
+  const int first = ObsSpec(stacks_)->size();  // of the other fields
   SegmentBatch data;
   int64_t row = 0;
   for (const SegmentPlan& plan : plans) {
     Cursor& at = CursorOf(plan.stream);
     data.segments.push_back({plan.stream, at.step, row, plan.length, plan.end});
-    for (int64_t i = 0; i < plan.length; ++i, ++row, ++at.step, ++at.offset) {
+    for (int64_t i = 0; i < plan.length; ++i, ++row) {
       const RowRef to = batch.view().row(row);
       WriteObs(at, to);
-      to.field<int64_t>(2)[0] = (31 * at.stream + at.step) % 1000;
-      to.field<float>(3)[0] = 0.25f * static_cast<float>((13 * at.stream + 5 * at.step) % 17) - 1;
-      to.field<uint8_t>(4)[0] = i + 1 == plan.length && plan.end != SegmentEnd::kCut;
-      to.field<int64_t>(5)[0] = rows_made_++;
+      to.field<int64_t>(first)[0] = (31 * at.stream + at.step) % 1000;
+      to.field<float>(first + 1)[0] =
+          0.25f * static_cast<float>((13 * at.stream + 5 * at.step) % 17) - 1;
+      to.field<uint8_t>(first + 2)[0] = i + 1 == plan.length && plan.end != SegmentEnd::kCut;
+      to.field<int64_t>(first + 3)[0] = rows_made_++;
+      ++at.step;
+      ++at.offset;
+      NextFrame(&at);
     }
     WriteObs(at, final_obs.view().row(static_cast<int64_t>(data.segments.size()) - 1));
     if (plan.end != SegmentEnd::kCut) {
       ++at.episode;
       at.offset = 0;
+      NextFrame(&at);
     }
   }
   data.rows = std::move(batch).Seal(rows);

@@ -8,6 +8,15 @@
 //   done_once    bool[]      whether the row is the last of its episode
 //   collect_iter int64[]     rows made before this one
 //
+// With stacks of frames, after obs/picture:
+//
+//   obs/frames   uint8[3, 2, 2]  stacked along axis 0
+//   obs/strip    float32[2, 4]   stacked along axis 1: {frame, -frame} of the last four frames
+//
+// A frame has the number 1000 stream + step + 1. An episode begins with empty frames (0), with its
+// first frame repeated, or with the last stack of the episode before; now and then a stack begins anew, or an
+// old frame changes, within an episode.
+//
 // The observation after a row is that of the stream's next row, or {stream, step + 1, episode,
 // steps into the episode + 1} after the last row of an episode.
 #ifndef DING_WORKER_REPLAY_BUFFER_TESTING_TEST_STREAMS_H_
@@ -32,15 +41,18 @@ struct SegmentPlan {
 class TestStreams {
  public:
   // Streams may start at any step.
-  explicit TestStreams(int64_t first_step = 0) : first_step_(first_step) {}
+  explicit TestStreams(int64_t first_step = 0, bool stacks = false)
+      : first_step_(first_step), stacks_(stacks) {}
 
   // The next rows of these streams.
   SegmentBatch Make(const std::vector<SegmentPlan>& plans);
   // Loses the next `steps` steps of `stream`.
   void Skip(int64_t stream, int64_t steps);
 
-  static const SpecPtr& RowSpec();
-  static const SpecPtr& ObsSpec();
+  static const SpecPtr& RowSpec(bool stacks = false);
+  static const SpecPtr& ObsSpec(bool stacks = false);
+  // Of obs/frames, for a frame of that number.
+  static uint8_t Pixel(int64_t frame, int64_t index);
 
  private:
   struct Cursor {
@@ -48,12 +60,15 @@ class TestStreams {
     int64_t step = 0;
     int64_t episode = 0;
     int64_t offset = 0;
+    int64_t frames[4] = {};  // numbers, oldest first
   };
 
   Cursor& CursorOf(int64_t stream);
-  static void WriteObs(const Cursor& at, const RowRef& row);
+  void WriteObs(const Cursor& at, const RowRef& row) const;
+  static void NextFrame(Cursor* at);
 
   const int64_t first_step_;
+  const bool stacks_;
   int64_t rows_made_ = 0;
   std::map<int64_t, Cursor> cursors_;
 };

@@ -1,0 +1,171 @@
+#include "ding_worker/replay_buffer/row_layout.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+namespace {
+
+constexpr int64_t kColumnAlignment = 64;
+constexpr int64_t kTargetChunkBytes = int64_t{1} << 20;
+// A buffer of this many chunks wastes at most an eighth of itself at its ends.
+constexpr int64_t kMinChunks = 8;
+constexpr int64_t kLinkBytes = sizeof(int32_t);
+
+int64_t AlignUp(int64_t size) {
+  return (size + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;
+}
+
+// The largest shift with 1 << shift <= value; value >= 1.
+int FloorLog2(int64_t value) {
+  int shift = 0;
+  while (value >> (shift + 1) != 0) ++shift;
+  return shift;
+}
+
+// Of blocks of at most about kTargetChunkBytes, and at least one row.
+int LargestShift(int64_t row_bytes) {
+  return FloorLog2(std::max<int64_t>(kTargetChunkBytes / std::max<int64_t>(row_bytes, 1), 1));
+}
+
+bool IsStack(const FieldSpec& field) {
+  return field.frame_stack_axis >= 0 &&
+         field.shape[static_cast<size_t>(field.frame_stack_axis)] > 1;
+}
+
+// Bytes of a row in a chunk.
+int64_t StoredRowBytes(const Spec& rows, int obs_fields) {
+  int64_t bytes = rows.row_bytes() + kLinkBytes;
+  bool has_stacks = false;
+  for (int field = 0; field < obs_fields; ++field) {
+    if (!IsStack(rows.field(field))) continue;
+    bytes -= rows.row_bytes(field) - FrameStack(rows.field(field)).frame_bytes();
+    has_stacks = true;
+  }
+  return bytes + (has_stacks ? kLinkBytes : 0);
+}
+
+int LargestChunkShift(const Spec& rows, int obs_fields) {
+  return LargestShift(StoredRowBytes(rows, obs_fields));
+}
+
+RowLayout LayOut(const Spec& rows, int obs_fields, int chunk_shift) {
+  RowLayout layout;
+  int64_t slot_bytes = 0;
+  for (int field = 0; field < obs_fields; ++field) slot_bytes += rows.row_bytes(field);
+  layout.chunk_shift = chunk_shift;
+  layout.slot_shift = std::min(chunk_shift, LargestShift(slot_bytes));
+  layout.offsets.resize(static_cast<size_t>(rows.size()));
+  int64_t at = 0;
+  const auto place = [&rows, &layout, &at](int field, int64_t row_bytes) {
+    layout.offsets[field] = at;
+    at += AlignUp(row_bytes << layout.chunk_shift);
+  };
+  for (int field = 0; field < rows.size(); ++field) {
+    layout.stored_bytes.push_back(rows.row_bytes(field));
+    if (field >= obs_fields) continue;
+    if (IsStack(rows.field(field))) {
+      const FrameStack frames(rows.field(field));
+      layout.stored_bytes[field] = frames.frame_bytes();
+      layout.stacks.push_back({field, frames, 0, rows.row_bytes(field)});
+    } else {
+      place(field, rows.row_bytes(field));
+    }
+  }
+  layout.side_block_bytes = at;
+  for (RowLayout::Stack& stack : layout.stacks) {
+    stack.side_offset = layout.side_block_bytes;
+    layout.side_block_bytes += AlignUp(stack.bytes << layout.slot_shift);
+    place(stack.field, stack.frames.frame_bytes());
+  }
+  for (int field = obs_fields; field < rows.size(); ++field) place(field, rows.row_bytes(field));
+  layout.links_offset = at;
+  at += AlignUp(kLinkBytes << chunk_shift);
+  layout.previous_offset = at;
+  if (!layout.stacks.empty()) at += AlignUp(kLinkBytes << chunk_shift);
+  layout.chunk_bytes = at;
+  return layout;
+}
+
+// At most, for as long as nobody reads.
+int64_t ChunksFor(int64_t capacity_rows, int chunk_shift) {
+  // The first and the last chunk may each hold as little as one valid row.
+  return ((capacity_rows + (int64_t{1} << chunk_shift) - 2) >> chunk_shift) + 1 + kMaxSpareChunks;
+}
+
+int64_t PhysicalMemoryBytes() {
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+absl::Status CheckCapacity(int64_t capacity_rows, int64_t row_bytes) {
+  if (capacity_rows < 1 || capacity_rows > kMaxCapacityRows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("capacity of ", capacity_rows, " rows, expected 1 to ", kMaxCapacityRows));
+  }
+  const double bytes = static_cast<double>(capacity_rows) * static_cast<double>(row_bytes);
+  const auto memory = static_cast<double>(PhysicalMemoryBytes());
+  if (bytes <= memory) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "capacity of %d rows x %d bytes = %.1f GB is more than this machine's memory of %.1f GB",
+      capacity_rows, row_bytes, bytes * 1e-9, memory * 1e-9));
+}
+
+// The largest capacity that needs no more than capacity.bytes.
+absl::StatusOr<int64_t> RowsWithin(const Spec& rows, int obs_fields, const RowCapacity& capacity) {
+  const int64_t memory = PhysicalMemoryBytes();
+  if (*capacity.bytes > memory) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "capacity of %d bytes = %.1f GB is more than this machine's memory of %.1f GB",
+        *capacity.bytes, static_cast<double>(*capacity.bytes) * 1e-9,
+        static_cast<double>(memory) * 1e-9));
+  }
+  // The larger the capacity, the larger the chunks, up to a size.
+  const int largest = LargestChunkShift(rows, obs_fields);
+  for (int shift = largest; shift >= 0; --shift) {
+    const int64_t chunk_bytes = LayOut(rows, obs_fields, shift).chunk_bytes;
+    const auto fits = [&](int64_t capacity_rows) {
+      const int64_t owner_bytes = capacity_rows * capacity.owner_row_bytes;
+      return ChunksFor(capacity_rows, shift) <= (*capacity.bytes - owner_bytes) / chunk_bytes;
+    };
+    int64_t low = shift == 0 ? 1 : kMinChunks << shift;
+    int64_t high = shift == largest ? kMaxCapacityRows : (kMinChunks << (shift + 1)) - 1;
+    if (!fits(low)) continue;
+    while (low < high) {
+      const int64_t middle = low + (high - low + 1) / 2;
+      if (fits(middle)) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low;
+  }
+  const int64_t chunk_bytes = LayOut(rows, obs_fields, 0).chunk_bytes;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "capacity of ", *capacity.bytes, " bytes holds no row: one takes ", ChunksFor(1, 0),
+      " chunks (", kMaxSpareChunks, " of them spare) of ", chunk_bytes, " bytes + ",
+      capacity.owner_row_bytes,
+      " bytes = ", ChunksFor(1, 0) * chunk_bytes + capacity.owner_row_bytes, " bytes"));
+}
+
+}  // namespace
+
+RowLayout LayOutRows(const Spec& rows, int obs_fields, int64_t capacity_rows) {
+  const int shift = FloorLog2(std::max<int64_t>(capacity_rows / kMinChunks, 1));
+  return LayOut(rows, obs_fields, std::min(shift, LargestChunkShift(rows, obs_fields)));
+}
+
+absl::StatusOr<int64_t> RowsOfCapacity(const Spec& rows, int obs_fields,
+                                       const RowCapacity& capacity) {
+  if (capacity.bytes.has_value()) return RowsWithin(rows, obs_fields, capacity);
+  DING_RETURN_IF_ERROR(CheckCapacity(capacity.rows, StoredRowBytes(rows, obs_fields)));
+  return capacity.rows;
+}
+
+}  // namespace ding
