@@ -9,6 +9,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/replay_buffer/buffer_checks.h"
@@ -78,6 +79,11 @@ absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> SequenceReplayBuffer::Crea
 
 absl::StatusOr<std::unique_ptr<SequenceReplayBuffer::Contents>> SequenceReplayBuffer::MakeContents(
     std::shared_ptr<RowStore> store) const {
+  if (IsItems(*store->spec())) {
+    return absl::InvalidArgumentError(
+        "the rows are items (chunk, row, length), expected rows with their data: sequences are "
+        "made of steps that follow each other here");
+  }
   auto contents = std::make_unique<Contents>();
   contents->sequences = std::make_unique<SequenceIndex>(index_options_, options_.capacity_rows);
   DING_ASSIGN_OR_RETURN(contents->reader,
