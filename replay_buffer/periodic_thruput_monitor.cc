@@ -8,17 +8,19 @@
 
 namespace ding {
 
-void WriteThruput(const ThruputReport& report, absl::string_view name, MetricSink* sink) {
+void WriteThruput(const std::optional<ThruputReport>& report, absl::string_view name,
+                  MetricSink* sink) {
+  if (!report.has_value()) return;
   const std::array<std::pair<absl::string_view, int64_t>, 4> values = {{
-      {"pushed_in", report.pushed_in},
-      {"sampled_out", report.sampled_out},
-      {"removed", report.removed},
-      {"current_have", report.current_have},
+      {"pushed_in", report->pushed_in},
+      {"sampled_out", report->sampled_out},
+      {"removed", report->removed},
+      {"current_have", report->current_have},
   }};
   const std::string group = absl::StrCat(name, "_sec");
-  Scalars(sink, group, report.number, values);
-  sink->Text(absl::StrCat(group, "/thruput"), report.number,
-             absl::StrCat(name, " in ", report.seconds,
+  Scalars(sink, group, report->number, values);
+  sink->Text(absl::StrCat(group, "/thruput"), report->number,
+             absl::StrCat(name, " in ", report->seconds,
                           " s: ", absl::StrJoin(values, ", ", absl::PairFormatter(" "))));
 }
 
@@ -39,6 +41,7 @@ PeriodicThruputMonitor::~PeriodicThruputMonitor() {
 }
 
 std::optional<ThruputReport> PeriodicThruputMonitor::Pushed(int64_t rows, int64_t have) {
+  if (options_.metrics == nullptr) return std::nullopt;
   counted_.pushed_in += rows;
   counted_.removed += counted_.current_have + rows - have;
   counted_.current_have = have;
@@ -47,12 +50,14 @@ std::optional<ThruputReport> PeriodicThruputMonitor::Pushed(int64_t rows, int64_
 }
 
 std::optional<ThruputReport> PeriodicThruputMonitor::Sampled(int64_t rows, int64_t have) {
+  if (options_.metrics == nullptr) return std::nullopt;
   counted_.sampled_out += rows;
   Removed(have);
   return ReportIfDue();
 }
 
 void PeriodicThruputMonitor::Removed(int64_t have) {
+  if (options_.metrics == nullptr) return;
   counted_.removed += counted_.current_have - have;
   counted_.current_have = have;
 }

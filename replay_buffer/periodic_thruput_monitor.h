@@ -20,7 +20,7 @@
 //     ...
 //     report = monitor_.Pushed(data.size(), CountLocked());
 //   }
-//   if (report.has_value()) WriteThruput(*report, name, sink);
+//   WriteThruput(report, name, sink);
 #ifndef DING_WORKER_REPLAY_BUFFER_PERIODIC_THRUPUT_MONITOR_H_
 #define DING_WORKER_REPLAY_BUFFER_PERIODIC_THRUPUT_MONITOR_H_
 
@@ -46,8 +46,9 @@ struct ThruputReport {
 };
 
 // Scalars "<name>_sec/pushed_in", "sampled_out", "removed" and "current_have", step: the report's
-// number; and the same as a line of text, "<name>_sec/thruput".
-void WriteThruput(const ThruputReport& report, absl::string_view name, MetricSink* sink);
+// number; and the same as a line of text, "<name>_sec/thruput". Nothing without a report.
+void WriteThruput(const std::optional<ThruputReport>& report, absl::string_view name,
+                  MetricSink* sink);
 
 class PeriodicThruputMonitor {
  public:
@@ -56,7 +57,7 @@ class PeriodicThruputMonitor {
   struct Options {
     double period_seconds = 60;           // above 0
     std::string name;                     // of the buffer
-    std::shared_ptr<MetricSink> metrics;  // not null; for what is left at the end
+    std::shared_ptr<MetricSink> metrics;  // for what is left at the end; null: nothing is counted
     const Clock* clock = Clock::Real();   // outlives the monitor
   };
 
