@@ -17,14 +17,6 @@ namespace {
 
 constexpr int64_t kStateVersion = 1;
 
-absl::Status CheckOptions(const NaiveReplayBuffer::Options& options) {
-  std::vector<std::string> problems;
-  AppendRingProblems(options.capacity_rows, options.nstep, options.gamma, &problems);
-  PeriodicThruputMonitor::AppendProblems(options.periodic_thruput_seconds, &problems);
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
-}
-
 }  // namespace
 
 NaiveReplayBuffer::NaiveReplayBuffer(const Options& options)
@@ -32,9 +24,20 @@ NaiveReplayBuffer::NaiveReplayBuffer(const Options& options)
       draw_(Rng(options.seed, absl::StrCat(options.name, "/sample"))),
       monitor_({options.periodic_thruput_seconds, options.name, options.metrics, options.clock}) {}
 
+std::vector<std::string> NaiveReplayBuffer::Problems(const Options& options) {
+  std::vector<std::string> problems;
+  AppendRingProblems(options.capacity_rows, options.nstep, options.gamma, &problems);
+  PeriodicThruputMonitor::AppendProblems(options.periodic_thruput_seconds, &problems);
+  return problems;
+}
+
 absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> NaiveReplayBuffer::Create(
     const Options& options) {
-  DING_RETURN_IF_ERROR(Annotate(CheckOptions(options), options.name));
+  const std::vector<std::string> problems = Problems(options);
+  if (!problems.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.name, ": ", absl::StrJoin(problems, "; ")));
+  }
   return std::unique_ptr<NaiveReplayBuffer>(new NaiveReplayBuffer(options));
 }
 

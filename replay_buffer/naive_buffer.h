@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -60,7 +61,9 @@ class NaiveReplayBuffer : public IBuffer {
     OnRemoved on_removed;  // for rows that are items only
   };
 
-  // kInvalidArgument lists every option that is out of range.
+  // A sentence for each option that is out of range.
+  static std::vector<std::string> Problems(const Options& options);
+  // kInvalidArgument lists them.
   static absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> Create(const Options& options);
 
   // Beside what IBuffer says:

@@ -43,11 +43,13 @@ absl::Status TooManyRows(int64_t sequences, int64_t rows) {
 SequenceReplayBuffer::SequenceReplayBuffer(const Options& options)
     : options_(options),
       index_options_(IndexOptions(options)),
-      draw_(Rng(options.seed, absl::StrCat(options.name, "/sample"))) {}
+      draw_(Rng(options.seed, absl::StrCat(options.name, "/sample"))),
+      monitor_({options.periodic_thruput_seconds, options.name, options.metrics, options.clock}) {}
 
 std::vector<std::string> SequenceReplayBuffer::Problems(const Options& options) {
   std::vector<std::string> problems;
   AppendRingProblems(options.capacity_rows, options.nstep, options.gamma, &problems);
+  PeriodicThruputMonitor::AppendProblems(options.periodic_thruput_seconds, &problems);
   const auto in_range = [&problems](absl::string_view name, int64_t value, int64_t low,
                                     int64_t high) {
     if (value >= low && value <= high) return;
@@ -106,13 +108,19 @@ absl::StatusOr<std::unique_ptr<SequenceReplayBuffer::Contents>> SequenceReplayBu
 
 absl::Status SequenceReplayBuffer::Push(const SegmentBatch& data,
                                         int64_t /*cur_collector_envstep*/) {
-  return Annotate(PushChecked(data), options_.name);
+  DING_RETURN_IF_ERROR(Annotate(ValidateSegments(data), options_.name));
+  if (data.size() == 0) return absl::OkStatus();
+  std::optional<ThruputReport> report;
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(Annotate(PushChecked(data), options_.name));
+    report = monitor_.Pushed(data.size(), RowsLocked());
+  }
+  WriteThruput(report, options_.name, options_.metrics.get());
+  return absl::OkStatus();
 }
 
 absl::Status SequenceReplayBuffer::PushChecked(const SegmentBatch& data) {
-  DING_RETURN_IF_ERROR(ValidateSegments(data));
-  if (data.size() == 0) return absl::OkStatus();
-  MutexLock lock(&mutex_);
   std::unique_ptr<Contents> made;
   if (contents_ == nullptr) {
     DING_ASSIGN_OR_RETURN(made, ContentsFor(data));
@@ -140,6 +148,7 @@ absl::StatusOr<Batch> SequenceReplayBuffer::SampleChecked(int64_t size,
   DING_RETURN_IF_ERROR(CheckSampleRequest(size, options));
   std::shared_ptr<TransitionReader> reader;
   std::optional<TransitionDraw> draw;
+  std::optional<ThruputReport> report;
   {
     MutexLock lock(&mutex_);
     DING_RETURN_IF_ERROR(CheckEnough(size, options));
@@ -153,7 +162,9 @@ absl::StatusOr<Batch> SequenceReplayBuffer::SampleChecked(int64_t size,
     }
     FillDraw(starts, &*draw);
     reader->Resolve(&*draw);
+    report = monitor_.Sampled(static_cast<int64_t>(draw->ids().size()), RowsLocked());
   }
+  WriteThruput(report, options_.name, options_.metrics.get());
   return reader->Gather(&*draw);
 }
 
@@ -167,7 +178,7 @@ absl::Status SequenceReplayBuffer::CheckEnough(int64_t size, const SampleOptions
                                                      : " whole episodes",
                      options.replace ? "" : ", all different,", " from ", part,
                      part == CountLocked() ? " there are" : " newest of those there are", " in ",
-                     contents_ == nullptr ? 0 : contents_->reader->store().size(), " rows"));
+                     RowsLocked(), " rows"));
   }
   return size <= kMaxRowsOfABatch / rows ? absl::OkStatus() : TooManyRows(size, rows);
 }
@@ -246,6 +257,11 @@ void SequenceReplayBuffer::Clear() {
   RowStore& store = contents_->reader->store();
   store.EvictBefore(store.end_id());
   contents_->sequences->EvictBefore(store.end_id());
+  monitor_.Removed(RowsLocked());
+}
+
+int64_t SequenceReplayBuffer::RowsLocked() const {
+  return contents_ == nullptr ? 0 : contents_->reader->store().size();
 }
 
 int64_t SequenceReplayBuffer::CountLocked() const {
@@ -331,6 +347,7 @@ absl::Status SequenceReplayBuffer::LoadChecked(StateReader* reader) {
   contents_ = std::move(loaded);
   push_count_ = push_count;
   draw_.set_rng(rng);
+  monitor_.Loaded(RowsLocked());
   return absl::OkStatus();
 }
 
