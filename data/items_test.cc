@@ -17,14 +17,13 @@ namespace {
 
 using testing::HasSubstr;
 
-const FieldSpec kChunk = Scalar("chunk", DType::kInt64);
-const FieldSpec kRow = Scalar("row", DType::kInt64);
-const FieldSpec kLength = Scalar("length", DType::kInt64);
+FieldSpec Int(const char* name) { return Scalar(name, DType::kInt64); }
 
 Batch Rows(const std::vector<Item>& items) {
-  BatchBuilder rows = BatchBuilder::Create(MakeSpec({kChunk, kRow, kLength}).value(),
-                                           static_cast<int64_t>(items.size()))
-                          .value();
+  BatchBuilder rows =
+      BatchBuilder::Create(MakeSpec({Int("chunk"), Int("row"), Int("length")}).value(),
+                           static_cast<int64_t>(items.size()))
+          .value();
   for (size_t i = 0; i < items.size(); ++i) {
     rows.column<int64_t>(0)[i] = items[i].chunk;
     rows.column<int64_t>(1)[i] = items[i].row;
@@ -45,25 +44,26 @@ TEST(Items, AreSegmentsWithoutObservations) {
 }
 
 TEST(Items, AreToldFromOtherRows) {
-  EXPECT_TRUE(IsItems(*MakeSpec({kChunk}).value()));
-  EXPECT_FALSE(IsItems(*MakeSpec({kRow, kLength}).value()));
-  EXPECT_FALSE(IsItems(*MakeSpec({Box("obs/place", {2}), kChunk}).value()));
+  EXPECT_TRUE(IsItems(*MakeSpec({Int("chunk")}).value()));
+  EXPECT_FALSE(IsItems(*MakeSpec({Int("row"), Int("length")}).value()));
+  EXPECT_FALSE(IsItems(*MakeSpec({Box("obs/place", {2}), Int("chunk")}).value()));
 }
 
 TEST(Items, ThatAreNoneAreRefused) {
   const auto check = [](std::vector<FieldSpec> fields) {
     return CheckItemFields(*MakeSpec(std::move(fields)).value());
   };
-  EXPECT_THAT(check({kLength, Scalar("priority", DType::kFloat32), kRow, kChunk}), IsOk());
-  EXPECT_THAT(check({kChunk, kLength}),
+  EXPECT_THAT(check({Int("length"), Scalar("priority", DType::kFloat32), Int("row"), Int("chunk")}),
+              IsOk());
+  EXPECT_THAT(check({Int("chunk"), Int("length")}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("items has no field 'row'; it has: chunk, length")));
-  EXPECT_THAT(check({kChunk, kRow, Scalar("length", DType::kInt32)}),
+  EXPECT_THAT(check({Int("chunk"), Int("row"), Scalar("length", DType::kInt32)}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("'length' is int32[], expected int64[]")));
-  EXPECT_THAT(check({kChunk, kRow, kLength, Scalar("reward", DType::kFloat32)}),
+  EXPECT_THAT(check({Int("chunk"), Int("row"), Int("length"), Scalar("reward", DType::kFloat32)}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a 'reward', expected none")));
-  EXPECT_THAT(check({Box("obs", {2}), kChunk, kRow, kLength}),
+  EXPECT_THAT(check({Box("obs", {2}), Int("chunk"), Int("row"), Int("length")}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("have observations")));
   EXPECT_THAT(MakeItems(Rows({{7, 0, 1}, {7, -1, 2}})),
               StatusIs(absl::StatusCode::kInvalidArgument,

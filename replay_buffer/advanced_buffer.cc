@@ -17,7 +17,7 @@
 namespace ding {
 namespace {
 
-constexpr int64_t kStateVersion = 1;
+constexpr int64_t kStateVersion = 2;
 constexpr absl::Duration kRecheckPeriod = absl::Milliseconds(10);
 
 // The scalar field `name` of the rows, if there is one.
@@ -29,6 +29,10 @@ absl::StatusOr<std::optional<int>> FindScalar(const Spec& rows, absl::string_vie
   if (field.dtype == dtype && field.shape.empty()) return index;
   return absl::InvalidArgumentError(absl::StrCat("field '", name, "' is ", field.DebugString(),
                                                  ", expected ", Scalar(name, dtype).DebugString()));
+}
+
+std::string UseLimit(int64_t max_use) {
+  return max_use == 0 ? std::string("no limit") : absl::StrCat(max_use);
 }
 
 // Of rows collected at `collect_iter` (in place).
@@ -396,6 +400,11 @@ AdvancedReplayBuffer::Counters AdvancedReplayBuffer::counters() const {
   return counters_;
 }
 
+int64_t AdvancedReplayBuffer::staleness_runs() const {
+  MutexLock lock(&mutex_);
+  return contents_ == nullptr ? 0 : contents_->staleness.runs();
+}
+
 StateSnapshot AdvancedReplayBuffer::Snapshot() const {
   struct Saved {
     std::shared_ptr<TransitionReader> reader;  // outlives the snapshot of its rows
@@ -409,10 +418,14 @@ StateSnapshot AdvancedReplayBuffer::Snapshot() const {
     saved->rows = saved->reader->store().Snapshot();
     saved->priorities = contents_->priorities->Snapshot();
   }
-  return [saved, capacity_rows = options_.capacity_rows, push_count = push_count_, beta = beta_,
-          rng = rng_](StateWriter* writer) -> absl::Status {
+  return [saved, capacity_rows = options_.capacity_rows, max_use = options_.max_use.value_or(0),
+          first_beta = options_.beta, anneal_step = options_.anneal_step, push_count = push_count_,
+          beta = beta_, rng = rng_](StateWriter* writer) -> absl::Status {
     DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
     DING_RETURN_IF_ERROR(writer->WriteInt("capacity_rows", capacity_rows));
+    DING_RETURN_IF_ERROR(writer->WriteInt("max_use", max_use));
+    DING_RETURN_IF_ERROR(writer->WriteDouble("first_beta", first_beta));
+    DING_RETURN_IF_ERROR(writer->WriteInt("anneal_step", anneal_step));
     DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count));
     DING_RETURN_IF_ERROR(writer->WriteDouble("beta", beta));
     DING_RETURN_IF_ERROR(writer->WriteRng("rng", rng));
@@ -428,9 +441,27 @@ absl::Status AdvancedReplayBuffer::LoadState(StateReader* reader) {
   return Annotate(LoadChecked(reader), options_.name);
 }
 
+// The options under which the saved state has become what it is. Priorities, rewards and collect_iter
+// are saved as they came: alpha, nstep, gamma and max_staleness apply when rows are drawn.
+absl::Status AdvancedReplayBuffer::CheckSavedOptions(StateReader* reader) const {
+  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "capacity_rows", options_.capacity_rows));
+  DING_ASSIGN_OR_RETURN(const int64_t max_use, reader->ReadInt("max_use"));
+  if (max_use != options_.max_use.value_or(0)) {
+    return absl::InvalidArgumentError(absl::StrCat("saved max_use is ", UseLimit(max_use),
+                                                   ", expected ",
+                                                   UseLimit(options_.max_use.value_or(0))));
+  }
+  DING_ASSIGN_OR_RETURN(const double first_beta, reader->ReadDouble("first_beta"));
+  if (first_beta != options_.beta) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("saved first beta is ", first_beta, ", expected ", options_.beta));
+  }
+  return CheckSavedInt(reader, "anneal_step", options_.anneal_step);
+}
+
 absl::Status AdvancedReplayBuffer::LoadChecked(StateReader* reader) {
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
-  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "capacity_rows", options_.capacity_rows));
+  DING_RETURN_IF_ERROR(CheckSavedOptions(reader));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
   DING_ASSIGN_OR_RETURN(const double beta, reader->ReadDouble("beta"));
   if (!(beta >= 0 && beta <= 1)) {

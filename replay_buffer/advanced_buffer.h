@@ -132,12 +132,16 @@ class AdvancedReplayBuffer : public IBuffer {
   int64_t count() const override;
   int64_t push_count() const override;
   StateSnapshot Snapshot() const override;
+  // kInvalidArgument also if what was saved is of another max_use, beta or anneal_step: uses and beta
+  // have come about under them. alpha, nstep, gamma and max_staleness are those of this buffer.
   absl::Status LoadState(StateReader* reader) override;
 
   // Of the next draw.
   double beta() const;
   double max_priority() const;
   Counters counters() const;
+  // Entries of the index of rows by age: what max_staleness takes in memory, about 50 bytes each.
+  int64_t staleness_runs() const;
 
  private:
   // Where the columns of draws stand in a batch, and what is read of the rows.
@@ -167,6 +171,7 @@ class AdvancedReplayBuffer : public IBuffer {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Batch> SampleChecked(int64_t size, int64_t iter, const SampleOptions& options,
                                       RemovedItems* removed) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckSavedOptions(StateReader* reader) const;
   absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
   void IndexStaleness(Contents* contents, int64_t first_id) const;
   static void ForgetRetired(Contents* contents);
