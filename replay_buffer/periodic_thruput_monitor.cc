@@ -8,19 +8,17 @@
 
 namespace ding {
 
-void WriteThruput(const std::optional<ThruputReport>& report, absl::string_view name,
-                  MetricSink* sink) {
-  if (!report.has_value()) return;
+void WriteThruput(const ThruputReport& report, absl::string_view name, MetricSink* sink) {
   const std::array<std::pair<absl::string_view, int64_t>, 4> values = {{
-      {"pushed_in", report->pushed_in},
-      {"sampled_out", report->sampled_out},
-      {"removed", report->removed},
-      {"current_have", report->current_have},
+      {"pushed_in", report.pushed_in},
+      {"sampled_out", report.sampled_out},
+      {"removed", report.removed},
+      {"current_have", report.current_have},
   }};
   const std::string group = absl::StrCat(name, "_sec");
-  Scalars(sink, group, report->number, values);
-  sink->Text(absl::StrCat(group, "/thruput"), report->number,
-             absl::StrCat(name, " in ", report->seconds,
+  Scalars(sink, group, report.number, values);
+  sink->Text(absl::StrCat(group, "/thruput"), report.number,
+             absl::StrCat(name, " in ", report.seconds,
                           " s: ", absl::StrJoin(values, ", ", absl::PairFormatter(" "))));
 }
 
@@ -40,8 +38,7 @@ PeriodicThruputMonitor::~PeriodicThruputMonitor() {
   WriteThruput(counted_, options_.name, options_.metrics.get());
 }
 
-std::optional<ThruputReport> PeriodicThruputMonitor::Pushed(int64_t rows, int64_t have) {
-  if (options_.metrics == nullptr) return std::nullopt;
+std::optional<ThruputReport> PeriodicThruputMonitor::CountPushed(int64_t rows, int64_t have) {
   counted_.pushed_in += rows;
   counted_.removed += counted_.current_have + rows - have;
   counted_.current_have = have;
@@ -49,8 +46,7 @@ std::optional<ThruputReport> PeriodicThruputMonitor::Pushed(int64_t rows, int64_
   return ReportIfDue();
 }
 
-std::optional<ThruputReport> PeriodicThruputMonitor::Sampled(int64_t rows, int64_t have) {
-  if (options_.metrics == nullptr) return std::nullopt;
+std::optional<ThruputReport> PeriodicThruputMonitor::CountSampled(int64_t rows, int64_t have) {
   counted_.sampled_out += rows;
   Removed(have);
   return ReportIfDue();

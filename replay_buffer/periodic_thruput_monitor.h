@@ -46,9 +46,13 @@ struct ThruputReport {
 };
 
 // Scalars "<name>_sec/pushed_in", "sampled_out", "removed" and "current_have", step: the report's
-// number; and the same as a line of text, "<name>_sec/thruput". Nothing without a report.
-void WriteThruput(const std::optional<ThruputReport>& report, absl::string_view name,
-                  MetricSink* sink);
+// number; and the same as a line of text, "<name>_sec/thruput".
+void WriteThruput(const ThruputReport& report, absl::string_view name, MetricSink* sink);
+// The same if there is a report.
+inline void WriteThruput(const std::optional<ThruputReport>& report, absl::string_view name,
+                         MetricSink* sink) {
+  if (report.has_value()) WriteThruput(*report, name, sink);
+}
 
 class PeriodicThruputMonitor {
  public:
@@ -70,14 +74,22 @@ class PeriodicThruputMonitor {
   ~PeriodicThruputMonitor();
 
   // `have`: the rows that the buffer has afterwards. A report if a period has passed.
-  std::optional<ThruputReport> Pushed(int64_t rows, int64_t have);
-  std::optional<ThruputReport> Sampled(int64_t rows, int64_t have);
+  std::optional<ThruputReport> Pushed(int64_t rows, int64_t have) {
+    if (options_.metrics == nullptr) return std::nullopt;
+    return CountPushed(rows, have);
+  }
+  std::optional<ThruputReport> Sampled(int64_t rows, int64_t have) {
+    if (options_.metrics == nullptr) return std::nullopt;
+    return CountSampled(rows, have);
+  }
   // Rows went, but by no push or draw.
   void Removed(int64_t have);
   // The buffer has other rows now; none of them was pushed, and none removed.
   void Loaded(int64_t have);
 
  private:
+  std::optional<ThruputReport> CountPushed(int64_t rows, int64_t have);
+  std::optional<ThruputReport> CountSampled(int64_t rows, int64_t have);
   std::optional<ThruputReport> ReportIfDue();
 
   const Options options_;
