@@ -30,6 +30,13 @@
 //
 //   mask     bool  []  0: padding, a repetition of the last row of the sequence
 //   burn_in  bool  []  1: only warms up the recurrent state
+//
+// Buffers of items (data/items.h) draw rows that say where data lie. They have no observations,
+// reward, discount and n_step, but beside what their collector added:
+//
+//   chunk   int64  []  of the store
+//   row     int64  []  first row in the chunk
+//   length  int64  []  rows, at least 1
 #ifndef DING_WORKER_DATA_SAMPLE_COLUMNS_H_
 #define DING_WORKER_DATA_SAMPLE_COLUMNS_H_
 
@@ -58,6 +65,10 @@ inline constexpr char kColumnPriority[] = "priority";
 
 inline constexpr char kColumnMask[] = "mask";
 inline constexpr char kColumnBurnIn[] = "burn_in";
+
+inline constexpr char kColumnChunk[] = "chunk";
+inline constexpr char kColumnRow[] = "row";
+inline constexpr char kColumnLength[] = "length";
 
 // Whether `name` is "obs" or begins with "obs/".
 inline bool IsObsColumn(absl::string_view name) {

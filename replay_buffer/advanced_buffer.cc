@@ -18,7 +18,7 @@
 namespace ding {
 namespace {
 
-constexpr int64_t kStateVersion = 1;
+constexpr int64_t kStateVersion = 2;
 constexpr absl::Duration kRecheckPeriod = absl::Milliseconds(10);
 
 RowCapacity CapacityOf(const AdvancedReplayBuffer::Options& options) {
@@ -34,6 +34,10 @@ absl::StatusOr<std::optional<int>> FindScalar(const Spec& rows, absl::string_vie
   if (field.dtype == dtype && field.shape.empty()) return index;
   return absl::InvalidArgumentError(absl::StrCat("field '", name, "' is ", field.DebugString(),
                                                  ", expected ", Scalar(name, dtype).DebugString()));
+}
+
+std::string UseLimit(int64_t max_use) {
+  return max_use == 0 ? std::string("no limit") : absl::StrCat(max_use);
 }
 
 // Of rows collected at `collect_iter` (in place).
@@ -56,10 +60,10 @@ AdvancedReplayBuffer::AdvancedReplayBuffer(const Options& options)
     : options_(options),
       beta_(options.beta),
       rng_(options.seed, absl::StrCat(options.name, "/sample")),
-      thruput_(options.thruput, options.clock) {
+      thruput_(options.thruput, options.clock),
+      thruput_monitor_(
+          {options.periodic_thruput_seconds, options.name, options.metrics, options.clock}) {
   if (options.metrics == nullptr) return;
-  thruput_monitor_.emplace(PeriodicThruputMonitor::Options{
-      options.periodic_thruput_seconds, options.name, options.metrics, options.clock});
   attr_monitor_.emplace(options.sampled_data_attr, options.name, options.metrics);
 }
 
@@ -108,6 +112,9 @@ absl::StatusOr<std::unique_ptr<AdvancedReplayBuffer::Contents>> AdvancedReplayBu
   DING_ASSIGN_OR_RETURN(contents->fields.collect_iter,
                         FindScalar(rows, kColumnCollectIter, DType::kInt64));
   contents->fields.given_priority = given.has_value();
+  if (options_.on_removed != nullptr) {
+    DING_ASSIGN_OR_RETURN(contents->held, HeldItems::Create(*store));
+  }
   DING_ASSIGN_OR_RETURN(
       contents->priorities,
       PriorityTable::Create(store->capacity_rows(), options_.alpha, store->begin_id()));
@@ -140,17 +147,19 @@ absl::Status AdvancedReplayBuffer::Push(const SegmentBatch& data, int64_t cur_co
   DING_RETURN_IF_ERROR(Annotate(ValidateSegments(data), options_.name));
   if (data.size() == 0) return absl::OkStatus();
   std::optional<ThruputReport> report;
+  RemovedItems removed;
   {
     MutexLock lock(&mutex_);
-    DING_RETURN_IF_ERROR(Annotate(PushChecked(data), options_.name));
+    DING_RETURN_IF_ERROR(Annotate(PushChecked(data, &removed), options_.name));
     last_push_envstep_ = cur_collector_envstep;
-    if (thruput_monitor_.has_value()) report = thruput_monitor_->Pushed(data.size(), CountLocked());
+    report = thruput_monitor_.Pushed(data.size(), CountLocked());
   }
-  if (report.has_value()) WriteThruput(*report, options_.name, options_.metrics.get());
+  WriteThruput(report, options_.name, options_.metrics.get());
+  TellRemoved(options_.on_removed, removed);
   return absl::OkStatus();
 }
 
-absl::Status AdvancedReplayBuffer::PushChecked(const SegmentBatch& data) {
+absl::Status AdvancedReplayBuffer::PushChecked(const SegmentBatch& data, RemovedItems* removed) {
   DING_RETURN_IF_ERROR(WaitUntilPushAllowed(data.size()));
   std::unique_ptr<Contents> made;
   if (contents_ == nullptr) {
@@ -165,6 +174,9 @@ absl::Status AdvancedReplayBuffer::PushChecked(const SegmentBatch& data) {
   const int64_t old_end = store.end_id();
   DING_RETURN_IF_ERROR(store.Append(data));
   contents.priorities->Append(store.begin_id(), store.end_id(), given);
+  if (contents.held != nullptr) {
+    contents.held->Append(data.rows, store.begin_id(), store.end_id(), removed);
+  }
   contents.staleness.EvictBefore(store.begin_id());
   IndexStaleness(&contents, std::max(old_end, store.begin_id()));
   if (made != nullptr) contents_ = std::move(made);
@@ -193,11 +205,12 @@ absl::Status AdvancedReplayBuffer::WaitUntilPushAllowed(int64_t rows) {
 }
 
 absl::Status AdvancedReplayBuffer::WaitUntilDrawAllowed(int64_t size, int64_t iter,
-                                                        const SampleOptions& options) {
+                                                        const SampleOptions& options,
+                                                        RemovedItems* removed) {
   const Timer waited(Clock::Real());
   absl::Status status;
   do {
-    RetireStale(iter);
+    RetireStale(iter, removed);
     status = CheckEnough(size, options);
     if (status.ok()) status = thruput_.CheckSample(size);
   } while (!status.ok() && WaitForChange(waited));
@@ -215,15 +228,28 @@ void AdvancedReplayBuffer::IndexStaleness(Contents* contents, int64_t first_id) 
   contents->staleness.Add(first_id, iters);
 }
 
+// Rows that were retired before they were saved have left, and their owner was told then.
+void AdvancedReplayBuffer::ForgetRetired(Contents* contents) {
+  if (contents->held == nullptr) return;
+  const RowStore& store = contents->reader->store();
+  RemovedItems told_before;
+  for (int64_t id = store.begin_id(); id < store.end_id(); ++id) {
+    if (!contents->priorities->IsValid(id)) contents->held->Remove(id, id + 1, &told_before);
+  }
+}
+
 absl::StatusOr<Batch> AdvancedReplayBuffer::Sample(int64_t size, int64_t cur_learner_iter,
                                                    const SampleOptions& options) {
-  absl::StatusOr<Batch> batch = SampleChecked(size, cur_learner_iter, options);
+  RemovedItems removed;
+  absl::StatusOr<Batch> batch = SampleChecked(size, cur_learner_iter, options, &removed);
+  TellRemoved(options_.on_removed, removed);
   if (!batch.ok()) return Annotate(batch.status(), options_.name);
   return batch;
 }
 
 absl::StatusOr<Batch> AdvancedReplayBuffer::SampleChecked(int64_t size, int64_t iter,
-                                                          const SampleOptions& options) {
+                                                          const SampleOptions& options,
+                                                          RemovedItems* removed) {
   DING_RETURN_IF_ERROR(CheckSampleRequest(size, options));
   std::shared_ptr<TransitionReader> reader;
   std::optional<TransitionDraw> draw;
@@ -234,13 +260,14 @@ absl::StatusOr<Batch> AdvancedReplayBuffer::SampleChecked(int64_t size, int64_t 
   std::optional<ThruputReport> report;
   {
     MutexLock lock(&mutex_);
-    DING_RETURN_IF_ERROR(WaitUntilDrawAllowed(size, iter, options));
+    DING_RETURN_IF_ERROR(WaitUntilDrawAllowed(size, iter, options, removed));
     reader = contents_->reader;
     fields = contents_->fields;
     min_weight = contents_->priorities->min_weight();
     beta = beta_;
     DING_RETURN_IF_ERROR(reader->Start(size, &draw));
-    ChooseRows(std::min(options.newest.value_or(CountLocked()), CountLocked()), fields, &*draw);
+    ChooseRows(std::min(options.newest.value_or(CountLocked()), CountLocked()), fields, &*draw,
+               removed);
     reader->Resolve(&*draw);
     thruput_.CountSample(size);
     changed_.SignalAll();
@@ -249,9 +276,9 @@ absl::StatusOr<Batch> AdvancedReplayBuffer::SampleChecked(int64_t size, int64_t 
       beta_ = std::min(1.0, beta_ + step);
     }
     envstep = last_push_envstep_;
-    if (thruput_monitor_.has_value()) report = thruput_monitor_->Sampled(size, CountLocked());
+    report = thruput_monitor_.Sampled(size, CountLocked());
   }
-  if (report.has_value()) WriteThruput(*report, options_.name, options_.metrics.get());
+  WriteThruput(report, options_.name, options_.metrics.get());
   ToImportanceWeights(min_weight, static_cast<float>(beta), draw->column<float>(fields.weight));
   const absl::Span<int64_t> staleness = draw->column<int64_t>(fields.staleness);
   if (fields.collect_iter.has_value()) {
@@ -268,15 +295,17 @@ absl::StatusOr<Batch> AdvancedReplayBuffer::SampleChecked(int64_t size, int64_t 
   return reader->Gather(&*draw);
 }
 
-void AdvancedReplayBuffer::RetireStale(int64_t iter) {
+void AdvancedReplayBuffer::RetireStale(int64_t iter, RemovedItems* removed) {
   if (!options_.max_staleness.has_value() || contents_ == nullptr) return;
   // Nothing was collected before iteration 0.
   if (iter < *options_.max_staleness) return;
   const int64_t before = CountLocked();
   PriorityTable* const priorities = contents_->priorities.get();
-  contents_->staleness.TakeUpTo(
-      iter - *options_.max_staleness,
-      [priorities](int64_t begin, int64_t end) { priorities->Retire(begin, end); });
+  HeldItems* const held = contents_->held.get();
+  contents_->staleness.TakeUpTo(iter - *options_.max_staleness, [=](int64_t begin, int64_t end) {
+    priorities->Retire(begin, end);
+    if (held != nullptr) held->Remove(begin, end, removed);
+  });
   counters_.retired_by_staleness += before - CountLocked();
 }
 
@@ -293,7 +322,8 @@ absl::Status AdvancedReplayBuffer::CheckEnough(int64_t size, const SampleOptions
 }
 
 // Fills the columns of the draw. Column weight: p^alpha for now.
-void AdvancedReplayBuffer::ChooseRows(int64_t part, const Fields& fields, TransitionDraw* draw) {
+void AdvancedReplayBuffer::ChooseRows(int64_t part, const Fields& fields, TransitionDraw* draw,
+                                      RemovedItems* removed) {
   PriorityTable& priorities = *contents_->priorities;
   const absl::Span<int64_t> slots = draw->column<int64_t>(fields.buffer_idx);
   const absl::Span<int64_t> use = draw->column<int64_t>(fields.use);
@@ -307,8 +337,11 @@ void AdvancedReplayBuffer::ChooseRows(int64_t part, const Fields& fields, Transi
     priority[i] = priorities.priority(slots[i]);
     use[i] = priorities.CountUse(slots[i]);
   }
-  if (options_.max_use.has_value()) {
-    counters_.retired_by_use += priorities.RetireUsedUp(slots, *options_.max_use);
+  if (!options_.max_use.has_value()) return;
+  counters_.retired_by_use += priorities.RetireUsedUp(slots, *options_.max_use);
+  if (contents_->held == nullptr) return;
+  for (const int64_t id : ids) {
+    if (!priorities.IsValid(id)) contents_->held->Remove(id, id + 1, removed);
   }
 }
 
@@ -328,14 +361,19 @@ absl::Status AdvancedReplayBuffer::Update(const PriorityInfo& info) {
 }
 
 void AdvancedReplayBuffer::Clear() {
-  MutexLock lock(&mutex_);
-  push_count_ = 0;
-  if (contents_ == nullptr) return;
-  RowStore& store = contents_->reader->store();
-  store.Clear();
-  contents_->staleness.EvictBefore(store.end_id());
-  contents_->priorities->Clear();
-  if (thruput_monitor_.has_value()) thruput_monitor_->Removed(CountLocked());
+  RemovedItems removed;
+  {
+    MutexLock lock(&mutex_);
+    push_count_ = 0;
+    if (contents_ == nullptr) return;
+    RowStore& store = contents_->reader->store();
+    store.Clear();
+    contents_->staleness.EvictBefore(store.end_id());
+    contents_->priorities->Clear();
+    if (contents_->held != nullptr) contents_->held->Clear(&removed);
+    thruput_monitor_.Removed(CountLocked());
+  }
+  TellRemoved(options_.on_removed, removed);
 }
 
 int64_t AdvancedReplayBuffer::CountLocked() const {
@@ -367,6 +405,11 @@ AdvancedReplayBuffer::Counters AdvancedReplayBuffer::counters() const {
   return counters_;
 }
 
+int64_t AdvancedReplayBuffer::staleness_runs() const {
+  MutexLock lock(&mutex_);
+  return contents_ == nullptr ? 0 : contents_->staleness.runs();
+}
+
 StateSnapshot AdvancedReplayBuffer::Snapshot() const {
   struct Saved {
     std::shared_ptr<TransitionReader> reader;  // outlives the snapshot of its rows
@@ -380,10 +423,14 @@ StateSnapshot AdvancedReplayBuffer::Snapshot() const {
     saved->rows = saved->reader->store().Snapshot();
     saved->priorities = contents_->priorities->Snapshot();
   }
-  return [saved, capacity = CapacityOf(options_), push_count = push_count_, beta = beta_,
-          rng = rng_](StateWriter* writer) -> absl::Status {
+  return [saved, capacity = CapacityOf(options_), max_use = options_.max_use.value_or(0),
+          first_beta = options_.beta, anneal_step = options_.anneal_step, push_count = push_count_,
+          beta = beta_, rng = rng_](StateWriter* writer) -> absl::Status {
     DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
     DING_RETURN_IF_ERROR(SaveCapacity(capacity, writer));
+    DING_RETURN_IF_ERROR(writer->WriteInt("max_use", max_use));
+    DING_RETURN_IF_ERROR(writer->WriteDouble("first_beta", first_beta));
+    DING_RETURN_IF_ERROR(writer->WriteInt("anneal_step", anneal_step));
     DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count));
     DING_RETURN_IF_ERROR(writer->WriteDouble("beta", beta));
     DING_RETURN_IF_ERROR(writer->WriteRng("rng", rng));
@@ -399,9 +446,27 @@ absl::Status AdvancedReplayBuffer::LoadState(StateReader* reader) {
   return Annotate(LoadChecked(reader), options_.name);
 }
 
+// The options under which the saved state has become what it is. Priorities, rewards and collect_iter
+// are saved as they came: alpha, nstep, gamma and max_staleness apply when rows are drawn.
+absl::Status AdvancedReplayBuffer::CheckSavedOptions(StateReader* reader) const {
+  DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, CapacityOf(options_)));
+  DING_ASSIGN_OR_RETURN(const int64_t max_use, reader->ReadInt("max_use"));
+  if (max_use != options_.max_use.value_or(0)) {
+    return absl::InvalidArgumentError(absl::StrCat("saved max_use is ", UseLimit(max_use),
+                                                   ", expected ",
+                                                   UseLimit(options_.max_use.value_or(0))));
+  }
+  DING_ASSIGN_OR_RETURN(const double first_beta, reader->ReadDouble("first_beta"));
+  if (first_beta != options_.beta) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("saved first beta is ", first_beta, ", expected ", options_.beta));
+  }
+  return CheckSavedInt(reader, "anneal_step", options_.anneal_step);
+}
+
 absl::Status AdvancedReplayBuffer::LoadChecked(StateReader* reader) {
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
-  DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, CapacityOf(options_)));
+  DING_RETURN_IF_ERROR(CheckSavedOptions(reader));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
   DING_ASSIGN_OR_RETURN(const double beta, reader->ReadDouble("beta"));
   if (!(beta >= 0 && beta <= 1)) {
@@ -417,6 +482,7 @@ absl::Status AdvancedReplayBuffer::LoadChecked(StateReader* reader) {
                           RowStore::Load(&store_reader, CapacityOf(options_)));
     DING_ASSIGN_OR_RETURN(loaded, MakeContents(store));
     DING_RETURN_IF_ERROR(loaded->priorities->Load(reader, store->begin_id(), store->end_id()));
+    ForgetRetired(loaded.get());
     IndexStaleness(loaded.get(), store->begin_id());
   }
   const RowStore* const rows = loaded == nullptr ? nullptr : &loaded->reader->store();
@@ -429,7 +495,7 @@ absl::Status AdvancedReplayBuffer::LoadChecked(StateReader* reader) {
   push_count_ = push_count;
   beta_ = beta;
   rng_ = rng;
-  if (thruput_monitor_.has_value()) thruput_monitor_->Loaded(CountLocked());
+  thruput_monitor_.Loaded(CountLocked());
   return absl::OkStatus();
 }
 

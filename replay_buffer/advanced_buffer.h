@@ -26,6 +26,8 @@
 // the sum comes more than once in a batch, else its importance weight were wrong;
 // SampleOptions::replace says only that the batch may be larger than the buffer.
 //
+// Rows may be items (data/items.h), if nstep is 1: a batch then has no next_obs, discount and n_step.
+//
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it. A snapshot holds the
 //            lock while it copies 12 bytes per row.
@@ -60,8 +62,10 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/held_items.h"
 #include "ding_worker/replay_buffer/periodic_thruput_monitor.h"
 #include "ding_worker/replay_buffer/priority_table.h"
+#include "ding_worker/replay_buffer/removed_items.h"
 #include "ding_worker/replay_buffer/sampled_data_attr_monitor.h"
 #include "ding_worker/replay_buffer/staleness_index.h"
 #include "ding_worker/replay_buffer/thruput_controller.h"
@@ -97,6 +101,7 @@ class AdvancedReplayBuffer : public IBuffer {
     std::shared_ptr<MetricSink> metrics;
     double periodic_thruput_seconds = 60;
     SampledDataAttrMonitor::Options sampled_data_attr;
+    OnRemoved on_removed;  // for rows that are items only
   };
 
   // Since the buffer was made; Clear() and LoadState() leave them.
@@ -114,7 +119,8 @@ class AdvancedReplayBuffer : public IBuffer {
   // Beside what IBuffer says:
   //   kInvalidArgument    the fields are not those that TransitionReader needs, "priority" is not
   //                       float32[] or "collect_iter" not int64[]; a priority is NaN, negative or
-  //                       infinite: nothing is pushed
+  //                       infinite: nothing is pushed;
+  //                       on_removed is set, and the rows are no items
   //   kUnavailable        more rows per row drawn than Options::thruput allows; nothing is pushed
   //   kResourceExhausted  at the first push: the capacity is more than this machine's memory, with
   //                       the sum; later: out of memory
@@ -129,12 +135,16 @@ class AdvancedReplayBuffer : public IBuffer {
   int64_t count() const override;
   int64_t push_count() const override;
   StateSnapshot Snapshot() const override;
+  // kInvalidArgument also if what was saved is of another max_use, beta or anneal_step: uses and beta
+  // have come about under them. alpha, nstep, gamma and max_staleness are those of this buffer.
   absl::Status LoadState(StateReader* reader) override;
 
   // Of the next draw.
   double beta() const;
   double max_priority() const;
   Counters counters() const;
+  // Entries of the index of rows by age: what max_staleness takes in memory, about 50 bytes each.
+  int64_t staleness_runs() const;
 
  private:
   // Where the columns of draws stand in a batch, and what is read of the rows.
@@ -153,25 +163,29 @@ class AdvancedReplayBuffer : public IBuffer {
     Fields fields;
     std::unique_ptr<PriorityTable> priorities;
     StalenessIndex staleness;
+    std::unique_ptr<HeldItems> held;  // null without on_removed
   };
 
   explicit AdvancedReplayBuffer(const Options& options);
 
   absl::StatusOr<std::unique_ptr<Contents>> MakeContents(std::shared_ptr<RowStore> store) const;
   absl::StatusOr<std::unique_ptr<Contents>> ContentsFor(const SegmentBatch& data) const;
-  absl::Status PushChecked(const SegmentBatch& data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<Batch> SampleChecked(int64_t size, int64_t iter, const SampleOptions& options)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status PushChecked(const SegmentBatch& data, RemovedItems* removed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Batch> SampleChecked(int64_t size, int64_t iter, const SampleOptions& options,
+                                      RemovedItems* removed) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckSavedOptions(StateReader* reader) const;
   absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
   void IndexStaleness(Contents* contents, int64_t first_id) const;
-  void RetireStale(int64_t iter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void ForgetRetired(Contents* contents);
+  void RetireStale(int64_t iter, RemovedItems* removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool WaitForChange(const Timer& waited) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WaitUntilPushAllowed(int64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status WaitUntilDrawAllowed(int64_t size, int64_t iter, const SampleOptions& options)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WaitUntilDrawAllowed(int64_t size, int64_t iter, const SampleOptions& options,
+                                    RemovedItems* removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckEnough(int64_t size, const SampleOptions& options) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ChooseRows(int64_t part, const Fields& fields, TransitionDraw* draw)
+  void ChooseRows(int64_t part, const Fields& fields, TransitionDraw* draw, RemovedItems* removed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t CountLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -185,7 +199,7 @@ class AdvancedReplayBuffer : public IBuffer {
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   ThruputController thruput_ ABSL_GUARDED_BY(mutex_);
   int64_t last_push_envstep_ ABSL_GUARDED_BY(mutex_) = -1;
-  std::optional<PeriodicThruputMonitor> thruput_monitor_ ABSL_GUARDED_BY(mutex_);
+  PeriodicThruputMonitor thruput_monitor_ ABSL_GUARDED_BY(mutex_);
   std::optional<SampledDataAttrMonitor> attr_monitor_;  // has a lock of its own
 };
 

@@ -8,7 +8,6 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
@@ -22,14 +21,12 @@ namespace {
 constexpr char kName[] = "advanced";
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig& config,
-                                                              const ComponentDeps& deps) {
+                                                              const BufferDeps& deps) {
   AdvancedReplayBuffer::Options options;
   std::vector<std::string> config_problems;
   AdvancedBufferConfig params;
   ReadBufferConfig(config, &params, &config_problems);
-  ReadCapacity(config, &options);
-  options.nstep = config.nstep();
-  options.gamma = config.discount_factor();
+  ReadCommonOptions(config, deps, &options);
   options.alpha = params.alpha();
   options.beta = params.beta();
   options.anneal_step = params.anneal_step();
@@ -41,14 +38,10 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
   options.thruput.window_seconds = thruput.window_seconds();
   options.sample_min_limit_ratio = thruput.sample_min_limit_ratio();
   options.max_wait = absl::Seconds(thruput.max_wait_seconds());
-  options.metrics = deps.metrics;
-  options.periodic_thruput_seconds = config.periodic_thruput_seconds();
   const BufferMonitorConfig::SampledDataAttr& attr = params.monitor().sampled_data_attr();
   options.sampled_data_attr.average_range = attr.average_range();
   options.sampled_data_attr.print_freq = attr.print_freq();
-  options.clock = deps.clock;
-  options.seed = deps.seed;
-  if (!deps.name.empty()) options.name = deps.name;
+  options.on_removed = deps.on_removed;
 
   std::vector<std::string> problems = AdvancedReplayBuffer::Problems(options);
   if (!(thruput.max_wait_seconds() >= 0)) {
@@ -67,6 +60,7 @@ BufferDescriptor AdvancedBufferDescriptor() {
   descriptor.default_config.set_replay_buffer_size(AdvancedReplayBuffer::Options().capacity_rows);
   descriptor.default_config.mutable_params()->PackFrom(AdvancedBufferConfig());
   descriptor.create = CreateAdvancedBuffer;
+  descriptor.tells_removed_items = true;
   return descriptor;
 }
 

@@ -655,6 +655,84 @@ TEST(AdvancedReplayBuffer, SavedStateThatCannotBeIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("max_priority is 0.5")));
 }
 
+TEST(AdvancedReplayBuffer, StateOfOtherUsesOrAnotherBetaIsRefused) {
+  Options options;
+  options.capacity_rows = 8;
+  options.beta = 0.5;
+  options.anneal_step = 10;
+  options.max_use = 3;
+  const auto buffer = Make(options);
+  ASSERT_THAT(buffer->Push(Rows(0, 8), 0), IsOk());
+  ASSERT_THAT(buffer->Sample(4, 0), IsOk());
+  const TensorMap saved = Saved(*buffer);
+  const auto load = [&saved](const Options& other) {
+    const auto loaded = Make(other);
+    const TensorMap before = Saved(*loaded);
+    const absl::Status status = LoadFrom(loaded.get(), saved);
+    EXPECT_NE(status.ok(), SameBytes(before, Saved(*loaded)));
+    return status;
+  };
+  const auto refuses = [](const char* sentence) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(sentence));
+  };
+  EXPECT_THAT(load(options), IsOk());
+  Options other = options;
+  other.max_use = 2;
+  EXPECT_THAT(load(other), refuses("saved max_use is 3, expected 2"));
+  other.max_use.reset();
+  EXPECT_THAT(load(other), refuses("saved max_use is 3, expected no limit"));
+  other = options;
+  other.beta = 1;
+  EXPECT_THAT(load(other), refuses("saved first beta is 0.5, expected 1"));
+  other = options;
+  other.anneal_step = 20;
+  EXPECT_THAT(load(other), refuses("saved anneal_step is 10, expected 20"));
+  other = options;
+  other.alpha = 1;
+  other.nstep = 3;
+  other.gamma = 0.5;
+  other.max_staleness = 100;
+  EXPECT_THAT(load(other), IsOk());
+}
+
+// Priorities are saved as they were given, so that rows are drawn by the exponent of their new buffer.
+TEST(AdvancedReplayBuffer, LoadedRowsAreDrawnByTheOptionsOfTheirNewBuffer) {
+  Options options;
+  options.capacity_rows = 4;
+  options.alpha = 0;
+  options.beta = 1;
+  const auto saved = Make(options);
+  ASSERT_THAT(saved->Push(WithPriorities({3, 3, 3, 1}), 0), IsOk());
+  options.alpha = 1;
+  options.nstep = 2;
+  const auto loaded = Make(options);
+  ASSERT_THAT(LoadFrom(loaded.get(), Saved(*saved)), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, loaded->Sample(10, 0, Replace()));
+  const std::vector<int64_t> ids = Ids(batch);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_NEAR(Floats(batch, "weight")[i], ids[i] == 3 ? 1 : 1.0 / 3, 1e-4);
+    EXPECT_EQ(batch.column<int32_t>("n_step")[i], ids[i] == 3 ? 1 : 2);
+  }
+}
+
+TEST(AdvancedReplayBuffer, TheIndexOfAgesHoldsNoRowsThatAreGone) {
+  Options options;
+  options.capacity_rows = 8;
+  options.max_staleness = 20;
+  const auto buffer = Make(options);
+  for (int64_t step = 0; step < 1000; ++step) {
+    // Every row is a run of its own.
+    ASSERT_THAT(buffer->Push(Rows(step, 1, {step}), 0), IsOk());
+    ASSERT_EQ(buffer->staleness_runs(), std::min<int64_t>(step + 1, 8));
+    // Now and then nothing is pushed for so long that some rows retire.
+    if (step % 50 < 49) continue;
+    ASSERT_THAT(buffer->Sample(1, step + 15), IsOk());
+  }
+  EXPECT_GT(buffer->counters().retired_by_staleness, 0);
+  buffer->Clear();
+  EXPECT_EQ(buffer->staleness_runs(), 0);
+}
+
 TEST(AdvancedReplayBuffer, MeasuresWhatIsDrawn) {
   const auto sink = std::make_shared<RecordingSink>();
   Options options;

@@ -7,10 +7,6 @@ namespace ding {
 
 void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
                       std::vector<std::string>* problems) {
-  if (!(config.periodic_thruput_seconds() > 0)) {
-    problems->push_back(absl::StrCat("periodic_thruput_seconds is ",
-                                     config.periodic_thruput_seconds(), ", expected above 0"));
-  }
   if (!config.has_params()) return;
   if (params == nullptr) {
     problems->push_back(absl::StrCat("params is ", config.params().type_url(), ", but type '",

@@ -9,22 +9,30 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "google/protobuf/message.h"
 
 namespace ding {
 
-// Reads `params` into `*params`, if it is set, and checks what no buffer's options check. Null: this
-// type of buffer has none. Adds a sentence for each problem.
-void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
-                      std::vector<std::string>* problems);
-
-// Reads the capacity into the options of a buffer; what is not set keeps its default.
+// The settings that all types of buffer have and name alike, from a config and what its component is
+// given. A capacity that is not set stays that of `*options`.
 template <typename Options>
-void ReadCapacity(const BufferConfig& config, Options* options) {
+void ReadCommonOptions(const BufferConfig& config, const ComponentDeps& deps, Options* options) {
   if (config.has_replay_buffer_size()) options->capacity_rows = config.replay_buffer_size();
   if (config.has_replay_buffer_bytes()) options->capacity_bytes = config.replay_buffer_bytes();
+  options->nstep = config.nstep();
+  options->gamma = config.discount_factor();
+  options->metrics = deps.metrics;
+  options->periodic_thruput_seconds = config.periodic_thruput_seconds();
+  options->clock = deps.clock;
+  options->seed = deps.seed;
+  if (!deps.name.empty()) options->name = deps.name;
 }
+
+// Reads `params` into `*params`, if it is set. Null: this type of buffer has none. Adds a sentence for each problem.
+void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
+                      std::vector<std::string>* problems);
 
 // kInvalidArgument with all problems, if there are any.
 absl::Status BufferProblemsToStatus(absl::string_view name,

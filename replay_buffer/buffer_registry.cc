@@ -1,5 +1,7 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -14,8 +16,13 @@ absl::StatusOr<BufferDescriptor> get_buffer_cls(const BufferConfig& config) {
 }
 
 absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& config,
-                                                       const ComponentDeps& deps) {
+                                                       const BufferDeps& deps) {
   DING_ASSIGN_OR_RETURN(const BufferDescriptor descriptor, get_buffer_cls(config));
+  if (deps.on_removed != nullptr && !descriptor.tells_removed_items) {
+    return absl::InvalidArgumentError(absl::StrCat("on_removed is set, but buffers of type '",
+                                                   config.type(),
+                                                   "' do not tell which items left them"));
+  }
   return descriptor.create(config, deps);
 }
 

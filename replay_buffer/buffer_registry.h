@@ -10,28 +10,39 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/removed_items.h"
 
 namespace ding {
+
+// What a buffer is given beside its config. Made of ComponentDeps by itself.
+struct BufferDeps : ComponentDeps {
+  BufferDeps() = default;
+  BufferDeps(ComponentDeps component) : ComponentDeps(std::move(component)) {}  // NOLINT: see above
+
+  OnRemoved on_removed;  // for buffers of items
+};
 
 // What get_buffer_cls() returns: a type of buffer before it is made.
 struct BufferDescriptor {
   std::string name;
   BufferConfig default_config;
-  std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(const BufferConfig&, const ComponentDeps&)>
+  std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(const BufferConfig&, const BufferDeps&)>
       create;
+  bool tells_removed_items = false;  // whether `create` makes use of BufferDeps::on_removed
 };
 Registry<BufferDescriptor>& BufferRegistry();
 
 // kNotFound lists the names that are linked; kInvalidArgument reports every problem of the config
-// at once.
+// at once, or says that this type cannot tell on_removed.
 absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& config,
-                                                       const ComponentDeps& deps);
+                                                       const BufferDeps& deps);
 absl::StatusOr<BufferDescriptor> get_buffer_cls(const BufferConfig& config);
 
 }  // namespace ding

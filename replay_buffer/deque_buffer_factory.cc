@@ -1,7 +1,9 @@
 // Registers the buffer "deque": the settings of DI-engine's DequeBufferWrapper, made of
 //   NaiveReplayBuffer     without `priority` and `max_use`
 //   AdvancedReplayBuffer  with one of them; without `priority` all priorities count the same
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,7 +18,6 @@
 #include "ding_worker/data/priority_info.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
@@ -64,19 +65,18 @@ class PriorityLimit : public IBuffer {
 
 AdvancedReplayBuffer::Options PrioritizedOptions(const BufferConfig& config,
                                                  const DequeBufferConfig& params,
-                                                 const ComponentDeps& deps) {
+                                                 const BufferDeps& deps) {
   AdvancedReplayBuffer::Options options;
-  options.capacity_rows = config.replay_buffer_size();  // Its default is not that of `advanced`.
-  ReadCapacity(config, &options);
-  options.nstep = config.nstep();
-  options.gamma = config.discount_factor();
+  ReadCommonOptions(config, deps, &options);
+  options.capacity_rows = config.replay_buffer_size();
+  options.on_removed = deps.on_removed;
   options.alpha = params.priority() ? params.priority_power_factor() : 0;
   options.beta = params.priority_is_weight() ? params.is_weight_power_factor() : 0;
   options.anneal_step = params.priority_is_weight() ? params.is_weight_anneal_train_iter() : 0;
   if (params.has_max_use()) options.max_use = params.max_use();
-  options.clock = deps.clock;
-  options.seed = deps.seed;
-  if (!deps.name.empty()) options.name = deps.name;
+  // Each line is of one draw, as in the original.
+  options.sampled_data_attr.average_range = 1;
+  options.sampled_data_attr.print_freq = std::max<int64_t>(params.train_iter_per_log(), 1);
   return options;
 }
 
@@ -101,7 +101,7 @@ std::vector<std::string> Problems(const DequeBufferConfig& params) {
 }
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& config,
-                                                           const ComponentDeps& deps) {
+                                                           const BufferDeps& deps) {
   DequeBufferConfig params;
   std::vector<std::string> problems;
   ReadBufferConfig(config, &params, &problems);
@@ -113,12 +113,8 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& c
   DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
   if (!params.priority() && !params.has_max_use()) {
     NaiveReplayBuffer::Options naive;
-    naive.capacity_rows = options.capacity_rows;
-    naive.capacity_bytes = options.capacity_bytes;
-    naive.nstep = options.nstep;
-    naive.gamma = options.gamma;
-    naive.seed = options.seed;
-    naive.name = options.name;
+    ReadCommonOptions(config, deps, &naive);
+    naive.on_removed = deps.on_removed;
     return NaiveReplayBuffer::Create(naive);
   }
   DING_ASSIGN_OR_RETURN(std::unique_ptr<IBuffer> buffer, AdvancedReplayBuffer::Create(options));
@@ -132,6 +128,7 @@ BufferDescriptor DequeBufferDescriptor() {
   descriptor.default_config.set_type(kName);
   descriptor.default_config.mutable_params()->PackFrom(DequeBufferConfig());
   descriptor.create = CreateDequeBuffer;
+  descriptor.tells_removed_items = true;
   return descriptor;
 }
 

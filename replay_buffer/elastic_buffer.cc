@@ -36,14 +36,22 @@ absl::StatusOr<std::unique_ptr<ElasticReplayBuffer>> ElasticReplayBuffer::Create
 }
 
 absl::Status ElasticReplayBuffer::Push(const SegmentBatch& data, int64_t cur_collector_envstep) {
-  MutexLock lock(&mutex_);
-  int64_t window_rows = window_rows_;
-  if (cur_collector_envstep >= 0) {
+  if (cur_collector_envstep < 0) return ring_->Push(data, cur_collector_envstep);
+  int64_t window_rows;
+  int64_t number;
+  {
+    MutexLock lock(&mutex_);
     window_rows = window_rows_at_(cur_collector_envstep);
     DING_RETURN_IF_ERROR(Annotate(CheckWindow(window_rows, cur_collector_envstep), name_));
+    number = ++pushes_begun_;
   }
+  // Without the lock: whoever is told what the ring removed may call this buffer.
   DING_RETURN_IF_ERROR(ring_->Push(data, cur_collector_envstep));
-  window_rows_ = window_rows;
+  MutexLock lock(&mutex_);
+  if (number > window_of_push_) {
+    window_of_push_ = number;
+    window_rows_ = window_rows;
+  }
   return absl::OkStatus();
 }
 
@@ -88,6 +96,7 @@ absl::Status ElasticReplayBuffer::LoadState(StateReader* reader) {
   ScopedStateReader ring_reader(reader, "ring");
   DING_RETURN_IF_ERROR(ring_->LoadState(&ring_reader));
   window_rows_ = *window_rows;
+  window_of_push_ = pushes_begun_;
   return absl::OkStatus();
 }
 

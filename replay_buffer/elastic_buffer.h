@@ -3,7 +3,7 @@
 //
 // The window begins with that of env step 0 and is computed anew at each push, from its
 // cur_collector_envstep; a negative one (not known) leaves it. Rows outside the window stay in the
-// ring, and are drawn again if it grows. SampleOptions::newest can only make a draw's part smaller.
+// ring, and are drawn again if it grows; items leave with the ring. SampleOptions::newest can only make a draw's part smaller.
 // The rest is as in NaiveReplayBuffer.
 //
 // Ownership: copies what it is pushed.
@@ -70,6 +70,8 @@ class ElasticReplayBuffer : public IBuffer {
   const std::unique_ptr<NaiveReplayBuffer> ring_;
   mutable Mutex mutex_;
   int64_t window_rows_ ABSL_GUARDED_BY(mutex_);
+  int64_t pushes_begun_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t window_of_push_ ABSL_GUARDED_BY(mutex_) = 0;  // the latest to have set window_rows_
 };
 
 }  // namespace ding

@@ -10,14 +10,13 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/buffer_checks.h"
 #include "ding_worker/replay_buffer/buffer_config.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/elastic_buffer.h"
 #include "ding_worker/replay_buffer/elastic_buffer.pb.h"
+#include "ding_worker/replay_buffer/naive_buffer.h"
 
 namespace ding {
 namespace {
@@ -38,17 +37,12 @@ struct LinearWindow {
 };
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateElasticBuffer(const BufferConfig& config,
-                                                             const ComponentDeps& deps) {
-  std::vector<std::string> problems;
+                                                             const BufferDeps& deps) {
   ElasticBufferConfig params;
   ElasticReplayBuffer::Options options;
-  ReadCapacity(config, &options.ring);
-  options.ring.nstep = config.nstep();
-  options.ring.gamma = config.discount_factor();
-  options.ring.seed = deps.seed;
-  if (!deps.name.empty()) options.ring.name = deps.name;
-  AppendRingProblems({options.ring.capacity_rows, options.ring.capacity_bytes}, options.ring.nstep,
-                     options.ring.gamma, &problems);
+  ReadCommonOptions(config, deps, &options.ring);
+  options.ring.on_removed = deps.on_removed;
+  std::vector<std::string> problems = NaiveReplayBuffer::Problems(options.ring);
   ReadBufferConfig(config, &params, &problems);
   const LinearWindow window = {
       params.window_start(),
@@ -76,6 +70,7 @@ BufferDescriptor ElasticBufferDescriptor() {
   descriptor.default_config.set_type(kName);
   descriptor.default_config.mutable_params()->PackFrom(ElasticBufferConfig());
   descriptor.create = CreateElasticBuffer;
+  descriptor.tells_removed_items = true;
   return descriptor;
 }
 

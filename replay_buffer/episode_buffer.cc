@@ -4,8 +4,9 @@
 
 namespace ding {
 
-absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> EpisodeReplayBuffer::Create(
-    const Options& options) {
+namespace {
+
+SequenceReplayBuffer::Options WholeEpisodes(const EpisodeReplayBuffer::Options& options) {
   SequenceReplayBuffer::Options sequences;
   sequences.capacity_rows = options.capacity_rows;
   sequences.capacity_bytes = options.capacity_bytes;
@@ -14,8 +15,22 @@ absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> EpisodeReplayBuffer::Create
   sequences.unroll_len = std::nullopt;
   sequences.seed = options.seed;
   sequences.name = options.name;
+  sequences.metrics = options.metrics;
+  sequences.periodic_thruput_seconds = options.periodic_thruput_seconds;
+  sequences.clock = options.clock;
+  return sequences;
+}
+
+}  // namespace
+
+std::vector<std::string> EpisodeReplayBuffer::Problems(const Options& options) {
+  return SequenceReplayBuffer::Problems(WholeEpisodes(options));
+}
+
+absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> EpisodeReplayBuffer::Create(
+    const Options& options) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<SequenceReplayBuffer> made,
-                        SequenceReplayBuffer::Create(sequences));
+                        SequenceReplayBuffer::Create(WholeEpisodes(options)));
   return std::unique_ptr<EpisodeReplayBuffer>(new EpisodeReplayBuffer(std::move(made)));
 }
 

@@ -22,10 +22,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/priority_info.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 
@@ -41,10 +43,17 @@ class EpisodeReplayBuffer : public IBuffer {
     int64_t nstep = 1;
     double gamma = 0.99;  // discount_factor of the config
     uint64_t seed = 0;
-    std::string name = "replay_buffer";  // stands in errors and names the random stream
+    std::string name = "replay_buffer";  // stands in errors and names the random stream and metrics
+    // Where PeriodicThruputMonitor writes, all in rows; null: nothing is counted.
+    std::shared_ptr<MetricSink> metrics;
+    double periodic_thruput_seconds = 60;
+    const Clock* clock = Clock::Real();
   };
 
-  // kInvalidArgument lists every option that is out of range.
+  // A sentence for each option that is out of range.
+  static std::vector<std::string> Problems(const Options& options);
+
+  // kInvalidArgument lists them.
   static absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> Create(const Options& options);
 
   absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;

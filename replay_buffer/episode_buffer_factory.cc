@@ -6,10 +6,8 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/buffer_checks.h"
 #include "ding_worker/replay_buffer/buffer_config.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/episode_buffer.h"
@@ -20,16 +18,10 @@ namespace {
 constexpr char kName[] = "episode";
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateEpisodeBuffer(const BufferConfig& config,
-                                                             const ComponentDeps& deps) {
+                                                             const BufferDeps& deps) {
   EpisodeReplayBuffer::Options options;
-  ReadCapacity(config, &options);
-  options.nstep = config.nstep();
-  options.gamma = config.discount_factor();
-  options.seed = deps.seed;
-  if (!deps.name.empty()) options.name = deps.name;
-  std::vector<std::string> problems;
-  AppendRingProblems({options.capacity_rows, options.capacity_bytes}, options.nstep, options.gamma,
-                     &problems);
+  ReadCommonOptions(config, deps, &options);
+  std::vector<std::string> problems = EpisodeReplayBuffer::Problems(options);
   ReadBufferConfig(config, /*params=*/nullptr, &problems);
   DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
   return EpisodeReplayBuffer::Create(options);

@@ -1,4 +1,4 @@
-// The example of docs/replay_buffer.md.
+// The examples of docs/replay_buffer.md.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,11 +12,15 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/data/priority_info.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/advanced_buffer.h"
+#include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer_file.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/sequence_buffer.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -71,6 +75,70 @@ absl::Status Use(const std::string& path) {
   }
   return SaveData(*buffer, path);
 }
+
+// Twenty cycles of prioritized replay: draw, learn, give the rows new priorities.
+absl::Status UsePrioritized() {
+  AdvancedReplayBuffer::Options options;
+  options.capacity_rows = 20000;
+  options.alpha = 0.6;
+  options.beta = 0.4;
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<AdvancedReplayBuffer> buffer,
+                        AdvancedReplayBuffer::Create(options));
+  DING_ASSIGN_OR_RETURN(const SegmentBatch steps, ThreeSteps(0, SegmentEnd::kTerminated));
+  DING_RETURN_IF_ERROR(buffer->Push(steps, /*cur_collector_envstep=*/3));
+  for (int64_t train_iter = 0; train_iter < 20; ++train_iter) {
+    SampleOptions replace;
+    replace.replace = true;  // More rows than there are, for once.
+    DING_ASSIGN_OR_RETURN(const Batch batch, buffer->Sample(/*size=*/8, train_iter, replace));
+    const absl::Span<const float> weight = batch.column<float>(kColumnWeight);  // Of the loss.
+    const absl::Span<const int64_t> ids = batch.column<int64_t>(kColumnReplayUniqueId);
+    const absl::Span<const int64_t> slots = batch.column<int64_t>(kColumnReplayBufferIdx);
+    PriorityInfo info;
+    for (int i = 0; i < 8; ++i) {
+      const float td_error = ids[i] == 2 ? 4 : 0.5;  // Stands for that of the learner.
+      info.priority.push_back(td_error);
+      if (!(weight[i] > 0 && weight[i] <= 1)) return absl::InternalError("a weight is wrong");
+    }
+    info.replay_unique_id.assign(ids.begin(), ids.end());
+    info.replay_buffer_idx.assign(slots.begin(), slots.end());
+    DING_RETURN_IF_ERROR(buffer->Update(info));
+  }
+  if (buffer->max_priority() != 4) return absl::InternalError("row 2 was never drawn");
+  return absl::OkStatus();
+}
+
+// Sequences of three steps, of which the first warms up the recurrent state.
+absl::Status UseSequences() {
+  SequenceReplayBuffer::Options options;
+  options.capacity_rows = 20000;
+  options.unroll_len = 3;
+  options.burn_in = 1;
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SequenceReplayBuffer> buffer,
+                        SequenceReplayBuffer::Create(options));
+  DING_ASSIGN_OR_RETURN(const SegmentBatch first, ThreeSteps(0, SegmentEnd::kCut));
+  DING_ASSIGN_OR_RETURN(const SegmentBatch second, ThreeSteps(3, SegmentEnd::kTruncated));
+  DING_RETURN_IF_ERROR(buffer->Push(first, /*cur_collector_envstep=*/3));
+  DING_RETURN_IF_ERROR(buffer->Push(second, /*cur_collector_envstep=*/6));
+
+  // Steps 0-2, 1-3, 2-4 and 3-5 are sequences: rows of both pushes follow each other.
+  DING_ASSIGN_OR_RETURN(const Batch batch, buffer->Sample(/*size=*/4, /*cur_learner_iter=*/0));
+  const absl::Span<const float> obs = batch.column<float>("obs");  // [4 * 3, 2], or [4, 3, 2]
+  const absl::Span<const uint8_t> burn_in = batch.column<uint8_t>(kColumnBurnIn);  // [4, 3]
+  for (int b = 0; b < 4; ++b) {
+    for (int t = 0; t < 3; ++t) {
+      const int row = b * 3 + t;
+      if (obs[2 * row] != obs[2 * b * 3] + static_cast<float>(t)) {
+        return absl::InternalError("steps do not follow each other");
+      }
+      if (burn_in[row] != (t == 0)) return absl::InternalError("burn_in is wrong");
+    }
+  }
+  return absl::OkStatus();
+}
+
+TEST(ReplayBufferExample, PrioritizedWorks) { EXPECT_THAT(UsePrioritized(), IsOk()); }
+
+TEST(ReplayBufferExample, SequencesWork) { EXPECT_THAT(UseSequences(), IsOk()); }
 
 TEST(ReplayBufferExample, Works) {
   const std::string path = JoinPath(testing::TempDir(), "buffer.safetensors");

@@ -22,26 +22,27 @@ RowCapacity CapacityOf(const NaiveReplayBuffer::Options& options) {
   return {options.capacity_rows, options.capacity_bytes};
 }
 
-absl::Status CheckOptions(const NaiveReplayBuffer::Options& options) {
-  std::vector<std::string> problems;
-  AppendRingProblems(CapacityOf(options), options.nstep, options.gamma, &problems);
-  PeriodicThruputMonitor::AppendProblems(options.periodic_thruput_seconds, &problems);
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
-}
-
 }  // namespace
 
 NaiveReplayBuffer::NaiveReplayBuffer(const Options& options)
-    : options_(options), draw_(Rng(options.seed, absl::StrCat(options.name, "/sample"))) {
-  if (options.metrics == nullptr) return;
-  monitor_.emplace(PeriodicThruputMonitor::Options{options.periodic_thruput_seconds, options.name,
-                                                   options.metrics, options.clock});
+    : options_(options),
+      draw_(Rng(options.seed, absl::StrCat(options.name, "/sample"))),
+      monitor_({options.periodic_thruput_seconds, options.name, options.metrics, options.clock}) {}
+
+std::vector<std::string> NaiveReplayBuffer::Problems(const Options& options) {
+  std::vector<std::string> problems;
+  AppendRingProblems(CapacityOf(options), options.nstep, options.gamma, &problems);
+  PeriodicThruputMonitor::AppendProblems(options.periodic_thruput_seconds, &problems);
+  return problems;
 }
 
 absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> NaiveReplayBuffer::Create(
     const Options& options) {
-  DING_RETURN_IF_ERROR(Annotate(CheckOptions(options), options.name));
+  const std::vector<std::string> problems = Problems(options);
+  if (!problems.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.name, ": ", absl::StrJoin(problems, "; ")));
+  }
   return std::unique_ptr<NaiveReplayBuffer>(new NaiveReplayBuffer(options));
 }
 
@@ -53,29 +54,44 @@ absl::StatusOr<std::shared_ptr<TransitionReader>> NaiveReplayBuffer::MakeReader(
   return TransitionReader::Create(std::move(store), options_.nstep, options_.gamma);
 }
 
+absl::StatusOr<std::unique_ptr<HeldItems>> NaiveReplayBuffer::MakeHeld(
+    const RowStore& store) const {
+  if (options_.on_removed == nullptr) return nullptr;
+  return HeldItems::Create(store);
+}
+
 absl::Status NaiveReplayBuffer::Push(const SegmentBatch& data, int64_t /*cur_collector_envstep*/) {
   DING_RETURN_IF_ERROR(Annotate(ValidateSegments(data), options_.name));
   if (data.size() == 0) return absl::OkStatus();
   std::optional<ThruputReport> report;
+  RemovedItems removed;
   {
     MutexLock lock(&mutex_);
-    DING_RETURN_IF_ERROR(PushChecked(data));
-    if (monitor_.has_value()) report = monitor_->Pushed(data.size(), CountLocked());
+    DING_RETURN_IF_ERROR(PushChecked(data, &removed));
+    report = monitor_.Pushed(data.size(), CountLocked());
   }
-  if (report.has_value()) WriteThruput(*report, options_.name, options_.metrics.get());
+  WriteThruput(report, options_.name, options_.metrics.get());
+  TellRemoved(options_.on_removed, removed);
   return absl::OkStatus();
 }
 
-absl::Status NaiveReplayBuffer::PushChecked(const SegmentBatch& data) {
+absl::Status NaiveReplayBuffer::PushChecked(const SegmentBatch& data, RemovedItems* removed) {
   std::shared_ptr<TransitionReader> reader = reader_;
+  std::unique_ptr<HeldItems> held;
   if (reader == nullptr) {
     absl::StatusOr<std::shared_ptr<TransitionReader>> made = MakeReader(data);
     if (!made.ok()) return Annotate(made.status(), options_.name);
     reader = *std::move(made);
+    absl::StatusOr<std::unique_ptr<HeldItems>> none = MakeHeld(reader->store());
+    if (!none.ok()) return Annotate(none.status(), options_.name);
+    held = *std::move(none);
   }
   DING_RETURN_IF_ERROR(reader->store().CheckLayout(data, options_.name));
   DING_RETURN_IF_ERROR(Annotate(reader->store().Append(data), options_.name));
+  if (reader_ == nullptr) held_ = std::move(held);
   reader_ = std::move(reader);
+  const RowStore& store = reader_->store();
+  if (held_ != nullptr) held_->Append(data.rows, store.begin_id(), store.end_id(), removed);
   push_count_ += data.size();
   return absl::OkStatus();
 }
@@ -92,9 +108,9 @@ absl::StatusOr<Batch> NaiveReplayBuffer::Sample(int64_t size, int64_t /*cur_lear
     DING_RETURN_IF_ERROR(Annotate(reader->Start(size, &draw), options_.name));
     DrawIds(options, draw->ids());
     reader->Resolve(&*draw);
-    if (monitor_.has_value()) report = monitor_->Sampled(size, CountLocked());
+    report = monitor_.Sampled(size, CountLocked());
   }
-  if (report.has_value()) WriteThruput(*report, options_.name, options_.metrics.get());
+  WriteThruput(report, options_.name, options_.metrics.get());
   return reader->Gather(&*draw);
 }
 
@@ -121,10 +137,15 @@ void NaiveReplayBuffer::DrawIds(const SampleOptions& options, absl::Span<int64_t
 absl::Status NaiveReplayBuffer::Update(const PriorityInfo& /*info*/) { return absl::OkStatus(); }
 
 void NaiveReplayBuffer::Clear() {
-  MutexLock lock(&mutex_);
-  push_count_ = 0;
-  if (reader_ != nullptr) reader_->store().Clear();
-  if (monitor_.has_value()) monitor_->Removed(CountLocked());
+  RemovedItems removed;
+  {
+    MutexLock lock(&mutex_);
+    push_count_ = 0;
+    if (reader_ != nullptr) reader_->store().Clear();
+    if (held_ != nullptr) held_->Clear(&removed);
+    monitor_.Removed(CountLocked());
+  }
+  TellRemoved(options_.on_removed, removed);
 }
 
 int64_t NaiveReplayBuffer::CountLocked() const {
@@ -175,12 +196,14 @@ absl::Status NaiveReplayBuffer::LoadChecked(StateReader* reader) {
   DING_RETURN_IF_ERROR(reader->ReadRng("rng", &rng));
   DING_ASSIGN_OR_RETURN(const int64_t has_rows, reader->ReadInt("has_rows"));
   std::shared_ptr<TransitionReader> loaded;
+  std::unique_ptr<HeldItems> held;
   if (has_rows != 0) {
     ScopedStateReader store_reader(reader, "store");
     DING_ASSIGN_OR_RETURN(std::shared_ptr<RowStore> store,
                           RowStore::Load(&store_reader, CapacityOf(options_)));
     DING_ASSIGN_OR_RETURN(
         loaded, TransitionReader::Create(std::move(store), options_.nstep, options_.gamma));
+    DING_ASSIGN_OR_RETURN(held, MakeHeld(loaded->store()));
   }
   DING_RETURN_IF_ERROR(CheckPushCount(push_count, loaded == nullptr ? nullptr : &loaded->store()));
   MutexLock lock(&mutex_);
@@ -188,9 +211,10 @@ absl::Status NaiveReplayBuffer::LoadChecked(StateReader* reader) {
     DING_RETURN_IF_ERROR(CheckSameRows(reader_->store(), loaded->store()));
   }
   reader_ = std::move(loaded);
+  held_ = std::move(held);
   push_count_ = push_count;
   draw_.set_rng(rng);
-  if (monitor_.has_value()) monitor_->Loaded(CountLocked());
+  monitor_.Loaded(CountLocked());
   return absl::OkStatus();
 }
 

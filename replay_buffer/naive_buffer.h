@@ -4,6 +4,8 @@
 // the order of pushing, going on over Clear(). SampleOptions::newest counts from the newest row,
 // wherever the ring stands. Draws are uniform over rows, without replacement unless asked.
 //
+// Rows may be items (data/items.h), if nstep is 1: a batch then has no next_obs, discount and n_step.
+//
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it: drawing delays
 //            pushing by a microsecond, not by a batch. a snapshot holds the lock while it
@@ -21,8 +23,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -35,7 +37,10 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/held_items.h"
 #include "ding_worker/replay_buffer/periodic_thruput_monitor.h"
+#include "ding_worker/replay_buffer/removed_items.h"
+#include "ding_worker/replay_buffer/row_store.h"
 #include "ding_worker/replay_buffer/transition_reader.h"
 #include "ding_worker/replay_buffer/uniform_draw.h"
 
@@ -56,14 +61,18 @@ class NaiveReplayBuffer : public IBuffer {
     std::shared_ptr<MetricSink> metrics;
     double periodic_thruput_seconds = 60;
     const Clock* clock = Clock::Real();
+    OnRemoved on_removed;  // for rows that are items only
   };
 
-  // kInvalidArgument lists every option that is out of range.
+  // A sentence for each option that is out of range.
+  static std::vector<std::string> Problems(const Options& options);
+  // kInvalidArgument lists them.
   static absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> Create(const Options& options);
 
   // Beside what IBuffer says:
-  //   kInvalidArgument    the fields are not those that TransitionReader needs
-  //                       or at the first push: not one row fits in capacity_bytes
+  //   kInvalidArgument    the fields are not those that TransitionReader needs; on_removed is set,
+  //                       and the rows are no items; at the first push: not one row fits in
+  //                       capacity_bytes
   //   kResourceExhausted  at the first push: the capacity is more than this machine's memory, with
   //                       the sum; later: out of memory
   absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
@@ -80,7 +89,9 @@ class NaiveReplayBuffer : public IBuffer {
   explicit NaiveReplayBuffer(const Options& options);
 
   absl::StatusOr<std::shared_ptr<TransitionReader>> MakeReader(const SegmentBatch& data) const;
-  absl::Status PushChecked(const SegmentBatch& data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::unique_ptr<HeldItems>> MakeHeld(const RowStore& store) const;
+  absl::Status PushChecked(const SegmentBatch& data, RemovedItems* removed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckDraw(int64_t size, const SampleOptions& options) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -95,7 +106,8 @@ class NaiveReplayBuffer : public IBuffer {
   std::shared_ptr<TransitionReader> reader_ ABSL_GUARDED_BY(mutex_);
   int64_t push_count_ ABSL_GUARDED_BY(mutex_) = 0;
   UniformDraw draw_ ABSL_GUARDED_BY(mutex_);
-  std::optional<PeriodicThruputMonitor> monitor_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<HeldItems> held_ ABSL_GUARDED_BY(mutex_);  // null without on_removed
+  PeriodicThruputMonitor monitor_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ding

@@ -38,7 +38,7 @@ PeriodicThruputMonitor::~PeriodicThruputMonitor() {
   WriteThruput(counted_, options_.name, options_.metrics.get());
 }
 
-std::optional<ThruputReport> PeriodicThruputMonitor::Pushed(int64_t rows, int64_t have) {
+std::optional<ThruputReport> PeriodicThruputMonitor::CountPushed(int64_t rows, int64_t have) {
   counted_.pushed_in += rows;
   counted_.removed += counted_.current_have + rows - have;
   counted_.current_have = have;
@@ -46,13 +46,14 @@ std::optional<ThruputReport> PeriodicThruputMonitor::Pushed(int64_t rows, int64_
   return ReportIfDue();
 }
 
-std::optional<ThruputReport> PeriodicThruputMonitor::Sampled(int64_t rows, int64_t have) {
+std::optional<ThruputReport> PeriodicThruputMonitor::CountSampled(int64_t rows, int64_t have) {
   counted_.sampled_out += rows;
   Removed(have);
   return ReportIfDue();
 }
 
 void PeriodicThruputMonitor::Removed(int64_t have) {
+  if (options_.metrics == nullptr) return;
   counted_.removed += counted_.current_have - have;
   counted_.current_have = have;
 }

@@ -20,7 +20,7 @@
 //     ...
 //     report = monitor_.Pushed(data.size(), CountLocked());
 //   }
-//   if (report.has_value()) WriteThruput(*report, name, sink);
+//   WriteThruput(report, name, sink);
 #ifndef DING_WORKER_REPLAY_BUFFER_PERIODIC_THRUPUT_MONITOR_H_
 #define DING_WORKER_REPLAY_BUFFER_PERIODIC_THRUPUT_MONITOR_H_
 
@@ -48,6 +48,11 @@ struct ThruputReport {
 // Scalars "<name>_sec/pushed_in", "sampled_out", "removed" and "current_have", step: the report's
 // number; and the same as a line of text, "<name>_sec/thruput".
 void WriteThruput(const ThruputReport& report, absl::string_view name, MetricSink* sink);
+// The same if there is a report.
+inline void WriteThruput(const std::optional<ThruputReport>& report, absl::string_view name,
+                         MetricSink* sink) {
+  if (report.has_value()) WriteThruput(*report, name, sink);
+}
 
 class PeriodicThruputMonitor {
  public:
@@ -56,7 +61,7 @@ class PeriodicThruputMonitor {
   struct Options {
     double period_seconds = 60;           // above 0
     std::string name;                     // of the buffer
-    std::shared_ptr<MetricSink> metrics;  // not null; for what is left at the end
+    std::shared_ptr<MetricSink> metrics;  // for what is left at the end; null: nothing is counted
     const Clock* clock = Clock::Real();   // outlives the monitor
   };
 
@@ -69,14 +74,22 @@ class PeriodicThruputMonitor {
   ~PeriodicThruputMonitor();
 
   // `have`: the rows that the buffer has afterwards. A report if a period has passed.
-  std::optional<ThruputReport> Pushed(int64_t rows, int64_t have);
-  std::optional<ThruputReport> Sampled(int64_t rows, int64_t have);
+  std::optional<ThruputReport> Pushed(int64_t rows, int64_t have) {
+    if (options_.metrics == nullptr) return std::nullopt;
+    return CountPushed(rows, have);
+  }
+  std::optional<ThruputReport> Sampled(int64_t rows, int64_t have) {
+    if (options_.metrics == nullptr) return std::nullopt;
+    return CountSampled(rows, have);
+  }
   // Rows went, but by no push or draw.
   void Removed(int64_t have);
   // The buffer has other rows now; none of them was pushed, and none removed.
   void Loaded(int64_t have);
 
  private:
+  std::optional<ThruputReport> CountPushed(int64_t rows, int64_t have);
+  std::optional<ThruputReport> CountSampled(int64_t rows, int64_t have);
   std::optional<ThruputReport> ReportIfDue();
 
   const Options options_;

@@ -47,6 +47,7 @@ class PriorityTable {
   void Clear();
   void Retire(int64_t begin, int64_t end);
 
+  bool IsValid(int64_t id) const;
   // Valid rows.
   int64_t count() const { return count_; }
   // Smallest of all; see PriorityTree.
@@ -86,7 +87,6 @@ class PriorityTable {
 
   float WeightOf(float priority) const;
   int64_t SlotOf(int64_t id) const;
-  bool IsValid(int64_t id) const;
   void SetWindow(int64_t begin, int64_t end);
   bool Invalidate(int64_t slot);
   void Drop(int64_t begin, int64_t end);

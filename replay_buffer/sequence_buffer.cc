@@ -9,6 +9,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/replay_buffer/buffer_checks.h"
@@ -47,11 +48,13 @@ absl::Status TooManyRows(int64_t sequences, int64_t rows) {
 SequenceReplayBuffer::SequenceReplayBuffer(const Options& options)
     : options_(options),
       index_options_(IndexOptions(options)),
-      draw_(Rng(options.seed, absl::StrCat(options.name, "/sample"))) {}
+      draw_(Rng(options.seed, absl::StrCat(options.name, "/sample"))),
+      monitor_({options.periodic_thruput_seconds, options.name, options.metrics, options.clock}) {}
 
 std::vector<std::string> SequenceReplayBuffer::Problems(const Options& options) {
   std::vector<std::string> problems;
   AppendRingProblems(CapacityOf(options), options.nstep, options.gamma, &problems);
+  PeriodicThruputMonitor::AppendProblems(options.periodic_thruput_seconds, &problems);
   const auto in_range = [&problems](absl::string_view name, int64_t value, int64_t low,
                                     int64_t high) {
     if (value >= low && value <= high) return;
@@ -86,6 +89,11 @@ absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> SequenceReplayBuffer::Crea
 
 absl::StatusOr<std::unique_ptr<SequenceReplayBuffer::Contents>> SequenceReplayBuffer::MakeContents(
     std::shared_ptr<RowStore> store) const {
+  if (IsItems(*store->spec())) {
+    return absl::InvalidArgumentError(
+        "the rows are items (chunk, row, length), expected rows with their data: sequences are "
+        "made of steps that follow each other here");
+  }
   if (options_.unroll_len.value_or(1) > store->capacity_rows()) {
     return absl::InvalidArgumentError(absl::StrCat("unroll_len is ", *options_.unroll_len,
                                                    ", but replay_buffer_bytes holds ",
@@ -113,13 +121,19 @@ absl::StatusOr<std::unique_ptr<SequenceReplayBuffer::Contents>> SequenceReplayBu
 
 absl::Status SequenceReplayBuffer::Push(const SegmentBatch& data,
                                         int64_t /*cur_collector_envstep*/) {
-  return Annotate(PushChecked(data), options_.name);
+  DING_RETURN_IF_ERROR(Annotate(ValidateSegments(data), options_.name));
+  if (data.size() == 0) return absl::OkStatus();
+  std::optional<ThruputReport> report;
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(Annotate(PushChecked(data), options_.name));
+    report = monitor_.Pushed(data.size(), RowsLocked());
+  }
+  WriteThruput(report, options_.name, options_.metrics.get());
+  return absl::OkStatus();
 }
 
 absl::Status SequenceReplayBuffer::PushChecked(const SegmentBatch& data) {
-  DING_RETURN_IF_ERROR(ValidateSegments(data));
-  if (data.size() == 0) return absl::OkStatus();
-  MutexLock lock(&mutex_);
   std::unique_ptr<Contents> made;
   if (contents_ == nullptr) {
     DING_ASSIGN_OR_RETURN(made, ContentsFor(data));
@@ -147,6 +161,7 @@ absl::StatusOr<Batch> SequenceReplayBuffer::SampleChecked(int64_t size,
   DING_RETURN_IF_ERROR(CheckSampleRequest(size, options));
   std::shared_ptr<TransitionReader> reader;
   std::optional<TransitionDraw> draw;
+  std::optional<ThruputReport> report;
   {
     MutexLock lock(&mutex_);
     DING_RETURN_IF_ERROR(CheckEnough(size, options));
@@ -160,7 +175,9 @@ absl::StatusOr<Batch> SequenceReplayBuffer::SampleChecked(int64_t size,
     }
     FillDraw(starts, &*draw);
     reader->Resolve(&*draw);
+    report = monitor_.Sampled(static_cast<int64_t>(draw->ids().size()), RowsLocked());
   }
+  WriteThruput(report, options_.name, options_.metrics.get());
   return reader->Gather(&*draw);
 }
 
@@ -174,7 +191,7 @@ absl::Status SequenceReplayBuffer::CheckEnough(int64_t size, const SampleOptions
                                                      : " whole episodes",
                      options.replace ? "" : ", all different,", " from ", part,
                      part == CountLocked() ? " there are" : " newest of those there are", " in ",
-                     contents_ == nullptr ? 0 : contents_->reader->store().size(), " rows"));
+                     RowsLocked(), " rows"));
   }
   return size <= kMaxRowsOfABatch / rows ? absl::OkStatus() : TooManyRows(size, rows);
 }
@@ -253,6 +270,11 @@ void SequenceReplayBuffer::Clear() {
   RowStore& store = contents_->reader->store();
   store.Clear();
   contents_->sequences->EvictBefore(store.end_id());
+  monitor_.Removed(RowsLocked());
+}
+
+int64_t SequenceReplayBuffer::RowsLocked() const {
+  return contents_ == nullptr ? 0 : contents_->reader->store().size();
 }
 
 int64_t SequenceReplayBuffer::CountLocked() const {
@@ -338,6 +360,7 @@ absl::Status SequenceReplayBuffer::LoadChecked(StateReader* reader) {
   contents_ = std::move(loaded);
   push_count_ = push_count;
   draw_.set_rng(rng);
+  monitor_.Loaded(RowsLocked());
   return absl::OkStatus();
 }
 

@@ -46,12 +46,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/priority_info.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/periodic_thruput_monitor.h"
 #include "ding_worker/replay_buffer/sequence_index.h"
 #include "ding_worker/replay_buffer/transition_reader.h"
 #include "ding_worker/replay_buffer/uniform_draw.h"
@@ -76,7 +79,11 @@ class SequenceReplayBuffer : public IBuffer {
     // Also draw sequences that the end of an episode cuts short. Not for whole episodes.
     bool padding = false;
     uint64_t seed = 0;
-    std::string name = "replay_buffer";  // stands in errors and names the random stream
+    std::string name = "replay_buffer";  // stands in errors and names the random stream and metrics
+    // Where PeriodicThruputMonitor writes, all in rows; null: nothing is counted.
+    std::shared_ptr<MetricSink> metrics;
+    double periodic_thruput_seconds = 60;
+    const Clock* clock = Clock::Real();
   };
 
   // A sentence for each option that is out of range.
@@ -114,7 +121,7 @@ class SequenceReplayBuffer : public IBuffer {
 
   absl::StatusOr<std::unique_ptr<Contents>> MakeContents(std::shared_ptr<RowStore> store) const;
   absl::StatusOr<std::unique_ptr<Contents>> ContentsFor(const SegmentBatch& data) const;
-  absl::Status PushChecked(const SegmentBatch& data) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status PushChecked(const SegmentBatch& data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Batch> SampleChecked(int64_t size, const SampleOptions& options)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -128,6 +135,7 @@ class SequenceReplayBuffer : public IBuffer {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t LengthFrom(int64_t id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t PartLocked(const SampleOptions& options) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t RowsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t CountLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -136,6 +144,7 @@ class SequenceReplayBuffer : public IBuffer {
   std::unique_ptr<Contents> contents_ ABSL_GUARDED_BY(mutex_);  // null until the first push
   int64_t push_count_ ABSL_GUARDED_BY(mutex_) = 0;
   UniformDraw draw_ ABSL_GUARDED_BY(mutex_);
+  PeriodicThruputMonitor monitor_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ding

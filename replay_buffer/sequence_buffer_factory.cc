@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_config.h"
@@ -21,20 +20,16 @@ namespace {
 constexpr char kName[] = "sequence";
 
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateSequenceBuffer(const BufferConfig& config,
-                                                              const ComponentDeps& deps) {
+                                                              const BufferDeps& deps) {
   std::vector<std::string> problems;
   SequenceBufferConfig params;
   ReadBufferConfig(config, &params, &problems);
   SequenceReplayBuffer::Options options;
-  ReadCapacity(config, &options);
-  options.nstep = config.nstep();
-  options.gamma = config.discount_factor();
+  ReadCommonOptions(config, deps, &options);
   options.unroll_len = params.unroll_len();
   options.burn_in = params.burn_in();
   if (params.has_overlap()) options.overlap = params.overlap();
   options.padding = params.padding();
-  options.seed = deps.seed;
-  if (!deps.name.empty()) options.name = deps.name;
   for (std::string& problem : SequenceReplayBuffer::Problems(options)) {
     problems.push_back(std::move(problem));
   }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/data/returns.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
@@ -36,6 +37,14 @@ absl::StatusOr<int> RewardField(const Spec& rows) {
       absl::StrCat("field 'reward' is ", field.DebugString(), ", expected float32[]"));
 }
 
+absl::Status CheckItems(const Spec& rows, int64_t nstep) {
+  DING_RETURN_IF_ERROR(CheckItemFields(rows));
+  if (nstep == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "nstep is ", nstep,
+      ", expected 1: the rows are items, whose returns are made where their data lie"));
+}
+
 bool IsReplaced(const FieldSpec& stored, absl::Span<const FieldSpec> added) {
   return std::any_of(added.begin(), added.end(), [&stored](const FieldSpec& column) {
     return column.name == stored.name && column.dtype == stored.dtype &&
@@ -51,8 +60,10 @@ absl::StatusOr<SpecPtr> BatchSpec(const Spec& rows, int obs_fields,
     next.name = NextObsColumn(next.name);
     fields.push_back(std::move(next));
   }
-  fields.push_back(Scalar(kColumnDiscount, DType::kFloat32));
-  fields.push_back(Scalar(kColumnNStep, DType::kInt32));
+  if (!IsItems(rows)) {
+    fields.push_back(Scalar(kColumnDiscount, DType::kFloat32));
+    fields.push_back(Scalar(kColumnNStep, DType::kInt32));
+  }
   fields.push_back(Scalar(kColumnReplayUniqueId, DType::kInt64));
   for (const FieldSpec& column : added) {
     const std::optional<int> stored = rows.Find(column.name);
@@ -67,12 +78,13 @@ TransitionReader::TransitionReader(std::shared_ptr<RowStore> store, SpecPtr spec
                                    std::vector<int> gathered_fields, int reward_field,
                                    int64_t nstep, double gamma)
     : store_(std::move(store)),
+      items_(IsItems(*store_->spec())),
       gathered_fields_(std::move(gathered_fields)),
       reward_field_(reward_field),
       first_next_obs_field_(store_->spec()->size()),
       discount_field_(first_next_obs_field_ + store_->obs_fields()),
       n_step_field_(discount_field_ + 1),
-      id_field_(discount_field_ + 2),
+      id_field_(discount_field_ + (items_ ? 0 : 2)),
       nstep_(nstep),
       gamma_(gamma),
       pool_(std::move(spec)) {}
@@ -82,8 +94,13 @@ absl::StatusOr<std::shared_ptr<TransitionReader>> TransitionReader::Create(
     absl::Span<const FieldSpec> added) {
   const Spec& rows = *store->spec();
   DING_RETURN_IF_ERROR(CheckFieldNames(rows, store->obs_fields()));
-  absl::StatusOr<int> reward_field = RewardField(rows);
-  if (!reward_field.ok()) return absl::InvalidArgumentError(reward_field.status().message());
+  absl::StatusOr<int> reward_field = -1;
+  if (IsItems(rows)) {
+    DING_RETURN_IF_ERROR(CheckItems(rows, nstep));
+  } else {
+    reward_field = RewardField(rows);
+    if (!reward_field.ok()) return absl::InvalidArgumentError(reward_field.status().message());
+  }
   DING_ASSIGN_OR_RETURN(SpecPtr spec, BatchSpec(rows, store->obs_fields(), added));
   std::vector<int> gathered;
   for (int field = 0; field < rows.size(); ++field) {
@@ -111,11 +128,17 @@ absl::Status TransitionReader::Start(int64_t size, std::optional<TransitionDraw>
 
 void TransitionReader::Resolve(TransitionDraw* draw) const {
   draw->pin_ = store_->Pin();
-  if (nstep_ == 1) {
+  if (items_) {
+    ResolveItems(draw);
+  } else if (nstep_ == 1) {
     ResolveOneStep(draw);
   } else {
     ResolveWindows(draw);
   }
+}
+
+void TransitionReader::ResolveItems(TransitionDraw* draw) const {
+  for (size_t i = 0; i < draw->ids_.size(); ++i) draw->rows_[i] = store_->Locate(draw->ids_[i]);
 }
 
 void TransitionReader::ResolveOneStep(TransitionDraw* draw) const {

@@ -9,7 +9,7 @@
 //
 // Shapes:    the fields of the store's spec in its order, then "next_" + each observation field,
 //            discount float32, n_step int32, replay_unique_id int64 (the row's id), then the columns
-//            that the owner adds.
+//            that the owner adds. Of items (data/items.h): the same without next_, discount, n_step.
 // Ownership: shares the store. A draw must not outlive the reader.
 // Threads:   those of RowStore: all but Gather under the owner's lock.
 //
@@ -80,7 +80,8 @@ class TransitionReader {
   // `added`: columns that the owner fills in for each draw. One that the rows have too, of the same
   // dtype and shape, stands in the batch in its place.
   //   kInvalidArgument  the rows have no float32 scalar "reward", an observation field is not named
-  //                     "obs" or "obs/...", or a field has the name of a column that is added here
+  //                     "obs" or "obs/...", or a field has the name of a column that is added here;
+  //                     items: a field is missing or wrong, or nstep is not 1
   static absl::StatusOr<std::shared_ptr<TransitionReader>> Create(
       std::shared_ptr<RowStore> store, int64_t nstep, double gamma,
       absl::Span<const FieldSpec> added = {});
@@ -100,13 +101,15 @@ class TransitionReader {
   TransitionReader(std::shared_ptr<RowStore> store, SpecPtr spec, std::vector<int> gathered_fields,
                    int reward_field, int64_t nstep, double gamma);
 
+  void ResolveItems(TransitionDraw* draw) const;
   void ResolveOneStep(TransitionDraw* draw) const;
   void ResolveWindows(TransitionDraw* draw) const;
   void ResolveStacks(size_t row, const RowStore::Successor& next, TransitionDraw* draw) const;
 
   const std::shared_ptr<RowStore> store_;
+  const bool items_;
   const std::vector<int> gathered_fields_;  // the stored fields that a batch shows as they are
-  const int reward_field_;
+  const int reward_field_;                  // -1: items
   const int first_next_obs_field_;
   const int discount_field_;
   const int n_step_field_;
