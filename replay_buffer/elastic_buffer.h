@@ -3,8 +3,8 @@
 //
 // The window begins with that of env step 0 and is computed anew at each push, from its
 // cur_collector_envstep; a negative one (not known) leaves it. Rows outside the window stay in the
-// ring, and are drawn again if it grows; items leave with the ring. SampleOptions::newest can only make a draw's part smaller.
-// The rest is as in NaiveReplayBuffer.
+// ring, and are drawn again if it grows; on_removed tells what leaves the ring, not the window.
+// SampleOptions::newest can only make a draw's part smaller. The rest is as in NaiveReplayBuffer.
 //
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. The function is called by whoever pushes, one at a time.
