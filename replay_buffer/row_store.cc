@@ -12,6 +12,7 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/data/wire.h"
+#include "ding_worker/replay_buffer/frame_stack.h"
 #include "ding_worker/replay_buffer/read_vector.h"
 
 namespace ding {
