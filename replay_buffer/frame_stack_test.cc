@@ -1,7 +1,9 @@
 #include "ding_worker/replay_buffer/frame_stack.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "ding_worker/data/dtype.h"

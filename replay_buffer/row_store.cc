@@ -12,6 +12,7 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/data/wire.h"
+#include "ding_worker/replay_buffer/frame_stack.h"
 #include "ding_worker/replay_buffer/read_vector.h"
 
 namespace ding {
@@ -281,7 +282,7 @@ absl::Status RowStore::ReserveSlots(int64_t slots) {
   while (static_cast<int64_t>(free_slots_.size()) < slots) {
     const auto first = static_cast<int64_t>(slot_stream_.size());
     // Links have room for as many slots as there can be rows; more exist only while readers hold
-    // back the retired ones.
+    // back the retired ones, or if most rows of the largest store have stacks that do not go on.
     if (first + slot_mask_ >= kMaxCapacityRows) {
       return OutOfMemory(1, layout_.side_block_bytes, "side blocks");
     }
