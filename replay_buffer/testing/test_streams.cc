@@ -2,7 +2,9 @@
 
 #include <utility>
 
-#include "ding_worker/data/batch.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "ding_worker/data/dtype.h"
 
 namespace ding {
@@ -82,6 +84,44 @@ SegmentBatch TestStreams::Make(const std::vector<SegmentPlan>& plans) {
   data.rows = std::move(batch).Seal(rows);
   data.final_obs = std::move(final_obs).Seal(static_cast<int64_t>(plans.size()));
   return data;
+}
+
+SegmentBatch RandomPush(TestStreams* streams, Rng* rng, int64_t max_length) {
+  std::vector<SegmentPlan> plans;
+  const auto segments = static_cast<int64_t>(1 + rng->UniformInt(4));
+  for (int64_t i = 0; i < segments; ++i) {
+    SegmentPlan plan;
+    plan.stream = static_cast<int64_t>(rng->UniformInt(5)) - 1;
+    plan.length = static_cast<int64_t>(1 + rng->UniformInt(static_cast<uint64_t>(max_length)));
+    const uint64_t end = rng->UniformInt(6);
+    if (end == 0) plan.end = SegmentEnd::kTerminated;
+    if (end == 1) plan.end = SegmentEnd::kTruncated;
+    if (rng->UniformInt(16) == 0) streams->Skip(plan.stream, 2);
+    plans.push_back(plan);
+  }
+  return streams->Make(plans);
+}
+
+absl::Status CheckRows(const Batch& batch) {
+  const auto place = batch.column<float>("obs/place");
+  const auto next = batch.column<float>("next_obs/place");
+  const auto picture = batch.column<uint8_t>("next_obs/picture");
+  const auto action = batch.column<int64_t>("action");
+  for (int64_t i = 0; i < batch.rows(); ++i) {
+    const float* const a = &place[4 * i];
+    const float* const b = &next[4 * i];
+    // Stream, step, episode, steps into it.
+    const bool follows = b[0] == a[0] && b[1] == a[1] + 1 && b[2] == a[2] && b[3] == a[3] + 1;
+    const bool right_columns =
+        action[i] == static_cast<int64_t>(31 * a[0] + a[1]) % 1000 &&
+        picture[3 * i] == static_cast<uint8_t>(static_cast<int64_t>(7 * b[0] + 3 * b[1] + b[2]));
+    if (follows && right_columns) continue;
+    return absl::InternalError(
+        absl::StrCat("row ", i, " is {", absl::StrJoin(absl::MakeSpan(a, 4), ", "), "}, next {",
+                     absl::StrJoin(absl::MakeSpan(b, 4), ", "), "}, action ", action[i],
+                     ", next picture ", static_cast<int>(picture[3 * i])));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace ding
