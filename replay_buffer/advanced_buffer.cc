@@ -18,6 +18,7 @@ namespace ding {
 namespace {
 
 constexpr int64_t kStateVersion = 1;
+constexpr char kStateType[] = "advanced";
 constexpr absl::Duration kRecheckPeriod = absl::Milliseconds(10);
 
 // The scalar field `name` of the rows, if there is one.
@@ -377,6 +378,7 @@ StateSnapshot AdvancedReplayBuffer::Snapshot() const {
   }
   return [saved, capacity_rows = options_.capacity_rows, push_count = push_count_, beta = beta_,
           rng = rng_](StateWriter* writer) -> absl::Status {
+    DING_RETURN_IF_ERROR(writer->WriteString("type", kStateType));
     DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
     DING_RETURN_IF_ERROR(writer->WriteInt("capacity_rows", capacity_rows));
     DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count));
@@ -395,6 +397,7 @@ absl::Status AdvancedReplayBuffer::LoadState(StateReader* reader) {
 }
 
 absl::Status AdvancedReplayBuffer::LoadChecked(StateReader* reader) {
+  DING_RETURN_IF_ERROR(CheckSavedType(reader, kStateType));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "capacity_rows", options_.capacity_rows));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));

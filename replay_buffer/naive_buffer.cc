@@ -16,6 +16,7 @@ namespace ding {
 namespace {
 
 constexpr int64_t kStateVersion = 1;
+constexpr char kStateType[] = "naive";
 
 absl::Status CheckOptions(const NaiveReplayBuffer::Options& options) {
   std::vector<std::string> problems;
@@ -147,6 +148,7 @@ StateSnapshot NaiveReplayBuffer::Snapshot() const {
       [reader = reader_, rows = reader_ == nullptr ? StateSnapshot() : reader_->store().Snapshot(),
        capacity_rows = options_.capacity_rows, push_count = push_count_,
        rng = draw_.rng()](StateWriter* writer) -> absl::Status {
+        DING_RETURN_IF_ERROR(writer->WriteString("type", kStateType));
         DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
         DING_RETURN_IF_ERROR(writer->WriteInt("capacity_rows", capacity_rows));
         DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count));
@@ -163,6 +165,7 @@ absl::Status NaiveReplayBuffer::LoadState(StateReader* reader) {
 }
 
 absl::Status NaiveReplayBuffer::LoadChecked(StateReader* reader) {
+  DING_RETURN_IF_ERROR(CheckSavedType(reader, kStateType));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "capacity_rows", options_.capacity_rows));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
