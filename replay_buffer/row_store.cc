@@ -27,7 +27,7 @@ constexpr int64_t kMinChunks = 8;
 constexpr size_t kMaxSpareChunks = 2;
 constexpr int64_t kLinkBytes = sizeof(int32_t);
 // Far from overflow, far beyond any run.
-constexpr int64_t kMaxId = int64_t{1} << 60;
+constexpr int64_t kMaxId = (int64_t{1} << 60) - 1;
 constexpr int32_t kLastEnd = static_cast<int32_t>(SegmentEnd::kTruncated);
 
 int64_t AlignUp(int64_t size) {
@@ -103,17 +103,15 @@ absl::Status Damaged(absl::string_view what, int64_t found, int64_t low, int64_t
       absl::StrCat("saved ", what, " is ", found, ", expected ", low, " to ", high));
 }
 
-absl::Status ReadColumn(StateReader* reader, absl::string_view prefix, const FieldSpec& field,
-                        int64_t rows, absl::Span<const absl::Span<char>> parts) {
+absl::Status CheckColumn(const StateReader& reader, absl::string_view prefix,
+                         const FieldSpec& field, int64_t rows) {
   const std::string name = absl::StrCat(prefix, field.name);
-  DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(name));
+  DING_ASSIGN_OR_RETURN(const TensorInfo info, reader.Info(name));
   const Shape expected = ColumnShape(rows, field);
-  if (info.dtype != field.dtype || info.shape != expected) {
-    return absl::InvalidArgumentError(absl::StrCat("saved '", name, "' is ", DTypeName(info.dtype),
-                                                   ShapeString(info.shape), ", expected ",
-                                                   DTypeName(field.dtype), ShapeString(expected)));
-  }
-  return reader->Read(name, parts);
+  if (info.dtype == field.dtype && info.shape == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("saved '", name, "' is ", DTypeName(info.dtype),
+                                                 ShapeString(info.shape), ", expected ",
+                                                 DTypeName(field.dtype), ShapeString(expected)));
 }
 
 absl::StatusOr<SpecPtr> LoadSpec(StateReader* reader) {
@@ -506,6 +504,13 @@ absl::Status RowStore::LoadRows(StateReader* reader, absl::Span<const int32_t> l
     return absl::InvalidArgumentError(
         absl::StrCat("saved link ", link, " of row ", i, " of ", rows, " leads nowhere"));
   }
+  // Before memory is taken for rows as long as the spec says.
+  for (int field = 0; field < spec_->size(); ++field) {
+    DING_RETURN_IF_ERROR(CheckColumn(*reader, "rows/", spec_->field(field), rows));
+  }
+  for (int field = 0; field < obs_fields_; ++field) {
+    DING_RETURN_IF_ERROR(CheckColumn(*reader, "final_obs/", spec_->field(field), slots));
+  }
   if (rows > 0) DING_RETURN_IF_ERROR(Reserve(begin_, rows, slots));
   end_ = begin_ + rows;
   if (rows > 0) AddChunks(end_);
@@ -529,7 +534,7 @@ absl::Status RowStore::LoadColumns(StateReader* reader) {
     ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
       parts.push_back(WritableAt(At(Locate(first), field), rows * spec_->row_bytes(field)));
     });
-    DING_RETURN_IF_ERROR(ReadColumn(reader, "rows/", spec_->field(field), size(), parts));
+    DING_RETURN_IF_ERROR(reader->Read(absl::StrCat("rows/", spec_->field(field).name), parts));
   }
   return absl::OkStatus();
 }
@@ -541,7 +546,7 @@ absl::Status RowStore::LoadFinalObs(StateReader* reader, int32_t slots) {
     for (int32_t slot = 0; slot < slots; ++slot) {
       parts.push_back(WritableAt(At(LocateSlot(slot), field), spec_->row_bytes(field)));
     }
-    DING_RETURN_IF_ERROR(ReadColumn(reader, "final_obs/", spec_->field(field), slots, parts));
+    DING_RETURN_IF_ERROR(reader->Read(absl::StrCat("final_obs/", spec_->field(field).name), parts));
   }
   return absl::OkStatus();
 }
