@@ -6,8 +6,8 @@
 //
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it: drawing delays
-//            pushing by a microsecond, not by a batch. a snapshot holds the lock while it
-//            copies 4 bytes per row.
+//            pushing by a microsecond, not by a batch. A snapshot holds the lock while it
+//            looks for the ends of episodes, among 4 bytes per row at most.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:

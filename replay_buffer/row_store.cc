@@ -98,6 +98,8 @@ Shape ColumnShape(int64_t rows, const FieldSpec& field) {
   return shape;
 }
 
+bool IsNoRow(int32_t link) { return link < 0; }
+
 absl::Status Damaged(absl::string_view what, int64_t found, int64_t low, int64_t high) {
   return absl::InvalidArgumentError(
       absl::StrCat("saved ", what, " is ", found, ", expected ", low, " to ", high));
@@ -373,7 +375,8 @@ void RowStore::TrimSpareChunks() {
   if (spare_chunks_.size() > kMaxSpareChunks) spare_chunks_.resize(kMaxSpareChunks);
 }
 
-// The store at one moment: links are copied, since they change; columns stay where they are, pinned.
+// The store at one moment: columns stay where they are, pinned, and so do links to other rows. Other
+// links change when their row's successor comes, and are copied.
 struct RowStore::SavedRows {
   struct Column {
     std::string name;
@@ -386,7 +389,9 @@ struct RowStore::SavedRows {
   SpecPtr spec;
   int64_t obs_fields = 0;
   int64_t begin_id = 0;
-  std::vector<int32_t> links;
+  int64_t rows = 0;
+  std::vector<absl::string_view> links;
+  std::vector<int32_t> copied_links;
   // Of the streams that go on: newest row, by its distance from begin_id, and more.
   std::vector<int64_t> tails;
   std::vector<int64_t> streams;
@@ -399,7 +404,7 @@ struct RowStore::SavedRows {
         writer->WriteString("spec", EncodedBatch(std::move(no_rows).Seal(0)).ToString()));
     DING_RETURN_IF_ERROR(writer->WriteInt("obs_fields", obs_fields));
     DING_RETURN_IF_ERROR(writer->WriteInt("begin_id", begin_id));
-    DING_RETURN_IF_ERROR(writer->WriteSpan<int32_t>("links", links));
+    DING_RETURN_IF_ERROR(writer->Write("links", DType::kInt32, {rows}, links));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_tails", tails));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_streams", streams));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_next_steps", next_steps));
@@ -416,6 +421,7 @@ StateSnapshot RowStore::Snapshot() {
   saved->spec = spec_;
   saved->obs_fields = obs_fields_;
   saved->begin_id = begin_;
+  saved->rows = size();
   std::vector<RowLocation> final_obs;
   SaveLinks(saved.get(), &final_obs);
   SaveColumns(saved.get());
@@ -423,25 +429,57 @@ StateSnapshot RowStore::Snapshot() {
   return [saved](StateWriter* writer) { return saved->Write(writer); };
 }
 
-void RowStore::SaveLinks(SavedRows* saved, std::vector<RowLocation>* final_obs) const {
-  // Slots are numbered anew in the order of their rows, so that what was evicted leaves no trace.
-  saved->links.reserve(static_cast<size_t>(size()));
-  for (int64_t id = begin_; id < end_; ++id) {
-    const int32_t link = LinkOf(id);
-    if (link >= 0) {
-      saved->links.push_back(link);
-      continue;
-    }
-    const int32_t slot = ~link >> kEndBits;
-    const auto number = static_cast<int32_t>(final_obs->size());
-    saved->links.push_back(~(number << kEndBits | (~link & kEndMask)));
-    final_obs->push_back(LocateSlot(slot));
-    const auto tail = open_tails_.find(slot_stream_[slot]);
-    if (tail == open_tails_.end() || tail->second.row != id) continue;
+// Slots are numbered anew in the order of their rows, so that what was evicted leaves no trace.
+int32_t RowStore::SaveLink(int64_t id, SavedRows* saved,
+                           std::vector<RowLocation>* final_obs) const {
+  const int32_t link = LinkOf(id);
+  if (link >= 0) return link;
+  const int32_t slot = ~link >> kEndBits;
+  const auto number = static_cast<int32_t>(final_obs->size());
+  final_obs->push_back(LocateSlot(slot));
+  const auto tail = open_tails_.find(slot_stream_[slot]);
+  if (tail != open_tails_.end() && tail->second.row == id) {
     saved->tails.push_back(id - begin_);
     saved->streams.push_back(tail->first);
     saved->next_steps.push_back(tail->second.next_step);
   }
+  return ~(number << kEndBits | (~link & kEndMask));
+}
+
+void RowStore::SaveLinks(SavedRows* saved, std::vector<RowLocation>* final_obs) const {
+  // A part costs as much as four links.
+  const auto is_sparse = [this](int64_t first, int64_t rows) {
+    return slots_in_chunk_[ChunkOf(first) & chunk_mask_] * 8 <= rows;
+  };
+  int64_t copied = 0;
+  ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
+    copied += is_sparse(first, rows) ? slots_in_chunk_[ChunkOf(first) & chunk_mask_] : rows;
+  });
+  saved->copied_links.reserve(static_cast<size_t>(copied));  // Parts refer to it.
+  const auto copy = [&](int64_t first, int64_t rows) {
+    const int32_t* const to = saved->copied_links.data() + saved->copied_links.size();
+    for (int64_t id = first; id < first + rows; ++id) {
+      saved->copied_links.push_back(SaveLink(id, saved, final_obs));
+    }
+    saved->links.push_back(BytesAt(reinterpret_cast<const std::byte*>(to), rows * kLinkBytes));
+  };
+  ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
+    if (!is_sparse(first, rows)) return copy(first, rows);
+    const int32_t* const links = &LinkOf(first);
+    int64_t left = slots_in_chunk_[ChunkOf(first) & chunk_mask_];
+    for (int64_t at = 0; at < rows; ++at) {
+      const int64_t end =
+          left == 0 ? rows : std::find_if(links + at, links + rows, IsNoRow) - links;
+      if (end > at) {
+        saved->links.push_back(
+            BytesAt(reinterpret_cast<const std::byte*>(links + at), (end - at) * kLinkBytes));
+      }
+      at = end;
+      if (at == rows) break;
+      copy(first + at, 1);
+      --left;
+    }
+  });
 }
 
 void RowStore::SaveColumns(SavedRows* saved) const {
@@ -477,8 +515,8 @@ absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Load(StateReader* reader,
   if (obs_fields < 0 || obs_fields > spec->size()) {
     return Damaged("obs_fields", obs_fields, 0, spec->size());
   }
-  DING_ASSIGN_OR_RETURN(const std::vector<int32_t> links, ReadVector<int32_t>(reader, "links"));
-  const auto rows = static_cast<int64_t>(links.size());
+  DING_ASSIGN_OR_RETURN(const TensorInfo links, reader->Info("links"));
+  const int64_t rows = NumElements(links.shape);
   if (rows > capacity_rows) return Damaged("number of rows", rows, 0, capacity_rows);
   DING_ASSIGN_OR_RETURN(const int64_t begin, reader->ReadInt("begin_id"));
   if (begin < 0 || begin > kMaxId) return Damaged("begin_id", begin, 0, kMaxId);
@@ -486,46 +524,55 @@ absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Load(StateReader* reader,
                         Create(std::move(spec), static_cast<int>(obs_fields), capacity_rows));
   store->first_chunk_ = store->end_chunk_ = store->ChunkOf(begin);
   store->begin_ = store->end_ = begin;
-  DING_RETURN_IF_ERROR(store->LoadRows(reader, links));
+  DING_RETURN_IF_ERROR(store->LoadRows(reader, rows));
   return store;
 }
 
-absl::Status RowStore::LoadRows(StateReader* reader, absl::Span<const int32_t> links) {
-  const auto rows = static_cast<int64_t>(links.size());
-  int32_t slots = 0;
-  for (int64_t i = 0; i < rows; ++i) {
-    const int32_t link = links[i];
-    const int32_t code = ~link;
-    if (link >= 0 ? i + link + 1 < rows
-                  : code >> kEndBits == slots && (code & kEndMask) <= kLastEnd) {
-      slots += link >= 0 ? 0 : 1;
-      continue;
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("saved link ", link, " of row ", i, " of ", rows, " leads nowhere"));
-  }
+absl::Status RowStore::LoadRows(StateReader* reader, int64_t rows) {
   // Before memory is taken for rows as long as the spec says.
+  DING_RETURN_IF_ERROR(CheckColumn(*reader, "", Scalar("links", DType::kInt32), rows));
   for (int field = 0; field < spec_->size(); ++field) {
     DING_RETURN_IF_ERROR(CheckColumn(*reader, "rows/", spec_->field(field), rows));
   }
+  if (rows > 0) DING_RETURN_IF_ERROR(Reserve(begin_, rows, /*slots=*/0));
+  end_ = begin_ + rows;
+  if (rows > 0) AddChunks(end_);
+  DING_ASSIGN_OR_RETURN(const int32_t slots, LoadLinks(reader));
   for (int field = 0; field < obs_fields_; ++field) {
     DING_RETURN_IF_ERROR(CheckColumn(*reader, "final_obs/", spec_->field(field), slots));
   }
-  if (rows > 0) DING_RETURN_IF_ERROR(Reserve(begin_, rows, slots));
-  end_ = begin_ + rows;
-  if (rows > 0) AddChunks(end_);
-  ForEachPiece(begin_, end_, [&](int64_t first, int64_t count) {
-    const auto from = links.begin() + (first - begin_);
-    std::copy_n(from, count, &LinkOf(first));
-    slots_in_chunk_[ChunkOf(first) & chunk_mask_] =
-        std::count_if(from, from + count, [](int32_t link) { return link < 0; });
-  });
+  DING_RETURN_IF_ERROR(ReserveSlots(slots));
   free_slots_.erase(std::remove_if(free_slots_.begin(), free_slots_.end(),
                                    [slots](int32_t slot) { return slot < slots; }),
                     free_slots_.end());
   DING_RETURN_IF_ERROR(LoadColumns(reader));
   DING_RETURN_IF_ERROR(LoadFinalObs(reader, slots));
   return LoadOpenTails(reader);
+}
+
+// Returns the number of slots that they lead to.
+absl::StatusOr<int32_t> RowStore::LoadLinks(StateReader* reader) {
+  std::vector<absl::Span<char>> parts;
+  ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
+    parts.push_back(
+        WritableAt(reinterpret_cast<const std::byte*>(&LinkOf(first)), rows * kLinkBytes));
+  });
+  DING_RETURN_IF_ERROR(reader->Read("links", parts));
+  int32_t slots = 0;
+  for (int64_t id = begin_; id < end_; ++id) {
+    const int32_t link = LinkOf(id);
+    const int32_t code = ~link;
+    if (link >= 0 ? link < end_ - id - 1
+                  : code >> kEndBits == slots && (code & kEndMask) <= kLastEnd) {
+      if (link >= 0) continue;
+      ++slots;
+      ++slots_in_chunk_[ChunkOf(id) & chunk_mask_];
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat("saved link ", link, " of row ", id - begin_,
+                                                   " of ", size(), " leads nowhere"));
+  }
+  return slots;
 }
 
 absl::Status RowStore::LoadColumns(StateReader* reader) {

@@ -199,9 +199,11 @@ class RowStore {
 
   struct SavedRows;
   void SaveLinks(SavedRows* saved, std::vector<RowLocation>* final_obs) const;
+  int32_t SaveLink(int64_t id, SavedRows* saved, std::vector<RowLocation>* final_obs) const;
   void SaveColumns(SavedRows* saved) const;
   void SaveFinalObs(absl::Span<const RowLocation> final_obs, SavedRows* saved) const;
-  absl::Status LoadRows(StateReader* reader, absl::Span<const int32_t> links);
+  absl::Status LoadRows(StateReader* reader, int64_t rows);
+  absl::StatusOr<int32_t> LoadLinks(StateReader* reader);
   absl::Status LoadColumns(StateReader* reader);
   absl::Status LoadFinalObs(StateReader* reader, int32_t slots);
   absl::Status LoadOpenTails(StateReader* reader);
