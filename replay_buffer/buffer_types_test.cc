@@ -171,10 +171,10 @@ TEST_P(BufferTypesTest, RandomOperationsDrawTheRowsOfTheReference) {
 
 TEST_P(BufferTypesTest, ThreadsDoNotDisturbEachOther) {
   BufferSettings settings;
-  settings.capacity_rows = 200;  // Small: rows are evicted while others copy them.
+  settings.capacity_rows = 40;  // Few, and large draws: rows are evicted while others copy them.
   const std::unique_ptr<IBuffer> buffer = Make(settings);
   constexpr int kPushes = 600;
-  constexpr int kSequences = 8;
+  constexpr int kDrawSize = 200;
   std::atomic<int> pushing{2};
   std::atomic<int> drawn{0};
   std::vector<std::thread> threads;
@@ -197,7 +197,7 @@ TEST_P(BufferTypesTest, ThreadsDoNotDisturbEachOther) {
   const auto check = [](const Batch& batch) {
     EXPECT_THAT(CheckRows(batch), IsOk());
     if (batch.spec().Find("mask").has_value()) {
-      EXPECT_THAT(CheckSequences(batch, kSequences), IsOk());
+      EXPECT_THAT(CheckSequences(batch, kDrawSize), IsOk());
     }
   };
   for (uint64_t drawer = 0; drawer < 2; ++drawer) {
@@ -205,7 +205,7 @@ TEST_P(BufferTypesTest, ThreadsDoNotDisturbEachOther) {
       Rng rng(drawer, "drawer");
       for (bool last = false; !last;) {
         last = pushing == 0;
-        const absl::StatusOr<Batch> batch = buffer->Sample(kSequences, 0, WithReplacement());
+        const absl::StatusOr<Batch> batch = buffer->Sample(kDrawSize, 0, WithReplacement());
         if (absl::IsFailedPrecondition(batch.status())) continue;  // Cleared, or all used up.
         ASSERT_THAT(batch, IsOk());
         check(*batch);
@@ -220,7 +220,7 @@ TEST_P(BufferTypesTest, ThreadsDoNotDisturbEachOther) {
       const std::unique_ptr<IBuffer> copy = Make(settings);
       ASSERT_THAT(LoadFrom(copy.get(), Saved(*buffer)), IsOk());
       EXPECT_LE(copy->count(), settings.capacity_rows);
-      const absl::StatusOr<Batch> batch = copy->Sample(kSequences, 0, WithReplacement());
+      const absl::StatusOr<Batch> batch = copy->Sample(kDrawSize, 0, WithReplacement());
       if (batch.ok()) check(*batch);
     } while (pushing > 0);
   });
