@@ -43,7 +43,7 @@
 namespace ding {
 namespace {
 
-constexpr uint64_t kRounds = 2000;
+constexpr uint64_t kRounds = 600;
 constexpr int64_t kCapacityRows = 64;
 // What a buffer of 64 rows takes, however long its rows are said to be.
 constexpr int64_t kMostBytes = int64_t{4} << 20;
