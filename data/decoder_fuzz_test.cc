@@ -1,22 +1,18 @@
 // Mutated messages, files and manifests: whatever the bytes, a decoder returns, within bounds, a
-// value or an error. Run it under a sanitizer. DING_FUZZ_ROUNDS sets how many mutants of each kind
-// are tried (ordinarily 10000), DING_FUZZ_SEED where they begin.
-#include <algorithm>
+// value or an error. Run it under a sanitizer; base/fuzz_testing.h says how to try more of them.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
-#include "ding_worker/base/rng.h"
+#include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/safetensors.h"
@@ -26,128 +22,7 @@
 namespace ding {
 namespace {
 
-uint64_t FromEnv(const char* name, uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  uint64_t value = 0;
-  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
-}
-
-// Makes mutants of a well-formed text: bytes, numbers and structure.
-class Mutator {
- public:
-  explicit Mutator(uint64_t seed) : rng_(seed, "decoder_fuzz_test") {}
-
-  std::string Mutate(std::string bytes) {
-    for (uint64_t left = 1 + rng_.UniformInt(4); left > 0; --left) MutateOnce(&bytes);
-    return bytes;
-  }
-  bool Coin() { return rng_.UniformInt(2) == 0; }
-
- private:
-  size_t Place(const std::string& bytes) { return rng_.UniformInt(bytes.size() + 1); }
-
-  void MutateOnce(std::string* bytes) {
-    const size_t at = Place(*bytes);
-    const size_t length = std::min<size_t>(rng_.UniformInt(40), bytes->size() - at);
-    switch (rng_.UniformInt(8)) {
-      case 0:
-        if (at < bytes->size())
-          (*bytes)[at] = static_cast<char>((*bytes)[at] ^ 1 << rng_.UniformInt(8));
-        break;
-      case 1:
-        if (at < bytes->size()) (*bytes)[at] = static_cast<char>(rng_.Next32());
-        break;
-      case 2:
-        bytes->erase(at, length);
-        break;
-      case 3:
-        bytes->insert(at, bytes->substr(Place(*bytes), length));
-        break;
-      case 4:
-        bytes->resize(at);
-        break;
-      case 5:
-        OverwriteNumber(at, bytes);
-        break;
-      case 6:
-        ReplaceDigits(at, bytes);
-        break;
-      default:
-        bytes->insert(at, kTokens[rng_.UniformInt(std::size(kTokens))]);
-    }
-  }
-
-  // A binary number that sizes are afraid of.
-  void OverwriteNumber(size_t at, std::string* bytes) {
-    const uint64_t interesting[] = {
-        0,          1,          0x7f,       0xff,         0x7fffffff,   0xffffffff,
-        1ull << 32, 1ull << 62, 1ull << 63, ~uint64_t{0}, rng_.Next64()};
-    const uint64_t value = interesting[rng_.UniformInt(std::size(interesting))];
-    const size_t width = size_t{1} << rng_.UniformInt(4);
-    if (at + width <= bytes->size()) std::memcpy(&(*bytes)[at], &value, width);
-  }
-
-  // A number in a text, at or after `at`.
-  void ReplaceDigits(size_t at, std::string* bytes) {
-    static constexpr char kDigits[] = "0123456789";
-    const size_t begin = bytes->find_first_of(kDigits, at);
-    if (begin == std::string::npos) return;
-    size_t end = bytes->find_first_not_of(kDigits, begin);
-    if (end == std::string::npos) end = bytes->size();
-    bytes->replace(begin, end - begin, kNumbers[rng_.UniformInt(std::size(kNumbers))]);
-  }
-
-  static constexpr const char* kNumbers[] = {"0",
-                                             "1",
-                                             "7",
-                                             "8",
-                                             "-1",
-                                             "1e3",
-                                             "0.5",
-                                             "4294967296",
-                                             "9223372036854775807",
-                                             "9223372036854775808",
-                                             "18446744073709551615",
-                                             "99999999999999999999999",
-                                             "1e999"};
-  static constexpr const char* kTokens[] = {
-      "{",
-      "}",
-      "[",
-      "]",
-      ",",
-      ":",
-      "\"",
-      "\\",
-      "\\u0000",
-      "\\ud800",
-      "null",
-      "true",
-      "{}",
-      "[]",
-      "\"\"",
-      "\"dtype\":\"F64\",",
-      "\"shape\":[0],",
-      "\"data_offsets\":[0,0],",
-      "[[[[[[[[[[[[[",
-      "\"name\":\"x.safetensors\",",
-      "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},"};
-
-  Rng rng_;
-};
-
-// Calls `check(mutator)` for every round, with the seed in the trace of a failure.
-template <typename Check>
-void Fuzz(Check check) {
-  const uint64_t first = FromEnv("DING_FUZZ_SEED", 0);
-  const uint64_t rounds = FromEnv("DING_FUZZ_ROUNDS", 10000);
-  for (uint64_t seed = first; seed < first + rounds; ++seed) {
-    SCOPED_TRACE(testing::Message() << "DING_FUZZ_SEED=" << seed << " DING_FUZZ_ROUNDS=1");
-    Mutator mutator(seed);
-    check(&mutator);
-    if (testing::Test::HasFailure()) return;
-  }
-}
+constexpr uint64_t kRounds = 10000;
 
 // How often each outcome occurred: a fuzzer whose mutants are all alike tests nothing.
 using Outcomes = std::map<absl::StatusCode, int>;
@@ -176,7 +51,7 @@ TEST(DecoderFuzz, Wire) {
   const std::string good = EncodedBatch(std::move(builder).Seal(3)).ToString();
   BlockPool pool(spec);
   Outcomes outcomes;
-  Fuzz([&](Mutator* mutator) {
+  Fuzz(kRounds, [&](Mutator* mutator) {
     std::string bytes = mutator->Mutate(good.substr(0, good.size() - 4));
     const uint32_t crc = Crc32c(bytes);
     bytes.append(reinterpret_cast<const char*>(&crc), 4);
@@ -207,7 +82,7 @@ TEST(DecoderFuzz, Safetensors) {
   ASSERT_TRUE(WriteSafetensors(path, save, {{"key", "value"}}).ok());
   const std::string good = ReadFile(path).value();
   Outcomes outcomes;
-  Fuzz([&](Mutator* mutator) {
+  Fuzz(kRounds, [&](Mutator* mutator) {
     std::string bytes = mutator->Mutate(good);
     if (mutator->Coin()) {  // Only the header is bad, and its length fits.
       uint64_t length;
@@ -241,7 +116,7 @@ TEST(DecoderFuzz, Manifest) {
                       {{"model.safetensors", 123, 0xdeadbeef}, {"x.safetensors", 4, 5}}})
           .value();
   Outcomes outcomes;
-  Fuzz([&](Mutator* mutator) {
+  Fuzz(kRounds, [&](Mutator* mutator) {
     std::string text = mutator->Mutate(good);
     if (mutator->Coin()) {
       text = mutator->Mutate(good.substr(0, good.size() - ManifestEnd("").size()));

@@ -24,6 +24,7 @@ constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kHeaderAlignment = 8;
 constexpr int64_t kMaxHeaderBytes = 100000000;  // The limit of the reference implementation.
 constexpr size_t kMaxRank = 64;
+constexpr int64_t kChecksumBytes = sizeof(uint32_t);
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little endian");
 
@@ -100,21 +101,20 @@ class MeasuringWriter : public StateWriter {
   std::set<std::string, std::less<>> names_;
 };
 
-// Appends to a file and keeps the checksum.
+// Appends to a file and keeps size and checksum in `info`.
 class ChecksummedFile {
  public:
-  explicit ChecksummedFile(AtomicFileWriter* file) : file_(file) {}
+  ChecksummedFile(AtomicFileWriter* file, SafetensorsFileInfo* info) : file_(file), info_(*info) {}
 
   absl::Status Append(absl::string_view bytes) {
     info_.crc32c = Crc32c(bytes, info_.crc32c);
     info_.size_bytes += static_cast<int64_t>(bytes.size());
     return file_->Append(bytes);
   }
-  const SafetensorsFileInfo& info() const { return info_; }
 
  private:
   AtomicFileWriter* const file_;
-  SafetensorsFileInfo info_;
+  SafetensorsFileInfo& info_;
 };
 
 // A later pass: writes the tensors of one element size.
@@ -382,12 +382,13 @@ absl::StatusOr<std::string> ReadHeader(const RandomAccessFile& file) {
   return header;
 }
 
-absl::Status CheckCrc(const RandomAccessFile& file, uint32_t expected) {
+// Of the first `size` bytes.
+absl::Status CheckCrc(const RandomAccessFile& file, int64_t size, uint32_t expected) {
   constexpr int64_t kPieceBytes = 1 << 18;
-  std::string buffer(static_cast<size_t>(std::min(file.size_bytes(), kPieceBytes)), '\0');
+  std::string buffer(static_cast<size_t>(std::min(size, kPieceBytes)), '\0');
   uint32_t crc = 0;
-  for (int64_t offset = 0; offset < file.size_bytes();) {
-    const int64_t count = std::min(file.size_bytes() - offset, static_cast<int64_t>(buffer.size()));
+  for (int64_t offset = 0; offset < size;) {
+    const int64_t count = std::min(size - offset, static_cast<int64_t>(buffer.size()));
     const absl::Span<char> piece = absl::MakeSpan(buffer).first(static_cast<size_t>(count));
     DING_RETURN_IF_ERROR(file.ReadAt(offset, piece));
     crc = Crc32c(absl::string_view(piece.data(), piece.size()), crc);
@@ -403,13 +404,22 @@ absl::Status CheckCrc(const RandomAccessFile& file, uint32_t expected) {
 
 absl::StatusOr<SafetensorsFileInfo> WriteSafetensors(
     const std::string& path, const std::function<absl::Status(StateWriter*)>& save,
-    const StringMap& metadata) {
+    const StringMap& metadata, bool self_checked) {
   const auto here = [&path](const absl::Status& status) {
     return Annotate(status, absl::StrCat("saving '", path, "'"));
   };
   constexpr int64_t kElementSizes[] = {8, 4, 1};
+  SafetensorsFileInfo info;
+  // The checksum comes last of the last pass, when all else is in the file.
+  const auto save_all = [&](StateWriter* writer) -> absl::Status {
+    DING_RETURN_IF_ERROR(save(writer));
+    if (!self_checked) return absl::OkStatus();
+    const uint32_t crc = info.crc32c;
+    const absl::string_view bytes(reinterpret_cast<const char*>(&crc), kChecksumBytes);
+    return writer->Write(kSafetensorsChecksum, DType::kUint8, {kChecksumBytes}, {bytes});
+  };
   MeasuringWriter measure;
-  DING_RETURN_IF_ERROR(here(save(&measure)));
+  DING_RETURN_IF_ERROR(here(save_all(&measure)));
   const std::vector<HeaderEntry> entries = std::move(measure).LayOut(kElementSizes);
 
   StringMap all_metadata = metadata;
@@ -419,7 +429,7 @@ absl::StatusOr<SafetensorsFileInfo> WriteSafetensors(
 
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFileWriter> file,
                         AtomicFileWriter::Create(path));
-  ChecksummedFile checksummed(file.get());
+  ChecksummedFile checksummed(file.get(), &info);
   DING_RETURN_IF_ERROR(checksummed.Append(*header));
   for (const int64_t element_size : kElementSizes) {
     const bool occurs = std::any_of(entries.begin(), entries.end(), [&](const HeaderEntry& entry) {
@@ -427,11 +437,11 @@ absl::StatusOr<SafetensorsFileInfo> WriteSafetensors(
     });
     if (!occurs) continue;
     DataWriter writer(&entries, element_size, &checksummed);
-    DING_RETURN_IF_ERROR(here(save(&writer)));
+    DING_RETURN_IF_ERROR(here(save_all(&writer)));
     DING_RETURN_IF_ERROR(here(writer.Finish()));
   }
   DING_RETURN_IF_ERROR(file->Commit());
-  return checksummed.info();
+  return info;
 }
 
 absl::StatusOr<std::unique_ptr<SafetensorsReader>> SafetensorsReader::Open(
@@ -441,7 +451,9 @@ absl::StatusOr<std::unique_ptr<SafetensorsReader>> SafetensorsReader::Open(
   };
   auto reader = absl::WrapUnique(new SafetensorsReader);
   DING_ASSIGN_OR_RETURN(reader->file_, RandomAccessFile::Open(path));
-  if (expected_crc.has_value()) DING_RETURN_IF_ERROR(here(CheckCrc(*reader->file_, *expected_crc)));
+  if (expected_crc.has_value())
+    DING_RETURN_IF_ERROR(
+        here(CheckCrc(*reader->file_, reader->file_->size_bytes(), *expected_crc)));
   const absl::StatusOr<std::string> header = ReadHeader(*reader->file_);
   if (!header.ok()) return here(header.status());
 
@@ -463,6 +475,26 @@ absl::StatusOr<std::unique_ptr<SafetensorsReader>> SafetensorsReader::Open(
                                                           entry.end - entry.begin});
   }
   reader->metadata_ = std::move(handler.metadata());
+  return reader;
+}
+
+absl::StatusOr<std::unique_ptr<SafetensorsReader>> SafetensorsReader::OpenSelfChecked(
+    const std::string& path) {
+  const auto here = [&path](const absl::Status& status) {
+    return Annotate(status, absl::StrCat("safetensors file '", path, "'"));
+  };
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsReader> reader, Open(path));
+  const auto entry = reader->entries_.find(kSafetensorsChecksum);
+  const int64_t checked = reader->file_->size_bytes() - kChecksumBytes;
+  if (entry == reader->entries_.end() || entry->second.begin != checked ||
+      entry->second.size != kChecksumBytes) {
+    return here(absl::InvalidArgumentError(
+        absl::StrCat("has no '", kSafetensorsChecksum, "' of 4 bytes as its last tensor")));
+  }
+  uint32_t crc = 0;
+  DING_RETURN_IF_ERROR(here(reader->Read(
+      kSafetensorsChecksum, {absl::Span<char>(reinterpret_cast<char*>(&crc), kChecksumBytes)})));
+  DING_RETURN_IF_ERROR(here(CheckCrc(*reader->file_, checked, crc)));
   return reader;
 }
 

@@ -41,8 +41,12 @@ struct SafetensorsFileInfo {
   uint32_t crc32c = 0;  // of the whole file
 };
 
+// The last tensor of a file that checks itself, uint8[4]: the CRC-32C of all bytes before it.
+inline constexpr absl::string_view kSafetensorsChecksum = "crc32c";
+
 // Writes what `save` writes to `path`, through a temporary file; a failure leaves what was at
-// `path`. Streams: `save` is called once to measure and once for each element size that occurs, and
+// `path`. `self_checked` adds kSafetensorsChecksum, for files whose checksum is kept nowhere else.
+// Streams: `save` is called once to measure and once for each element size that occurs, and
 // must write the same names, types and shapes every time.
 //   kAlreadyExists       a name is written twice
 //   kInvalidArgument     a name that is no UTF-8 or is "__metadata__", parts that do not add up
@@ -50,7 +54,7 @@ struct SafetensorsFileInfo {
 //   kResourceExhausted   disk full; others as of WriteFileAtomically; others of `save`
 absl::StatusOr<SafetensorsFileInfo> WriteSafetensors(
     const std::string& path, const std::function<absl::Status(StateWriter*)>& save,
-    const StringMap& metadata = {});
+    const StringMap& metadata = {}, bool self_checked = false);
 
 class SafetensorsReader : public StateReader {
  public:
@@ -62,6 +66,11 @@ class SafetensorsReader : public StateReader {
   //   kFailedPrecondition  written by a later major version
   static absl::StatusOr<std::unique_ptr<SafetensorsReader>> Open(
       const std::string& path, std::optional<uint32_t> expected_crc = std::nullopt);
+  // Of a file that checks itself: reads all of it once. Errors as above, and
+  //   kDataLoss            its checksum is another
+  //   kInvalidArgument     it has none
+  static absl::StatusOr<std::unique_ptr<SafetensorsReader>> OpenSelfChecked(
+      const std::string& path);
 
   absl::StatusOr<TensorInfo> Info(absl::string_view name) const override;
   absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) override;

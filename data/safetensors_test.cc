@@ -343,5 +343,26 @@ TEST_F(SafetensorsTest, WithItsChecksumEveryFlippedBitIsRefused) {
   }
 }
 
+TEST_F(SafetensorsTest, AFileThatChecksItselfRefusesEveryFlippedBit) {
+  ASSERT_THAT(WriteSafetensors(path_, SaveSample, {}, /*self_checked=*/true), IsOk());
+  const std::string bytes = ReadFile(path_).value();
+  DING_ASSERT_OK_AND_ASSIGN(const auto reader, SafetensorsReader::OpenSelfChecked(path_));
+  EXPECT_EQ(reader->ReadInt("steps").value(), -7);
+  EXPECT_EQ(reader->Names().back(), "crc32c");
+  for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    std::string flipped = bytes;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
+    OverwriteFile(path_, flipped);
+    ASSERT_FALSE(SafetensorsReader::OpenSelfChecked(path_).ok()) << "bit " << bit;
+  }
+  OverwriteFile(path_, WriteSample());
+  EXPECT_THAT(SafetensorsReader::OpenSelfChecked(path_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr(path_), HasSubstr("has no 'crc32c' of 4 bytes"))));
+  const auto save_twice = [](StateWriter* writer) { return writer->WriteInt("crc32c", 1); };
+  EXPECT_THAT(WriteSafetensors(path_, save_twice, {}, /*self_checked=*/true),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("'crc32c'")));
+}
+
 }  // namespace
 }  // namespace ding

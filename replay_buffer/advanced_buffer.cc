@@ -19,6 +19,7 @@ namespace ding {
 namespace {
 
 constexpr int64_t kStateVersion = 2;
+constexpr char kStateType[] = "advanced";
 constexpr absl::Duration kRecheckPeriod = absl::Milliseconds(10);
 
 RowCapacity CapacityOf(const AdvancedReplayBuffer::Options& options) {
@@ -426,6 +427,7 @@ StateSnapshot AdvancedReplayBuffer::Snapshot() const {
   return [saved, capacity = CapacityOf(options_), max_use = options_.max_use.value_or(0),
           first_beta = options_.beta, anneal_step = options_.anneal_step, push_count = push_count_,
           beta = beta_, rng = rng_](StateWriter* writer) -> absl::Status {
+    DING_RETURN_IF_ERROR(writer->WriteString("type", kStateType));
     DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
     DING_RETURN_IF_ERROR(SaveCapacity(capacity, writer));
     DING_RETURN_IF_ERROR(writer->WriteInt("max_use", max_use));
@@ -465,6 +467,7 @@ absl::Status AdvancedReplayBuffer::CheckSavedOptions(StateReader* reader) const 
 }
 
 absl::Status AdvancedReplayBuffer::LoadChecked(StateReader* reader) {
+  DING_RETURN_IF_ERROR(CheckSavedType(reader, kStateType));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
   DING_RETURN_IF_ERROR(CheckSavedOptions(reader));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));

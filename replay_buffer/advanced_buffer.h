@@ -30,7 +30,7 @@
 //
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it. A snapshot holds the
-//            lock while it copies 12 bytes per row.
+//            lock while it copies 8 bytes per row.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:

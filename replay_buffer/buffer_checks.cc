@@ -1,5 +1,6 @@
 #include "ding_worker/replay_buffer/buffer_checks.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
@@ -39,6 +40,13 @@ absl::Status CheckSampleRequest(int64_t size, const SampleOptions& options) {
         absl::StrCat("sample from the newest ", *options.newest, " rows, expected at least 1"));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckSavedType(StateReader* reader, absl::string_view expected) {
+  DING_ASSIGN_OR_RETURN(const std::string found, reader->ReadString("type"));
+  if (found == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "saved by a buffer of type '", absl::CHexEscape(found), "', expected '", expected, "'"));
 }
 
 absl::Status CheckSavedInt(StateReader* reader, absl::string_view name, int64_t expected) {

@@ -24,6 +24,9 @@ void AppendRingProblems(const RowCapacity& capacity, int64_t nstep, double gamma
 // kInvalidArgument if no buffer can draw that.
 absl::Status CheckSampleRequest(int64_t size, const SampleOptions& options);
 
+// kInvalidArgument, with found and expected, if the saved state is not of this type of buffer: what
+// one type has saved may well have all that another reads.
+absl::Status CheckSavedType(StateReader* reader, absl::string_view expected);
 // kInvalidArgument, with found and expected, if the next saved number is another.
 absl::Status CheckSavedInt(StateReader* reader, absl::string_view name, int64_t expected);
 absl::Status SaveCapacity(const RowCapacity& capacity, StateWriter* writer);

@@ -11,12 +11,12 @@
 namespace ding {
 
 absl::Status SaveData(const IBuffer& buffer, const std::string& path) {
-  return WriteSafetensors(path, buffer.Snapshot()).status();
+  return WriteSafetensors(path, buffer.Snapshot(), /*metadata=*/{}, /*self_checked=*/true).status();
 }
 
 absl::Status LoadData(IBuffer* buffer, const std::string& path) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsReader> reader,
-                        SafetensorsReader::Open(path));
+                        SafetensorsReader::OpenSelfChecked(path));
   absl::Status status = buffer->LoadState(reader.get());
   // The file is there; what it lacks makes it the file of something else.
   if (absl::IsNotFound(status)) status = absl::InvalidArgumentError(status.message());

@@ -2,7 +2,7 @@
 // data. (A checkpoint of a run holds its buffer as a component of its own.)
 //
 // Files are safetensors: readable from Python, and nothing in them is executed. Only valid rows are
-// written, streaming.
+// written, streaming, and last the checksum of all of it: whatever was cut off or altered is refused.
 //
 // Threads: thread-safe. What is pushed while a buffer is saved is not in the file.
 #ifndef DING_WORKER_REPLAY_BUFFER_BUFFER_FILE_H_
@@ -21,7 +21,7 @@ absl::Status SaveData(const IBuffer& buffer, const std::string& path);
 
 // Replaces the content of `buffer`; whatever fails, it stays as it was.
 //   kNotFound            no such file
-//   kDataLoss            truncated, or not such a file
+//   kDataLoss            truncated or altered, or not such a file
 //   kFailedPrecondition  written by a later version
 //   kInvalidArgument     not the state of a buffer of this type, capacity and spec
 absl::Status LoadData(IBuffer* buffer, const std::string& path);

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "ding_worker/base/file.h"
-#include "ding_worker/base/rng.h"
+#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/safetensors.h"
@@ -55,12 +55,17 @@ TEST(BufferFile, WhatIsNoBufferIsRefusedWithoutATrace) {
   ASSERT_THAT(buffer->Push(streams.Make({{0, 30}}), 0), IsOk());
   EXPECT_THAT(LoadData(buffer.get(), PathOf("missing")), StatusIs(absl::StatusCode::kNotFound));
 
-  ASSERT_THAT(WriteSafetensors(PathOf("other"),
-                               [](StateWriter* writer) { return writer->WriteInt("version", 1); })
-                  .status(),
-              IsOk());
+  ASSERT_THAT(
+      WriteSafetensors(
+          PathOf("other"), [](StateWriter* writer) { return writer->WriteInt("version", 1); },
+          /*metadata=*/{}, /*self_checked=*/true)
+          .status(),
+      IsOk());
   EXPECT_THAT(LoadData(buffer.get(), PathOf("other")),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("capacity_rows")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'type'")));
+  ASSERT_THAT(WriteSafetensors(PathOf("foreign"), buffer->Snapshot()).status(), IsOk());
+  EXPECT_THAT(LoadData(buffer.get(), PathOf("foreign")),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has no 'crc32c'")));
 
   ASSERT_THAT(SaveData(*buffer, PathOf("whole")), IsOk());
   EXPECT_THAT(LoadData(Make(65).get(), PathOf("whole")),
@@ -68,20 +73,28 @@ TEST(BufferFile, WhatIsNoBufferIsRefusedWithoutATrace) {
   EXPECT_EQ(buffer->count(), 30);
 }
 
-TEST(BufferFile, AFileCutOffAnywhereIsRefused) {
+// Also by a buffer that holds rows, without a trace.
+TEST(BufferFile, AFileCutOffAnywhereOrWithAnyBitFlippedIsRefused) {
   const std::unique_ptr<IBuffer> buffer = Make();
   TestStreams streams;
-  ASSERT_THAT(buffer->Push(streams.Make({{0, 30}}), 0), IsOk());
+  ASSERT_THAT(buffer->Push(streams.Make({{0, 5}, {1, 3, SegmentEnd::kTerminated}}), 0), IsOk());
   ASSERT_THAT(SaveData(*buffer, PathOf("whole")), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(PathOf("whole")));
-  Rng rng(1, "cuts");
-  for (int i = 0; i < 50; ++i) {
-    const size_t size = rng.UniformInt(whole.size());
-    ASSERT_THAT(WriteFileAtomically(PathOf("cut"), whole.substr(0, size)), IsOk());
-    EXPECT_THAT(LoadData(buffer.get(), PathOf("cut")), StatusIs(absl::StatusCode::kDataLoss))
+  const std::string damaged_path = PathOf("damaged");
+  for (size_t size = 0; size < whole.size(); ++size) {
+    OverwriteFile(damaged_path, whole.substr(0, size));
+    ASSERT_THAT(LoadData(buffer.get(), damaged_path),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr(damaged_path)))
         << size << " of " << whole.size();
   }
-  EXPECT_EQ(buffer->count(), 30);
+  for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
+    OverwriteFile(damaged_path, damaged);
+    ASSERT_FALSE(LoadData(buffer.get(), damaged_path).ok()) << "bit " << bit;
+  }
+  ASSERT_THAT(SaveData(*buffer, PathOf("again")), IsOk());
+  EXPECT_EQ(ReadFile(PathOf("again")).value(), whole);
 }
 
 TEST(BufferFile, SavingIntoAMissingFolderFails) {

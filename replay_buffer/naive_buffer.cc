@@ -17,6 +17,7 @@ namespace ding {
 namespace {
 
 constexpr int64_t kStateVersion = 1;
+constexpr char kStateType[] = "naive";
 
 RowCapacity CapacityOf(const NaiveReplayBuffer::Options& options) {
   return {options.capacity_rows, options.capacity_bytes};
@@ -173,6 +174,7 @@ StateSnapshot NaiveReplayBuffer::Snapshot() const {
       [reader = reader_, rows = reader_ == nullptr ? StateSnapshot() : reader_->store().Snapshot(),
        capacity = CapacityOf(options_), push_count = push_count_,
        rng = draw_.rng()](StateWriter* writer) -> absl::Status {
+        DING_RETURN_IF_ERROR(writer->WriteString("type", kStateType));
         DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
         DING_RETURN_IF_ERROR(SaveCapacity(capacity, writer));
         DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count));
@@ -189,6 +191,7 @@ absl::Status NaiveReplayBuffer::LoadState(StateReader* reader) {
 }
 
 absl::Status NaiveReplayBuffer::LoadChecked(StateReader* reader) {
+  DING_RETURN_IF_ERROR(CheckSavedType(reader, kStateType));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
   DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, CapacityOf(options_)));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));

@@ -8,8 +8,9 @@
 //
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it: drawing delays
-//            pushing by a microsecond, not by a batch. a snapshot holds the lock while it
-//            copies 4 bytes per row, 8 with stacks of frames.
+//            pushing by a microsecond, not by a batch. A snapshot holds the lock while it
+//            looks for the ends of episodes, among 4 bytes per row at most; with stacks of frames
+//            it copies 4 more.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:

@@ -4,10 +4,13 @@
 
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 
@@ -16,6 +19,11 @@ namespace ding {
 template <typename T>
 absl::StatusOr<std::vector<T>> ReadVector(StateReader* reader, absl::string_view name) {
   DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(name));
+  if (info.dtype != kDTypeOf<T>) {  // Its elements may be more than there are bytes for.
+    return absl::InvalidArgumentError(absl::StrCat("saved '", name, "' is ", DTypeName(info.dtype),
+                                                   ShapeString(info.shape), ", expected ",
+                                                   DTypeName(kDTypeOf<T>)));
+  }
   std::vector<T> values(static_cast<size_t>(NumElements(info.shape)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<T>(name, absl::MakeSpan(values)));
   return values;

@@ -19,7 +19,8 @@ namespace ding {
 namespace {
 
 // Far from overflow, far beyond any run.
-constexpr int64_t kMaxId = int64_t{1} << 60;
+constexpr int64_t kMaxId = (int64_t{1} << 60) - 1;
+constexpr int64_t kLinkBytes = sizeof(int32_t);
 constexpr int32_t kLastEnd = static_cast<int32_t>(SegmentEnd::kTruncated);
 
 template <int kBytes>
@@ -62,21 +63,21 @@ Shape StacksShape(int64_t rows, int64_t frames, const FieldSpec& field) {
   return ColumnShape(rows, ColumnShape(frames, FrameShape(field)));
 }
 
+bool IsNoRow(int32_t link) { return link < 0; }
+
 absl::Status Damaged(absl::string_view what, int64_t found, int64_t low, int64_t high) {
   return absl::InvalidArgumentError(
       absl::StrCat("saved ", what, " is ", found, ", expected ", low, " to ", high));
 }
 
-absl::Status ReadColumn(StateReader* reader, absl::string_view prefix, const FieldSpec& field,
-                        const Shape& expected, absl::Span<const absl::Span<char>> parts) {
+absl::Status CheckColumn(const StateReader& reader, absl::string_view prefix,
+                         const FieldSpec& field, const Shape& expected) {
   const std::string name = absl::StrCat(prefix, field.name);
-  DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(name));
-  if (info.dtype != field.dtype || info.shape != expected) {
-    return absl::InvalidArgumentError(absl::StrCat("saved '", name, "' is ", DTypeName(info.dtype),
-                                                   ShapeString(info.shape), ", expected ",
-                                                   DTypeName(field.dtype), ShapeString(expected)));
-  }
-  return reader->Read(name, parts);
+  DING_ASSIGN_OR_RETURN(const TensorInfo info, reader.Info(name));
+  if (info.dtype == field.dtype && info.shape == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("saved '", name, "' is ", DTypeName(info.dtype),
+                                                 ShapeString(info.shape), ", expected ",
+                                                 DTypeName(field.dtype), ShapeString(expected)));
 }
 
 absl::StatusOr<SpecPtr> LoadSpec(StateReader* reader) {
@@ -94,29 +95,6 @@ Segment WithoutFirstRows(Segment segment, int64_t skipped) {
   segment.first_step += missing;
   segment.length -= missing;
   return segment;
-}
-
-// Checks `previous` as it was saved, and numbers its slots from `slots` on, those of the final
-// observations being before. Returns the number of all slots.
-absl::StatusOr<int32_t> RenumberPrevious(absl::Span<const int32_t> links, int32_t slots,
-                                         absl::Span<int32_t> previous) {
-  if (previous.size() != links.size()) {
-    return Damaged("length of previous", static_cast<int64_t>(previous.size()),
-                   static_cast<int64_t>(links.size()), static_cast<int64_t>(links.size()));
-  }
-  const int32_t first_slot = slots;
-  for (size_t i = 0; i < previous.size(); ++i) {
-    // Frames are looked for along `previous`, and who looks for them along the links.
-    const auto before = static_cast<int64_t>(i) - previous[i];
-    if (previous[i] > 0 ? before >= 0 && links[before] == previous[i] - 1
-                        : ~previous[i] == slots - first_slot) {
-      if (previous[i] < 0) previous[i] = ~slots++;
-      continue;
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("saved previous ", previous[i], " of row ", i, " leads nowhere"));
-  }
-  return slots;
 }
 
 }  // namespace
@@ -541,7 +519,8 @@ void RowStore::TrimSpareChunks() {
   if (spare_chunks_.size() > kMaxSpareChunks) spare_chunks_.resize(kMaxSpareChunks);
 }
 
-// The store at one moment: links are copied, since they change; columns stay where they are, pinned.
+// The store at one moment: columns stay where they are, pinned, and so do links to other rows. Other
+// links change when their row's successor comes, and `previous` when a chunk goes; they are copied.
 struct RowStore::SavedRows {
   struct Column {
     std::string name;
@@ -554,7 +533,9 @@ struct RowStore::SavedRows {
   SpecPtr spec;
   int64_t obs_fields = 0;
   int64_t begin_id = 0;
-  std::vector<int32_t> links;
+  int64_t rows = 0;
+  std::vector<absl::string_view> links;
+  std::vector<int32_t> copied_links;
   bool has_stacks = false;
   std::vector<int32_t> previous;  // with stacks
   // Of the streams that go on: newest row, by its distance from begin_id, and more.
@@ -569,7 +550,7 @@ struct RowStore::SavedRows {
         writer->WriteString("spec", EncodedBatch(std::move(no_rows).Seal(0)).ToString()));
     DING_RETURN_IF_ERROR(writer->WriteInt("obs_fields", obs_fields));
     DING_RETURN_IF_ERROR(writer->WriteInt("begin_id", begin_id));
-    DING_RETURN_IF_ERROR(writer->WriteSpan<int32_t>("links", links));
+    DING_RETURN_IF_ERROR(writer->Write("links", DType::kInt32, {rows}, links));
     if (has_stacks) DING_RETURN_IF_ERROR(writer->WriteSpan<int32_t>("previous", previous));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_tails", tails));
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("open_streams", streams));
@@ -587,6 +568,7 @@ StateSnapshot RowStore::Snapshot() {
   saved->spec = spec_;
   saved->obs_fields = obs_fields_;
   saved->begin_id = begin_;
+  saved->rows = size();
   std::vector<RowLocation> final_obs;
   SaveLinks(saved.get(), &final_obs);
   SaveColumns(saved.get());
@@ -595,25 +577,57 @@ StateSnapshot RowStore::Snapshot() {
   return [saved](StateWriter* writer) { return saved->Write(writer); };
 }
 
-void RowStore::SaveLinks(SavedRows* saved, std::vector<RowLocation>* final_obs) const {
-  // Slots are numbered anew in the order of their rows, so that what was evicted leaves no trace.
-  saved->links.reserve(static_cast<size_t>(size()));
-  for (int64_t id = begin_; id < end_; ++id) {
-    const int32_t link = LinkOf(id);
-    if (link >= 0) {
-      saved->links.push_back(link);
-      continue;
-    }
-    const int32_t slot = ~link >> kEndBits;
-    const auto number = static_cast<int32_t>(final_obs->size());
-    saved->links.push_back(~(number << kEndBits | (~link & kEndMask)));
-    final_obs->push_back(LocateSlot(slot));
-    const auto tail = open_tails_.find(slot_stream_[slot]);
-    if (tail == open_tails_.end() || tail->second.row != id) continue;
+// Slots are numbered anew in the order of their rows, so that what was evicted leaves no trace.
+int32_t RowStore::SaveLink(int64_t id, SavedRows* saved,
+                           std::vector<RowLocation>* final_obs) const {
+  const int32_t link = LinkOf(id);
+  if (link >= 0) return link;
+  const int32_t slot = ~link >> kEndBits;
+  const auto number = static_cast<int32_t>(final_obs->size());
+  final_obs->push_back(LocateSlot(slot));
+  const auto tail = open_tails_.find(slot_stream_[slot]);
+  if (tail != open_tails_.end() && tail->second.row == id) {
     saved->tails.push_back(id - begin_);
     saved->streams.push_back(tail->first);
     saved->next_steps.push_back(tail->second.next_step);
   }
+  return ~(number << kEndBits | (~link & kEndMask));
+}
+
+void RowStore::SaveLinks(SavedRows* saved, std::vector<RowLocation>* final_obs) const {
+  // A part costs as much as four links.
+  const auto is_sparse = [this](int64_t first, int64_t rows) {
+    return slots_in_chunk_[ChunkOf(first) & chunk_mask_] * 8 <= rows;
+  };
+  int64_t copied = 0;
+  ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
+    copied += is_sparse(first, rows) ? slots_in_chunk_[ChunkOf(first) & chunk_mask_] : rows;
+  });
+  saved->copied_links.reserve(static_cast<size_t>(copied));  // Parts refer to it.
+  const auto copy = [&](int64_t first, int64_t rows) {
+    const int32_t* const to = saved->copied_links.data() + saved->copied_links.size();
+    for (int64_t id = first; id < first + rows; ++id) {
+      saved->copied_links.push_back(SaveLink(id, saved, final_obs));
+    }
+    saved->links.push_back(BytesAt(reinterpret_cast<const std::byte*>(to), rows * kLinkBytes));
+  };
+  ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
+    if (!is_sparse(first, rows)) return copy(first, rows);
+    const int32_t* const links = &LinkOf(first);
+    int64_t left = slots_in_chunk_[ChunkOf(first) & chunk_mask_];
+    for (int64_t at = 0; at < rows; ++at) {
+      const int64_t end =
+          left == 0 ? rows : std::find_if(links + at, links + rows, IsNoRow) - links;
+      if (end > at) {
+        saved->links.push_back(
+            BytesAt(reinterpret_cast<const std::byte*>(links + at), (end - at) * kLinkBytes));
+      }
+      at = end;
+      if (at == rows) break;
+      copy(first + at, 1);
+      --left;
+    }
+  });
 }
 
 void RowStore::SaveColumns(SavedRows* saved) const {
@@ -692,53 +706,34 @@ absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Load(StateReader* reader,
   if (obs_fields < 0 || obs_fields > spec->size()) {
     return Damaged("obs_fields", obs_fields, 0, spec->size());
   }
-  DING_ASSIGN_OR_RETURN(const std::vector<int32_t> links, ReadVector<int32_t>(reader, "links"));
+  DING_ASSIGN_OR_RETURN(const TensorInfo links, reader->Info("links"));
+  const int64_t rows = NumElements(links.shape);
   DING_ASSIGN_OR_RETURN(const int64_t begin, reader->ReadInt("begin_id"));
   if (begin < 0 || begin > kMaxId) return Damaged("begin_id", begin, 0, kMaxId);
   DING_ASSIGN_OR_RETURN(std::unique_ptr<RowStore> store,
                         Create(std::move(spec), static_cast<int>(obs_fields), capacity));
-  const auto rows = static_cast<int64_t>(links.size());
   if (rows > store->capacity_rows()) {
     return Damaged("number of rows", rows, 0, store->capacity_rows());
   }
   store->first_chunk_ = store->end_chunk_ = store->ChunkOf(begin);
   store->begin_ = store->end_ = store->kept_begin_ = begin;
-  DING_RETURN_IF_ERROR(store->LoadRows(reader, links));
+  DING_RETURN_IF_ERROR(store->LoadRows(reader, rows));
   return store;
 }
 
-absl::Status RowStore::LoadRows(StateReader* reader, absl::Span<const int32_t> links) {
-  const auto rows = static_cast<int64_t>(links.size());
-  int32_t slots = 0;
-  for (int64_t i = 0; i < rows; ++i) {
-    const int32_t link = links[i];
-    const int32_t code = ~link;
-    if (link >= 0 ? i + link + 1 < rows
-                  : code >> kEndBits == slots && (code & kEndMask) <= kLastEnd) {
-      slots += link >= 0 ? 0 : 1;
-      continue;
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("saved link ", link, " of row ", i, " of ", rows, " leads nowhere"));
-  }
-  std::vector<int32_t> previous;
-  int32_t all_slots = slots;
-  if (frames_per_row_ > 0) {
-    DING_ASSIGN_OR_RETURN(previous, ReadVector<int32_t>(reader, "previous"));
-    DING_ASSIGN_OR_RETURN(all_slots, RenumberPrevious(links, slots, absl::MakeSpan(previous)));
-  }
-  if (rows > 0) DING_RETURN_IF_ERROR(Reserve(begin_, rows, all_slots));
+absl::Status RowStore::LoadRows(StateReader* reader, int64_t rows) {
+  // Before memory is taken for rows as long as the spec says.
+  DING_RETURN_IF_ERROR(CheckSavedRows(*reader, rows));
+  if (rows > 0) DING_RETURN_IF_ERROR(Reserve(begin_, rows, /*slots=*/0));
   end_ = begin_ + rows;
   if (rows > 0) AddChunks(end_);
-  ForEachPiece(begin_, end_, [&](int64_t first, int64_t count) {
-    const auto from = links.begin() + (first - begin_);
-    std::copy_n(from, count, &LinkOf(first));
-    if (frames_per_row_ > 0) {
-      std::copy_n(previous.begin() + (first - begin_), count, &PreviousOf(first));
-    }
-    slots_in_chunk_[ChunkOf(first) & chunk_mask_] =
-        std::count_if(from, from + count, [](int32_t link) { return link < 0; });
-  });
+  DING_ASSIGN_OR_RETURN(const int32_t slots, LoadLinks(reader));
+  int32_t all_slots = slots;
+  if (frames_per_row_ > 0) {
+    DING_ASSIGN_OR_RETURN(all_slots, LoadPrevious(reader, slots));
+  }
+  DING_RETURN_IF_ERROR(CheckSavedSlots(*reader, slots, all_slots - slots));
+  DING_RETURN_IF_ERROR(ReserveSlots(all_slots));
   free_slots_.erase(std::remove_if(free_slots_.begin(), free_slots_.end(),
                                    [all_slots](int32_t slot) { return slot < all_slots; }),
                     free_slots_.end());
@@ -748,52 +743,129 @@ absl::Status RowStore::LoadRows(StateReader* reader, absl::Span<const int32_t> l
   return LoadOpenTails(reader);
 }
 
+absl::Status RowStore::CheckSavedRows(const StateReader& reader, int64_t rows) const {
+  DING_RETURN_IF_ERROR(CheckColumn(reader, "", Scalar("links", DType::kInt32), {rows}));
+  if (frames_per_row_ > 0) {
+    DING_RETURN_IF_ERROR(CheckColumn(reader, "", Scalar("previous", DType::kInt32), {rows}));
+  }
+  for (int field = 0; field < spec_->size(); ++field) {
+    const FieldSpec& column = spec_->field(field);
+    const Shape shape = ColumnShape(rows, IsStack(field) ? FrameShape(column) : column.shape);
+    DING_RETURN_IF_ERROR(CheckColumn(reader, "rows/", column, shape));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowStore::CheckSavedSlots(const StateReader& reader, int64_t final_obs,
+                                       int64_t older_frames) const {
+  for (int field = 0; field < obs_fields_; ++field) {
+    if (IsStack(field)) continue;
+    const FieldSpec& column = spec_->field(field);
+    DING_RETURN_IF_ERROR(
+        CheckColumn(reader, "final_obs/", column, ColumnShape(final_obs, column.shape)));
+  }
+  for (const RowLayout::Stack& stack : layout_.stacks) {
+    const FieldSpec& column = spec_->field(stack.field);
+    const int frames = stack.frames.frames();
+    DING_RETURN_IF_ERROR(
+        CheckColumn(reader, "final_obs/", column, StacksShape(final_obs, frames, column)));
+    DING_RETURN_IF_ERROR(CheckColumn(reader, "older_frames/", column,
+                                     StacksShape(older_frames, frames - 1, column)));
+  }
+  return absl::OkStatus();
+}
+
+// One number of each row, read to where it belongs.
+absl::Status RowStore::ReadPerRow(StateReader* reader, absl::string_view name,
+                                  int32_t& (RowStore::*of_row)(int64_t) const) {
+  std::vector<absl::Span<char>> parts;
+  ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
+    parts.push_back(
+        WritableAt(reinterpret_cast<const std::byte*>(&(this->*of_row)(first)), rows * kLinkBytes));
+  });
+  return reader->Read(name, parts);
+}
+
+// Returns the number of slots that they lead to.
+absl::StatusOr<int32_t> RowStore::LoadLinks(StateReader* reader) {
+  DING_RETURN_IF_ERROR(ReadPerRow(reader, "links", &RowStore::LinkOf));
+  int32_t slots = 0;
+  for (int64_t id = begin_; id < end_; ++id) {
+    const int32_t link = LinkOf(id);
+    const int32_t code = ~link;
+    if (link >= 0 ? link < end_ - id - 1
+                  : code >> kEndBits == slots && (code & kEndMask) <= kLastEnd) {
+      if (link >= 0) continue;
+      ++slots;
+      ++slots_in_chunk_[ChunkOf(id) & chunk_mask_];
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat("saved link ", link, " of row ", id - begin_,
+                                                   " of ", size(), " leads nowhere"));
+  }
+  return slots;
+}
+
+// Numbers the slots from `slots` on, those of the final observations being before. Returns the
+// number of all slots.
+absl::StatusOr<int32_t> RowStore::LoadPrevious(StateReader* reader, int32_t slots) {
+  DING_RETURN_IF_ERROR(ReadPerRow(reader, "previous", &RowStore::PreviousOf));
+  const int32_t first_slot = slots;
+  for (int64_t id = begin_; id < end_; ++id) {
+    int32_t& previous = PreviousOf(id);
+    // Frames are looked for along `previous`, and who looks for them along the links.
+    const int64_t before = id - previous;
+    if (previous > 0 ? before >= begin_ && LinkOf(before) == previous - 1
+                     : ~previous == slots - first_slot) {
+      if (previous < 0) previous = ~slots++;
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("saved previous ", previous, " of row ", id - begin_, " leads nowhere"));
+  }
+  return slots;
+}
+
 absl::Status RowStore::LoadColumns(StateReader* reader) {
   for (int field = 0; field < spec_->size(); ++field) {
     std::vector<absl::Span<char>> parts;
     ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
       parts.push_back(WritableAt(At(Locate(first), field), rows * layout_.stored_bytes[field]));
     });
-    const FieldSpec& column = spec_->field(field);
-    const Shape shape = ColumnShape(size(), IsStack(field) ? FrameShape(column) : column.shape);
-    DING_RETURN_IF_ERROR(ReadColumn(reader, "rows/", column, shape, parts));
+    DING_RETURN_IF_ERROR(reader->Read(absl::StrCat("rows/", spec_->field(field).name), parts));
   }
   return absl::OkStatus();
 }
 
 absl::Status RowStore::LoadFinalObs(StateReader* reader, int32_t slots) {
-  const auto load = [&](int field, const Shape& shape, const auto& at_slot) {
+  const auto load = [&](int field, const auto& at_slot) {
     std::vector<absl::Span<char>> parts;
     parts.reserve(static_cast<size_t>(slots));
     for (int32_t slot = 0; slot < slots; ++slot) {
       parts.push_back(WritableAt(at_slot(LocateSlot(slot)), spec_->row_bytes(field)));
     }
-    return ReadColumn(reader, "final_obs/", spec_->field(field), shape, parts);
+    return reader->Read(absl::StrCat("final_obs/", spec_->field(field).name), parts);
   };
   for (int field = 0; field < obs_fields_; ++field) {
     if (IsStack(field)) continue;
-    DING_RETURN_IF_ERROR(load(field, ColumnShape(slots, spec_->field(field).shape),
-                              [&](const RowLocation& slot) { return At(slot, field); }));
+    DING_RETURN_IF_ERROR(load(field, [&](const RowLocation& slot) { return At(slot, field); }));
   }
   for (const RowLayout::Stack& stack : layout_.stacks) {
-    DING_RETURN_IF_ERROR(load(stack.field,
-                              StacksShape(slots, stack.frames.frames(), spec_->field(stack.field)),
-                              [&](const RowLocation& slot) { return StackAt(slot, stack); }));
+    DING_RETURN_IF_ERROR(
+        load(stack.field, [&](const RowLocation& slot) { return StackAt(slot, stack); }));
   }
   return absl::OkStatus();
 }
 
 absl::Status RowStore::LoadOlderFrames(StateReader* reader, int32_t first_slot, int32_t end_slot) {
   for (const RowLayout::Stack& stack : layout_.stacks) {
-    const int older = stack.frames.frames() - 1;
+    const int64_t bytes = (stack.frames.frames() - 1) * stack.frames.frame_bytes();
     std::vector<absl::Span<char>> parts;
     for (int32_t slot = first_slot; slot < end_slot; ++slot) {
-      parts.push_back(
-          WritableAt(StackAt(LocateSlot(slot), stack), older * stack.frames.frame_bytes()));
+      parts.push_back(WritableAt(StackAt(LocateSlot(slot), stack), bytes));
     }
-    const FieldSpec& column = spec_->field(stack.field);
-    DING_RETURN_IF_ERROR(ReadColumn(reader, "older_frames/", column,
-                                    StacksShape(end_slot - first_slot, older, column), parts));
+    DING_RETURN_IF_ERROR(
+        reader->Read(absl::StrCat("older_frames/", spec_->field(stack.field).name), parts));
   }
   return absl::OkStatus();
 }

@@ -260,10 +260,18 @@ class RowStore {
 
   struct SavedRows;
   void SaveLinks(SavedRows* saved, std::vector<RowLocation>* final_obs) const;
+  int32_t SaveLink(int64_t id, SavedRows* saved, std::vector<RowLocation>* final_obs) const;
   void SaveColumns(SavedRows* saved) const;
   void SaveFinalObs(absl::Span<const RowLocation> final_obs, SavedRows* saved) const;
   void SaveStacks(SavedRows* saved) const;
-  absl::Status LoadRows(StateReader* reader, absl::Span<const int32_t> links);
+  absl::Status LoadRows(StateReader* reader, int64_t rows);
+  absl::Status CheckSavedRows(const StateReader& reader, int64_t rows) const;
+  absl::Status CheckSavedSlots(const StateReader& reader, int64_t final_obs,
+                               int64_t older_frames) const;
+  absl::Status ReadPerRow(StateReader* reader, absl::string_view name,
+                          int32_t& (RowStore::*of_row)(int64_t) const);
+  absl::StatusOr<int32_t> LoadLinks(StateReader* reader);
+  absl::StatusOr<int32_t> LoadPrevious(StateReader* reader, int32_t slots);
   absl::Status LoadColumns(StateReader* reader);
   absl::Status LoadFinalObs(StateReader* reader, int32_t slots);
   absl::Status LoadOlderFrames(StateReader* reader, int32_t first_slot, int32_t end_slot);

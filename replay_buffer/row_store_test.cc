@@ -19,6 +19,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/replay_buffer/row_layout.h"
+#include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -318,6 +319,39 @@ TEST(RowStore, OtherFieldsAreRefusedByName) {
   EXPECT_THAT(store->CheckLayout(push, "main"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("main: final_obs has 1 fields, expected 2")));
+}
+
+// Links that lead on are shared with the store, all others are those of the moment.
+TEST(RowStore, ASnapshotHasTheLinksOfItsMoment) {
+  const auto store = Make(4096);  // Chunks of 512 rows.
+  TestStreams streams;
+  ASSERT_THAT(store->Append(streams.Make({{0, 700}, {1, 300, SegmentEnd::kTerminated}, {2, 600}})),
+              IsOk());
+  for (int i = 0; i < 300; ++i) {  // Chunks of which every other row ends an episode.
+    ASSERT_THAT(store->Append(streams.Make({{3, 2, SegmentEnd::kTruncated}})), IsOk());
+  }
+  const auto written = [](const StateSnapshot& snapshot) {
+    StateDict state;
+    EXPECT_THAT(snapshot(&state), IsOk());
+    return state.tensors();
+  };
+  const StateSnapshot snapshot = store->Snapshot();
+  const TensorMap at_the_moment = written(snapshot);
+  ASSERT_THAT(store->Append(streams.Make({{0, 10}, {1, 10}, {2, 10}, {3, 10}})), IsOk());
+  EXPECT_TRUE(SameBytes(written(snapshot), at_the_moment));
+  EXPECT_FALSE(SameBytes(written(store->Snapshot()), at_the_moment));
+
+  StateDict state(at_the_moment, "test");
+  DING_ASSERT_OK_AND_ASSIGN(const auto loaded, RowStore::Load(&state, RowCapacity{4096}));
+  EXPECT_TRUE(SameBytes(written(loaded->Snapshot()), at_the_moment));
+  EXPECT_EQ(loaded->Next(699).end, SegmentEnd::kCut);
+  EXPECT_EQ(loaded->Next(699).id, -1);
+  EXPECT_EQ(store->Next(699).id, 2200);
+  EXPECT_EQ(loaded->Next(999).end, SegmentEnd::kTerminated);
+  EXPECT_EQ(loaded->Next(1601).end, SegmentEnd::kTruncated);
+  EXPECT_EQ(loaded->Next(1602).id, 1603);
+  // The stream goes on where the saved one stopped.
+  EXPECT_EQ(loaded->open_streams(), 2);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ namespace ding {
 namespace {
 
 constexpr int64_t kStateVersion = 1;
+constexpr char kStateType[] = "sequence";
 // With padding and repetitions a batch may have more rows than there are; more than this is a slip.
 constexpr int64_t kMaxRowsOfABatch = kMaxCapacityRows;
 
@@ -310,6 +311,7 @@ StateSnapshot SequenceReplayBuffer::Snapshot() const {
   }
   return [saved, capacity = CapacityOf(options_), index = index_options_, push_count = push_count_,
           rng = draw_.rng()](StateWriter* writer) -> absl::Status {
+    DING_RETURN_IF_ERROR(writer->WriteString("type", kStateType));
     DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
     DING_RETURN_IF_ERROR(SaveCapacity(capacity, writer));
     DING_RETURN_IF_ERROR(writer->WriteInt("unroll_len", index.rows.value_or(0)));
@@ -331,6 +333,7 @@ absl::Status SequenceReplayBuffer::LoadState(StateReader* reader) {
 }
 
 absl::Status SequenceReplayBuffer::LoadChecked(StateReader* reader) {
+  DING_RETURN_IF_ERROR(CheckSavedType(reader, kStateType));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
   DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, CapacityOf(options_)));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "unroll_len", index_options_.rows.value_or(0)));

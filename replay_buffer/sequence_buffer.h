@@ -22,7 +22,7 @@
 //
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. Rows are chosen under the lock, in O(B (T + log capacity)), and copied
-//            after it. A snapshot holds the lock while it copies 4 bytes per row and 8 per sequence.
+//            after it. A snapshot holds the lock while it copies 8 bytes per sequence.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:

@@ -140,20 +140,6 @@ class Reference {
   std::map<int64_t, Newest> newest_;
 };
 
-SegmentBatch RandomPush(TestStreams* streams, Rng* rng, int64_t max_length) {
-  std::vector<SegmentPlan> plans;
-  const uint64_t segments = 1 + rng->UniformInt(4);
-  for (uint64_t i = 0; i < segments; ++i) {
-    SegmentPlan plan;
-    plan.stream = static_cast<int64_t>(rng->UniformInt(4));
-    plan.length = static_cast<int64_t>(1 + rng->UniformInt(static_cast<uint64_t>(max_length)));
-    plan.end = static_cast<SegmentEnd>(rng->UniformInt(8) < 2 ? 1 + rng->UniformInt(2) : 0);
-    if (rng->UniformInt(12) == 0) streams->Skip(plan.stream, 1);
-    plans.push_back(plan);
-  }
-  return streams->Make(plans);
-}
-
 TEST(SequenceReplayBuffer, RandomOperationsAgreeWithTheReference) {
   int64_t compared = 0;
   for (uint64_t seed = 0; seed < 120; ++seed) {

@@ -14,7 +14,7 @@ namespace ding {
 namespace {
 
 // Far from overflow, far beyond any run.
-constexpr int64_t kMaxRows = int64_t{1} << 60;
+constexpr int64_t kMaxRows = (int64_t{1} << 60) - 1;
 
 SequenceIndex::Options Normalized(SequenceIndex::Options options) {
   if (!options.rows.has_value()) options.period = std::numeric_limits<int64_t>::max();
@@ -32,6 +32,11 @@ bool Rise(absl::Span<const int64_t> ids, int64_t low, int64_t high) {
     low = id + 1;
   }
   return true;
+}
+
+bool AllDifferent(std::vector<int64_t> ids) {
+  std::sort(ids.begin(), ids.end());
+  return std::adjacent_find(ids.begin(), ids.end()) == ids.end();
 }
 
 }  // namespace
@@ -154,6 +159,9 @@ absl::Status SequenceIndex::Load(StateReader* reader, int64_t begin_id, int64_t 
     }
   }
   if (left != 0) return Damaged("more pending rows than streams");
+  std::vector<int64_t> first_rows = starts;
+  first_rows.insert(first_rows.end(), pending.begin(), pending.end());
+  if (!AllDifferent(std::move(first_rows))) return Damaged("a row begins two of them");
   for (const int64_t id : starts) starts_.Insert(id);
   return absl::OkStatus();
 }

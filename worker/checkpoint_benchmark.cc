@@ -2,7 +2,7 @@
 //   SaveCheckpoint        model and train state at a safe point: how long the training pauses
 //   SaveCheckpointFloor   the write of the same bytes to one file
 //   SnapshotBuffer        of a full replay buffer: how long the training pauses for it; its rows
-//                         are shared, 4 bytes of each are copied
+//                         are shared
 // The working folder must be the root of the checkout.
 #include <cstdint>
 #include <cstdlib>

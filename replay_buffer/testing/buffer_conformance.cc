@@ -1,10 +1,8 @@
 #include "ding_worker/replay_buffer/testing/buffer_conformance.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <set>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,6 +19,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/replay_buffer/testing/reference_buffer.h"
+#include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 
@@ -42,56 +41,6 @@ SampleOptions Newest(int64_t rows, bool replace = false) {
   options.newest = rows;
   options.replace = replace;
   return options;
-}
-
-TensorMap Saved(const IBuffer& buffer) {
-  StateDict state;
-  EXPECT_THAT(buffer.SaveState(&state), IsOk());
-  return state.tensors();
-}
-
-bool SameBytes(const TensorMap& a, const TensorMap& b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
-           return x.first == y.first && BitwiseEqual(x.second, y.second);
-         });
-}
-
-bool SameBytes(const Batch& a, const Batch& b) {
-  if (a.spec() != b.spec() || a.rows() != b.rows()) return false;
-  for (int field = 0; field < a.spec().size(); ++field) {
-    if (!BitwiseEqual(a.tensor(field), b.tensor(field))) return false;
-  }
-  return true;
-}
-
-// A copy that shares nothing, so that a test may damage it.
-TensorMap CloneAll(const TensorMap& from) {
-  TensorMap copy;
-  for (const auto& [name, tensor] : from) copy.Set(name, tensor.Clone());
-  return copy;
-}
-
-absl::Status LoadFrom(IBuffer* buffer, const TensorMap& tensors) {
-  StateDict state(tensors, "test");
-  return buffer->LoadState(&state);
-}
-
-// A push with segments of random streams, lengths and ends.
-SegmentBatch RandomPush(TestStreams* streams, Rng* rng, int64_t max_length) {
-  std::vector<SegmentPlan> plans;
-  const auto segments = static_cast<int64_t>(1 + rng->UniformInt(4));
-  for (int64_t i = 0; i < segments; ++i) {
-    SegmentPlan plan;
-    plan.stream = static_cast<int64_t>(rng->UniformInt(5)) - 1;
-    plan.length = static_cast<int64_t>(1 + rng->UniformInt(static_cast<uint64_t>(max_length)));
-    const uint64_t end = rng->UniformInt(6);
-    if (end == 0) plan.end = SegmentEnd::kTerminated;
-    if (end == 1) plan.end = SegmentEnd::kTruncated;
-    if (rng->UniformInt(16) == 0) streams->Skip(plan.stream, 2);
-    plans.push_back(plan);
-  }
-  return streams->Make(plans);
 }
 
 TEST_P(BufferConformance, IsMadeUsedAndDestroyed) {
@@ -458,41 +407,6 @@ TEST_P(BufferConformance, DamagedStateIsRefusedOrHarmless) {
   }
 }
 
-// The newest frame of both observations of row `row` is theirs, and the stacks of both fields show
-// the same frames.
-void CheckFrames(const Batch& batch, int64_t row) {
-  for (const std::string obs : {"obs", "next_obs"}) {
-    const float* const place = &batch.column<float>(obs + "/place")[4 * row];
-    const float* const strip = &batch.column<float>(obs + "/strip")[8 * row];
-    const uint8_t* const frames = &batch.column<uint8_t>(obs + "/frames")[12 * row];
-    ASSERT_EQ(strip[3], 1000 * place[0] + place[1] + 1);
-    for (int i = 0; i < 12; ++i) {
-      ASSERT_EQ(frames[i], TestStreams::Pixel(static_cast<int64_t>(strip[1 + i / 4]), i % 4));
-    }
-    for (int i = 0; i < 4; ++i) ASSERT_EQ(strip[4 + i], -strip[i]);
-  }
-}
-
-// Every drawn row is whole: its next observation is the one after its observation.
-void CheckSelfConsistent(const Batch& batch) {
-  const auto place = batch.column<float>("obs/place");
-  const auto next = batch.column<float>("next_obs/place");
-  const auto picture = batch.column<uint8_t>("next_obs/picture");
-  const auto action = batch.column<int64_t>("action");
-  for (int64_t i = 0; i < batch.rows(); ++i) {
-    const float* const a = &place[4 * i];
-    const float* const b = &next[4 * i];
-    ASSERT_EQ(b[0], a[0]);      // stream
-    ASSERT_EQ(b[1], a[1] + 1);  // step
-    ASSERT_EQ(b[2], a[2]);      // episode
-    ASSERT_EQ(b[3], a[3] + 1);  // steps into it
-    ASSERT_EQ(action[i], static_cast<int64_t>(31 * a[0] + a[1]) % 1000);
-    ASSERT_EQ(picture[3 * i],
-              static_cast<uint8_t>(static_cast<int64_t>(7 * b[0] + 3 * b[1] + b[2])));
-    if (batch.spec().Find("obs/frames").has_value()) CheckFrames(batch, i);
-  }
-}
-
 TEST_P(BufferConformance, PushersAndDrawersDoNotDisturbEachOther) {
   for (const bool stacks : {false, true}) {
     SCOPED_TRACE(absl::StrCat("stacks ", stacks));
@@ -524,7 +438,7 @@ TEST_P(BufferConformance, PushersAndDrawersDoNotDisturbEachOther) {
         do {
           const absl::StatusOr<Batch> batch = buffer->Sample(32, 0);
           ASSERT_THAT(batch, IsOk());
-          CheckSelfConsistent(*batch);
+          ASSERT_THAT(CheckRows(*batch), IsOk());
         } while (pushing > 0);
       });
     }

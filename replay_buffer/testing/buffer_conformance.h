@@ -9,25 +9,15 @@
 #ifndef DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_CONFORMANCE_H_
 #define DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_CONFORMANCE_H_
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/testing/buffer_maker.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 
-struct BufferSettings {
-  int64_t capacity_rows = 64;
-  int64_t nstep = 1;
-  double gamma = 0.9;
-  uint64_t seed = 1;
-};
-
-// Makes an empty buffer that draws every row with the same probability.
-using BufferMaker = std::function<std::unique_ptr<IBuffer>(const BufferSettings&)>;
-
+// Of buffers that draw every row with the same probability.
 class BufferConformance : public testing::TestWithParam<BufferMaker> {
  protected:
   std::unique_ptr<IBuffer> Make(const BufferSettings& settings = {}) {

@@ -1,9 +1,12 @@
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
-#include "ding_worker/data/batch.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "ding_worker/data/dtype.h"
 
 namespace ding {
@@ -126,6 +129,69 @@ SegmentBatch TestStreams::Make(const std::vector<SegmentPlan>& plans) {
   data.rows = std::move(batch).Seal(rows);
   data.final_obs = std::move(final_obs).Seal(static_cast<int64_t>(plans.size()));
   return data;
+}
+
+SegmentBatch RandomPush(TestStreams* streams, Rng* rng, int64_t max_length) {
+  std::vector<SegmentPlan> plans;
+  const auto segments = static_cast<int64_t>(1 + rng->UniformInt(4));
+  for (int64_t i = 0; i < segments; ++i) {
+    SegmentPlan plan;
+    plan.stream = static_cast<int64_t>(rng->UniformInt(5)) - 1;
+    plan.length = static_cast<int64_t>(1 + rng->UniformInt(static_cast<uint64_t>(max_length)));
+    const uint64_t end = rng->UniformInt(6);
+    if (end == 0) plan.end = SegmentEnd::kTerminated;
+    if (end == 1) plan.end = SegmentEnd::kTruncated;
+    if (rng->UniformInt(16) == 0) streams->Skip(plan.stream, 2);
+    plans.push_back(plan);
+  }
+  return streams->Make(plans);
+}
+
+namespace {
+
+// Whether the newest frame of both observations of row `row` is theirs, and the stacks of both
+// fields show the same frames.
+bool AreFramesRight(const Batch& batch, int64_t row) {
+  for (const std::string obs : {"obs", "next_obs"}) {
+    const float* const place = &batch.column<float>(obs + "/place")[4 * row];
+    const float* const strip = &batch.column<float>(obs + "/strip")[8 * row];
+    const uint8_t* const frames = &batch.column<uint8_t>(obs + "/frames")[12 * row];
+    if (strip[3] != 1000 * place[0] + place[1] + 1) return false;
+    for (int i = 0; i < 12; ++i) {
+      const auto frame = static_cast<int64_t>(strip[1 + i / 4]);
+      if (frames[i] != TestStreams::Pixel(frame, i % 4)) return false;
+    }
+    for (int i = 0; i < 4; ++i) {
+      if (strip[4 + i] != -strip[i]) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Status CheckRows(const Batch& batch) {
+  const auto place = batch.column<float>("obs/place");
+  const auto next = batch.column<float>("next_obs/place");
+  const auto picture = batch.column<uint8_t>("next_obs/picture");
+  const auto action = batch.column<int64_t>("action");
+  for (int64_t i = 0; i < batch.rows(); ++i) {
+    const float* const a = &place[4 * i];
+    const float* const b = &next[4 * i];
+    // Stream, step, episode, steps into it.
+    const bool follows = b[0] == a[0] && b[1] == a[1] + 1 && b[2] == a[2] && b[3] == a[3] + 1;
+    const bool right_columns =
+        action[i] == static_cast<int64_t>(31 * a[0] + a[1]) % 1000 &&
+        picture[3 * i] == static_cast<uint8_t>(static_cast<int64_t>(7 * b[0] + 3 * b[1] + b[2]));
+    const bool right_frames =
+        !batch.spec().Find("obs/frames").has_value() || AreFramesRight(batch, i);
+    if (follows && right_columns && right_frames) continue;
+    return absl::InternalError(absl::StrCat(
+        "row ", i, " is {", absl::StrJoin(absl::MakeSpan(a, 4), ", "), "}, next {",
+        absl::StrJoin(absl::MakeSpan(b, 4), ", "), "}, action ", action[i], ", next picture ",
+        static_cast<int>(picture[3 * i]), right_frames ? "" : ", with frames of others"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace ding

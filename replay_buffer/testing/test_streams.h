@@ -26,6 +26,9 @@
 #include <map>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
@@ -72,6 +75,14 @@ class TestStreams {
   int64_t rows_made_ = 0;
   std::map<int64_t, Cursor> cursors_;
 };
+
+// A push with 1 to 4 segments of random streams, lengths up to `max_length`, and ends; now and then a
+// stream has lost steps.
+SegmentBatch RandomPush(TestStreams* streams, Rng* rng, int64_t max_length);
+
+// OK if every row of a batch with one-step windows is whole: the columns are those of its place, and
+// its next observation is the one after it. Else says which row is not.
+absl::Status CheckRows(const Batch& batch);
 
 }  // namespace ding
 

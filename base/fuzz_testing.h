@@ -1,0 +1,62 @@
+// For tests of decoders: mutants of well-formed bytes, made of a seed, as many as one has time for.
+//
+// The environment variable DING_FUZZ_ROUNDS sets how many are tried of each kind, DING_FUZZ_SEED
+// where they begin; a failure prints the two that repeat it.
+//
+//   Fuzz(10000, [&](Mutator* mutator) {
+//     const auto decoded = Decode(mutator->Mutate(good));
+//     ...
+//   });
+//
+// Threads: thread-compatible.
+#ifndef DING_WORKER_BASE_FUZZ_TESTING_H_
+#define DING_WORKER_BASE_FUZZ_TESTING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "ding_worker/base/rng.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+
+// Makes mutants of a well-formed text: bytes, numbers and structure.
+class Mutator {
+ public:
+  explicit Mutator(uint64_t seed) : rng_(seed, "mutator") {}
+
+  std::string Mutate(std::string bytes);
+  bool Coin() { return rng_.UniformInt(2) == 0; }
+  // For decisions of the test.
+  Rng* rng() { return &rng_; }
+
+ private:
+  size_t Place(const std::string& bytes) { return rng_.UniformInt(bytes.size() + 1); }
+  void MutateOnce(std::string* bytes);
+  void OverwriteNumber(size_t at, std::string* bytes);
+  void ReplaceDigits(size_t at, std::string* bytes);
+
+  Rng rng_;
+};
+
+// The first seed, and the number of rounds: `ordinarily` if the environment says nothing.
+uint64_t FirstFuzzSeed();
+uint64_t FuzzRounds(uint64_t ordinarily);
+
+// Calls `check(mutator)` for every round, with the seed in the trace of a failure.
+template <typename Check>
+void Fuzz(uint64_t rounds, Check check) {
+  const uint64_t first = FirstFuzzSeed();
+  rounds = FuzzRounds(rounds);
+  for (uint64_t seed = first; seed < first + rounds; ++seed) {
+    SCOPED_TRACE(testing::Message() << "DING_FUZZ_SEED=" << seed << " DING_FUZZ_ROUNDS=1");
+    Mutator mutator(seed);
+    check(&mutator);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace ding
+
+#endif  // DING_WORKER_BASE_FUZZ_TESTING_H_

@@ -1,0 +1,324 @@
+// Damaged state of every type of buffer: whatever stands in it, loading returns an error and leaves
+// the buffer as it was, or makes a buffer that can be used and saved again; and takes no more memory
+// than the state accounts for. Run it under a sanitizer; base/fuzz_testing.h says how to try more.
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/crc32c.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/buffer_file.h"
+#include "ding_worker/replay_buffer/testing/buffer_maker.h"
+#include "ding_worker/replay_buffer/testing/buffer_types.h"
+#include "ding_worker/replay_buffer/testing/saved_state.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+constexpr uint64_t kRounds = 600;
+constexpr int64_t kCapacityRows = 64;
+// What a buffer of 64 rows takes, however long its rows are said to be.
+constexpr int64_t kMostBytes = int64_t{4} << 20;
+
+class StateFuzz : public testing::TestWithParam<BufferType> {};
+
+INSTANTIATE_TEST_SUITE_P(Types, StateFuzz, testing::ValuesIn(BufferTypes()), NameOfBufferType);
+
+std::unique_ptr<IBuffer> Make(const BufferType& type) {
+  BufferSettings settings;
+  settings.capacity_rows = kCapacityRows;
+  settings.nstep = 2;
+  return type.make(settings);
+}
+
+// States of a buffer that is empty, that is half full, and that has wrapped.
+std::vector<TensorMap> GoodStates(const BufferType& type) {
+  std::vector<TensorMap> states;
+  const std::unique_ptr<IBuffer> buffer = Make(type);
+  TestStreams streams;
+  Rng rng(7, "states");
+  for (const int pushes : {0, 4, 30}) {
+    for (int i = 0; i < pushes; ++i) {
+      EXPECT_THAT(buffer->Push(RandomPush(&streams, &rng, 6), i), IsOk());
+    }
+    states.push_back(Saved(*buffer));
+  }
+  return states;
+}
+
+int64_t AllocatedBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<int64_t>(info.uordblks + info.hblkhd);
+}
+
+// Remembers how much memory was ever in use when something was asked of it.
+class WatchingReader : public StateReader {
+ public:
+  explicit WatchingReader(StateReader* inner) : inner_(*inner), before_(AllocatedBytes()) {}
+
+  absl::StatusOr<TensorInfo> Info(absl::string_view name) const override {
+    Watch();
+    return inner_.Info(name);
+  }
+  absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) override {
+    Watch();
+    return inner_.Read(name, parts);
+  }
+  std::vector<std::string> Names() const override { return inner_.Names(); }
+
+  int64_t most_bytes() const { return most_bytes_; }
+
+ private:
+  void Watch() const { most_bytes_ = std::max(most_bytes_, AllocatedBytes() - before_); }
+
+  StateReader& inner_;
+  const int64_t before_;
+  mutable int64_t most_bytes_ = 0;
+};
+
+Tensor MakeTensor(DType dtype, Shape shape, absl::string_view bytes) {
+  std::shared_ptr<std::byte> storage = AllocateAligned(static_cast<int64_t>(bytes.size()));
+  std::byte* const data = storage.get();
+  if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
+  return Tensor(dtype, std::move(shape), std::move(storage), data);
+}
+
+// The wire format of specs has a checksum, which must not keep mutants from the code behind it.
+std::string WithChecksum(std::string bytes) {
+  if (bytes.size() < sizeof(uint32_t)) return bytes;
+  bytes.resize(bytes.size() - sizeof(uint32_t));
+  const uint32_t crc = Crc32c(bytes);
+  bytes.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
+  return bytes;
+}
+
+// A number that is wrong in a way that matters.
+void OverwriteElement(Rng* rng, size_t width, std::string* bytes) {
+  const int64_t interesting[] = {0,
+                                 1,
+                                 -1,
+                                 63,
+                                 64,
+                                 65,
+                                 int64_t{1} << 30,
+                                 int64_t{1} << 60,
+                                 INT32_MAX,
+                                 INT32_MIN,
+                                 INT64_MAX,
+                                 INT64_MIN,
+                                 static_cast<int64_t>(rng->UniformInt(64)),
+                                 -static_cast<int64_t>(rng->UniformInt(64)),
+                                 static_cast<int64_t>(rng->Next64())};
+  const size_t elements = bytes->size() / width;
+  if (elements == 0) return;
+  const int64_t value = interesting[rng->UniformInt(std::size(interesting))];
+  std::memcpy(&(*bytes)[rng->UniformInt(elements) * width], &value, width);
+}
+
+Tensor Mutated(const Tensor& good, bool is_spec, Mutator* mutator) {
+  Rng* const rng = mutator->rng();
+  std::string bytes(good.bytes());
+  DType dtype = good.dtype();
+  Shape shape = good.shape();
+  const auto width = static_cast<size_t>(SizeOf(dtype));
+  if (is_spec) {
+    bytes = mutator->Mutate(bytes);
+    if (mutator->Coin()) bytes = WithChecksum(bytes);
+    return MakeTensor(dtype, {static_cast<int64_t>(bytes.size())}, bytes);
+  }
+  switch (rng->UniformInt(6)) {
+    case 0:
+      for (uint64_t left = 1 + rng->UniformInt(4); left > 0 && !bytes.empty(); --left) {
+        bytes[rng->UniformInt(bytes.size())] ^= static_cast<char>(1 << rng->UniformInt(8));
+      }
+      break;
+    case 1:
+    case 2:
+      OverwriteElement(rng, width, &bytes);
+      break;
+    case 3: {  // One element in place of another.
+      const size_t elements = bytes.size() / width;
+      if (elements == 0) break;
+      const std::string element = bytes.substr(rng->UniformInt(elements) * width, width);
+      bytes.replace(rng->UniformInt(elements) * width, width, element);
+      break;
+    }
+    case 4: {  // Another number of rows, or none.
+      if (shape.empty()) shape = {1};
+      const size_t row = shape[0] == 0 ? 0 : bytes.size() / static_cast<size_t>(shape[0]);
+      shape[0] = static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(shape[0]) + 3));
+      bytes.resize(static_cast<size_t>(shape[0]) * row, '\1');
+      if (row == 0) shape = {0};
+      break;
+    }
+    default: {  // The same bytes as something else.
+      const DType others[] = {DType::kBool,  DType::kUint8,   DType::kInt32,
+                              DType::kInt64, DType::kFloat32, DType::kFloat64};
+      dtype = others[rng->UniformInt(std::size(others))];
+      const auto element = static_cast<size_t>(SizeOf(dtype));
+      bytes.resize(bytes.size() / element * element);
+      shape = {static_cast<int64_t>(bytes.size() / element)};
+    }
+  }
+  return MakeTensor(dtype, std::move(shape), bytes);
+}
+
+// Damages one tensor or several; or leaves one out, exchanges two, or takes one from another state.
+TensorMap Damaged(const TensorMap& good, const TensorMap& other, Mutator* mutator) {
+  Rng* const rng = mutator->rng();
+  const auto any = [rng](const TensorMap& map) {
+    return map.begin() + static_cast<int64_t>(rng->UniformInt(map.size()));
+  };
+  const auto victim = any(good);
+  const auto second = any(good);
+  const auto stranger = any(other);
+  const uint64_t how = rng->UniformInt(10);
+  TensorMap damaged;
+  for (const auto& [name, tensor] : good) {
+    if (name != victim->first && !(how == 0 && mutator->Coin())) {
+      damaged.Set(name, how == 1 && name == second->first ? victim->second : tensor);
+    } else if (how == 1) {
+      damaged.Set(name, second->second);
+    } else if (how == 2) {
+      damaged.Set(name, stranger->second);
+    } else if (how != 3) {
+      damaged.Set(name, Mutated(tensor, absl::EndsWith(name, "store/spec"), mutator));
+    }
+  }
+  return damaged;
+}
+
+// Draws, takes rows, and saves what it can load.
+void ExpectUsable(const BufferType& type, IBuffer* buffer) {
+  SampleOptions options;
+  options.replace = true;
+  TestStreams streams;
+  for (int i = 0; i < 4; ++i) {
+    const int64_t count = buffer->count();
+    ASSERT_GE(count, 0);
+    ASSERT_LE(count, kCapacityRows);
+    ASSERT_GE(buffer->push_count(), 0);
+    const absl::StatusOr<Batch> batch = buffer->Sample(5, i, options);
+    // Rows that are counted may be stale by now.
+    ASSERT_TRUE(batch.ok() || absl::IsFailedPrecondition(batch.status())) << batch.status();
+    ASSERT_TRUE(batch.ok() || count == 0 || type.prioritized) << batch.status();
+    const TensorMap saved = Saved(*buffer);
+    const std::unique_ptr<IBuffer> copy = Make(type);
+    ASSERT_THAT(LoadFrom(copy.get(), saved), IsOk());
+    ASSERT_TRUE(SameBytes(saved, Saved(*copy)));
+    if (i == 2) buffer->Clear();
+    // Refused only if the fields are others now.
+    const absl::Status pushed =
+        buffer->Push(streams.Make({{i % 3, 9}, {3, 5 * i + 1, static_cast<SegmentEnd>(i % 3)}}), i);
+    ASSERT_TRUE(pushed.ok() || absl::IsInvalidArgument(pushed)) << pushed;
+  }
+}
+
+using Outcomes = std::map<absl::StatusCode, int>;
+
+// A fuzzer whose mutants are all alike tests nothing, nor does one that is refused at the door.
+void ExpectVaried(const Outcomes& outcomes) {
+  for (const auto& [code, count] : outcomes) {
+    EXPECT_TRUE(code == absl::StatusCode::kOk || code == absl::StatusCode::kDataLoss ||
+                code == absl::StatusCode::kInvalidArgument || code == absl::StatusCode::kNotFound ||
+                code == absl::StatusCode::kFailedPrecondition ||
+                code == absl::StatusCode::kUnimplemented ||
+                code == absl::StatusCode::kResourceExhausted)
+        << count << " times " << absl::StatusCodeToString(code);
+  }
+  if (FuzzRounds(kRounds) < kRounds) return;
+  EXPECT_GT(outcomes.count(absl::StatusCode::kOk), 0u);
+  EXPECT_GE(outcomes.size(), 3u);
+}
+
+// Loads by `load` into an empty buffer or into one that holds rows, and checks what comes of it.
+class Victim {
+ public:
+  explicit Victim(BufferType type) : type_(std::move(type)) {
+    const std::unique_ptr<IBuffer> used = Make(type_);
+    TestStreams streams;
+    EXPECT_THAT(used->Push(streams.Make({{0, 6, SegmentEnd::kTerminated}, {1, 3}}), 0), IsOk());
+    used_ = Saved(*used);
+    empty_ = Saved(*Make(type_));
+  }
+
+  template <typename Load>
+  void Try(Mutator* mutator, Load load) {
+    const bool holds_rows = mutator->Coin();
+    const std::unique_ptr<IBuffer> buffer = Make(type_);
+    ASSERT_THAT(LoadFrom(buffer.get(), holds_rows ? used_ : empty_), IsOk());
+    const absl::Status status = load(buffer.get());
+    ++outcomes_[status.code()];
+    if (status.ok()) {
+      ExpectUsable(type_, buffer.get());
+    } else {
+      EXPECT_TRUE(SameBytes(holds_rows ? used_ : empty_, Saved(*buffer))) << status;
+    }
+  }
+  const Outcomes& outcomes() const { return outcomes_; }
+
+ private:
+  const BufferType type_;
+  TensorMap used_;
+  TensorMap empty_;
+  Outcomes outcomes_;
+};
+
+TEST_P(StateFuzz, DamagedTensorsAreRefusedOrHarmless) {
+  const std::vector<TensorMap> states = GoodStates(GetParam());
+  Victim victim(GetParam());
+  Fuzz(kRounds, [&](Mutator* mutator) {
+    const TensorMap& good = states[mutator->rng()->UniformInt(states.size())];
+    const TensorMap& other = states[mutator->rng()->UniformInt(states.size())];
+    StateDict state(Damaged(good, other, mutator), "damaged state");
+    WatchingReader reader(&state);
+    victim.Try(mutator, [&](IBuffer* buffer) { return buffer->LoadState(&reader); });
+    EXPECT_LE(reader.most_bytes(), kMostBytes);
+  });
+  ExpectVaried(victim.outcomes());
+}
+
+TEST_P(StateFuzz, DamagedFilesWithARightChecksumAreRefusedOrHarmless) {
+  const std::string path = JoinPath(testing::TempDir(), absl::StrCat("fuzz_", GetParam().name));
+  const std::unique_ptr<IBuffer> buffer = Make(GetParam());
+  ASSERT_THAT(LoadFrom(buffer.get(), GoodStates(GetParam())[1]), IsOk());
+  ASSERT_THAT(SaveData(*buffer, path), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const std::string good, ReadFile(path));
+  Victim victim(GetParam());
+  Fuzz(kRounds / 4, [&](Mutator* mutator) {
+    OverwriteFile(path, WithChecksum(mutator->Mutate(good)));
+    victim.Try(mutator, [&](IBuffer* target) { return LoadData(target, path); });
+  });
+  ExpectVaried(victim.outcomes());
+}
+
+}  // namespace
+}  // namespace ding

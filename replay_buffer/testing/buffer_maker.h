@@ -1,0 +1,25 @@
+// How a test that many types of buffer must pass makes them.
+#ifndef DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_MAKER_H_
+#define DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_MAKER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "ding_worker/replay_buffer/buffer.h"
+
+namespace ding {
+
+struct BufferSettings {
+  int64_t capacity_rows = 64;
+  int64_t nstep = 1;
+  double gamma = 0.9;
+  uint64_t seed = 1;
+};
+
+// Makes an empty buffer.
+using BufferMaker = std::function<std::unique_ptr<IBuffer>(const BufferSettings&)>;
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_MAKER_H_

@@ -1,0 +1,98 @@
+#include "ding_worker/replay_buffer/testing/buffer_types.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/advanced_buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/replay_buffer/deque_buffer.pb.h"
+#include "ding_worker/replay_buffer/elastic_buffer.pb.h"
+#include "ding_worker/replay_buffer/sequence_buffer.pb.h"
+#include "google/protobuf/message.h"
+
+namespace ding {
+namespace {
+
+// A run may draw that often before a row is retired for it.
+constexpr int64_t kMaxUse = 5;
+constexpr int64_t kMaxStaleness = 100;
+
+// `params`: null, or a message for BufferConfig.params.
+std::unique_ptr<IBuffer> Make(const std::string& type, const BufferSettings& settings,
+                              const google::protobuf::Message* params) {
+  BufferConfig config;
+  config.set_type(type);
+  config.set_replay_buffer_size(settings.capacity_rows);
+  config.set_nstep(settings.nstep);
+  config.set_discount_factor(settings.gamma);
+  if (params != nullptr) config.mutable_params()->PackFrom(*params);
+  ComponentDeps deps;
+  deps.seed = settings.seed;
+  return create_buffer(config, deps).value();
+}
+
+BufferMaker Plain(const std::string& type) {
+  return [type](const BufferSettings& settings) { return Make(type, settings, nullptr); };
+}
+
+template <typename Params>
+BufferMaker With(const std::string& type, const Params& params) {
+  return [type, params](const BufferSettings& settings) { return Make(type, settings, &params); };
+}
+
+// Half of the ring.
+std::unique_ptr<IBuffer> MakeElastic(const BufferSettings& settings) {
+  ElasticBufferConfig params;
+  params.set_window_start(std::max<int64_t>(1, settings.capacity_rows / 2));
+  params.set_window_end(params.window_start());
+  return Make("elastic", settings, &params);
+}
+
+std::unique_ptr<IBuffer> MakeSequence(const BufferSettings& settings) {
+  SequenceBufferConfig params;
+  params.set_unroll_len(std::min<int64_t>(5, settings.capacity_rows));
+  params.set_burn_in(params.unroll_len() / 2);
+  params.set_overlap(params.unroll_len() / 2);
+  params.set_padding(true);
+  return Make("sequence", settings, &params);
+}
+
+std::vector<BufferType> MakeBufferTypes() {
+  DequeBufferConfig used_up;
+  used_up.set_max_use(kMaxUse);
+  DequeBufferConfig prioritized;
+  prioritized.set_priority(true);
+  prioritized.set_priority_is_weight(true);
+  AdvancedBufferConfig uniform;
+  uniform.set_alpha(0);
+  AdvancedBufferConfig limited;
+  limited.set_max_use(kMaxUse);
+  limited.set_max_staleness(kMaxStaleness);
+  SequenceBufferConfig rows;
+  rows.set_unroll_len(1);
+  return {
+      {"Naive", Plain("naive"), /*of_rows=*/true, /*prioritized=*/false},
+      {"Elastic", MakeElastic, true, false},
+      {"Deque", Plain("deque"), true, false},
+      {"DequeUsedUp", With("deque", used_up), false, true},
+      {"DequePrioritized", With("deque", prioritized), true, true},
+      {"Advanced", Plain("advanced"), true, true},
+      {"AdvancedUniform", With("advanced", uniform), true, true},
+      {"AdvancedLimited", With("advanced", limited), false, true},
+      {"SequenceOfRows", With("sequence", rows), true, false},
+      {"Sequence", MakeSequence, false, false},
+      {"Episode", Plain("episode"), false, false},
+  };
+}
+
+}  // namespace
+
+const std::vector<BufferType>& BufferTypes() {
+  static const auto* const types = new std::vector<BufferType>(MakeBufferTypes());
+  return *types;
+}
+
+}  // namespace ding
