@@ -63,7 +63,7 @@ RowLayout LayOut(const Spec& rows, int obs_fields, int chunk_shift) {
   layout.slot_shift = std::min(chunk_shift, LargestShift(slot_bytes));
   layout.offsets.resize(static_cast<size_t>(rows.size()));
   int64_t at = 0;
-  const auto place = [&rows, &layout, &at](int field, int64_t row_bytes) {
+  const auto place = [&layout, &at](int field, int64_t row_bytes) {
     layout.offsets[field] = at;
     at += AlignUp(row_bytes << layout.chunk_shift);
   };
