@@ -64,6 +64,13 @@ struct FinishedEpisode {
   NamedValues info;           // as the env gave it
 };
 
+// Why a step is abnormal, where the env did not call it so itself: it failed and was renewed, its
+// process died or did not answer in time.
+struct AbnormalCause {
+  int row = 0;         // in Timesteps
+  absl::Status cause;  // names the env
+};
+
 // What N steps gave; all spans have N elements, in the order of the env ids that were stepped.
 struct Timesteps {
   absl::Span<const int> env_ids;
@@ -72,6 +79,7 @@ struct Timesteps {
   absl::Span<const uint8_t> truncated;
   // The step is void: do not count it, drop the episode so far. The env has been reset.
   absl::Span<const uint8_t> abnormal;
+  absl::Span<const AbnormalCause> causes;      // of some of the abnormal steps
   absl::Span<const FinishedEpisode> finished;  // in the order of `row`
   ColumnsView final_obs;  // [finished.size(), ...]: the last observation of each
 };

@@ -1,0 +1,111 @@
+#include "ding_worker/env/env_host.h"
+
+#include <cmath>
+
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+
+namespace ding {
+
+absl::StatusOr<std::unique_ptr<Env>> BuildEnv(const EnvFactory& factory) {
+  std::unique_ptr<Env> env;
+  DING_RETURN_IF_ERROR(CallEnv([&]() -> absl::Status {
+    DING_ASSIGN_OR_RETURN(env, factory());
+    if (env == nullptr) return absl::InternalError("the factory made no env");
+    return ValidateEnvSpec(env->spec());
+  }));
+  return env;
+}
+
+absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found) {
+  DING_RETURN_IF_ERROR(
+      CheckSameLayout(*expected.observation, *found.observation, "its observation"));
+  DING_RETURN_IF_ERROR(CheckSameLayout(*expected.action, *found.action, "its action"));
+  if (*found.observation != *expected.observation || *found.action != *expected.action) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("its bounds differ: found ", found.observation->DebugString(), "\n",
+                     found.action->DebugString(), "\nexpected ",
+                     expected.observation->DebugString(), "\n", expected.action->DebugString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFiniteRow(const Spec& spec, const RowRef& row) {
+  for (int field = 0; field < spec.size(); ++field) {
+    if (spec.field(field).dtype != DType::kFloat32) continue;
+    const absl::Span<const float> values = row.field<float>(field);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (std::isfinite(values[i])) continue;
+      return absl::InternalError(absl::StrCat("observation field '", spec.field(field).name,
+                                              "', element ", i, ", is ", values[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EnvHost::Build() {
+  if (on_attempt_) on_attempt_(EnvCall::kBuild);
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env, BuildEnv(factory_));
+  DING_RETURN_IF_ERROR(
+      Annotate(CheckSameEnvSpec(*expected_, env->spec()), "it is not of the kind of env 0"));
+  env_ = std::move(env);
+  return absl::OkStatus();
+}
+
+absl::Status EnvHost::TryReset(const EpisodeStart& start) {
+  if (env_ == nullptr) DING_RETURN_IF_ERROR(Build());
+  if (on_attempt_) on_attempt_(EnvCall::kReset);
+  const RowRef row = rows_.row(row_);
+  DING_RETURN_IF_ERROR(CallEnv([&] { return env_->Reset(start, row); }));
+  return CheckFiniteRow(rows_.spec(), row);
+}
+
+absl::Status EnvHost::Reset(const EpisodeStart& start, int attempts_made) {
+  absl::Status status;
+  for (int attempt = attempts_made; attempt < options_->max_retry; ++attempt) {
+    if (attempt > 0) options_->sleep(options_->retry_waiting_time);
+    status = TryReset(start);
+    if (status.ok()) return status;
+    if (options_->retry_type == EnvRetryType::kRenew) env_.reset();
+  }
+  return status;
+}
+
+absl::Status EnvHost::RetryStep(const RowView& action, absl::Status failure, StepResult* result) {
+  for (int attempt = 1; attempt < options_->max_retry; ++attempt) {
+    options_->sleep(options_->retry_waiting_time);
+    ClearStepResult(result);
+    if (options_->retry_type == EnvRetryType::kRenew) {
+      // The reset that follows builds the env.
+      env_.reset();
+      void_cause_ = std::move(failure);
+      result->abnormal = true;
+      return absl::OkStatus();
+    }
+    if (on_attempt_) on_attempt_(EnvCall::kStep);
+    failure = CallEnv([&] { return env_->Step(action, rows_.row(row_), result); });
+    if (failure.ok()) return failure;
+  }
+  return failure;
+}
+
+absl::StatusOr<Image> EnvHost::Render() {
+  if (env_ == nullptr) return absl::FailedPreconditionError("Reset() comes first");
+  Image image;
+  DING_RETURN_IF_ERROR(CallEnv([&]() -> absl::Status {
+    DING_ASSIGN_OR_RETURN(image, env_->Render());
+    return absl::OkStatus();
+  }));
+  return image;
+}
+
+absl::Status EnvHost::SaveState(StateWriter* writer) const {
+  return CallEnv([&] { return env_->SaveState(writer); });
+}
+
+absl::Status EnvHost::LoadState(StateReader* reader) {
+  if (env_ == nullptr) DING_RETURN_IF_ERROR(Build());
+  return CallEnv([&] { return env_->LoadState(reader); });
+}
+
+}  // namespace ding
