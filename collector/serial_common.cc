@@ -13,6 +13,12 @@ absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::st
 }
 
 absl::Status CheckPolicyFitsEnv(const Spec& policy_output, const EnvSpec& env) {
+  if (env.players > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("env '", env.name, "' is a game of ", env.players,
+                     " players, expected an env for one; games are played by the workers of type "
+                     "'sample_1v1', 'episode_1v1' and 'battle_interaction'"));
+  }
   const FieldSpec& want = env.action->field(0);
   if (policy_output.size() > 0) {
     const FieldSpec& have = policy_output.field(0);

@@ -109,6 +109,11 @@ class ColumnsView {
   ColumnsView Slice(int64_t begin, int64_t rows) const {
     return ColumnsView(spec_, columns_, first_row_ + begin, rows);
   }
+  // The fields of `spec`, which stand in this view's spec from field `first` on, whatever their
+  // names there, as a view of their own. `spec` must outlive it.
+  ColumnsView Fields(const Spec* spec, int first) const {
+    return ColumnsView(spec, columns_ + first, first_row_, rows_);
+  }
 
  private:
   const Spec* spec_ = nullptr;
@@ -138,8 +143,7 @@ class MutableColumnsView {
   MutableColumnsView Slice(int64_t begin, int64_t rows) const {
     return MutableColumnsView(spec_, columns_, first_row_ + begin, rows);
   }
-  // The fields of `spec`, which stand in this view's spec from field `first` on, as a view of their
-  // own. `spec` must outlive it.
+  // As ColumnsView::Fields().
   MutableColumnsView Fields(const Spec* spec, int first) const {
     return MutableColumnsView(spec, columns_ + first, first_row_, rows_);
   }

@@ -15,11 +15,14 @@ absl::StatusOr<std::unique_ptr<BaseEnvManager>> BaseEnvManager::Create(
 
 absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions,
                                       absl::Span<const int>* answered) {
-  const ActionRows rows(env_spec(), actions);
+  // The actions may come with further columns; the env sees its own.
+  const ColumnsView own_actions = actions.Fields(env_spec().action.get(), 0);
+  const MutableColumnsView obs = rows();
   for (size_t i = 0; i < env_ids.size(); ++i) {
     const int env_id = env_ids[i];
-    ClearStepResult(&result_);
-    absl::Status status = host(env_id).Step(rows.row(i), &result_);
+    ClearStepResult(env_spec().players, &result_);
+    absl::Status status =
+        host(env_id).Step(own_actions.row(static_cast<int64_t>(i)), obs.row(env_id), &result_);
     if (ABSL_PREDICT_FALSE(!status.ok())) {
       return FailStep(env_ids, i, i, StepFailed(env_id, status));
     }
@@ -34,7 +37,7 @@ absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colum
 absl::Status BaseEnvManager::ResetEnvs(absl::Span<const int> env_ids) {
   for (const int env_id : env_ids) {
     const EpisodeStart start = NextEpisode(env_id);
-    DING_RETURN_IF_ERROR(Began(env_id, start, host(env_id).Reset(start)));
+    DING_RETURN_IF_ERROR(Began(env_id, start, host(env_id).Reset(start, rows().row(env_id))));
   }
   return absl::OkStatus();
 }

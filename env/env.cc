@@ -1,9 +1,103 @@
 #include "ding_worker/env/env.h"
 
+#include <algorithm>
+#include <string>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "ding_worker/base/status_macros.h"
 
 namespace ding {
+namespace {
+
+constexpr absl::string_view kActionMask = "action_mask";
+
+// "obs" and "obs/<name>" of an env for one; "obs/1" and "obs/1/<name>" of player 1 of a game.
+std::string Prefix(absl::string_view kind, const EnvSpec& spec, int player) {
+  return spec.players == 1 ? std::string(kind) : absl::StrCat(kind, "/", player);
+}
+
+bool IsNamed(absl::string_view name, absl::string_view prefix) {
+  return absl::ConsumePrefix(&name, prefix) &&
+         (name.empty() || (name[0] == '/' && name.size() > 1));
+}
+
+absl::Status CheckObservation(const FieldSpec& field, absl::string_view prefix) {
+  if (!IsNamed(field.name, prefix)) {
+    return absl::InvalidArgumentError(absl::StrCat("observation field '", field.name,
+                                                   "' must be named '", prefix, "' or '", prefix,
+                                                   "/<name>'"));
+  }
+  if (field.dtype == DType::kFloat64) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("observation field '", field.name, "' is float64; narrow it to float32"));
+  }
+  return absl::OkStatus();
+}
+
+// Elements of an action mask: one for each category of each element.
+int64_t MaskWidth(const FieldSpec& action) {
+  if (action.high.empty()) return action.num_elements() * action.num_categories;
+  int64_t width = 0;
+  for (const double high : action.high) width += static_cast<int64_t>(high) + 1;
+  return width;
+}
+
+absl::Status CheckActionField(const FieldSpec& action) {
+  if (action.is_discrete() || action.dtype == DType::kFloat32) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("action is ", action.DebugString(), ", expected discrete or float32"));
+}
+
+absl::Status CheckMask(const FieldSpec& mask, const FieldSpec& action) {
+  if (!action.is_discrete()) {
+    return absl::InvalidArgumentError(absl::StrCat("there is an action mask '", mask.name,
+                                                   "', but action is ", action.DebugString(),
+                                                   ", expected discrete"));
+  }
+  const Shape width = {MaskWidth(action)};
+  if (mask.dtype == DType::kBool && mask.shape == width) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("action mask '", mask.name, "' is ",
+                                                 mask.DebugString(), ", expected ",
+                                                 DTypeName(DType::kBool), ShapeString(width)));
+}
+
+// What differs beside the name and bounds.
+bool IsSameKind(const FieldSpec& a, const FieldSpec& b) {
+  return a.dtype == b.dtype && a.shape == b.shape && a.num_categories == b.num_categories;
+}
+
+// What `player` sees and does, which must be what player 0 does.
+absl::Status CheckPlayer(const EnvSpec& spec, int player) {
+  const int fields = spec.observation->size() / spec.players;
+  const std::string prefix = Prefix("obs", spec, player);
+  const std::string prefix_of_first = Prefix("obs", spec, 0);
+  for (int i = 0; i < fields; ++i) {
+    const FieldSpec& field = spec.observation->field(player * fields + i);
+    DING_RETURN_IF_ERROR(CheckObservation(field, prefix));
+    const FieldSpec& of_first = spec.observation->field(i);
+    if (field.name.substr(prefix.size()) != of_first.name.substr(prefix_of_first.size()) ||
+        !IsSameKind(field, of_first)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "observation field '", field.name, "' is ", field.DebugString(),
+          ", expected that of player 0, '", of_first.name, "', which is ", of_first.DebugString()));
+    }
+  }
+  const FieldSpec& action = spec.action->field(player);
+  const std::string name = Prefix("action", spec, player);
+  if (action.name != name || !IsSameKind(action, spec.action->field(0))) {
+    return absl::InvalidArgumentError(absl::StrCat("action field '", action.name, "' is ",
+                                                   action.DebugString(), ", expected '", name,
+                                                   "', ", spec.action->field(0).DebugString()));
+  }
+  DING_RETURN_IF_ERROR(CheckActionField(action));
+  const int mask = ActionMaskField(spec, player);
+  return mask < 0 ? absl::OkStatus() : CheckMask(spec.observation->field(mask), action);
+}
+
+}  // namespace
 
 absl::Status Env::SaveState(StateWriter* /*writer*/) const {
   return absl::UnimplementedError(absl::StrCat(spec().name, " cannot save its state"));
@@ -17,28 +111,32 @@ absl::StatusOr<Image> Env::Render() {
   return absl::UnimplementedError(absl::StrCat(spec().name, " cannot render"));
 }
 
+int ActionMaskField(const EnvSpec& spec, int player) {
+  const std::string name = absl::StrCat(Prefix("obs", spec, player), "/", kActionMask);
+  return spec.observation->Find(name).value_or(-1);
+}
+
 absl::Status ValidateEnvSpec(const EnvSpec& spec) {
   const auto error = [&spec](const auto&... parts) {
     return absl::InvalidArgumentError(absl::StrCat("env '", spec.name, "': ", parts...));
   };
+  if (spec.players < 1) return error("players is ", spec.players, ", expected at least 1");
   if (spec.observation == nullptr || spec.observation->size() == 0) {
     return error("its spec has no observation fields");
   }
-  for (const FieldSpec& field : spec.observation->fields()) {
-    if (field.name != "obs" && !absl::StartsWith(field.name, "obs/")) {
-      return error("observation field '", field.name, "' must be named 'obs' or 'obs/<name>'");
-    }
-    if (field.dtype == DType::kFloat64) {
-      return error("observation field '", field.name, "' is float64; narrow it to float32");
-    }
+  if (spec.observation->size() % spec.players != 0) {
+    return error("it has ", spec.observation->size(), " observation fields for ", spec.players,
+                 " players, expected as many for each");
   }
-  if (spec.action == nullptr || spec.action->size() != 1 ||
-      spec.action->field(0).name != "action") {
-    return error("its spec must have exactly one action field, named 'action'");
+  if (spec.action == nullptr || spec.action->size() != spec.players ||
+      (spec.players == 1 && spec.action->field(0).name != "action")) {
+    return spec.players == 1 ? error("its spec must have exactly one action field, named 'action'")
+                             : error("its spec must have exactly one action field for each of ",
+                                     spec.players, " players");
   }
-  const FieldSpec& action = spec.action->field(0);
-  if (!action.is_discrete() && action.dtype != DType::kFloat32) {
-    return error("action is ", action.DebugString(), ", expected discrete or float32");
+  for (int player = 0; player < spec.players; ++player) {
+    const absl::Status status = CheckPlayer(spec, player);
+    if (!status.ok()) return error(status.message());
   }
   if (spec.max_episode_steps < 0) {
     return error("max_episode_steps is ", spec.max_episode_steps, ", expected 0 or more");

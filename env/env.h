@@ -26,6 +26,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -39,9 +40,14 @@ namespace ding {
 
 struct EnvSpec {
   std::string name;  // "CartPole-v1"
-  SpecPtr
-      observation;  // one field "obs", or several "obs/<name>"; never float64: narrow at the border
-  SpecPtr action;   // one field "action": Discrete, or Box with bounds
+  // One field "obs", or several "obs/<name>"; never float64: narrow at the border. A field
+  // "obs/action_mask" (bool, one element per category) says which actions are legal: policies obey
+  // it, and any other action is an error.
+  SpecPtr observation;
+  SpecPtr action;  // one field "action": Discrete, MultiDiscrete, or Box with bounds
+  // Above 1: a game, whose players all act in every step; its fields are named as
+  // env/game_spec.h says.
+  int players = 1;
   // Legal rewards of one step.
   double reward_low = -std::numeric_limits<double>::infinity();
   double reward_high = std::numeric_limits<double>::infinity();
@@ -56,7 +62,9 @@ struct EpisodeStart {
 };
 
 struct StepResult {
-  float reward = 0;
+  float reward = 0;  // of a game: of player 0
+  // Of a game: the rewards of players 1, 2, ...; arrives with that many zeros.
+  std::vector<float> other_rewards;
   // The episode is over and nothing follows (the pole fell).
   bool terminated = false;
   // The episode was cut off (time limit): values may still be bootstrapped from the observation. If
@@ -67,7 +75,7 @@ struct StepResult {
   bool abnormal = false;
   // At the end of an episode: values worth averaging over episodes. "eval_episode_return", if set,
   // takes the place of the sum of rewards (an env that shapes its rewards reports the true return
-  // here).
+  // here), of a game that of player 0.
   NamedValues info;
 };
 
@@ -96,6 +104,9 @@ class Env {
 
 // Makes the envs of a manager; called once per env, and again when one is renewed.
 using EnvFactory = std::function<absl::StatusOr<std::unique_ptr<Env>>()>;
+
+// The index of the field that says which actions of `player` are legal, or -1.
+int ActionMaskField(const EnvSpec& spec, int player = 0);
 
 // OK if the spec is one that the rest of this project understands; else what is wrong with it.
 absl::Status ValidateEnvSpec(const EnvSpec& spec);

@@ -30,7 +30,8 @@ absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFiniteRow(const Spec& spec, const RowRef& row) {
+absl::Status CheckFiniteRow(const RowRef& row) {
+  const Spec& spec = row.spec();
   for (int field = 0; field < spec.size(); ++field) {
     if (spec.field(field).dtype != DType::kFloat32) continue;
     const absl::Span<const float> values = row.field<float>(field);
@@ -52,29 +53,29 @@ absl::Status EnvHost::Build() {
   return absl::OkStatus();
 }
 
-absl::Status EnvHost::TryReset(const EpisodeStart& start) {
+absl::Status EnvHost::TryReset(const EpisodeStart& start, const RowRef& obs) {
   if (env_ == nullptr) DING_RETURN_IF_ERROR(Build());
   if (on_attempt_) on_attempt_(EnvCall::kReset);
-  const RowRef row = rows_.row(row_);
-  DING_RETURN_IF_ERROR(CallEnv([&] { return env_->Reset(start, row); }));
-  return CheckFiniteRow(rows_.spec(), row);
+  DING_RETURN_IF_ERROR(CallEnv([&] { return env_->Reset(start, obs); }));
+  return CheckFiniteRow(obs);
 }
 
-absl::Status EnvHost::Reset(const EpisodeStart& start, int attempts_made) {
+absl::Status EnvHost::Reset(const EpisodeStart& start, const RowRef& obs, int attempts_made) {
   absl::Status status;
   for (int attempt = attempts_made; attempt < options_->max_retry; ++attempt) {
     if (attempt > 0) options_->sleep(options_->retry_waiting_time);
-    status = TryReset(start);
+    status = TryReset(start, obs);
     if (status.ok()) return status;
     if (options_->retry_type == EnvRetryType::kRenew) env_.reset();
   }
   return status;
 }
 
-absl::Status EnvHost::RetryStep(const RowView& action, absl::Status failure, StepResult* result) {
+absl::Status EnvHost::RetryStep(const RowView& action, const RowRef& obs, absl::Status failure,
+                                StepResult* result) {
   for (int attempt = 1; attempt < options_->max_retry; ++attempt) {
     options_->sleep(options_->retry_waiting_time);
-    ClearStepResult(result);
+    ClearStepResult(expected_->players, result);
     if (options_->retry_type == EnvRetryType::kRenew) {
       // The reset that follows builds the env.
       env_.reset();
@@ -83,7 +84,7 @@ absl::Status EnvHost::RetryStep(const RowView& action, absl::Status failure, Ste
       return absl::OkStatus();
     }
     if (on_attempt_) on_attempt_(EnvCall::kStep);
-    failure = CallEnv([&] { return env_->Step(action, rows_.row(row_), result); });
+    failure = CallEnv([&] { return env_->Step(action, obs, result); });
     if (failure.ok()) return failure;
   }
   return failure;

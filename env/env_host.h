@@ -5,7 +5,7 @@
 //     Step   kReset: the same step again on the same env. kRenew: a new env cannot go on with the
 //            episode; the step is void (StepResult::abnormal), TakeVoidCause() says why.
 //
-// Ownership: owns its env. `expected`, `options` and what `rows` points at must outlive it.
+// Ownership: owns its env. `expected` and `options` must outlive it.
 // Threads:   thread-compatible.
 // Errors:    as the env reported them, without its number: the manager adds that.
 #ifndef DING_WORKER_ENV_ENV_HOST_H_
@@ -67,40 +67,25 @@ absl::StatusOr<std::unique_ptr<Env>> BuildEnv(const EnvFactory& factory);
 // OK if `found`, of a further env, is the spec that env 0 has; else which field differs.
 absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found);
 
-// To its defaults, without freeing what `info` has allocated unless it holds something.
-inline void ClearStepResult(StepResult* result) {
+// To what the env finds, without allocating.
+inline void ClearStepResult(int players, StepResult* result) {
   result->reward = 0;
+  if (ABSL_PREDICT_FALSE(players > 1)) {
+    result->other_rewards.assign(static_cast<size_t>(players - 1), 0);
+  }
   result->terminated = false;
   result->truncated = false;
   result->abnormal = false;
   if (ABSL_PREDICT_FALSE(!result->info.empty())) result->info.Clear();
 }
 
-// The env's own column of `actions`, which may come with further columns.
-class ActionRows {
- public:
-  ActionRows(const EnvSpec& spec, const ColumnsView& actions)
-      : spec_(spec.action.get()), column_(const_cast<std::byte*>(actions.raw_column(0))) {}
-  RowView row(size_t i) const { return RowView(spec_, &column_, static_cast<int64_t>(i)); }
-
- private:
-  const Spec* spec_;
-  std::byte* column_;
-};
-
 // What is not finite in this observation; OK if nothing is.
-absl::Status CheckFiniteRow(const Spec& spec, const RowRef& row);
+absl::Status CheckFiniteRow(const RowRef& row);
 
 class EnvHost {
  public:
-  // Row `row` of `rows` is where the env's observations go.
-  EnvHost(EnvFactory factory, const EnvSpec* expected, const EnvRetryOptions* options,
-          MutableColumnsView rows, int64_t row)
-      : factory_(std::move(factory)),
-        expected_(expected),
-        options_(options),
-        rows_(rows),
-        row_(row) {}
+  EnvHost(EnvFactory factory, const EnvSpec* expected, const EnvRetryOptions* options)
+      : factory_(std::move(factory)), expected_(expected), options_(options) {}
   EnvHost(EnvHost&&) = default;
 
   bool built() const { return env_ != nullptr; }
@@ -113,13 +98,13 @@ class EnvHost {
 
   // Builds the env if there is none. `attempts_made` count towards max_retry. An observation that
   // is not finite fails.
-  absl::Status Reset(const EpisodeStart& start, int attempts_made = 0);
+  absl::Status Reset(const EpisodeStart& start, const RowRef& obs, int attempts_made = 0);
 
   // `result` has its defaults.
-  absl::Status Step(const RowView& action, StepResult* result) {
-    absl::Status status = CallEnv([&] { return env_->Step(action, rows_.row(row_), result); });
+  absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) {
+    absl::Status status = CallEnv([&] { return env_->Step(action, obs, result); });
     if (ABSL_PREDICT_TRUE(status.ok())) return status;
-    return RetryStep(action, std::move(status), result);
+    return RetryStep(action, obs, std::move(status), result);
   }
   // After a step that is abnormal: the failure that made it so; OK if the env itself said so.
   absl::Status TakeVoidCause() { return std::exchange(void_cause_, absl::OkStatus()); }
@@ -131,16 +116,15 @@ class EnvHost {
 
  private:
   absl::Status Build();
-  absl::Status TryReset(const EpisodeStart& start);
-  absl::Status RetryStep(const RowView& action, absl::Status failure, StepResult* result);
+  absl::Status TryReset(const EpisodeStart& start, const RowRef& obs);
+  absl::Status RetryStep(const RowView& action, const RowRef& obs, absl::Status failure,
+                         StepResult* result);
 
+  std::unique_ptr<Env> env_;  // null: to be built by the next reset
   EnvFactory factory_;
   const EnvSpec* expected_;
   const EnvRetryOptions* options_;
-  MutableColumnsView rows_;
-  int64_t row_;
   std::function<void(EnvCall)> on_attempt_;
-  std::unique_ptr<Env> env_;  // null: to be built by the next reset
   absl::Status void_cause_;
 };
 

@@ -9,8 +9,60 @@ namespace ding {
 namespace {
 
 absl::Status IllegalAction(const FieldSpec& field, int env_id, absl::string_view value) {
-  return absl::InvalidArgumentError(absl::StrCat("env ", env_id, ": action ", value,
+  return absl::InvalidArgumentError(absl::StrCat("env ", env_id, ": ", field.name, " ", value,
                                                  " is not legal, expected ", field.DebugString()));
+}
+
+// Of element `element` of a discrete action.
+int64_t Categories(const FieldSpec& field, size_t element) {
+  return field.high.empty() ? field.num_categories : static_cast<int64_t>(field.high[element]) + 1;
+}
+
+absl::Status CheckCategories(const FieldSpec& want, absl::Span<const int> env_ids,
+                             absl::Span<const int64_t> values) {
+  const auto width = static_cast<size_t>(want.num_elements());
+  const auto most = static_cast<uint64_t>(want.num_categories);
+  const bool all_alike = want.high.empty();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint64_t limit = all_alike ? most : static_cast<uint64_t>(Categories(want, i % width));
+    if (static_cast<uint64_t>(values[i]) >= limit) {
+      return IllegalAction(want, env_ids[i / width], absl::StrCat(values[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBounds(const FieldSpec& want, absl::Span<const int> env_ids,
+                         absl::Span<const float> values) {
+  const auto width = static_cast<size_t>(want.num_elements());
+  const size_t bounds = want.low.size();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t bound = bounds == 1 ? 0 : i % width;
+    const bool inside = bounds == 0 || (values[i] >= static_cast<float>(want.low[bound]) &&
+                                        values[i] <= static_cast<float>(want.high[bound]));
+    if (!std::isfinite(values[i]) || !inside) {
+      return IllegalAction(want, env_ids[i / width], absl::StrCat(values[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The action of one player.
+absl::Status CheckActionColumn(const EnvSpec& spec, int field, absl::Span<const int> env_ids,
+                               const ColumnsView& actions) {
+  const FieldSpec& want = spec.action->field(field);
+  if (field >= actions.spec().size()) {
+    return absl::InvalidArgumentError(absl::StrCat("actions: there is no field '", want.name,
+                                                   "', which env '", spec.name, "' expects"));
+  }
+  const FieldSpec& have = actions.spec().field(field);
+  if (have.name != want.name || have.dtype != want.dtype || have.shape != want.shape) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("actions: field ", field, " is '", have.name, "' ", have.DebugString(),
+                     ", env '", spec.name, "' expects '", want.name, "' ", want.DebugString()));
+  }
+  return want.is_discrete() ? CheckCategories(want, env_ids, actions.column<int64_t>(field))
+                            : CheckBounds(want, env_ids, actions.column<float>(field));
 }
 
 }  // namespace
@@ -43,35 +95,36 @@ absl::Status EnvManager::Seed(uint64_t seed, bool dynamic) {
 
 absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
                           const ColumnsView& actions) {
-  const FieldSpec& want = spec.action->field(0);
-  const FieldSpec& have = actions.spec().field(0);
-  if (have.name != want.name || have.dtype != want.dtype || have.shape != want.shape) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("actions: first field is '", have.name, "' ", have.DebugString(), ", env '",
-                     spec.name, "' expects '", want.name, "' ", want.DebugString()));
-  }
   if (actions.rows() != static_cast<int64_t>(env_ids.size())) {
     return absl::InvalidArgumentError(
         absl::StrCat(actions.rows(), " actions for ", env_ids.size(), " envs"));
   }
-  const int64_t width = want.num_elements();
-  if (want.is_discrete()) {
-    const absl::Span<const int64_t> values = actions.column<int64_t>(0);
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (static_cast<uint64_t>(values[i]) >= static_cast<uint64_t>(want.num_categories)) {
-        return IllegalAction(want, env_ids[i / width], absl::StrCat(values[i]));
-      }
-    }
-    return absl::OkStatus();
+  for (int field = 0; field < spec.players; ++field) {
+    DING_RETURN_IF_ERROR(CheckActionColumn(spec, field, env_ids, actions));
   }
-  const absl::Span<const float> values = actions.column<float>(0);
-  const size_t bounds = want.low.size();
-  for (size_t i = 0; i < values.size(); ++i) {
-    const size_t bound = bounds == 1 ? 0 : i % width;
-    const bool inside = bounds == 0 || (values[i] >= static_cast<float>(want.low[bound]) &&
-                                        values[i] <= static_cast<float>(want.high[bound]));
-    if (!std::isfinite(values[i]) || !inside) {
-      return IllegalAction(want, env_ids[i / width], absl::StrCat(values[i]));
+  return absl::OkStatus();
+}
+
+absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
+                              absl::Span<const int> env_ids, const ColumnsView& actions,
+                              const ColumnsView& obs) {
+  for (int player = 0; player < static_cast<int>(masks.size()); ++player) {
+    if (masks[player] < 0) continue;
+    const FieldSpec& field = spec.action->field(player);
+    const absl::Span<const int64_t> chosen = actions.column<int64_t>(player);
+    const auto width = static_cast<size_t>(field.num_elements());
+    for (size_t i = 0; i < env_ids.size(); ++i) {
+      const absl::Span<const uint8_t> legal = obs.row(env_ids[i]).field<uint8_t>(masks[player]);
+      size_t offset = 0;  // of the element's categories in the mask
+      for (size_t j = 0; j < width; ++j) {
+        const int64_t value = chosen[i * width + j];
+        if (legal[offset + static_cast<size_t>(value)] == 0) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              "env ", env_ids[i], ": ", field.name, " ", value, " is not legal: its observation '",
+              spec.observation->field(masks[player]).name, "' forbids it"));
+        }
+        offset += static_cast<size_t>(Categories(field, j));
+      }
     }
   }
   return absl::OkStatus();

@@ -58,10 +58,11 @@ struct ReadyObs {
 
 // An episode that ended with this step.
 struct FinishedEpisode {
-  int row = 0;                // in Timesteps
-  double episode_return = 0;  // sum of rewards, or the env's own "eval_episode_return"
-  int64_t length = 0;         // steps
-  NamedValues info;           // as the env gave it
+  int row = 0;                        // in Timesteps
+  double episode_return = 0;          // sum of rewards, or the env's own "eval_episode_return"
+  std::vector<double> other_returns;  // of a game: of players 1, 2, ...
+  int64_t length = 0;                 // steps
+  NamedValues info;                   // as the env gave it
 };
 
 // Why a step is abnormal, where the env did not call it so itself: it failed and was renewed, its
@@ -74,7 +75,8 @@ struct AbnormalCause {
 // What N steps gave; all spans have N elements, in the order of the env ids that were stepped.
 struct Timesteps {
   absl::Span<const int> env_ids;
-  absl::Span<const float> reward;
+  absl::Span<const float> reward;         // of a game: of player 0
+  absl::Span<const float> other_rewards;  // [N, players - 1], of players 1, 2, ... of a game
   absl::Span<const uint8_t> terminated;
   absl::Span<const uint8_t> truncated;
   // The step is void: do not count it, drop the episode so far. The env has been reset.
@@ -113,7 +115,8 @@ class EnvManager {
 
   // The envs in kRun. Empty when all are done.
   virtual ReadyObs ready_obs() = 0;
-  // Steps those envs; row i of `actions`, whose first field is the env's action, is for env_ids[i].
+  // Steps those envs; row i of `actions`, whose first fields are the env's actions (one, or one per
+  // player), is for env_ids[i].
   // Every env must be ready and stand once in the list, every action be legal: else
   // kInvalidArgument or kFailedPrecondition, and nothing was stepped.
   virtual absl::StatusOr<const Timesteps*> Step(absl::Span<const int> env_ids,
@@ -134,11 +137,16 @@ class EnvManager {
   virtual void Close() = 0;
 };
 
-// OK if the first field of `actions` is the env's action and every element is legal: a category in
+// OK if the first fields of `actions` are the env's actions and every element is legal: a category in
 // range, or finite and within its bounds. Else InvalidArgument naming the env, the value and the
 // legal ones.
 absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
                           const ColumnsView& actions);
+// The same of what the masks say, where there are any: `masks` has their fields in the observation
+// (ActionMaskField() of each player), row i of `obs` is what env i shows.
+absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
+                              absl::Span<const int> env_ids, const ColumnsView& actions,
+                              const ColumnsView& obs);
 
 }  // namespace ding
 

@@ -66,8 +66,15 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
   for (int i = 0; i < spec_.observation->size(); ++i) {
     if (spec_.observation->field(i).dtype == DType::kFloat32) float_fields_.push_back(i);
   }
+  if (ActionMaskField(spec_) >= 0) {  // Players are alike.
+    for (int i = 0; i < spec_.players; ++i) mask_fields_.push_back(ActionMaskField(spec_, i));
+  }
   const size_t count = slots_.size();
-  for (size_t i = 0; i < count; ++i) slots_[i].seed = i;
+  const auto others = static_cast<size_t>(spec_.players - 1);
+  for (size_t i = 0; i < count; ++i) {
+    slots_[i].seed = i;
+    slots_[i].other_returns.resize(others);
+  }
   all_ids_.resize(count);
   std::iota(all_ids_.begin(), all_ids_.end(), 0);
   // So that no step allocates.
@@ -78,6 +85,7 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
   ended_.reserve(count);
   finished_.reserve(count);
   reward_.resize(count);
+  other_rewards_.resize(count * others);
   terminated_.resize(count);
   truncated_.resize(count);
   abnormal_.resize(count);
@@ -169,6 +177,7 @@ absl::Status EnvManagerCore::Began(int env_id, const EpisodeStart& start,
   Slot& slot = slots_[static_cast<size_t>(env_id)];
   slot.length = 0;
   slot.episode_return = 0;
+  slot.other_returns.assign(static_cast<size_t>(spec_.players - 1), 0);
   SetState(env_id, EnvState::kRun);
   return status;
 }
@@ -268,7 +277,9 @@ absl::Status EnvManagerCore::CheckStep(absl::Span<const int> env_ids, const Colu
     }
     slot.last_step = step_count_;
   }
-  return CheckActions(spec_, env_ids, actions);
+  DING_RETURN_IF_ERROR(CheckActions(spec_, env_ids, actions));
+  if (ABSL_PREDICT_TRUE(mask_fields_.empty())) return absl::OkStatus();
+  return CheckActionMasks(spec_, mask_fields_, env_ids, actions, rows_);
 }
 
 absl::StatusOr<const Timesteps*> EnvManagerCore::Step(absl::Span<const int> env_ids,
@@ -285,6 +296,8 @@ absl::StatusOr<const Timesteps*> EnvManagerCore::Step(absl::Span<const int> env_
   if (!ended_.empty()) DING_RETURN_IF_ERROR(EndEpisodes(stepped_ids_));
   timesteps_.env_ids = stepped_ids_;
   timesteps_.reward = absl::MakeConstSpan(reward_).first(count);
+  timesteps_.other_rewards =
+      absl::MakeConstSpan(other_rewards_).first(count * static_cast<size_t>(spec_.players - 1));
   timesteps_.terminated = absl::MakeConstSpan(terminated_).first(count);
   timesteps_.truncated = absl::MakeConstSpan(truncated_).first(count);
   timesteps_.abnormal = absl::MakeConstSpan(abnormal_).first(count);
@@ -306,6 +319,21 @@ absl::Status EnvManagerCore::StepFailed(int env_id, const absl::Status& failure)
                                " of its episode failed (attempts: ", options_.max_retry, ")"));
 }
 
+absl::Status EnvManagerCore::NoteOtherRewards(size_t row, int env_id, const StepResult& result) {
+  Slot& slot = slots_[static_cast<size_t>(env_id)];
+  const auto others = static_cast<size_t>(spec_.players - 1);
+  if (result.other_rewards.size() != others) {
+    return absl::InternalError(absl::StrCat(EnvName(env_id), ": ", result.other_rewards.size(),
+                                            " other_rewards, expected ", others, ", for ",
+                                            spec_.players, " players"));
+  }
+  for (size_t i = 0; i < others; ++i) {
+    slot.other_returns[i] += result.other_rewards[i];
+    other_rewards_[row * others + i] = result.other_rewards[i];
+  }
+  return absl::OkStatus();
+}
+
 absl::Status EnvManagerCore::NoteEnd(int row, int env_id, StepResult* result) {
   Slot& slot = slots_[static_cast<size_t>(env_id)];
   ended_.push_back({row, result->abnormal, std::move(result->info)});
@@ -318,6 +346,8 @@ absl::Status EnvManagerCore::NoteEnd(int row, int env_id, StepResult* result) {
   }
   abnormal_[static_cast<size_t>(row)] = 1;
   reward_[static_cast<size_t>(row)] = 0;
+  const int others = spec_.players - 1;
+  std::fill_n(other_rewards_.begin() + row * others, others, 0.0f);
   if (++slot.abnormal_in_a_row <= options_.max_abnormal_steps) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(
       EnvName(env_id), ": ", slot.abnormal_in_a_row, " abnormal steps in a row, at most ",
@@ -327,7 +357,9 @@ absl::Status EnvManagerCore::NoteEnd(int row, int env_id, StepResult* result) {
 
 absl::Status EnvManagerCore::CheckFinite(absl::Span<const int> env_ids) {
   const size_t count = env_ids.size();
-  bool finite = AllFinite(absl::MakeConstSpan(reward_).first(count));
+  const size_t others = count * static_cast<size_t>(spec_.players - 1);
+  bool finite = AllFinite(absl::MakeConstSpan(reward_).first(count)) &
+                AllFinite(absl::MakeConstSpan(other_rewards_).first(others));
   for (const int field : float_fields_) {
     const std::byte* const column = rows_.raw_column(field);
     const auto size = static_cast<size_t>(spec_.observation->row_bytes(field)) / sizeof(float);
@@ -343,9 +375,14 @@ absl::Status EnvManagerCore::CheckFinite(absl::Span<const int> env_ids) {
   if (ABSL_PREDICT_TRUE(finite)) return absl::OkStatus();
   for (size_t i = 0; i < count; ++i) {
     if (abnormal_[i] != 0) continue;
-    absl::Status status = CheckFiniteRow(*spec_.observation, rows_.row(env_ids[i]));
+    absl::Status status = CheckFiniteRow(rows_.row(env_ids[i]));
     if (!std::isfinite(reward_[i])) {
       status = absl::InternalError(absl::StrCat("the reward is ", reward_[i]));
+    }
+    for (size_t j = 0; j < others / count; ++j) {
+      const float reward = other_rewards_[i * (others / count) + j];
+      if (std::isfinite(reward)) continue;
+      status = absl::InternalError(absl::StrCat("the reward of player ", j + 1, " is ", reward));
     }
     if (status.ok()) continue;
     const int64_t step = slots_[static_cast<size_t>(env_ids[i])].length;
@@ -380,7 +417,8 @@ void EnvManagerCore::FinishEpisode(int env_id, Ended* ended) {
   CopyRows(ColumnsView(rows_).Slice(env_id, 1), blocks_.final.view(),
            static_cast<int64_t>(finished_.size()));
   const double episode_return = ended->info.GetOr("eval_episode_return", slot.episode_return);
-  finished_.push_back({ended->row, episode_return, slot.length, std::move(ended->info)});
+  finished_.push_back(
+      {ended->row, episode_return, slot.other_returns, slot.length, std::move(ended->info)});
   ++slot.episodes_done;
   if (options_.episode_num > 0 && slot.episodes_done >= options_.episode_num) {
     SetState(env_id, EnvState::kDone);
@@ -402,9 +440,9 @@ absl::StatusOr<Image> EnvManagerCore::Render(int env_id) {
   return image;
 }
 
-// State. Tensors: "env" (name), "dynamic_seed", "state", "seed", "episode_return", "saved" and one
-// per counter, each with an element per env; "row/<field>" with a row per env; "params/<i>/..."
-// and "env/<i>/..." for env i.
+// State. Tensors: "env" (name), "dynamic_seed", "state", "seed", "saved" and one per counter, each
+// with an element per env; "episode_return" with one per env and player; "row/<field>" with a row
+// per env; "params/<i>/..." and "env/<i>/..." for env i.
 
 struct EnvManagerCore::Counter {
   absl::string_view name;
@@ -471,6 +509,7 @@ absl::Status EnvManagerCore::SaveState(StateWriter* writer) const {
     states.push_back(static_cast<uint8_t>(state));
     seeds.push_back(static_cast<int64_t>(slot.seed));
     returns.push_back(slot.episode_return);
+    returns.insert(returns.end(), slot.other_returns.begin(), slot.other_returns.end());
   }
   DING_RETURN_IF_ERROR(writer->WriteSpan<uint8_t>("state", states));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("seed", seeds));
@@ -526,7 +565,8 @@ absl::StatusOr<EnvManagerCore::SavedState> EnvManagerCore::ReadState(StateReader
   DING_RETURN_IF_ERROR(reader->ReadSpan<uint8_t>("saved", absl::MakeSpan(state.saved)));
   std::vector<uint8_t> states(count);
   std::vector<int64_t> ints(count);
-  std::vector<double> returns(count);
+  const auto players = static_cast<size_t>(spec_.players);
+  std::vector<double> returns(count * players);
   DING_RETURN_IF_ERROR(reader->ReadSpan<uint8_t>("state", absl::MakeSpan(states)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<double>("episode_return", absl::MakeSpan(returns)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("seed", absl::MakeSpan(ints)));
@@ -536,7 +576,9 @@ absl::StatusOr<EnvManagerCore::SavedState> EnvManagerCore::ReadState(StateReader
           absl::StrCat("saved state of env ", i, " is ", states[i], ", which is none"));
     }
     state.slots[i].state = static_cast<EnvState>(states[i]);
-    state.slots[i].episode_return = returns[i];
+    const auto of_env = returns.begin() + static_cast<ptrdiff_t>(i * players);
+    state.slots[i].episode_return = *of_env;
+    state.slots[i].other_returns.assign(of_env + 1, of_env + spec_.players);
     state.slots[i].seed = static_cast<uint64_t>(ints[i]);
     ScopedStateReader params(reader, absl::StrCat("params/", i));
     DING_ASSIGN_OR_RETURN(state.slots[i].params, ReadParams(&params));
@@ -573,6 +615,7 @@ absl::Status EnvManagerCore::LoadState(StateReader* reader, std::vector<int>* re
     Slot& from = state.slots[static_cast<size_t>(i)];
     SetState(i, from.state);
     slot.episode_return = from.episode_return;
+    slot.other_returns = from.other_returns;
     slot.seed = from.seed;
     slot.params = std::move(from.params);
     for (const Counter& counter : kCounters) slot.*counter.value = from.*counter.value;

@@ -26,6 +26,7 @@
 #ifndef DING_WORKER_ENV_ENV_MANAGER_CORE_H_
 #define DING_WORKER_ENV_ENV_MANAGER_CORE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
@@ -138,6 +140,9 @@ class EnvManagerCore : public EnvManager {
     ++slot.length;
     slot.episode_return += result->reward;
     reward_[row] = result->reward;
+    if (ABSL_PREDICT_FALSE(spec_.players > 1)) {
+      DING_RETURN_IF_ERROR(NoteOtherRewards(row, env_id, *result));
+    }
     terminated_[row] = 0;
     truncated_[row] = 0;
     abnormal_[row] = 0;
@@ -168,10 +173,11 @@ class EnvManagerCore : public EnvManager {
   struct Slot {
     EnvState state = EnvState::kVoid;
     bool asked = false;
-    bool ready = false;         // in kRun and not asked
-    int64_t length = 0;         // steps of this episode
-    double episode_return = 0;  // sum of its rewards
-    int64_t last_step = 0;      // number of the Step() that it stood in last
+    bool ready = false;                 // in kRun and not asked
+    int64_t length = 0;                 // steps of this episode
+    double episode_return = 0;          // sum of its rewards
+    std::vector<double> other_returns;  // of a game: of players 1, 2, ...
+    int64_t last_step = 0;              // number of the Step() that it stood in last
     int64_t abnormal_in_a_row = 0;
     int64_t episodes_done = 0;   // towards episode_num
     int64_t episodes_begun = 0;  // since Seed() or Launch()
@@ -192,6 +198,8 @@ class EnvManagerCore : public EnvManager {
   absl::Status BeginEpisodes(absl::Span<const int> env_ids);
 
   absl::Status CheckStep(absl::Span<const int> env_ids, const ColumnsView& actions);
+  // Adds those of `result` to the env's returns and sets them down in row `row`.
+  absl::Status NoteOtherRewards(size_t row, int env_id, const StepResult& result);
   absl::Status NoteEnd(int row, int env_id, StepResult* result);
   absl::Status CheckFinite(absl::Span<const int> env_ids);
   absl::Status EndEpisodes(absl::Span<const int> env_ids);
@@ -211,6 +219,7 @@ class EnvManagerCore : public EnvManager {
   const EnvSpec spec_;
   const MutableColumnsView rows_;
   std::vector<int> float_fields_;  // of the observation: those that must be finite
+  std::vector<int> mask_fields_;   // per player: its action mask, or -1; empty if nobody has one
   std::vector<Slot> slots_;
   bool closed_ = true;
   bool dynamic_seed_ = true;
@@ -228,6 +237,7 @@ class EnvManagerCore : public EnvManager {
   std::vector<int> stepped_ids_;
   std::vector<int> reset_ids_;
   std::vector<float> reward_;
+  std::vector<float> other_rewards_;  // [N, players - 1]
   std::vector<uint8_t> terminated_;
   std::vector<uint8_t> truncated_;
   std::vector<uint8_t> abnormal_;

@@ -24,9 +24,8 @@ LocalEnvManager::LocalEnvManager(Options options, Parts parts)
                      std::move(parts.blocks)),
       rows_block_(std::move(parts.rows)) {
   hosts_.reserve(parts.factories.size());
-  for (size_t i = 0; i < parts.factories.size(); ++i) {
-    hosts_.emplace_back(std::move(parts.factories[i]), &env_spec(), &this->options(), rows(),
-                        static_cast<int64_t>(i));
+  for (EnvFactory& factory : parts.factories) {
+    hosts_.emplace_back(std::move(factory), &env_spec(), &this->options());
   }
   hosts_[0].Adopt(std::move(parts.first));
 }

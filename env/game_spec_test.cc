@@ -1,0 +1,231 @@
+#include "ding_worker/env/game_spec.h"
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/base_env_manager.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kPlayers = 3;
+constexpr int64_t kActions = 4;
+
+EnvSpec OnePlayer() {
+  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
+  mask.shape = {kActions};
+  EnvSpec spec;
+  spec.name = "Numbers";
+  spec.observation = *MakeSpec({Box("obs/mine", {1}), mask});
+  spec.action = *MakeSpec({Discrete("action", kActions)});
+  return spec;
+}
+
+// Each player sees 100 * player + step and is rewarded with (player + 1) * action; player p may not
+// play action p. Three steps. A reward of `bad_reward` goes to player 1 at the second step.
+class Numbers : public Env {
+ public:
+  explicit Numbers(float bad_reward) : spec_(*GameSpec(OnePlayer(), kPlayers)), bad_(bad_reward) {}
+
+  const EnvSpec& spec() const override { return spec_; }
+
+  absl::Status Reset(const EpisodeStart& /*start*/, const RowRef& obs) override {
+    step_ = 0;
+    Show(obs);
+    return absl::OkStatus();
+  }
+
+  absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
+    ++step_;
+    Show(obs);
+    result->reward = static_cast<float>(action.scalar<int64_t>(0));
+    for (int p = 1; p < kPlayers; ++p) {
+      result->other_rewards[static_cast<size_t>(p - 1)] =
+          static_cast<float>((p + 1) * action.scalar<int64_t>(p));
+    }
+    if (step_ == 2 && bad_ != 0) result->other_rewards[0] = bad_;
+    result->terminated = step_ == 3;
+    return absl::OkStatus();
+  }
+
+  absl::Status SaveState(StateWriter* writer) const override {
+    return writer->WriteInt("step", step_);
+  }
+  absl::Status LoadState(StateReader* reader) override {
+    absl::StatusOr<int64_t> step = reader->ReadInt("step");
+    if (step.ok()) step_ = *step;
+    return step.status();
+  }
+
+ private:
+  void Show(const RowRef& obs) const {
+    for (int p = 0; p < kPlayers; ++p) {
+      obs.field<float>(2 * p)[0] = static_cast<float>(100 * p + step_);
+      for (int64_t a = 0; a < kActions; ++a) obs.field<uint8_t>(2 * p + 1)[a] = a == p ? 0 : 1;
+    }
+  }
+
+  const EnvSpec spec_;
+  const float bad_;
+  int64_t step_ = 0;
+};
+
+std::unique_ptr<BaseEnvManager> Manager(int envs, float bad_reward = 0) {
+  std::vector<EnvFactory> factories(static_cast<size_t>(envs),
+                                    [bad_reward]() -> absl::StatusOr<std::unique_ptr<Env>> {
+                                      return std::make_unique<Numbers>(bad_reward);
+                                    });
+  auto manager = *BaseEnvManager::Create({}, std::move(factories));
+  EXPECT_THAT(manager->Launch(), IsOk());
+  return manager;
+}
+
+// Actions of all players, env by env.
+Batch Actions(const EnvManager& manager, const std::vector<std::vector<int64_t>>& of_env) {
+  auto rows = *BatchBuilder::Create(manager.env_spec().action, static_cast<int64_t>(of_env.size()));
+  for (size_t i = 0; i < of_env.size(); ++i) {
+    for (int p = 0; p < kPlayers; ++p) {
+      rows.column<int64_t>(p)[i] = of_env[i][static_cast<size_t>(p)];
+    }
+  }
+  return std::move(rows).Seal(static_cast<int64_t>(of_env.size()));
+}
+
+TEST(GameSpecTest, GivesEachPlayerFieldsOfItsOwnAndBack) {
+  DING_ASSERT_OK_AND_ASSIGN(const EnvSpec game, GameSpec(OnePlayer(), 2));
+  EXPECT_EQ(game.players, 2);
+  std::vector<std::string> names;
+  for (const FieldSpec& field : game.observation->fields()) names.push_back(field.name);
+  EXPECT_THAT(names,
+              ElementsAre("obs/0/mine", "obs/0/action_mask", "obs/1/mine", "obs/1/action_mask"));
+  EXPECT_EQ(game.action->field(1).name, "action/1");
+  EXPECT_THAT(ValidateEnvSpec(game), IsOk());
+  EXPECT_EQ(ActionMaskField(game, 1), 3);
+
+  const EnvSpec player = PlayerSpec(game);
+  EXPECT_EQ(player.players, 1);
+  EXPECT_EQ(*player.observation, *OnePlayer().observation);
+  EXPECT_EQ(*player.action, *OnePlayer().action);
+  EXPECT_EQ(*PlayerSpec(player).observation, *player.observation);
+}
+
+TEST(GameSpecTest, AnObservationWithoutANameOfItsOwnComesBackToo) {
+  EnvSpec one = OnePlayer();
+  one.observation = *MakeSpec({Box("obs", {2})});
+  DING_ASSERT_OK_AND_ASSIGN(const EnvSpec game, GameSpec(one, 2));
+  EXPECT_EQ(game.observation->field(1).name, "obs/1");
+  EXPECT_EQ(*PlayerSpec(game).observation, *one.observation);
+}
+
+TEST(GameSpecTest, RefusesWhatIsNoGame) {
+  EXPECT_THAT(GameSpec(OnePlayer(), 1),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a game of 1 players")));
+  EnvSpec nothing = OnePlayer();
+  nothing.action = nullptr;
+  EXPECT_THAT(GameSpec(nothing, 2), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(GameSpecTest, ValidatingSaysWhichPlayerDiffers) {
+  EnvSpec game = *GameSpec(OnePlayer(), 2);
+  game.action = *MakeSpec({Discrete("action/0", kActions), Discrete("action/1", 5)});
+  EXPECT_THAT(ValidateEnvSpec(game),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("action field 'action/1'")));
+  game = *GameSpec(OnePlayer(), 2);
+  std::vector<FieldSpec> fields(game.observation->fields().begin(),
+                                game.observation->fields().end());
+  fields[2].name = "obs/1/yours";
+  game.observation = *MakeSpec(fields);
+  EXPECT_THAT(ValidateEnvSpec(game),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'obs/1/yours' is float32[1], expected that of player 0, "
+                                 "'obs/0/mine'")));
+  game = *GameSpec(OnePlayer(), 2);
+  game.players = 3;
+  EXPECT_THAT(ValidateEnvSpec(game), StatusIs(absl::StatusCode::kInvalidArgument,
+                                              HasSubstr("4 observation fields for 3 players")));
+}
+
+TEST(GameTest, EveryPlayerActsSeesAndIsRewarded) {
+  const auto manager = Manager(2);
+  const EnvSpec player = PlayerSpec(manager->env_spec());
+  DING_ASSERT_OK_AND_ASSIGN(
+      const Timesteps* const first,
+      manager->Step({0, 1}, Actions(*manager, {{1, 2, 3}, {3, 0, 1}}).view()));
+  EXPECT_THAT(first->reward, ElementsAre(1, 3));
+  EXPECT_THAT(first->other_rewards, ElementsAre(4, 9, 0, 3));
+  const ReadyObs ready = manager->ready_obs();
+  for (int p = 0; p < kPlayers; ++p) {
+    const ColumnsView seen = PlayerObs(ready.obs, player.observation.get(), p);
+    EXPECT_THAT(seen.column<float>(0), ElementsAre(100 * p + 1, 100 * p + 1));
+    EXPECT_EQ(seen.spec().field(0).name, "obs/mine");
+  }
+  for (int i = 0; i < 2; ++i) {
+    DING_ASSERT_OK_AND_ASSIGN(
+        const Timesteps* const next,
+        manager->Step({0, 1}, Actions(*manager, {{1, 2, 3}, {3, 0, 1}}).view()));
+    if (i == 0) continue;
+    ASSERT_EQ(next->finished.size(), 2);
+    EXPECT_EQ(next->finished[1].episode_return, 9);
+    EXPECT_THAT(next->finished[1].other_returns, ElementsAre(0, 9));
+    EXPECT_THAT(next->finished[0].other_returns, ElementsAre(12, 27));
+  }
+}
+
+TEST(GameTest, AForbiddenActionIsAnErrorThatStepsNobody) {
+  const auto manager = Manager(2);
+  EXPECT_THAT(manager->Step({0, 1}, Actions(*manager, {{1, 2, 3}, {1, 1, 1}}).view()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("env 1: action/1 1 is not legal: its observation "
+                                 "'obs/1/action_mask' forbids it")));
+  EXPECT_THAT(manager->Step({0, 1}, Actions(*manager, {{1, 2, 4}, {1, 0, 1}}).view()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("env 0: action/2 4 is not legal, expected")));
+  DING_ASSERT_OK_AND_ASSIGN(
+      const Timesteps* const steps,
+      manager->Step({0, 1}, Actions(*manager, {{1, 2, 3}, {1, 0, 1}}).view()));
+  EXPECT_EQ(steps->reward.size(), 2);
+}
+
+TEST(GameTest, ARewardOfAnyPlayerThatIsNotFiniteNamesIt) {
+  const auto manager = Manager(1, std::numeric_limits<float>::infinity());
+  const Batch actions = Actions(*manager, {{1, 2, 3}});
+  ASSERT_THAT(manager->Step({0}, actions.view()), IsOk());
+  EXPECT_THAT(manager->Step({0}, actions.view()),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("the reward of player 1 is inf")));
+}
+
+TEST(GameTest, ReturnsOfAllPlayersGoOnAfterLoading) {
+  const auto manager = Manager(1);
+  const Batch actions = Actions(*manager, {{1, 2, 3}});
+  ASSERT_THAT(manager->Step({0}, actions.view()), IsOk());
+  StateDict saved;
+  ASSERT_THAT(manager->SaveState(&saved), IsOk());
+  const auto loaded = Manager(1);
+  std::vector<int> restarted;
+  ASSERT_THAT(loaded->LoadState(&saved, &restarted), IsOk());
+  EXPECT_THAT(restarted, ElementsAre());
+  ASSERT_THAT(loaded->Step({0}, actions.view()), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Timesteps* const last, loaded->Step({0}, actions.view()));
+  EXPECT_THAT(last->finished[0].other_returns, ElementsAre(12, 27));
+}
+
+}  // namespace
+}  // namespace ding
