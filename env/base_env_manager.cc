@@ -1,17 +1,27 @@
 #include "ding_worker/env/base_env_manager.h"
 
+#include <utility>
+
 #include "absl/base/optimization.h"
 #include "absl/memory/memory.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/env_host.h"
 
 namespace ding {
 
 absl::StatusOr<std::unique_ptr<BaseEnvManager>> BaseEnvManager::Create(
     Options options, std::vector<EnvFactory> factories) {
   DING_RETURN_IF_ERROR(CheckOptions(options, {}));
-  DING_ASSIGN_OR_RETURN(Parts parts, Parts::Create(std::move(factories)));
-  return absl::WrapUnique(new BaseEnvManager(std::move(options), std::move(parts)));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<LocalEnvs> envs,
+                        LocalEnvs::Create(options, std::move(factories)));
+  DING_ASSIGN_OR_RETURN(Blocks blocks, Blocks::Create(envs->spec(), envs->size()));
+  return absl::WrapUnique(
+      new BaseEnvManager(std::move(options), std::move(blocks), std::move(envs)));
 }
+
+BaseEnvManager::BaseEnvManager(Options options, Blocks blocks, std::unique_ptr<LocalEnvs> envs)
+    : EnvManagerCore(std::move(options), envs->spec(), envs->rows(), std::move(blocks)),
+      envs_(std::move(envs)) {}
 
 absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions,
                                       absl::Span<const int>* answered) {
@@ -20,13 +30,14 @@ absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colum
   const MutableColumnsView obs = rows();
   for (size_t i = 0; i < env_ids.size(); ++i) {
     const int env_id = env_ids[i];
+    EnvHost& host = envs_->host(env_id);
     ClearStepResult(env_spec().players, &result_);
     absl::Status status =
-        host(env_id).Step(own_actions.row(static_cast<int64_t>(i)), obs.row(env_id), &result_);
+        host.Step(own_actions.row(static_cast<int64_t>(i)), obs.row(env_id), &result_);
     if (ABSL_PREDICT_FALSE(!status.ok())) {
       return FailStep(env_ids, i, i, StepFailed(env_id, status));
     }
-    if (ABSL_PREDICT_FALSE(result_.abnormal)) NoteCause(i, env_id, host(env_id).TakeVoidCause());
+    if (ABSL_PREDICT_FALSE(result_.abnormal)) NoteCause(i, env_id, host.TakeVoidCause());
     status = Account(i, env_id, &result_);
     if (ABSL_PREDICT_FALSE(!status.ok())) return FailStep(env_ids, i, i, status);
   }
@@ -37,9 +48,22 @@ absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colum
 absl::Status BaseEnvManager::ResetEnvs(absl::Span<const int> env_ids) {
   for (const int env_id : env_ids) {
     const EpisodeStart start = NextEpisode(env_id);
-    DING_RETURN_IF_ERROR(Began(env_id, start, host(env_id).Reset(start, rows().row(env_id))));
+    DING_RETURN_IF_ERROR(
+        Began(env_id, start, envs_->host(env_id).Reset(start, rows().row(env_id))));
   }
   return absl::OkStatus();
 }
+
+absl::StatusOr<Image> BaseEnvManager::RenderEnv(int env_id) { return envs_->host(env_id).Render(); }
+
+absl::Status BaseEnvManager::SaveEnv(int env_id, StateWriter* writer) const {
+  return envs_->host(env_id).SaveState(writer);
+}
+
+absl::Status BaseEnvManager::LoadEnv(int env_id, StateReader* reader) {
+  return envs_->host(env_id).LoadState(reader);
+}
+
+void BaseEnvManager::EndEnvs() { envs_->End(); }
 
 }  // namespace ding

@@ -15,19 +15,21 @@
 #define DING_WORKER_ENV_BASE_ENV_MANAGER_H_
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/image.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/env/env.h"
-#include "ding_worker/env/local_env_manager.h"
+#include "ding_worker/env/env_manager_core.h"
+#include "ding_worker/env/local_envs.h"
 
 namespace ding {
 
-class BaseEnvManager : public LocalEnvManager {
+class BaseEnvManager : public EnvManagerCore {
  public:
   // One env per factory, at least one. Builds the first env, to know the spec.
   //   kInvalidArgument  options (all problems at once), no factories, a spec that is not valid
@@ -36,12 +38,17 @@ class BaseEnvManager : public LocalEnvManager {
                                                                 std::vector<EnvFactory> factories);
 
  private:
-  using LocalEnvManager::LocalEnvManager;
+  BaseEnvManager(Options options, Blocks blocks, std::unique_ptr<LocalEnvs> envs);
 
   absl::Status StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions,
                         absl::Span<const int>* answered) override;
   absl::Status ResetEnvs(absl::Span<const int> env_ids) override;
+  absl::StatusOr<Image> RenderEnv(int env_id) override;
+  absl::Status SaveEnv(int env_id, StateWriter* writer) const override;
+  absl::Status LoadEnv(int env_id, StateReader* reader) override;
+  void EndEnvs() override;
 
+  const std::unique_ptr<LocalEnvs> envs_;
   StepResult result_;
 };
 

@@ -1,6 +1,7 @@
 #include "ding_worker/env/env_host.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
@@ -28,6 +29,14 @@ absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found) {
                      expected.observation->DebugString(), "\n", expected.action->DebugString()));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<BatchBuilder> ZeroedRows(const SpecPtr& spec, int64_t rows) {
+  DING_ASSIGN_OR_RETURN(BatchBuilder block, BatchBuilder::Create(spec, rows));
+  for (int i = 0; i < spec->size(); ++i) {
+    std::memset(block.view().raw_column(i), 0, static_cast<size_t>(rows * spec->row_bytes(i)));
+  }
+  return block;
 }
 
 absl::Status CheckFiniteRow(const RowRef& row) {

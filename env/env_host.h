@@ -24,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
 #include "ding_worker/data/spec.h"
@@ -78,6 +79,8 @@ inline void ClearStepResult(int players, StepResult* result) {
   result->abnormal = false;
   if (ABSL_PREDICT_FALSE(!result->info.empty())) result->info.Clear();
 }
+
+absl::StatusOr<BatchBuilder> ZeroedRows(const SpecPtr& spec, int64_t rows);
 
 // What is not finite in this observation; OK if nothing is.
 absl::Status CheckFiniteRow(const RowRef& row);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -39,14 +38,6 @@ absl::Status EnvManagerCore::CheckOptions(const Options& options,
   }
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("env manager: ", absl::StrJoin(problems, "; ")));
-}
-
-absl::StatusOr<BatchBuilder> EnvManagerCore::ZeroedRows(const SpecPtr& spec, int64_t rows) {
-  DING_ASSIGN_OR_RETURN(BatchBuilder block, BatchBuilder::Create(spec, rows));
-  for (int i = 0; i < spec->size(); ++i) {
-    std::memset(block.view().raw_column(i), 0, static_cast<size_t>(rows * spec->row_bytes(i)));
-  }
-  return block;
 }
 
 absl::StatusOr<EnvManagerCore::Blocks> EnvManagerCore::Blocks::Create(const EnvSpec& spec,
@@ -125,13 +116,6 @@ void EnvManagerCore::NoteAnswered(int env_id) {
   Slot& slot = slots_[static_cast<size_t>(env_id)];
   slot.asked = false;
   SetState(env_id, slot.state);
-}
-
-bool EnvManagerCore::any_ready() const {
-  for (const Slot& slot : slots_) {
-    if (slot.ready) return true;
-  }
-  return false;
 }
 
 EnvState EnvManagerCore::env_state(int env_id) const {
@@ -288,6 +272,9 @@ absl::StatusOr<const Timesteps*> EnvManagerCore::Step(absl::Span<const int> env_
   ended_.clear();
   finished_.clear();
   causes_.clear();
+  std::fill(terminated_.begin(), terminated_.end(), 0);
+  std::fill(truncated_.begin(), truncated_.end(), 0);
+  std::fill(abnormal_.begin(), abnormal_.end(), 0);
   absl::Span<const int> answered;
   DING_RETURN_IF_ERROR(StepEnvs(env_ids, actions, &answered));
   DING_RETURN_IF_ERROR(CheckFinite(answered));

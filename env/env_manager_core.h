@@ -94,8 +94,6 @@ class EnvManagerCore : public EnvManager {
     BatchBuilder final;  // last observations of the episodes that ended with the last step
   };
 
-  static absl::StatusOr<BatchBuilder> ZeroedRows(const SpecPtr& spec, int64_t rows);
-
   // Every problem of them, as one error.
   //   problems  of options that only the subclass has
   static absl::Status CheckOptions(const Options& options, std::vector<std::string> problems);
@@ -143,9 +141,6 @@ class EnvManagerCore : public EnvManager {
     if (ABSL_PREDICT_FALSE(spec_.players > 1)) {
       DING_RETURN_IF_ERROR(NoteOtherRewards(row, env_id, *result));
     }
-    terminated_[row] = 0;
-    truncated_[row] = 0;
-    abnormal_[row] = 0;
     if (ABSL_PREDICT_FALSE(result->terminated || result->truncated || result->abnormal)) {
       return NoteEnd(static_cast<int>(row), env_id, result);
     }
@@ -166,7 +161,8 @@ class EnvManagerCore : public EnvManager {
   void NoteAsked(int env_id, EnvState state);
   void NoteAnswered(int env_id);
   bool asked(int env_id) const { return slots_[static_cast<size_t>(env_id)].asked; }
-  bool any_ready() const;
+  // Its step was lost, and its episode with it: it is in kNeedReset.
+  void NoteLost(int env_id) { SetState(env_id, EnvState::kNeedReset); }
 
  private:
   // The current episode of an env.

@@ -1,12 +1,19 @@
 #include "ding_worker/env/testing/scripted_env.h"
 
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <limits>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
@@ -110,6 +117,13 @@ class ScriptedEnv : public Env {
   int64_t action_ = -1;
 };
 
+ScriptedEnvLog* NewLog() {
+  void* const memory = mmap(nullptr, sizeof(ScriptedEnvLog), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  DING_CHECK(memory != MAP_FAILED) << std::strerror(errno);
+  return new (memory) ScriptedEnvLog();
+}
+
 absl::StatusOr<std::unique_ptr<Env>> MakeScriptedEnv(std::shared_ptr<ScriptedEnvScript> script) {
   DING_RETURN_IF_ERROR(Fail(FaultOf(script->on_build, ++script->log.built)));
   EnvSpec spec;
@@ -121,6 +135,35 @@ absl::StatusOr<std::unique_ptr<Env>> MakeScriptedEnv(std::shared_ptr<ScriptedEnv
 }
 
 }  // namespace
+
+void ScriptedEnvStarts::push_back(const EpisodeStart& start) {
+  Item& item = items_[size_++ % kKept];
+  item.seed = start.seed;
+  item.num_params = 0;
+  for (const NamedValues::Entry& entry : start.params) {
+    DING_CHECK(item.num_params < 4) << "more than 4 parameters";
+    std::snprintf(item.names[item.num_params], sizeof(item.names[0]), "%s", entry.first.c_str());
+    item.values[item.num_params++] = entry.second;
+  }
+}
+
+EpisodeStart ScriptedEnvStarts::operator[](int64_t index) const {
+  DING_CHECK(index >= 0 && index < size_ && index >= size_ - kKept) << index;
+  const Item& item = items_[index % kKept];
+  EpisodeStart start;
+  start.seed = item.seed;
+  for (int i = 0; i < item.num_params; ++i) start.params.Set(item.names[i], item.values[i]);
+  return start;
+}
+
+ScriptedEnvScript::ScriptedEnvScript() : log(*NewLog()) {}
+
+ScriptedEnvScript::ScriptedEnvScript(const ScriptedEnvScript& other)
+    : ScriptedEnvOrders(other), log(*NewLog()) {
+  log = other.log;
+}
+
+ScriptedEnvScript::~ScriptedEnvScript() { munmap(&log, sizeof(ScriptedEnvLog)); }
 
 EnvFactory ScriptedEnvFactory(std::shared_ptr<ScriptedEnvScript> script) {
   return [script = std::move(script)] { return MakeScriptedEnv(script); };
