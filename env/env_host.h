@@ -47,8 +47,18 @@ struct EnvRetryOptions {
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
 
-// What an env is busy with.
-enum class EnvCall : uint8_t { kNone, kBuild, kReset, kStep, kRender, kSave, kLoad };
+// What the thread or process of an env is busy with.
+enum class EnvCall : uint8_t {
+  kStarting,
+  kIdle,
+  kWaiting,
+  kBuild,
+  kReset,
+  kStep,
+  kRender,
+  kSave,
+  kLoad
+};
 
 // The one place where exceptions of a user's env stop.
 template <typename Call>
