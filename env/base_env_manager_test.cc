@@ -14,7 +14,8 @@ namespace {
 EnvManagerConformanceCase Base() {
   EnvManagerConformanceCase base;
   base.name = "Base";
-  base.create = [](EnvManagerCore::Options options, std::vector<EnvFactory> factories) {
+  base.create = [](EnvManagerCore::Options options, int /*wait_num*/,
+                   std::vector<EnvFactory> factories) {
     return BaseEnvManager::Create(std::move(options), std::move(factories));
   };
   base.one_by_one = true;

@@ -2,6 +2,8 @@
 // through the interface; that results are those of BaseEnvManager bit by bit is one of them, so a
 // manager that answers in part is tested in the mode in which it waits for all.
 //
+// AsyncEnvManagerConformance is for managers that can answer in part.
+//
 // Example (the test's target depends on this one, which has `alwayslink`):
 //   INSTANTIATE_TEST_SUITE_P(Base, EnvManagerConformance, testing::Values(kBase), CaseName);
 //   INSTANTIATE_TEST_SUITE_P(Base, EnvManagerStateConformance, testing::Values(kBase), CaseName);
@@ -31,7 +33,8 @@ namespace ding {
 
 struct EnvManagerConformanceCase {
   std::string name;
-  std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(EnvManagerCore::Options,
+  // With `wait_num`, 0: all; only AsyncEnvManagerConformance asks for another.
+  std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(EnvManagerCore::Options, int wait_num,
                                                             std::vector<EnvFactory>)>
       create;
   // Envs see the memory of the test.
@@ -60,7 +63,8 @@ class EnvManagerConformance : public testing::TestWithParam<EnvManagerConformanc
   }
 
   std::unique_ptr<EnvManager> Create() {
-    absl::StatusOr<std::unique_ptr<EnvManager>> manager = GetParam().create(options_, Factories());
+    absl::StatusOr<std::unique_ptr<EnvManager>> manager =
+        GetParam().create(options_, 0, Factories());
     EXPECT_THAT(manager, IsOk());
     return manager.ok() ? *std::move(manager) : nullptr;
   }
@@ -121,6 +125,17 @@ class EnvManagerStateConformance : public EnvManagerConformance {
   }
 
   std::vector<int> restarted_;
+};
+
+class AsyncEnvManagerConformance : public EnvManagerConformance {
+ protected:
+  std::unique_ptr<EnvManager> LaunchedWith(int wait_num) {
+    absl::StatusOr<std::unique_ptr<EnvManager>> manager =
+        GetParam().create(options_, wait_num, Factories());
+    EXPECT_THAT(manager, IsOk());
+    EXPECT_THAT((*manager)->Launch(), IsOk());
+    return *std::move(manager);
+  }
 };
 
 }  // namespace ding

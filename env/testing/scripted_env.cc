@@ -12,6 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
@@ -39,6 +41,10 @@ absl::Status Fail(std::optional<EnvFault> fault) {
   return absl::OkStatus();
 }
 
+void WaitWhile(const std::atomic<bool>& hold) {
+  while (hold.load()) absl::SleepFor(absl::Milliseconds(1));
+}
+
 class ScriptedEnv : public Env {
  public:
   ScriptedEnv(std::shared_ptr<ScriptedEnvScript> script, EnvSpec spec)
@@ -50,6 +56,7 @@ class ScriptedEnv : public Env {
   const EnvSpec& spec() const override { return spec_; }
 
   absl::Status Reset(const EpisodeStart& start, const RowRef& obs) override {
+    WaitWhile(script_->hold_resets);
     ScriptedEnvLog& log = script_->log;
     ++log.resets;
     log.starts.push_back(start);
@@ -64,6 +71,7 @@ class ScriptedEnv : public Env {
   }
 
   absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
+    WaitWhile(script_->hold_steps);
     ScriptedEnvLog& log = script_->log;
     ++log.steps;
     const std::optional<EnvFault> fault =
@@ -117,13 +125,6 @@ class ScriptedEnv : public Env {
   int64_t action_ = -1;
 };
 
-ScriptedEnvLog* NewLog() {
-  void* const memory = mmap(nullptr, sizeof(ScriptedEnvLog), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  DING_CHECK(memory != MAP_FAILED) << std::strerror(errno);
-  return new (memory) ScriptedEnvLog();
-}
-
 absl::StatusOr<std::unique_ptr<Env>> MakeScriptedEnv(std::shared_ptr<ScriptedEnvScript> script) {
   DING_RETURN_IF_ERROR(Fail(FaultOf(script->on_build, ++script->log.built)));
   EnvSpec spec;
@@ -156,14 +157,34 @@ EpisodeStart ScriptedEnvStarts::operator[](int64_t index) const {
   return start;
 }
 
-ScriptedEnvScript::ScriptedEnvScript() : log(*NewLog()) {}
+// What lies in memory that forked processes share.
+struct ScriptedEnvScript::Shared {
+  static Shared* New() {
+    void* const memory =
+        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    DING_CHECK(memory != MAP_FAILED) << std::strerror(errno);
+    return new (memory) Shared();
+  }
 
-ScriptedEnvScript::ScriptedEnvScript(const ScriptedEnvScript& other)
-    : ScriptedEnvOrders(other), log(*NewLog()) {
+  ScriptedEnvLog log;
+  std::atomic<bool> hold_steps{false};
+  std::atomic<bool> hold_resets{false};
+};
+
+ScriptedEnvScript::ScriptedEnvScript() : ScriptedEnvScript(Shared::New()) {}
+
+ScriptedEnvScript::ScriptedEnvScript(Shared* shared)
+    : log(shared->log),
+      hold_steps(shared->hold_steps),
+      hold_resets(shared->hold_resets),
+      shared_(shared) {}
+
+ScriptedEnvScript::ScriptedEnvScript(const ScriptedEnvScript& other) : ScriptedEnvScript() {
+  static_cast<ScriptedEnvOrders&>(*this) = other;
   log = other.log;
 }
 
-ScriptedEnvScript::~ScriptedEnvScript() { munmap(&log, sizeof(ScriptedEnvLog)); }
+ScriptedEnvScript::~ScriptedEnvScript() { munmap(shared_, sizeof(Shared)); }
 
 EnvFactory ScriptedEnvFactory(std::shared_ptr<ScriptedEnvScript> script) {
   return [script = std::move(script)] { return MakeScriptedEnv(script); };

@@ -19,6 +19,7 @@
 #ifndef DING_WORKER_ENV_TESTING_SCRIPTED_ENV_H_
 #define DING_WORKER_ENV_TESTING_SCRIPTED_ENV_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -96,6 +97,15 @@ struct ScriptedEnvScript : ScriptedEnvOrders {
   ~ScriptedEnvScript();
 
   ScriptedEnvLog& log;
+  // While set, steps or resets wait before they do anything; the envs of other scripts go on.
+  std::atomic<bool>& hold_steps;
+  std::atomic<bool>& hold_resets;
+
+ private:
+  struct Shared;
+  explicit ScriptedEnvScript(Shared* shared);
+
+  Shared* const shared_;
 };
 
 EnvFactory ScriptedEnvFactory(std::shared_ptr<ScriptedEnvScript> script);
