@@ -68,17 +68,18 @@ class Pool {
   absl::Status Take(int at_least, absl::Duration timeout, std::vector<int>* answered) {
     const MutexLock lock(&mutex_);
     const absl::Time deadline = absl::Now() + timeout;
+    absl::Status status;
     wanted_ = at_least;
-    while (static_cast<int>(answered_.size()) < at_least) {
+    while (status.ok() && static_cast<int>(answered_.size()) < at_least) {
       if (!answered_any_.WaitUntil(&mutex_, deadline) && absl::Now() >= deadline) {
-        return absl::DeadlineExceededError(
+        status = absl::DeadlineExceededError(
             absl::StrCat(Running(), " for more than ", absl::FormatDuration(timeout)));
       }
     }
     wanted_ = 0;
     answered->insert(answered->end(), answered_.begin(), answered_.end());
     answered_.clear();
-    return absl::OkStatus();
+    return status;
   }
   // The mean of what the threads measured since the last call, of resets (1) and steps (0).
   std::array<double, 2> TakeMeans(std::array<double, 2> known) {

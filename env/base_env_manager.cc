@@ -28,9 +28,10 @@ absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colum
   // The actions may come with further columns; the env sees its own.
   const ColumnsView own_actions = actions.Fields(env_spec().action.get(), 0);
   const MutableColumnsView obs = rows();
+  const absl::Span<EnvHost> hosts = envs_->hosts();
   for (size_t i = 0; i < env_ids.size(); ++i) {
     const int env_id = env_ids[i];
-    EnvHost& host = envs_->host(env_id);
+    EnvHost& host = hosts[static_cast<size_t>(env_id)];
     ClearStepResult(env_spec().players, &result_);
     absl::Status status =
         host.Step(own_actions.row(static_cast<int64_t>(i)), obs.row(env_id), &result_);

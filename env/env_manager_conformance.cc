@@ -639,6 +639,7 @@ TEST_P(EnvManagerStateConformance, CartPolesContinueByteByByteAsInTheCallersThre
 }
 
 // Managers that do not wait for all envs.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AsyncEnvManagerConformance);
 
 TEST_P(AsyncEnvManagerConformance, OthersGoOnWhileOneIsAtWork) {
   const auto manager = LaunchedWith(1);

@@ -52,6 +52,7 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
     : options_(std::move(options)),
       spec_(std::move(spec)),
       rows_(rows),
+      env_num_(static_cast<int>(rows.rows())),
       slots_(static_cast<size_t>(rows.rows())),
       blocks_(std::move(blocks)) {
   for (int i = 0; i < spec_.observation->size(); ++i) {
@@ -77,9 +78,7 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
   finished_.reserve(count);
   reward_.resize(count);
   other_rewards_.resize(count * others);
-  terminated_.resize(count);
-  truncated_.resize(count);
-  abnormal_.resize(count);
+  ends_.resize(3 * count);
 }
 
 std::string EnvManagerCore::EnvName(int env_id) const {
@@ -272,9 +271,7 @@ absl::StatusOr<const Timesteps*> EnvManagerCore::Step(absl::Span<const int> env_
   ended_.clear();
   finished_.clear();
   causes_.clear();
-  std::fill(terminated_.begin(), terminated_.end(), 0);
-  std::fill(truncated_.begin(), truncated_.end(), 0);
-  std::fill(abnormal_.begin(), abnormal_.end(), 0);
+  std::fill(ends_.begin(), ends_.end(), 0);
   absl::Span<const int> answered;
   DING_RETURN_IF_ERROR(StepEnvs(env_ids, actions, &answered));
   DING_RETURN_IF_ERROR(CheckFinite(answered));
@@ -285,9 +282,9 @@ absl::StatusOr<const Timesteps*> EnvManagerCore::Step(absl::Span<const int> env_
   timesteps_.reward = absl::MakeConstSpan(reward_).first(count);
   timesteps_.other_rewards =
       absl::MakeConstSpan(other_rewards_).first(count * static_cast<size_t>(spec_.players - 1));
-  timesteps_.terminated = absl::MakeConstSpan(terminated_).first(count);
-  timesteps_.truncated = absl::MakeConstSpan(truncated_).first(count);
-  timesteps_.abnormal = absl::MakeConstSpan(abnormal_).first(count);
+  timesteps_.terminated = terminated().first(count);
+  timesteps_.truncated = truncated().first(count);
+  timesteps_.abnormal = abnormal().first(count);
   timesteps_.causes = causes_;
   timesteps_.finished = finished_;
   timesteps_.final_obs = blocks_.final.view().Slice(0, static_cast<int64_t>(finished_.size()));
@@ -326,12 +323,12 @@ absl::Status EnvManagerCore::NoteEnd(int row, int env_id, StepResult* result) {
   ended_.push_back({row, result->abnormal, std::move(result->info)});
   result->info.Clear();
   if (!result->abnormal) {
-    terminated_[static_cast<size_t>(row)] = result->terminated ? 1 : 0;
-    truncated_[static_cast<size_t>(row)] = result->truncated && !result->terminated ? 1 : 0;
+    terminated()[static_cast<size_t>(row)] = result->terminated ? 1 : 0;
+    truncated()[static_cast<size_t>(row)] = result->truncated && !result->terminated ? 1 : 0;
     slot.abnormal_in_a_row = 0;
     return absl::OkStatus();
   }
-  abnormal_[static_cast<size_t>(row)] = 1;
+  abnormal()[static_cast<size_t>(row)] = 1;
   reward_[static_cast<size_t>(row)] = 0;
   const int others = spec_.players - 1;
   std::fill_n(other_rewards_.begin() + row * others, others, 0.0f);
@@ -361,7 +358,7 @@ absl::Status EnvManagerCore::CheckFinite(absl::Span<const int> env_ids) {
   }
   if (ABSL_PREDICT_TRUE(finite)) return absl::OkStatus();
   for (size_t i = 0; i < count; ++i) {
-    if (abnormal_[i] != 0) continue;
+    if (abnormal()[i] != 0) continue;
     absl::Status status = CheckFiniteRow(rows_.row(env_ids[i]));
     if (!std::isfinite(reward_[i])) {
       status = absl::InternalError(absl::StrCat("the reward is ", reward_[i]));

@@ -65,7 +65,7 @@ class EnvManagerCore : public EnvManager {
   EnvManagerCore(const EnvManagerCore&) = delete;
   EnvManagerCore& operator=(const EnvManagerCore&) = delete;
 
-  int env_num() const final { return static_cast<int>(slots_.size()); }
+  int env_num() const final { return env_num_; }
   const EnvSpec& env_spec() const final { return spec_; }
   using EnvManager::Seed;
   absl::Status Seed(absl::Span<const uint64_t> seeds, bool dynamic) final;
@@ -201,6 +201,10 @@ class EnvManagerCore : public EnvManager {
   absl::Status EndEpisodes(absl::Span<const int> env_ids);
   void FinishEpisode(int env_id, Ended* ended);
 
+  absl::Span<uint8_t> terminated() { return absl::MakeSpan(ends_.data(), env_num_); }
+  absl::Span<uint8_t> truncated() { return absl::MakeSpan(ends_.data() + env_num_, env_num_); }
+  absl::Span<uint8_t> abnormal() { return absl::MakeSpan(ends_.data() + 2 * env_num_, env_num_); }
+
   void SetState(int env_id, EnvState state);
   absl::Status CheckEnvId(int env_id) const;
   absl::Status CheckOpen(absl::string_view call) const;
@@ -214,6 +218,7 @@ class EnvManagerCore : public EnvManager {
   const Options options_;
   const EnvSpec spec_;
   const MutableColumnsView rows_;
+  const int env_num_;
   std::vector<int> float_fields_;  // of the observation: those that must be finite
   std::vector<int> mask_fields_;   // per player: its action mask, or -1; empty if nobody has one
   std::vector<Slot> slots_;
@@ -234,9 +239,7 @@ class EnvManagerCore : public EnvManager {
   std::vector<int> reset_ids_;
   std::vector<float> reward_;
   std::vector<float> other_rewards_;  // [N, players - 1]
-  std::vector<uint8_t> terminated_;
-  std::vector<uint8_t> truncated_;
-  std::vector<uint8_t> abnormal_;
+  std::vector<uint8_t> ends_;         // terminated, truncated, abnormal: [3, env_num]
   std::vector<FinishedEpisode> finished_;
   Timesteps timesteps_;
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/env/env.h"
@@ -34,6 +35,7 @@ class LocalEnvs {
   // Row i is what env i saw last; zero at first.
   MutableColumnsView rows() const { return rows_.view(); }
   EnvHost& host(int env_id) { return hosts_[static_cast<size_t>(env_id)]; }
+  absl::Span<EnvHost> hosts() { return absl::MakeSpan(hosts_); }
   // Ends all envs; a reset builds them again.
   void End();
 

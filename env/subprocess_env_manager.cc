@@ -352,19 +352,24 @@ class ProcessEnvWorkers : public EnvWorkers {
   }
 
   // Of what the process is doing; zero: no limit.
-  std::pair<absl::Duration, absl::string_view> Limit(EnvCall call) const {
+  struct TimeLimit {
+    absl::Duration time;
+    absl::string_view key;
+    absl::string_view what;
+  };
+  TimeLimit Limit(EnvCall call) const {
     switch (call) {
       case EnvCall::kStarting:
       case EnvCall::kBuild:
-        return {options_.connect_timeout, "start (connect_timeout)"};
+        return {options_.connect_timeout, "connect_timeout", "start"};
       case EnvCall::kStep:
-        return {options_.step_timeout, "finish a step (step_timeout)"};
+        return {options_.step_timeout, "step_timeout", "finish a step"};
       case EnvCall::kIdle:
-        return {options_.connect_timeout, "begin what it was asked for (connect_timeout)"};
+        return {options_.connect_timeout, "connect_timeout", "begin what it was asked for"};
       case EnvCall::kWaiting:
-        return {absl::ZeroDuration(), ""};
+        return {absl::ZeroDuration(), "", ""};
       default:
-        return {options_.reset_timeout, "finish a reset (reset_timeout)"};
+        return {options_.reset_timeout, "reset_timeout", "finish a reset"};
     }
   }
 
@@ -384,11 +389,12 @@ class ProcessEnvWorkers : public EnvWorkers {
       process.since = now;
       return absl::OkStatus();
     }
-    const auto [limit, what] = Limit(static_cast<EnvCall>(shared.call.load()));
-    if (limit <= absl::ZeroDuration()) return absl::OkStatus();
-    if (now - process.since <= limit) return absl::OkStatus();
+    const TimeLimit limit = Limit(static_cast<EnvCall>(shared.call.load()));
+    if (limit.time <= absl::ZeroDuration()) return absl::OkStatus();
+    if (now - process.since <= limit.time) return absl::OkStatus();
     process.kill_cause = absl::DeadlineExceededError(
-        absl::StrCat("it did not ", what, " in ", absl::FormatDuration(limit)));
+        absl::StrCat("its process did not ", limit.what, " in ", absl::FormatDuration(limit.time),
+                     " (", limit.key, ")"));
     process.since = now;
     return server_->Kill(i);
   }
