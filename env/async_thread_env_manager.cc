@@ -199,7 +199,7 @@ class ThreadEnvWorkers : public EnvWorkers {
 
   void AskStep(int env_id) override { Ask(env_id, /*reset=*/false); }
   void AskReset(int env_id, const EpisodeStart& start) override {
-    pool_->seat(env_id).start = start;
+    if (hang_.ok()) pool_->seat(env_id).start = start;
     Ask(env_id, /*reset=*/true);
   }
 
@@ -252,6 +252,8 @@ class ThreadEnvWorkers : public EnvWorkers {
 
  private:
   void Ask(int env_id, bool reset) {
+    // The seats may belong to a thread that was left behind; Wait() says so.
+    if (!hang_.ok()) return;
     pool_->seat(env_id).answer.reset = reset;
     asked_.push_back(env_id);
     asked_resets_ += reset ? 1 : 0;

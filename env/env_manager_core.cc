@@ -342,8 +342,8 @@ absl::Status EnvManagerCore::NoteEnd(int row, int env_id, StepResult* result) {
 absl::Status EnvManagerCore::CheckFinite(absl::Span<const int> env_ids) {
   const size_t count = env_ids.size();
   const size_t others = count * static_cast<size_t>(spec_.players - 1);
-  bool finite = AllFinite(absl::MakeConstSpan(reward_).first(count)) &
-                AllFinite(absl::MakeConstSpan(other_rewards_).first(others));
+  bool finite = AllFinite(absl::MakeConstSpan(reward_).first(count));
+  if (others > 0) finite &= AllFinite(absl::MakeConstSpan(other_rewards_).first(others));
   for (const int field : float_fields_) {
     const std::byte* const column = rows_.raw_column(field);
     const auto size = static_cast<size_t>(spec_.observation->row_bytes(field)) / sizeof(float);

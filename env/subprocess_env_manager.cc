@@ -97,21 +97,17 @@ class ProcessEnvWorkers : public EnvWorkers {
 
   absl::Status Wait(int at_least, std::vector<int>* answered) override {
     at_least = std::min(at_least, static_cast<int>(busy_.size()));
+    // Who has answered stays so: nobody is looked at twice.
+    size_t first = 0;
     DING_RETURN_IF_ERROR(WaitUntil(at_least, [&] {
-      const uint32_t real = memory_->manager().answered.load(std::memory_order_acquire) - taken_;
-      return static_cast<int>(real) + synthetic_ >= at_least;
+      while (first < busy_.size() && HasAnswered(busy_[first])) ++first;
+      if (static_cast<int>(first) >= at_least) return true;
+      // A call that waits for all is through with the first that has not.
+      return at_least < static_cast<int>(busy_.size()) && CountAnswered(first) >= at_least;
     }));
     const auto take = [&](int env_id) {
-      Seat& seat = this->seat(env_id);
-      if (seat.synthetic) {
-        --synthetic_;
-      } else if (memory_->env(env_id).turn.load(std::memory_order_acquire) ==
-                 ProcessMemory::kAnswered) {
-        ++taken_;
-        ReadAnswer(env_id);
-      } else {
-        return false;
-      }
+      if (!HasAnswered(env_id)) return false;
+      if (!seat(env_id).synthetic) ReadAnswer(env_id);
       Release(env_id);
       answered->push_back(env_id);
       return true;
@@ -168,8 +164,6 @@ class ProcessEnvWorkers : public EnvWorkers {
     for (Process& process : processes_) process = Process();
     busy_.clear();
     to_wake_.clear();
-    synthetic_ = 0;
-    taken_ = memory_->manager().answered.load();
   }
 
  private:
@@ -300,8 +294,19 @@ class ProcessEnvWorkers : public EnvWorkers {
 
   // Waiting.
 
-  // Until `done` is true. The parent sleeps until `at_least` answers are there, those that it made
-  // itself included.
+  bool HasAnswered(int env_id) {
+    return seat(env_id).synthetic ||
+           memory_->env(env_id).turn.load(std::memory_order_acquire) == ProcessMemory::kAnswered;
+  }
+  // Of the busy ones, of which the first `first` have.
+  int CountAnswered(size_t first) {
+    int count = static_cast<int>(first);
+    for (size_t i = first; i < busy_.size(); ++i) count += HasAnswered(busy_[i]) ? 1 : 0;
+    return count;
+  }
+
+  // Until `done` is true; wakes to look when `at_least` of the busy envs have answered. Nobody
+  // counts on the shared count but this: a process can die between its answer and its count.
   template <typename Done>
   absl::Status WaitUntil(int at_least, const Done& done) {
     for (const int i : to_wake_) Wake(i);
@@ -310,7 +315,9 @@ class ProcessEnvWorkers : public EnvWorkers {
     ProcessMemory::Manager& shared = memory_->manager();
     NoteStart();
     while (true) {
-      shared.wake_at.store(taken_ + static_cast<uint32_t>(std::max(1, at_least - synthetic_)));
+      const uint32_t answered = shared.answered.load();
+      const int missing = std::max(1, at_least - CountAnswered(0));
+      shared.wake_at.store(answered + static_cast<uint32_t>(missing));
       shared.sleeping.store(1);
       const uint32_t event = shared.event.load();
       if (!done()) FutexWait(&shared.event, event, kLook);
@@ -450,7 +457,6 @@ class ProcessEnvWorkers : public EnvWorkers {
   void AnswerFor(int env_id, const absl::Status& cause) {
     Seat& seat = this->seat(env_id);
     seat.synthetic = true;
-    ++synthetic_;
     seat.answer.status = absl::OkStatus();
     if (seat.call != EnvCall::kStep) {
       seat.answer.status = cause;
@@ -505,17 +511,13 @@ class ProcessEnvWorkers : public EnvWorkers {
     }
     Take(env_id, call);
     Ask(env_id);
-    const absl::Status waited = WaitUntil(1, [&] {
-      return seat.synthetic || memory_->env(env_id).turn.load() == ProcessMemory::kAnswered;
-    });
+    const absl::Status waited = WaitUntil(1, [&] { return HasAnswered(env_id); });
     busy_.erase(std::find(busy_.begin(), busy_.end(), env_id));
     if (!waited.ok()) return waited;
     if (seat.synthetic) {
-      --synthetic_;
       Release(env_id);
       return seat.answer.status;
     }
-    ++taken_;
     ParcelReader in(memory_->parcel(env_id));
     const absl::Status status = TakeStatus(&in);
     std::string answer(in.Bytes());
@@ -534,9 +536,7 @@ class ProcessEnvWorkers : public EnvWorkers {
   std::vector<Process> processes_;
   const bool crowded_;  // more who wait than cores
   std::vector<int> busy_;
-  std::vector<int> to_wake_;  // processes with requests that they do not know of
-  int synthetic_ = 0;         // answers of ours that Wait() has not taken
-  uint32_t taken_ = 0;        // answers of processes that are taken, of all that there ever were
+  std::vector<int> to_wake_;            // processes with requests that they do not know of
   std::unique_ptr<ForkServer> server_;  // ends before the memory that it uses
 };
 
