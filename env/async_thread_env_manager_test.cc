@@ -104,6 +104,9 @@ TEST_F(AsyncThreadEnvManagerTest, CloseEndsTheThreads) {
 }
 
 TEST_F(AsyncThreadEnvManagerTest, AnEnvThatHangsIsNamed) {
+  std::thread([] {}).join();
+  absl::SleepFor(absl::Milliseconds(100));
+  const int before = Threads();
   options_.hang_timeout = absl::Milliseconds(100);
   DING_ASSERT_OK_AND_ASSIGN(auto manager, CreateAsyncThreadEnvManager(options_, factories_));
   ASSERT_THAT(manager->Launch(), IsOk());
@@ -118,7 +121,7 @@ TEST_F(AsyncThreadEnvManagerTest, AnEnvThatHangsIsNamed) {
   manager.reset();
   // The thread that was left behind ends with the pool that it owns.
   scripts_[1]->hold_steps = false;
-  while (scripts_[1]->log.alive > 0) absl::SleepFor(absl::Milliseconds(1));
+  while (Threads() > before) absl::SleepFor(absl::Milliseconds(1));
 }
 
 TEST_F(AsyncThreadEnvManagerTest, ReportsAllProblemsOfOptions) {

@@ -1,7 +1,6 @@
 #include "ding_worker/env/process_memory.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -15,7 +14,6 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/clock.h"
 
 namespace ding {
 namespace {
@@ -50,10 +48,6 @@ void FutexWait(std::atomic<uint32_t>* word, uint32_t value, absl::Duration timeo
 void FutexWake(std::atomic<uint32_t>* word) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
-
-int64_t SpinNanos(bool crowded) { return crowded ? 5'000 : 50'000; }
-void GiveWay() { sched_yield(); }
-int64_t SpinClock() { return Clock::Real()->MonotonicNanos(); }
 
 absl::StatusOr<std::unique_ptr<ProcessMemory>> ProcessMemory::Create(const EnvSpec& spec,
                                                                      int env_num, int process_num) {

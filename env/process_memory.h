@@ -12,6 +12,8 @@
 #ifndef DING_WORKER_ENV_PROCESS_MEMORY_H_
 #define DING_WORKER_ENV_PROCESS_MEMORY_H_
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
@@ -120,22 +123,22 @@ inline void Pause() {
 #endif
 }
 
-int64_t SpinNanos(bool crowded);
-void GiveWay();
-int64_t SpinClock();
+inline constexpr int64_t kSpinNanos = 50'000;
+inline constexpr int64_t kCrowdedSpinNanos = 20'000;
 
 template <typename Done>
 bool SpinUntil(const Done& done, bool crowded) {
   if (done()) return true;
-  const int64_t end = SpinClock() + SpinNanos(crowded);
+  const int64_t end = Clock::Real()->MonotonicNanos() + (crowded ? kCrowdedSpinNanos : kSpinNanos);
   do {
-    for (int i = 0; i < 16; ++i) {
-      if (done()) return true;
-      Pause();
+    if (crowded) {
+      sched_yield();
+    } else {
+      for (int i = 0; i < 16 && !done(); ++i) Pause();
     }
-    if (crowded) GiveWay();
-  } while (SpinClock() < end);
-  return done();
+    if (done()) return true;
+  } while (Clock::Real()->MonotonicNanos() < end);
+  return false;
 }
 
 }  // namespace ding
