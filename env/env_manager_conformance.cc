@@ -744,6 +744,7 @@ TEST_P(AsyncEnvManagerConformance, AnEnvAtWorkIsSavedAsOneThatCannotSaveItself) 
   StateDict saved;
   ASSERT_THAT(manager->SaveState(&saved), IsOk());
   scripts_[0]->hold_steps = false;
+  manager->Close();  // The envs of both would note what they do in the same scripts.
   const auto other = LaunchedWith(1);
   ASSERT_THAT(Step(other.get(), {0, 1, 2}), IsOk());
   std::vector<int> restarted;
