@@ -28,8 +28,6 @@ class CachePool {
   bool Holds(int env_id) const {
     return env_id >= 0 && env_id < env_num() && row(env_id) != kEmpty;
   }
-  // The first env that has a row, or kEmpty.
-  int FirstHeld() const;
 
  private:
   std::vector<int64_t> rows_;

@@ -125,12 +125,15 @@ absl::Status InteractionSerialEvaluator::Play(const NamedValues& settings, Run* 
 }
 
 absl::Status InteractionSerialEvaluator::StepEnvs(const NamedValues& settings, Run* run) {
-  const ReadyObs ready = Playing(env_->ready_obs(), run->monitor);
-  if (ready.env_ids.empty()) return NoEnvReady(*env_);
+  const ReadyObs all_ready = env_->ready_obs();
+  const ReadyObs ready = Playing(all_ready, run->monitor);
+  if (ready.env_ids.empty() && !OthersAtWork(*env_, all_ready)) return NoEnvReady(*env_);
   const MutableColumnsView output =
       rows_->output.view().Slice(0, static_cast<int64_t>(ready.env_ids.size()));
-  DING_RETURN_IF_ERROR(
-      CallPolicy([&] { return policy_->Forward(ready.obs, ready.env_ids, settings, output); }));
+  if (!ready.env_ids.empty()) {
+    DING_RETURN_IF_ERROR(
+        CallPolicy([&] { return policy_->Forward(ready.obs, ready.env_ids, settings, output); }));
+  }
   DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, env_->Step(ready.env_ids, output));
   return Account(*timesteps, run);
 }
@@ -158,7 +161,7 @@ absl::Status InteractionSerialEvaluator::Account(const Timesteps& timesteps, Run
       continue;
     }
     ended_envs_.push_back(timesteps.env_ids[i]);
-    DING_RETURN_IF_ERROR(NoteAbnormal(timesteps.env_ids[i], run));
+    DING_RETURN_IF_ERROR(NoteAbnormal(timesteps.env_ids[i], CauseOfAbnormal(timesteps, i), run));
   }
   for (const FinishedEpisode& finished : timesteps.finished) {
     const int env_id = timesteps.env_ids[finished.row];
@@ -175,12 +178,14 @@ absl::Status InteractionSerialEvaluator::Account(const Timesteps& timesteps, Run
   return CallPolicy([this] { return policy_->Reset(ended_envs_); });
 }
 
-absl::Status InteractionSerialEvaluator::NoteAbnormal(int env_id, Run* run) const {
-  LOG(WARNING) << deps_.name << ": env " << env_id << ": abnormal step, its episode is dropped";
+absl::Status InteractionSerialEvaluator::NoteAbnormal(int env_id, const std::string& cause,
+                                                      Run* run) const {
+  LOG(WARNING) << deps_.name << ": env " << env_id << ": abnormal step, its episode is dropped"
+               << cause;
   if (++run->abnormal[env_id] < options_.max_abnormal) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "env ", env_id, " was abnormal ", run->abnormal[env_id],
-      " times without finishing an episode (max_abnormal ", options_.max_abnormal, ")"));
+      " times without finishing an episode (max_abnormal ", options_.max_abnormal, ")", cause));
 }
 
 void InteractionSerialEvaluator::Log(const EvalOptions& options, const Run& run, double seconds,

@@ -97,7 +97,7 @@ class InteractionSerialEvaluator : public ISerialEvaluator {
   // The ready envs whose quota is not full, with their observations.
   ReadyObs Playing(const ReadyObs& ready, const VectorEvalMonitor& monitor);
   absl::Status Account(const Timesteps& timesteps, Run* run);
-  absl::Status NoteAbnormal(int env_id, Run* run) const;
+  absl::Status NoteAbnormal(int env_id, const std::string& cause, Run* run) const;
   void Log(const EvalOptions& options, const Run& run, double seconds, const EvalResult& result);
   absl::Status NoteBest(const EvalOptions& options, double mean_return);
 

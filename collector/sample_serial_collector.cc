@@ -221,11 +221,14 @@ absl::Status SampleSerialCollector::Gather(int64_t target, const CollectOptions&
 
 absl::Status SampleSerialCollector::StepEnvs(const CollectOptions& options) {
   const ReadyObs ready = env_->ready_obs();
-  if (ready.env_ids.empty()) return NoEnvReady(*env_);
+  if (ready.env_ids.empty() && !OthersAtWork(*env_, ready)) return NoEnvReady(*env_);
   DING_ASSIGN_OR_RETURN(const MutableColumnsView output,
                         traj_->Append(ready, options.train_iter, options.level_seeds));
-  DING_RETURN_IF_ERROR(CallPolicy(
-      [&] { return policy_->Forward(ready.obs, ready.env_ids, options.policy_settings, output); }));
+  if (!ready.env_ids.empty()) {
+    DING_RETURN_IF_ERROR(CallPolicy([&] {
+      return policy_->Forward(ready.obs, ready.env_ids, options.policy_settings, output);
+    }));
+  }
   DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, env_->Step(ready.env_ids, output));
   DING_RETURN_IF_ERROR(traj_->Store(*timesteps));
   return Account(*timesteps);
@@ -241,7 +244,7 @@ absl::Status SampleSerialCollector::Account(const Timesteps& timesteps) {
       continue;
     }
     ended_envs_.push_back(timesteps.env_ids[i]);
-    status.Update(NoteAbnormal(timesteps.env_ids[i]));
+    status.Update(NoteAbnormal(timesteps.env_ids[i], CauseOfAbnormal(timesteps, i)));
   }
   for (const FinishedEpisode& finished : timesteps.finished) {
     const int env_id = timesteps.env_ids[finished.row];
@@ -260,15 +263,16 @@ absl::Status SampleSerialCollector::Account(const Timesteps& timesteps) {
   return status;
 }
 
-absl::Status SampleSerialCollector::NoteAbnormal(int env_id) {
+absl::Status SampleSerialCollector::NoteAbnormal(int env_id, const std::string& cause) {
   EnvStatistics& statistics = env_statistics_[env_id];
   statistics.samples = 0;
   ++statistics.abnormal;
-  LOG(WARNING) << deps_.name << ": env " << env_id << ": abnormal step, its episode is dropped";
+  LOG(WARNING) << deps_.name << ": env " << env_id << ": abnormal step, its episode is dropped"
+               << cause;
   if (statistics.abnormal < options_.max_abnormal) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("env ", env_id, " was abnormal ", statistics.abnormal,
-                   " times since it last gave a row (max_abnormal ", options_.max_abnormal, ")"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "env ", env_id, " was abnormal ", statistics.abnormal,
+      " times since it last gave a row (max_abnormal ", options_.max_abnormal, ")", cause));
 }
 
 void SampleSerialCollector::CountSamples(const std::vector<Segment>& segments) {

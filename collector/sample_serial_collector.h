@@ -122,7 +122,7 @@ class SampleSerialCollector : public ISerialCollector {
   absl::Status Gather(int64_t target, const CollectOptions& options);
   absl::Status StepEnvs(const CollectOptions& options);
   absl::Status Account(const Timesteps& timesteps);
-  absl::Status NoteAbnormal(int env_id);
+  absl::Status NoteAbnormal(int env_id, const std::string& cause);
   // The rows of these segments are handed over.
   void CountSamples(const std::vector<Segment>& segments);
   void CollectEpisodes(bool record);

@@ -35,6 +35,22 @@ absl::Status CheckPolicyFitsEnv(const Spec& policy_output, const EnvSpec& env) {
                    ", but env '", env.name, "' expects '", want.name, "', ", want.DebugString()));
 }
 
+bool OthersAtWork(const EnvManager& env, const ReadyObs& ready) {
+  size_t at_work = 0;
+  for (int id = 0; id < env.env_num(); ++id) {
+    const EnvState state = env.env_state(id);
+    if (state == EnvState::kRun || state == EnvState::kReset) ++at_work;
+  }
+  return at_work > ready.env_ids.size();
+}
+
+std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row) {
+  for (const AbnormalCause& cause : timesteps.causes) {
+    if (static_cast<size_t>(cause.row) == row) return absl::StrCat(": ", cause.cause.message());
+  }
+  return "";
+}
+
 absl::Status NoEnvReady(const EnvManager& env) {
   std::vector<std::string> states;
   for (int id = 0; id < env.env_num(); ++id) {

@@ -44,6 +44,12 @@ absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::st
 // OK if the first field of a policy's output is the env's action. Else kInvalidArgument with both.
 absl::Status CheckPolicyFitsEnv(const Spec& policy_output, const EnvSpec& env);
 
+// Whether an env is at work that is not among these: a step of no envs waits for it.
+bool OthersAtWork(const EnvManager& env, const ReadyObs& ready);
+
+// ": <why>" of the abnormal step in this row, if the env manager knows; else nothing.
+std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row);
+
 // Why no env is ready: kFailedPrecondition with the states of all envs.
 absl::Status NoEnvReady(const EnvManager& env);
 

@@ -390,17 +390,12 @@ absl::StatusOr<SegmentBatch> TrajBuffer::Take(int64_t max_rows, const ReadyObs& 
 }
 
 absl::Status TrajBuffer::SaveState(StateWriter* writer) const {
-  const int waiting = under_way_.FirstHeld();
-  if (waiting >= 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("env ", waiting, " is being stepped; its row cannot be saved"));
-  }
   std::vector<int64_t> rows;
   std::vector<int64_t> finals;
   std::array<std::vector<int64_t>, 3> infos;
   for (int64_t row = 0; row < arena_.used; ++row) {
     const RowInfo& info = infos_[row];
-    if (info.state == RowState::kDropped) continue;
+    if (info.state == RowState::kDropped || info.state == RowState::kUnderWay) continue;
     rows.push_back(row);
     if (Ended(row)) finals.push_back(info.final_row);
     infos[0].push_back(info.env_id);

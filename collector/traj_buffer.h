@@ -110,7 +110,8 @@ class TrajBuffer {
   // `now` holds the observations that follow the newest rows.
   absl::StatusOr<SegmentBatch> Take(int64_t max_rows, const ReadyObs& now);
 
-  // kFailedPrecondition while a row is under way.
+  // A row under way is left out, as if dropped: its env begins a new episode when it is restored, and
+  // DropEpisode() is to be called then.
   absl::Status SaveState(StateWriter* writer) const;
   // kInvalidArgument if what was saved has another layout or number of envs.
   absl::Status LoadState(StateReader* reader);

@@ -9,6 +9,13 @@
 //         ▲                          │
 //         └── rows written in place ─┘
 //
+// A manager with wait_num does not wait for all envs. Step() asks those that it is given and returns
+// when wait_num of the envs that are at work have answered. Those that have not are outstanding:
+// they are not in ready_obs(), cannot be stepped, and answer in a later call, also in one that
+// steps none. Timesteps::env_ids says who answered. An env whose episode ended may be outstanding
+// in kReset; it then answers by being ready again, without a row in Timesteps. Reset() and
+// LoadState() wait for the envs that they concern, and drop their answers.
+//
 // Life of an env:
 //     kVoid ──Launch──► kRun ──episode over──► kReset ──► kRun ...  ──episode_num reached──► kDone
 //                         │        └─ auto_reset off ──► kNeedReset ──Reset──► kRun
@@ -65,7 +72,15 @@ struct FinishedEpisode {
   NamedValues info;                   // as the env gave it
 };
 
-// What N steps gave; all spans have N elements, in the order of the env ids that were stepped.
+// Why a step is abnormal, where the env did not call it so itself: it failed and was renewed, its
+// process died or did not answer in time.
+struct AbnormalCause {
+  int row = 0;         // in Timesteps
+  absl::Status cause;  // names the env
+};
+
+// What N steps gave; all spans have N elements, in the order of the env ids that were stepped. From
+// a manager that does not wait for all envs: of those that answered, by increasing id.
 struct Timesteps {
   absl::Span<const int> env_ids;
   absl::Span<const float> reward;         // of a game: of player 0
@@ -74,6 +89,7 @@ struct Timesteps {
   absl::Span<const uint8_t> truncated;
   // The step is void: do not count it, drop the episode so far. The env has been reset.
   absl::Span<const uint8_t> abnormal;
+  absl::Span<const AbnormalCause> causes;      // of some of the abnormal steps
   absl::Span<const FinishedEpisode> finished;  // in the order of `row`
   ColumnsView final_obs;  // [finished.size(), ...]: the last observation of each
 };
@@ -105,7 +121,8 @@ class EnvManager {
   virtual absl::Status Reset() = 0;
   virtual absl::Status Reset(absl::Span<const EnvReset> envs) = 0;
 
-  // The envs in kRun. Empty when all are done.
+  // The envs in kRun that are not outstanding. Empty when all are done or outstanding; in the latter
+  // case (an env is in kRun or kReset) a Step() of no envs waits for some.
   virtual ReadyObs ready_obs() = 0;
   // Steps those envs; row i of `actions`, whose first fields are the env's actions (one, or one per
   // player), is for env_ids[i].
@@ -120,8 +137,8 @@ class EnvManager {
   virtual bool closed() const = 0;
   virtual absl::StatusOr<Image> Render(int env_id) = 0;
 
-  // Seeds, counts, observations and the envs' own states. An env that cannot save itself begins a
-  // new episode on load; its number is then in `restarted`.
+  // Seeds, counts, observations and the envs' own states. An env that cannot save itself, or that was
+  // outstanding, begins a new episode on load; its number is then in `restarted`.
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader, std::vector<int>* restarted) = 0;
 

@@ -22,6 +22,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 absl::StatusOr<std::unique_ptr<EnvManager>> Create(const EnvManagerConfig& config) {
   return create_env_manager(config, {ScriptedEnvFactory(std::make_shared<ScriptedEnvScript>())},
@@ -29,7 +30,8 @@ absl::StatusOr<std::unique_ptr<EnvManager>> Create(const EnvManagerConfig& confi
 }
 
 TEST(EnvRegistryTest, EveryRegisteredManagerIsCreated) {
-  EXPECT_THAT(EnvManagerRegistry().Names(), ElementsAre("base"));
+  EXPECT_THAT(EnvManagerRegistry().Names(),
+              ElementsAre("async_subprocess", "async_thread", "base", "subprocess"));
   for (const std::string& name : EnvManagerRegistry().Names()) {
     EnvManagerConfig config;
     config.set_type(name);
@@ -41,9 +43,9 @@ TEST(EnvRegistryTest, EveryRegisteredManagerIsCreated) {
 
 TEST(EnvRegistryTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
   EnvManagerConfig manager;
-  manager.set_type("subprocess");
+  manager.set_type("sub_process");
   EXPECT_THAT(Create(manager), StatusIs(absl::StatusCode::kNotFound,
-                                        AllOf(HasSubstr("'subprocess'"), HasSubstr("base"))));
+                                        AllOf(HasSubstr("'sub_process'"), HasSubstr("base"))));
   EnvConfig env;
   env.set_type("Pong-v0");
   EXPECT_THAT(create_env(env), StatusIs(absl::StatusCode::kNotFound, HasSubstr("'Pong-v0'")));
@@ -64,6 +66,44 @@ TEST(EnvRegistryTest, BaseManagerRefusesTimeouts) {
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(HasSubstr("step_timeout is 2.5, expected 0"), HasSubstr("reset_timeout is -1"),
                      HasSubstr("sub-processes"), HasSubstr("retry_waiting_time is inf"))));
+}
+
+TEST(EnvRegistryTest, KeysOfOtherTypesAreRefused) {
+  EnvManagerConfig config;
+  config.set_num_threads(0);
+  config.set_memory_limit_mb(100);
+  const auto refused = [&](absl::string_view type) {
+    config.set_type(std::string(type));
+    return std::string(Create(config).status().message());
+  };
+  EXPECT_THAT(refused("base"), AllOf(HasSubstr("num_threads is set, which type 'base'"),
+                                     HasSubstr("memory_limit_mb is set")));
+  EXPECT_THAT(refused("async_thread"),
+              AllOf(Not(HasSubstr("num_threads is set")), HasSubstr("memory_limit_mb is set"),
+                    HasSubstr("it has wait_num, num_threads")));
+  EXPECT_THAT(refused("subprocess"),
+              AllOf(HasSubstr("num_threads is set"), Not(HasSubstr("memory_limit_mb is set"))));
+  config.clear_num_threads();
+  config.set_wait_num(1);
+  EXPECT_THAT(refused("subprocess"), HasSubstr("wait_num is set"));
+  EXPECT_EQ(refused("async_subprocess"), "");
+  config.set_wait_num(2);
+  config.set_envs_per_process(-1);
+  config.set_connect_timeout(0);
+  config.set_step_timeout(-1);
+  EXPECT_THAT(
+      refused("async_subprocess"),
+      AllOf(HasSubstr("wait_num is 2, expected 0 (all) to 1"), HasSubstr("envs_per_process is -1"),
+            HasSubstr("connect_timeout is 0"), HasSubstr("step_timeout is -1s")));
+}
+
+TEST(EnvRegistryTest, ThreadManagerRefusesTimeouts) {
+  EnvManagerConfig config;
+  config.set_type("async_thread");
+  config.set_step_timeout(2.5);
+  EXPECT_THAT(Create(config), StatusIs(absl::StatusCode::kInvalidArgument,
+                                       AllOf(HasSubstr("step_timeout is 2.5, expected 0"),
+                                             HasSubstr("async_thread"))));
 }
 
 TEST(EnvRegistryTest, BaseManagerTakesItsConfig) {

@@ -62,6 +62,11 @@ void CheckEnv(const EnvSection& env, Checker* check) {
   check->AtLeast("env.manager.retry_waiting_time", manager.retry_waiting_time(), 0.0);
   check->AtLeast("env.manager.step_timeout", manager.step_timeout(), 0.0);
   check->AtLeast("env.manager.reset_timeout", manager.reset_timeout(), 0.0);
+  check->AtLeast("env.manager.wait_num", manager.wait_num(), 0);
+  check->AtLeast("env.manager.num_threads", manager.num_threads(), 0);
+  check->AtLeast("env.manager.envs_per_process", manager.envs_per_process(), 0);
+  check->AtLeast<int64_t>("env.manager.memory_limit_mb", manager.memory_limit_mb(), 0);
+  check->Above("env.manager.connect_timeout", manager.connect_timeout(), 0);
 }
 
 void CheckLearn(const LearnSection& learn, Checker* check) {

@@ -1,12 +1,21 @@
 #include "ding_worker/env/testing/scripted_env.h"
 
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <limits>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
@@ -32,6 +41,10 @@ absl::Status Fail(std::optional<EnvFault> fault) {
   return absl::OkStatus();
 }
 
+void WaitWhile(const std::atomic<bool>& hold) {
+  while (hold.load()) absl::SleepFor(absl::Milliseconds(1));
+}
+
 class ScriptedEnv : public Env {
  public:
   ScriptedEnv(std::shared_ptr<ScriptedEnvScript> script, EnvSpec spec)
@@ -43,6 +56,7 @@ class ScriptedEnv : public Env {
   const EnvSpec& spec() const override { return spec_; }
 
   absl::Status Reset(const EpisodeStart& start, const RowRef& obs) override {
+    WaitWhile(script_->hold_resets);
     ScriptedEnvLog& log = script_->log;
     ++log.resets;
     log.starts.push_back(start);
@@ -57,6 +71,7 @@ class ScriptedEnv : public Env {
   }
 
   absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
+    WaitWhile(script_->hold_steps);
     ScriptedEnvLog& log = script_->log;
     ++log.steps;
     const std::optional<EnvFault> fault =
@@ -121,6 +136,55 @@ absl::StatusOr<std::unique_ptr<Env>> MakeScriptedEnv(std::shared_ptr<ScriptedEnv
 }
 
 }  // namespace
+
+void ScriptedEnvStarts::push_back(const EpisodeStart& start) {
+  Item& item = items_[size_++ % kKept];
+  item.seed = start.seed;
+  item.num_params = 0;
+  for (const NamedValues::Entry& entry : start.params) {
+    DING_CHECK(item.num_params < 4) << "more than 4 parameters";
+    std::snprintf(item.names[item.num_params], sizeof(item.names[0]), "%s", entry.first.c_str());
+    item.values[item.num_params++] = entry.second;
+  }
+}
+
+EpisodeStart ScriptedEnvStarts::operator[](int64_t index) const {
+  DING_CHECK(index >= 0 && index < size_ && index >= size_ - kKept) << index;
+  const Item& item = items_[index % kKept];
+  EpisodeStart start;
+  start.seed = item.seed;
+  for (int i = 0; i < item.num_params; ++i) start.params.Set(item.names[i], item.values[i]);
+  return start;
+}
+
+// What lies in memory that forked processes share.
+struct ScriptedEnvScript::Shared {
+  static Shared* New() {
+    void* const memory =
+        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    DING_CHECK(memory != MAP_FAILED) << std::strerror(errno);
+    return new (memory) Shared();
+  }
+
+  ScriptedEnvLog log;
+  std::atomic<bool> hold_steps{false};
+  std::atomic<bool> hold_resets{false};
+};
+
+ScriptedEnvScript::ScriptedEnvScript() : ScriptedEnvScript(Shared::New()) {}
+
+ScriptedEnvScript::ScriptedEnvScript(Shared* shared)
+    : log(shared->log),
+      hold_steps(shared->hold_steps),
+      hold_resets(shared->hold_resets),
+      shared_(shared) {}
+
+ScriptedEnvScript::ScriptedEnvScript(const ScriptedEnvScript& other) : ScriptedEnvScript() {
+  static_cast<ScriptedEnvOrders&>(*this) = other;
+  log = other.log;
+}
+
+ScriptedEnvScript::~ScriptedEnvScript() { munmap(shared_, sizeof(Shared)); }
 
 EnvFactory ScriptedEnvFactory(std::shared_ptr<ScriptedEnvScript> script) {
   return [script = std::move(script)] { return MakeScriptedEnv(script); };

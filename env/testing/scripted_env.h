@@ -6,7 +6,8 @@
 // 1; the reward is `reward`, and an episode ends after `episode_length` steps.
 //
 // Ownership: script and log are shared by the test and by all envs of one factory, also by renewed
-// ones: "the 3rd step" is the third of all of them.
+// ones: "the 3rd step" is the third of all of them. The log lies in memory that forked processes
+// share: what an env does in a child is seen here.
 // Threads:   thread-compatible.
 //
 // Example:
@@ -18,11 +19,11 @@
 #ifndef DING_WORKER_ENV_TESTING_SCRIPTED_ENV_H_
 #define DING_WORKER_ENV_TESTING_SCRIPTED_ENV_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/env/env.h"
@@ -38,16 +39,40 @@ enum class EnvFault {
   kAbnormal,        // steps only
 };
 
+// The last kKept episodes that were asked for, in plain memory: with at most 4 parameters, whose
+// names are cut off after 23 letters.
+class ScriptedEnvStarts {
+ public:
+  static constexpr int64_t kKept = 128;
+
+  void push_back(const EpisodeStart& start);
+  int64_t size() const { return size_; }
+  // Start `index` of all that there were; one that is kept.
+  EpisodeStart operator[](int64_t index) const;
+  EpisodeStart back() const { return (*this)[size_ - 1]; }
+
+ private:
+  struct Item {
+    uint64_t seed;
+    int num_params;
+    char names[4][24];
+    double values[4];
+  };
+  int64_t size_ = 0;
+  Item items_[kKept];
+};
+
 // What was done to the envs of one factory.
 struct ScriptedEnvLog {
   int built = 0;
   int alive = 0;
   int64_t resets = 0;  // calls, also those that failed
   int64_t steps = 0;
-  std::vector<EpisodeStart> starts;  // of all resets
+  ScriptedEnvStarts starts;  // of all resets
 };
 
-struct ScriptedEnvScript {
+// What envs are told to do.
+struct ScriptedEnvOrders {
   // Faults of the n-th call, counted from 1 over all envs of the factory.
   std::map<int64_t, EnvFault> on_build;  // the factory returns the error or throws
   std::map<int64_t, EnvFault> on_reset;
@@ -62,8 +87,25 @@ struct ScriptedEnvScript {
   NamedValues info;  // at the end of an episode
   int64_t action_count = 2;
   bool can_save = true;
+};
 
-  ScriptedEnvLog log;
+struct ScriptedEnvScript : ScriptedEnvOrders {
+  ScriptedEnvScript();
+  // With a log of its own that begins as a copy.
+  ScriptedEnvScript(const ScriptedEnvScript& other);
+  ScriptedEnvScript& operator=(const ScriptedEnvScript&) = delete;
+  ~ScriptedEnvScript();
+
+  ScriptedEnvLog& log;
+  // While set, steps or resets wait before they do anything; the envs of other scripts go on.
+  std::atomic<bool>& hold_steps;
+  std::atomic<bool>& hold_resets;
+
+ private:
+  struct Shared;
+  explicit ScriptedEnvScript(Shared* shared);
+
+  Shared* const shared_;
 };
 
 EnvFactory ScriptedEnvFactory(std::shared_ptr<ScriptedEnvScript> script);

@@ -1,0 +1,140 @@
+// What it costs to step envs beside the caller: CartPoles with random actions, episodes begun anew
+// as they end, through an env manager.
+//   Threads            64 CartPoles by 2 threads; Inline: as the manager decides, in this thread
+//   Threads*Floor      the same through the manager in the caller's thread
+//   BusyThreads        16 envs whose step takes 20 us of the processor, by 2 threads
+//   Processes          8 CartPoles in 8 processes; Grouped: in one process per core
+//   Processes*Floor    the same through the manager in the caller's thread
+// items_per_second counts env steps.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "benchmark/benchmark.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/env/async_thread_env_manager.h"
+#include "ding_worker/env/base_env_manager.h"
+#include "ding_worker/env/classic_control/bare_cartpoles.h"
+#include "ding_worker/env/classic_control/cartpole.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/subprocess_env_manager.h"
+
+namespace ding {
+namespace {
+
+// A CartPole whose step takes 20 us more.
+class BusyEnv : public Env {
+ public:
+  explicit BusyEnv(std::unique_ptr<Env> env) : env_(std::move(env)) {}
+  const EnvSpec& spec() const override { return env_->spec(); }
+  absl::Status Reset(const EpisodeStart& start, const RowRef& obs) override {
+    return env_->Reset(start, obs);
+  }
+  absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
+    const int64_t end = Clock::Real()->MonotonicNanos() + 20'000;
+    while (Clock::Real()->MonotonicNanos() < end) {
+    }
+    return env_->Step(action, obs, result);
+  }
+
+ private:
+  const std::unique_ptr<Env> env_;
+};
+
+std::vector<EnvFactory> CartPoles(int count) {
+  return std::vector<EnvFactory>(static_cast<size_t>(count),
+                                 [] { return CreateCartPole("CartPole-v1", 500); });
+}
+
+std::vector<EnvFactory> BusyCartPoles(int count) {
+  const EnvFactory factory = []() -> absl::StatusOr<std::unique_ptr<Env>> {
+    return std::make_unique<BusyEnv>(*CreateCartPole("CartPole-v1", 500));
+  };
+  return std::vector<EnvFactory>(static_cast<size_t>(count), factory);
+}
+
+template <int envs>
+void Play(absl::StatusOr<std::unique_ptr<EnvManager>> made, benchmark::State* state) {
+  DING_CHECK(made.ok()) << made.status();
+  const std::unique_ptr<EnvManager> manager = *std::move(made);
+  const absl::Status launched = manager->Launch();
+  DING_CHECK(launched.ok()) << launched;
+  CartPoleActions<envs> table;
+  for (auto _ : *state) {
+    const ReadyObs ready = manager->ready_obs();
+    benchmark::DoNotOptimize(ready.obs.raw_column(0));
+    std::byte* const column = reinterpret_cast<std::byte*>(const_cast<int64_t*>(table.Next()));
+    const ColumnsView actions(manager->env_spec().action.get(), &column, 0, envs);
+    const absl::StatusOr<const Timesteps*> steps = manager->Step(ready.env_ids, actions);
+    DING_CHECK(steps.ok()) << steps.status();
+    benchmark::DoNotOptimize((*steps)->reward.data());
+  }
+  state->SetItemsProcessed(state->iterations() * envs);
+}
+
+absl::StatusOr<std::unique_ptr<EnvManager>> InThisThread(std::vector<EnvFactory> factories) {
+  return BaseEnvManager::Create({}, std::move(factories));
+}
+
+absl::StatusOr<std::unique_ptr<EnvManager>> InThreads(std::vector<EnvFactory> factories,
+                                                      bool always) {
+  AsyncThreadEnvManagerOptions options;
+  options.num_threads = 2;
+  if (always) options.inline_below = absl::ZeroDuration();
+  return CreateAsyncThreadEnvManager(options, std::move(factories));
+}
+
+absl::StatusOr<std::unique_ptr<EnvManager>> InProcesses(std::vector<EnvFactory> factories,
+                                                        int envs_per_process) {
+  SubprocessEnvManagerOptions options;
+  options.envs_per_process = envs_per_process;
+  return CreateSubprocessEnvManager(options, std::move(factories));
+}
+
+void BM_Threads(benchmark::State& state) {
+  Play<64>(InThreads(CartPoles(64), /*always=*/true), &state);
+}
+BENCHMARK(BM_Threads)->UseRealTime();
+void BM_ThreadsFloor(benchmark::State& state) { Play<64>(InThisThread(CartPoles(64)), &state); }
+BENCHMARK(BM_ThreadsFloor)->UseRealTime();
+
+void BM_ThreadsInline(benchmark::State& state) {
+  Play<64>(InThreads(CartPoles(64), /*always=*/false), &state);
+}
+BENCHMARK(BM_ThreadsInline)->UseRealTime();
+void BM_ThreadsInlineFloor(benchmark::State& state) {
+  Play<64>(InThisThread(CartPoles(64)), &state);
+}
+BENCHMARK(BM_ThreadsInlineFloor)->UseRealTime();
+
+void BM_BusyThreads(benchmark::State& state) {
+  Play<16>(InThreads(BusyCartPoles(16), /*always=*/false), &state);
+}
+BENCHMARK(BM_BusyThreads)->UseRealTime();
+void BM_BusyThreadsFloor(benchmark::State& state) {
+  Play<16>(InThisThread(BusyCartPoles(16)), &state);
+}
+BENCHMARK(BM_BusyThreadsFloor)->UseRealTime();
+
+void BM_Processes(benchmark::State& state) { Play<8>(InProcesses(CartPoles(8), 1), &state); }
+BENCHMARK(BM_Processes)->UseRealTime();
+void BM_ProcessesFloor(benchmark::State& state) { Play<8>(InThisThread(CartPoles(8)), &state); }
+BENCHMARK(BM_ProcessesFloor)->UseRealTime();
+
+void BM_ProcessesGrouped(benchmark::State& state) { Play<8>(InProcesses(CartPoles(8), 0), &state); }
+BENCHMARK(BM_ProcessesGrouped)->UseRealTime();
+void BM_ProcessesGroupedFloor(benchmark::State& state) {
+  Play<8>(InThisThread(CartPoles(8)), &state);
+}
+BENCHMARK(BM_ProcessesGroupedFloor)->UseRealTime();
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,121 @@
+#include "ding_worker/env/env_host.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+
+namespace ding {
+
+absl::StatusOr<std::unique_ptr<Env>> BuildEnv(const EnvFactory& factory) {
+  std::unique_ptr<Env> env;
+  DING_RETURN_IF_ERROR(CallEnv([&]() -> absl::Status {
+    DING_ASSIGN_OR_RETURN(env, factory());
+    if (env == nullptr) return absl::InternalError("the factory made no env");
+    return ValidateEnvSpec(env->spec());
+  }));
+  return env;
+}
+
+absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found) {
+  DING_RETURN_IF_ERROR(
+      CheckSameLayout(*expected.observation, *found.observation, "its observation"));
+  DING_RETURN_IF_ERROR(CheckSameLayout(*expected.action, *found.action, "its action"));
+  if (*found.observation != *expected.observation || *found.action != *expected.action) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("its bounds differ: found ", found.observation->DebugString(), "\n",
+                     found.action->DebugString(), "\nexpected ",
+                     expected.observation->DebugString(), "\n", expected.action->DebugString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BatchBuilder> ZeroedRows(const SpecPtr& spec, int64_t rows) {
+  DING_ASSIGN_OR_RETURN(BatchBuilder block, BatchBuilder::Create(spec, rows));
+  for (int i = 0; i < spec->size(); ++i) {
+    std::memset(block.view().raw_column(i), 0, static_cast<size_t>(rows * spec->row_bytes(i)));
+  }
+  return block;
+}
+
+absl::Status CheckFiniteRow(const RowRef& row) {
+  const Spec& spec = row.spec();
+  for (int field = 0; field < spec.size(); ++field) {
+    if (spec.field(field).dtype != DType::kFloat32) continue;
+    const absl::Span<const float> values = row.field<float>(field);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (std::isfinite(values[i])) continue;
+      return absl::InternalError(absl::StrCat("observation field '", spec.field(field).name,
+                                              "', element ", i, ", is ", values[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EnvHost::Build() {
+  if (on_attempt_) on_attempt_(EnvCall::kBuild);
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env, BuildEnv(factory_));
+  DING_RETURN_IF_ERROR(
+      Annotate(CheckSameEnvSpec(*expected_, env->spec()), "it is not of the kind of env 0"));
+  env_ = std::move(env);
+  return absl::OkStatus();
+}
+
+absl::Status EnvHost::TryReset(const EpisodeStart& start, const RowRef& obs) {
+  if (env_ == nullptr) DING_RETURN_IF_ERROR(Build());
+  if (on_attempt_) on_attempt_(EnvCall::kReset);
+  DING_RETURN_IF_ERROR(CallEnv([&] { return env_->Reset(start, obs); }));
+  return CheckFiniteRow(obs);
+}
+
+absl::Status EnvHost::Reset(const EpisodeStart& start, const RowRef& obs, int attempts_made) {
+  absl::Status status;
+  for (int attempt = attempts_made; attempt < options_->max_retry; ++attempt) {
+    if (attempt > 0) options_->sleep(options_->retry_waiting_time);
+    status = TryReset(start, obs);
+    if (status.ok()) return status;
+    if (options_->retry_type == EnvRetryType::kRenew) env_.reset();
+  }
+  return status;
+}
+
+absl::Status EnvHost::RetryStep(const RowView& action, const RowRef& obs, absl::Status failure,
+                                StepResult* result) {
+  for (int attempt = 1; attempt < options_->max_retry; ++attempt) {
+    options_->sleep(options_->retry_waiting_time);
+    ClearStepResult(expected_->players, result);
+    if (options_->retry_type == EnvRetryType::kRenew) {
+      // The reset that follows builds the env.
+      env_.reset();
+      void_cause_ = std::move(failure);
+      result->abnormal = true;
+      return absl::OkStatus();
+    }
+    if (on_attempt_) on_attempt_(EnvCall::kStep);
+    failure = CallEnv([&] { return env_->Step(action, obs, result); });
+    if (failure.ok()) return failure;
+  }
+  return failure;
+}
+
+absl::StatusOr<Image> EnvHost::Render() {
+  if (env_ == nullptr) return absl::FailedPreconditionError("Reset() comes first");
+  Image image;
+  DING_RETURN_IF_ERROR(CallEnv([&]() -> absl::Status {
+    DING_ASSIGN_OR_RETURN(image, env_->Render());
+    return absl::OkStatus();
+  }));
+  return image;
+}
+
+absl::Status EnvHost::SaveState(StateWriter* writer) const {
+  return CallEnv([&] { return env_->SaveState(writer); });
+}
+
+absl::Status EnvHost::LoadState(StateReader* reader) {
+  if (env_ == nullptr) DING_RETURN_IF_ERROR(Build());
+  return CallEnv([&] { return env_->LoadState(reader); });
+}
+
+}  // namespace ding

@@ -1,0 +1,73 @@
+#include "ding_worker/env/env_manager_config.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+
+namespace ding {
+namespace {
+
+constexpr std::array<absl::string_view, 7> kKeysOfAll = {
+    "type",       "episode_num",        "max_retry",         "retry_type",
+    "auto_reset", "retry_waiting_time", "max_abnormal_steps"};
+
+template <typename Keys>
+bool Has(const Keys& keys, absl::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+}  // namespace
+
+absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
+                                  const std::vector<absl::string_view>& own_keys,
+                                  EnvManagerCore::Options* options) {
+  std::vector<std::string> problems;
+  const auto refuse_timeout = [&](absl::string_view key, double seconds) {
+    if (seconds == 0 || Has(own_keys, key)) return;
+    problems.push_back(absl::StrCat(
+        key, " is ", seconds, ", expected 0: type '", config.type(),
+        "' runs envs in threads of this process and cannot interrupt them; only a manager that "
+        "runs them in sub-processes can"));
+  };
+  refuse_timeout("step_timeout", config.step_timeout());
+  refuse_timeout("reset_timeout", config.reset_timeout());
+  std::vector<const google::protobuf::FieldDescriptor*> set;
+  config.GetReflection()->ListFields(config, &set);
+  for (const google::protobuf::FieldDescriptor* const field : set) {
+    const std::string& key = field->name();
+    if (Has(kKeysOfAll, key) || Has(own_keys, key)) continue;
+    if (key == "step_timeout" || key == "reset_timeout") continue;
+    problems.push_back(absl::StrCat(
+        key, " is set, which type '", config.type(), "' does not have; beside those of all types ",
+        own_keys.empty() ? "it has none" : absl::StrCat("it has ", absl::StrJoin(own_keys, ", "))));
+  }
+  const auto finite = [&problems](absl::string_view key, double seconds) {
+    if (std::isfinite(seconds)) return;
+    problems.push_back(absl::StrCat(key, " is ", seconds, ", expected a finite number of seconds"));
+  };
+  finite("retry_waiting_time", config.retry_waiting_time());
+  if (Has(own_keys, "connect_timeout")) {
+    finite("step_timeout", config.step_timeout());
+    finite("reset_timeout", config.reset_timeout());
+    finite("connect_timeout", config.connect_timeout());
+  }
+  if (!problems.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("env manager: ", absl::StrJoin(problems, "; ")));
+  }
+  options->episode_num = config.episode_num();
+  options->max_retry = config.max_retry();
+  options->retry_type =
+      config.retry_type() == EnvManagerConfig::RENEW ? EnvRetryType::kRenew : EnvRetryType::kReset;
+  options->auto_reset = config.auto_reset();
+  options->retry_waiting_time = absl::Seconds(config.retry_waiting_time());
+  options->max_abnormal_steps = config.max_abnormal_steps();
+  return absl::OkStatus();
+}
+
+}  // namespace ding

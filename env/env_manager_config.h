@@ -1,0 +1,23 @@
+// Reads what all env managers have in their config, and refuses keys that a type does not have.
+#ifndef DING_WORKER_ENV_ENV_MANAGER_CONFIG_H_
+#define DING_WORKER_ENV_ENV_MANAGER_CONFIG_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_manager_core.h"
+
+namespace ding {
+
+// Fills in `options`. `own_keys` are those that this type has beside the ones of all types.
+//   kInvalidArgument  all keys that are set and that it has not, seconds that are not finite
+absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
+                                  const std::vector<absl::string_view>& own_keys,
+                                  EnvManagerCore::Options* options);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_ENV_MANAGER_CONFIG_H_

@@ -1,0 +1,143 @@
+// Tests that every env manager must pass: a suite to instantiate. They drive three scripted envs
+// through the interface; that results are those of BaseEnvManager bit by bit is one of them, so a
+// manager that answers in part is tested in the mode in which it waits for all.
+//
+// AsyncEnvManagerConformance is for managers that can answer in part.
+//
+// Example (the test's target depends on this one, which has `alwayslink`):
+//   INSTANTIATE_TEST_SUITE_P(Base, EnvManagerConformance, testing::Values(kBase), CaseName);
+//   INSTANTIATE_TEST_SUITE_P(Base, EnvManagerStateConformance, testing::Values(kBase), CaseName);
+#ifndef DING_WORKER_ENV_ENV_MANAGER_CONFORMANCE_H_
+#define DING_WORKER_ENV_ENV_MANAGER_CONFORMANCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/env_manager_core.h"
+#include "ding_worker/env/testing/scripted_env.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+
+struct EnvManagerConformanceCase {
+  std::string name;
+  // With `wait_num`, 0: all; only AsyncEnvManagerConformance asks for another.
+  std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(EnvManagerCore::Options, int wait_num,
+                                                            std::vector<EnvFactory>)>
+      create;
+  // Envs see the memory of the test.
+  bool in_this_process = true;
+  // A failing env keeps those behind it from being stepped.
+  bool one_by_one = false;
+};
+
+inline std::string EnvManagerConformanceName(
+    const testing::TestParamInfo<EnvManagerConformanceCase>& info) {
+  return info.param.name;
+}
+
+// A manager of three scripted envs and what is needed to drive it.
+class EnvManagerConformance : public testing::TestWithParam<EnvManagerConformanceCase> {
+ protected:
+  EnvManagerConformance() {
+    for (int i = 0; i < 3; ++i) scripts_.push_back(std::make_shared<ScriptedEnvScript>());
+    options_.sleep = [this](absl::Duration time) { slept_.push_back(time); };
+  }
+
+  std::vector<EnvFactory> Factories() {
+    std::vector<EnvFactory> factories;
+    for (const auto& script : scripts_) factories.push_back(ScriptedEnvFactory(script));
+    return factories;
+  }
+
+  std::unique_ptr<EnvManager> Create() {
+    absl::StatusOr<std::unique_ptr<EnvManager>> manager =
+        GetParam().create(options_, 0, Factories());
+    EXPECT_THAT(manager, IsOk());
+    return manager.ok() ? *std::move(manager) : nullptr;
+  }
+
+  std::unique_ptr<EnvManager> Launched() {
+    std::unique_ptr<EnvManager> manager = Create();
+    EXPECT_THAT(manager->Launch(), IsOk());
+    return manager;
+  }
+
+  // Steps `env_ids` with these actions, 0 where there are none.
+  absl::StatusOr<const Timesteps*> Step(EnvManager* manager, const std::vector<int>& env_ids,
+                                        std::vector<int64_t> actions = {}) {
+    actions.resize(env_ids.size());
+    std::byte* const column = reinterpret_cast<std::byte*>(actions.data());
+    return manager->Step(env_ids, ColumnsView(manager->env_spec().action.get(), &column, 0,
+                                              static_cast<int64_t>(actions.size())));
+  }
+  absl::StatusOr<const Timesteps*> StepReady(EnvManager* manager) {
+    const ReadyObs ready = manager->ready_obs();
+    return Step(manager, std::vector<int>(ready.env_ids.begin(), ready.env_ids.end()));
+  }
+
+  static std::vector<EnvState> States(const EnvManager& manager) {
+    std::vector<EnvState> states;
+    for (int i = 0; i < manager.env_num(); ++i) states.push_back(manager.env_state(i));
+    return states;
+  }
+
+  // Row `i` of what is ready.
+  static std::vector<float> Row(const ReadyObs& ready, int i) {
+    const absl::Span<const float> row = ready.obs.row(i).field<float>(0);
+    return {row.begin(), row.end()};
+  }
+
+  EnvManagerCore::Options options_;
+  std::vector<std::shared_ptr<ScriptedEnvScript>> scripts_;
+  std::vector<absl::Duration> slept_;
+};
+
+class EnvManagerStateConformance : public EnvManagerConformance {
+ protected:
+  EnvManagerStateConformance() {
+    options_.episode_num = 3;
+    options_.auto_reset = true;
+    scripts_[1]->episode_length = 7;
+    scripts_[2]->episode_length = 2;
+  }
+
+  // In the middle of episodes, one env done.
+  std::unique_ptr<EnvManager> Midway() {
+    auto manager = Create();
+    EXPECT_THAT(manager->Seed({11, 22, 33}, true), IsOk());
+    EXPECT_THAT(manager->Launch(), IsOk());
+    EXPECT_THAT(manager->Reset({EnvReset{1, NamedValues{{"level", 3}, {"wind", 0.5}}}}), IsOk());
+    for (int i = 0; i < 8; ++i) EXPECT_THAT(StepReady(manager.get()), IsOk());
+    return manager;
+  }
+
+  std::vector<int> restarted_;
+};
+
+class AsyncEnvManagerConformance : public EnvManagerConformance {
+ protected:
+  std::unique_ptr<EnvManager> LaunchedWith(int wait_num) {
+    absl::StatusOr<std::unique_ptr<EnvManager>> manager =
+        GetParam().create(options_, wait_num, Factories());
+    EXPECT_THAT(manager, IsOk());
+    EXPECT_THAT((*manager)->Launch(), IsOk());
+    return *std::move(manager);
+  }
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_ENV_MANAGER_CONFORMANCE_H_

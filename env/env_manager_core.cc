@@ -1,0 +1,636 @@
+#include "ding_worker/env/env_manager_core.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "absl/base/optimization.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/finite.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
+
+namespace ding {
+absl::Status EnvManagerCore::CheckOptions(const Options& options,
+                                          std::vector<std::string> problems) {
+  if (options.episode_num < 0) {
+    problems.push_back(
+        absl::StrCat("episode_num is ", options.episode_num, ", expected 0 (no limit) or more"));
+  }
+  if (options.max_retry < 1) {
+    problems.push_back(
+        absl::StrCat("max_retry is ", options.max_retry, ", expected at least 1 attempt"));
+  }
+  if (options.retry_waiting_time < absl::ZeroDuration() ||
+      options.retry_waiting_time == absl::InfiniteDuration()) {
+    problems.push_back(absl::StrCat("retry_waiting_time is ",
+                                    absl::FormatDuration(options.retry_waiting_time),
+                                    ", expected 0 or more seconds"));
+  }
+  if (options.max_abnormal_steps < 0) {
+    problems.push_back(
+        absl::StrCat("max_abnormal_steps is ", options.max_abnormal_steps, ", expected 0 or more"));
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("env manager: ", absl::StrJoin(problems, "; ")));
+}
+
+absl::StatusOr<EnvManagerCore::Blocks> EnvManagerCore::Blocks::Create(const EnvSpec& spec,
+                                                                      int env_num) {
+  DING_ASSIGN_OR_RETURN(BatchBuilder ready, ZeroedRows(spec.observation, env_num));
+  DING_ASSIGN_OR_RETURN(BatchBuilder final, ZeroedRows(spec.observation, env_num));
+  return Blocks{std::move(ready), std::move(final)};
+}
+
+EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView rows,
+                               Blocks blocks)
+    : options_(std::move(options)),
+      spec_(std::move(spec)),
+      rows_(rows),
+      env_num_(static_cast<int>(rows.rows())),
+      slots_(static_cast<size_t>(rows.rows())),
+      blocks_(std::move(blocks)) {
+  for (int i = 0; i < spec_.observation->size(); ++i) {
+    if (spec_.observation->field(i).dtype == DType::kFloat32) float_fields_.push_back(i);
+  }
+  if (ActionMaskField(spec_) >= 0) {  // Players are alike.
+    for (int i = 0; i < spec_.players; ++i) mask_fields_.push_back(ActionMaskField(spec_, i));
+  }
+  const size_t count = slots_.size();
+  const auto others = static_cast<size_t>(spec_.players - 1);
+  for (size_t i = 0; i < count; ++i) {
+    slots_[i].seed = i;
+    slots_[i].other_returns.resize(others);
+  }
+  all_ids_.resize(count);
+  std::iota(all_ids_.begin(), all_ids_.end(), 0);
+  // So that no step allocates.
+  ready_ids_.reserve(count);
+  ready_sources_.reserve(count);
+  stepped_ids_.reserve(count);
+  reset_ids_.reserve(count);
+  ended_.reserve(count);
+  finished_.reserve(count);
+  reward_.resize(count);
+  other_rewards_.resize(count * others);
+  ends_.resize(3 * count);
+}
+
+std::string EnvManagerCore::EnvName(int env_id) const {
+  return absl::StrCat("env ", env_id, " (", spec_.name, ")");
+}
+
+absl::Status EnvManagerCore::CheckEnvId(int env_id) const {
+  if (env_id >= 0 && env_id < env_num()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no env ", env_id, ", only 0..", env_num() - 1));
+}
+
+absl::Status EnvManagerCore::CheckOpen(absl::string_view call) const {
+  if (!closed_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(call, ": the env manager is closed; Launch() comes first"));
+}
+
+void EnvManagerCore::SetState(int env_id, EnvState state) {
+  Slot& slot = slots_[static_cast<size_t>(env_id)];
+  slot.state = state;
+  const bool ready = state == EnvState::kRun && !slot.asked;
+  if (slot.ready == ready) return;
+  slot.ready = ready;
+  ready_ids_known_ = false;
+}
+
+void EnvManagerCore::NoteAsked(int env_id, EnvState state) {
+  slots_[static_cast<size_t>(env_id)].asked = true;
+  SetState(env_id, state);
+}
+
+void EnvManagerCore::NoteAnswered(int env_id) {
+  Slot& slot = slots_[static_cast<size_t>(env_id)];
+  slot.asked = false;
+  SetState(env_id, slot.state);
+}
+
+EnvState EnvManagerCore::env_state(int env_id) const {
+  DING_CHECK(CheckEnvId(env_id).ok()) << CheckEnvId(env_id).ToString();
+  return slots_[static_cast<size_t>(env_id)].state;
+}
+
+bool EnvManagerCore::done() const {
+  for (const Slot& slot : slots_) {
+    if (slot.state != EnvState::kDone) return false;
+  }
+  return true;
+}
+
+absl::Status EnvManagerCore::Seed(absl::Span<const uint64_t> seeds, bool dynamic) {
+  if (seeds.size() != slots_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("got ", seeds.size(), " seeds for ", slots_.size(), " envs"));
+  }
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].seed = seeds[i];
+    slots_[i].episodes_begun = 0;
+  }
+  dynamic_seed_ = dynamic;
+  return absl::OkStatus();
+}
+
+// Resetting.
+
+EpisodeStart EnvManagerCore::NextEpisode(int env_id) {
+  Slot& slot = slots_[static_cast<size_t>(env_id)];
+  const uint64_t index = static_cast<uint64_t>(slot.episodes_begun++);
+  return {dynamic_seed_ ? Rng::DeriveSeed(slot.seed, "env/episode", index) : slot.seed,
+          slot.params};
+}
+
+absl::Status EnvManagerCore::Began(int env_id, const EpisodeStart& start,
+                                   const absl::Status& status) {
+  if (!status.ok()) {
+    return Annotate(status, absl::StrCat(EnvName(env_id), ": reset failed (seed ", start.seed,
+                                         ", attempts: ", options_.max_retry, ")"));
+  }
+  Slot& slot = slots_[static_cast<size_t>(env_id)];
+  slot.length = 0;
+  slot.episode_return = 0;
+  slot.other_returns.assign(static_cast<size_t>(spec_.players - 1), 0);
+  SetState(env_id, EnvState::kRun);
+  return status;
+}
+
+absl::Status EnvManagerCore::BeginEpisodes(absl::Span<const int> env_ids) {
+  DING_RETURN_IF_ERROR(Settle(env_ids));
+  const absl::Status status = ResetEnvs(env_ids);
+  if (!status.ok()) Close();
+  return status;
+}
+
+absl::Status EnvManagerCore::Launch() {
+  if (!closed_) return absl::FailedPreconditionError("Launch: the env manager runs already");
+  closed_ = false;
+  for (Slot& slot : slots_) {
+    slot.episodes_begun = 0;
+    slot.params.Clear();
+  }
+  return Reset();
+}
+
+absl::Status EnvManagerCore::Reset() {
+  DING_RETURN_IF_ERROR(CheckOpen("Reset"));
+  for (Slot& slot : slots_) {
+    slot.episodes_done = 0;
+    slot.abnormal_in_a_row = 0;
+  }
+  return BeginEpisodes(all_ids_);
+}
+
+absl::Status EnvManagerCore::Reset(absl::Span<const EnvReset> envs) {
+  DING_RETURN_IF_ERROR(CheckOpen("Reset"));
+  std::vector<int> env_ids;
+  for (const EnvReset& reset : envs) {
+    DING_RETURN_IF_ERROR(Annotate(CheckEnvId(reset.env_id), "Reset"));
+    if (std::find(env_ids.begin(), env_ids.end(), reset.env_id) != env_ids.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("Reset: ", EnvName(reset.env_id), " stands twice among the envs to reset"));
+    }
+    env_ids.push_back(reset.env_id);
+  }
+  for (const EnvReset& reset : envs) {
+    Slot& slot = slots_[static_cast<size_t>(reset.env_id)];
+    if (reset.params.has_value()) slot.params = *reset.params;
+    slot.abnormal_in_a_row = 0;
+  }
+  return BeginEpisodes(env_ids);
+}
+
+void EnvManagerCore::Close() {
+  EndEnvs();
+  for (const int env_id : all_ids_) {
+    slots_[static_cast<size_t>(env_id)].asked = false;
+    SetState(env_id, EnvState::kVoid);
+  }
+  closed_ = true;
+}
+
+ReadyObs EnvManagerCore::ready_obs() {
+  if (!ready_ids_known_) {
+    ready_ids_.clear();
+    ready_sources_.clear();
+    for (const int env_id : all_ids_) {
+      if (!slots_[static_cast<size_t>(env_id)].ready) continue;
+      ready_ids_.push_back(env_id);
+      ready_sources_.push_back(env_id);
+    }
+    ready_ids_known_ = true;
+  }
+  const int64_t count = static_cast<int64_t>(ready_ids_.size());
+  if (count == 0) return {ready_ids_, rows_.Slice(0, 0)};
+  // Neighbours need no copy.
+  if (ready_ids_.back() - ready_ids_.front() + 1 == count) {
+    return {ready_ids_, rows_.Slice(ready_ids_.front(), count)};
+  }
+  GatherRows(rows_, ready_sources_, blocks_.ready.view(), 0);
+  return {ready_ids_, blocks_.ready.view().Slice(0, count)};
+}
+
+// The passes of Step.
+
+absl::Status EnvManagerCore::CheckStep(absl::Span<const int> env_ids, const ColumnsView& actions) {
+  DING_RETURN_IF_ERROR(CheckOpen("Step"));
+  ++step_count_;
+  for (const int env_id : env_ids) {
+    if (ABSL_PREDICT_FALSE(env_id < 0 || env_id >= env_num())) return CheckEnvId(env_id);
+    Slot& slot = slots_[static_cast<size_t>(env_id)];
+    if (ABSL_PREDICT_FALSE(!slot.ready)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(EnvName(env_id), " is in state ", EnvStateName(slot.state),
+                       slot.asked ? ", has not answered yet" : "",
+                       " and cannot be stepped; ready_obs() lists those that can"));
+    }
+    if (ABSL_PREDICT_FALSE(slot.last_step == step_count_)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(EnvName(env_id), " stands twice among the envs to step"));
+    }
+    slot.last_step = step_count_;
+  }
+  DING_RETURN_IF_ERROR(CheckActions(spec_, env_ids, actions));
+  if (ABSL_PREDICT_TRUE(mask_fields_.empty())) return absl::OkStatus();
+  return CheckActionMasks(spec_, mask_fields_, env_ids, actions, rows_);
+}
+
+absl::StatusOr<const Timesteps*> EnvManagerCore::Step(absl::Span<const int> env_ids,
+                                                      const ColumnsView& actions) {
+  DING_RETURN_IF_ERROR(CheckStep(env_ids, actions));
+  ended_.clear();
+  finished_.clear();
+  causes_.clear();
+  std::fill(ends_.begin(), ends_.end(), 0);
+  absl::Span<const int> answered;
+  DING_RETURN_IF_ERROR(StepEnvs(env_ids, actions, &answered));
+  DING_RETURN_IF_ERROR(CheckFinite(answered));
+  const size_t count = answered.size();
+  stepped_ids_.assign(answered.begin(), answered.end());
+  if (!ended_.empty()) DING_RETURN_IF_ERROR(EndEpisodes(stepped_ids_));
+  timesteps_.env_ids = stepped_ids_;
+  timesteps_.reward = absl::MakeConstSpan(reward_).first(count);
+  timesteps_.other_rewards =
+      absl::MakeConstSpan(other_rewards_).first(count * static_cast<size_t>(spec_.players - 1));
+  timesteps_.terminated = terminated().first(count);
+  timesteps_.truncated = truncated().first(count);
+  timesteps_.abnormal = abnormal().first(count);
+  timesteps_.causes = causes_;
+  timesteps_.finished = finished_;
+  timesteps_.final_obs = blocks_.final.view().Slice(0, static_cast<int64_t>(finished_.size()));
+  return &timesteps_;
+}
+
+void EnvManagerCore::NoteCause(size_t row, int env_id, const absl::Status& cause) {
+  if (cause.ok()) return;
+  causes_.push_back({static_cast<int>(row), Annotate(cause, EnvName(env_id))});
+}
+
+absl::Status EnvManagerCore::StepFailed(int env_id, const absl::Status& failure) const {
+  const int64_t step = slots_[static_cast<size_t>(env_id)].length + 1;
+  return Annotate(failure,
+                  absl::StrCat(EnvName(env_id), ": step ", step,
+                               " of its episode failed (attempts: ", options_.max_retry, ")"));
+}
+
+absl::Status EnvManagerCore::NoteOtherRewards(size_t row, int env_id, const StepResult& result) {
+  Slot& slot = slots_[static_cast<size_t>(env_id)];
+  const auto others = static_cast<size_t>(spec_.players - 1);
+  if (result.other_rewards.size() != others) {
+    return absl::InternalError(absl::StrCat(EnvName(env_id), ": ", result.other_rewards.size(),
+                                            " other_rewards, expected ", others, ", for ",
+                                            spec_.players, " players"));
+  }
+  for (size_t i = 0; i < others; ++i) {
+    slot.other_returns[i] += result.other_rewards[i];
+    other_rewards_[row * others + i] = result.other_rewards[i];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EnvManagerCore::NoteEnd(int row, int env_id, StepResult* result) {
+  Slot& slot = slots_[static_cast<size_t>(env_id)];
+  ended_.push_back({row, result->abnormal, std::move(result->info)});
+  result->info.Clear();
+  if (!result->abnormal) {
+    terminated()[static_cast<size_t>(row)] = result->terminated ? 1 : 0;
+    truncated()[static_cast<size_t>(row)] = result->truncated && !result->terminated ? 1 : 0;
+    slot.abnormal_in_a_row = 0;
+    return absl::OkStatus();
+  }
+  abnormal()[static_cast<size_t>(row)] = 1;
+  reward_[static_cast<size_t>(row)] = 0;
+  const int others = spec_.players - 1;
+  std::fill_n(other_rewards_.begin() + row * others, others, 0.0f);
+  if (++slot.abnormal_in_a_row <= options_.max_abnormal_steps) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      EnvName(env_id), ": ", slot.abnormal_in_a_row, " abnormal steps in a row, at most ",
+      options_.max_abnormal_steps, " are put up with",
+      causes_.empty() ? "" : absl::StrCat("; the last: ", causes_.back().cause.message())));
+}
+
+absl::Status EnvManagerCore::CheckFinite(absl::Span<const int> env_ids) {
+  const size_t count = env_ids.size();
+  const size_t others = count * static_cast<size_t>(spec_.players - 1);
+  bool finite = AllFinite(absl::MakeConstSpan(reward_).first(count));
+  if (others > 0) finite &= AllFinite(absl::MakeConstSpan(other_rewards_).first(others));
+  for (const int field : float_fields_) {
+    const std::byte* const column = rows_.raw_column(field);
+    const auto size = static_cast<size_t>(spec_.observation->row_bytes(field)) / sizeof(float);
+    const auto* const rows = reinterpret_cast<const float*>(column);
+    if (count == slots_.size()) {  // No env stands twice, so these are all rows.
+      finite &= AllFinite({rows, count * size});
+      continue;
+    }
+    for (const int env_id : env_ids) {
+      finite &= AllFinite({rows + static_cast<size_t>(env_id) * size, size});
+    }
+  }
+  if (ABSL_PREDICT_TRUE(finite)) return absl::OkStatus();
+  for (size_t i = 0; i < count; ++i) {
+    if (abnormal()[i] != 0) continue;
+    absl::Status status = CheckFiniteRow(rows_.row(env_ids[i]));
+    if (!std::isfinite(reward_[i])) {
+      status = absl::InternalError(absl::StrCat("the reward is ", reward_[i]));
+    }
+    for (size_t j = 0; j < others / count; ++j) {
+      const float reward = other_rewards_[i * (others / count) + j];
+      if (std::isfinite(reward)) continue;
+      status = absl::InternalError(absl::StrCat("the reward of player ", j + 1, " is ", reward));
+    }
+    if (status.ok()) continue;
+    const int64_t step = slots_[static_cast<size_t>(env_ids[i])].length;
+    return FailStep(
+        env_ids, i, count,
+        Annotate(status, absl::StrCat(EnvName(env_ids[i]), ": at step ", step, " of its episode")));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EnvManagerCore::FailStep(absl::Span<const int> env_ids, size_t failed_row,
+                                      size_t stepped_rows, const absl::Status& failure) {
+  for (size_t i = 0; i < stepped_rows; ++i) SetState(env_ids[i], EnvState::kNeedReset);
+  SetState(env_ids[failed_row], EnvState::kError);
+  return failure;
+}
+
+absl::Status EnvManagerCore::EndEpisodes(absl::Span<const int> env_ids) {
+  reset_ids_.clear();
+  for (Ended& ended : ended_) {
+    const int env_id = env_ids[static_cast<size_t>(ended.row)];
+    if (!ended.abnormal) FinishEpisode(env_id, &ended);
+    if (slots_[static_cast<size_t>(env_id)].state == EnvState::kRun) reset_ids_.push_back(env_id);
+  }
+  const absl::Status status = BeginResets(reset_ids_);
+  if (!status.ok()) Close();
+  return status;
+}
+
+void EnvManagerCore::FinishEpisode(int env_id, Ended* ended) {
+  Slot& slot = slots_[static_cast<size_t>(env_id)];
+  CopyRows(ColumnsView(rows_).Slice(env_id, 1), blocks_.final.view(),
+           static_cast<int64_t>(finished_.size()));
+  const double episode_return = ended->info.GetOr("eval_episode_return", slot.episode_return);
+  finished_.push_back(
+      {ended->row, episode_return, slot.other_returns, slot.length, std::move(ended->info)});
+  ++slot.episodes_done;
+  if (options_.episode_num > 0 && slot.episodes_done >= options_.episode_num) {
+    SetState(env_id, EnvState::kDone);
+  } else if (!options_.auto_reset) {
+    SetState(env_id, EnvState::kNeedReset);
+  }
+}
+
+absl::StatusOr<Image> EnvManagerCore::Render(int env_id) {
+  DING_RETURN_IF_ERROR(CheckOpen("Render"));
+  DING_RETURN_IF_ERROR(Annotate(CheckEnvId(env_id), "Render"));
+  const std::string context = absl::StrCat(EnvName(env_id), ": render failed");
+  if (asked(env_id)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(context, ": it is being stepped or reset and has not answered yet"));
+  }
+  absl::StatusOr<Image> image = RenderEnv(env_id);
+  if (!image.ok()) return Annotate(image.status(), context);
+  return image;
+}
+
+// State. Tensors: "env" (name), "dynamic_seed", "state", "seed", "saved" and one per counter, each
+// with an element per env; "episode_return" with one per env and player; "row/<field>" with a row
+// per env; "params/<i>/..." and "env/<i>/..." for env i.
+
+struct EnvManagerCore::Counter {
+  absl::string_view name;
+  int64_t Slot::*value;
+};
+
+const EnvManagerCore::Counter EnvManagerCore::kCounters[] = {
+    {"length", &Slot::length},
+    {"abnormal_in_a_row", &Slot::abnormal_in_a_row},
+    {"episodes_done", &Slot::episodes_done},
+    {"episodes_begun", &Slot::episodes_begun},
+};
+
+struct EnvManagerCore::SavedState {
+  bool dynamic_seed = true;
+  std::vector<uint8_t> saved;  // whether the env saved itself
+  std::vector<Slot> slots;
+  std::vector<Tensor> columns;
+};
+
+namespace {
+
+absl::Status WriteParams(const NamedValues& params, StateWriter* writer) {
+  std::vector<double> values;
+  for (const NamedValues::Entry& entry : params) {
+    DING_RETURN_IF_ERROR(writer->WriteString(absl::StrCat("name", values.size()), entry.first));
+    values.push_back(entry.second);
+  }
+  return writer->WriteSpan<double>("values", values);
+}
+
+absl::StatusOr<NamedValues> ReadParams(StateReader* reader) {
+  NamedValues params;
+  DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info("values"));
+  std::vector<double> values(static_cast<size_t>(NumElements(info.shape)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<double>("values", absl::MakeSpan(values)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    DING_ASSIGN_OR_RETURN(const std::string name, reader->ReadString(absl::StrCat("name", i)));
+    params.Set(name, values[i]);
+  }
+  return params;
+}
+
+// The states that SaveState() meets.
+bool IsRestingState(uint8_t state) {
+  return state == static_cast<uint8_t>(EnvState::kRun) ||
+         state == static_cast<uint8_t>(EnvState::kDone) ||
+         state == static_cast<uint8_t>(EnvState::kError) ||
+         state == static_cast<uint8_t>(EnvState::kNeedReset);
+}
+
+}  // namespace
+
+absl::Status EnvManagerCore::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(CheckOpen("SaveState"));
+  DING_RETURN_IF_ERROR(writer->WriteString("env", spec_.name));
+  DING_RETURN_IF_ERROR(writer->WriteInt("dynamic_seed", dynamic_seed_ ? 1 : 0));
+  std::vector<uint8_t> states;
+  std::vector<int64_t> seeds;
+  std::vector<double> returns;
+  for (const Slot& slot : slots_) {
+    // A reset under way is one to begin again.
+    const EnvState state = slot.state == EnvState::kReset ? EnvState::kRun : slot.state;
+    states.push_back(static_cast<uint8_t>(state));
+    seeds.push_back(static_cast<int64_t>(slot.seed));
+    returns.push_back(slot.episode_return);
+    returns.insert(returns.end(), slot.other_returns.begin(), slot.other_returns.end());
+  }
+  DING_RETURN_IF_ERROR(writer->WriteSpan<uint8_t>("state", states));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("seed", seeds));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<double>("episode_return", returns));
+  for (const Counter& counter : kCounters) {
+    std::vector<int64_t> values;
+    for (const Slot& slot : slots_) values.push_back(slot.*counter.value);
+    DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>(counter.name, values));
+  }
+  const Spec& spec = *spec_.observation;
+  for (int i = 0; i < spec.size(); ++i) {
+    Shape shape = spec.field(i).shape;
+    shape.insert(shape.begin(), env_num());
+    const absl::string_view bytes(reinterpret_cast<const char*>(rows_.raw_column(i)),
+                                  static_cast<size_t>(env_num() * spec.row_bytes(i)));
+    DING_RETURN_IF_ERROR(writer->Write(absl::StrCat("row/", spec.field(i).name),
+                                       spec.field(i).dtype, shape, {bytes}));
+  }
+  return SaveEnvs(writer);
+}
+
+absl::Status EnvManagerCore::SaveEnvs(StateWriter* writer) const {
+  std::vector<uint8_t> saved;
+  for (const int env_id : all_ids_) {
+    const Slot& slot = slots_[static_cast<size_t>(env_id)];
+    ScopedStateWriter params(writer, absl::StrCat("params/", env_id));
+    DING_RETURN_IF_ERROR(WriteParams(slot.params, &params));
+    // Only a running episode has anything to go on with, and nobody saw a step under way.
+    absl::Status status = absl::UnimplementedError("not running");
+    if (slot.ready) {
+      ScopedStateWriter scoped(writer, absl::StrCat("env/", env_id));
+      status = SaveEnv(env_id, &scoped);
+    }
+    saved.push_back(status.ok() ? 1 : 0);
+    if (absl::IsUnimplemented(status)) continue;
+    DING_RETURN_IF_ERROR(Annotate(status, absl::StrCat(EnvName(env_id), ": saving its state")));
+  }
+  return writer->WriteSpan<uint8_t>("saved", saved);
+}
+
+absl::StatusOr<EnvManagerCore::SavedState> EnvManagerCore::ReadState(StateReader* reader) const {
+  const size_t count = slots_.size();
+  SavedState state;
+  state.slots.resize(count);
+  DING_ASSIGN_OR_RETURN(const std::string name, reader->ReadString("env"));
+  if (name != spec_.name) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the saved envs are '", name, "', those of this manager are '", spec_.name, "'"));
+  }
+  DING_ASSIGN_OR_RETURN(const int64_t dynamic_seed, reader->ReadInt("dynamic_seed"));
+  state.dynamic_seed = dynamic_seed != 0;
+  state.saved.resize(count);
+  DING_RETURN_IF_ERROR(reader->ReadSpan<uint8_t>("saved", absl::MakeSpan(state.saved)));
+  std::vector<uint8_t> states(count);
+  std::vector<int64_t> ints(count);
+  const auto players = static_cast<size_t>(spec_.players);
+  std::vector<double> returns(count * players);
+  DING_RETURN_IF_ERROR(reader->ReadSpan<uint8_t>("state", absl::MakeSpan(states)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<double>("episode_return", absl::MakeSpan(returns)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("seed", absl::MakeSpan(ints)));
+  for (size_t i = 0; i < count; ++i) {
+    if (!IsRestingState(states[i])) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("saved state of env ", i, " is ", states[i], ", which is none"));
+    }
+    state.slots[i].state = static_cast<EnvState>(states[i]);
+    const auto of_env = returns.begin() + static_cast<ptrdiff_t>(i * players);
+    state.slots[i].episode_return = *of_env;
+    state.slots[i].other_returns.assign(of_env + 1, of_env + spec_.players);
+    state.slots[i].seed = static_cast<uint64_t>(ints[i]);
+    ScopedStateReader params(reader, absl::StrCat("params/", i));
+    DING_ASSIGN_OR_RETURN(state.slots[i].params, ReadParams(&params));
+  }
+  for (const Counter& counter : kCounters) {
+    DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>(counter.name, absl::MakeSpan(ints)));
+    for (size_t i = 0; i < count; ++i) state.slots[i].*counter.value = ints[i];
+  }
+  return state;
+}
+
+absl::Status EnvManagerCore::ReadRows(StateReader* reader, std::vector<Tensor>* columns) const {
+  for (const FieldSpec& field : spec_.observation->fields()) {
+    const std::string name = absl::StrCat("row/", field.name);
+    Shape shape = field.shape;
+    shape.insert(shape.begin(), env_num());
+    DING_ASSIGN_OR_RETURN(Tensor tensor, reader->ReadTensor(name));
+    if (tensor.dtype() != field.dtype || tensor.shape() != shape) {
+      return absl::InvalidArgumentError(absl::StrCat("saved '", name, "' is ", tensor.DebugString(),
+                                                     ", expected ", DTypeName(field.dtype),
+                                                     ShapeString(shape)));
+    }
+    columns->push_back(std::move(tensor));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EnvManagerCore::LoadState(StateReader* reader, std::vector<int>* restarted) {
+  DING_ASSIGN_OR_RETURN(SavedState state, ReadState(reader));
+  DING_RETURN_IF_ERROR(ReadRows(reader, &state.columns));
+  if (!closed_) DING_RETURN_IF_ERROR(Settle(all_ids_));
+  for (int i = 0; i < env_num(); ++i) {
+    Slot& slot = slots_[static_cast<size_t>(i)];
+    Slot& from = state.slots[static_cast<size_t>(i)];
+    SetState(i, from.state);
+    slot.episode_return = from.episode_return;
+    slot.other_returns = from.other_returns;
+    slot.seed = from.seed;
+    slot.params = std::move(from.params);
+    for (const Counter& counter : kCounters) slot.*counter.value = from.*counter.value;
+  }
+  dynamic_seed_ = state.dynamic_seed;
+  closed_ = false;
+  for (size_t i = 0; i < state.columns.size(); ++i) {
+    const absl::string_view bytes = state.columns[i].bytes();
+    std::memcpy(rows_.raw_column(static_cast<int>(i)), bytes.data(), bytes.size());
+  }
+  const absl::Status status = LoadEnvs(reader, state.saved, restarted);
+  if (!status.ok()) Close();
+  return status;
+}
+
+absl::Status EnvManagerCore::LoadEnvs(StateReader* reader, absl::Span<const uint8_t> saved,
+                                      std::vector<int>* restarted) {
+  restarted->clear();
+  for (const int env_id : all_ids_) {
+    Slot& slot = slots_[static_cast<size_t>(env_id)];
+    if (slot.state != EnvState::kRun) continue;
+    if (saved[static_cast<size_t>(env_id)] == 0) {
+      restarted->push_back(env_id);
+      DING_RETURN_IF_ERROR(ResetEnvs({env_id}));
+      continue;
+    }
+    const std::string context = absl::StrCat(EnvName(env_id), ": loading its state");
+    ScopedStateReader scoped(reader, absl::StrCat("env/", env_id));
+    DING_RETURN_IF_ERROR(Annotate(LoadEnv(env_id, &scoped), context));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ding

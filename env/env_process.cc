@@ -1,0 +1,218 @@
+#include "ding_worker/env/env_process.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/parcel.h"
+
+namespace ding {
+namespace {
+
+// Data segment and private mappings of this process, in bytes.
+rlim_t AllocatedBytes() {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    const std::vector<std::string> words =
+        absl::StrSplit(line, absl::ByAnyChar("\t "), absl::SkipEmpty());
+    int64_t kilobytes = 0;
+    if (words.size() >= 2 && words[0] == "VmData:" && absl::SimpleAtoi(words[1], &kilobytes)) {
+      return static_cast<rlim_t>(kilobytes) * 1024;
+    }
+  }
+  return 0;
+}
+
+class EnvProcess {
+ public:
+  explicit EnvProcess(const EnvProcessOptions& options)
+      : options_(options),
+        spec_(*options.spec),
+        memory_(options.memory),
+        mine_(memory_->process(options.process)),
+        retry_(*options.retry) {
+    retry_.sleep = [this](absl::Duration time) {
+      Note(EnvCall::kWaiting, mine_.env_id.load());
+      options_.retry->sleep(time);
+    };
+    for (const int env_id : options_.env_ids) {
+      hosts_.emplace_back((*options_.factories)[static_cast<size_t>(env_id)], options_.spec,
+                          &retry_);
+      hosts_.back().set_on_attempt([this, env_id](EnvCall call) { Begin(call, env_id); });
+    }
+  }
+
+  void Run() {
+    const auto asked = [this] { return mine_.requests.load() != seen_; };
+    while (mine_.leave.load() == 0) {
+      seen_ = mine_.requests.load();
+      bool any = false;
+      for (size_t i = 0; i < hosts_.size(); ++i) {
+        const int env_id = options_.env_ids[i];
+        if (memory_->env(env_id).turn.load() != ProcessMemory::kAsked) continue;
+        any = true;
+        Answer(env_id, &hosts_[i]);
+      }
+      if (any || SpinUntil(asked, options_.crowded)) continue;
+      mine_.sleeping.store(1);
+      // The hour is for nobody: whoever asks wakes, and the parent's death kills.
+      if (!asked()) FutexWait(&mine_.requests, seen_, absl::Hours(1));
+      mine_.sleeping.store(0);
+    }
+  }
+
+ private:
+  // Tells the parent what is being called, so that it can be given up.
+  void Begin(EnvCall call, int env_id) {
+    if (call == EnvCall::kReset) mine_.attempts.fetch_add(1);
+    Note(call, env_id);
+  }
+  void Note(EnvCall call, int env_id) {
+    mine_.env_id.store(env_id);
+    mine_.call.store(static_cast<uint32_t>(call));
+    mine_.progress.fetch_add(1);
+  }
+
+  void Answer(int env_id, EnvHost* host) {
+    ProcessMemory::Env& env = memory_->env(env_id);
+    const auto call = static_cast<EnvCall>(env.call);
+    if (call == EnvCall::kStep) {
+      mine_.env_id.store(env_id, std::memory_order_relaxed);
+      mine_.call.store(static_cast<uint32_t>(call), std::memory_order_relaxed);
+      mine_.progress.fetch_add(1, std::memory_order_relaxed);
+      Step(env_id, host);
+    } else {
+      ParcelWriter parcel;
+      mine_.attempts.store(env.attempts_made);
+      Note(call, env_id);
+      absl::Status status = DoOnce(call, env_id, host, &parcel);
+      Send(env_id, status, parcel);
+    }
+    mine_.call.store(static_cast<uint32_t>(EnvCall::kIdle), std::memory_order_relaxed);
+    env.turn.store(ProcessMemory::kAnswered);
+    NotifyAnswer(&memory_->manager());
+  }
+
+  void Step(int env_id, EnvHost* host) {
+    ProcessMemory::Env& env = memory_->env(env_id);
+    ClearStepResult(spec_.players, &result_);
+    const absl::Status status = host->Step(ColumnsView(memory_->actions()).row(env_id),
+                                           memory_->rows().row(env_id), &result_);
+    env.reward = result_.reward;
+    env.terminated = result_.terminated ? 1 : 0;
+    env.truncated = result_.truncated ? 1 : 0;
+    env.abnormal = result_.abnormal ? 1 : 0;
+    env.parcel_size = 0;
+    const auto others = static_cast<size_t>(spec_.players - 1);
+    const bool all_rewards = result_.other_rewards.size() == others;
+    if (all_rewards) {
+      std::copy_n(result_.other_rewards.begin(), others, memory_->other_rewards(env_id));
+    }
+    if (status.ok() && all_rewards && result_.info.empty() && !result_.abnormal) return;
+    ParcelWriter parcel;
+    Put(result_.info, &parcel);
+    Put(result_.abnormal ? host->TakeVoidCause() : absl::OkStatus(), &parcel);
+    parcel.Number(static_cast<int64_t>(result_.other_rewards.size()));
+    Send(env_id, status, parcel);
+  }
+
+  absl::Status DoOnce(EnvCall call, int env_id, EnvHost* host, ParcelWriter* parcel) {
+    const ProcessMemory::Env& env = memory_->env(env_id);
+    switch (call) {
+      case EnvCall::kReset: {
+        EpisodeStart start;
+        start.seed = env.seed;
+        if (env.parcel_size > 0) {
+          ParcelReader in(memory_->parcel(env_id));
+          start.params = TakeNamedValues(&in);
+        }
+        return host->Reset(start, memory_->rows().row(env_id), env.attempts_made);
+      }
+      case EnvCall::kRender: {
+        DING_ASSIGN_OR_RETURN(const Image image, host->Render());
+        Put(image, parcel);
+        return absl::OkStatus();
+      }
+      case EnvCall::kSave: {
+        StateDict state;
+        DING_RETURN_IF_ERROR(host->SaveState(&state));
+        Put(state, parcel);
+        return absl::OkStatus();
+      }
+      case EnvCall::kLoad: {
+        ParcelReader in(memory_->parcel(env_id));
+        const std::string source(in.Bytes());
+        StateDict state(source);
+        DING_RETURN_IF_ERROR(TakeState(&in, &state));
+        return host->LoadState(&state);
+      }
+      default:
+        return absl::InternalError("asked for what it does not know");
+    }
+  }
+
+  void Send(int env_id, const absl::Status& status, const ParcelWriter& rest) {
+    ParcelWriter parcel;
+    Put(status, &parcel);
+    parcel.Bytes(rest.bytes());
+    if (memory_->PutParcel(env_id, parcel.bytes())) return;
+    ParcelWriter too_large;
+    Put(absl::ResourceExhaustedError(absl::StrCat("its answer has ", parcel.bytes().size(),
+                                                  " bytes, expected at most ",
+                                                  ProcessMemory::kParcelBytes)),
+        &too_large);
+    too_large.Bytes("");
+    memory_->PutParcel(env_id, too_large.bytes());
+  }
+
+  const EnvProcessOptions& options_;
+  const EnvSpec& spec_;
+  ProcessMemory* const memory_;
+  ProcessMemory::Process& mine_;
+  EnvRetryOptions retry_;  // whose pauses the parent knows of
+  std::vector<EnvHost> hosts_;
+  StepResult result_;
+  uint32_t seen_ = 0;
+};
+
+}  // namespace
+
+void NotifyAnswer(ProcessMemory::Manager* manager) {
+  const uint32_t answered = manager->answered.fetch_add(1) + 1;
+  // The difference, since the counts wrap around.
+  if (static_cast<int32_t>(answered - manager->wake_at.load()) < 0) return;
+  manager->event.fetch_add(1);
+  if (manager->sleeping.load() != 0) FutexWake(&manager->event);
+}
+
+void LimitMemory(int64_t megabytes) {
+  const rlim_t bytes = AllocatedBytes() + (static_cast<rlim_t>(megabytes) << 20);
+  const rlimit limit = {bytes, bytes};
+  setrlimit(RLIMIT_DATA, &limit);
+  std::set_new_handler([] { _exit(kMemoryExitCode); });
+}
+
+int RunEnvProcess(const EnvProcessOptions& options) {
+  EnvProcess process(options);
+  if (options.memory_limit_mb > 0) LimitMemory(options.memory_limit_mb);
+  process.Run();
+  return 0;
+}
+
+}  // namespace ding

@@ -1,0 +1,151 @@
+#include "ding_worker/env/parcel.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/tensor.h"
+
+namespace ding {
+namespace {
+
+absl::Status CutOff() { return absl::DataLossError("a message between processes is cut off"); }
+
+template <typename Values>
+void PutNumbers(const Values& values, ParcelWriter* out) {
+  out->Number(static_cast<int64_t>(values.size()));
+  for (const auto value : values) out->Number(value);
+}
+
+template <typename Values>
+void TakeNumbers(ParcelReader* in, Values* values) {
+  const int64_t size = in->Number<int64_t>();
+  for (int64_t i = 0; i < size && in->ok(); ++i) {
+    values->push_back(in->Number<typename Values::value_type>());
+  }
+}
+
+void Put(const Spec& spec, ParcelWriter* out) {
+  out->Number(spec.size());
+  for (const FieldSpec& field : spec.fields()) {
+    out->Bytes(field.name);
+    out->Number(static_cast<int>(field.dtype));
+    PutNumbers(field.shape, out);
+    PutNumbers(field.low, out);
+    PutNumbers(field.high, out);
+    out->Number(field.num_categories);
+    out->Number(field.frame_stack_axis);
+  }
+}
+
+absl::StatusOr<SpecPtr> TakeSpec(ParcelReader* in) {
+  std::vector<FieldSpec> fields;
+  const int size = in->Number<int>();
+  for (int i = 0; i < size && in->ok(); ++i) {
+    FieldSpec field;
+    field.name = std::string(in->Bytes());
+    field.dtype = static_cast<DType>(in->Number<int>());
+    TakeNumbers(in, &field.shape);
+    TakeNumbers(in, &field.low);
+    TakeNumbers(in, &field.high);
+    field.num_categories = in->Number<int64_t>();
+    field.frame_stack_axis = in->Number<int>();
+    fields.push_back(std::move(field));
+  }
+  if (!in->ok()) return CutOff();
+  return MakeSpec(std::move(fields));
+}
+
+}  // namespace
+
+void Put(const absl::Status& status, ParcelWriter* out) {
+  out->Number(static_cast<int>(status.code()));
+  out->Bytes(status.message());
+}
+
+absl::Status TakeStatus(ParcelReader* in) {
+  const auto code = static_cast<absl::StatusCode>(in->Number<int>());
+  return absl::Status(code, in->Bytes());
+}
+
+void Put(const NamedValues& values, ParcelWriter* out) {
+  out->Number(static_cast<int64_t>(values.size()));
+  for (const NamedValues::Entry& entry : values) {
+    out->Bytes(entry.first);
+    out->Number(entry.second);
+  }
+}
+
+NamedValues TakeNamedValues(ParcelReader* in) {
+  NamedValues values;
+  const int64_t size = in->Number<int64_t>();
+  for (int64_t i = 0; i < size && in->ok(); ++i) {
+    const absl::string_view name = in->Bytes();
+    values.Set(name, in->Number<double>());
+  }
+  return values;
+}
+
+void Put(const Image& image, ParcelWriter* out) {
+  out->Number(image.width);
+  out->Number(image.height);
+  out->Bytes({reinterpret_cast<const char*>(image.rgb.data()), image.rgb.size()});
+}
+
+Image TakeImage(ParcelReader* in) {
+  Image image;
+  image.width = in->Number<int>();
+  image.height = in->Number<int>();
+  const absl::string_view bytes = in->Bytes();
+  image.rgb.assign(bytes.begin(), bytes.end());
+  return image;
+}
+
+void Put(const StateDict& state, ParcelWriter* out) {
+  out->Number(static_cast<int64_t>(state.tensors().size()));
+  for (const TensorMap::Entry& entry : state.tensors()) {
+    out->Bytes(entry.first);
+    out->Number(static_cast<int>(entry.second.dtype()));
+    PutNumbers(entry.second.shape(), out);
+    out->Bytes(entry.second.bytes());
+  }
+}
+
+absl::Status TakeState(ParcelReader* in, StateWriter* state) {
+  const int64_t size = in->Number<int64_t>();
+  for (int64_t i = 0; i < size && in->ok(); ++i) {
+    const absl::string_view name = in->Bytes();
+    const auto dtype = static_cast<DType>(in->Number<int>());
+    Shape shape;
+    TakeNumbers(in, &shape);
+    const absl::string_view bytes = in->Bytes();
+    if (in->ok()) DING_RETURN_IF_ERROR(state->Write(name, dtype, shape, {bytes}));
+  }
+  return in->ok() ? absl::OkStatus() : CutOff();
+}
+
+void Put(const EnvSpec& spec, ParcelWriter* out) {
+  out->Bytes(spec.name);
+  Put(*spec.observation, out);
+  Put(*spec.action, out);
+  out->Number(spec.players);
+  out->Number(spec.reward_low);
+  out->Number(spec.reward_high);
+  out->Number(spec.max_episode_steps);
+}
+
+absl::Status TakeEnvSpec(ParcelReader* in, EnvSpec* spec) {
+  spec->name = std::string(in->Bytes());
+  DING_ASSIGN_OR_RETURN(spec->observation, TakeSpec(in));
+  DING_ASSIGN_OR_RETURN(spec->action, TakeSpec(in));
+  spec->players = in->Number<int>();
+  spec->reward_low = in->Number<double>();
+  spec->reward_high = in->Number<double>();
+  spec->max_episode_steps = in->Number<int64_t>();
+  return in->ok() ? absl::OkStatus() : CutOff();
+}
+
+}  // namespace ding

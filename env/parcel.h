@@ -1,0 +1,86 @@
+// Values packed into bytes, for two processes of one program: no versions, the machine's own layout.
+//
+// Errors: what is taken must have been put in that order. Taking more than there is gives zeros and
+//         makes ok() false: the other side may have died while it wrote.
+//
+// Example:
+//   ParcelWriter out;
+//   Put(status, &out);
+//   ParcelReader in(out.bytes());
+//   const absl::Status status = TakeStatus(&in);
+//   if (!in.ok()) ...
+#ifndef DING_WORKER_ENV_PARCEL_H_
+#define DING_WORKER_ENV_PARCEL_H_
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/data/image.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/env.h"
+
+namespace ding {
+
+class ParcelWriter {
+ public:
+  template <typename T>
+  void Number(T value) {
+    static_assert(std::is_arithmetic_v<T>);
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  void Bytes(absl::string_view bytes) {
+    Number(static_cast<int64_t>(bytes.size()));
+    bytes_.append(bytes.data(), bytes.size());
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+// `bytes` must outlive it and what Bytes() returned.
+class ParcelReader {
+ public:
+  explicit ParcelReader(absl::string_view bytes) : rest_(bytes) {}
+
+  template <typename T>
+  T Number() {
+    T value = 0;
+    const absl::string_view bytes = Take(sizeof(value));
+    if (ok_) std::memcpy(&value, bytes.data(), sizeof(value));
+    return value;
+  }
+  absl::string_view Bytes() { return Take(Number<int64_t>()); }
+  bool ok() const { return ok_; }
+
+ private:
+  absl::string_view Take(int64_t size) {
+    if (size < 0 || size > static_cast<int64_t>(rest_.size())) ok_ = false;
+    if (!ok_) return {};
+    const absl::string_view taken = rest_.substr(0, static_cast<size_t>(size));
+    rest_.remove_prefix(static_cast<size_t>(size));
+    return taken;
+  }
+
+  absl::string_view rest_;
+  bool ok_ = true;
+};
+
+void Put(const absl::Status& status, ParcelWriter* out);
+absl::Status TakeStatus(ParcelReader* in);
+void Put(const NamedValues& values, ParcelWriter* out);
+NamedValues TakeNamedValues(ParcelReader* in);
+void Put(const Image& image, ParcelWriter* out);
+Image TakeImage(ParcelReader* in);
+void Put(const StateDict& state, ParcelWriter* out);
+absl::Status TakeState(ParcelReader* in, StateWriter* state);
+void Put(const EnvSpec& spec, ParcelWriter* out);
+absl::Status TakeEnvSpec(ParcelReader* in, EnvSpec* spec);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_PARCEL_H_
