@@ -72,7 +72,8 @@ bool operator==(const Moment& a, const Moment& b) {
          a.result.abnormal == b.result.abnormal;
 }
 
-// Drives an env whose row is the middle one of three. Rows are filled with `blank` before each call.
+// Drives an env whose row is the middle one of three. Rows are filled with `blank` before each
+// call.
 class Player {
  public:
   explicit Player(Env* env, std::byte blank = std::byte{0xA5})

@@ -1,6 +1,6 @@
-// EnvConformance on envs of all kinds. As conformance_test the envs are right, and pass. The program
-// conformance_wrong_envs holds those that are wrong in one way each, and conformance_messages_test
-// looks whether each fails with a sentence that says so.
+// EnvConformance on envs of all kinds. As conformance_test the envs are right, and pass. The
+// program conformance_wrong_envs holds those that are wrong in one way each, and
+// conformance_messages_test looks whether each fails with a sentence that says so.
 #include "ding_worker/env/conformance.h"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The rules of Connect Four: two sides drop a stone in turn into one of 7 columns, where it falls on
-// what is there; four in a line, in any direction, win. 6 rows.
+// The rules of Connect Four: two sides drop a stone in turn into one of 7 columns, where it falls
+// on what is there; four in a line, in any direction, win. 6 rows.
 //
 // One bit per cell, columns one after the other, with an empty row above each, so that no line goes
 // on into the next column (the layout is the usual one for this game):

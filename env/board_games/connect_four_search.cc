@@ -1,41 +1,52 @@
 #include "ding_worker/env/board_games/connect_four_search.h"
 
 #include <algorithm>
-#include <array>
 
 #include "ding_worker/base/check.h"
 
 namespace ding {
 namespace {
 
-constexpr int kLines = 69;
 // More than any value.
 constexpr int kInfinity = 2 * ConnectFourSearch::kWin;
 
-// The cells of all lines of four, as bits of ConnectFour::stones().
-constexpr std::array<uint64_t, kLines> MakeLines() {
-  constexpr int kHeight = ConnectFour::kRows + 1;
-  constexpr int kSteps[][2] = {{0, 1}, {1, 0}, {1, 1}, {1, -1}};  // columns, rows
-  std::array<uint64_t, kLines> lines{};
-  size_t count = 0;
-  for (const auto& step : kSteps) {
-    for (int column = 0; column + 3 * step[0] < ConnectFour::kColumns; ++column) {
-      for (int row = 0; row < ConnectFour::kRows; ++row) {
-        const int last = row + 3 * step[1];
-        if (last < 0 || last >= ConnectFour::kRows) continue;
-        uint64_t line = 0;
-        for (int i = 0; i < 4; ++i) {
-          line |= uint64_t{1} << (kHeight * (column + i * step[0]) + row + i * step[1]);
-        }
-        lines[count++] = line;
-      }
+// The first cells of lines of four: of columns 0 ... `columns` - 1 and rows `low` ... `high`, as
+// bits of ConnectFour::stones().
+constexpr uint64_t Starts(int columns, int low, int high) {
+  uint64_t starts = 0;
+  for (int column = 0; column < columns; ++column) {
+    for (int row = low; row <= high; ++row) {
+      starts |= uint64_t{1} << ((ConnectFour::kRows + 1) * column + row);
     }
   }
-  return lines;
+  return starts;
 }
 
-constexpr std::array<uint64_t, kLines> kLineCells = MakeLines();
-static_assert(kLineCells[kLines - 1] != 0, "there are fewer lines");
+// The lines of one direction: where they start, and from cell to cell.
+struct Lines {
+  uint64_t starts;
+  int shift;
+};
+constexpr Lines kUp = {Starts(7, 0, 2), 1};
+constexpr Lines kRight = {Starts(4, 0, 5), 7};
+constexpr Lines kUpRight = {Starts(4, 0, 2), 8};
+constexpr Lines kDownRight = {Starts(4, 3, 5), 6};
+
+// What the lines of one direction count for `own`: all of them at once, a bit for each start.
+int CountLines(const Lines& lines, uint64_t own, uint64_t other) {
+  const int shift = lines.shift;
+  const uint64_t blocked = other | other >> shift | other >> (2 * shift) | other >> (3 * shift);
+  const uint64_t open = lines.starts & ~blocked;
+  const uint64_t a = own;
+  const uint64_t b = own >> shift;
+  const uint64_t c = own >> (2 * shift);
+  const uint64_t d = own >> (3 * shift);
+  const uint64_t one_of_ab = a ^ b;
+  const uint64_t one_of_cd = c ^ d;
+  const uint64_t two = (a & b & ~(c | d)) | (c & d & ~(a | b)) | (one_of_ab & one_of_cd);
+  const uint64_t three = (one_of_ab & c & d) | (one_of_cd & a & b);
+  return __builtin_popcountll(two & open) + 5 * __builtin_popcountll(three & open);
+}
 
 // Columns from the middle outwards: the better moves first cut more.
 constexpr int kOrder[] = {3, 2, 4, 1, 5, 0, 6};
@@ -66,17 +77,11 @@ ConnectFourSearch::ConnectFourSearch(int depth) : depth_(depth) {
 }
 
 int ConnectFourSearch::Evaluate(const ConnectFour& position) {
-  // By the number of stones; a line that is full ended the game before.
-  constexpr int kWeight[] = {0, 0, 1, 5, 0};
   const uint64_t own = position.stones(position.to_move());
   const uint64_t other = position.stones(1 - position.to_move());
   int value = 0;
-  for (const uint64_t line : kLineCells) {
-    if ((line & other) == 0) {
-      value += kWeight[__builtin_popcountll(line & own)];
-    } else if ((line & own) == 0) {
-      value -= kWeight[__builtin_popcountll(line & other)];
-    }
+  for (const Lines& lines : {kUp, kRight, kUpRight, kDownRight}) {
+    value += CountLines(lines, own, other) - CountLines(lines, other, own);
   }
   return value;
 }

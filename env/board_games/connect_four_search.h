@@ -2,12 +2,12 @@
 // finds there by counting lines.
 //
 // Evaluation: of the 69 lines of four cells, one with two stones of one side and none of the other
-// counts 1 for that side, one with three counts 5. A win counts kWin less the number of moves made by
-// then, so that it takes the shortest way and loses by the longest.
+// counts 1 for that side, one with three counts 5. A win counts kWin less the number of moves made
+// by then, so that it takes the shortest way and loses by the longest.
 //
-// Alpha-beta leaves out only what cannot matter: Value() is that of plain minimax to the same depth.
-// Depth 2 sees a win of its own and the reply that it must not allow; depth 4 sees simple traps, and
-// wins about three games of four against depth 2.
+// Alpha-beta leaves out only what cannot matter: Value() is that of plain minimax to the same
+// depth. Depth 2 sees a win of its own and the reply that it must not allow; depth 4 sees simple
+// traps, and wins about three games of four against depth 2.
 //
 // Threads: thread-safe.
 //

@@ -1,5 +1,5 @@
-// Orchard: a small game of pixels, for networks that look at images. Fruit falls from the trees, and
-// a basket moves along the ground: catch what is ripe, let pass what is rotten.
+// Orchard: a small game of pixels, for networks that look at images. Fruit falls from the trees,
+// and a basket moves along the ground: catch what is ripe, let pass what is rotten.
 //
 //     . . . . . . . . . .     row 0: where fruit appears
 //     . . . . . o . . . .     o ripe (255)
@@ -8,20 +8,21 @@
 //     ...
 //     . . . _ . . . . . .     row 9: the basket (170)
 //
-// Rules. A new piece of fruit appears in row 0 every 5 steps, beginning with the reset, 20 in all: 15
-// ripe ones and 5 rotten ones, in an order drawn from the seed. The first is in any column, each
+// Rules. A new piece of fruit appears in row 0 every 5 steps, beginning with the reset, 20 in all:
+// 15 ripe ones and 5 rotten ones, in an order drawn from the seed. The first is in any column, each
 // further one at most 4 columns beside the one before; all fall one row per step. The basket starts
-// in any column; the actions move it 0: left, 1: not, 2: right by one column, as far as there is one,
-// before the fruit falls. What falls into row 9 is gone; in the basket's column it is caught: reward
-// 1 if ripe, -1 if rotten. The episode terminates when the last piece is down, after 104 steps.
+// in any column; the actions move it 0: left, 1: not, 2: right by one column, as far as there is
+// one, before the fruit falls. What falls into row 9 is gone; in the basket's column it is caught:
+// reward 1 if ripe, -1 if rotten. The episode terminates when the last piece is down, after 104
+// steps.
 //
 // Best possible return: 15, in every episode, and what is in the picture is enough for it
 // (pixel_game_test computes both). Who never moves gets about 1.
 //
-// Observation "obs": uint8 [1, 10, 10], one picture; "Orchard-v0-stack4": uint8 [4, 10, 10], the last
-// four, the oldest first (frame_stack_axis 0); at a reset they are all the first. A piece that lies
-// in the basket is drawn as the basket. The stack shows nothing that one picture does not: it is for
-// what stores and reads stacks.
+// Observation "obs": uint8 [1, 10, 10], one picture; "Orchard-v0-stack4": uint8 [4, 10, 10], the
+// last four, the oldest first (frame_stack_axis 0); at a reset they are all the first. A piece that
+// lies in the basket is drawn as the basket. The stack shows nothing that one picture does not: it
+// is for what stores and reads stacks.
 //
 // Threads: as Env.   Errors: parameters, a step after the end, a saved state that is no game's.
 #ifndef DING_WORKER_ENV_PIXEL_GAME_ORCHARD_H_

@@ -105,8 +105,8 @@ std::vector<Landing> Watch(uint64_t seed) {
 }
 
 // The most that can be had from `landings` when the basket is at `start` after `now` steps: a
-// shortest-path table over (step, column), from the end to the beginning. values[a] is that of doing
-// action a now.
+// shortest-path table over (step, column), from the end to the beginning. values[a] is that of
+// doing action a now.
 std::array<int, 3> BestReturns(const std::vector<Landing>& landings, int now, int start) {
   const int end = landings.empty() ? now + 1 : landings.back().step;
   std::array<int, kSize> later{};  // after step t
