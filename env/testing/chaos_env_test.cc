@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <stdexcept>
@@ -54,6 +55,7 @@ class Stage {
   }
   absl::Status Step() {
     result_ = StepResult();
+    action_.column<int64_t>(0)[0] = 0;
     return env_->Step(ColumnsView(action_.view()).row(0), row_.view().row(0), &result_);
   }
   float obs(int index) const { return row_.column<float>(0)[static_cast<size_t>(index)]; }
