@@ -4,17 +4,21 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/draw_categories.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
@@ -25,17 +29,9 @@ namespace ding {
 namespace {
 
 constexpr uint64_t kSeeds[] = {0, 1, 20240607};
-constexpr std::byte kUntouched{0xA5};
 
-// A legal action, uniformly; what has no bounds is drawn from [-1, 1].
-void DrawAction(const FieldSpec& spec, Rng* rng, const RowRef& action) {
-  if (spec.is_discrete()) {
-    for (int64_t& value : action.field<int64_t>(0)) {
-      value = static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(spec.num_categories)));
-    }
-    return;
-  }
-  const absl::Span<float> values = action.field<float>(0);
+// Uniform over a box; what has no bounds is drawn from [-1, 1].
+void DrawBox(const FieldSpec& spec, Rng* rng, absl::Span<float> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t bound = spec.low.size() == 1 ? 0 : i;
     const double low = spec.low.empty() ? -1 : std::max(spec.low[bound], -1e6);
@@ -43,6 +39,18 @@ void DrawAction(const FieldSpec& spec, Rng* rng, const RowRef& action) {
     // Narrowing may round beyond a bound.
     values[i] = std::clamp(static_cast<float>(rng->Uniform(low, high)), static_cast<float>(low),
                            static_cast<float>(high));
+  }
+}
+
+// Calls the env's code; an exception is a Status that says so.
+template <typename Call>
+absl::Status CallEnv(const Call& call) {
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("it threw: ", error.what()));
+  } catch (...) {
+    return absl::InternalError("it threw something that is no std::exception");
   }
 }
 
@@ -54,33 +62,49 @@ struct Moment {
   bool over() const { return result.terminated || result.truncated || result.abnormal; }
 };
 
+bool SameBits(float a, float b) { return std::memcmp(&a, &b, sizeof(float)) == 0; }
+
 bool operator==(const Moment& a, const Moment& b) {
-  return a.obs == b.obs && std::memcmp(&a.result.reward, &b.result.reward, sizeof(float)) == 0 &&
+  return a.obs == b.obs && SameBits(a.result.reward, b.result.reward) &&
+         std::equal(a.result.other_rewards.begin(), a.result.other_rewards.end(),
+                    b.result.other_rewards.begin(), b.result.other_rewards.end(), SameBits) &&
          a.result.terminated == b.result.terminated && a.result.truncated == b.result.truncated &&
          a.result.abnormal == b.result.abnormal;
 }
 
-// Drives an env whose row is the middle one of three.
+// Drives an env whose row is the middle one of three. Rows are filled with `blank` before each
+// call.
 class Player {
  public:
-  explicit Player(Env* env)
+  explicit Player(Env* env, std::byte blank = std::byte{0xA5})
       : env_(env),
+        blank_(blank),
         rows_(*BatchBuilder::Create(env->spec().observation, 3)),
         actions_(*BatchBuilder::Create(env->spec().action, 1)) {}
 
   Moment Reset(uint64_t seed) {
     Blank();
-    EXPECT_THAT(env_->Reset(EpisodeStart{seed, {}}, rows_.view().row(1)), IsOk());
-    return See({});
+    const absl::Status status = CallEnv([&] {
+      return env_->Reset(EpisodeStart{seed, {}}, rows_.view().row(1));
+    });
+    EXPECT_THAT(status, IsOk()) << "Reset() with seed " << seed;
+    return See("Reset()", {});
   }
 
+  // With legal actions of all players.
   Moment Step(Rng* rng) {
+    DrawActions(rng);
     Blank();
-    DrawAction(env_->spec().action->field(0), rng, actions_.view().row(0));
-    StepResult result;
     const ColumnsView actions = actions_.view();
-    EXPECT_THAT(env_->Step(actions.row(0), rows_.view().row(1), &result), IsOk());
-    return See(std::move(result));
+    StepResult result;
+    result.other_rewards.resize(static_cast<size_t>(env_->spec().players - 1));
+    const absl::Status status =
+        CallEnv([&] { return env_->Step(actions.row(0), rows_.view().row(1), &result); });
+    EXPECT_THAT(status, IsOk()) << "Step() with " << DescribeActions();
+    EXPECT_EQ(result.other_rewards.size(), static_cast<size_t>(env_->spec().players - 1))
+        << "Step() resized other_rewards: a game of " << env_->spec().players
+        << " players has that many without player 0";
+    return See("Step()", std::move(result));
   }
 
   // All moments of an episode, at most `max_steps` steps.
@@ -89,8 +113,17 @@ class Player {
     std::vector<Moment> moments = {Reset(seed)};
     for (int64_t i = 0; i < max_steps && !moments.back().over(); ++i) {
       moments.push_back(Step(&rng));
+      if (testing::Test::HasFailure()) break;
     }
     return moments;
+  }
+
+  // Goes on from what `other` sees, as a manager that restores an env does.
+  void TakeRowOf(const Player& other) {
+    for (int i = 0; i < spec().size(); ++i) {
+      std::memcpy(rows_.view().raw_column(i), other.rows_.view().raw_column(i),
+                  static_cast<size_t>(3 * spec().row_bytes(i)));
+    }
   }
 
   RowView obs() const { return ColumnsView(rows_.view()).row(1); }
@@ -98,56 +131,93 @@ class Player {
  private:
   const Spec& spec() const { return *env_->spec().observation; }
 
-  void Blank() {
-    for (int i = 0; i < spec().size(); ++i) {
-      std::fill_n(rows_.view().raw_column(i), 3 * spec().row_bytes(i), kUntouched);
+  void DrawActions(Rng* rng) {
+    const RowRef row = actions_.view().row(0);
+    for (int player = 0; player < env_->spec().players; ++player) {
+      const FieldSpec& field = env_->spec().action->field(player);
+      if (!field.is_discrete()) {
+        DrawBox(field, rng, row.field<float>(player));
+        continue;
+      }
+      const int mask_field = ActionMaskField(env_->spec(), player);
+      absl::Span<const uint8_t> mask;
+      if (mask_field >= 0) mask = obs().field<uint8_t>(mask_field);
+      EXPECT_THAT(DrawCategories(field, mask, rng, row.field<int64_t>(player)), IsOk())
+          << "the episode goes on, and player " << player << " can do nothing";
     }
   }
 
-  Moment See(StepResult result) {
+  std::string DescribeActions() const {
+    const RowView row = ColumnsView(actions_.view()).row(0);
+    std::vector<std::string> parts;
+    for (int i = 0; i < row.spec().size(); ++i) {
+      const FieldSpec& field = row.spec().field(i);
+      parts.push_back(absl::StrCat(field.name, " [",
+                                   field.is_discrete() ? absl::StrJoin(row.field<int64_t>(i), " ")
+                                                       : absl::StrJoin(row.field<float>(i), " "),
+                                   "]"));
+    }
+    return absl::StrJoin(parts, ", ");
+  }
+
+  void Blank() {
+    for (int i = 0; i < spec().size(); ++i) {
+      std::fill_n(rows_.view().raw_column(i), 3 * spec().row_bytes(i), blank_);
+    }
+  }
+
+  Moment See(absl::string_view call, StepResult result) {
     Moment moment;
     moment.result = std::move(result);
     for (int i = 0; i < spec().size(); ++i) {
       const std::byte* const column = rows_.view().raw_column(i);
       const int64_t bytes = spec().row_bytes(i);
-      for (int64_t j = 0; j < bytes; ++j) {
-        EXPECT_EQ(column[j], kUntouched) << "byte before the row of " << spec().field(i).name;
-        EXPECT_EQ(column[2 * bytes + j], kUntouched)
-            << "byte behind the row of " << spec().field(i).name;
-      }
+      const auto untouched = [this](std::byte byte) { return byte == blank_; };
+      const bool alone = std::all_of(column, column + bytes, untouched) &&
+                         std::all_of(column + 2 * bytes, column + 3 * bytes, untouched);
+      EXPECT_TRUE(alone) << call << " wrote outside its row of '" << spec().field(i).name
+                         << "', which has " << spec().field(i).num_elements() << " elements";
       moment.obs.append(reinterpret_cast<const char*>(column + bytes), static_cast<size_t>(bytes));
     }
     return moment;
   }
 
   Env* const env_;
+  const std::byte blank_;
   BatchBuilder rows_;
   BatchBuilder actions_;
 };
+
+// What is wrong with `value`, element `i` of `field`; empty if nothing.
+template <typename T>
+std::string Complaint(const FieldSpec& field, size_t i, T value) {
+  const auto number = static_cast<double>(value);
+  if (!std::isfinite(number)) return "expected a finite number";
+  if (field.dtype == DType::kBool && number > 1) return "expected 0 or 1";
+  if (field.is_discrete()) {
+    const int64_t count = field.CategoryCount(static_cast<int64_t>(i));
+    if (number >= 0 && number < static_cast<double>(count)) return "";
+    return absl::StrCat("expected a category, 0..", count - 1);
+  }
+  if (field.low.empty()) return "";
+  const size_t bound = field.low.size() == 1 ? 0 : i;
+  // Bounds are as exact as the values: -1.2 is -1.2f.
+  const bool narrow = field.dtype == DType::kFloat32;
+  const double low = narrow ? static_cast<float>(field.low[bound]) : field.low[bound];
+  const double high = narrow ? static_cast<float>(field.high[bound]) : field.high[bound];
+  if (number >= low && number <= high) return "";
+  return absl::StrCat("expected a value in [", low, ", ", high, "] as its spec says");
+}
 
 // `values`, of one row, against the declared bounds or categories.
 template <typename T>
 void ExpectLegal(const FieldSpec& field, absl::Span<const T> values) {
   for (size_t i = 0; i < values.size(); ++i) {
-    const std::string where = absl::StrCat(field.name, "[", i, "]");
-    if (IsFloating(field.dtype)) {
-      EXPECT_TRUE(std::isfinite(static_cast<double>(values[i]))) << where;
-    }
-    if (field.dtype == DType::kBool) {
-      EXPECT_LE(values[i], T{1}) << where;
-    }
-    if (field.is_discrete()) {
-      EXPECT_GE(values[i], T{0}) << where;
-      EXPECT_LT(static_cast<int64_t>(values[i]), field.num_categories) << where;
-    }
-    if (field.low.empty()) continue;
-    const size_t bound = field.low.size() == 1 ? 0 : i;
-    // Bounds are as exact as the values: -1.2 is -1.2f.
-    const bool narrow = field.dtype == DType::kFloat32;
-    const double low = narrow ? static_cast<float>(field.low[bound]) : field.low[bound];
-    const double high = narrow ? static_cast<float>(field.high[bound]) : field.high[bound];
-    EXPECT_GE(static_cast<double>(values[i]), low) << where;
-    EXPECT_LE(static_cast<double>(values[i]), high) << where;
+    const std::string complaint = Complaint(field, i, values[i]);
+    if (complaint.empty()) continue;
+    ADD_FAILURE() << "observation '" << field.name << "' element " << i << " is " << +values[i]
+                  << ", " << complaint;
+    return;  // The others are like it.
   }
 }
 
@@ -169,9 +239,37 @@ void ExpectLegalRow(const RowView& row) {
         ExpectLegal(field, row.field<float>(i));
         break;
       case DType::kFloat64:
-        ADD_FAILURE() << field.name << " is float64";
+        ADD_FAILURE() << "observation '" << field.name << "' is float64, expected float32";
     }
   }
+}
+
+// Rewards of all players.
+void ExpectLegalRewards(const EnvSpec& spec, const StepResult& result) {
+  std::vector<float> rewards = result.other_rewards;
+  rewards.insert(rewards.begin(), result.reward);
+  for (size_t player = 0; player < rewards.size(); ++player) {
+    const float reward = rewards[player];
+    EXPECT_TRUE(std::isfinite(reward) && reward >= static_cast<float>(spec.reward_low) &&
+                reward <= static_cast<float>(spec.reward_high))
+        << "the reward of player " << player << " is " << reward << ", expected one in ["
+        << spec.reward_low << ", " << spec.reward_high << "] as the spec says";
+  }
+}
+
+// The field and element that byte `offset` of a row belongs to.
+std::string NameOfByte(const Spec& spec, size_t offset) {
+  for (int i = 0; i < spec.size(); ++i) {
+    const auto bytes = static_cast<size_t>(spec.row_bytes(i));
+    if (offset < bytes) {
+      const FieldSpec& field = spec.field(i);
+      const auto size = static_cast<size_t>(SizeOf(field.dtype));
+      return absl::StrCat("element ", offset / size, " of '", field.name, "' ",
+                          field.DebugString());
+    }
+    offset -= bytes;
+  }
+  return "nothing";
 }
 
 bool SameTensors(const TensorMap& a, const TensorMap& b) {
@@ -208,8 +306,13 @@ TEST_P(EnvConformance, SpecIsNamedAndStaysTheSame) {
   Player(env_.get()).Episode(kSeeds[0], GetParam().max_steps);
   for (const EnvSpec& spec : {env_->spec(), NewEnv()->spec()}) {
     EXPECT_EQ(spec.name, before.name);
-    EXPECT_EQ(*spec.observation, *before.observation);
-    EXPECT_EQ(*spec.action, *before.action);
+    EXPECT_TRUE(*spec.observation == *before.observation)
+        << "the observation was\n"
+        << before.observation->DebugString() << "\nand is now\n"
+        << spec.observation->DebugString();
+    EXPECT_TRUE(*spec.action == *before.action) << "the action was\n"
+                                                << before.action->DebugString() << "\nand is now\n"
+                                                << spec.action->DebugString();
     EXPECT_EQ(spec.max_episode_steps, before.max_episode_steps);
   }
 }
@@ -217,20 +320,36 @@ TEST_P(EnvConformance, SpecIsNamedAndStaysTheSame) {
 TEST_P(EnvConformance, ValuesAreWithinBounds) {
   Player player(env_.get());
   for (const uint64_t seed : kSeeds) {
-    SCOPED_TRACE(seed);
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
     Rng rng(seed, "conformance/actions");
     bool over = player.Reset(seed).over();
     ExpectLegalRow(player.obs());
     for (int64_t step = 1; step <= GetParam().max_steps && !over; ++step) {
-      SCOPED_TRACE(step);
+      SCOPED_TRACE(absl::StrCat("step ", step));
       const Moment moment = player.Step(&rng);
       over = moment.over();
       ExpectLegalRow(player.obs());
-      EXPECT_TRUE(std::isfinite(moment.result.reward));
-      EXPECT_GE(moment.result.reward, static_cast<float>(env_->spec().reward_low));
-      EXPECT_LE(moment.result.reward, static_cast<float>(env_->spec().reward_high));
+      ExpectLegalRewards(env_->spec(), moment.result);
       if (HasFailure()) return;
     }
+  }
+}
+
+TEST_P(EnvConformance, WholeRowsAreWritten) {
+  // What nobody wrote is what was there before.
+  const std::unique_ptr<Env> other = NewEnv();
+  const std::vector<Moment> moments = Player(env_.get()).Episode(kSeeds[0], GetParam().max_steps);
+  const std::vector<Moment> again =
+      Player(other.get(), std::byte{0x5A}).Episode(kSeeds[0], GetParam().max_steps);
+  for (size_t i = 0; i < std::min(moments.size(), again.size()); ++i) {
+    const auto [byte, other_byte] =
+        std::mismatch(moments[i].obs.begin(), moments[i].obs.end(), again[i].obs.begin());
+    if (byte == moments[i].obs.end()) continue;
+    const auto offset = static_cast<size_t>(byte - moments[i].obs.begin());
+    // Not what was there before: another episode, which is another test's concern.
+    if (*byte != '\xA5' || *other_byte != '\x5A') return;
+    FAIL() << (i == 0 ? std::string("Reset()") : absl::StrCat("Step() number ", i))
+           << " did not write " << NameOfByte(*env_->spec().observation, offset);
   }
 }
 
@@ -243,7 +362,9 @@ TEST_P(EnvConformance, EpisodeIsAFunctionOfSeedAndActions) {
   }
   for (size_t i = episodes.size(); i-- > 0;) {
     EXPECT_TRUE(Player(other.get()).Episode(kSeeds[i], GetParam().max_steps) == episodes[i])
-        << "seed " << kSeeds[i];
+        << "two episodes with seed " << kSeeds[i]
+        << " and the same actions differ: draw everything random from EpisodeStart::seed, and "
+           "forget in Reset() what was before";
   }
 }
 
@@ -253,8 +374,9 @@ TEST_P(EnvConformance, TimeLimitEndsTheEpisode) {
   for (const uint64_t seed : kSeeds) {
     const std::vector<Moment> moments = Player(env_.get()).Episode(seed, limit + 1);
     const int64_t steps = static_cast<int64_t>(moments.size()) - 1;
-    EXPECT_LE(steps, limit) << "seed " << seed;
-    EXPECT_TRUE(moments.back().over()) << "seed " << seed;
+    EXPECT_TRUE(steps <= limit && moments.back().over())
+        << "seed " << seed << ": the episode goes on after step " << steps
+        << ", expected its end by step " << limit << " (max_episode_steps)";
   }
 }
 
@@ -280,9 +402,12 @@ TEST_P(EnvConformance, SavedEpisodeContinuesTheSame) {
   // Into an env that is in the middle of something else.
   replayer.Episode(kSeeds[1], 3);
   ASSERT_THAT(other->LoadState(&saved), IsOk());
+  replayer.TakeRowOf(player);
   Rng same_rng = rng;
   for (int64_t i = length / 2; i < length; ++i) {
-    EXPECT_TRUE(player.Step(&rng) == replayer.Step(&same_rng)) << "step " << i + 1;
+    EXPECT_TRUE(player.Step(&rng) == replayer.Step(&same_rng))
+        << "the restored env differs from the saved one at step " << i + 1;
+    if (HasFailure()) return;
   }
 }
 

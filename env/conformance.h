@@ -2,7 +2,8 @@
 // values within the declared bounds, episodes that are a function of seed and actions, time limit,
 // exact continuation of a saved episode (skipped for an env that cannot save itself).
 //
-// The suite plays whole episodes with random legal actions, at most `max_steps` each.
+// The suite plays whole episodes with random legal actions of all players, at most `max_steps`
+// steps each. A failure says what the env did, in which call, and what its spec promises.
 //
 // Example (in the test of an env; depends on //env:conformance and gtest_main):
 //   INSTANTIATE_TEST_SUITE_P(CartPole, EnvConformance,

@@ -3,18 +3,21 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/draw_categories.h"
 #include "ding_worker/policy/parameter_state.h"
 
 namespace ding {
 namespace {
 
 constexpr char kRngName[] = "rng";
+constexpr char kMaskName[] = "obs/action_mask";
 
 // The bound of element `element`: one for all, or one each.
 double Bound(const std::vector<double>& bounds, int64_t element) {
@@ -47,19 +50,44 @@ float UniformInBox(double low, double high, Rng* rng) {
   return value;
 }
 
-void SampleField(const FieldSpec& field, int index, const MutableColumnsView& out, Rng* rng) {
-  if (field.is_discrete()) {
-    for (int64_t& category : out.column<int64_t>(index)) {
-      category = static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(field.num_categories)));
-    }
-    return;
-  }
+void SampleBox(const FieldSpec& field, absl::Span<float> values, Rng* rng) {
   const int64_t elements = field.num_elements();
-  const absl::Span<float> values = out.column<float>(index);
   for (size_t i = 0; i < values.size(); ++i) {
     const int64_t element = static_cast<int64_t>(i) % elements;
     values[i] = UniformInBox(Bound(field.low, element), Bound(field.high, element), rng);
   }
+}
+
+// Of all elements together.
+int64_t CountCategories(const FieldSpec& field) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < field.num_elements(); ++i) count += field.CategoryCount(i);
+  return count;
+}
+
+// The masks [rows, categories] of the field "action"; empty if there are none.
+absl::StatusOr<absl::Span<const uint8_t>> Masks(const ColumnsView& obs, int64_t categories) {
+  const std::optional<int> index = obs.spec().Find(kMaskName);
+  if (!index.has_value()) return absl::Span<const uint8_t>();
+  const FieldSpec& mask = obs.spec().field(*index);
+  if (mask.dtype != DType::kBool || mask.num_elements() != categories) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "random actions: the observation's '", kMaskName, "' is ", mask.DebugString(),
+        ", expected bool[", categories, "], an element for each category of 'action'"));
+  }
+  return obs.column<uint8_t>(*index);
+}
+
+absl::Status SampleCategories(const FieldSpec& field, absl::Span<const uint8_t> masks, int64_t rows,
+                              absl::Span<int64_t> values, Rng* rng) {
+  const auto width = static_cast<size_t>(field.num_elements());
+  const size_t mask_width = rows == 0 ? 0 : masks.size() / static_cast<size_t>(rows);
+  for (size_t row = 0; row < static_cast<size_t>(rows); ++row) {
+    DING_RETURN_IF_ERROR(Annotate(DrawCategories(field, masks.subspan(row * mask_width, mask_width),
+                                                 rng, values.subspan(row * width, width)),
+                                  absl::StrCat("random actions: row ", row)));
+  }
+  return absl::OkStatus();
 }
 
 // What Forward() of both modes does.
@@ -70,8 +98,7 @@ absl::Status SampleActions(const ColumnsView& obs, const MutableColumnsView& out
     return absl::InvalidArgumentError(absl::StrCat("random policy's output has ", out.rows(),
                                                    " rows for ", obs.rows(), " observations"));
   }
-  sampler->Sample(out.Slice(0, obs.rows()));
-  return absl::OkStatus();
+  return sampler->Sample(obs, out.Slice(0, obs.rows()));
 }
 
 class RandomEvalMode : public EvalMode {
@@ -122,8 +149,21 @@ absl::StatusOr<ActionSampler> ActionSampler::Create(SpecPtr action, Rng rng) {
   return ActionSampler(std::move(action), rng);
 }
 
-void ActionSampler::Sample(const MutableColumnsView& out) {
-  for (int i = 0; i < spec_->size(); ++i) SampleField(spec_->field(i), i, out, &rng_);
+absl::Status ActionSampler::Sample(const ColumnsView& obs, const MutableColumnsView& out) {
+  for (int i = 0; i < spec_->size(); ++i) {
+    const FieldSpec& field = spec_->field(i);
+    if (!field.is_discrete()) {
+      SampleBox(field, out.column<float>(i), &rng_);
+      continue;
+    }
+    absl::Span<const uint8_t> masks;
+    // Whatever else is sampled beside the action has no mask.
+    if (i == 0) {
+      DING_ASSIGN_OR_RETURN(masks, Masks(obs, CountCategories(field)));
+    }
+    DING_RETURN_IF_ERROR(SampleCategories(field, masks, obs.rows(), out.column<int64_t>(i), &rng_));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<RandomCollectMode>> RandomCollectMode::Create(

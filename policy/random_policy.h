@@ -2,13 +2,14 @@
 // envs and workers from one of a network.
 //
 // An action is uniform over the action space: over the categories of a discrete field, element by
-// element; over [low, high] of a box. A box without finite bounds has no uniform distribution and
-// is refused.
+// element, that are legal by the field "obs/action_mask" of the observation, if it has one; over
+// [low, high] of a box. A box without finite bounds has no uniform distribution and is refused.
 //
 // Ownership: RandomPolicy owns its modes; all draw from streams of their own.
 // Threads:   thread-compatible.
-// Errors:    kInvalidArgument for an action space that cannot be sampled, naming the field, and for
-// an output that is not laid out like the action space.
+// Errors:    kInvalidArgument for an action space that cannot be sampled, naming the field, for an
+//            output that is not laid out like the action space, and for a row whose mask forbids
+//            everything or does not fit.
 #ifndef DING_WORKER_POLICY_RANDOM_POLICY_H_
 #define DING_WORKER_POLICY_RANDOM_POLICY_H_
 
@@ -33,8 +34,9 @@ class ActionSampler {
   static absl::StatusOr<ActionSampler> Create(SpecPtr action, Rng rng);
 
   const SpecPtr& spec() const { return spec_; }
-  // Fills all rows of `out`, whose layout is spec().
-  void Sample(const MutableColumnsView& out);
+  // Fills row i of `out`, whose layout is spec(), with a legal action for row i of `obs`; as many
+  // rows as `obs` has.
+  absl::Status Sample(const ColumnsView& obs, const MutableColumnsView& out);
   Rng& rng() { return rng_; }
   const Rng& rng() const { return rng_; }
 

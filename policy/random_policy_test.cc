@@ -1,5 +1,6 @@
 #include "ding_worker/policy/random_policy.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <memory>
@@ -8,8 +9,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "gmock/gmock.h"
@@ -22,12 +25,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 SpecPtr SpecOf(FieldSpec field) { return *MakeSpec({std::move(field)}); }
-
-FieldSpec MultiDiscrete(int64_t elements, int64_t categories) {
-  FieldSpec field = Discrete("action", categories);
-  field.shape = {elements};
-  return field;
-}
 
 // Actions for `rows` observations.
 Batch Act(CollectMode* mode, int64_t rows) {
@@ -51,12 +48,54 @@ TEST(RandomCollectMode, DiscreteActionsAreUniform) {
 }
 
 TEST(RandomCollectMode, ElementsOfAMultiDiscreteActionAreIndependent) {
-  const auto mode = Make(SpecOf(MultiDiscrete(2, 2)));
+  const auto mode = Make(SpecOf(MultiDiscrete("action", {2, 2})));
   std::array<int, 4> count{};
   const Batch actions = Act(mode.get(), 8000);
   const absl::Span<const int64_t> values = actions.column<int64_t>(0);
   for (size_t i = 0; i < values.size(); i += 2) ++count.at(2 * values[i] + values[i + 1]);
   for (const int n : count) EXPECT_NEAR(n, 2000, 200);  // Five standard deviations.
+}
+
+// `rows` observations, whose masks are all `mask`.
+BatchBuilder MaskedObs(absl::Span<const uint8_t> mask, int64_t rows) {
+  FieldSpec field = Scalar("obs/action_mask", DType::kBool);
+  field.shape = {static_cast<int64_t>(mask.size())};
+  BatchBuilder obs = *BatchBuilder::Create(*MakeSpec({Box("obs/board", {1}), field}), rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    std::copy(mask.begin(), mask.end(), obs.view().row(row).field<uint8_t>(1).begin());
+  }
+  return obs;
+}
+
+TEST(RandomCollectMode, ObeysTheMaskOfEachRow) {
+  const auto mode = Make(SpecOf(MultiDiscrete("action", {2, 3})));
+  BatchBuilder obs = MaskedObs({1, 1, 1, 0, 1}, 4000);
+  for (int64_t row = 0; row < 4000; row += 2) obs.view().row(row).field<uint8_t>(1)[0] = 0;
+  BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), 4000);
+  ASSERT_THAT(mode->Forward(obs.view(), {}, {}, out.view()), IsOk());
+  int zeros = 0;
+  for (int64_t row = 0; row < 4000; ++row) {
+    const absl::Span<const int64_t> action = ColumnsView(out.view()).row(row).field<int64_t>(0);
+    EXPECT_NE(action[1], 1);
+    if (row % 2 == 0) {
+      EXPECT_EQ(action[0], 1);
+    }
+    zeros += action[0] == 0;
+  }
+  EXPECT_NEAR(zeros, 1000, 112);  // Binomial(2000, 1/2), five standard deviations.
+}
+
+TEST(RandomCollectMode, AMaskThatForbidsAllOrDoesNotFitIsRefused) {
+  const auto mode = Make(SpecOf(Discrete("action", 3)));
+  BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), 2);
+  BatchBuilder obs = MaskedObs({1, 1, 1}, 2);
+  for (uint8_t& legal : obs.view().row(1).field<uint8_t>(1)) legal = 0;
+  EXPECT_THAT(mode->Forward(obs.view(), {}, {}, out.view()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("row 1"), HasSubstr("forbids all 3 categories"))));
+  EXPECT_THAT(mode->Forward(MaskedObs({1, 1}, 2).view(), {}, {}, out.view()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'obs/action_mask' is bool[2], expected bool[3]")));
 }
 
 TEST(RandomCollectMode, BoxActionsFillEachElementsBounds) {
@@ -168,7 +207,7 @@ PolicyConformanceCase Case(const std::string& name, FieldSpec action) {
 
 INSTANTIATE_TEST_SUITE_P(Random, PolicyConformance,
                          testing::Values(Case("discrete", Discrete("action", 3)),
-                                         Case("multi_discrete", MultiDiscrete(2, 5)),
+                                         Case("multi_discrete", MultiDiscrete("action", {2, 5})),
                                          Case("box", Box("action", {2}, {-1, 0}, {1, 3}))),
                          testing::PrintToStringParamName());
 

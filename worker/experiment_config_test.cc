@@ -116,11 +116,17 @@ TEST(ExperimentConfigTest, ShippedConfigsAreValid) {
 }
 
 TEST(RegistryTest, ListsWhatIsLinked) {
-  EXPECT_THAT(ListModules(),
-              AllOf(HasSubstr("env: Acrobot-v1, CartPole-v0, CartPole-v1, "),
-                    HasSubstr("buffer: advanced, deque, elastic, episode, naive, sequence\n"),
-                    HasSubstr("policy: dqn"), HasSubstr("serial collector: sample\n"),
-                    HasSubstr("serial evaluator: interaction\n"), HasSubstr("learner: base\n")));
+  EXPECT_THAT(
+      ListModules(),
+      AllOf(HasSubstr("env: Acrobot-v1, CartPole-v0, CartPole-v0-masked-velocity, CartPole-v1, "
+                      "CartPole-v1-masked-velocity, ConnectFour, ConnectFour-vs-random, "
+                      "ConnectFour-vs-search, MountainCar-v0, MountainCarContinuous-v0, "
+                      "Orchard-v0, Orchard-v0-stack4, Pendulum-v1, "
+                      "Pendulum-v1-masked-velocity, TicTacToe, TicTacToe-vs-perfect, "
+                      "TicTacToe-vs-random\n"),
+            HasSubstr("buffer: advanced, deque, elastic, episode, naive, sequence\n"),
+            HasSubstr("policy: dqn"), HasSubstr("serial collector: sample\n"),
+            HasSubstr("serial evaluator: interaction\n"), HasSubstr("learner: base\n")));
 }
 
 TEST(ExperimentConfigTest, TheCapacityOfAReplayBufferIsInRowsOrInBytes) {

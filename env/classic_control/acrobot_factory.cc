@@ -1,7 +1,7 @@
 // Registers Acrobot-v1.
 #include "ding_worker/base/registry.h"
 #include "ding_worker/env/classic_control/acrobot.h"
-#include "ding_worker/env/classic_control/classic_factory.h"
+#include "ding_worker/env/env_params.h"
 #include "ding_worker/env/env_registry.h"
 
 namespace ding {

@@ -52,23 +52,36 @@ struct CartPoleModel {
   }
 };
 
+struct MaskedCartPoleModel : CartPoleModel {
+  static void Observe(const State& state, absl::Span<float> obs) {
+    obs[0] = static_cast<float>(state.x);
+    obs[1] = static_cast<float>(state.theta);
+  }
+};
+
+// The bounds are twice the limits, so that the last observation of an episode is inside.
+FieldSpec Observation(bool shows_velocity) {
+  constexpr double kX = 2 * kCartPoleXLimit;
+  constexpr double kTheta = 2 * kCartPoleThetaLimit;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (!shows_velocity) return Box("obs", {2}, {-kX, -kTheta}, {kX, kTheta});
+  return Box("obs", {4}, {-kX, -kInfinity, -kTheta, -kInfinity},
+             {kX, kInfinity, kTheta, kInfinity});
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Env>> CreateCartPole(absl::string_view name,
-                                                    int64_t max_episode_steps) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+                                                    int64_t max_episode_steps,
+                                                    bool shows_velocity) {
   EnvSpec spec;
   spec.name = std::string(name);
-  // Twice the limits, so that the last observation of an episode is inside.
-  DING_ASSIGN_OR_RETURN(
-      spec.observation,
-      MakeSpec(
-          {Box("obs", {4}, {-2 * kCartPoleXLimit, -kInfinity, -2 * kCartPoleThetaLimit, -kInfinity},
-               {2 * kCartPoleXLimit, kInfinity, 2 * kCartPoleThetaLimit, kInfinity})}));
+  DING_ASSIGN_OR_RETURN(spec.observation, MakeSpec({Observation(shows_velocity)}));
   DING_ASSIGN_OR_RETURN(spec.action, MakeSpec({Discrete("action", 2)}));
   spec.reward_low = 1;
   spec.reward_high = 1;
   spec.max_episode_steps = max_episode_steps;
+  if (!shows_velocity) return std::make_unique<ClassicEnv<MaskedCartPoleModel>>(std::move(spec));
   return std::make_unique<ClassicEnv<CartPoleModel>>(std::move(spec));
 }
 

@@ -9,6 +9,9 @@
 // 1 right (10 N).   Reward: 1 per step, the last one included.   Terminated: |x| > 2.4 or
 // |angle| > 12 degrees.   Time limit: 200 (v0) or 500 steps (v1).
 //
+// "-masked-velocity" shows x and angle only, float32[2]: what the velocities are, a policy has to
+// remember.
+//
 // Threads: as Env; CartPoleStep is a pure function.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_CARTPOLE_H_
 #define DING_WORKER_ENV_CLASSIC_CONTROL_CARTPOLE_H_
@@ -61,7 +64,8 @@ inline ClassicOutcome CartPoleStep(int64_t action, CartPoleState* state) {
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateCartPole(absl::string_view name,
-                                                    int64_t max_episode_steps);
+                                                    int64_t max_episode_steps,
+                                                    bool shows_velocity = true);
 
 }  // namespace ding
 

@@ -1,7 +1,7 @@
-// Registers CartPole-v0 and CartPole-v1.
+// Registers CartPole-v0 and CartPole-v1, and both with masked velocities.
 #include "ding_worker/base/registry.h"
 #include "ding_worker/env/classic_control/cartpole.h"
-#include "ding_worker/env/classic_control/classic_factory.h"
+#include "ding_worker/env/env_params.h"
 #include "ding_worker/env/env_registry.h"
 
 namespace ding {
@@ -11,6 +11,12 @@ DING_REGISTER(EnvRegistry(), "CartPole-v0",
               WithoutParams([] { return CreateCartPole("CartPole-v0", 200); }));
 DING_REGISTER(EnvRegistry(), "CartPole-v1",
               WithoutParams([] { return CreateCartPole("CartPole-v1", 500); }));
+DING_REGISTER(EnvRegistry(), "CartPole-v0-masked-velocity", WithoutParams([] {
+                return CreateCartPole("CartPole-v0-masked-velocity", 200, /*shows_velocity=*/false);
+              }));
+DING_REGISTER(EnvRegistry(), "CartPole-v1-masked-velocity", WithoutParams([] {
+                return CreateCartPole("CartPole-v1-masked-velocity", 500, /*shows_velocity=*/false);
+              }));
 
 }  // namespace
 }  // namespace ding

@@ -54,9 +54,11 @@ INSTANTIATE_TEST_SUITE_P(ClassicControl, EnvConformance, testing::ValuesIn(AllEn
                          EnvConformanceName);
 
 TEST(ClassicControlTest, AllAreRegisteredUnderTheirNames) {
-  EXPECT_THAT(EnvRegistry().Names(),
-              ElementsAre("Acrobot-v1", "CartPole-v0", "CartPole-v1", "MountainCar-v0",
-                          "MountainCarContinuous-v0", "Pendulum-v1"));
+  EXPECT_THAT(
+      EnvRegistry().Names(),
+      ElementsAre("Acrobot-v1", "CartPole-v0", "CartPole-v0-masked-velocity", "CartPole-v1",
+                  "CartPole-v1-masked-velocity", "MountainCar-v0", "MountainCarContinuous-v0",
+                  "Pendulum-v1", "Pendulum-v1-masked-velocity"));
   for (const std::string& name : EnvRegistry().Names()) {
     DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Env> env, Create(name));
     EXPECT_EQ(env->spec().name, name);
@@ -173,6 +175,33 @@ TEST(ClassicControlTest, TimeLimitsAreGymnasiums) {
   for (const auto& [name, limit] : limits) {
     EXPECT_EQ(Stage(name).env().spec().max_episode_steps, limit) << name;
   }
+}
+
+// The masked env goes the way of the whole one and shows `shown` of its elements.
+void ExpectShowsOnly(const std::string& name, const std::vector<size_t>& shown, double action) {
+  Stage whole(name);
+  Stage masked(name + "-masked-velocity");
+  EXPECT_EQ(masked.env().spec().max_episode_steps, whole.env().spec().max_episode_steps);
+  ASSERT_EQ(masked.obs().size(), shown.size());
+  ASSERT_THAT(whole.Reset({17, {}}), IsOk());
+  ASSERT_THAT(masked.Reset({17, {}}), IsOk());
+  StepResult result;
+  StepResult masked_result;
+  for (int step = 0; !result.terminated && !result.truncated; ++step) {
+    for (size_t i = 0; i < shown.size(); ++i) {
+      EXPECT_EQ(masked.obs()[i], whole.obs()[shown[i]]) << name << ", step " << step;
+    }
+    ASSERT_THAT(whole.Step(action, &result), IsOk());
+    ASSERT_THAT(masked.Step(action, &masked_result), IsOk());
+    EXPECT_EQ(result.reward, masked_result.reward);
+    EXPECT_EQ(result.terminated, masked_result.terminated);
+  }
+}
+
+TEST(ClassicControlTest, MaskedVelocitiesAreHiddenAndNothingElse) {
+  ExpectShowsOnly("CartPole-v0", {0, 2}, 1);
+  ExpectShowsOnly("CartPole-v1", {0, 2}, 0);
+  ExpectShowsOnly("Pendulum-v1", {0, 1}, 0.5);
 }
 
 TEST(ClassicControlTest, TerminatedWinsOverTheTimeLimit) {

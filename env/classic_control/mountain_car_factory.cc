@@ -1,7 +1,7 @@
 // Registers MountainCar-v0.
 #include "ding_worker/base/registry.h"
-#include "ding_worker/env/classic_control/classic_factory.h"
 #include "ding_worker/env/classic_control/mountain_car.h"
+#include "ding_worker/env/env_params.h"
 #include "ding_worker/env/env_registry.h"
 
 namespace ding {

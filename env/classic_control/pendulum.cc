@@ -51,20 +51,29 @@ struct PendulumModel {
   }
 };
 
+struct MaskedPendulumModel : PendulumModel {
+  static void Observe(const State& state, absl::Span<float> obs) {
+    obs[0] = static_cast<float>(std::cos(state.theta));
+    obs[1] = static_cast<float>(std::sin(state.theta));
+  }
+};
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Env>> CreatePendulum() {
+absl::StatusOr<std::unique_ptr<Env>> CreatePendulum(bool shows_velocity) {
   EnvSpec spec;
-  spec.name = "Pendulum-v1";
-  DING_ASSIGN_OR_RETURN(
-      spec.observation,
-      MakeSpec({Box("obs", {3}, {-1, -1, -kPendulumMaxSpeed}, {1, 1, kPendulumMaxSpeed})}));
+  spec.name = shows_velocity ? "Pendulum-v1" : "Pendulum-v1-masked-velocity";
+  DING_ASSIGN_OR_RETURN(spec.observation,
+                        MakeSpec({shows_velocity ? Box("obs", {3}, {-1, -1, -kPendulumMaxSpeed},
+                                                       {1, 1, kPendulumMaxSpeed})
+                                                 : Box("obs", {2}, {-1}, {1})}));
   DING_ASSIGN_OR_RETURN(
       spec.action, MakeSpec({Box("action", {1}, {-kPendulumMaxTorque}, {kPendulumMaxTorque})}));
   spec.reward_low = -(kPi * kPi + 0.1 * kPendulumMaxSpeed * kPendulumMaxSpeed +
                       0.001 * kPendulumMaxTorque * kPendulumMaxTorque);
   spec.reward_high = 0;
   spec.max_episode_steps = 200;
+  if (!shows_velocity) return std::make_unique<ClassicEnv<MaskedPendulumModel>>(std::move(spec));
   return std::make_unique<ClassicEnv<PendulumModel>>(std::move(spec));
 }
 

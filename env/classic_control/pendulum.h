@@ -8,6 +8,8 @@
 // where Gymnasium cuts it off.   Reward: -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), of the state
 // before the step.   Never terminated.   Time limit: 200 steps.
 //
+// "-masked-velocity" shows cosine and sine only, float32[2].
+//
 // Threads: as Env; PendulumStep is a pure function.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_PENDULUM_H_
 #define DING_WORKER_ENV_CLASSIC_CONTROL_PENDULUM_H_
@@ -52,8 +54,8 @@ inline ClassicOutcome PendulumStep(float action, PendulumState* state) {
   return {-cost, false};
 }
 
-// "Pendulum-v1".
-absl::StatusOr<std::unique_ptr<Env>> CreatePendulum();
+// "Pendulum-v1", or "Pendulum-v1-masked-velocity".
+absl::StatusOr<std::unique_ptr<Env>> CreatePendulum(bool shows_velocity = true);
 
 }  // namespace ding
 

@@ -1,13 +1,15 @@
-// Registers Pendulum-v1.
+// Registers Pendulum-v1 and Pendulum-v1-masked-velocity.
 #include "ding_worker/base/registry.h"
-#include "ding_worker/env/classic_control/classic_factory.h"
 #include "ding_worker/env/classic_control/pendulum.h"
+#include "ding_worker/env/env_params.h"
 #include "ding_worker/env/env_registry.h"
 
 namespace ding {
 namespace {
 
-DING_REGISTER(EnvRegistry(), "Pendulum-v1", WithoutParams(CreatePendulum));
+DING_REGISTER(EnvRegistry(), "Pendulum-v1", WithoutParams([] { return CreatePendulum(); }));
+DING_REGISTER(EnvRegistry(), "Pendulum-v1-masked-velocity",
+              WithoutParams([] { return CreatePendulum(/*shows_velocity=*/false); }));
 
 }  // namespace
 }  // namespace ding

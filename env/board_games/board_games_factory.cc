@@ -1,0 +1,82 @@
+// Registers the games of two, TicTacToe and ConnectFour, and those of one: TicTacToe-vs-random,
+// TicTacToe-vs-perfect, ConnectFour-vs-random, ConnectFour-vs-search.
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/board_games/board_game_env.h"
+#include "ding_worker/env/board_games/board_games.pb.h"
+#include "ding_worker/env/board_games/board_player.h"
+#include "ding_worker/env/board_games/connect_four.h"
+#include "ding_worker/env/board_games/connect_four_search.h"
+#include "ding_worker/env/board_games/tic_tac_toe.h"
+#include "ding_worker/env/board_games/tic_tac_toe_solution.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_params.h"
+#include "ding_worker/env/env_registry.h"
+
+namespace ding {
+namespace {
+
+constexpr char kSearchName[] = "ConnectFour-vs-search";
+constexpr int kDefaultDepth = 4;
+
+absl::StatusOr<BoardGameConfig> ReadConfig(const EnvConfig& config) {
+  BoardGameConfig params;
+  DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
+  if (params.has_search_depth() && config.type() != kSearchName) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "env '", config.type(), "': search_depth is set, but only '", kSearchName, "' searches"));
+  }
+  return params;
+}
+
+BoardGameOptions ToOptions(const BoardGameConfig& config) {
+  BoardGameOptions options;
+  if (config.has_first_player()) options.first_player = config.first_player();
+  options.opening_moves = config.opening_moves();
+  return options;
+}
+
+template <typename Position>
+absl::StatusOr<std::unique_ptr<Env>> CreateGame(const EnvConfig& config) {
+  DING_ASSIGN_OR_RETURN(const BoardGameConfig params, ReadConfig(config));
+  return CreateBoardGame<Position>(ToOptions(params));
+}
+
+template <typename Position, typename Opponent>
+absl::StatusOr<std::unique_ptr<Env>> CreateAgainst(const EnvConfig& config) {
+  DING_ASSIGN_OR_RETURN(const BoardGameConfig params, ReadConfig(config));
+  return CreateBoardGameAgainst<Position>(config.type(), std::make_shared<Opponent>(),
+                                          ToOptions(params));
+}
+
+absl::StatusOr<std::unique_ptr<Env>> CreateAgainstSearch(const EnvConfig& config) {
+  DING_ASSIGN_OR_RETURN(const BoardGameConfig params, ReadConfig(config));
+  const int depth = params.has_search_depth() ? params.search_depth() : kDefaultDepth;
+  if (depth < 1 || depth > ConnectFourSearch::kMaxDepth) {
+    return absl::InvalidArgumentError(absl::StrCat("env '", config.type(), "': search_depth is ",
+                                                   depth, ", expected 1..",
+                                                   ConnectFourSearch::kMaxDepth));
+  }
+  return CreateBoardGameAgainst<ConnectFour>(
+      config.type(), std::make_shared<ConnectFourSearch>(depth), ToOptions(params));
+}
+
+DING_REGISTER(EnvRegistry(), "TicTacToe", CreateGame<TicTacToe>);
+DING_REGISTER(EnvRegistry(), "ConnectFour", CreateGame<ConnectFour>);
+DING_REGISTER(EnvRegistry(), "TicTacToe-vs-random",
+              (CreateAgainst<TicTacToe, RandomBoardPlayer<TicTacToe>>));
+DING_REGISTER(EnvRegistry(), "TicTacToe-vs-perfect",
+              (CreateAgainst<TicTacToe, PerfectTicTacToePlayer>));
+DING_REGISTER(EnvRegistry(), "ConnectFour-vs-random",
+              (CreateAgainst<ConnectFour, RandomBoardPlayer<ConnectFour>>));
+DING_REGISTER(EnvRegistry(), kSearchName, CreateAgainstSearch);
+
+}  // namespace
+}  // namespace ding

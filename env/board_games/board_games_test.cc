@@ -1,0 +1,331 @@
+// The envs of this folder as the registry makes them.
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/image.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/board_games/board_games.pb.h"
+#include "ding_worker/env/conformance.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_registry.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+absl::StatusOr<std::unique_ptr<Env>> Create(const std::string& type,
+                                            const BoardGameConfig& params = {}) {
+  EnvConfig config;
+  config.set_type(type);
+  config.mutable_params()->PackFrom(params);
+  return create_env(config);
+}
+
+BoardGameConfig Config(int first_player, int opening_moves = 0) {
+  BoardGameConfig config;
+  config.set_first_player(first_player);
+  config.set_opening_moves(opening_moves);
+  return config;
+}
+
+std::vector<EnvConformanceCase> AllEnvs() {
+  std::vector<EnvConformanceCase> cases;
+  for (const std::string& name : EnvRegistry().Names()) {
+    const std::string id = absl::StrReplaceAll(name, {{"-", "_"}});
+    cases.push_back({id, [name] { return Create(name); }});
+    BoardGameConfig opening;
+    opening.set_opening_moves(4);
+    cases.push_back({id + "_opening", [name, opening] { return Create(name, opening); }});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(BoardGames, EnvConformance, testing::ValuesIn(AllEnvs()),
+                         EnvConformanceName);
+
+// An env with the rows that it needs.
+class Table {
+ public:
+  explicit Table(const std::string& type, const BoardGameConfig& params = {})
+      : env_(*Create(type, params)),
+        row_(*BatchBuilder::Create(env_->spec().observation, 1)),
+        action_(*BatchBuilder::Create(env_->spec().action, 1)) {}
+
+  Env& env() { return *env_; }
+
+  absl::Status Reset(uint64_t seed, NamedValues params = {}) {
+    return env_->Reset({seed, std::move(params)}, row_.view().row(0));
+  }
+
+  // The actions of all players.
+  absl::Status Step(absl::Span<const int64_t> actions, StepResult* result) {
+    for (size_t i = 0; i < actions.size(); ++i) {
+      action_.column<int64_t>(static_cast<int>(i))[0] = actions[i];
+    }
+    *result = StepResult();
+    result->other_rewards.resize(actions.size() - 1);
+    return env_->Step(ColumnsView(action_.view()).row(0), row_.view().row(0), result);
+  }
+
+  // Plane 0 (own), 1 (the other's) or 2 (turn) of what a player sees.
+  std::vector<float> Plane(int player, int plane) const {
+    const absl::Span<const float> board = row_.column<float>(2 * player);
+    const size_t cells = board.size() / 3;
+    const absl::Span<const float> values = board.subspan(cells * static_cast<size_t>(plane), cells);
+    return {values.begin(), values.end()};
+  }
+  std::vector<int> Mask(int player) const {
+    const absl::Span<const uint8_t> mask = row_.column<uint8_t>(2 * player + 1);
+    return {mask.begin(), mask.end()};
+  }
+  int Stones(int player) const {
+    int count = 0;
+    for (const int plane : {0, 1}) {
+      for (const float stone : Plane(player, plane)) count += stone == 1;
+    }
+    return count;
+  }
+
+ private:
+  const std::unique_ptr<Env> env_;
+  BatchBuilder row_;
+  BatchBuilder action_;
+};
+
+TEST(BoardGamesTest, AllAreRegistered) {
+  EXPECT_THAT(EnvRegistry().Names(),
+              ElementsAre("ConnectFour", "ConnectFour-vs-random", "ConnectFour-vs-search",
+                          "TicTacToe", "TicTacToe-vs-perfect", "TicTacToe-vs-random"));
+  for (const std::string& name : EnvRegistry().Names()) {
+    EXPECT_EQ(Table(name).env().spec().name, name);
+  }
+}
+
+TEST(BoardGamesTest, EachPlayerSeesItsOwnSideAndWaitsForTheOther) {
+  Table table("TicTacToe", Config(/*first_player=*/1));
+  ASSERT_THAT(table.Reset(0), IsOk());
+  EXPECT_THAT(table.Mask(0), ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 0, 1));
+  EXPECT_THAT(table.Mask(1), ElementsAre(1, 1, 1, 1, 1, 1, 1, 1, 1, 0));
+  StepResult result;
+  ASSERT_THAT(table.Step({9, 4}, &result), IsOk());
+  EXPECT_THAT(table.Plane(1, 0), ElementsAre(0, 0, 0, 0, 1, 0, 0, 0, 0));
+  EXPECT_THAT(table.Plane(0, 1), table.Plane(1, 0));
+  EXPECT_THAT(table.Plane(0, 2), testing::Each(1));
+  EXPECT_THAT(table.Plane(1, 2), testing::Each(0));
+  EXPECT_THAT(table.Mask(0), ElementsAre(1, 1, 1, 1, 0, 1, 1, 1, 1, 0));
+  EXPECT_THAT(table.Mask(1), ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 0, 1));
+}
+
+TEST(BoardGamesTest, TheWinnerGetsOneAndTheLoserMinusOne) {
+  for (const int first : {0, 1}) {
+    Table table("ConnectFour", Config(first));
+    ASSERT_THAT(table.Reset(3), IsOk());
+    StepResult result;
+    // Columns 0 and 1 in turn, until four stand in column 0.
+    for (int i = 0; i < 7; ++i) {
+      EXPECT_FALSE(result.terminated);
+      EXPECT_EQ(result.reward, 0);
+      const int64_t move = i % 2;
+      const bool player_0 = (i % 2 == 0) == (first == 0);
+      ASSERT_THAT(table.Step({player_0 ? move : 7, player_0 ? 7 : move}, &result), IsOk());
+    }
+    EXPECT_TRUE(result.terminated);
+    EXPECT_EQ(result.reward, first == 0 ? 1 : -1);
+    EXPECT_EQ(result.other_rewards[0], -result.reward);
+    for (const int player : {0, 1})
+      EXPECT_THAT(table.Mask(player), ElementsAre(0, 0, 0, 0, 0, 0, 0, 1));
+    EXPECT_THAT(table.Step({7, 7}, &result),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("Reset()")));
+  }
+}
+
+TEST(BoardGamesTest, ADrawGivesNothing) {
+  Table table("TicTacToe", Config(0));
+  ASSERT_THAT(table.Reset(0), IsOk());
+  StepResult result;
+  int i = 0;
+  for (const int64_t move : {4, 0, 2, 6, 3, 5, 1, 7, 8}) {
+    ASSERT_THAT(table.Step({i % 2 == 0 ? move : 9, i % 2 == 0 ? 9 : move}, &result), IsOk());
+    EXPECT_EQ(result.reward, 0);
+    EXPECT_EQ(result.terminated, ++i == 9);
+  }
+  EXPECT_FALSE(result.truncated);
+}
+
+TEST(BoardGamesTest, IllegalActionsChangeNothing) {
+  Table table("TicTacToe", Config(0));
+  ASSERT_THAT(table.Reset(0), IsOk());
+  StepResult result;
+  EXPECT_THAT(table.Step({9, 9}, &result),
+              StatusIs(kInvalid, HasSubstr("player 0 cannot play 9 here")));
+  EXPECT_THAT(
+      table.Step({0, 1}, &result),
+      StatusIs(kInvalid, HasSubstr("player 1 has to wait (action 9), but its action is 1")));
+  ASSERT_THAT(table.Step({0, 9}, &result), IsOk());
+  EXPECT_EQ(table.Stones(0), 1);
+  EXPECT_THAT(table.Step({9, 0}, &result),
+              StatusIs(kInvalid, HasSubstr("player 1 cannot play 0 here")));
+}
+
+TEST(BoardGamesTest, WhoBeginsIsDrawnUnlessItIsFixed) {
+  Table table("TicTacToe");
+  int began = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    ASSERT_THAT(table.Reset(seed), IsOk());
+    began += table.Plane(0, 2)[0] == 1;
+  }
+  EXPECT_NEAR(began, 200, 50);  // Five standard deviations.
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    for (const int first : {0, 1}) {
+      ASSERT_THAT(table.Reset(seed, {{"first_player", first}}), IsOk());
+      EXPECT_EQ(table.Plane(first, 2)[0], 1);
+    }
+  }
+}
+
+TEST(BoardGamesTest, OpeningsAreDrawnFromTheSeed) {
+  Table table("ConnectFour", Config(0, 6));
+  std::set<std::vector<float>> boards;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    ASSERT_THAT(table.Reset(seed), IsOk());
+    EXPECT_EQ(table.Stones(0), 6);
+    boards.insert(table.Plane(0, 0));
+  }
+  EXPECT_GT(boards.size(), 40);
+  ASSERT_THAT(table.Reset(0, {{"opening_moves", 0}}), IsOk());
+  EXPECT_EQ(table.Stones(0), 0);
+}
+
+TEST(BoardGamesTest, OptionsAndParametersAreChecked) {
+  EXPECT_THAT(Create("TicTacToe", Config(2)),
+              StatusIs(kInvalid, HasSubstr("env 'TicTacToe': first_player is 2, expected 0 or 1")));
+  EXPECT_THAT(Create("TicTacToe-vs-random", Config(0, 5)),
+              StatusIs(kInvalid, HasSubstr("opening_moves is 5, expected 0..4 in TicTacToe")));
+  BoardGameConfig depth;
+  depth.set_search_depth(13);
+  EXPECT_THAT(Create("ConnectFour-vs-search", depth),
+              StatusIs(kInvalid, HasSubstr("search_depth is 13, expected 1..12")));
+  EXPECT_THAT(Create("ConnectFour", depth), StatusIs(kInvalid, HasSubstr("only 'ConnectFour-vs-")));
+  EnvConfig other;
+  other.set_type("ConnectFour");
+  other.mutable_params()->PackFrom(EnvManagerConfig());
+  EXPECT_THAT(
+      create_env(other),
+      StatusIs(kInvalid, HasSubstr("ding.EnvManagerConfig, expected a ding.BoardGameConfig")));
+
+  Table table("ConnectFour", Config(0));
+  ASSERT_THAT(table.Reset(0), IsOk());
+  StepResult result;
+  ASSERT_THAT(table.Step({3, 7}, &result), IsOk());
+  EXPECT_THAT(table.Reset(0, {{"komi", 1}}), StatusIs(kInvalid, HasSubstr("parameter 'komi'")));
+  EXPECT_THAT(table.Reset(0, {{"opening_moves", 1.5}}), StatusIs(kInvalid, HasSubstr("is 1.5")));
+  EXPECT_THAT(table.Reset(0, {{"opening_moves", 7}}), StatusIs(kInvalid, HasSubstr("0..6")));
+  ASSERT_THAT(table.Step({7, 3}, &result), IsOk()) << "the game goes on";
+  EXPECT_EQ(table.Stones(0), 2);
+}
+
+TEST(BoardGamesTest, TheOpponentAnswersEveryMove) {
+  for (const int first : {0, 1}) {
+    Table table("TicTacToe-vs-random", Config(first));
+    ASSERT_THAT(table.Reset(1), IsOk());
+    EXPECT_EQ(table.Stones(0), first);
+    EXPECT_EQ(table.Plane(0, 2)[0], 1) << "it is always the player's turn";
+    StepResult result;
+    int64_t move = 0;
+    while (table.Mask(0)[static_cast<size_t>(move)] == 0) ++move;
+    ASSERT_THAT(table.Step({move}, &result), IsOk());
+    EXPECT_EQ(table.Stones(0), first + 2);
+    EXPECT_THAT(table.Step({9}, &result), StatusIs(kInvalid, HasSubstr("cannot play 9 here")));
+  }
+}
+
+// The mean reward of who plays the first legal move, over `games` games.
+double MeanReward(const std::string& type, int games) {
+  Table table(type);
+  double sum = 0;
+  for (int i = 0; i < games; ++i) {
+    EXPECT_THAT(table.Reset(static_cast<uint64_t>(i)), IsOk());
+    StepResult result;
+    while (!result.terminated) {
+      int64_t move = 0;
+      while (table.Mask(0)[static_cast<size_t>(move)] == 0) ++move;
+      EXPECT_THAT(table.Step({move}, &result), IsOk());
+    }
+    sum += result.reward;
+  }
+  return sum / games;
+}
+
+TEST(BoardGamesTest, OpponentsAreAsStrongAsTheyAreCalled) {
+  EXPECT_GT(MeanReward("TicTacToe-vs-random", 300), 0);
+  EXPECT_LT(MeanReward("TicTacToe-vs-perfect", 300), -0.5);
+  EXPECT_GT(MeanReward("ConnectFour-vs-random", 300), 0);
+  EXPECT_LT(MeanReward("ConnectFour-vs-search", 50), -0.9);
+}
+
+TEST(BoardGamesTest, BrokenStatesAreRefusedAndChangeNothing) {
+  Table table("TicTacToe-vs-random", Config(0));
+  ASSERT_THAT(table.Reset(0), IsOk());
+  StateDict good;
+  ASSERT_THAT(table.env().SaveState(&good), IsOk());
+  const auto load = [&](absl::Span<const int64_t> stones, int64_t first_player) {
+    StateDict broken;
+    EXPECT_THAT(broken.WriteSpan<int64_t>("stones", stones), IsOk());
+    EXPECT_THAT(broken.WriteInt("first_player", first_player), IsOk());
+    EXPECT_THAT(broken.WriteInt("begun", 1), IsOk());
+    EXPECT_THAT(broken.WriteRng("opponent", Rng(9, "test")), IsOk());
+    return table.env().LoadState(&broken);
+  };
+  EXPECT_THAT(load({1, 1}, 0), StatusIs(kInvalid, HasSubstr("that a game of TicTacToe leads to")));
+  EXPECT_THAT(load({1, 0}, 2), StatusIs(kInvalid, HasSubstr("'first_player' is 2")));
+  StateDict after;
+  ASSERT_THAT(table.env().SaveState(&after), IsOk());
+  EXPECT_EQ(*good.ReadInt("first_player"), *after.ReadInt("first_player"));
+  Rng before_rng(1, "");
+  Rng after_rng(2, "");
+  ASSERT_THAT(good.ReadRng("opponent", &before_rng), IsOk());
+  ASSERT_THAT(after.ReadRng("opponent", &after_rng), IsOk());
+  EXPECT_EQ(before_rng.state(), after_rng.state());
+}
+
+TEST(BoardGamesTest, RendersTheStones) {
+  Table table("ConnectFour", Config(0));
+  ASSERT_THAT(table.Reset(0), IsOk());
+  StepResult result;
+  ASSERT_THAT(table.Step({0, 7}, &result), IsOk());
+  ASSERT_THAT(table.Step({7, 1}, &result), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Image image, table.env().Render());
+  ASSERT_EQ(image.width, 420);
+  ASSERT_EQ(image.height, 360);
+  const auto pixel = [&image](int x, int y) {
+    const size_t at = static_cast<size_t>(3 * (y * image.width + x));
+    return std::vector<int>{image.rgb[at], image.rgb[at + 1], image.rgb[at + 2]};
+  };
+  EXPECT_THAT(pixel(30, 330), ElementsAre(204, 51, 51));   // who began, lower left
+  EXPECT_THAT(pixel(90, 330), ElementsAre(230, 190, 40));  // the answer beside it
+  EXPECT_THAT(pixel(30, 270), ElementsAre(255, 255, 255));
+}
+
+}  // namespace
+}  // namespace ding

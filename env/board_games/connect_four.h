@@ -1,0 +1,96 @@
+// The rules of Connect Four: two sides drop a stone in turn into one of 7 columns, where it falls
+// on what is there; four in a line, in any direction, win. 6 rows.
+//
+// One bit per cell, columns one after the other, with an empty row above each, so that no line goes
+// on into the next column (the layout is the usual one for this game):
+//
+//     .  .  .  .  .  .  .          6 13 20 27 34 41 48      always empty
+//     5 12 19 26 33 40 47          5 12 19 26 33 40 47
+//     ...                          ...                      a shift by 1 is a step up, by 7 to the
+//     0  7 14 21 28 35 42          0  7 14 21 28 35 42      right, by 8 and 6 along the diagonals
+//
+// A position type; see env/board_games/tic_tac_toe.h for what its members are. A move is a column.
+//
+// Ownership: a value.   Threads: thread-compatible.
+#ifndef DING_WORKER_ENV_BOARD_GAMES_CONNECT_FOUR_H_
+#define DING_WORKER_ENV_BOARD_GAMES_CONNECT_FOUR_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace ding {
+
+class ConnectFour {
+ public:
+  static constexpr const char* kName = "ConnectFour";
+  static constexpr int kRows = 6;
+  static constexpr int kColumns = 7;
+  static constexpr int kMoves = 7;
+  static constexpr int kCells = 42;
+  static constexpr int kMaxOpening = 6;
+
+  int moves() const { return moves_; }
+  int to_move() const { return moves_ % 2; }
+
+  bool HasWon(int side) const {
+    for (const int shift : {1, kHeight, kHeight + 1, kHeight - 1}) {
+      const uint64_t pairs = stones_[side] & (stones_[side] >> shift);
+      if ((pairs & (pairs >> (2 * shift))) != 0) return true;
+    }
+    return false;
+  }
+  bool over() const { return moves_ == kCells || HasWon(0) || HasWon(1); }
+
+  bool CanPlay(int move) const {
+    return move >= 0 && move < kMoves && (occupied() & Bit(move, kRows - 1)) == 0;
+  }
+  void Play(int move) {
+    // Adding 1 at the bottom of a column carries to its first empty cell.
+    const uint64_t column = ((uint64_t{1} << kRows) - 1) << (kHeight * move);
+    stones_[to_move()] |= ((occupied() & column) + Bit(move, 0)) & column;
+    ++moves_;
+  }
+
+  bool Has(int side, int row, int column) const {
+    return (stones_[side] & Bit(column, kRows - 1 - row)) != 0;
+  }
+
+  uint64_t stones(int side) const { return stones_[side]; }
+  static std::optional<ConnectFour> FromStones(uint64_t first, uint64_t second) {
+    const int count = __builtin_popcountll(first);
+    const int other_count = __builtin_popcountll(second);
+    if ((first & second) != 0 || (count != other_count && count != other_count + 1)) {
+      return std::nullopt;
+    }
+    // No stone hangs in the air or stands above the board.
+    ConnectFour position;
+    for (int column = 0; column < kColumns; ++column) {
+      int height = 0;
+      while (height < kRows && ((first | second) & Bit(column, height)) != 0) ++height;
+      position.stones_[0] |= first & (Bit(column, height) - Bit(column, 0));
+      position.stones_[1] |= second & (Bit(column, height) - Bit(column, 0));
+    }
+    position.moves_ = count + other_count;
+    if (position.stones_ != std::array<uint64_t, 2>{first, second}) return std::nullopt;
+    // Who completed a line moved last.
+    if (position.HasWon(position.to_move())) return std::nullopt;
+    return position;
+  }
+
+ private:
+  static constexpr int kHeight = kRows + 1;
+
+  // Of the cell `height` steps above the lowest row.
+  static constexpr uint64_t Bit(int column, int height) {
+    return uint64_t{1} << (kHeight * column + height);
+  }
+  uint64_t occupied() const { return stones_[0] | stones_[1]; }
+
+  std::array<uint64_t, 2> stones_{};
+  int moves_ = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_BOARD_GAMES_CONNECT_FOUR_H_

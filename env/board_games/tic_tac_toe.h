@@ -1,0 +1,94 @@
+// The rules of TicTacToe: two sides put a stone in turn on a board of 3 x 3; three in a row, column
+// or diagonal win.
+//
+//     cells = moves   0 1 2
+//                     3 4 5      side 0 begins
+//                     6 7 8
+//
+// A position type, as everything generic in this folder takes it:
+//
+//     static constexpr const char* kName;
+//     static constexpr int kRows, kColumns, kMoves, kCells;
+//     static constexpr int kMaxOpening;   so many moves end no game
+//     int moves() const;                  stones on the board
+//     int to_move() const;                side 0 or 1
+//     bool HasWon(int side) const;
+//     bool over() const;
+//     bool CanPlay(int move) const;       whatever over() says
+//     void Play(int move);                of the side to move
+//     bool Has(int side, int row, int column) const;   row 0 is the upper one
+//     uint64_t stones(int side) const;
+//     static std::optional<Position> FromStones(uint64_t, uint64_t);   null if no game leads there
+//
+// Ownership: a value.   Threads: thread-compatible.
+//
+// Example:
+//   TicTacToe game;
+//   game.Play(4);
+//   EXPECT_EQ(game.to_move(), 1);
+#ifndef DING_WORKER_ENV_BOARD_GAMES_TIC_TAC_TOE_H_
+#define DING_WORKER_ENV_BOARD_GAMES_TIC_TAC_TOE_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace ding {
+
+class TicTacToe {
+ public:
+  static constexpr const char* kName = "TicTacToe";
+  static constexpr int kRows = 3;
+  static constexpr int kColumns = 3;
+  static constexpr int kMoves = 9;
+  static constexpr int kCells = 9;
+  static constexpr int kMaxOpening = 4;
+
+  int moves() const { return moves_; }
+  int to_move() const { return moves_ % 2; }
+
+  bool HasWon(int side) const {
+    constexpr uint32_t kLines[] = {0007, 0070, 0700, 0111, 0222, 0444, 0421, 0124};
+    for (const uint32_t line : kLines) {
+      if ((stones_[side] & line) == line) return true;
+    }
+    return false;
+  }
+  bool over() const { return moves_ == kCells || HasWon(0) || HasWon(1); }
+
+  bool CanPlay(int move) const {
+    return move >= 0 && move < kMoves && ((stones_[0] | stones_[1]) >> move & 1) == 0;
+  }
+  void Play(int move) {
+    stones_[to_move()] |= 1u << move;
+    ++moves_;
+  }
+
+  bool Has(int side, int row, int column) const {
+    return (stones_[side] >> (kColumns * row + column) & 1) != 0;
+  }
+
+  // Bit i is cell i.
+  uint64_t stones(int side) const { return stones_[side]; }
+  static std::optional<TicTacToe> FromStones(uint64_t first, uint64_t second) {
+    constexpr uint64_t kBoard = 0777;
+    const int count = __builtin_popcountll(first);
+    const int other_count = __builtin_popcountll(second);
+    if ((first & second) != 0 || ((first | second) & ~kBoard) != 0) return std::nullopt;
+    if (count != other_count && count != other_count + 1) return std::nullopt;
+    TicTacToe position;
+    position.stones_ = {static_cast<uint32_t>(first), static_cast<uint32_t>(second)};
+    position.moves_ = count + other_count;
+    // Who completed a line moved last.
+    if (position.HasWon(position.to_move())) return std::nullopt;
+    return position;
+  }
+
+ private:
+  std::array<uint32_t, 2> stones_{};
+  int moves_ = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_BOARD_GAMES_TIC_TAC_TOE_H_

@@ -1,0 +1,29 @@
+// How the factory of an env reads its parameters from the config.
+//
+// Example:
+//   DING_REGISTER(EnvRegistry(), "CartPole-v1", WithoutParams(CreateCartPole));
+#ifndef DING_WORKER_ENV_ENV_PARAMS_H_
+#define DING_WORKER_ENV_ENV_PARAMS_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_registry.h"
+#include "google/protobuf/message.h"
+
+namespace ding {
+
+// `config.params` into `params`, which keeps its defaults if there are none. kInvalidArgument, with
+// what was found and expected, if they are another message or cannot be read.
+absl::Status UnpackEnvParams(const EnvConfig& config, google::protobuf::Message* params);
+
+// A creator that calls `create` and refuses a config with params.
+EnvCreator WithoutParams(std::function<absl::StatusOr<std::unique_ptr<Env>>()> create);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_ENV_PARAMS_H_

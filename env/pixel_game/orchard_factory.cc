@@ -1,0 +1,16 @@
+// Registers Orchard-v0 and Orchard-v0-stack4.
+#include "ding_worker/base/registry.h"
+#include "ding_worker/env/env_params.h"
+#include "ding_worker/env/env_registry.h"
+#include "ding_worker/env/pixel_game/orchard.h"
+
+namespace ding {
+namespace {
+
+DING_REGISTER(EnvRegistry(), "Orchard-v0",
+              WithoutParams([] { return CreateOrchard("Orchard-v0", 1); }));
+DING_REGISTER(EnvRegistry(), "Orchard-v0-stack4",
+              WithoutParams([] { return CreateOrchard("Orchard-v0-stack4", 4); }));
+
+}  // namespace
+}  // namespace ding

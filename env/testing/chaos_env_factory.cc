@@ -1,0 +1,26 @@
+// Registers "chaos".
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_params.h"
+#include "ding_worker/env/env_registry.h"
+#include "ding_worker/env/testing/chaos.pb.h"
+#include "ding_worker/env/testing/chaos_env.h"
+
+namespace ding {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Env>> Create(const EnvConfig& config) {
+  ChaosConfig params;
+  DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
+  return CreateChaosEnv(params);
+}
+
+DING_REGISTER(EnvRegistry(), "chaos", Create);
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,90 @@
+#include "corridor.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+
+namespace corridor_env {
+namespace {
+
+constexpr int64_t kPlaces = 11;
+
+class CorridorEnv final : public ding::Env {
+ public:
+  explicit CorridorEnv(ding::EnvSpec spec) : spec_(std::move(spec)) {}
+
+  const ding::EnvSpec& spec() const override { return spec_; }
+
+  // Everything random comes from the seed, so that an episode can be repeated.
+  absl::Status Reset(const ding::EpisodeStart& start, const ding::RowRef& obs) override {
+    ding::Rng rng(start.seed, "corridor/start");
+    goal_ = static_cast<int64_t>(rng.UniformInt(kPlaces));
+    // Not at the goal.
+    place_ = (goal_ + 1 + static_cast<int64_t>(rng.UniformInt(kPlaces - 1))) % kPlaces;
+    steps_ = 0;
+    Show(obs);
+    return absl::OkStatus();
+  }
+
+  absl::Status Step(const ding::RowView& action, const ding::RowRef& obs,
+                    ding::StepResult* result) override {
+    place_ = std::clamp<int64_t>(place_ + action.scalar<int64_t>(0) - 1, 0, kPlaces - 1);
+    ++steps_;
+    Show(obs);
+    result->terminated = place_ == goal_;
+    result->truncated = !result->terminated && steps_ == spec_.max_episode_steps;
+    result->reward = result->terminated ? 1.0f : -0.01f;
+    return absl::OkStatus();
+  }
+
+  // The middle of an episode, so that a run can be resumed exactly.
+  absl::Status SaveState(ding::StateWriter* writer) const override {
+    DING_RETURN_IF_ERROR(writer->WriteInt("place", place_));
+    DING_RETURN_IF_ERROR(writer->WriteInt("goal", goal_));
+    return writer->WriteInt("steps", steps_);
+  }
+
+  absl::Status LoadState(ding::StateReader* reader) override {
+    DING_ASSIGN_OR_RETURN(const int64_t place, reader->ReadInt("place"));
+    DING_ASSIGN_OR_RETURN(const int64_t goal, reader->ReadInt("goal"));
+    DING_ASSIGN_OR_RETURN(const int64_t steps, reader->ReadInt("steps"));
+    place_ = place;
+    goal_ = goal;
+    steps_ = steps;
+    return absl::OkStatus();
+  }
+
+ private:
+  // Every element of the row, at every reset and step.
+  void Show(const ding::RowRef& obs) const {
+    obs.field<float>(0)[0] = static_cast<float>(place_) / (kPlaces - 1);
+    obs.field<float>(0)[1] = static_cast<float>(goal_) / (kPlaces - 1);
+  }
+
+  const ding::EnvSpec spec_;
+  int64_t place_ = 0;
+  int64_t goal_ = 0;
+  int64_t steps_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ding::Env>> CreateCorridor() {
+  ding::EnvSpec spec;
+  spec.name = "Corridor";
+  DING_ASSIGN_OR_RETURN(spec.observation, ding::MakeSpec({ding::Box("obs", {2}, {0}, {1})}));
+  DING_ASSIGN_OR_RETURN(spec.action, ding::MakeSpec({ding::Discrete("action", 3)}));
+  spec.reward_low = -0.01;
+  spec.reward_high = 1;
+  spec.max_episode_steps = 50;
+  return std::make_unique<CorridorEnv>(std::move(spec));
+}
+
+}  // namespace corridor_env

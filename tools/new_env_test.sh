@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# What tools/new_env writes and refuses. What it writes for a workspace of its own is examples/new_env, which tools/test builds
+# and tests: this test sees to it that they are the same.
+set -euo pipefail
+new_env=$(readlink -f tools/new_env)
+root=$(dirname "$(dirname "$new_env")")
+cd "$TEST_TMPDIR"
+
+fail() {
+  printf '%s\n' "$@" >&2
+  exit 1
+}
+
+# expect_refusal TEXT ARGUMENT...: status 1, the text, and nothing written.
+expect_refusal() {
+  local text=$1 output status=0 before
+  shift
+  before=$(find . | sort)
+  output=$("$new_env" "$@" 2>&1) || status=$?
+  [ "$status" -eq 1 ] || fail "new_env $*: status $status, expected 1" "$output"
+  [[ $output == *"$text"* ]] || fail "new_env $*: expected '$text', got:" "$output"
+  [ "$(find . | sort)" = "$before" ] || fail "new_env $*: it wrote something"
+}
+
+# The same as the example, but for where this repository is.
+"$new_env" Corridor --folder=alone/corridor >stdout
+grep -q '^  bazel test //:corridor_test$' stdout || fail "no line says how to test it:" "$(cat stdout)"
+grep -qF "path = \"$root\"" alone/corridor/WORKSPACE || fail "the WORKSPACE does not name $root"
+sed -i 's|path = ".*"|path = "../.."|' alone/corridor/WORKSPACE
+diff -r -x 'bazel-*' -x run "$root/examples/new_env" alone/corridor ||
+  fail "examples/new_env is not what tools/new_env writes: rm -r examples/new_env, write it anew, set its path to ../.."
+
+# In somebody's workspace: labels and includes from its root; it is told if it does not know this repository.
+mkdir -p other/envs
+touch other/WORKSPACE
+(cd other/envs && "$new_env" MyMaze2D >../stdout 2>../stderr)
+grep -q 'does not know @ding_worker yet' other/stderr || fail "nothing says that @ding_worker is missing"
+grep -q '^  bazel test //envs/my_maze2_d:my_maze2_d_test$' other/stdout || fail "$(cat other/stdout)"
+grep -q '^#include "envs/my_maze2_d/my_maze2_d.h"$' other/envs/my_maze2_d/my_maze2_d.cc || fail "wrong include"
+grep -q '^#define ENVS_MY_MAZE2_D_MY_MAZE2_D_H_$' other/envs/my_maze2_d/my_maze2_d.h || fail "wrong header guard"
+[ ! -e other/envs/my_maze2_d/WORKSPACE ] || fail "a workspace inside a workspace"
+
+# In this workspace (a copy of what of it matters): the rules and names of the house.
+mkdir -p house/tools house/env
+cp "$new_env" "$(dirname "$new_env")/lib.sh" house/tools
+touch house/WORKSPACE
+house/tools/new_env Maze --folder=house/env/maze >stdout
+grep -q '^#include "ding_worker/env/maze/maze.h"$' house/env/maze/maze.cc || fail "wrong include in the house"
+grep -q '^#define DING_WORKER_ENV_MAZE_MAZE_H_$' house/env/maze/maze.h || fail "wrong header guard in the house"
+grep -q '^ding_cc_library($' house/env/maze/BUILD || fail "not the rules of the house"
+! grep -rn '@ding_worker\|ding::' house/env/maze || fail "names of another workspace in the house"
+
+# Nothing is left to fill in.
+! grep -rnE '@[A-Z]+@' alone other house/env || fail "a name was not filled in"
+
+expect_refusal "exists, expected a folder that does not" Maze --folder=house/env/maze
+expect_refusal "'my-maze' is no name" my-maze
+expect_refusal "'maze' is no name" maze
+expect_refusal "'../Maze' is no name" ../Maze
+expect_refusal "name of the program" Train
+expect_refusal "the name of the environment is missing"
+expect_refusal "unknown flag '--dir=x'" Maze --dir=x
+expect_refusal "one name at most, got 'A' and 'B'" A B
+"$new_env" --help | grep -q 'tools/new_env NAME' || fail "--help does not help"
