@@ -1,5 +1,6 @@
 #include "ding_worker/data/spec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -44,6 +45,14 @@ absl::Status CheckField(const FieldSpec& field) {
   if (field.num_categories > 0 && field.dtype != DType::kInt64) {
     return error("discrete, and so must be int64, not ", DTypeName(field.dtype));
   }
+  for (size_t i = 0; field.is_discrete() && i < bounds; ++i) {
+    const double high = field.high[i];
+    if (field.low[i] != 0 || high != std::floor(high) ||
+        high >= static_cast<double>(field.num_categories)) {
+      return error("categories in ", field.low[i], "..", high, ", expected 0..k with k below ",
+                   field.num_categories);
+    }
+  }
   if (field.frame_stack_axis < -1 ||
       field.frame_stack_axis >= static_cast<int>(field.shape.size())) {
     return error("frame stack axis ", field.frame_stack_axis, " is not one of shape ",
@@ -74,7 +83,9 @@ std::string ShapeString(absl::Span<const int64_t> shape) {
 
 std::string FieldSpec::DebugString() const {
   std::string text = absl::StrCat(DTypeName(dtype), ShapeString(shape));
-  if (is_discrete()) {
+  if (is_discrete() && high.size() > 1 && high.size() <= kMaxPrintedBounds) {
+    absl::StrAppend(&text, " in 0..", absl::StrJoin(high, " 0.."));
+  } else if (is_discrete()) {
     absl::StrAppend(&text, " in 0..", num_categories - 1);
   } else if (low.size() == 1) {
     absl::StrAppend(&text, " in [", low[0], ", ", high[0], "]");
@@ -108,6 +119,17 @@ FieldSpec Discrete(absl::string_view name, int64_t num_categories) {
   field.name = std::string(name);
   field.dtype = DType::kInt64;
   field.num_categories = num_categories;
+  return field;
+}
+
+FieldSpec MultiDiscrete(absl::string_view name, absl::Span<const int64_t> counts) {
+  FieldSpec field = Discrete(name, 0);
+  field.shape = {static_cast<int64_t>(counts.size())};
+  field.low.assign(counts.size(), 0);
+  for (const int64_t count : counts) {
+    field.num_categories = std::max(field.num_categories, count);
+    field.high.push_back(static_cast<double>(count - 1));
+  }
   return field;
 }
 

@@ -47,7 +47,8 @@ struct FieldSpec {
   // (row-major). Of the same length both.
   std::vector<double> low;
   std::vector<double> high;
-  // Above 0: elements are categories 0 ... num_categories - 1 (dtype int64).
+  // Above 0: elements are categories 0 ... num_categories - 1 (dtype int64), or fewer where `high`
+  // says so (`low` is then 0): see CategoryCount().
   int64_t num_categories = 0;
   // Axis along which the row stacks consecutive frames, so that a buffer can store each frame once;
   // -1: none.
@@ -56,8 +57,13 @@ struct FieldSpec {
   int64_t num_elements() const { return NumElements(shape); }
   int64_t row_bytes() const { return num_elements() * SizeOf(dtype); }
   bool is_discrete() const { return num_categories > 0; }
+  // The number of categories of one element of a discrete field, row-major.
+  int64_t CategoryCount(int64_t element) const {
+    if (high.empty()) return num_categories;
+    return static_cast<int64_t>(high[high.size() == 1 ? 0 : static_cast<size_t>(element)]) + 1;
+  }
 
-  // "float32[4]", "int64[] in 0..1".
+  // "float32[4]", "int64[] in 0..1", "int64[2] in 0..2 0..4".
   std::string DebugString() const;
 };
 
@@ -68,6 +74,8 @@ inline bool operator!=(const FieldSpec& a, const FieldSpec& b) { return !(a == b
 FieldSpec Box(absl::string_view name, Shape shape, std::vector<double> low = {},
               std::vector<double> high = {});                        // float32
 FieldSpec Discrete(absl::string_view name, int64_t num_categories);  // int64 scalar
+// int64 [counts.size()]; element i has counts[i] categories.
+FieldSpec MultiDiscrete(absl::string_view name, absl::Span<const int64_t> counts);
 FieldSpec Scalar(absl::string_view name, DType dtype);
 
 class Spec {
@@ -75,6 +83,7 @@ class Spec {
   Spec() = default;
   //   kInvalidArgument  empty or repeated name, extent below 1, rows of more than 2^40 bytes,
   //                     bounds of a wrong length or low > high, categories that are not int64
+  //                     or whose bounds are not 0 and a category
   static absl::StatusOr<Spec> Create(std::vector<FieldSpec> fields);
 
   int size() const { return static_cast<int>(fields_.size()); }

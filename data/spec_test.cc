@@ -79,12 +79,30 @@ TEST(SpecCreate, RefusesWithTheNameOfTheFieldAndWhatIsWrong) {
   expect_refused(Box("x", {1}, {2}, {1}), "field 'x': lower bound 2 is above upper bound 1");
   expect_refused(Box("x", {1}, {nan}, {1}), "field 'x': lower bound nan");
   expect_refused(Discrete("x", -1), "field 'x': -1 categories");
+  FieldSpec shifted = MultiDiscrete("x", {2, 3});
+  shifted.low = {0, 1};
+  expect_refused(shifted, "field 'x': categories in 1..2, expected 0..k with k below 3");
+  FieldSpec beyond = MultiDiscrete("x", {2, 3});
+  beyond.high = {1, 3};
+  expect_refused(beyond, "field 'x': categories in 0..3, expected 0..k with k below 3");
+  expect_refused(MultiDiscrete("x", {2, 0}), "field 'x': lower bound 0 is above upper bound -1");
   FieldSpec float_categories = Discrete("x", 3);
   float_categories.dtype = DType::kFloat32;
   expect_refused(float_categories, "field 'x': discrete, and so must be int64, not float32");
   FieldSpec stacked = Box("x", {4, 2});
   stacked.frame_stack_axis = 2;
   expect_refused(stacked, "field 'x': frame stack axis 2 is not one of shape [4, 2]");
+}
+
+TEST(MultiDiscrete, CountsCategoriesByElement) {
+  const FieldSpec field = MultiDiscrete("action", {3, 5});
+  EXPECT_THAT(Spec::Create({field}), IsOk());
+  EXPECT_EQ(field.shape, (Shape{2}));
+  EXPECT_EQ(field.num_categories, 5);
+  EXPECT_EQ(field.CategoryCount(0), 3);
+  EXPECT_EQ(field.CategoryCount(1), 5);
+  EXPECT_EQ(field.DebugString(), "int64[2] in 0..2 0..4");
+  EXPECT_EQ(Discrete("action", 4).CategoryCount(0), 4);
 }
 
 TEST(SpecCreate, TakesBoundsOfAllKinds) {

@@ -30,8 +30,10 @@ constexpr std::byte kUntouched{0xA5};
 // A legal action, uniformly; what has no bounds is drawn from [-1, 1].
 void DrawAction(const FieldSpec& spec, Rng* rng, const RowRef& action) {
   if (spec.is_discrete()) {
-    for (int64_t& value : action.field<int64_t>(0)) {
-      value = static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(spec.num_categories)));
+    const absl::Span<int64_t> values = action.field<int64_t>(0);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const int64_t count = spec.CategoryCount(static_cast<int64_t>(i));
+      values[i] = static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(count)));
     }
     return;
   }

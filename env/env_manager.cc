@@ -58,7 +58,8 @@ absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
   if (want.is_discrete()) {
     const absl::Span<const int64_t> values = actions.column<int64_t>(0);
     for (size_t i = 0; i < values.size(); ++i) {
-      if (static_cast<uint64_t>(values[i]) >= static_cast<uint64_t>(want.num_categories)) {
+      const int64_t count = want.CategoryCount(static_cast<int64_t>(i) % width);
+      if (static_cast<uint64_t>(values[i]) >= static_cast<uint64_t>(count)) {
         return IllegalAction(want, env_ids[i / width], absl::StrCat(values[i]));
       }
     }
