@@ -47,7 +47,7 @@ class RunningNormalizer {
  private:
   void ComputeScale();
 
-  const double clip_;
+  double clip_;
   int64_t count_ = 0;
   std::vector<double> mean_;
   std::vector<double> squares_;  // sums of squared deviations from the mean
