@@ -176,7 +176,9 @@ TEST_P(PolicyConformance, NoObservationsAreNoActions) {
   EXPECT_THAT(policy->collect_mode()->Forward(obs.view(), {}, CollectSettings(policy.get()),
                                               out.view().Slice(0, 0)),
               IsOk());
-  EXPECT_THAT(policy->eval_mode()->Forward(obs.view(), {}, {}, out.view().Slice(0, 0)), IsOk());
+  const BatchBuilder eval_out = *BatchBuilder::Create(policy->eval_mode()->output_spec(), 1);
+  EXPECT_THAT(policy->eval_mode()->Forward(obs.view(), {}, {}, eval_out.view().Slice(0, 0)),
+              IsOk());
 }
 
 TEST_P(PolicyConformance, WritesTheFirstRowsOfALongerOutputOnly) {

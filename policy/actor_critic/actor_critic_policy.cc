@@ -280,7 +280,7 @@ class ActorCriticPolicy::Learn : public LearnMode {
   }
   std::vector<std::string> monitor_vars() const override {
     return {"cur_lr",    "total_loss",    "policy_loss", "value_loss", "entropy",
-            "approx_kl", "clip_fraction", "grad_norm",   "adv_std",    "explained_variance"};
+            "approx_kl", "clip_fraction", "grad_norm",   "adv_std",    "explained_var"};
   }
   std::string info() const override {
     return absl::StrCat(options_.name, " on ", networks_.info());
@@ -454,7 +454,7 @@ class ActorCriticPolicy::Learn : public LearnMode {
     step->scalars.Set("clip_fraction", result.clip_fraction);
     step->scalars.Set("grad_norm", grad_norm);
     step->scalars.Set("adv_std", adv_std_);
-    step->scalars.Set("explained_variance", explained_variance_);
+    step->scalars.Set("explained_var", explained_variance_);
   }
 
   const ActorCriticPolicyOptions& options_;

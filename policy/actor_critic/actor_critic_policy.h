@@ -15,7 +15,7 @@
 //
 // A learning iteration is a minibatch. It reports the scalars cur_lr, total_loss, policy_loss,
 // value_loss, entropy, approx_kl, clip_fraction, grad_norm, and once a call the same for all:
-// adv_std, explained_variance (of the returns, by the critic that acted).
+// adv_std, explained_var (variance explained, of the returns, by the critic that acted).
 //
 // Saved: model as ActorCritic says; train state "optimizer/...", "rng" (of the order of rows);
 // collect state "rng", and "reward_scaler/..." if rewards are scaled.
