@@ -9,6 +9,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/policy/action_mask.h"
 #include "ding_worker/policy/parameter_state.h"
 
 namespace ding {
@@ -48,17 +49,29 @@ float UniformInBox(double low, double high, Rng* rng) {
 }
 
 void SampleField(const FieldSpec& field, int index, const MutableColumnsView& out, Rng* rng) {
+  const int64_t elements = field.num_elements();
   if (field.is_discrete()) {
-    for (int64_t& category : out.column<int64_t>(index)) {
-      category = static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(field.num_categories)));
+    const absl::Span<int64_t> categories = out.column<int64_t>(index);
+    for (size_t i = 0; i < categories.size(); ++i) {
+      const int64_t count = field.CategoryCount(static_cast<int64_t>(i) % elements);
+      categories[i] = static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(count)));
     }
     return;
   }
-  const int64_t elements = field.num_elements();
   const absl::Span<float> values = out.column<float>(index);
   for (size_t i = 0; i < values.size(); ++i) {
     const int64_t element = static_cast<int64_t>(i) % elements;
     values[i] = UniformInBox(Bound(field.low, element), Bound(field.high, element), rng);
+  }
+}
+
+void SampleLegal(absl::Span<const int64_t> counts, absl::Span<const uint8_t> mask,
+                 absl::Span<int64_t> categories, Rng* rng) {
+  size_t begin = 0;
+  for (size_t i = 0; i < categories.size(); ++i) {
+    const auto count = static_cast<size_t>(counts[i % counts.size()]);
+    categories[i] = DrawLegal(mask.subspan(begin, count), rng);
+    begin += count;
   }
 }
 
@@ -70,8 +83,7 @@ absl::Status SampleActions(const ColumnsView& obs, const MutableColumnsView& out
     return absl::InvalidArgumentError(absl::StrCat("random policy's output has ", out.rows(),
                                                    " rows for ", obs.rows(), " observations"));
   }
-  sampler->Sample(out.Slice(0, obs.rows()));
-  return absl::OkStatus();
+  return sampler->Sample(obs, out.Slice(0, obs.rows()));
 }
 
 class RandomEvalMode : public EvalMode {
@@ -113,23 +125,38 @@ class RandomPolicy : public Policy {
 
 }  // namespace
 
-absl::StatusOr<ActionSampler> ActionSampler::Create(SpecPtr action, Rng rng) {
+absl::StatusOr<ActionSampler> ActionSampler::Create(SpecPtr action, Rng rng, SpecPtr observation) {
   if (action == nullptr || action->size() == 0 || action->field(0).name != "action") {
     return absl::InvalidArgumentError(
         "random actions: the action space has no first field 'action'");
   }
   for (const FieldSpec& field : action->fields()) DING_RETURN_IF_ERROR(CheckCanSample(field));
-  return ActionSampler(std::move(action), rng);
+  std::optional<int> mask_field;
+  if (observation != nullptr) {
+    DING_ASSIGN_OR_RETURN(mask_field, FindActionMask(*observation, *action));
+  }
+  return ActionSampler(std::move(action), rng, std::move(observation), mask_field);
 }
 
-void ActionSampler::Sample(const MutableColumnsView& out) {
-  for (int i = 0; i < spec_->size(); ++i) SampleField(spec_->field(i), i, out, &rng_);
+absl::Status ActionSampler::Sample(const ColumnsView& obs, const MutableColumnsView& out) {
+  int first = 0;
+  if (mask_field_.has_value()) {
+    DING_RETURN_IF_ERROR(CheckFirstFields(*observation_, obs.spec(), "random policy's input"));
+    const std::vector<int64_t> counts = CategoryCounts(spec_->field(0));
+    const absl::Span<const uint8_t> mask = ActionMaskOf(obs, mask_field_);
+    DING_RETURN_IF_ERROR(Annotate(CheckLegal(mask, counts), "random policy"));
+    SampleLegal(counts, mask, out.column<int64_t>(0), &rng_);
+    first = 1;
+  }
+  for (int i = first; i < spec_->size(); ++i) SampleField(spec_->field(i), i, out, &rng_);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<RandomCollectMode>> RandomCollectMode::Create(
-    SpecPtr action, uint64_t seed, CollectAttributes attributes) {
+    SpecPtr action, uint64_t seed, CollectAttributes attributes, SpecPtr observation) {
   DING_ASSIGN_OR_RETURN(ActionSampler sampler,
-                        ActionSampler::Create(std::move(action), Rng(seed, "policy/collect")));
+                        ActionSampler::Create(std::move(action), Rng(seed, "policy/collect"),
+                                              std::move(observation)));
   return absl::WrapUnique(new RandomCollectMode(std::move(sampler), attributes));
 }
 
@@ -154,12 +181,13 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateRandomPolicy(const RandomPolicyOpt
   std::unique_ptr<EvalMode> eval;
   std::unique_ptr<CommandMode> command;
   if (options.modes.collect) {
-    DING_ASSIGN_OR_RETURN(collect,
-                          RandomCollectMode::Create(options.action, options.seed, options.collect));
+    DING_ASSIGN_OR_RETURN(collect, RandomCollectMode::Create(options.action, options.seed,
+                                                             options.collect, options.observation));
   }
   if (options.modes.eval) {
     DING_ASSIGN_OR_RETURN(ActionSampler sampler,
-                          ActionSampler::Create(options.action, Rng(options.seed, "policy/eval")));
+                          ActionSampler::Create(options.action, Rng(options.seed, "policy/eval"),
+                                                options.observation));
     eval = std::make_unique<RandomEvalMode>(std::move(sampler));
   }
   if (options.modes.command) command = std::make_unique<NoSettings>();

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,28 +31,38 @@ namespace ding {
 // Draws rows of an action space.
 class ActionSampler {
  public:
-  static absl::StatusOr<ActionSampler> Create(SpecPtr action, Rng rng);
+  // `observation` may be null; an action mask in it is obeyed.
+  static absl::StatusOr<ActionSampler> Create(SpecPtr action, Rng rng, SpecPtr observation);
 
   const SpecPtr& spec() const { return spec_; }
-  // Fills all rows of `out`, whose layout is spec().
-  void Sample(const MutableColumnsView& out);
+  // Fills as many rows of `out`, whose layout is spec(), as `obs` has.
+  //   kInvalidArgument  `obs` is not laid out as the observation, or a row has no legal action
+  absl::Status Sample(const ColumnsView& obs, const MutableColumnsView& out);
   Rng& rng() { return rng_; }
   const Rng& rng() const { return rng_; }
 
  private:
-  ActionSampler(SpecPtr action, Rng rng) : spec_(std::move(action)), rng_(rng) {}
+  ActionSampler(SpecPtr action, Rng rng, SpecPtr observation, std::optional<int> mask_field)
+      : spec_(std::move(action)),
+        rng_(rng),
+        observation_(std::move(observation)),
+        mask_field_(mask_field) {}
 
   SpecPtr spec_;
   Rng rng_;
+  SpecPtr observation_;
+  std::optional<int> mask_field_;
 };
 
 // Stands in for any policy's collect_mode(). It has no parameters: LoadModel() accepts only an
 // empty model.
 class RandomCollectMode : public CollectMode {
  public:
-  // Draws from the stream (seed, "policy/collect").
+  // Draws from the stream (seed, "policy/collect"). `observation` may be null; an action mask in it
+  // is obeyed.
   static absl::StatusOr<std::unique_ptr<RandomCollectMode>> Create(SpecPtr action, uint64_t seed,
-                                                                   CollectAttributes attributes);
+                                                                   CollectAttributes attributes,
+                                                                   SpecPtr observation = nullptr);
 
   const SpecPtr& output_spec() const override { return sampler_.spec(); }
   CollectAttributes attributes() const override { return attributes_; }
@@ -72,6 +83,7 @@ class RandomCollectMode : public CollectMode {
 // Collect, eval and command modes; there is nothing to learn.
 struct RandomPolicyOptions {
   SpecPtr action;
+  SpecPtr observation;  // may be null; an action mask in it is obeyed
   uint64_t seed = 0;
   CollectAttributes collect;
   PolicyModes modes;

@@ -190,7 +190,8 @@ absl::Status SerialPipeline::RandomCollect() {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<CollectMode> random,
                         RandomCollectMode::Create(collector_env_->env_spec().action,
                                                   Rng::DeriveSeed(config_.seed(), "random_collect"),
-                                                  policy_->collect_mode()->attributes()));
+                                                  policy_->collect_mode()->attributes(),
+                                                  collector_env_->env_spec().observation));
   DING_RETURN_IF_ERROR(collector_->ResetPolicy(random.get()));
   CollectOptions options;
   options.target = size;
