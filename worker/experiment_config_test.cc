@@ -119,7 +119,7 @@ TEST(RegistryTest, ListsWhatIsLinked) {
   EXPECT_THAT(ListModules(),
               AllOf(HasSubstr("env: Acrobot-v1, CartPole-v0, CartPole-v1, "),
                     HasSubstr("buffer: advanced, deque, elastic, episode, naive, sequence\n"),
-                    HasSubstr("policy: dqn"), HasSubstr("serial collector: sample\n"),
+                    HasSubstr("policy: a2c, dqn, ppo"), HasSubstr("serial collector: sample\n"),
                     HasSubstr("serial evaluator: interaction\n"), HasSubstr("learner: base\n")));
 }
 
