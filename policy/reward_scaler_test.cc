@@ -13,7 +13,7 @@ namespace {
 constexpr double kGamma = 0.5;
 
 // Rows of one segment.
-Segment Run(int64_t stream, int64_t begin, int64_t length, SegmentEnd end) {
+Segment Rows(int64_t stream, int64_t begin, int64_t length, SegmentEnd end) {
   return {stream, 0, begin, length, end};
 }
 
@@ -29,14 +29,14 @@ double Scaled(const std::vector<double>& returns, double reward) {
 TEST(RewardScaler, ReturnsGoOnInAStreamAndEndWithTheEpisode) {
   RewardScaler scaler(kGamma);
   std::vector<float> reward = {2, 4, 6, 8};
-  scaler.Scale({Run(0, 0, 2, SegmentEnd::kCut), Run(1, 2, 1, SegmentEnd::kTerminated),
-                Run(1, 3, 1, SegmentEnd::kTruncated)},
+  scaler.Scale({Rows(0, 0, 2, SegmentEnd::kCut), Rows(1, 2, 1, SegmentEnd::kTerminated),
+                Rows(1, 3, 1, SegmentEnd::kTruncated)},
                absl::MakeSpan(reward));
   const std::vector<double> first = {2, 5, 6, 8};
   EXPECT_NEAR(reward[0], Scaled(first, 2), 1e-6);
   EXPECT_NEAR(reward[3], Scaled(first, 8), 1e-6);
   reward = {1, 1};
-  scaler.Scale({Run(0, 0, 1, SegmentEnd::kCut), Run(1, 1, 1, SegmentEnd::kCut)},
+  scaler.Scale({Rows(0, 0, 1, SegmentEnd::kCut), Rows(1, 1, 1, SegmentEnd::kCut)},
                absl::MakeSpan(reward));
   EXPECT_NEAR(reward[0], Scaled({2, 5, 6, 8, 1 + kGamma * 5, 1}, 1), 1e-6)
       << "stream 0 went on, stream 1 began anew";
@@ -46,13 +46,13 @@ TEST(RewardScaler, GoesOnWhereItsStateWasSaved) {
   RewardScaler straight(kGamma);
   RewardScaler resumed(kGamma);
   std::vector<float> reward = {2, 4, -6};
-  straight.Scale({Run(7, 0, 3, SegmentEnd::kCut)}, absl::MakeSpan(reward));
+  straight.Scale({Rows(7, 0, 3, SegmentEnd::kCut)}, absl::MakeSpan(reward));
   StateDict state;
   ASSERT_THAT(straight.SaveState(&state), IsOk());
   ASSERT_THAT(resumed.LoadState(&state), IsOk());
   std::vector<float> a = {1, 2}, b = {1, 2};
-  straight.Scale({Run(7, 0, 2, SegmentEnd::kCut)}, absl::MakeSpan(a));
-  resumed.Scale({Run(7, 0, 2, SegmentEnd::kCut)}, absl::MakeSpan(b));
+  straight.Scale({Rows(7, 0, 2, SegmentEnd::kCut)}, absl::MakeSpan(a));
+  resumed.Scale({Rows(7, 0, 2, SegmentEnd::kCut)}, absl::MakeSpan(b));
   EXPECT_EQ(a, b);
 }
 
