@@ -129,14 +129,14 @@ class Categorical : public ActionDistribution {
 
   // Log-softmax over the legal categories.
   void Normalize(size_t begin, size_t count) {
+    // In float32 the functions take half the time, and the results are columns of float32.
     const double highest = logit_[begin + static_cast<size_t>(Best(begin, count))];
     double sum = 0;
     for (size_t j = begin; j < begin + count; ++j) {
-      const double value = Legal(j) ? std::exp(logit_[j] - highest) : 0;
-      prob_[j] = static_cast<float>(value);
-      sum += value;
+      prob_[j] = Legal(j) ? std::exp(static_cast<float>(logit_[j] - highest)) : 0;
+      sum += prob_[j];
     }
-    const double log_sum = std::log(sum);
+    const double log_sum = std::log(static_cast<float>(sum));
     for (size_t j = begin; j < begin + count; ++j) {
       prob_[j] = static_cast<float>(prob_[j] / sum);
       log_prob_[j] = Legal(j) ? static_cast<float>(logit_[j] - highest - log_sum)

@@ -31,8 +31,7 @@ absl::StatusOr<GroupAdam> GroupAdam::Create(std::vector<ParameterGroup> groups,
 GroupAdam::GroupAdam(std::vector<ParameterGroup> groups, double grad_clip_norm)
     : groups_(std::move(groups)), grad_clip_norm_(grad_clip_norm) {}
 
-absl::StatusOr<double> GroupAdam::Step() {
-  // Of all groups before the first one steps.
+absl::Status GroupAdam::CheckGradients() const {
   for (const ParameterGroup& group : groups_) {
     const int64_t bad = FindNonFinite(group.gradients);
     if (bad < 0) continue;
@@ -40,9 +39,21 @@ absl::StatusOr<double> GroupAdam::Step() {
                                             " of '", group.name, "' is ",
                                             group.gradients[static_cast<size_t>(bad)]));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> GroupAdam::Step() {
   double norm = 0;
   if (grad_clip_norm_ > 0) {
-    DING_ASSIGN_OR_RETURN(norm, ClipGradientNorm(gradients_, grad_clip_norm_));
+    // It looks at all gradients before it changes one; a sentence of ours names the group.
+    absl::StatusOr<double> clipped = ClipGradientNorm(gradients_, grad_clip_norm_);
+    if (!clipped.ok()) {
+      DING_RETURN_IF_ERROR(CheckGradients());
+      return clipped.status();
+    }
+    norm = *clipped;
+  } else {
+    DING_RETURN_IF_ERROR(CheckGradients());
   }
   for (size_t i = 0; i < groups_.size(); ++i) {
     DING_RETURN_IF_ERROR(adams_[i].Step(groups_[i].gradients, groups_[i].parameters));

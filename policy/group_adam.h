@@ -51,6 +51,8 @@ class GroupAdam {
  private:
   GroupAdam(std::vector<ParameterGroup> groups, double grad_clip_norm);
 
+  absl::Status CheckGradients() const;
+
   std::vector<ParameterGroup> groups_;
   double grad_clip_norm_;
   std::vector<absl::Span<float>> gradients_;
