@@ -23,12 +23,6 @@ using testing::HasSubstr;
 
 SpecPtr SpecOf(FieldSpec field) { return *MakeSpec({std::move(field)}); }
 
-FieldSpec MultiDiscrete(int64_t elements, int64_t categories) {
-  FieldSpec field = Discrete("action", categories);
-  field.shape = {elements};
-  return field;
-}
-
 // Actions for `rows` observations.
 Batch Act(CollectMode* mode, int64_t rows) {
   const BatchBuilder obs = *BatchBuilder::Create(SpecOf(Box("obs", {1})), rows);
@@ -50,8 +44,48 @@ TEST(RandomCollectMode, DiscreteActionsAreUniform) {
   for (const int n : count) EXPECT_NEAR(n, 3000, 225);
 }
 
+TEST(RandomCollectMode, EachElementHasItsOwnCategories) {
+  const auto mode = Make(SpecOf(MultiDiscrete("action", {2, 5})));
+  std::array<int, 2> first{};
+  std::array<int, 5> second{};
+  const Batch actions = Act(mode.get(), 5000);
+  const absl::Span<const int64_t> values = actions.column<int64_t>(0);
+  for (size_t i = 0; i < values.size(); i += 2) {
+    ++first.at(static_cast<size_t>(values[i]));
+    ++second.at(static_cast<size_t>(values[i + 1]));
+  }
+  for (const int n : first) EXPECT_NEAR(n, 2500, 180);  // Five standard deviations.
+  for (const int n : second) EXPECT_NEAR(n, 1000, 142);
+}
+
+TEST(RandomCollectMode, ObeysTheActionMask) {
+  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
+  mask.shape = {5};
+  const SpecPtr observation = SpecOf(mask);
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto mode,
+      RandomCollectMode::Create(SpecOf(MultiDiscrete("action", {2, 3})), 5, {}, observation));
+  const BatchBuilder obs = *BatchBuilder::Create(observation, 2000);
+  for (size_t i = 0; i < obs.column<uint8_t>(0).size(); ++i) {
+    obs.column<uint8_t>(0)[i] = i % 5 == 0 || i % 5 == 3 ? 0 : 1;  // {1} and {0, 2}.
+  }
+  const BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), 2000);
+  ASSERT_THAT(mode->Forward(obs.view(), {}, {}, out.view()), IsOk());
+  std::array<int, 3> second{};
+  for (int64_t row = 0; row < 2000; ++row) {
+    EXPECT_EQ(out.column<int64_t>(0)[2 * row], 1);
+    ++second.at(static_cast<size_t>(out.column<int64_t>(0)[2 * row + 1]));
+  }
+  EXPECT_NEAR(second[0], 1000, 112);  // Five standard deviations.
+  EXPECT_EQ(second[1], 0);
+  for (size_t i = 10; i < 12; ++i) obs.column<uint8_t>(0)[i] = 0;
+  EXPECT_THAT(mode->Forward(obs.view(), {}, {}, out.view()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("row 2 has no legal action for element 0")));
+}
+
 TEST(RandomCollectMode, ElementsOfAMultiDiscreteActionAreIndependent) {
-  const auto mode = Make(SpecOf(MultiDiscrete(2, 2)));
+  const auto mode = Make(SpecOf(MultiDiscrete("action", {2, 2})));
   std::array<int, 4> count{};
   const Batch actions = Act(mode.get(), 8000);
   const absl::Span<const int64_t> values = actions.column<int64_t>(0);
@@ -168,7 +202,7 @@ PolicyConformanceCase Case(const std::string& name, FieldSpec action) {
 
 INSTANTIATE_TEST_SUITE_P(Random, PolicyConformance,
                          testing::Values(Case("discrete", Discrete("action", 3)),
-                                         Case("multi_discrete", MultiDiscrete(2, 5)),
+                                         Case("multi_discrete", MultiDiscrete("action", {2, 5})),
                                          Case("box", Box("action", {2}, {-1, 0}, {1, 3}))),
                          testing::PrintToStringParamName());
 
