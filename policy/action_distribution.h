@@ -49,8 +49,8 @@ namespace ding {
 
 class ActionDistribution {
  public:
-  // `action` is an action space: one field "action". `initial_log_std` counts for Box only, in units
-  // of half the width of the bounds.
+  // `action` is an action space: one field "action". `initial_log_std` counts for Box only, in
+  // units of half the width of the bounds.
   //   kInvalidArgument  a space that is none of the above
   static absl::StatusOr<std::unique_ptr<ActionDistribution>> Create(const Spec& action,
                                                                     double initial_log_std = 0);
@@ -68,7 +68,8 @@ class ActionDistribution {
   virtual absl::Span<float> parameters() { return {}; }
   virtual absl::Span<float> gradients() { return {}; }
 
-  // The distributions of the next calls: one for each row of `head` [B, W]. `mask` [B, W], or empty.
+  // The distributions of the next calls: one for each row of `head` [B, W]. `mask` [B, W], or
+  // empty.
   //   kInvalidArgument  a row of the mask has no legal action; names it
   //   kInternal         NaN or infinity in `head`; names the row
   virtual absl::Status Set(absl::Span<const float> head, absl::Span<const uint8_t> mask) = 0;

@@ -3,7 +3,7 @@
 //
 //     batch   reward | obs/b | action | obs/a          spec {obs/a, obs/b}
 //                        └────────┼────────┘
-//     Bind()                   obs/a | obs/b           a view that has exactly the fields of the spec
+//     Bind()                   obs/a | obs/b           a view with just the fields of the spec
 //
 // Ownership: none of the data; a view holds as long as the batch, and until the next Bind().
 // Threads:   thread-compatible.

@@ -1,5 +1,5 @@
-// Adam over parameters that lie in several pieces of memory, such as those of two networks: one step
-// and one gradient norm, as if they lay in one.
+// Adam over parameters that lie in several pieces of memory, such as those of two networks: one
+// step and one gradient norm, as if they lay in one.
 //
 // Ownership: owns the moments; parameters and gradients are lent and must outlive it.
 // Threads:   thread-compatible.

@@ -1,11 +1,12 @@
 // Rewards divided by the running standard deviation of the discounted return, so that values have a
 // size of about 1 whatever the env's rewards are.
 //
-//   R_t = r_t + gamma R_(t-1) within an episode of a stream;  scaled r_t = r_t / sqrt(Var(R) + 1e-8)
+//   R_t = r_t + gamma R_(t-1) within an episode of a stream;  scaled r_t = r_t / sqrt(Var(R) +
+//   1e-8)
 //
 // The rewards are not centred: a constant would change what the best policy is. As in the reward
-// scaling of the PPO authors' code; see Engstrom et al. 2020 ("Implementation matters in deep policy
-// gradients", section 3).
+// scaling of the PPO authors' code; see Engstrom et al. 2020 ("Implementation matters in deep
+// policy gradients", section 3).
 //
 // The rows of a call count before they are scaled, so that the first ones are scaled too.
 //

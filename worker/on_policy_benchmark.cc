@@ -1,8 +1,9 @@
-// Training by worker/configs/cartpole_ppo.textproto: 8 CartPoles, 32 steps of each a round, 4 epochs x
-// 4 minibatches of 64 rows, actor and critic 4-64-64 with tanh.
+// Training by worker/configs/cartpole_ppo.textproto: 8 CartPoles, 32 steps of each a round, 4
+// epochs x 4 minibatches of 64 rows, actor and critic 4-64-64 with tanh.
 //   Round         collecting and learning, as the loop of the pipeline does it
 //   RoundFloor    the passes of the same networks alone: 32 times Infer() of 8 rows, 16 times
-//                 Forward() and Backward() of 64 rows, of both. No env, distribution, loss, optimizer
+//                 Forward() and Backward() of 64 rows, of both. No env, distribution, loss,
+//                 optimizer
 //   Collect       the first half of a round
 //   CollectFloor  its passes
 // Items are env steps. The working folder must be the root of the checkout.

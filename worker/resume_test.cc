@@ -109,8 +109,8 @@ class ResumeTest : public testing::Test {
     return names.value_or(std::vector<std::string>());
   }
 
-  // Its output goes to the file `output`. A file may not grow beyond `max_file_bytes`, as if the disk
-  // were full.
+  // Its output goes to the file `output`. A file may not grow beyond `max_file_bytes`, as if the
+  // disk were full.
   pid_t Start(std::vector<std::string> args, std::optional<rlim_t> max_file_bytes = std::nullopt) {
     args.insert(args.begin(), kProgram);
     std::vector<char*> argv;

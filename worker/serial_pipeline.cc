@@ -29,8 +29,8 @@ void Keep(absl::StatusOr<T> made, absl::string_view what, T* out,
   }
 }
 
-// A component of a resume point, in the order of loading: model and train_state before the rest (see
-// LearnMode::LoadModel).
+// A component of a resume point, in the order of loading: model and train_state before the rest
+// (see LearnMode::LoadModel).
 constexpr char kCollectPolicy[] = "collect_policy";
 constexpr char kCollectorEnv[] = "collector_env";
 constexpr char kEvaluatorEnv[] = "evaluator_env";

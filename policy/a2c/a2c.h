@@ -1,5 +1,5 @@
-// A2C, the synchronous form of A3C (Mnih et al. 2016): one step of the optimizer on all rows that the
-// current policy has just collected. Columns, modes and what is saved: policy/actor_critic/
+// A2C, the synchronous form of A3C (Mnih et al. 2016): one step of the optimizer on all rows that
+// the current policy has just collected. Columns, modes and what is saved: policy/actor_critic/
 // actor_critic_policy.h; the loss: policy/loss/actor_critic_loss.h.
 #ifndef DING_WORKER_POLICY_A2C_A2C_H_
 #define DING_WORKER_POLICY_A2C_A2C_H_

@@ -7,10 +7,11 @@
 //
 // Actor and critic are two networks, or one network with two heads.
 //
-// Statistics move only in UpdateStatistics(). They are a part of the model, so that whoever loads it
-// sees the observations as the networks were trained on them.
+// Statistics move only in UpdateStatistics(). They are a part of the model, so that whoever loads
+// it sees the observations as the networks were trained on them.
 //
-// Saved, below "model": "actor/<parameter>" and "critic/<parameter>" (or "actor_critic/<parameter>"),
+// Saved, below "model": "actor/<parameter>" and "critic/<parameter>" (or
+// "actor_critic/<parameter>"),
 // "distribution/log_std" if actions are continuous, "statistics/<input>/..." if observations are
 // normalized.
 //
@@ -52,7 +53,8 @@ class ActorCritic {
   // The critic's output, and an actor's second one if there is no critic.
   static FieldSpec ValueField();
 
-  // `actor` reads WithoutActionMask(observation) and has the output fields ActionDistribution::head()
+  // `actor` reads WithoutActionMask(observation) and has the output fields
+  // ActionDistribution::head()
   // and, if `critic` is null, ValueField(); `critic` reads the same and has ValueField() alone.
   //   kInvalidArgument  spaces or networks that do not fit
   static absl::StatusOr<std::unique_ptr<ActorCritic>> Create(std::unique_ptr<Network> actor,
@@ -81,8 +83,8 @@ class ActorCritic {
   void UpdateStatistics(const ColumnsView& obs);
 
   // For learning: `inputs` [B, ...], normalized already, has the networks' inputs as first fields.
-  // Sets the distribution. Then the gradients of the loss by head() and value() belong into d_head()
-  // and d_value(), and Backward() turns them into gradients of the networks.
+  // Sets the distribution. Then the gradients of the loss by head() and value() belong into
+  // d_head() and d_value(), and Backward() turns them into gradients of the networks.
   absl::Status Forward(const ColumnsView& inputs, absl::Span<const uint8_t> mask);
   absl::Span<const float> value() const { return value_; }
   absl::Span<float> d_head() const { return d_actor_.column<float>(0); }

@@ -68,8 +68,8 @@ void CreateNetwork(absl::string_view field, const NetworkConfig& config, const S
   }
 }
 
-// The networks, or problems more. A space that is refused anyway counts as one category, so that the
-// networks' problems are reported along with it.
+// The networks, or problems more. A space that is refused anyway counts as one category, so that
+// the networks' problems are reported along with it.
 Networks CreateNetworks(const ActorCriticConfig& config, const PolicyContext& context,
                         std::vector<std::string>* problems) {
   const auto distribution = ActionDistribution::Create(*context.action);

@@ -27,8 +27,8 @@ ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,
                                                       const PolicyContext& context);
 
 // The policy of these options, with networks by their config.
-//   kInvalidArgument  `problems`, and all that is wrong with the configs, the networks and the spaces
-//                     besides: in one message
+//   kInvalidArgument  `problems`, and all that is wrong with the configs, the networks and the
+//                     spaces besides: in one message
 absl::StatusOr<std::unique_ptr<Policy>> CreateActorCriticPolicy(
     const PolicyConfig& policy, const ActorCriticConfig& config, const PolicyContext& context,
     const ActorCriticPolicyOptions& options, std::vector<std::string> problems);

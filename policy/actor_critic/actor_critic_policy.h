@@ -5,7 +5,8 @@
 //            "mean", "log_prob" and "value". GetTrainSample() adds the columns "adv" and "return":
 //            generalized advantages (data/returns.h), with V(final_obs) where a segment was cut or
 //            truncated and 0 where the episode terminated. If asked to, it also
-//              - divides the rewards by the running deviation of the return (policy/reward_scaler.h)
+//              - divides the rewards by the running deviation of the return
+//                (policy/reward_scaler.h)
 //              - replaces the observations by normalized ones, by the statistics with which these
 //                rows were acted on; only then the rows go into the statistics
 //   eval     the most probable action; statistics stand still
@@ -22,9 +23,9 @@
 //
 // Ownership: the policy owns networks and optimizer; its modes share them.
 // Threads:   one thread at a time, whichever mode.
-// Errors:    kInvalidArgument for data of another layout, actions that do not exist, and rows without
-//            a legal action; kInternal for NaN and infinity in data, loss or gradient. A failed call
-//            leaves everything as it was before it, also if minibatches were learned already.
+// Errors:    kInvalidArgument for data of another layout, actions that do not exist, and rows
+//            without a legal action; kInternal for NaN and infinity in data, loss or gradient. A failed
+//            call leaves everything as it was before it, also if minibatches were learned already.
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_
 #define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_
 

@@ -52,8 +52,8 @@ struct TdLossResult {
 TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& options,
                            absl::Span<float> td_error, absl::Span<float> d_q);
 
-// A `mask` has an element for each value, 0 if that action is illegal (policy/action_mask.h); empty:
-// all are legal.
+// A `mask` has an element for each value, 0 if that action is illegal (policy/action_mask.h);
+// empty: all are legal.
 
 // The index of the largest of the legal `values` [A >= 1], of equal ones the lowest; -1 if none is
 // legal.

@@ -1,5 +1,5 @@
-// PPO (Schulman et al. 2017) with clipped ratios: several epochs of minibatches over what the current
-// policy has just collected. Columns, modes and what is saved: policy/actor_critic/
+// PPO (Schulman et al. 2017) with clipped ratios: several epochs of minibatches over what the
+// current policy has just collected. Columns, modes and what is saved: policy/actor_critic/
 // actor_critic_policy.h; the loss: policy/loss/actor_critic_loss.h.
 //
 // Example:
