@@ -2,13 +2,12 @@
 // standard deviation 1 by them.
 //
 // A block of rows is summed up by itself and then merged, exactly as if all rows had come one by
-// one
-// (Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample
-// variances", eq. 2.1; Welford 1962 for a block of one). Nothing is forgotten: after n rows each
-// counts 1/n.
+// one (Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing
+// sample variances", eq. 2.1; Welford 1962 for a block of one). Nothing is forgotten: after n rows
+// each counts 1/n.
 //
-//   Normalize: (x - mean) / sqrt(variance + 1e-8), within +-clip;  without rows so far: x within
-//   +-clip
+//   Normalize: (x - mean) / sqrt(variance + 1e-8), within +-clip; without rows so far: x itself,
+//              within +-clip
 //
 // Shapes: rows [B, width] float32, row-major; statistics are float64.
 // Errors: rows of another width are a mistake of the caller and end the program; values must be
