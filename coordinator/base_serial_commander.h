@@ -21,6 +21,8 @@ class BaseSerialCommander {
 
   // Settings for the next Collect(), by the progress of learner and collector.
   NamedValues Step();
+  // The same for what is learned next: the learning rate, say.
+  NamedValues LearnSettings();
 
   CommandMode* policy() const { return policy_; }
   void set_policy(CommandMode* policy) { policy_ = policy; }
@@ -28,6 +30,8 @@ class BaseSerialCommander {
   const NamedValues& info() const { return info_; }
 
  private:
+  void UpdateInfo();
+
   const BaseLearner* const learner_;
   const ISerialCollector* const collector_;
   CommandMode* policy_;

@@ -37,6 +37,13 @@
 //   chunk   int64  []  of the store
 //   row     int64  []  first row in the chunk
 //   length  int64  []  rows, at least 1
+//
+// What on-policy policies store and add beside obs and action: for rows in the order collected.
+//
+//   log_prob  float32  []  log-probability of what was done, by the policy that acted
+//   value     float32  []  V(o_t), by the critic of that time
+//   adv       float32  []  advantage (data/returns.h)
+//   return    float32  []  adv + value: the target of the critic
 #ifndef DING_WORKER_DATA_SAMPLE_COLUMNS_H_
 #define DING_WORKER_DATA_SAMPLE_COLUMNS_H_
 
@@ -62,6 +69,11 @@ inline constexpr char kColumnReplayBufferIdx[] = "replay_buffer_idx";
 inline constexpr char kColumnUse[] = "use";
 inline constexpr char kColumnStaleness[] = "staleness";
 inline constexpr char kColumnPriority[] = "priority";
+
+inline constexpr char kColumnLogProb[] = "log_prob";
+inline constexpr char kColumnValue[] = "value";
+inline constexpr char kColumnAdvantage[] = "adv";
+inline constexpr char kColumnReturn[] = "return";
 
 inline constexpr char kColumnMask[] = "mask";
 inline constexpr char kColumnBurnIn[] = "burn_in";

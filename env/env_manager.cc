@@ -13,18 +13,15 @@ absl::Status IllegalAction(const FieldSpec& field, int env_id, absl::string_view
                                                  " is not legal, expected ", field.DebugString()));
 }
 
-// Of element `element` of a discrete action.
-int64_t Categories(const FieldSpec& field, size_t element) {
-  return field.high.empty() ? field.num_categories : static_cast<int64_t>(field.high[element]) + 1;
-}
-
 absl::Status CheckCategories(const FieldSpec& want, absl::Span<const int> env_ids,
                              absl::Span<const int64_t> values) {
   const auto width = static_cast<size_t>(want.num_elements());
   const auto most = static_cast<uint64_t>(want.num_categories);
   const bool all_alike = want.high.empty();
   for (size_t i = 0; i < values.size(); ++i) {
-    const uint64_t limit = all_alike ? most : static_cast<uint64_t>(Categories(want, i % width));
+    const uint64_t limit =
+        all_alike ? most
+                  : static_cast<uint64_t>(want.CategoryCount(static_cast<int64_t>(i % width)));
     if (static_cast<uint64_t>(values[i]) >= limit) {
       return IllegalAction(want, env_ids[i / width], absl::StrCat(values[i]));
     }
@@ -123,7 +120,7 @@ absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
               "env ", env_ids[i], ": ", field.name, " ", value, " is not legal: its observation '",
               spec.observation->field(masks[player]).name, "' forbids it"));
         }
-        offset += static_cast<size_t>(Categories(field, j));
+        offset += static_cast<size_t>(field.CategoryCount(static_cast<int64_t>(j)));
       }
     }
   }

@@ -56,6 +56,19 @@ TEST(CheckActionsTest, BoxWithABoundForEachElement) {
   EXPECT_THAT(CheckBox(box, {0, 0, 0, 11}), IsIllegal("env 7", "11"));
 }
 
+TEST(CheckActionsTest, EachElementOfAMultiDiscreteActionHasItsCategories) {
+  const EnvSpec spec = SpecWith(MultiDiscrete("action", {2, 5}));
+  const BatchBuilder rows = *BatchBuilder::Create(spec.action, 2);
+  const auto check = [&](const std::vector<int64_t>& values) {
+    for (size_t i = 0; i < values.size(); ++i) rows.column<int64_t>(0)[i] = values[i];
+    return CheckActions(spec, {4, 7}, rows.view());
+  };
+  EXPECT_THAT(check({1, 4, 0, 0}), IsOk());
+  EXPECT_THAT(check({2, 4, 0, 0}), IsIllegal("env 4", "2"));
+  EXPECT_THAT(check({1, 4, 0, 5}), IsIllegal("env 7", "5"));
+  EXPECT_THAT(check({1, 4, 0, -1}), IsIllegal("env 7", "-1"));
+}
+
 TEST(CheckActionsTest, BoxWithoutBoundsMustBeFinite) {
   const FieldSpec box = Box("action", {1});
   EXPECT_THAT(CheckBox(box, {1e30f, -1e30f}), IsOk());

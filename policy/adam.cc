@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/cpu.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
@@ -131,18 +132,41 @@ absl::Status Adam::LoadState(StateReader* reader) {
   return absl::OkStatus();
 }
 
+void Adam::CopyFrom(const Adam& other) {
+  DING_CHECK(first_moment_.num_elements() == other.first_moment_.num_elements())
+      << first_moment_.num_elements() << " and " << other.first_moment_.num_elements();
+  options_ = other.options_;
+  num_steps_ = other.num_steps_;
+  const auto copy = [](const Tensor& from, Tensor* to) {
+    const absl::Span<const float> values = from.data<float>();
+    std::copy(values.begin(), values.end(), to->mutable_data<float>().begin());
+  };
+  copy(other.first_moment_, &first_moment_);
+  copy(other.second_moment_, &second_moment_);
+}
+
 absl::StatusOr<double> ClipGradientNorm(absl::Span<float> gradients, double max_norm) {
+  return ClipGradientNorm(absl::MakeConstSpan(&gradients, 1), max_norm);
+}
+
+absl::StatusOr<double> ClipGradientNorm(absl::Span<const absl::Span<float>> pieces,
+                                        double max_norm) {
   if (!(max_norm > 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("clipping gradients: max_norm is ", max_norm, "; it must be above 0"));
   }
-  DING_RETURN_IF_ERROR(Annotate(CheckFinite(gradients), "clipping gradients"));
-  const double norm = std::sqrt(
-      BestLoops().sum_of_squares(gradients.data(), static_cast<int64_t>(gradients.size())));
+  double squares = 0;
+  for (const absl::Span<float> piece : pieces) {
+    DING_RETURN_IF_ERROR(Annotate(CheckFinite(piece), "clipping gradients"));
+    squares += BestLoops().sum_of_squares(piece.data(), static_cast<int64_t>(piece.size()));
+  }
+  const double norm = std::sqrt(squares);
   if (norm > max_norm) {
     constexpr double kTorchEps = 1e-6;
     const auto scale = static_cast<float>(max_norm / (norm + kTorchEps));
-    for (float& value : gradients) value *= scale;
+    for (const absl::Span<float> piece : pieces) {
+      for (float& value : piece) value *= scale;
+    }
   }
   return norm;
 }

@@ -48,6 +48,9 @@ class Adam {
   //                     infinite (the message names the first)
   absl::Status Step(absl::Span<const float> gradients, absl::Span<float> parameters);
 
+  // Takes over moments, number of steps and options of `other`, which has as many parameters.
+  void CopyFrom(const Adam& other);
+
   double lr() const { return options_.lr; }
   // For schedules. kInvalidArgument if negative or not finite.
   absl::Status set_lr(double lr);
@@ -71,6 +74,9 @@ class Adam {
 //   kInvalidArgument  max_norm not above 0, or a gradient that is NaN or infinite; nothing is
 //   scaled
 absl::StatusOr<double> ClipGradientNorm(absl::Span<float> gradients, double max_norm);
+// The same for a gradient that lies in several pieces of memory.
+absl::StatusOr<double> ClipGradientNorm(absl::Span<const absl::Span<float>> pieces,
+                                        double max_norm);
 
 }  // namespace ding
 

@@ -54,9 +54,10 @@ Batch Act(Mode* mode, const SpecPtr& observation, const NamedValues& settings, u
 void ExpectLegal(const Batch& actions) {
   const FieldSpec& field = actions.spec().field(0);
   if (field.is_discrete()) {
-    for (const int64_t value : actions.column<int64_t>(0)) {
-      EXPECT_GE(value, 0);
-      EXPECT_LT(value, field.num_categories);
+    const absl::Span<const int64_t> values = actions.column<int64_t>(0);
+    for (size_t i = 0; i < values.size(); ++i) {
+      EXPECT_GE(values[i], 0);
+      EXPECT_LT(values[i], field.CategoryCount(static_cast<int64_t>(i) % field.num_elements()));
     }
     return;
   }
@@ -175,7 +176,9 @@ TEST_P(PolicyConformance, NoObservationsAreNoActions) {
   EXPECT_THAT(policy->collect_mode()->Forward(obs.view(), {}, CollectSettings(policy.get()),
                                               out.view().Slice(0, 0)),
               IsOk());
-  EXPECT_THAT(policy->eval_mode()->Forward(obs.view(), {}, {}, out.view().Slice(0, 0)), IsOk());
+  const BatchBuilder eval_out = *BatchBuilder::Create(policy->eval_mode()->output_spec(), 1);
+  EXPECT_THAT(policy->eval_mode()->Forward(obs.view(), {}, {}, eval_out.view().Slice(0, 0)),
+              IsOk());
 }
 
 TEST_P(PolicyConformance, WritesTheFirstRowsOfALongerOutputOnly) {
@@ -340,10 +343,11 @@ TEST_P(PolicyConformance, ABatchThatCannotBeLearnedFromChangesNothing) {
   LearnMode* const learn = policy->learn_mode();
   EXPECT_THAT(learn->Forward(good.Slice(0, 0), {}, &steps),
               StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(learn->Forward(Without(good, kColumnReward), {}, &steps),
-              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("reward")));
+  const std::string& needed = GetParam().needed_column;
+  EXPECT_THAT(learn->Forward(Without(good, needed), {}, &steps),
+              StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr(needed)));
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(learn->Forward(WithFirstValue(good, kColumnReward, kNan), {}, &steps),
+  EXPECT_THAT(learn->Forward(WithFirstValue(good, needed, kNan), {}, &steps),
               StatusIs(absl::StatusCode::kInternal));
   EXPECT_TRUE(SameState(before, SavedTraining(policy.get())));
   EXPECT_THAT(learn->Forward(good, {}, &steps), IsOk()) << "and learning goes on";

@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/random_batch.h"
@@ -27,13 +28,15 @@ namespace ding {
 struct PolicyConformanceCase {
   std::string name;
   std::function<absl::StatusOr<std::unique_ptr<Policy>>(uint64_t seed, PolicyModes modes)> create;
-  SpecPtr observation;  // float32 boxes and discrete fields
+  SpecPtr observation;  // float32 boxes, discrete fields and action masks
   SpecPtr action;
   bool learns = true;  // false: learn_mode() is always null
   // Training data that learn mode takes.
   std::function<Batch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
                       uint64_t seed)>
       make_batch = MakeTransitionBatch;
+  // A float32 column of it, without which, or with NaN in which, nothing can be learned.
+  std::string needed_column = kColumnReward;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const PolicyConformanceCase& c) {

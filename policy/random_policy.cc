@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,13 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/draw_categories.h"
+#include "ding_worker/policy/action_mask.h"
 #include "ding_worker/policy/parameter_state.h"
 
 namespace ding {
 namespace {
 
 constexpr char kRngName[] = "rng";
-constexpr char kMaskName[] = "obs/action_mask";
 
 // The bound of element `element`: one for all, or one each.
 double Bound(const std::vector<double>& bounds, int64_t element) {
@@ -58,26 +57,6 @@ void SampleBox(const FieldSpec& field, absl::Span<float> values, Rng* rng) {
   }
 }
 
-// Of all elements together.
-int64_t CountCategories(const FieldSpec& field) {
-  int64_t count = 0;
-  for (int64_t i = 0; i < field.num_elements(); ++i) count += field.CategoryCount(i);
-  return count;
-}
-
-// The masks [rows, categories] of the field "action"; empty if there are none.
-absl::StatusOr<absl::Span<const uint8_t>> Masks(const ColumnsView& obs, int64_t categories) {
-  const std::optional<int> index = obs.spec().Find(kMaskName);
-  if (!index.has_value()) return absl::Span<const uint8_t>();
-  const FieldSpec& mask = obs.spec().field(*index);
-  if (mask.dtype != DType::kBool || mask.num_elements() != categories) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "random actions: the observation's '", kMaskName, "' is ", mask.DebugString(),
-        ", expected bool[", categories, "], an element for each category of 'action'"));
-  }
-  return obs.column<uint8_t>(*index);
-}
-
 absl::Status SampleCategories(const FieldSpec& field, absl::Span<const uint8_t> masks, int64_t rows,
                               absl::Span<int64_t> values, Rng* rng) {
   const auto width = static_cast<size_t>(field.num_elements());
@@ -85,7 +64,7 @@ absl::Status SampleCategories(const FieldSpec& field, absl::Span<const uint8_t> 
   for (size_t row = 0; row < static_cast<size_t>(rows); ++row) {
     DING_RETURN_IF_ERROR(Annotate(DrawCategories(field, masks.subspan(row * mask_width, mask_width),
                                                  rng, values.subspan(row * width, width)),
-                                  absl::StrCat("random actions: row ", row)));
+                                  absl::StrCat("random policy: row ", row)));
   }
   return absl::OkStatus();
 }
@@ -140,36 +119,42 @@ class RandomPolicy : public Policy {
 
 }  // namespace
 
-absl::StatusOr<ActionSampler> ActionSampler::Create(SpecPtr action, Rng rng) {
+absl::StatusOr<ActionSampler> ActionSampler::Create(SpecPtr action, Rng rng, SpecPtr observation) {
   if (action == nullptr || action->size() == 0 || action->field(0).name != "action") {
     return absl::InvalidArgumentError(
         "random actions: the action space has no first field 'action'");
   }
   for (const FieldSpec& field : action->fields()) DING_RETURN_IF_ERROR(CheckCanSample(field));
-  return ActionSampler(std::move(action), rng);
+  std::optional<int> mask_field;
+  if (observation != nullptr) {
+    DING_ASSIGN_OR_RETURN(mask_field, FindActionMask(*observation, *action));
+  }
+  return ActionSampler(std::move(action), rng, std::move(observation), mask_field);
 }
 
 absl::Status ActionSampler::Sample(const ColumnsView& obs, const MutableColumnsView& out) {
+  absl::Span<const uint8_t> masks;
+  if (mask_field_.has_value()) {
+    DING_RETURN_IF_ERROR(CheckFirstFields(*observation_, obs.spec(), "random policy's input"));
+    masks = ActionMaskOf(obs, mask_field_);
+  }
   for (int i = 0; i < spec_->size(); ++i) {
     const FieldSpec& field = spec_->field(i);
     if (!field.is_discrete()) {
       SampleBox(field, out.column<float>(i), &rng_);
       continue;
     }
-    absl::Span<const uint8_t> masks;
-    // Whatever else is sampled beside the action has no mask.
-    if (i == 0) {
-      DING_ASSIGN_OR_RETURN(masks, Masks(obs, CountCategories(field)));
-    }
     DING_RETURN_IF_ERROR(SampleCategories(field, masks, obs.rows(), out.column<int64_t>(i), &rng_));
+    masks = {};  // Whatever else is sampled beside the action has no mask.
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<RandomCollectMode>> RandomCollectMode::Create(
-    SpecPtr action, uint64_t seed, CollectAttributes attributes) {
+    SpecPtr action, uint64_t seed, CollectAttributes attributes, SpecPtr observation) {
   DING_ASSIGN_OR_RETURN(ActionSampler sampler,
-                        ActionSampler::Create(std::move(action), Rng(seed, "policy/collect")));
+                        ActionSampler::Create(std::move(action), Rng(seed, "policy/collect"),
+                                              std::move(observation)));
   return absl::WrapUnique(new RandomCollectMode(std::move(sampler), attributes));
 }
 
@@ -194,12 +179,13 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateRandomPolicy(const RandomPolicyOpt
   std::unique_ptr<EvalMode> eval;
   std::unique_ptr<CommandMode> command;
   if (options.modes.collect) {
-    DING_ASSIGN_OR_RETURN(collect,
-                          RandomCollectMode::Create(options.action, options.seed, options.collect));
+    DING_ASSIGN_OR_RETURN(collect, RandomCollectMode::Create(options.action, options.seed,
+                                                             options.collect, options.observation));
   }
   if (options.modes.eval) {
     DING_ASSIGN_OR_RETURN(ActionSampler sampler,
-                          ActionSampler::Create(options.action, Rng(options.seed, "policy/eval")));
+                          ActionSampler::Create(options.action, Rng(options.seed, "policy/eval"),
+                                                options.observation));
     eval = std::make_unique<RandomEvalMode>(std::move(sampler));
   }
   if (options.modes.command) command = std::make_unique<NoSettings>();

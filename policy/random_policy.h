@@ -2,19 +2,19 @@
 // envs and workers from one of a network.
 //
 // An action is uniform over the action space: over the categories of a discrete field, element by
-// element, that are legal by the field "obs/action_mask" of the observation, if it has one; over
-// [low, high] of a box. A box without finite bounds has no uniform distribution and is refused.
+// element; over [low, high] of a box. A box without finite bounds has no uniform distribution and
+// is refused.
 //
 // Ownership: RandomPolicy owns its modes; all draw from streams of their own.
 // Threads:   thread-compatible.
-// Errors:    kInvalidArgument for an action space that cannot be sampled, naming the field, for an
-//            output that is not laid out like the action space, and for a row whose mask forbids
-//            everything or does not fit.
+// Errors:    kInvalidArgument for an action space that cannot be sampled, naming the field, and for
+// an output that is not laid out like the action space.
 #ifndef DING_WORKER_POLICY_RANDOM_POLICY_H_
 #define DING_WORKER_POLICY_RANDOM_POLICY_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,29 +31,38 @@ namespace ding {
 // Draws rows of an action space.
 class ActionSampler {
  public:
-  static absl::StatusOr<ActionSampler> Create(SpecPtr action, Rng rng);
+  // `observation` may be null; an action mask in it is obeyed.
+  static absl::StatusOr<ActionSampler> Create(SpecPtr action, Rng rng, SpecPtr observation);
 
   const SpecPtr& spec() const { return spec_; }
-  // Fills row i of `out`, whose layout is spec(), with a legal action for row i of `obs`; as many
-  // rows as `obs` has.
+  // Fills as many rows of `out`, whose layout is spec(), as `obs` has.
+  //   kInvalidArgument  `obs` is not laid out as the observation, or a row has no legal action
   absl::Status Sample(const ColumnsView& obs, const MutableColumnsView& out);
   Rng& rng() { return rng_; }
   const Rng& rng() const { return rng_; }
 
  private:
-  ActionSampler(SpecPtr action, Rng rng) : spec_(std::move(action)), rng_(rng) {}
+  ActionSampler(SpecPtr action, Rng rng, SpecPtr observation, std::optional<int> mask_field)
+      : spec_(std::move(action)),
+        rng_(rng),
+        observation_(std::move(observation)),
+        mask_field_(mask_field) {}
 
   SpecPtr spec_;
   Rng rng_;
+  SpecPtr observation_;
+  std::optional<int> mask_field_;
 };
 
 // Stands in for any policy's collect_mode(). It has no parameters: LoadModel() accepts only an
 // empty model.
 class RandomCollectMode : public CollectMode {
  public:
-  // Draws from the stream (seed, "policy/collect").
+  // Draws from the stream (seed, "policy/collect"). `observation` may be null; an action mask in it
+  // is obeyed.
   static absl::StatusOr<std::unique_ptr<RandomCollectMode>> Create(SpecPtr action, uint64_t seed,
-                                                                   CollectAttributes attributes);
+                                                                   CollectAttributes attributes,
+                                                                   SpecPtr observation = nullptr);
 
   const SpecPtr& output_spec() const override { return sampler_.spec(); }
   CollectAttributes attributes() const override { return attributes_; }
@@ -74,6 +83,7 @@ class RandomCollectMode : public CollectMode {
 // Collect, eval and command modes; there is nothing to learn.
 struct RandomPolicyOptions {
   SpecPtr action;
+  SpecPtr observation;  // may be null; an action mask in it is obeyed
   uint64_t seed = 0;
   CollectAttributes collect;
   PolicyModes modes;

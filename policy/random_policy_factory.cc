@@ -20,11 +20,13 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   std::vector<std::string> problems;
   AppendProblems(config, &problems);
   if (config.has_params()) problems.push_back("params are set, but it has no parameters");
-  const absl::StatusOr<ActionSampler> sampler = ActionSampler::Create(context.action, Rng(0, ""));
+  const absl::StatusOr<ActionSampler> sampler =
+      ActionSampler::Create(context.action, Rng(0, ""), context.observation);
   if (!sampler.ok()) problems.emplace_back(sampler.status().message());
   DING_RETURN_IF_ERROR(ProblemsToStatus("policy type 'random'", problems));
   RandomPolicyOptions options;
   options.action = context.action;
+  options.observation = context.observation;
   options.seed = context.seed;
   options.collect = CollectAttributesFromConfig(config);
   options.modes = context.modes;

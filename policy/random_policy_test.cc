@@ -1,6 +1,5 @@
 #include "ding_worker/policy/random_policy.h"
 
-#include <algorithm>
 #include <array>
 #include <limits>
 #include <memory>
@@ -9,10 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/columns.h"
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "gmock/gmock.h"
@@ -47,6 +44,46 @@ TEST(RandomCollectMode, DiscreteActionsAreUniform) {
   for (const int n : count) EXPECT_NEAR(n, 3000, 225);
 }
 
+TEST(RandomCollectMode, EachElementHasItsOwnCategories) {
+  const auto mode = Make(SpecOf(MultiDiscrete("action", {2, 5})));
+  std::array<int, 2> first{};
+  std::array<int, 5> second{};
+  const Batch actions = Act(mode.get(), 5000);
+  const absl::Span<const int64_t> values = actions.column<int64_t>(0);
+  for (size_t i = 0; i < values.size(); i += 2) {
+    ++first.at(static_cast<size_t>(values[i]));
+    ++second.at(static_cast<size_t>(values[i + 1]));
+  }
+  for (const int n : first) EXPECT_NEAR(n, 2500, 180);  // Five standard deviations.
+  for (const int n : second) EXPECT_NEAR(n, 1000, 142);
+}
+
+TEST(RandomCollectMode, ObeysTheActionMask) {
+  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
+  mask.shape = {5};
+  const SpecPtr observation = SpecOf(mask);
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto mode,
+      RandomCollectMode::Create(SpecOf(MultiDiscrete("action", {2, 3})), 5, {}, observation));
+  const BatchBuilder obs = *BatchBuilder::Create(observation, 2000);
+  for (size_t i = 0; i < obs.column<uint8_t>(0).size(); ++i) {
+    obs.column<uint8_t>(0)[i] = i % 5 == 0 || i % 5 == 3 ? 0 : 1;  // {1} and {0, 2}.
+  }
+  const BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), 2000);
+  ASSERT_THAT(mode->Forward(obs.view(), {}, {}, out.view()), IsOk());
+  std::array<int, 3> second{};
+  for (int64_t row = 0; row < 2000; ++row) {
+    EXPECT_EQ(out.column<int64_t>(0)[2 * row], 1);
+    ++second.at(static_cast<size_t>(out.column<int64_t>(0)[2 * row + 1]));
+  }
+  EXPECT_NEAR(second[0], 1000, 112);  // Five standard deviations.
+  EXPECT_EQ(second[1], 0);
+  for (size_t i = 10; i < 12; ++i) obs.column<uint8_t>(0)[i] = 0;
+  EXPECT_THAT(mode->Forward(obs.view(), {}, {}, out.view()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("row 2 has no legal action for element 0")));
+}
+
 TEST(RandomCollectMode, ElementsOfAMultiDiscreteActionAreIndependent) {
   const auto mode = Make(SpecOf(MultiDiscrete("action", {2, 2})));
   std::array<int, 4> count{};
@@ -54,48 +91,6 @@ TEST(RandomCollectMode, ElementsOfAMultiDiscreteActionAreIndependent) {
   const absl::Span<const int64_t> values = actions.column<int64_t>(0);
   for (size_t i = 0; i < values.size(); i += 2) ++count.at(2 * values[i] + values[i + 1]);
   for (const int n : count) EXPECT_NEAR(n, 2000, 200);  // Five standard deviations.
-}
-
-// `rows` observations, whose masks are all `mask`.
-BatchBuilder MaskedObs(absl::Span<const uint8_t> mask, int64_t rows) {
-  FieldSpec field = Scalar("obs/action_mask", DType::kBool);
-  field.shape = {static_cast<int64_t>(mask.size())};
-  BatchBuilder obs = *BatchBuilder::Create(*MakeSpec({Box("obs/board", {1}), field}), rows);
-  for (int64_t row = 0; row < rows; ++row) {
-    std::copy(mask.begin(), mask.end(), obs.view().row(row).field<uint8_t>(1).begin());
-  }
-  return obs;
-}
-
-TEST(RandomCollectMode, ObeysTheMaskOfEachRow) {
-  const auto mode = Make(SpecOf(MultiDiscrete("action", {2, 3})));
-  BatchBuilder obs = MaskedObs({1, 1, 1, 0, 1}, 4000);
-  for (int64_t row = 0; row < 4000; row += 2) obs.view().row(row).field<uint8_t>(1)[0] = 0;
-  BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), 4000);
-  ASSERT_THAT(mode->Forward(obs.view(), {}, {}, out.view()), IsOk());
-  int zeros = 0;
-  for (int64_t row = 0; row < 4000; ++row) {
-    const absl::Span<const int64_t> action = ColumnsView(out.view()).row(row).field<int64_t>(0);
-    EXPECT_NE(action[1], 1);
-    if (row % 2 == 0) {
-      EXPECT_EQ(action[0], 1);
-    }
-    zeros += action[0] == 0;
-  }
-  EXPECT_NEAR(zeros, 1000, 112);  // Binomial(2000, 1/2), five standard deviations.
-}
-
-TEST(RandomCollectMode, AMaskThatForbidsAllOrDoesNotFitIsRefused) {
-  const auto mode = Make(SpecOf(Discrete("action", 3)));
-  BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), 2);
-  BatchBuilder obs = MaskedObs({1, 1, 1}, 2);
-  for (uint8_t& legal : obs.view().row(1).field<uint8_t>(1)) legal = 0;
-  EXPECT_THAT(mode->Forward(obs.view(), {}, {}, out.view()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("row 1"), HasSubstr("forbids all 3 categories"))));
-  EXPECT_THAT(mode->Forward(MaskedObs({1, 1}, 2).view(), {}, {}, out.view()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("'obs/action_mask' is bool[2], expected bool[3]")));
 }
 
 TEST(RandomCollectMode, BoxActionsFillEachElementsBounds) {

@@ -9,16 +9,13 @@
 #ifndef DING_WORKER_POLICY_SAMPLED_TRANSITION_READER_H_
 #define DING_WORKER_POLICY_SAMPLED_TRANSITION_READER_H_
 
-#include <cstddef>
-#include <optional>
-#include <vector>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/column_binding.h"
 
 namespace ding {
 
@@ -46,25 +43,16 @@ class SampledTransitionReader {
   absl::StatusOr<TransitionView> Read(const Batch& batch);
 
  private:
-  // Fields of the batch for the fields of a spec, and where they begin in the batch at hand.
-  struct Part {
-    SpecPtr spec;
-    std::vector<int> fields;
-    std::vector<std::byte*> columns;
-
-    ColumnsView Bind(const ColumnsView& batch);
-  };
-
   absl::Status Resolve(const Spec& batch);
-  absl::Status CheckValues(const TransitionView& view) const;
 
-  Part obs_;
-  Part next_obs_;
-  Part action_;
-  int reward_ = -1;
-  int discount_ = -1;
-  std::optional<int> weight_;
-  SpecPtr resolved_;  // of the batch that the indices above belong to
+  ColumnBinding obs_;
+  ColumnBinding next_obs_;
+  ColumnBinding action_;
+  // Reward and discount.
+  ColumnBinding scalars_;
+  ColumnBinding weight_;
+  bool has_weight_ = false;
+  SpecPtr resolved_;  // of the batch that the columns above were found in
 };
 
 }  // namespace ding

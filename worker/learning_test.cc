@@ -52,5 +52,35 @@ TEST(LearningTest, CartPoleV1) {
   EXPECT_GE(reached, 4);
 }
 
+// Every seed stops at 475; without learning the return stays near 20. A wrong sign in the loss, a
+// return without its bootstrap or ratios of other rows all miss it.
+TEST(LearningTest, CartPoleByPpo) {
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    const SerialResult result = Train("cartpole_ppo.textproto", seed);
+    EXPECT_TRUE(result.stop) << "seed " << seed;
+    EXPECT_GE(*result.eval_value, 475) << "seed " << seed;
+    EXPECT_LE(result.env_step, 100000) << "seed " << seed;
+  }
+}
+
+TEST(LearningTest, CartPoleByA2c) {
+  int reached = 0;
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    const SerialResult result = Train("cartpole_a2c.textproto", seed);
+    if (result.stop && *result.eval_value >= 475 && result.env_step <= 500000) ++reached;
+  }
+  EXPECT_GE(reached, (kSeeds + 1) / 2);
+}
+
+// Continuous actions; a policy that learns nothing has about -1,200.
+TEST(LearningTest, PendulumByPpo) {
+  int reached = 0;
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    const SerialResult result = Train("pendulum_ppo.textproto", seed);
+    if (*result.eval_value >= -300) ++reached;
+  }
+  EXPECT_GE(reached, (kSeeds + 1) / 2);
+}
+
 }  // namespace
 }  // namespace ding

@@ -56,12 +56,38 @@ policy {
 resume { period_seconds: 0 period_rounds: 3 }
 )";
 
+// All that an on-policy run can remember: moments of observations and returns, and a learning rate.
+constexpr char kOnPolicyConfig[] = R"(
+seed: 5
+max_train_iter: 600
+env { type: "Pendulum-v1" collector_env_num: 3 evaluator_env_num: 2 n_evaluator_episode: 3 }
+policy {
+  type: "ppo"
+  params {
+    [type.googleapis.com/ding.PpoConfig] {
+      actor_critic {
+        model { encoder_hidden_size: [16] }
+        critic { encoder_hidden_size: [16] }
+        lr_decay_env_steps: 20000
+        normalize_obs: true
+        scale_reward: true
+      }
+      epoch_per_collect: 2
+    }
+  }
+  learn { batch_size: 16 learner { hook { save_ckpt_after_iter: 200 log_show_after_iter: 10 } } }
+  collect { n_sample: 31 collector { collect_print_freq: 20 } }
+  eval { evaluator { eval_freq: 30 } }
+}
+resume { period_seconds: 0 period_rounds: 3 }
+)";
+
 class ResumeTest : public testing::Test {
  protected:
-  ResumeTest() {
+  explicit ResumeTest(absl::string_view config = kConfig) {
     std::string folder = absl::StrCat(testing::TempDir(), "/resume_XXXXXX");
     folder_ = mkdtemp(folder.data());
-    EXPECT_THAT(WriteFileAtomically(Path("config"), kConfig), IsOk());
+    EXPECT_THAT(WriteFileAtomically(Path("config"), config), IsOk());
   }
   ~ResumeTest() override { EXPECT_THAT(RemoveRecursively(folder_), IsOk()); }
 
@@ -83,8 +109,8 @@ class ResumeTest : public testing::Test {
     return names.value_or(std::vector<std::string>());
   }
 
-  // Its output goes to the file `output`. A file may not grow beyond `max_file_bytes`, as if the disk
-  // were full.
+  // Its output goes to the file `output`. A file may not grow beyond `max_file_bytes`, as if the
+  // disk were full.
   pid_t Start(std::vector<std::string> args, std::optional<rlim_t> max_file_bytes = std::nullopt) {
     args.insert(args.begin(), kProgram);
     std::vector<char*> argv;
@@ -213,6 +239,13 @@ TEST_F(ResumeTest, KilledAtRandomMomentsWithPriorities) {
   settings_ = {"policy.priority=true", "policy.other.replay_buffer.type=advanced"};
   ExpectSameAfterRandomKills();
 }
+
+class OnPolicyResumeTest : public ResumeTest {
+ protected:
+  OnPolicyResumeTest() : ResumeTest(kOnPolicyConfig) {}
+};
+
+TEST_F(OnPolicyResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
 
 TEST_F(ResumeTest, KilledWhileACheckpointIsWritten) {
   ASSERT_EQ(Run(Fresh("whole")), 0) << Output();

@@ -29,8 +29,8 @@ void Keep(absl::StatusOr<T> made, absl::string_view what, T* out,
   }
 }
 
-// A component of a resume point, in the order of loading: model and train_state before the rest (see
-// LearnMode::LoadModel).
+// A component of a resume point, in the order of loading: model and train_state before the rest
+// (see LearnMode::LoadModel).
 constexpr char kCollectPolicy[] = "collect_policy";
 constexpr char kCollectorEnv[] = "collector_env";
 constexpr char kEvaluatorEnv[] = "evaluator_env";
@@ -122,8 +122,8 @@ absl::Status SerialPipeline::CreateWorkers() {
   Keep(create_policy(MakePolicyConfig(config_),
                      MakePolicyContext(config_, collector_env_->env_spec(), PolicyModes())),
        "policy", &policy_, &problems);
-  Keep(create_buffer(section.other().replay_buffer(), Deps("replay_buffer")), "replay buffer",
-       &buffer_, &problems);
+  DING_RETURN_IF_ERROR(Problems(problems));
+  CreateBuffer(&problems);
   DING_RETURN_IF_ERROR(Problems(problems));
 
   Keep(create_learner(section.learn().learner(), policy_->learn_mode(), Deps("learner")), "learner",
@@ -139,6 +139,24 @@ absl::Status SerialPipeline::CreateWorkers() {
   commander_ = std::make_unique<BaseSerialCommander>(learner_.get(), collector_.get(),
                                                      policy_->command_mode());
   return absl::OkStatus();
+}
+
+void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
+  const PolicySection& section = config_.policy();
+  if (!policy_->collect_mode()->attributes().on_policy) {
+    Keep(create_buffer(section.other().replay_buffer(), Deps("replay_buffer")), "replay buffer",
+         &buffer_, problems);
+    return;
+  }
+  const auto refuse = [&](absl::string_view field, int64_t found, int64_t expected) {
+    if (found == expected) return;
+    problems->push_back(absl::StrCat("policy.", field, " is ", found, ", but '", section.type(),
+                                     "' is on-policy, it learns once from what was collected: "
+                                     "expected ",
+                                     expected));
+  };
+  refuse("random_collect_size", section.random_collect_size(), 0);
+  refuse("learn.update_per_collect", section.learn().update_per_collect(), 1);
 }
 
 absl::Status SerialPipeline::Run(SerialResult* result) {
@@ -172,7 +190,8 @@ absl::Status SerialPipeline::RandomCollect() {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<CollectMode> random,
                         RandomCollectMode::Create(collector_env_->env_spec().action,
                                                   Rng::DeriveSeed(config_.seed(), "random_collect"),
-                                                  policy_->collect_mode()->attributes()));
+                                                  policy_->collect_mode()->attributes(),
+                                                  collector_env_->env_spec().observation));
   DING_RETURN_IF_ERROR(collector_->ResetPolicy(random.get()));
   CollectOptions options;
   options.target = size;
@@ -226,7 +245,11 @@ absl::Status SerialPipeline::CollectAndLearn() {
   options.train_iter = learner_->train_iter();
   options.policy_settings = commander_->Step();
   DING_ASSIGN_OR_RETURN(const SegmentBatch data, collector_->Collect(options));
-  const absl::Status pushed = buffer_->Push(data, collector_->envstep());
+  return buffer_ == nullptr ? Learn(data.rows) : LearnFromBuffer(data);
+}
+
+absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
+  const absl::Status pushed = buffer_->Push(collected, collector_->envstep());
   if (absl::IsUnavailable(pushed)) {  // More rows than the buffer's rate control lets in.
     LOG_FIRST_N(WARNING, 1) << "rows are dropped: " << pushed.message();
   } else {
@@ -246,8 +269,8 @@ absl::Status SerialPipeline::CollectAndLearn() {
 }
 
 absl::Status SerialPipeline::Learn(const Batch& batch) {
-  DING_RETURN_IF_ERROR(learner_->Train(batch, collector_->envstep()));
-  if (!config_.policy().priority()) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(learner_->Train(batch, collector_->envstep(), commander_->LearnSettings()));
+  if (buffer_ == nullptr || !config_.policy().priority()) return absl::OkStatus();
   const LearnInfo info = learner_->learn_info();
   return info.priority_info ? buffer_->Update(*info.priority_info) : absl::OkStatus();
 }
@@ -314,7 +337,11 @@ absl::StatusOr<std::vector<CheckpointComponent>> SerialPipeline::TakeSnapshots()
   add(kEvaluator, evaluator_.get());
   components.push_back({kRun, [this](StateWriter* writer) { return SaveRunState(writer); }});
   DING_ASSIGN_OR_RETURN(components, CopyAll(std::move(components)));
+  if (buffer_ != nullptr) DING_RETURN_IF_ERROR(AddBufferSnapshot(&components));
+  return components;
+}
 
+absl::Status SerialPipeline::AddBufferSnapshot(std::vector<CheckpointComponent>* components) {
   StateSnapshot replay = buffer_->Snapshot();
   ByteCounter size;
   DING_RETURN_IF_ERROR(replay(&size));
@@ -324,10 +351,10 @@ absl::StatusOr<std::vector<CheckpointComponent>> SerialPipeline::TakeSnapshots()
                             << config_.resume().max_replay_bytes()
                             << "): resume points are without it, and a run that is resumed begins "
                                "with an empty one";
-    return components;
+    return absl::OkStatus();
   }
-  components.push_back({kReplayBuffer, std::move(replay)});
-  return components;
+  components->push_back({kReplayBuffer, std::move(replay)});
+  return absl::OkStatus();
 }
 
 absl::Status SerialPipeline::SaveRunState(StateWriter* writer) const {
@@ -386,7 +413,9 @@ absl::Status SerialPipeline::Resume(const CheckpointReader& checkpoint) {
   DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kRun,
                                      [this](StateReader* reader) { return LoadRunState(reader); }));
   const std::vector<std::string> names = checkpoint.Components();
-  if (std::find(names.begin(), names.end(), kReplayBuffer) != names.end()) {
+  if (buffer_ == nullptr) {
+    // Nothing is kept from collect to collect.
+  } else if (std::find(names.begin(), names.end(), kReplayBuffer) != names.end()) {
     DING_RETURN_IF_ERROR(load(kReplayBuffer, buffer_.get()));
   } else {
     LOG(WARNING) << "the resume point is without the replay buffer: the run goes on inexactly, "

@@ -1,12 +1,15 @@
-// The serial off-policy run: one process that collects, learns and evaluates in turns until the
-// policy is good enough.
+// The serial run: one process that collects, learns and evaluates in turns until the policy is good
+// enough.
 //
 //     commander ──settings──► collector ──segments──► buffer ──batches──► learner
-//         ▲                      ▲  every eval_freq iterations: evaluator ──► stop, ckpt_best
-//         └── env steps, iterations, shared networks ────────────────────────────┘
+//         ▲                      ▲   └──────── on-policy: all rows ──────────┘ ▲
+//         │                      │  every eval_freq iterations: evaluator ──► stop, ckpt_best
+//         └── env steps, iterations, shared networks ──────────────────────────┘
 //
-// The loop of the original's serial_entry.py, with the same order of phases; its safe points are
-// between two of them.
+// The loops of the original's serial_entry.py and serial_entry_onpolicy.py, with the same order of
+// phases; its safe points are between two of them. Which of the two it is, the policy decides
+// (CollectAttributes::on_policy): an on-policy run has no buffer, and learns once from all that a
+// collect gave.
 //
 // Ownership: the pipeline owns all of its workers.
 // Threads:   thread-compatible; runs on the caller's thread.
@@ -78,6 +81,7 @@ class SerialPipeline {
 
   BaseLearner* learner() { return learner_.get(); }
   ISerialCollector* collector() { return collector_.get(); }
+  // Null in an on-policy run.
   IBuffer* buffer() { return buffer_.get(); }
   RunCheckpoints* checkpoints() { return checkpoints_.get(); }
 
@@ -86,6 +90,8 @@ class SerialPipeline {
 
   absl::Status CreateEnvs();
   absl::Status CreateWorkers();
+  // Fills buffer_, or says what of the config an on-policy run cannot do.
+  void CreateBuffer(std::vector<std::string>* problems);
   ComponentDeps Deps(absl::string_view name) const;
 
   absl::Status Begin();
@@ -94,6 +100,7 @@ class SerialPipeline {
   // True if the run is to end.
   absl::StatusOr<bool> Evaluate();
   absl::Status CollectAndLearn();
+  absl::Status LearnFromBuffer(const SegmentBatch& collected);
   absl::Status Learn(const Batch& batch);
   bool TrainBudgetSpent() const;
   bool BudgetSpent() const;
@@ -105,6 +112,7 @@ class SerialPipeline {
   absl::Status SaveResumePoint();
   // Snapshots of everything; of the buffer only if it is not too large.
   absl::StatusOr<std::vector<CheckpointComponent>> TakeSnapshots();
+  absl::Status AddBufferSnapshot(std::vector<CheckpointComponent>* components);
   absl::Status SaveRunState(StateWriter* writer) const;
   absl::Status LoadRunState(StateReader* reader);
   void TellProgress();

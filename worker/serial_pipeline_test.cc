@@ -248,5 +248,68 @@ TEST_F(SerialPipelineTest, ACheckpointAloneStartsAnEvaluation) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder_)));
 }
 
+// A small PPO run: 2 envs, rounds of 16 rows and of 2 epochs x 2 minibatches.
+constexpr char kOnPolicyConfig[] = R"(
+exp_name: "test"
+max_env_step: 160
+env { type: "CartPole-v0" collector_env_num: 2 evaluator_env_num: 2 n_evaluator_episode: 2 }
+policy {
+  type: "ppo"
+  params {
+    [type.googleapis.com/ding.PpoConfig] {
+      actor_critic {
+        model { encoder_hidden_size: [8] }
+        learning_rate: 0.01
+        lr_decay_env_steps: 320
+        normalize_obs: true
+      }
+      epoch_per_collect: 2
+    }
+  }
+  learn { batch_size: 8 learner { hook { log_show_after_iter: 1 } } }
+  collect { n_sample: 16 collector { collect_print_freq: 1 } }
+  eval { evaluator { eval_freq: 10 } }
+})";
+
+class OnPolicyPipelineTest : public SerialPipelineTest {
+ protected:
+  absl::StatusOr<std::unique_ptr<SerialPipeline>> CreateOnPolicy(
+      const std::vector<std::string>& settings = {}) {
+    const absl::StatusOr<ExperimentConfig> config =
+        ParseExperimentConfig(kOnPolicyConfig, "test", settings);
+    EXPECT_THAT(config, IsOk());
+    return SerialPipeline::Create(*config, options_);
+  }
+};
+
+TEST_F(OnPolicyPipelineTest, LearnsOnceFromAllThatWasCollected) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto pipeline, CreateOnPolicy());
+  EXPECT_EQ(pipeline->buffer(), nullptr);
+  SerialResult result;
+  ASSERT_THAT(pipeline->Run(&result), IsOk());
+  EXPECT_EQ(result.env_step, 160);
+  EXPECT_EQ(result.train_iter, 40) << "10 rounds, each of 2 epochs x 2 minibatches";
+  EXPECT_TRUE(result.eval_value.has_value());
+}
+
+TEST_F(OnPolicyPipelineTest, TheLearningRateFollowsTheEnvSteps) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto pipeline, CreateOnPolicy());
+  SerialResult result;
+  ASSERT_THAT(pipeline->Run(&result), IsOk());
+  const std::vector<double> rates = sink_->ValuesOf("learner_iter/cur_lr_avg");
+  ASSERT_FALSE(rates.empty());
+  EXPECT_LT(rates.back(), rates.front());
+  EXPECT_NEAR(rates.front(), 0.01 * (1 - 16.0 / 320), 1e-9) << "after the first collect";
+}
+
+TEST_F(OnPolicyPipelineTest, SettingsOfABufferAreRefusedTogether) {
+  EXPECT_THAT(CreateOnPolicy({"policy.random_collect_size=5", "policy.learn.update_per_collect=3"})
+                  .status(),
+              FailsWith(AllOf(HasSubstr("policy.random_collect_size is 5, but 'ppo' is on-policy"),
+                              HasSubstr("policy.learn.update_per_collect is 3"))));
+  EXPECT_THAT(CreateOnPolicy({"policy.nstep=3", "policy.priority=true"}).status(),
+              FailsWith(AllOf(HasSubstr("nstep is 3"), HasSubstr("priority is set"))));
+}
+
 }  // namespace
 }  // namespace ding

@@ -337,6 +337,8 @@ void FillInDefaults(Message* message) {
   for (int i = 0; i < descriptor.field_count(); ++i) {
     const FieldDescriptor& field = *descriptor.field(i);
     const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    // Which member of a oneof is set, if one is, is a choice.
+    if (field.containing_oneof() != nullptr && !reflection.HasField(*message, &field)) continue;
     if (field.is_repeated()) {
       for (int k = 0; is_message && k < reflection.FieldSize(*message, &field); ++k) {
         FillInDefaults(reflection.MutableRepeatedMessage(message, &field, k));

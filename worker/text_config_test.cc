@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/policy/actor_critic/actor_critic.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "gmock/gmock.h"
@@ -168,6 +169,17 @@ TEST(PrintTextConfigTest, ReadsBackAsTheSame) {
   ExperimentConfig again;
   EXPECT_THAT(ParseTextConfig(text, "printed", &again), IsEmpty());
   EXPECT_EQ(PrintTextConfig(again), text);
+}
+
+TEST(FillInDefaultsTest, WhichMemberOfAOneofIsSetIsAChoice) {
+  ActorCriticConfig config;
+  FillInDefaults(&config);
+  EXPECT_TRUE(config.model().has_type());
+  EXPECT_FALSE(config.has_critic());
+  config.mutable_critic()->add_encoder_hidden_size(8);
+  FillInDefaults(&config);
+  EXPECT_EQ(config.critic().type(), "mlp");
+  EXPECT_TRUE(config.critic().has_head_layer_num());
 }
 
 }  // namespace

@@ -20,6 +20,8 @@
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/column_binding.h"
 #include "ding_worker/policy/parameter_state.h"
 #include "ding_worker/policy/sampled_transition_reader.h"
 #include "ding_worker/policy/scratch_columns.h"
@@ -73,12 +75,21 @@ absl::StatusOr<int64_t> CountActions(const Spec& action) {
 
 // What the modes have in common.
 struct DqnPolicy::Shared {
-  Shared(std::unique_ptr<Network> the_network, SpecPtr the_action, const DqnOptions& the_options)
+  Shared(std::unique_ptr<Network> the_network, SpecPtr the_observation, SpecPtr the_action,
+         std::optional<int> the_mask_field, const DqnOptions& the_options)
       : options(the_options),
+        observation(std::move(the_observation)),
         action(std::move(the_action)),
         network(std::move(the_network)),
         num_actions(action->field(0).num_categories),
+        mask_field(the_mask_field),
+        inputs(network->input_spec(), "", "observations"),
         acting_q(network->output_spec()) {}
+
+  // What the network reads of `obs`, until the next call.
+  ColumnsView Inputs(const ColumnsView& obs) {
+    return mask_field.has_value() ? inputs.Bind(obs) : obs;
+  }
 
   // Q values [B, A] of `obs` for choosing actions, after checking that `out` takes B of them.
   absl::StatusOr<absl::Span<const float>> Evaluate(const ColumnsView& obs,
@@ -89,8 +100,11 @@ struct DqnPolicy::Shared {
           absl::StrCat("dqn's output has ", out.rows(), " rows for ", obs.rows(), " observations"));
     }
     if (obs.rows() == 0) return absl::Span<const float>();
+    DING_RETURN_IF_ERROR(CheckFirstFields(*observation, obs.spec(), "dqn's observations"));
+    acting_mask = ActionMaskOf(obs, mask_field);
+    DING_RETURN_IF_ERROR(Annotate(CheckLegal(acting_mask, {num_actions}), "dqn"));
     DING_ASSIGN_OR_RETURN(const MutableColumnsView q, acting_q.Rows(obs.rows()));
-    DING_RETURN_IF_ERROR(network->Infer(obs, q));
+    DING_RETURN_IF_ERROR(network->Infer(Inputs(obs), q));
     const absl::Span<const float> values = q.column<float>(0);
     const int64_t bad = FindNonFinite(values);
     if (bad < 0) return values;
@@ -99,9 +113,22 @@ struct DqnPolicy::Shared {
                                             values[static_cast<size_t>(bad)]));
   }
 
+  // The part of `values` [B, A] that is about `row`; empty if there is none.
+  template <typename T>
+  absl::Span<const T> OfRow(absl::Span<const T> values, int64_t row) const {
+    if (values.empty()) return values;
+    return values.subspan(static_cast<size_t>(row * num_actions), static_cast<size_t>(num_actions));
+  }
+
+  // Of the observations of the last Evaluate().
   int64_t Greedy(absl::Span<const float> q, int64_t row) const {
-    return Argmax(
-        q.subspan(static_cast<size_t>(row * num_actions), static_cast<size_t>(num_actions)));
+    return Argmax(OfRow(q, row), OfRow(acting_mask, row));
+  }
+  int64_t Random(int64_t row, Rng* rng) const {
+    if (acting_mask.empty()) {
+      return static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(num_actions)));
+    }
+    return DrawLegal(OfRow(acting_mask, row), rng);
   }
 
   absl::Status LoadModel(StateReader* reader) {
@@ -109,10 +136,14 @@ struct DqnPolicy::Shared {
   }
 
   const DqnOptions options;
+  const SpecPtr observation;
   const SpecPtr action;
   const std::unique_ptr<Network> network;
   const int64_t num_actions;
+  const std::optional<int> mask_field;  // of the observation
+  ColumnBinding inputs;
   ScratchColumns acting_q;
+  absl::Span<const uint8_t> acting_mask;
 };
 
 class DqnPolicy::Collect : public CollectMode {
@@ -131,9 +162,7 @@ class DqnPolicy::Collect : public CollectMode {
     for (int64_t row = 0; row < obs.rows(); ++row) {
       const bool explore = rng_.Uniform() < eps;
       action[static_cast<size_t>(row)] =
-          explore
-              ? static_cast<int64_t>(rng_.UniformInt(static_cast<uint64_t>(shared_.num_actions)))
-              : shared_.Greedy(q, row);
+          explore ? shared_.Random(row, &rng_) : shared_.Greedy(q, row);
     }
     return absl::OkStatus();
   }
@@ -189,7 +218,7 @@ class DqnPolicy::Learn : public LearnMode {
       : shared_(*shared),
         target_(std::move(target)),
         adam_(std::move(adam)),
-        reader_(shared_.network->input_spec(), shared_.action),
+        reader_(shared_.observation, shared_.action),
         q_(shared_.network->output_spec()),
         d_q_(shared_.network->output_spec()),
         next_q_(shared_.network->output_spec()),
@@ -254,9 +283,9 @@ class DqnPolicy::Learn : public LearnMode {
   // One step of the optimizer, or an error and nothing changed.
   absl::Status Update(const Batch& data, TdLossResult* result) {
     DING_ASSIGN_OR_RETURN(const TransitionView batch, reader_.Read(data));
-    DING_RETURN_IF_ERROR(ComputeNextValue(batch.next_obs));
+    DING_RETURN_IF_ERROR(ComputeNextValue(batch.next_obs, batch.discount));
     DING_ASSIGN_OR_RETURN(const MutableColumnsView q, q_.Rows(data.rows()));
-    DING_RETURN_IF_ERROR(shared_.network->Forward(batch.obs, q));
+    DING_RETURN_IF_ERROR(shared_.network->Forward(shared_.Inputs(batch.obs), q));
     DING_ASSIGN_OR_RETURN(const MutableColumnsView d_q, d_q_.Rows(data.rows()));
     td_error_.resize(static_cast<size_t>(data.rows()));
     *result = ComputeTdLoss({q.column<float>(0), batch.action.column<int64_t>(0), batch.reward,
@@ -268,18 +297,36 @@ class DqnPolicy::Learn : public LearnMode {
   }
 
   // V of `next_obs` to next_value_.
-  absl::Status ComputeNextValue(const ColumnsView& next_obs) {
+  absl::Status ComputeNextValue(const ColumnsView& next_obs, absl::Span<const float> discount) {
+    const absl::Span<const uint8_t> mask = ActionMaskOf(next_obs, shared_.mask_field);
+    DING_RETURN_IF_ERROR(CheckCanBootstrap(mask, discount));
+    const ColumnsView inputs = shared_.Inputs(next_obs);
     next_value_.resize(static_cast<size_t>(next_obs.rows()));
     DING_ASSIGN_OR_RETURN(const MutableColumnsView target_q, next_target_q_.Rows(next_obs.rows()));
-    DING_RETURN_IF_ERROR(target_->Infer(next_obs, target_q));
+    DING_RETURN_IF_ERROR(target_->Infer(inputs, target_q));
     if (!shared_.options.double_q) {
-      SelectMaxValue(target_q.column<float>(0), shared_.num_actions, absl::MakeSpan(next_value_));
+      SelectMaxValue(target_q.column<float>(0), shared_.num_actions, absl::MakeSpan(next_value_),
+                     mask);
       return absl::OkStatus();
     }
     DING_ASSIGN_OR_RETURN(const MutableColumnsView online_q, next_q_.Rows(next_obs.rows()));
-    DING_RETURN_IF_ERROR(shared_.network->Infer(next_obs, online_q));
+    DING_RETURN_IF_ERROR(shared_.network->Infer(inputs, online_q));
     SelectDoubleQValue(online_q.column<float>(0), target_q.column<float>(0), shared_.num_actions,
-                       absl::MakeSpan(next_value_));
+                       absl::MakeSpan(next_value_), mask);
+    return absl::OkStatus();
+  }
+
+  // Where the episode goes on there must be something to do.
+  absl::Status CheckCanBootstrap(absl::Span<const uint8_t> next_mask,
+                                 absl::Span<const float> discount) const {
+    for (int64_t row = 0; !next_mask.empty() && row < static_cast<int64_t>(discount.size());
+         ++row) {
+      if (discount[static_cast<size_t>(row)] == 0) continue;
+      if (CountLegal(shared_.OfRow(next_mask, row)) > 0) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("training batch: the action mask of next_obs, row ", row,
+                       ", has no legal action, but the episode goes on"));
+    }
     return absl::OkStatus();
   }
 
@@ -334,13 +381,20 @@ DqnPolicy::~DqnPolicy() = default;
 
 absl::StatusOr<std::unique_ptr<DqnPolicy>> DqnPolicy::Create(std::unique_ptr<Network> network,
                                                              SpecPtr action,
-                                                             const DqnOptions& options) {
+                                                             const DqnOptions& options,
+                                                             SpecPtr observation) {
+  if (observation == nullptr) observation = network->input_spec();
   DING_ASSIGN_OR_RETURN(const int64_t num_actions, CountActions(*action));
+  DING_ASSIGN_OR_RETURN(const std::optional<int> mask_field, FindActionMask(*observation, *action));
+  DING_RETURN_IF_ERROR(CheckSameLayout(*WithoutActionMask(observation), *network->input_spec(),
+                                       "dqn: the network's inputs"));
   DING_RETURN_IF_ERROR(CheckNetwork(*network, num_actions));
   DING_RETURN_IF_ERROR(Validate(options.target_update));
   auto policy = absl::WrapUnique(new DqnPolicy);
-  policy->shared_ = std::make_unique<Shared>(std::move(network), std::move(action), options);
+  policy->shared_ = std::make_unique<Shared>(std::move(network), std::move(observation),
+                                             std::move(action), mask_field, options);
   Shared* const shared = policy->shared_.get();
+  DING_RETURN_IF_ERROR(shared->inputs.Resolve(*shared->observation));
   if (options.modes.learn) {
     DING_ASSIGN_OR_RETURN(std::unique_ptr<Network> target, shared->network->Clone());
     DING_ASSIGN_OR_RETURN(

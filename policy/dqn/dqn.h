@@ -9,6 +9,10 @@
 //            action, reward, next_obs, discount and, if there, weight
 //   command  "eps" by the schedule, at info "envstep"
 //
+// Action masks (policy/action_mask.h) are obeyed: by the greedy and the random action, and by the
+// maximum over next_obs. A row without a legal action is an error, unless it is the next_obs of a
+// terminated episode.
+//
 // A learning iteration reports the scalars cur_lr, total_loss, q_value (mean over the batch, of the
 // actions taken), target_q_value (mean of what the targets bootstrap from, before the discount),
 // and, if asked to, |td error| as priorities.
@@ -57,10 +61,12 @@ absl::StatusOr<int64_t> CountActions(const Spec& action);
 
 class DqnPolicy : public Policy {
  public:
-  // `network` has one output field, "q" [number of actions].
+  // `network` has one output field, "q" [number of actions], and reads
+  // WithoutActionMask(observation); a null `observation` is what the network reads.
   static absl::StatusOr<std::unique_ptr<DqnPolicy>> Create(std::unique_ptr<Network> network,
                                                            SpecPtr action,
-                                                           const DqnOptions& options);
+                                                           const DqnOptions& options,
+                                                           SpecPtr observation = nullptr);
   ~DqnPolicy() override;
 
   CollectMode* collect_mode() override;

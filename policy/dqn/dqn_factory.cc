@@ -13,6 +13,7 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/action_mask.h"
 #include "ding_worker/policy/dqn/dqn.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/network.h"
@@ -62,10 +63,8 @@ void AppendProblems(const DqnConfig& config, std::vector<std::string>* problems)
 void AppendSpaceProblems(const PolicyContext& context, std::vector<std::string>* problems) {
   const absl::StatusOr<int64_t> num_actions = CountActions(*context.action);
   if (!num_actions.ok()) problems->emplace_back(num_actions.status().message());
-  if (context.observation->Find("obs/action_mask").has_value()) {
-    problems->push_back(
-        "the observation has 'obs/action_mask', but dqn takes every action as legal");
-  }
+  const auto mask = FindActionMask(*context.observation, *context.action);
+  if (!mask.ok()) problems->emplace_back(mask.status().message());
 }
 
 // The Q network, or a problem more. A space that is refused anyway counts as one action, so that
@@ -76,7 +75,7 @@ absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(const DqnConfig& config,
   DING_ASSIGN_OR_RETURN(const SpecPtr outputs,
                         MakeSpec({Box("q", {CountActions(*context.action).value_or(1)})}));
   absl::StatusOr<std::unique_ptr<Network>> network =
-      create_network(config.model(), context.observation, outputs, context.seed);
+      create_network(config.model(), WithoutActionMask(context.observation), outputs, context.seed);
   if (!network.ok()) problems->push_back(absl::StrCat("model: ", network.status().message()));
   return network;
 }
@@ -116,7 +115,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   AppendSpaceProblems(context, &problems);
   absl::StatusOr<std::unique_ptr<Network>> network = CreateQNetwork(dqn, context, &problems);
   DING_RETURN_IF_ERROR(ProblemsToStatus(kWhere, problems));
-  return DqnPolicy::Create(*std::move(network), context.action, MakeOptions(config, dqn, context));
+  return DqnPolicy::Create(*std::move(network), context.action, MakeOptions(config, dqn, context),
+                           context.observation);
 }
 
 DING_REGISTER(PolicyRegistry(), "dqn", Create);

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/dqn/dqn.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
@@ -17,6 +18,7 @@
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -27,7 +29,14 @@ constexpr int64_t kActions = 3;
 SpecPtr Observation() { return *MakeSpec({Box("obs", {4})}); }
 SpecPtr Action() { return *MakeSpec({Discrete("action", kActions)}); }
 
-absl::StatusOr<std::unique_ptr<Policy>> Create(bool dueling, uint64_t seed, PolicyModes modes) {
+SpecPtr MaskedObservation() {
+  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
+  mask.shape = {kActions};
+  return *MakeSpec({mask, Box("obs/x", {4})});
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> Create(bool dueling, uint64_t seed, PolicyModes modes,
+                                               const SpecPtr& observation = Observation()) {
   DqnConfig dqn;
   dqn.mutable_model()->add_encoder_hidden_size(16);
   dqn.mutable_model()->add_encoder_hidden_size(8);
@@ -38,7 +47,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(bool dueling, uint64_t seed, Poli
   config.set_type("dqn");
   config.set_priority(true);
   config.mutable_params()->PackFrom(dqn);
-  return create_policy(config, {Observation(), Action(), seed, modes});
+  return create_policy(config, {observation, Action(), seed, modes});
 }
 
 // Column `name` of `batch` as observations of their own.
@@ -96,14 +105,94 @@ TEST_P(DqnMlp, TheGradientAgreesWithFiniteDifferencesThroughLossAndNetwork) {
   }
 }
 
+// Rows in which only action row % kActions is legal.
+Batch OneLegal(Batch batch, const char* mask_name) {
+  BatchBuilder builder = *BatchBuilder::Create(batch.spec_ptr(), batch.rows());
+  CopyRows(batch.view(), builder.view(), 0);
+  const absl::Span<uint8_t> mask = builder.column<uint8_t>(*batch.spec().Find(mask_name));
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] = (i / kActions) % kActions == i % kActions;
+  return std::move(builder).Seal(batch.rows());
+}
+
+TEST(DqnMask, ActsLegallyAtRandomAndGreedily) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy,
+                            Create(false, 5, PolicyModes(), MaskedObservation()));
+  const Batch obs = OneLegal(MakeObservationBatch(MaskedObservation(), 60, 1), "obs/action_mask");
+  const BatchBuilder out = *BatchBuilder::Create(Action(), 60);
+  for (const double eps : {0.0, 1.0}) {
+    ASSERT_THAT(policy->collect_mode()->Forward(obs.view(), {}, {{"eps", eps}}, out.view()),
+                IsOk());
+    for (int64_t row = 0; row < 60; ++row) {
+      EXPECT_EQ(out.column<int64_t>(0)[row], row % kActions) << eps;
+    }
+  }
+  ASSERT_THAT(policy->eval_mode()->Forward(obs.view(), {}, {}, out.view()), IsOk());
+  for (int64_t row = 0; row < 60; ++row) EXPECT_EQ(out.column<int64_t>(0)[row], row % kActions);
+  BatchBuilder none = *BatchBuilder::Create(MaskedObservation(), 60);
+  CopyRows(obs.view(), none.view(), 0);
+  std::fill(none.column<uint8_t>(0).begin() + 6, none.column<uint8_t>(0).begin() + 9, 0);
+  EXPECT_THAT(policy->eval_mode()->Forward(none.view(), {}, {}, out.view()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("row 2 has no legal action")));
+}
+
+TEST(DqnMask, BootstrapsFromLegalActionsOnly) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy,
+                            Create(false, 5, PolicyModes(), MaskedObservation()));
+  Network& network = static_cast<DqnPolicy*>(policy.get())->network();
+  const Batch batch =
+      OneLegal(MakeTransitionBatch(MaskedObservation(), Action(), 16, 9), "next_obs/action_mask");
+  BatchBuilder next = *BatchBuilder::Create(network.input_spec(), 16);
+  const absl::Span<const float> source = batch.column<float>("next_obs/x");
+  std::copy(source.begin(), source.end(), next.column<float>(0).begin());
+  const BatchBuilder q = *BatchBuilder::Create(network.output_spec(), 16);
+  ASSERT_THAT(network.Infer(next.view(), q.view()), IsOk());
+  double mean = 0;
+  for (int64_t row = 0; row < 16; ++row) {
+    mean += q.column<float>(0)[row * kActions + row % kActions] / 16;
+  }
+  std::vector<LearnStep> steps;
+  ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  EXPECT_NEAR(*steps[0].scalars.Get("target_q_value"), mean, 1e-5);
+}
+
+TEST(DqnMask, OnlyATerminatedEpisodeMayHaveNothingLegalNext) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy,
+                            Create(false, 5, PolicyModes(), MaskedObservation()));
+  const Batch batch = MakeTransitionBatch(MaskedObservation(), Action(), 4, 9);
+  for (const float discount : {0.0f, 0.9f}) {
+    BatchBuilder rows = *BatchBuilder::Create(batch.spec_ptr(), 4);
+    CopyRows(batch.view(), rows.view(), 0);
+    const absl::Span<uint8_t> mask =
+        rows.column<uint8_t>(*batch.spec().Find("next_obs/action_mask"));
+    std::fill(mask.begin() + 3, mask.begin() + 6, 0);
+    rows.column<float>(*batch.spec().Find("discount"))[1] = discount;
+    std::vector<LearnStep> steps;
+    const absl::Status status = policy->learn_mode()->Forward(std::move(rows).Seal(4), {}, &steps);
+    if (discount == 0) {
+      EXPECT_THAT(status, IsOk());
+    } else {
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                   testing::HasSubstr("next_obs, row 1, has no legal action")));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Heads, DqnMlp, testing::Bool(),
                          [](const auto& info) { return info.param ? "Dueling" : "Plain"; });
 
 INSTANTIATE_TEST_SUITE_P(
     DqnMlp, PolicyConformance,
-    testing::Values(PolicyConformanceCase{
-        "dueling", [](uint64_t seed, PolicyModes modes) { return Create(true, seed, modes); },
-        Observation(), Action()}),
+    testing::Values(PolicyConformanceCase{"dueling",
+                                          [](uint64_t seed, PolicyModes modes) {
+                                            return Create(true, seed, modes);
+                                          },
+                                          Observation(), Action()},
+                    PolicyConformanceCase{"masked",
+                                          [](uint64_t seed, PolicyModes modes) {
+                                            return Create(false, seed, modes, MaskedObservation());
+                                          },
+                                          MaskedObservation(), Action()}),
     testing::PrintToStringParamName());
 
 }  // namespace

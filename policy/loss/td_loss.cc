@@ -61,25 +61,36 @@ TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& option
   return {sum.loss * scale, sum.mean_q * scale, sum.mean_next_value * scale};
 }
 
-int64_t Argmax(absl::Span<const float> values) {
+int64_t Argmax(absl::Span<const float> values, absl::Span<const uint8_t> mask) {
   DING_CHECK(!values.empty()) << "no value to choose from";
-  return std::max_element(values.begin(), values.end()) - values.begin();
+  if (mask.empty()) return std::max_element(values.begin(), values.end()) - values.begin();
+  DING_CHECK(mask.size() == values.size()) << mask.size() << " and " << values.size();
+  int64_t best = -1;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (mask[i] == 0) continue;
+    if (best < 0 || values[i] > values[static_cast<size_t>(best)]) best = static_cast<int64_t>(i);
+  }
+  return best;
 }
 
-void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value) {
-  SelectDoubleQValue(q, q, num_actions, value);
+void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value,
+                    absl::Span<const uint8_t> mask) {
+  SelectDoubleQValue(q, q, num_actions, value, mask);
 }
 
 void SelectDoubleQValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
-                        int64_t num_actions, absl::Span<float> value) {
+                        int64_t num_actions, absl::Span<float> value,
+                        absl::Span<const uint8_t> mask) {
   DING_CHECK(online_q.size() == value.size() * static_cast<size_t>(num_actions) &&
-             target_q.size() == online_q.size())
-      << online_q.size() << " and " << target_q.size() << " q values for " << value.size()
-      << " rows of " << num_actions << " actions";
+             target_q.size() == online_q.size() && (mask.empty() || mask.size() == online_q.size()))
+      << online_q.size() << " and " << target_q.size() << " q values, " << mask.size()
+      << " elements of the mask, for " << value.size() << " rows of " << num_actions << " actions";
+  const auto width = static_cast<size_t>(num_actions);
   for (size_t i = 0; i < value.size(); ++i) {
-    const size_t row = i * static_cast<size_t>(num_actions);
-    const int64_t best = Argmax(online_q.subspan(row, static_cast<size_t>(num_actions)));
-    value[i] = target_q[row + static_cast<size_t>(best)];
+    const size_t row = i * width;
+    const int64_t best =
+        Argmax(online_q.subspan(row, width), mask.empty() ? mask : mask.subspan(row, width));
+    value[i] = best < 0 ? 0 : target_q[row + static_cast<size_t>(best)];
   }
 }
 

@@ -52,15 +52,21 @@ struct TdLossResult {
 TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& options,
                            absl::Span<float> td_error, absl::Span<float> d_q);
 
-// The index of the largest of `values` [A >= 1]; of equal ones the lowest.
-int64_t Argmax(absl::Span<const float> values);
+// A `mask` has an element for each value, 0 if that action is illegal (policy/action_mask.h);
+// empty: all are legal.
 
-// Q-learning: value_i = max_a q[i, a].
-void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value);
+// The index of the largest of the legal `values` [A >= 1], of equal ones the lowest; -1 if none is
+// legal.
+int64_t Argmax(absl::Span<const float> values, absl::Span<const uint8_t> mask = {});
 
-// Double Q-learning: value_i = target_q[i, argmax_a online_q[i, a]].
+// Q-learning: value_i = max_a q[i, a] over the legal actions; 0 if none is.
+void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value,
+                    absl::Span<const uint8_t> mask = {});
+
+// Double Q-learning: value_i = target_q[i, argmax_a online_q[i, a]], likewise.
 void SelectDoubleQValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
-                        int64_t num_actions, absl::Span<float> value);
+                        int64_t num_actions, absl::Span<float> value,
+                        absl::Span<const uint8_t> mask = {});
 
 }  // namespace ding
 

@@ -145,5 +145,19 @@ TEST(SelectValue, DoubleQTakesTheOnlineChoiceAndTheTargetValue) {
   EXPECT_EQ(value, (std::vector<float>{7, 8}));
 }
 
+TEST(SelectValue, TakesLegalActionsOnly) {
+  const std::vector<float> online = {5, 2, 3, 1, 9, 2, 4, 5, 6};
+  const std::vector<float> target = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const std::vector<uint8_t> mask = {0, 1, 1, 1, 0, 1, 0, 0, 0};
+  std::vector<float> value(3);
+  SelectMaxValue(online, 3, absl::MakeSpan(value), mask);
+  EXPECT_EQ(value, (std::vector<float>{3, 2, 0}));
+  SelectDoubleQValue(online, target, 3, absl::MakeSpan(value), mask);
+  EXPECT_EQ(value, (std::vector<float>{3, 6, 0}));
+  EXPECT_EQ(Argmax({1, 3, 3}, {1, 1, 1}), 1);
+  EXPECT_EQ(Argmax({1, 3, 3}, {1, 0, 1}), 2);
+  EXPECT_EQ(Argmax({1, 3, 3}, {0, 0, 0}), -1);
+}
+
 }  // namespace
 }  // namespace ding

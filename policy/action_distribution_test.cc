@@ -1,0 +1,308 @@
+#include "ding_worker/policy/action_distribution.h"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr uint64_t kSeed = 7;
+
+std::unique_ptr<ActionDistribution> Make(const FieldSpec& action, double initial_log_std = 0) {
+  auto made = ActionDistribution::Create(*Spec::Create({action}), initial_log_std);
+  EXPECT_THAT(made, IsOk());
+  return *std::move(made);
+}
+
+std::vector<float> RandomHead(int64_t size, uint64_t seed = kSeed) {
+  Rng rng(seed, "head");
+  std::vector<float> head;
+  for (int64_t i = 0; i < size; ++i) head.push_back(static_cast<float>(rng.Uniform(-2, 2)));
+  return head;
+}
+
+// Rows of what Sample() writes.
+BatchBuilder Rows(const ActionDistribution& distribution, int64_t rows) {
+  const auto fields = distribution.sample_fields();
+  return *BatchBuilder::Create(*MakeSpec({fields.begin(), fields.end()}), rows);
+}
+
+// All actions of counts {2, 3}: category i / 3 of the first and i % 3 of the second element.
+BatchBuilder AllActions(const ActionDistribution& distribution) {
+  BatchBuilder rows = Rows(distribution, 6);
+  for (int64_t i = 0; i < 6; ++i) {
+    rows.column<int64_t>(0)[2 * i] = i / 3;
+    rows.column<int64_t>(0)[2 * i + 1] = i % 3;
+  }
+  return rows;
+}
+
+std::vector<float> Repeat(const std::vector<float>& row, int times) {
+  std::vector<float> all;
+  for (int i = 0; i < times; ++i) all.insert(all.end(), row.begin(), row.end());
+  return all;
+}
+
+// A weighted sum of log-probs and entropies, and its gradients by Backward() against central
+// differences.
+void ExpectGradientOfFiniteDifferences(ActionDistribution* distribution, std::vector<float> head,
+                                       const std::vector<uint8_t>& mask) {
+  constexpr int64_t kRows = 5;
+  Rng rng(kSeed, "gradient");
+  const BatchBuilder taken = Rows(*distribution, kRows);
+  ASSERT_THAT(distribution->Set(head, mask), IsOk());
+  distribution->Sample(&rng, taken.view());
+  const int field = taken.spec().size() - 1;
+  std::vector<float> d_log_prob(kRows), d_entropy(kRows), log_prob(kRows), entropy(kRows);
+  for (float& value : d_log_prob) value = static_cast<float>(rng.Uniform(-1, 1));
+  for (float& value : d_entropy) value = static_cast<float>(rng.Uniform(-1, 1));
+  const auto loss = [&] {
+    EXPECT_THAT(distribution->Set(head, mask), IsOk());
+    distribution->LogProb(taken.view(), field, absl::MakeSpan(log_prob));
+    distribution->Entropy(absl::MakeSpan(entropy));
+    double sum = 0;
+    for (int64_t i = 0; i < kRows; ++i) {
+      sum += static_cast<double>(d_log_prob[i]) * log_prob[i] +
+             static_cast<double>(d_entropy[i]) * entropy[i];
+    }
+    return sum;
+  };
+  std::vector<float> d_head(head.size());
+  distribution->Backward(taken.view(), field, d_log_prob, d_entropy, absl::MakeSpan(d_head));
+  const std::vector<float> d_parameters(distribution->gradients().begin(),
+                                        distribution->gradients().end());
+  const auto expect_near = [&](float* value, float gradient, absl::string_view what, size_t i) {
+    constexpr float kStep = 1.0f / 128;
+    const float before = *value;
+    *value = before + kStep;
+    const double above = loss();
+    *value = before - kStep;
+    const double below = loss();
+    *value = before;
+    EXPECT_NEAR(gradient, (above - below) / (2 * kStep), 2e-3) << what << " " << i;
+  };
+  for (size_t i = 0; i < head.size(); ++i) expect_near(&head[i], d_head[i], "head", i);
+  for (size_t i = 0; i < d_parameters.size(); ++i) {
+    expect_near(&distribution->parameters()[i], d_parameters[i], "parameter", i);
+  }
+}
+
+TEST(Categorical, HasALogitForEachCategory) {
+  const auto discrete = Make(Discrete("action", 4));
+  EXPECT_EQ(discrete->head(), Box("logit", {4}));
+  EXPECT_EQ(discrete->taken_field(), Discrete("action", 4));
+  EXPECT_TRUE(discrete->parameter_info().empty());
+  EXPECT_EQ(Make(MultiDiscrete("action", {2, 3}))->head(), Box("logit", {5}));
+}
+
+TEST(Categorical, ProbabilitiesAreThoseOfSoftmaxAndSumToOne) {
+  const auto distribution = Make(MultiDiscrete("action", {2, 3}));
+  const std::vector<float> head = RandomHead(5);
+  const BatchBuilder actions = AllActions(*distribution);
+  const std::vector<float> heads = Repeat(head, 6);
+  ASSERT_THAT(distribution->Set(heads, {}), IsOk());
+  std::vector<float> log_prob(6), entropy(6);
+  distribution->LogProb(actions.view(), 0, absl::MakeSpan(log_prob));
+  distribution->Entropy(absl::MakeSpan(entropy));
+  double sum = 0;
+  double expected_entropy = 0;
+  for (int i = 0; i < 6; ++i) {
+    const double first = std::exp(head[i / 3]) / (std::exp(head[0]) + std::exp(head[1]));
+    const double second =
+        std::exp(head[2 + i % 3]) / (std::exp(head[2]) + std::exp(head[3]) + std::exp(head[4]));
+    EXPECT_NEAR(std::exp(log_prob[i]), first * second, 1e-6) << i;
+    sum += std::exp(log_prob[i]);
+    expected_entropy -= first * second * std::log(first * second);
+  }
+  EXPECT_NEAR(sum, 1, 1e-6);
+  EXPECT_THAT(entropy, Each(testing::FloatNear(static_cast<float>(expected_entropy), 1e-5f)));
+}
+
+TEST(Categorical, LargeLogitsDoNotOverflow) {
+  const auto distribution = Make(Discrete("action", 2));
+  const std::vector<float> head = {3e38f, -3e38f, -3e38f, -3e38f};
+  ASSERT_THAT(distribution->Set(head, {}), IsOk());
+  std::vector<float> entropy(2);
+  distribution->Entropy(absl::MakeSpan(entropy));
+  EXPECT_FLOAT_EQ(entropy[0], 0);
+  EXPECT_FLOAT_EQ(entropy[1], std::log(2.0f));
+}
+
+TEST(Categorical, SamplesAsOftenAsProbable) {
+  SCOPED_TRACE(absl::StrCat("seed ", kSeed));
+  constexpr int kDraws = 20000;
+  const auto distribution = Make(MultiDiscrete("action", {2, 3}));
+  const std::vector<float> head = RandomHead(5);
+  const BatchBuilder actions = AllActions(*distribution);
+  const std::vector<float> heads = Repeat(head, 6);
+  ASSERT_THAT(distribution->Set(heads, {}), IsOk());
+  std::vector<float> log_prob(6);
+  distribution->LogProb(actions.view(), 0, absl::MakeSpan(log_prob));
+  ASSERT_THAT(distribution->Set(head, {}), IsOk());
+  Rng rng(kSeed, "sample");
+  const BatchBuilder row = Rows(*distribution, 1);
+  std::vector<int> drawn(6, 0);
+  for (int i = 0; i < kDraws; ++i) {
+    distribution->Sample(&rng, row.view());
+    ++drawn[static_cast<size_t>(row.column<int64_t>(0)[0] * 3 + row.column<int64_t>(0)[1])];
+  }
+  for (size_t i = 0; i < 6; ++i) {
+    const double p = std::exp(log_prob[i]);
+    EXPECT_NEAR(drawn[i], kDraws * p, 5 * std::sqrt(kDraws * p * (1 - p))) << i;
+  }
+}
+
+TEST(Categorical, TheModeIsTheFirstOfTheHighest) {
+  const auto distribution = Make(MultiDiscrete("action", {2, 3}));
+  const std::vector<float> head = {1, 1, 0, 2, 2, -1, 3, 5, 4, 3};
+  ASSERT_THAT(distribution->Set(head, {}), IsOk());
+  const BatchBuilder rows = Rows(*distribution, 2);
+  distribution->Mode(rows.view());
+  EXPECT_THAT(rows.column<int64_t>(0), testing::ElementsAre(0, 1, 1, 0));
+}
+
+TEST(Categorical, IllegalActionsHaveNoProbabilityAndNoGradient) {
+  const auto distribution = Make(MultiDiscrete("action", {2, 3}));
+  const std::vector<float> head = {5, 1, 9, 2, 1};
+  const std::vector<uint8_t> mask = {0, 1, 0, 1, 1};
+  ASSERT_THAT(distribution->Set(head, mask), IsOk());
+  const BatchBuilder row = Rows(*distribution, 1);
+  distribution->Mode(row.view());
+  EXPECT_THAT(row.column<int64_t>(0), testing::ElementsAre(1, 1));
+  Rng rng(kSeed, "masked");
+  for (int i = 0; i < 1000; ++i) {
+    distribution->Sample(&rng, row.view());
+    ASSERT_EQ(row.column<int64_t>(0)[0], 1);
+    ASSERT_NE(row.column<int64_t>(0)[1], 0);
+  }
+  const double p = std::exp(2.0) / (std::exp(2.0) + std::exp(1.0));
+  row.column<int64_t>(0)[1] = 1;
+  float log_prob = 0, entropy = 0;
+  distribution->LogProb(row.view(), 0, absl::MakeSpan(&log_prob, 1));
+  distribution->Entropy(absl::MakeSpan(&entropy, 1));
+  EXPECT_NEAR(log_prob, std::log(p), 1e-6);
+  EXPECT_NEAR(entropy, -p * std::log(p) - (1 - p) * std::log(1 - p), 1e-6);
+  std::vector<float> d_head(5);
+  distribution->Backward(row.view(), 0, {1.0f}, {1.0f}, absl::MakeSpan(d_head));
+  EXPECT_EQ(d_head[0], 0);
+  EXPECT_EQ(d_head[2], 0);
+  row.column<int64_t>(0)[0] = 0;
+  distribution->LogProb(row.view(), 0, absl::MakeSpan(&log_prob, 1));
+  EXPECT_EQ(log_prob, -std::numeric_limits<float>::infinity());
+}
+
+TEST(Categorical, GradientsAgreeWithFiniteDifferences) {
+  SCOPED_TRACE(absl::StrCat("seed ", kSeed));
+  const auto discrete = Make(Discrete("action", 3));
+  ExpectGradientOfFiniteDifferences(discrete.get(), RandomHead(15), {});
+  const auto multi = Make(MultiDiscrete("action", {2, 3}));
+  ExpectGradientOfFiniteDifferences(multi.get(), RandomHead(25), {});
+  std::vector<uint8_t> mask;
+  for (int row = 0; row < 5; ++row)
+    mask.insert(mask.end(), {1, static_cast<uint8_t>(row % 2), 0, 1, 1});
+  ExpectGradientOfFiniteDifferences(multi.get(), RandomHead(25), mask);
+}
+
+TEST(Categorical, WhatCannotBeSampledIsNamed) {
+  const auto distribution = Make(Discrete("action", 2));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(distribution->Set({0, 0, nan, 0}, {}),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("'logit' of row 1 is nan")));
+  EXPECT_THAT(distribution->Set({0, 0, 0, 0}, {1, 0, 0, 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("row 1 has no legal action")));
+}
+
+TEST(ClippedNormal, HasAMeanAndALogStdForEachElement) {
+  const auto distribution = Make(Box("action", {2}, {-1, 0}, {1, 4}), -0.5);
+  EXPECT_EQ(distribution->head(), Box("mean", {2}));
+  EXPECT_EQ(distribution->taken_field(), Box("raw_action", {2}));
+  ASSERT_EQ(distribution->parameter_info().size(), 1u);
+  EXPECT_EQ(distribution->parameter_info()[0].name, "log_std");
+  EXPECT_THAT(distribution->parameters(), testing::ElementsAre(-0.5f, -0.5f));
+}
+
+TEST(ClippedNormal, TheActionIsTheRawOneClippedAndScaled) {
+  const auto distribution = Make(Box("action", {2}, {-1, 0}, {1, 4}));
+  const std::vector<float> head = {0.25f, -0.5f, 7, -7};
+  ASSERT_THAT(distribution->Set(head, {}), IsOk());
+  const BatchBuilder rows = Rows(*distribution, 2);
+  distribution->Mode(rows.view());
+  EXPECT_THAT(rows.column<float>(0), testing::ElementsAre(0.25f, 1.0f, 1.0f, 0.0f));
+  Rng rng(kSeed, "clip");
+  for (int i = 0; i < 100; ++i) {
+    distribution->Sample(&rng, rows.view());
+    for (size_t at = 0; at < 4; ++at) {
+      const float inside = std::min(1.0f, std::max(-1.0f, rows.column<float>(1)[at]));
+      EXPECT_FLOAT_EQ(rows.column<float>(0)[at], at % 2 == 0 ? inside : 2 * (inside + 1));
+    }
+  }
+}
+
+TEST(ClippedNormal, SamplesHaveMeanAndStd) {
+  SCOPED_TRACE(absl::StrCat("seed ", kSeed));
+  constexpr int kDraws = 20000;
+  const auto distribution = Make(Box("action", {1}, {-1}, {1}), std::log(0.5));
+  const std::vector<float> head(kDraws, 0.3f);
+  ASSERT_THAT(distribution->Set(head, {}), IsOk());
+  const BatchBuilder rows = Rows(*distribution, kDraws);
+  Rng rng(kSeed, "normal");
+  distribution->Sample(&rng, rows.view());
+  double sum = 0, squares = 0;
+  for (const float raw : rows.column<float>(1)) sum += raw;
+  for (const float raw : rows.column<float>(1)) squares += std::pow(raw - sum / kDraws, 2);
+  EXPECT_NEAR(sum / kDraws, 0.3, 5 * 0.5 / std::sqrt(kDraws));
+  EXPECT_NEAR(std::sqrt(squares / kDraws), 0.5, 0.015);
+}
+
+TEST(ClippedNormal, DensityIntegratesToOneAndToTheEntropy) {
+  constexpr int kRows = 4000;
+  const auto distribution = Make(Box("action", {1}, {-1}, {1}), -0.7);
+  const std::vector<float> head(kRows, 0.2f);
+  ASSERT_THAT(distribution->Set(head, {}), IsOk());
+  const BatchBuilder rows = Rows(*distribution, kRows);
+  for (int i = 0; i < kRows; ++i) rows.column<float>(1)[i] = -4.0f + 8.0f * i / kRows;
+  std::vector<float> log_prob(kRows), entropy(kRows);
+  distribution->LogProb(rows.view(), 1, absl::MakeSpan(log_prob));
+  distribution->Entropy(absl::MakeSpan(entropy));
+  double mass = 0, expected_entropy = 0;
+  for (const float value : log_prob) {
+    mass += std::exp(value) * 8 / kRows;
+    expected_entropy -= std::exp(value) * value * 8 / kRows;
+  }
+  EXPECT_NEAR(mass, 1, 1e-4);
+  EXPECT_NEAR(entropy[0], expected_entropy, 1e-3);
+}
+
+TEST(ClippedNormal, GradientsAgreeWithFiniteDifferences) {
+  SCOPED_TRACE(absl::StrCat("seed ", kSeed));
+  const auto distribution = Make(Box("action", {2}, {-1}, {1}), 0.3);
+  ExpectGradientOfFiniteDifferences(distribution.get(), RandomHead(10), {});
+}
+
+TEST(ActionDistribution, OtherSpacesAreRefused) {
+  const auto create = [](const FieldSpec& field) {
+    return ActionDistribution::Create(*Spec::Create({field})).status();
+  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(create(Box("action", {2})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("finite bounds")));
+  EXPECT_THAT(create(Box("action", {2}, {-1}, {infinity})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("finite bounds")));
+  EXPECT_THAT(create(Discrete("move", 2)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("one field 'action'")));
+}
+
+}  // namespace
+}  // namespace ding

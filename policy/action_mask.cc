@@ -1,0 +1,86 @@
+#include "ding_worker/policy/action_mask.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/data/dtype.h"
+
+namespace ding {
+
+bool IsActionMask(absl::string_view field_name) {
+  return absl::EndsWith(field_name, "/action_mask");
+}
+
+absl::StatusOr<std::optional<int>> FindActionMask(const Spec& observation, const Spec& action) {
+  std::optional<int> found;
+  for (int i = 0; i < observation.size(); ++i) {
+    const FieldSpec& field = observation.field(i);
+    if (!IsActionMask(field.name)) continue;
+    if (found.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat("the observation has two action masks, '",
+                                                     observation.field(*found).name, "' and '",
+                                                     field.name, "', expected one"));
+    }
+    found = i;
+    if (action.size() == 0 || !action.field(0).is_discrete()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the observation has the action mask '", field.name,
+          "', but the action is not discrete: ",
+          action.size() == 0 ? std::string("there is none") : action.field(0).DebugString()));
+    }
+    const std::vector<int64_t> counts = CategoryCounts(action.field(0));
+    const int64_t width = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+    if (SizeOf(field.dtype) != 1 || field.num_elements() != width) {
+      return absl::InvalidArgumentError(absl::StrCat("the action mask '", field.name, "' is ",
+                                                     field.DebugString(), ", expected bool[", width,
+                                                     "]: one element for each category"));
+    }
+  }
+  return found;
+}
+
+SpecPtr WithoutActionMask(const SpecPtr& observation) {
+  std::vector<FieldSpec> fields;
+  for (const FieldSpec& field : observation->fields()) {
+    if (!IsActionMask(field.name)) fields.push_back(field);
+  }
+  if (static_cast<int>(fields.size()) == observation->size()) return observation;
+  return *MakeSpec(std::move(fields));
+}
+
+std::vector<int64_t> CategoryCounts(const FieldSpec& action) {
+  std::vector<int64_t> counts;
+  for (int64_t i = 0; i < action.num_elements(); ++i) counts.push_back(action.CategoryCount(i));
+  return counts;
+}
+
+absl::Span<const uint8_t> ActionMaskOf(const ColumnsView& obs, std::optional<int> mask_field) {
+  if (!mask_field.has_value()) return {};
+  return obs.column<uint8_t>(*mask_field);
+}
+
+int64_t CountLegal(absl::Span<const uint8_t> mask) {
+  return std::count_if(mask.begin(), mask.end(), [](uint8_t legal) { return legal != 0; });
+}
+
+absl::Status CheckLegal(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts) {
+  size_t at = 0;
+  for (int64_t row = 0; at < mask.size(); ++row) {
+    for (size_t element = 0; element < counts.size(); ++element) {
+      const auto count = static_cast<size_t>(counts[element]);
+      if (CountLegal(mask.subspan(at, count)) == 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("action mask: row ", row, " has no legal action",
+                         counts.size() > 1 ? absl::StrCat(" for element ", element) : ""));
+      }
+      at += count;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ding

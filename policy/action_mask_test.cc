@@ -1,0 +1,67 @@
+#include "ding_worker/policy/action_mask.h"
+
+#include <vector>
+
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/dtype.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+FieldSpec Mask(absl::string_view name, int64_t width, DType dtype = DType::kBool) {
+  FieldSpec field = Scalar(name, dtype);
+  field.shape = {width};
+  return field;
+}
+
+TEST(FindActionMask, TakesBytesOfTheActionsWidth) {
+  const Spec discrete = *Spec::Create({Discrete("action", 3)});
+  const Spec multi = *Spec::Create({MultiDiscrete("action", {2, 3})});
+  const Spec continuous = *Spec::Create({Box("action", {3})});
+  const auto find = [](std::vector<FieldSpec> fields, const Spec& action) {
+    return FindActionMask(*Spec::Create(std::move(fields)), action);
+  };
+  EXPECT_EQ(*find({Box("obs", {4})}, discrete), std::nullopt);
+  EXPECT_EQ(*find({Box("obs/action_masks", {4})}, discrete), std::nullopt);
+  EXPECT_EQ(*find({Box("obs/x", {4}), Mask("obs/action_mask", 3)}, discrete), 1);
+  EXPECT_EQ(*find({Mask("obs/unit/action_mask", 5, DType::kUint8), Box("obs/x", {4})}, multi), 0);
+  EXPECT_THAT(find({Mask("obs/action_mask", 3)}, multi),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected bool[5]")));
+  EXPECT_THAT(find({Mask("obs/action_mask", 3, DType::kFloat32)}, discrete),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is float32[3]")));
+  EXPECT_THAT(find({Mask("obs/action_mask", 3)}, continuous),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not discrete")));
+  EXPECT_THAT(find({Mask("obs/action_mask", 3), Mask("obs/b/action_mask", 3)}, discrete),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("two action masks")));
+}
+
+TEST(WithoutActionMask, LeavesTheOtherFieldsInTheirOrder) {
+  const SpecPtr plain = *MakeSpec({Box("obs", {4})});
+  EXPECT_EQ(WithoutActionMask(plain), plain);
+  const SpecPtr masked =
+      *MakeSpec({Box("obs/a", {1}), Mask("obs/action_mask", 3), Box("obs/b", {2})});
+  EXPECT_EQ(*WithoutActionMask(masked), *Spec::Create({Box("obs/a", {1}), Box("obs/b", {2})}));
+}
+
+TEST(CategoryCounts, OneForEachElement) {
+  EXPECT_THAT(CategoryCounts(Discrete("action", 3)), ElementsAre(3));
+  EXPECT_THAT(CategoryCounts(MultiDiscrete("action", {2, 5, 3})), ElementsAre(2, 5, 3));
+}
+
+TEST(CheckLegal, NamesTheRowAndTheElement) {
+  EXPECT_THAT(CheckLegal({}, {3}), IsOk());
+  EXPECT_THAT(CheckLegal({1, 0, 0, 1}, {2}), IsOk());
+  EXPECT_THAT(CheckLegal({1, 0, 0, 0}, {2}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                      "action mask: row 1 has no legal action"));
+  EXPECT_THAT(CheckLegal({1, 0, 1, 1, 1, 0, 0, 0}, {2, 2}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "action mask: row 1 has no legal action for element 1"));
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,240 @@
+#include "ding_worker/policy/actor_critic/actor_critic.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/finite.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/parameter_state.h"
+
+namespace ding {
+namespace {
+
+constexpr char kStatisticsScope[] = "statistics";
+
+absl::Status CheckNetwork(const Network& network, absl::string_view which, const Spec& inputs,
+                          std::vector<FieldSpec> outputs) {
+  DING_RETURN_IF_ERROR(
+      CheckSameLayout(inputs, *network.input_spec(), absl::StrCat(which, "'s inputs")));
+  DING_ASSIGN_OR_RETURN(const Spec expected, Spec::Create(std::move(outputs)));
+  return CheckSameLayout(expected, *network.output_spec(), absl::StrCat(which, "'s outputs"));
+}
+
+}  // namespace
+
+FieldSpec ActorCritic::ValueField() { return Box(kColumnValue, {}); }
+
+absl::StatusOr<std::unique_ptr<ActorCritic>> ActorCritic::Create(
+    std::unique_ptr<Network> actor, std::unique_ptr<Network> critic, SpecPtr observation,
+    SpecPtr action, const ActorCriticOptions& options) {
+  DING_ASSIGN_OR_RETURN(const std::optional<int> mask_field, FindActionMask(*observation, *action));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<ActionDistribution> distribution,
+                        ActionDistribution::Create(*action, options.initial_log_std));
+  const SpecPtr inputs = WithoutActionMask(observation);
+  std::vector<FieldSpec> actor_outputs = {distribution->head()};
+  if (critic == nullptr) {
+    actor_outputs.push_back(ValueField());
+  } else {
+    DING_RETURN_IF_ERROR(CheckNetwork(*critic, "critic", *inputs, {ValueField()}));
+  }
+  DING_RETURN_IF_ERROR(CheckNetwork(*actor, "actor", *inputs, std::move(actor_outputs)));
+  for (const FieldSpec& field : inputs->fields()) {
+    if (options.normalize_obs && field.dtype != DType::kFloat32) {
+      return absl::InvalidArgumentError(absl::StrCat("observations are to be normalized, but '",
+                                                     field.name, "' is ", field.DebugString(),
+                                                     ", expected float32"));
+    }
+  }
+  auto made = absl::WrapUnique(new ActorCritic(std::move(actor), std::move(critic),
+                                               std::move(observation), std::move(action), options));
+  made->distribution_ = std::move(distribution);
+  made->mask_field_ = mask_field;
+  DING_RETURN_IF_ERROR(made->inputs_.Resolve(*made->observation_));
+  return made;
+}
+
+ActorCritic::ActorCritic(std::unique_ptr<Network> actor, std::unique_ptr<Network> critic,
+                         SpecPtr observation, SpecPtr action, const ActorCriticOptions& options)
+    : observation_(std::move(observation)),
+      action_(std::move(action)),
+      actor_(std::move(actor)),
+      critic_(std::move(critic)),
+      inputs_(WithoutActionMask(observation_), "", "observations"),
+      normalized_scratch_(inputs_.spec()),
+      actor_scratch_(actor_->output_spec()),
+      critic_scratch_(critic_ == nullptr ? nullptr : critic_->output_spec()),
+      d_actor_scratch_(actor_->output_spec()),
+      d_critic_scratch_(critic_ == nullptr ? nullptr : critic_->output_spec()) {
+  if (!options.normalize_obs) return;
+  for (const FieldSpec& field : inputs_.spec()->fields()) {
+    statistics_.emplace_back(field.num_elements(), options.obs_clip);
+  }
+}
+
+absl::StatusOr<ColumnsView> ActorCritic::Inputs(const ColumnsView& obs) {
+  DING_RETURN_IF_ERROR(CheckFirstFields(*observation_, obs.spec(), "observations"));
+  const ColumnsView inputs = inputs_.Bind(obs);
+  if (!normalizes()) return inputs;
+  DING_ASSIGN_OR_RETURN(const MutableColumnsView normalized, normalized_scratch_.Rows(obs.rows()));
+  for (size_t i = 0; i < statistics_.size(); ++i) {
+    const int field = static_cast<int>(i);
+    statistics_[i].Normalize(inputs.column<float>(field), normalized.column<float>(field));
+  }
+  return ColumnsView(normalized);
+}
+
+absl::Status ActorCritic::Act(const ColumnsView& obs, absl::Span<float> value) {
+  DING_ASSIGN_OR_RETURN(const ColumnsView inputs, Inputs(obs));
+  DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, actor_scratch_.Rows(obs.rows()));
+  DING_RETURN_IF_ERROR(actor_->Infer(inputs, outputs));
+  head_ = outputs.column<float>(0);
+  DING_RETURN_IF_ERROR(distribution_->Set(head_, ActionMaskOf(obs, mask_field_)));
+  if (value.empty()) return absl::OkStatus();
+  absl::Span<const float> values;
+  if (critic_ == nullptr) {
+    values = outputs.column<float>(1);
+  } else {
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView critic, critic_scratch_.Rows(obs.rows()));
+    DING_RETURN_IF_ERROR(critic_->Infer(inputs, critic));
+    values = critic.column<float>(0);
+  }
+  const int64_t bad = FindNonFinite(values);
+  if (bad >= 0) {
+    return absl::InternalError(
+        absl::StrCat("the value of observation ", bad, " is ", values[static_cast<size_t>(bad)]));
+  }
+  std::copy(values.begin(), values.end(), value.begin());
+  return absl::OkStatus();
+}
+
+absl::Status ActorCritic::Values(const ColumnsView& obs, absl::Span<float> value) {
+  DING_ASSIGN_OR_RETURN(const ColumnsView inputs, Inputs(obs));
+  Network& network = critic_ == nullptr ? *actor_ : *critic_;
+  ScratchColumns& scratch = critic_ == nullptr ? actor_scratch_ : critic_scratch_;
+  DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, scratch.Rows(obs.rows()));
+  DING_RETURN_IF_ERROR(network.Infer(inputs, outputs));
+  const absl::Span<const float> values = outputs.column<float>(critic_ == nullptr ? 1 : 0);
+  std::copy(values.begin(), values.end(), value.begin());
+  return absl::OkStatus();
+}
+
+void ActorCritic::NormalizeInputs(const MutableColumnsView& rows) {
+  for (size_t i = 0; i < statistics_.size(); ++i) {
+    const absl::Span<float> values =
+        rows.column<float>(*observation_->Find(inputs()->field(static_cast<int>(i)).name));
+    statistics_[i].Normalize(values, values);
+  }
+}
+
+void ActorCritic::UpdateStatistics(const ColumnsView& obs) {
+  const ColumnsView rows = inputs_.Bind(obs);
+  for (size_t i = 0; i < statistics_.size(); ++i) {
+    statistics_[i].Update(rows.column<float>(static_cast<int>(i)));
+  }
+}
+
+absl::Status ActorCritic::Forward(const ColumnsView& inputs, absl::Span<const uint8_t> mask) {
+  DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, actor_scratch_.Rows(inputs.rows()));
+  DING_ASSIGN_OR_RETURN(d_actor_, d_actor_scratch_.Rows(inputs.rows()));
+  DING_RETURN_IF_ERROR(actor_->Forward(inputs, outputs));
+  head_ = outputs.column<float>(0);
+  if (critic_ == nullptr) {
+    value_ = outputs.column<float>(1);
+  } else {
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView critic, critic_scratch_.Rows(inputs.rows()));
+    DING_ASSIGN_OR_RETURN(d_critic_, d_critic_scratch_.Rows(inputs.rows()));
+    DING_RETURN_IF_ERROR(critic_->Forward(inputs, critic));
+    value_ = critic.column<float>(0);
+  }
+  return distribution_->Set(head_, mask);
+}
+
+absl::Status ActorCritic::Backward() {
+  DING_RETURN_IF_ERROR(actor_->Backward(d_actor_));
+  return critic_ == nullptr ? absl::OkStatus() : critic_->Backward(d_critic_);
+}
+
+std::vector<ParameterGroup> ActorCritic::Groups() {
+  std::vector<ParameterGroup> groups;
+  const auto add = [&groups](absl::string_view name, auto* part) {
+    groups.push_back(
+        {std::string(name), part->parameter_info(), part->parameters(), part->gradients()});
+  };
+  add(actor_name(), actor_.get());
+  if (critic_ != nullptr) add("critic", critic_.get());
+  if (!distribution_->parameter_info().empty()) add("distribution", distribution_.get());
+  return groups;
+}
+
+std::string ActorCritic::StatisticsScope(size_t input) const {
+  return absl::StrCat(kModelScope, "/", kStatisticsScope, "/",
+                      inputs()->field(static_cast<int>(input)).name);
+}
+
+absl::Status ActorCritic::SaveModel(StateWriter* writer) const {
+  // Groups are made for whoever writes to them; here they are only read.
+  for (const ParameterGroup& group : const_cast<ActorCritic*>(this)->Groups()) {
+    DING_RETURN_IF_ERROR(SaveParameters(group.info, group.parameters,
+                                        absl::StrCat(kModelScope, "/", group.name), writer));
+  }
+  for (size_t i = 0; i < statistics_.size(); ++i) {
+    ScopedStateWriter scoped(writer, StatisticsScope(i));
+    DING_RETURN_IF_ERROR(statistics_[i].SaveState(&scoped));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ActorCritic::CheckNames(StateReader* reader) const {
+  StateDict expected;
+  DING_RETURN_IF_ERROR(SaveModel(&expected));
+  const std::vector<std::string> names = expected.Names();
+  const std::set<std::string> known(names.begin(), names.end());
+  std::vector<std::string> unknown;
+  for (const std::string& name : reader->Names()) {
+    if (absl::StartsWith(name, absl::StrCat(kModelScope, "/")) && known.count(name) == 0) {
+      unknown.push_back(absl::StrCat("'", name, "' is unknown"));
+    }
+  }
+  if (unknown.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the saved '", kModelScope, "' does not fit: ", absl::StrJoin(unknown, "; ")));
+}
+
+absl::Status ActorCritic::LoadModel(StateReader* reader) {
+  DING_RETURN_IF_ERROR(CheckNames(reader));
+  const std::vector<ParameterGroup> groups = Groups();
+  std::vector<std::vector<float>> parameters;
+  for (const ParameterGroup& group : groups) {
+    parameters.emplace_back(group.parameters.begin(), group.parameters.end());
+    DING_RETURN_IF_ERROR(LoadParameters(group.info, absl::StrCat(kModelScope, "/", group.name),
+                                        reader, absl::MakeSpan(parameters.back())));
+  }
+  std::vector<RunningNormalizer> statistics = statistics_;
+  for (size_t i = 0; i < statistics.size(); ++i) {
+    ScopedStateReader scoped(reader, StatisticsScope(i));
+    DING_RETURN_IF_ERROR(statistics[i].LoadState(&scoped));
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    std::copy(parameters[i].begin(), parameters[i].end(), groups[i].parameters.begin());
+  }
+  statistics_.swap(statistics);
+  return absl::OkStatus();
+}
+
+std::string ActorCritic::info() const {
+  return critic_ == nullptr ? actor_->info()
+                            : absl::StrCat(actor_->info(), "; critic ", critic_->info());
+}
+
+}  // namespace ding

@@ -1,0 +1,138 @@
+// What actor-critic algorithms act with and learn: an actor, a critic, a distribution over actions,
+// and the statistics that normalize observations.
+//
+//     observation ──► without mask ──► normalized ──┬──► actor  "logit" | "mean" ──► distribution
+//                         │                         └──► critic "value"                  ▲
+//                         └── mask ──────────────────────────────────────────────────────┘
+//
+// Actor and critic are two networks, or one network with two heads.
+//
+// Statistics move only in UpdateStatistics(). They are a part of the model, so that whoever loads
+// it sees the observations as the networks were trained on them.
+//
+// Saved, below "model": "actor/<parameter>" and "critic/<parameter>" (or
+// "actor_critic/<parameter>"),
+// "distribution/log_std" if actions are continuous, "statistics/<input>/..." if observations are
+// normalized.
+//
+// Ownership: owns all of it. Spans of outputs hold until the next call.
+// Threads:   thread-compatible.
+// Errors:    kInvalidArgument for data of another layout, kInternal for NaN and infinity.
+#ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_H_
+#define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/action_distribution.h"
+#include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/group_adam.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/running_normalizer.h"
+#include "ding_worker/policy/scratch_columns.h"
+
+namespace ding {
+
+struct ActorCriticOptions {
+  double initial_log_std = 0;  // continuous actions only: see ActionDistribution
+  bool normalize_obs = false;
+  double obs_clip = 10;  // of normalized observations, above 0
+};
+
+class ActorCritic {
+ public:
+  // The critic's output, and an actor's second one if there is no critic.
+  static FieldSpec ValueField();
+
+  // `actor` reads WithoutActionMask(observation) and has the output fields
+  // ActionDistribution::head()
+  // and, if `critic` is null, ValueField(); `critic` reads the same and has ValueField() alone.
+  //   kInvalidArgument  spaces or networks that do not fit
+  static absl::StatusOr<std::unique_ptr<ActorCritic>> Create(std::unique_ptr<Network> actor,
+                                                             std::unique_ptr<Network> critic,
+                                                             SpecPtr observation, SpecPtr action,
+                                                             const ActorCriticOptions& options);
+
+  const SpecPtr& observation() const { return observation_; }
+  // What the networks read.
+  const SpecPtr& inputs() const { return inputs_.spec(); }
+  std::optional<int> mask_field() const { return mask_field_; }
+  const SpecPtr& action() const { return action_; }
+  ActionDistribution& distribution() { return *distribution_; }
+  bool normalizes() const { return !statistics_.empty(); }
+
+  // Sets the distribution for `obs` [B, ...], and `value` [B] unless it is empty. Both are finite.
+  absl::Status Act(const ColumnsView& obs, absl::Span<float> value);
+  // The head's outputs of the last Act() [B, W].
+  absl::Span<const float> head() const { return head_; }
+  // V(obs); not finite where `obs` is not.
+  absl::Status Values(const ColumnsView& obs, absl::Span<float> value);
+
+  // Normalizes the inputs, which are the first fields of `rows` but for the mask, in place.
+  void NormalizeInputs(const MutableColumnsView& rows);
+  // Takes the rows of `obs`, finite and not yet normalized, into the statistics.
+  void UpdateStatistics(const ColumnsView& obs);
+
+  // For learning: `inputs` [B, ...], normalized already, has the networks' inputs as first fields.
+  // Sets the distribution. Then the gradients of the loss by head() and value() belong into
+  // d_head() and d_value(), and Backward() turns them into gradients of the networks.
+  absl::Status Forward(const ColumnsView& inputs, absl::Span<const uint8_t> mask);
+  absl::Span<const float> value() const { return value_; }
+  absl::Span<float> d_head() const { return d_actor_.column<float>(0); }
+  absl::Span<float> d_value() const {
+    return critic_ == nullptr ? d_actor_.column<float>(1) : d_critic_.column<float>(0);
+  }
+  absl::Status Backward();
+
+  // All that an optimizer moves.
+  std::vector<ParameterGroup> Groups();
+
+  absl::Status SaveModel(StateWriter* writer) const;
+  // Strict: after an error, which lists what does not fit, nothing is changed.
+  absl::Status LoadModel(StateReader* reader);
+  // "mlp 4-64-64 ...; critic mlp ...".
+  std::string info() const;
+
+ private:
+  ActorCritic(std::unique_ptr<Network> actor, std::unique_ptr<Network> critic, SpecPtr observation,
+              SpecPtr action, const ActorCriticOptions& options);
+
+  // The networks' inputs in `obs`, normalized if there are statistics.
+  absl::StatusOr<ColumnsView> Inputs(const ColumnsView& obs);
+  absl::Status CheckNames(StateReader* reader) const;
+  std::string StatisticsScope(size_t input) const;
+  const char* actor_name() const { return critic_ == nullptr ? "actor_critic" : "actor"; }
+
+  const SpecPtr observation_;
+  const SpecPtr action_;
+  const std::unique_ptr<Network> actor_;
+  const std::unique_ptr<Network> critic_;  // null: the actor has two heads
+  std::unique_ptr<ActionDistribution> distribution_;
+  std::optional<int> mask_field_;
+  ColumnBinding inputs_;
+  std::vector<RunningNormalizer> statistics_;  // one for each input, or none
+
+  // Working space, kept between calls.
+  ScratchColumns normalized_scratch_;
+  ScratchColumns actor_scratch_;
+  ScratchColumns critic_scratch_;
+  ScratchColumns d_actor_scratch_;
+  ScratchColumns d_critic_scratch_;
+  absl::Span<const float> head_;
+  absl::Span<const float> value_;
+  MutableColumnsView d_actor_;
+  MutableColumnsView d_critic_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_H_

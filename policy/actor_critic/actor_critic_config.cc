@@ -1,0 +1,146 @@
+#include "ding_worker/policy/actor_critic/actor_critic_config.h"
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/action_distribution.h"
+#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/policy_config.h"
+
+namespace ding {
+namespace {
+
+void AppendPolicyProblems(absl::string_view name, const PolicyConfig& policy,
+                          std::vector<std::string>* problems) {
+  AppendProblems(policy, problems);
+  if (policy.unroll_len() > 1) {
+    problems->push_back(absl::StrCat("unroll_len is ", policy.unroll_len(), ", but ", name,
+                                     " learns from single rows: must be 1"));
+  }
+  if (policy.nstep() > 1) {
+    problems->push_back(absl::StrCat("nstep is ", policy.nstep(), ", but ", name,
+                                     " looks ahead by gae_lambda: must be 1"));
+  }
+  if (policy.priority()) {
+    problems->push_back(absl::StrCat("priority is set, but ", name, " has no replay buffer"));
+  }
+}
+
+void AppendConfigProblems(const ActorCriticConfig& config, std::vector<std::string>* problems) {
+  RequireAtLeastZero(config.learning_rate(), "learning_rate", problems);
+  RequireAboveZero(config.adam_eps(), "adam_eps", problems);
+  RequireAtLeastZero(config.lr_decay_env_steps(), "lr_decay_env_steps", problems);
+  RequireAtLeastZero(config.grad_clip_norm(), "grad_clip_norm", problems);
+  if (!(config.gae_lambda() >= 0 && config.gae_lambda() <= 1)) {
+    problems->push_back(absl::StrCat("gae_lambda is ", config.gae_lambda(), ", must be in [0, 1]"));
+  }
+  RequireAtLeastZero(config.value_weight(), "value_weight", problems);
+  RequireAtLeastZero(config.entropy_weight(), "entropy_weight", problems);
+  if (!(std::abs(config.initial_log_std()) <= 20)) {
+    problems->push_back(
+        absl::StrCat("initial_log_std is ", config.initial_log_std(), ", must be in [-20, 20]"));
+  }
+  RequireAboveZero(config.obs_clip(), "obs_clip", problems);
+}
+
+struct Networks {
+  std::unique_ptr<Network> actor;
+  std::unique_ptr<Network> critic;
+};
+
+void CreateNetwork(absl::string_view field, const NetworkConfig& config, const SpecPtr& inputs,
+                   std::vector<FieldSpec> outputs, uint64_t seed, std::unique_ptr<Network>* out,
+                   std::vector<std::string>* problems) {
+  absl::StatusOr<std::unique_ptr<Network>> network =
+      create_network(config, inputs, *MakeSpec(std::move(outputs)), seed);
+  if (network.ok()) {
+    *out = *std::move(network);
+  } else {
+    problems->push_back(absl::StrCat(field, ": ", network.status().message()));
+  }
+}
+
+// The networks, or problems more. A space that is refused anyway counts as one category, so that
+// the networks' problems are reported along with it.
+Networks CreateNetworks(const ActorCriticConfig& config, const PolicyContext& context,
+                        std::vector<std::string>* problems) {
+  const auto distribution = ActionDistribution::Create(*context.action);
+  if (!distribution.ok()) problems->emplace_back(distribution.status().message());
+  const auto mask = FindActionMask(*context.observation, *context.action);
+  if (!mask.ok()) problems->emplace_back(mask.status().message());
+  const SpecPtr inputs = WithoutActionMask(context.observation);
+  std::vector<FieldSpec> outputs = {distribution.ok() ? (*distribution)->head()
+                                                      : Box("logit", {1})};
+  if (!config.has_critic()) outputs.push_back(ActorCritic::ValueField());
+  Networks networks;
+  CreateNetwork("model", config.model(), inputs, std::move(outputs), context.seed, &networks.actor,
+                problems);
+  if (!config.has_critic()) return networks;
+  // A seed of its own: actor and critic shall not begin with the same weights.
+  CreateNetwork("critic", config.critic(), inputs, {ActorCritic::ValueField()},
+                Rng::DeriveSeed(context.seed, "policy/critic"), &networks.critic, problems);
+  return networks;
+}
+
+}  // namespace
+
+void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::string>* problems) {
+  if (value >= 0 && std::isfinite(value)) return;
+  problems->push_back(absl::StrCat(field, " is ", value, ", must be finite and at least 0"));
+}
+
+void RequireAboveZero(double value, absl::string_view field, std::vector<std::string>* problems) {
+  if (value > 0 && std::isfinite(value)) return;
+  problems->push_back(absl::StrCat(field, " is ", value, ", must be finite and above 0"));
+}
+
+ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,
+                                                      const PolicyConfig& policy,
+                                                      const ActorCriticConfig& config,
+                                                      const PolicyContext& context) {
+  ActorCriticPolicyOptions options;
+  options.name = std::string(name);
+  options.seed = context.seed;
+  options.gamma = policy.discount_factor();
+  options.gae_lambda = config.gae_lambda();
+  options.adam.lr = config.learning_rate();
+  options.adam.eps = config.adam_eps();
+  options.lr_decay_env_steps = config.lr_decay_env_steps();
+  options.grad_clip_norm = config.grad_clip_norm();
+  options.networks.initial_log_std = config.initial_log_std();
+  options.networks.normalize_obs = config.normalize_obs();
+  options.networks.obs_clip = config.obs_clip();
+  options.freeze_statistics = config.freeze_obs_statistics();
+  options.scale_reward = config.scale_reward();
+  options.update.loss_options.value_coef = config.value_weight();
+  options.update.loss_options.entropy_coef = config.entropy_weight();
+  options.collect = CollectAttributesFromConfig(policy);
+  options.learn = LearnAttributesFromConfig(policy);
+  options.modes = context.modes;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> CreateActorCriticPolicy(
+    const PolicyConfig& policy, const ActorCriticConfig& config, const PolicyContext& context,
+    const ActorCriticPolicyOptions& options, std::vector<std::string> problems) {
+  AppendPolicyProblems(options.name, policy, &problems);
+  AppendConfigProblems(config, &problems);
+  Networks networks = CreateNetworks(config, context, &problems);
+  const std::string where = absl::StrCat("policy type '", options.name, "'");
+  DING_RETURN_IF_ERROR(ProblemsToStatus(where, problems));
+  absl::StatusOr<std::unique_ptr<Policy>> made =
+      ActorCriticPolicy::Create(std::move(networks.actor), std::move(networks.critic),
+                                context.observation, context.action, options);
+  if (!made.ok()) return Annotate(made.status(), where);
+  return made;
+}
+
+}  // namespace ding

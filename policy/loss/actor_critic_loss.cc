@@ -1,0 +1,115 @@
+#include "ding_worker/policy/loss/actor_critic_loss.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "ding_worker/base/check.h"
+
+namespace ding {
+namespace {
+
+void CheckLengths(const ActorCriticLossInput& input, const ActorCriticLossGradient& gradient) {
+  const size_t rows = input.log_prob.size();
+  DING_CHECK(rows > 0 && input.entropy.size() == rows && input.value.size() == rows &&
+             input.old_log_prob.size() == rows && input.old_value.size() == rows &&
+             input.advantage.size() == rows && input.returns.size() == rows)
+      << "columns of different lengths; log_prob has " << rows;
+  DING_CHECK(gradient.d_log_prob.size() == rows && gradient.d_entropy.size() == rows &&
+             gradient.d_value.size() == rows)
+      << "gradients of different lengths for " << rows << " rows";
+}
+
+// A term of a sum, and its derivative.
+struct Term {
+  double value;
+  double slope;
+};
+
+// By log_prob.
+Term PpoTerm(double ratio, double advantage, double clip) {
+  const double clipped = std::clamp(ratio, 1 - clip, 1 + clip) * advantage;
+  // Where the clipped one is the smaller, it does not depend on the ratio.
+  if (clipped < ratio * advantage) return {-clipped, 0};
+  return {-ratio * advantage, -ratio * advantage};
+}
+
+// By value.
+Term ValueTerm(double value, double old_value, double target, double clip) {
+  const double error = value - target;
+  const Term plain = {0.5 * error * error, error};
+  if (clip <= 0) return plain;
+  const double move = std::clamp(value - old_value, -clip, clip);
+  const double clipped_error = old_value + move - target;
+  const double clipped = 0.5 * clipped_error * clipped_error;
+  if (clipped <= plain.value) return plain;
+  return {clipped, std::abs(value - old_value) < clip ? clipped_error : 0};
+}
+
+// Everything but the term of the policy, which `term(i, ratio)` gives.
+template <typename F>
+ActorCriticLossResult Compute(const ActorCriticLossInput& input,
+                              const ActorCriticLossOptions& options,
+                              const ActorCriticLossGradient& gradient, const F& term) {
+  CheckLengths(input, gradient);
+  const double scale = 1.0 / static_cast<double>(input.log_prob.size());
+  ActorCriticLossResult sum;
+  for (size_t i = 0; i < input.log_prob.size(); ++i) {
+    const double log_ratio = static_cast<double>(input.log_prob[i]) - input.old_log_prob[i];
+    const double ratio = std::exp(log_ratio);
+    const Term policy = term(i, ratio);
+    const Term value =
+        ValueTerm(input.value[i], input.old_value[i], input.returns[i], options.value_clip);
+    gradient.d_log_prob[i] = static_cast<float>(scale * policy.slope);
+    gradient.d_value[i] = static_cast<float>(scale * options.value_coef * value.slope);
+    gradient.d_entropy[i] = static_cast<float>(-scale * options.entropy_coef);
+    sum.policy_loss += policy.value;
+    sum.value_loss += value.value;
+    sum.entropy += input.entropy[i];
+    sum.approx_kl += ratio - 1 - log_ratio;
+    if (std::abs(ratio - 1) > options.ratio_clip) sum.clip_fraction += 1;
+  }
+  sum.policy_loss *= scale;
+  sum.value_loss *= scale;
+  sum.entropy *= scale;
+  sum.approx_kl *= scale;
+  sum.clip_fraction *= scale;
+  sum.loss =
+      sum.policy_loss + options.value_coef * sum.value_loss - options.entropy_coef * sum.entropy;
+  return sum;
+}
+
+}  // namespace
+
+ActorCriticLossResult ComputePpoLoss(const ActorCriticLossInput& input,
+                                     const ActorCriticLossOptions& options,
+                                     const ActorCriticLossGradient& gradient) {
+  return Compute(input, options, gradient, [&](size_t i, double ratio) {
+    return PpoTerm(ratio, input.advantage[i], options.ratio_clip);
+  });
+}
+
+ActorCriticLossResult ComputeA2cLoss(const ActorCriticLossInput& input,
+                                     const ActorCriticLossOptions& options,
+                                     const ActorCriticLossGradient& gradient) {
+  ActorCriticLossResult result =
+      Compute(input, options, gradient, [&input](size_t i, double /*ratio*/) -> Term {
+        const double advantage = input.advantage[i];
+        return {-advantage * input.log_prob[i], -advantage};
+      });
+  result.clip_fraction = 0;
+  return result;
+}
+
+void NormalizeAdvantages(absl::Span<float> advantage) {
+  const auto count = static_cast<double>(advantage.size());
+  double sum = 0;
+  for (const float value : advantage) sum += value;
+  const double mean = sum / count;
+  double squares = 0;
+  for (const float value : advantage) squares += (value - mean) * (value - mean);
+  const double scale = 1 / (std::sqrt(squares / count) + 1e-8);
+  for (float& value : advantage) value = static_cast<float>((value - mean) * scale);
+}
+
+}  // namespace ding

@@ -1,0 +1,156 @@
+#include "ding_worker/policy/loss/actor_critic_loss.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+constexpr int kRows = 40;
+
+// A random batch that owns its columns; ratios are on both sides of the clip.
+struct RandomBatch {
+  explicit RandomBatch(uint64_t seed) {
+    Rng rng(seed, "actor_critic_loss_test");
+    const auto fill = [&rng](std::vector<float>* column, double low, double high) {
+      for (int i = 0; i < kRows; ++i) {
+        column->push_back(static_cast<float>(rng.Uniform(low, high)));
+      }
+    };
+    fill(&log_prob, -2, 0);
+    fill(&old_log_prob, -2, 0);
+    fill(&entropy, 0, 1);
+    fill(&value, -2, 2);
+    fill(&old_value, -2, 2);
+    fill(&advantage, -2, 2);
+    fill(&returns, -2, 2);
+    d_log_prob.resize(kRows);
+    d_entropy.resize(kRows);
+    d_value.resize(kRows);
+  }
+  ActorCriticLossInput input() const {
+    return {log_prob, entropy, value, old_log_prob, old_value, advantage, returns};
+  }
+  ActorCriticLossGradient gradient() {
+    return {absl::MakeSpan(d_log_prob), absl::MakeSpan(d_entropy), absl::MakeSpan(d_value)};
+  }
+
+  std::vector<float> log_prob, old_log_prob, entropy, value, old_value, advantage, returns;
+  std::vector<float> d_log_prob, d_entropy, d_value;
+};
+
+using LossFunction = ActorCriticLossResult (*)(const ActorCriticLossInput&,
+                                               const ActorCriticLossOptions&,
+                                               const ActorCriticLossGradient&);
+
+void ExpectGradientOfFiniteDifferences(LossFunction loss, const ActorCriticLossOptions& options) {
+  RandomBatch batch(3);
+  loss(batch.input(), options, batch.gradient());
+  const RandomBatch first = batch;
+  const auto expect_near = [&](std::vector<float>* column, const std::vector<float>& gradient,
+                               const char* what) {
+    for (int i = 0; i < kRows; ++i) {
+      constexpr float kStep = 1.0f / 1024;
+      const float before = (*column)[i];
+      (*column)[i] = before + kStep;
+      const double above = loss(batch.input(), options, batch.gradient()).loss;
+      (*column)[i] = before - kStep;
+      const double below = loss(batch.input(), options, batch.gradient()).loss;
+      (*column)[i] = before;
+      EXPECT_NEAR(gradient[i], (above - below) / (2 * kStep), 1e-4) << what << " " << i;
+    }
+  };
+  expect_near(&batch.log_prob, first.d_log_prob, "log_prob");
+  expect_near(&batch.entropy, first.d_entropy, "entropy");
+  expect_near(&batch.value, first.d_value, "value");
+}
+
+TEST(PpoLoss, IsTheClippedObjectiveOfThePaper) {
+  RandomBatch batch(1);
+  const ActorCriticLossOptions options{0.5, 0.01, 0, 0.2};
+  const ActorCriticLossResult result = ComputePpoLoss(batch.input(), options, batch.gradient());
+  double policy = 0, value = 0, entropy = 0, kl = 0, clipped = 0;
+  for (int i = 0; i < kRows; ++i) {
+    const double ratio = std::exp(batch.log_prob[i]) / std::exp(batch.old_log_prob[i]);
+    const double limited = std::max(0.8, std::min(1.2, ratio));
+    policy -= std::min(ratio * batch.advantage[i], limited * batch.advantage[i]) / kRows;
+    value += std::pow(batch.value[i] - batch.returns[i], 2) / 2 / kRows;
+    entropy += batch.entropy[i] / kRows;
+    kl += (ratio - 1 - std::log(ratio)) / kRows;
+    clipped += (ratio != limited ? 1.0 : 0.0) / kRows;
+  }
+  EXPECT_NEAR(result.policy_loss, policy, 1e-6);
+  EXPECT_NEAR(result.value_loss, value, 1e-6);
+  EXPECT_NEAR(result.entropy, entropy, 1e-6);
+  EXPECT_NEAR(result.approx_kl, kl, 1e-6);
+  EXPECT_NEAR(result.clip_fraction, clipped, 1e-9);
+  EXPECT_NEAR(result.loss, policy + 0.5 * value - 0.01 * entropy, 1e-6);
+}
+
+TEST(PpoLoss, ARatioThatWentTooFarHasNoGradient) {
+  const std::vector<float> zero = {0, 0, 0, 0};
+  const std::vector<float> log_prob = {0.5f, 0.5f, -0.5f, -0.5f};
+  const std::vector<float> advantage = {1, -1, 1, -1};
+  std::vector<float> d_log_prob(4), d_entropy(4), d_value(4);
+  ComputePpoLoss({log_prob, zero, zero, zero, zero, advantage, zero}, {},
+                 {absl::MakeSpan(d_log_prob), absl::MakeSpan(d_entropy), absl::MakeSpan(d_value)});
+  EXPECT_EQ(d_log_prob[0], 0) << "already likelier, and good";
+  EXPECT_FLOAT_EQ(d_log_prob[1], std::exp(0.5f) / 4) << "likelier, but bad";
+  EXPECT_FLOAT_EQ(d_log_prob[2], -std::exp(-0.5f) / 4) << "less likely, but good";
+  EXPECT_EQ(d_log_prob[3], 0) << "already less likely, and bad";
+}
+
+TEST(PpoLoss, AClippedValueLossIsTheLargerOne) {
+  RandomBatch batch(2);
+  const ActorCriticLossOptions options{1, 0, 0.3, 0.2};
+  const double found = ComputePpoLoss(batch.input(), options, batch.gradient()).value_loss;
+  double expected = 0;
+  for (int i = 0; i < kRows; ++i) {
+    const float move = std::max(-0.3f, std::min(0.3f, batch.value[i] - batch.old_value[i]));
+    expected += std::max(std::pow(batch.value[i] - batch.returns[i], 2),
+                         std::pow(batch.old_value[i] + move - batch.returns[i], 2)) /
+                2 / kRows;
+  }
+  EXPECT_NEAR(found, expected, 1e-6);
+}
+
+TEST(PpoLoss, GradientsAgreeWithFiniteDifferences) {
+  ExpectGradientOfFiniteDifferences(ComputePpoLoss, {0.7, 0.03, 0, 0.2});
+  ExpectGradientOfFiniteDifferences(ComputePpoLoss, {0.7, 0.03, 0.4, 0.2});
+}
+
+TEST(A2cLoss, IsThePolicyGradient) {
+  RandomBatch batch(4);
+  const ActorCriticLossResult result =
+      ComputeA2cLoss(batch.input(), {0.5, 0.01, 0, 0.2}, batch.gradient());
+  double policy = 0;
+  for (int i = 0; i < kRows; ++i) policy -= batch.log_prob[i] * batch.advantage[i] / kRows;
+  EXPECT_NEAR(result.policy_loss, policy, 1e-6);
+  EXPECT_EQ(result.clip_fraction, 0);
+  ExpectGradientOfFiniteDifferences(ComputeA2cLoss, {0.7, 0.03, 0, 0.2});
+}
+
+TEST(NormalizeAdvantages, GivesMeanZeroAndStdOne) {
+  std::vector<float> advantage = RandomBatch(5).advantage;
+  for (float& value : advantage) value = 100 + 7 * value;
+  const std::vector<float> before = advantage;
+  NormalizeAdvantages(absl::MakeSpan(advantage));
+  double sum = 0, squares = 0;
+  for (const float value : advantage) sum += value;
+  for (const float value : advantage) squares += value * value;
+  EXPECT_NEAR(sum / kRows, 0, 1e-5);
+  EXPECT_NEAR(squares / kRows, 1, 1e-5);
+  EXPECT_EQ(std::max_element(before.begin(), before.end()) - before.begin(),
+            std::max_element(advantage.begin(), advantage.end()) - advantage.begin());
+  std::vector<float> one = {3};
+  NormalizeAdvantages(absl::MakeSpan(one));
+  EXPECT_EQ(one[0], 0);
+}
+
+}  // namespace
+}  // namespace ding

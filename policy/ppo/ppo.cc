@@ -1,0 +1,30 @@
+#include "ding_worker/policy/ppo/ppo.h"
+
+#include <utility>
+
+#include "ding_worker/policy/loss/actor_critic_loss.h"
+
+namespace ding {
+
+ActorCriticPolicyOptions MakePpoPolicyOptions(const PpoOptions& options) {
+  ActorCriticPolicyOptions policy = options.policy;
+  policy.name = "ppo";
+  policy.update.loss = ComputePpoLoss;
+  policy.update.loss_options.ratio_clip = options.ratio_clip;
+  policy.update.loss_options.value_clip = options.value_clip;
+  policy.update.epochs = options.epochs;
+  policy.update.minibatch_rows = options.minibatch_rows;
+  policy.update.normalize_adv = options.normalize_adv;
+  policy.update.max_kl = options.max_kl;
+  return policy;
+}
+
+absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreatePpo(std::unique_ptr<Network> actor,
+                                                             std::unique_ptr<Network> critic,
+                                                             SpecPtr observation, SpecPtr action,
+                                                             const PpoOptions& options) {
+  return ActorCriticPolicy::Create(std::move(actor), std::move(critic), std::move(observation),
+                                   std::move(action), MakePpoPolicyOptions(options));
+}
+
+}  // namespace ding

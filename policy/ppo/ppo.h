@@ -1,0 +1,45 @@
+// PPO (Schulman et al. 2017) with clipped ratios: several epochs of minibatches over what the
+// current policy has just collected. Columns, modes and what is saved: policy/actor_critic/
+// actor_critic_policy.h; the loss: policy/loss/actor_critic_loss.h.
+//
+// Example:
+//   PpoOptions options;
+//   options.policy.collect.n_sample = 256;
+//   options.minibatch_rows = 64;
+//   DING_ASSIGN_OR_RETURN(auto policy, CreatePpo(std::move(actor), std::move(critic), observation,
+//                                                action, options));
+#ifndef DING_WORKER_POLICY_PPO_PPO_H_
+#define DING_WORKER_POLICY_PPO_PPO_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor_critic/actor_critic_policy.h"
+#include "ding_worker/policy/network.h"
+
+namespace ding {
+
+struct PpoOptions {
+  ActorCriticPolicyOptions policy;  // all but name, and of `update` the coefficients only
+  int64_t epochs = 10;              // over all rows of a learn call, at least 1
+  int64_t minibatch_rows = 64;      // at least 1
+  double ratio_clip = 0.2;          // above 0
+  double value_clip = 0;            // 0: the value loss is not clipped
+  bool normalize_adv = true;        // of each minibatch
+  double max_kl = 0;                // ends a learn call early; 0: never
+};
+
+// The same, as options of the class that does it.
+ActorCriticPolicyOptions MakePpoPolicyOptions(const PpoOptions& options);
+
+// Networks and spaces as of ActorCritic::Create(); a null `critic`: the actor has the head "value".
+absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreatePpo(std::unique_ptr<Network> actor,
+                                                             std::unique_ptr<Network> critic,
+                                                             SpecPtr observation, SpecPtr action,
+                                                             const PpoOptions& options);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_PPO_PPO_H_

@@ -1,0 +1,104 @@
+#include "ding_worker/policy/running_normalizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+namespace {
+
+constexpr char kCount[] = "count";
+constexpr char kMean[] = "mean";
+constexpr char kSquares[] = "sum_of_squares";
+constexpr double kEpsilon = 1e-8;
+
+}  // namespace
+
+RunningNormalizer::RunningNormalizer(int64_t width, double clip)
+    : clip_(clip),
+      mean_(static_cast<size_t>(width), 0),
+      squares_(static_cast<size_t>(width), 0),
+      scale_(static_cast<size_t>(width), 1),
+      block_mean_(static_cast<size_t>(width), 0),
+      block_squares_(static_cast<size_t>(width), 0) {
+  DING_CHECK(width >= 1 && clip > 0) << "width " << width << ", clip " << clip;
+}
+
+void RunningNormalizer::Update(absl::Span<const float> values) {
+  const size_t width = mean_.size();
+  DING_CHECK(values.size() % width == 0) << values.size() << " values for rows of " << width;
+  if (values.empty()) return;
+  const auto rows = static_cast<double>(values.size() / width);
+  std::fill(block_mean_.begin(), block_mean_.end(), 0);
+  std::fill(block_squares_.begin(), block_squares_.end(), 0);
+  for (size_t i = 0; i < values.size(); ++i) block_mean_[i % width] += values[i] / rows;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double deviation = values[i] - block_mean_[i % width];
+    block_squares_[i % width] += deviation * deviation;
+  }
+  const auto before = static_cast<double>(count_);
+  const double total = before + rows;
+  for (size_t i = 0; i < width; ++i) {
+    const double difference = block_mean_[i] - mean_[i];
+    mean_[i] += difference * rows / total;
+    squares_[i] += block_squares_[i] + difference * difference * before * rows / total;
+  }
+  count_ += static_cast<int64_t>(values.size() / width);
+  ComputeScale();
+}
+
+void RunningNormalizer::Normalize(absl::Span<const float> values, absl::Span<float> out) const {
+  const size_t width = mean_.size();
+  DING_CHECK(values.size() % width == 0 && values.size() == out.size())
+      << values.size() << " values to " << out.size() << " for rows of " << width;
+  for (size_t begin = 0; begin < values.size(); begin += width) {
+    for (size_t i = 0; i < width; ++i) {
+      const double value = (values[begin + i] - mean_[i]) * scale_[i];
+      out[begin + i] = static_cast<float>(std::clamp(value, -clip_, clip_));
+    }
+  }
+}
+
+double RunningNormalizer::Variance(int64_t column) const {
+  return count_ == 0 ? 1 : squares_[static_cast<size_t>(column)] / static_cast<double>(count_);
+}
+
+void RunningNormalizer::ComputeScale() {
+  for (size_t i = 0; i < scale_.size(); ++i) {
+    scale_[i] = count_ == 0 ? 1 : 1 / std::sqrt(Variance(static_cast<int64_t>(i)) + kEpsilon);
+  }
+}
+
+absl::Status RunningNormalizer::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(writer->WriteInt(kCount, count_));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<double>(kMean, mean_));
+  return writer->WriteSpan<double>(kSquares, squares_);
+}
+
+absl::Status RunningNormalizer::LoadState(StateReader* reader) {
+  std::vector<double> mean(mean_.size());
+  std::vector<double> squares(squares_.size());
+  DING_ASSIGN_OR_RETURN(const int64_t count, reader->ReadInt(kCount));
+  DING_RETURN_IF_ERROR(reader->ReadSpan(kMean, absl::MakeSpan(mean)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan(kSquares, absl::MakeSpan(squares)));
+  const auto sane = [](double value) { return std::isfinite(value); };
+  const auto square = [](double value) { return std::isfinite(value) && value >= 0; };
+  if (count < 0 || !std::all_of(mean.begin(), mean.end(), sane) ||
+      !std::all_of(squares.begin(), squares.end(), square)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the saved statistics of ", count,
+        " rows: expected a count of at least 0, finite means and finite squares of at least 0"));
+  }
+  count_ = count;
+  mean_ = std::move(mean);
+  squares_ = std::move(squares);
+  ComputeScale();
+  return absl::OkStatus();
+}
+
+}  // namespace ding

@@ -1,0 +1,64 @@
+// Running mean and standard deviation of a stream of rows, and rows made to have mean 0 and
+// standard deviation 1 by them.
+//
+// A block of rows is summed up by itself and then merged, exactly as if all rows had come one by
+// one (Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing
+// sample variances", eq. 2.1; Welford 1962 for a block of one). Nothing is forgotten: after n rows
+// each counts 1/n.
+//
+//   Normalize: (x - mean) / sqrt(variance + 1e-8), within +-clip; without rows so far: x itself,
+//              within +-clip
+//
+// Shapes: rows [B, width] float32, row-major; statistics are float64.
+// Errors: rows of another width are a mistake of the caller and end the program; values must be
+//         finite.
+// Ownership: a value.   Threads: thread-compatible.
+#ifndef DING_WORKER_POLICY_RUNNING_NORMALIZER_H_
+#define DING_WORKER_POLICY_RUNNING_NORMALIZER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/state.h"
+
+namespace ding {
+
+class RunningNormalizer {
+ public:
+  // width >= 1, clip > 0.
+  RunningNormalizer(int64_t width, double clip);
+
+  // Takes all rows of `values` into the statistics.
+  void Update(absl::Span<const float> values);
+  // `values` to `out`, which may be the same memory.
+  void Normalize(absl::Span<const float> values, absl::Span<float> out) const;
+
+  int64_t width() const { return static_cast<int64_t>(mean_.size()); }
+  int64_t count() const { return count_; }
+  absl::Span<const double> mean() const { return mean_; }
+  double Variance(int64_t column) const;
+
+  // "count", "mean", "sum_of_squares".
+  absl::Status SaveState(StateWriter* writer) const;
+  //   kInvalidArgument  another width, or statistics that no rows have; nothing is changed
+  absl::Status LoadState(StateReader* reader);
+
+ private:
+  void ComputeScale();
+
+  double clip_;
+  int64_t count_ = 0;
+  std::vector<double> mean_;
+  std::vector<double> squares_;  // sums of squared deviations from the mean
+  std::vector<double> scale_;    // 1 / standard deviation
+
+  // Working space of Update().
+  std::vector<double> block_mean_;
+  std::vector<double> block_squares_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_RUNNING_NORMALIZER_H_

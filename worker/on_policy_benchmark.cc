@@ -1,0 +1,132 @@
+// Training by worker/configs/cartpole_ppo.textproto: 8 CartPoles, 32 steps of each a round, 4
+// epochs x 4 minibatches of 64 rows, actor and critic 4-64-64 with tanh.
+//   Round         collecting and learning, as the loop of the pipeline does it
+//   RoundFloor    the passes of the same networks alone: 32 times Infer() of 8 rows, 16 times
+//                 Forward() and Backward() of 64 rows, of both. No env, distribution, loss,
+//                 optimizer
+//   Collect       the first half of a round
+//   CollectFloor  its passes
+// Items are env steps. The working folder must be the root of the checkout.
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "benchmark/benchmark.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/mlp/mlp.h"
+#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/worker/experiment_config.h"
+#include "ding_worker/worker/serial_pipeline.h"
+#include "ding_worker/worker/testing/cartpole_pipeline.h"
+
+namespace ding {
+namespace {
+
+constexpr int64_t kEnvs = 8;
+constexpr int64_t kSteps = 32;
+constexpr int64_t kMinibatches = 16;
+constexpr int64_t kMinibatchRows = 64;
+
+void Check(const absl::Status& status) { DING_CHECK(status.ok()) << status; }
+
+ExperimentConfig LoadPpoConfig() {
+  absl::StatusOr<ExperimentConfig> config =
+      LoadExperimentConfig("worker/configs/cartpole_ppo.textproto", {});
+  Check(config.status());
+  return *std::move(config);
+}
+
+SegmentBatch CollectOnce(SerialPipeline* pipeline) {
+  CollectOptions options;
+  options.train_iter = pipeline->learner()->train_iter();
+  absl::StatusOr<SegmentBatch> data = pipeline->collector()->Collect(options);
+  Check(data.status());
+  DING_CHECK(data->size() == kEnvs * kSteps) << data->size();
+  return *std::move(data);
+}
+
+void BM_Round(benchmark::State& state) {
+  CartPolePipeline pipeline(LoadPpoConfig());
+  for (auto _ : state) {
+    const SegmentBatch data = CollectOnce(pipeline.get());
+    Check(pipeline->learner()->Train(data.rows, pipeline->collector()->envstep()));
+  }
+  DING_CHECK(pipeline->learner()->train_iter() % kMinibatches == 0);
+  state.SetItemsProcessed(state.iterations() * kEnvs * kSteps);
+  state.SetLabel("reach=1.3");
+}
+BENCHMARK(BM_Round);
+
+// One network of the config, and memory for its passes.
+class BareNetwork {
+ public:
+  explicit BareNetwork(const FieldSpec& output) {
+    MlpOptions options;
+    options.encoder_hidden_size = {64, 64};
+    options.activation = MlpOptions::Activation::kTanh;
+    options.head_layer_num = 0;
+    network_ = *Mlp::Create(options, obs_, *MakeSpec({output}), 0);
+    output_.emplace(*BatchBuilder::Create(network_->output_spec(), kMinibatchRows));
+    d_output_.emplace(*BatchBuilder::Create(network_->output_spec(), kMinibatchRows));
+    for (float& value : d_output_->column<float>(0)) value = 0.01f;
+  }
+
+  void Infer() { Check(network_->Infer(input_.view().Slice(0, kEnvs), output_->view())); }
+  void ForwardBackward() {
+    Check(network_->Forward(input_.view(), output_->view()));
+    Check(network_->Backward(d_output_->view()));
+  }
+
+ private:
+  const SpecPtr obs_ = *MakeSpec({Box("obs", {4})});
+  const Batch input_ = MakeObservationBatch(obs_, kMinibatchRows, 1);
+  std::unique_ptr<Mlp> network_;
+  std::optional<BatchBuilder> output_;
+  std::optional<BatchBuilder> d_output_;
+};
+
+void BM_RoundFloor(benchmark::State& state) {
+  BareNetwork actor(Box("logit", {2}));
+  BareNetwork critic(Box("value", {}));
+  for (auto _ : state) {
+    for (int64_t i = 0; i < kSteps; ++i) {
+      actor.Infer();
+      critic.Infer();
+    }
+    for (int64_t i = 0; i < kMinibatches; ++i) {
+      actor.ForwardBackward();
+      critic.ForwardBackward();
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * kEnvs * kSteps);
+}
+BENCHMARK(BM_RoundFloor);
+
+void BM_Collect(benchmark::State& state) {
+  CartPolePipeline pipeline(LoadPpoConfig());
+  for (auto _ : state) benchmark::DoNotOptimize(CollectOnce(pipeline.get()).segments.data());
+  state.SetItemsProcessed(state.iterations() * kEnvs * kSteps);
+}
+BENCHMARK(BM_Collect);
+
+void BM_CollectFloor(benchmark::State& state) {
+  BareNetwork actor(Box("logit", {2}));
+  BareNetwork critic(Box("value", {}));
+  for (auto _ : state) {
+    for (int64_t i = 0; i < kSteps; ++i) {
+      actor.Infer();
+      critic.Infer();
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * kEnvs * kSteps);
+}
+BENCHMARK(BM_CollectFloor);
+
+}  // namespace
+}  // namespace ding
