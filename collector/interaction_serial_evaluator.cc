@@ -70,8 +70,8 @@ absl::Status InteractionSerialEvaluator::Reset(EvalMode* policy, EnvManager* env
 }
 
 absl::Status InteractionSerialEvaluator::Use(EnvManager* env, EvalMode* policy) {
-  DING_RETURN_IF_ERROR(
-      Annotate(CheckPolicyFitsEnv(*policy->output_spec(), env->env_spec()), deps_.name));
+  DING_RETURN_IF_ERROR(Annotate(
+      CheckPoliciesFitEnv({policy->output_spec()}, /*game=*/false, env->env_spec()), deps_.name));
   absl::StatusOr<BatchBuilder> obs =
       BatchBuilder::Create(env->env_spec().observation, env->env_num());
   if (!obs.ok()) return Annotate(obs.status(), deps_.name);

@@ -4,22 +4,13 @@
 #include <cmath>
 
 #include "absl/strings/str_join.h"
+#include "ding_worker/env/game_spec.h"
 
 namespace ding {
+namespace {
 
-absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::string_view where) {
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(where, ": ", absl::StrJoin(problems, "; ")));
-}
-
-absl::Status CheckPolicyFitsEnv(const Spec& policy_output, const EnvSpec& env) {
-  if (env.players > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("env '", env.name, "' is a game of ", env.players,
-                     " players, expected an env for one; games are played by the workers of type "
-                     "'sample_1v1', 'episode_1v1' and 'battle_interaction'"));
-  }
-  const FieldSpec& want = env.action->field(0);
+absl::Status CheckAction(const Spec& policy_output, const FieldSpec& want,
+                         absl::string_view env_name) {
   if (policy_output.size() > 0) {
     const FieldSpec& have = policy_output.field(0);
     if (have.name == want.name && have.dtype == want.dtype && have.shape == want.shape &&
@@ -32,7 +23,35 @@ absl::Status CheckPolicyFitsEnv(const Spec& policy_output, const EnvSpec& env) {
                    policy_output.size() == 0 ? "missing"
                                              : absl::StrCat("'", policy_output.field(0).name, "', ",
                                                             policy_output.field(0).DebugString()),
-                   ", but env '", env.name, "' expects '", want.name, "', ", want.DebugString()));
+                   ", but env '", env_name, "' expects '", want.name, "', ", want.DebugString()));
+}
+
+}  // namespace
+
+absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::string_view where) {
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(where, ": ", absl::StrJoin(problems, "; ")));
+}
+
+absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool game,
+                                 const EnvSpec& env) {
+  if (!game && env.players > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("env '", env.name, "' is a game of ", env.players,
+                     " players, expected an env for one; games are played by the workers of type "
+                     "'sample_1v1', 'episode_1v1' and 'battle_interaction'"));
+  }
+  if (game && (env.players < 2 || static_cast<int>(policy_outputs.size()) != env.players)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        policy_outputs.size(), " policies for env '", env.name, "', which has ", env.players,
+        " players; expected a game, and a policy for each of its players"));
+  }
+  const EnvSpec player = PlayerSpec(env);
+  for (size_t i = 0; i < policy_outputs.size(); ++i) {
+    const absl::Status status = CheckAction(*policy_outputs[i], player.action->field(0), env.name);
+    if (!status.ok()) return game ? Annotate(status, absl::StrCat("player ", i)) : status;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NoEnvReady(const EnvManager& env) {

@@ -23,26 +23,34 @@
 
 namespace ding {
 
-// The result of a call of a policy's method, which may be a user's: an exception becomes
-// kInternal, and every error is said to be the policy's.
+// The result of a call of a user's code: an exception becomes kInternal, and every error is said to
+// be that of `what`.
 template <typename Call>
-absl::Status CallPolicy(Call&& call) {
+absl::Status CallUser(absl::string_view what, Call&& call) {
   try {
     absl::Status status = std::forward<Call>(call)();
     if (ABSL_PREDICT_TRUE(status.ok())) return status;
-    return Annotate(status, "policy");
+    return Annotate(status, what);
   } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat("policy threw an exception: ", e.what()));
+    return absl::InternalError(absl::StrCat(what, " threw an exception: ", e.what()));
   } catch (...) {
-    return absl::InternalError("policy threw something that is no std::exception");
+    return absl::InternalError(absl::StrCat(what, " threw something that is no std::exception"));
   }
+}
+
+// The same of a policy's method, which may be a user's.
+template <typename Call>
+absl::Status CallPolicy(Call&& call) {
+  return CallUser("policy", std::forward<Call>(call));
 }
 
 // kInvalidArgument with all of them, "<where>: <problem>; <problem>"; OK if there are none.
 absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::string_view where);
 
-// OK if the first field of a policy's output is the env's action. Else kInvalidArgument with both.
-absl::Status CheckPolicyFitsEnv(const Spec& policy_output, const EnvSpec& env);
+// OK if the first field of each policy's output is the action of a player of the env: of one, or of
+// a `game` one policy for each. Else kInvalidArgument with what there is and what is expected.
+absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool game,
+                                 const EnvSpec& env);
 
 // Why no env is ready: kFailedPrecondition with the states of all envs.
 absl::Status NoEnvReady(const EnvManager& env);
