@@ -15,6 +15,7 @@ namespace {
 std::vector<std::string> ProblemsOf(const CollectCore::Options& options, const EnvManager* env,
                                     const std::vector<CollectMode*>& policies) {
   std::vector<std::string> problems = options.common.Problems();
+  problems.insert(problems.end(), options.problems.begin(), options.problems.end());
   if (env == nullptr) problems.push_back("no env manager");
   if (policies.empty() || std::count(policies.begin(), policies.end(), nullptr) > 0) {
     problems.push_back(options.game ? "no policy for some player" : "no policy");
@@ -91,6 +92,11 @@ absl::Status CollectCore::Use(EnvManager* env, const std::vector<CollectMode*>& 
   if (std::count(policies.begin(), policies.end(), nullptr) > 0) {
     return absl::InvalidArgumentError(absl::StrCat(deps_.name, ": no policy for some player"));
   }
+  if (!players_.empty() && policies.size() != players_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(deps_.name, ": ", policies.size(),
+                                                   " policies, expected as many as before, ",
+                                                   players_.size()));
+  }
   DING_RETURN_IF_ERROR(Annotate(
       CheckPoliciesFitEnv(OutputsOf(policies), options_.game, env->env_spec()), deps_.name));
   EnvSpec player_spec = PlayerSpec(env->env_spec());
@@ -166,10 +172,7 @@ void CollectCore::ForgetEpisodes() {
 }
 
 absl::Span<const int> CollectCore::SeatsOf(int player, absl::Span<const int> env_ids) {
-  if (player_num() == 1) return env_ids;
-  seats_.clear();
-  for (const int env_id : env_ids) seats_.push_back(env_id * player_num() + player);
-  return seats_;
+  return GameSeats(player, player_num(), env_ids, &seats_);
 }
 
 absl::Status CollectCore::ForgetRecurrentState(absl::Span<const int> env_ids) {

@@ -59,6 +59,7 @@ class CollectCore {
     bool whole_episodes = false;
     bool log_samples = true;
     bool game = false;  // of as many players as there are policies; else an env for one
+    std::vector<std::string> problems;  // that the collector has found, to be reported with others
   };
   struct Player {
     CollectMode* policy = nullptr;

@@ -106,7 +106,12 @@ ActingEnvs EpisodeCollection::Choose(const ReadyObs& ready, int64_t target) {
 }
 
 absl::Status EpisodeCollection::NoteFinished(const Timesteps& timesteps) {
-  // An abnormal env stays active: it plays another episode in the place of the one that is void.
+  // Whichever env is ready first plays another episode in the place of one that is void.
+  for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
+    if (timesteps.abnormal[i] == 0) continue;
+    active_[timesteps.env_ids[i]] = false;
+    --started_;
+  }
   for (const FinishedEpisode& finished : timesteps.finished) {
     const int env_id = timesteps.env_ids[finished.row];
     active_[env_id] = false;

@@ -54,6 +54,19 @@ absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool 
   return absl::OkStatus();
 }
 
+absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> env_ids,
+                                std::vector<int>* seats) {
+  if (players == 1) return env_ids;
+  seats->clear();
+  for (const int env_id : env_ids) seats->push_back(env_id * players + player);
+  return *seats;
+}
+
+absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name) {
+  if (!save) return absl::OkStatus();
+  return Annotate(save("ckpt_best"), absl::StrCat(name, ": saving ckpt_best"));
+}
+
 absl::Status NoEnvReady(const EnvManager& env) {
   std::vector<std::string> states;
   for (int id = 0; id < env.env_num(); ++id) {

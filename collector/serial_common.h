@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
@@ -51,6 +52,14 @@ absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::st
 // a `game` one policy for each. Else kInvalidArgument with what there is and what is expected.
 absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool game,
                                  const EnvSpec& env);
+
+// Env ids as the policy of `player` is told of them: seats env * players + player in a game, else the
+// env ids. Valid until `*seats` changes.
+absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> env_ids,
+                                std::vector<int>* seats);
+
+// Saves the checkpoint "ckpt_best" by `save`, if there is one.
+absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name);
 
 // Why no env is ready: kFailedPrecondition with the states of all envs.
 absl::Status NoEnvReady(const EnvManager& env);

@@ -9,6 +9,11 @@ Registry<SerialCollectorDescriptor>& SerialCollectorRegistry() {
   return *registry;
 }
 
+Registry<BattleCollectorDescriptor>& BattleCollectorRegistry() {
+  static auto* const registry = new Registry<BattleCollectorDescriptor>("battle collector");
+  return *registry;
+}
+
 Registry<SerialEvaluatorCreator>& SerialEvaluatorRegistry() {
   static auto* const registry = new Registry<SerialEvaluatorCreator>("serial evaluator");
   return *registry;
@@ -25,6 +30,19 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
   DING_ASSIGN_OR_RETURN(const SerialCollectorDescriptor descriptor,
                         get_serial_collector_cls(config));
   return descriptor.create(config, env, policy, deps);
+}
+
+absl::StatusOr<BattleCollectorDescriptor> get_battle_collector_cls(
+    const SerialCollectorConfig& config) {
+  return BattleCollectorRegistry().Find(config.type());
+}
+
+absl::StatusOr<std::unique_ptr<IBattleCollector>> create_battle_collector(
+    const SerialCollectorConfig& config, EnvManager* env, const std::vector<CollectMode*>& policies,
+    const ComponentDeps& deps) {
+  DING_ASSIGN_OR_RETURN(const BattleCollectorDescriptor descriptor,
+                        get_battle_collector_cls(config));
+  return descriptor.create(config, env, policies, deps);
 }
 
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(

@@ -5,9 +5,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/collector/battle_collector.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/serial_evaluator.h"
@@ -25,6 +27,17 @@ struct SerialCollectorDescriptor {
 };
 Registry<SerialCollectorDescriptor>& SerialCollectorRegistry();
 
+// The same of collectors of games.
+struct BattleCollectorDescriptor {
+  std::string name;
+  SerialCollectorConfig default_config;
+  std::function<absl::StatusOr<std::unique_ptr<IBattleCollector>>(
+      const SerialCollectorConfig&, EnvManager*, const std::vector<CollectMode*>&,
+      const ComponentDeps&)>
+      create;
+};
+Registry<BattleCollectorDescriptor>& BattleCollectorRegistry();
+
 using SerialEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<ISerialEvaluator>>(
     const SerialEvaluatorConfig&, EnvManager*, EvalMode*, const ComponentDeps&)>;
 Registry<SerialEvaluatorCreator>& SerialEvaluatorRegistry();
@@ -35,6 +48,11 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
     const SerialCollectorConfig& config, EnvManager* env, CollectMode* policy,
     const ComponentDeps& deps);
 absl::StatusOr<SerialCollectorDescriptor> get_serial_collector_cls(
+    const SerialCollectorConfig& config);
+absl::StatusOr<std::unique_ptr<IBattleCollector>> create_battle_collector(
+    const SerialCollectorConfig& config, EnvManager* env, const std::vector<CollectMode*>& policies,
+    const ComponentDeps& deps);
+absl::StatusOr<BattleCollectorDescriptor> get_battle_collector_cls(
     const SerialCollectorConfig& config);
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(
     const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
