@@ -10,6 +10,14 @@ void ReadSerialCollectorOptions(const SerialCollectorConfig& config,
   options->max_abnormal = config.max_abnormal();
 }
 
+void ReadSerialEvaluatorOptions(const SerialEvaluatorConfig& config,
+                                SerialEvaluatorOptions* options) {
+  if (config.has_eval_freq()) options->eval_freq = config.eval_freq();
+  options->n_episode = config.n_episode();
+  options->stop_value = config.stop_value();
+  options->max_abnormal = config.max_abnormal();
+}
+
 template <typename Config>
 void ReadSerialParams(const Config& config, google::protobuf::Message* params,
                       std::vector<std::string>* problems) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ding_worker/collector/collect_core.h"
+#include "ding_worker/collector/eval_core.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "google/protobuf/message.h"
 
@@ -15,6 +16,9 @@ namespace ding {
 
 void ReadSerialCollectorOptions(const SerialCollectorConfig& config,
                                 SerialCollectorOptions* options);
+
+void ReadSerialEvaluatorOptions(const SerialEvaluatorConfig& config,
+                                SerialEvaluatorOptions* options);
 
 // Reads the `params` of a config, a SerialCollectorConfig or SerialEvaluatorConfig, into `*params`
 // if there are any; null: this type has none. Adds a sentence for a problem.

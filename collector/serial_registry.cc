@@ -19,6 +19,16 @@ Registry<SerialEvaluatorCreator>& SerialEvaluatorRegistry() {
   return *registry;
 }
 
+Registry<BattleEvaluatorCreator>& BattleEvaluatorRegistry() {
+  static auto* const registry = new Registry<BattleEvaluatorCreator>("battle evaluator");
+  return *registry;
+}
+
+Registry<MetricEvaluatorCreator>& MetricEvaluatorRegistry() {
+  static auto* const registry = new Registry<MetricEvaluatorCreator>("metric evaluator");
+  return *registry;
+}
+
 absl::StatusOr<SerialCollectorDescriptor> get_serial_collector_cls(
     const SerialCollectorConfig& config) {
   return SerialCollectorRegistry().Find(config.type());
@@ -51,6 +61,22 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(
   DING_ASSIGN_OR_RETURN(const SerialEvaluatorCreator create,
                         SerialEvaluatorRegistry().Find(config.type()));
   return create(config, env, policy, deps);
+}
+
+absl::StatusOr<std::unique_ptr<IBattleEvaluator>> create_battle_evaluator(
+    const SerialEvaluatorConfig& config, EnvManager* env, const std::vector<EvalMode*>& policies,
+    const ComponentDeps& deps) {
+  DING_ASSIGN_OR_RETURN(const BattleEvaluatorCreator create,
+                        BattleEvaluatorRegistry().Find(config.type()));
+  return create(config, env, policies, deps);
+}
+
+absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> create_metric_evaluator(
+    const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
+    const ComponentDeps& deps) {
+  DING_ASSIGN_OR_RETURN(const MetricEvaluatorCreator create,
+                        MetricEvaluatorRegistry().Find(config.type()));
+  return create(config, data, metric, policy, deps);
 }
 
 }  // namespace ding

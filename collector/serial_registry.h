@@ -10,6 +10,10 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/battle_collector.h"
+#include "ding_worker/collector/battle_evaluator.h"
+#include "ding_worker/collector/eval_data.h"
+#include "ding_worker/collector/metric.h"
+#include "ding_worker/collector/metric_serial_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/serial_evaluator.h"
@@ -42,6 +46,15 @@ using SerialEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<ISer
     const SerialEvaluatorConfig&, EnvManager*, EvalMode*, const ComponentDeps&)>;
 Registry<SerialEvaluatorCreator>& SerialEvaluatorRegistry();
 
+using BattleEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<IBattleEvaluator>>(
+    const SerialEvaluatorConfig&, EnvManager*, const std::vector<EvalMode*>&,
+    const ComponentDeps&)>;
+Registry<BattleEvaluatorCreator>& BattleEvaluatorRegistry();
+
+using MetricEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>>(
+    const MetricEvaluatorConfig&, IEvalData*, const IMetric*, EvalMode*, const ComponentDeps&)>;
+Registry<MetricEvaluatorCreator>& MetricEvaluatorRegistry();
+
 // kNotFound lists the names that are linked; kInvalidArgument reports every problem of the config
 // at once. Env manager and policy must not be null and must outlive what is created.
 absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
@@ -56,6 +69,13 @@ absl::StatusOr<BattleCollectorDescriptor> get_battle_collector_cls(
     const SerialCollectorConfig& config);
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(
     const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
+    const ComponentDeps& deps);
+
+absl::StatusOr<std::unique_ptr<IBattleEvaluator>> create_battle_evaluator(
+    const SerialEvaluatorConfig& config, EnvManager* env, const std::vector<EvalMode*>& policies,
+    const ComponentDeps& deps);
+absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> create_metric_evaluator(
+    const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
     const ComponentDeps& deps);
 
 }  // namespace ding

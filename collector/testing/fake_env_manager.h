@@ -46,6 +46,8 @@ class FakeEnvManager : public EnvManager {
     std::function<Episode(int env_id, int64_t episode)> script;
     // At the end of an episode.
     std::function<NamedValues(int env_id, int64_t episode)> info;
+    // Render() shows 2 x 1 pixels {env, episode, step}, twice; else an error.
+    bool can_render = false;
     bool subsets = false;     // report only some of the envs as ready
     bool late = false;        // answer only some of the envs asked, the others later
     int64_t episode_num = 0;  // episodes of an env before it is done; 0: no limit
