@@ -1,6 +1,8 @@
 // BattleSampleSerialCollector and BattleEpisodeSerialCollector. What each player gets is compared
 // with what the collector of the same kind for one player gets of the same fake envs, which is
 // compared with a model in the tests of those.
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/battle_collector.h"
 #include "ding_worker/collector/battle_episode_serial_collector.h"
@@ -22,9 +25,13 @@
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/env/base_env_manager.h"
+#include "ding_worker/env/env.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
@@ -399,6 +406,86 @@ TEST_P(BattleCollectorsTest, ChecksWhatItIsGiven) {
   DING_ASSERT_OK_AND_ASSIGN(const auto collector, ForAll(param(), &games, {&policy, &policy}));
   EXPECT_THAT(collector->ResetPolicies({&policy}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("as many as before, 2")));
+}
+
+// Player p sees {p, step, its last action, the other's}; who says more than the other wins the
+// difference. Four steps.
+class SayMore : public Env {
+ public:
+  SayMore() {
+    EnvSpec player;
+    player.name = "SayMore";
+    player.observation = MakeSpec({Box("obs", {4})}).value();
+    player.action = MakeSpec({Discrete("action", 4)}).value();
+    spec_ = GameSpec(player, 2).value();
+  }
+  const EnvSpec& spec() const override { return spec_; }
+  absl::Status Reset(const EpisodeStart&, const RowRef& obs) override {
+    step_ = 0;
+    Show({-1, -1}, obs);
+    return absl::OkStatus();
+  }
+  absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
+    const std::array<float, 2> said = {static_cast<float>(action.scalar<int64_t>(0)),
+                                       static_cast<float>(action.scalar<int64_t>(1))};
+    ++step_;
+    Show(said, obs);
+    result->reward = said[0] - said[1];
+    result->other_rewards[0] = said[1] - said[0];
+    result->terminated = step_ == 4;
+    return absl::OkStatus();
+  }
+
+ private:
+  void Show(const std::array<float, 2>& said, const RowRef& obs) const {
+    for (int player = 0; player < 2; ++player) {
+      const std::array<float, 4> seen = {static_cast<float>(player), static_cast<float>(step_),
+                                         said[player], said[1 - player]};
+      std::copy(seen.begin(), seen.end(), obs.field<float>(player).begin());
+    }
+  }
+
+  EnvSpec spec_;
+  int step_ = 0;
+};
+
+TEST_P(BattleCollectorsTest, RealEnvsPlayWhatThePoliciesSay) {
+  const std::vector<EnvFactory> factories(
+      3, []() -> absl::StatusOr<std::unique_ptr<Env>> { return std::make_unique<SayMore>(); });
+  DING_ASSERT_OK_AND_ASSIGN(const auto games, BaseEnvManager::Create({}, factories));
+  FakePolicy ours;
+  FakePolicy theirs;
+  theirs.rows = 2;  // so that they say something else
+  DING_ASSERT_OK_AND_ASSIGN(const auto collector, ForAll(param(), games.get(), {&ours, &theirs}));
+  for (int i = 0; i < 3; ++i) {
+    DING_ASSERT_OK_AND_ASSIGN(const BattleData data, collector->Collect(Target(5)));
+    const SegmentBatch& first = data.players[0];
+    const SegmentBatch& second = data.players[1];
+    ASSERT_THAT(ValidateSegments(first), IsOk());
+    ASSERT_THAT(ValidateSegments(second), IsOk());
+    ASSERT_EQ(first.size(), second.size());
+    const auto seen = [](const Batch& batch, int64_t row) {
+      return batch.column<float>("obs").subspan(static_cast<size_t>(4 * row), 4);
+    };
+    for (size_t k = 0; k < first.segments.size(); ++k) {
+      const Segment& segment = first.segments[k];
+      EXPECT_EQ(segment.length, second.segments[k].length);
+      EXPECT_EQ(segment.stream + 1, second.segments[k].stream);
+      for (int64_t row = segment.begin; row < segment.begin + segment.length; ++row) {
+        const int64_t we = first.rows.column<int64_t>("action")[row];
+        const int64_t they = second.rows.column<int64_t>("action")[row];
+        EXPECT_EQ(first.rows.column<float>("reward")[row], static_cast<float>(we - they));
+        EXPECT_EQ(second.rows.column<float>("reward")[row], static_cast<float>(they - we));
+        EXPECT_EQ(seen(first.rows, row)[0], 0);
+        EXPECT_EQ(seen(second.rows, row)[0], 1);
+        const bool last = row + 1 == segment.begin + segment.length;
+        const auto next =
+            last ? seen(first.final_obs, static_cast<int64_t>(k)) : seen(first.rows, row + 1);
+        EXPECT_EQ(next[2], static_cast<float>(we));
+        EXPECT_EQ(next[3], static_cast<float>(they));
+      }
+    }
+  }
 }
 
 }  // namespace

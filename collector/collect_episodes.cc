@@ -79,9 +79,15 @@ absl::Status EpisodeCollection::Gather(int64_t target, const CollectOptions& opt
   active_.assign(static_cast<size_t>(core_->env()->env_num()), false);
   started_ = 0;
   finished_ = 0;
+  int waits = 0;
   while (finished_ < target) {
     const ActingEnvs acting = Choose(core_->env()->ready_obs(), target);
-    if (acting.env_ids.empty() && !core_->waiting()) return NoEnvReady(*core_->env());
+    if (acting.env_ids.empty() && !core_->waiting()) {
+      const auto plays = [&](int env_id) { return active_[env_id] || started_ < target; };
+      DING_RETURN_IF_ERROR(WaitForEnv(*core_->env(), plays, &waits));
+      continue;
+    }
+    waits = 0;
     DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, core_->StepEnvs(acting, options));
     DING_RETURN_IF_ERROR(NoteFinished(*timesteps));
   }

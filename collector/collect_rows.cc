@@ -76,9 +76,15 @@ absl::Status RowCollection::Gather(absl::Span<const int> wanted, int64_t target,
     DING_RETURN_IF_ERROR(
         traj.Reserve(std::max<int64_t>(0, target - traj.ready_rows()) + core_->env()->env_num()));
   }
+  int waits = 0;
   while (ReadyRows(wanted) < target) {
     const ReadyObs ready = core_->env()->ready_obs();
-    if (ready.env_ids.empty() && !core_->waiting()) return NoEnvReady(*core_->env());
+    if (ready.env_ids.empty() && !core_->waiting()) {
+      DING_RETURN_IF_ERROR(WaitForEnv(
+          *core_->env(), [](int) { return true; }, &waits));
+      continue;
+    }
+    waits = 0;
     DING_RETURN_IF_ERROR(core_->StepEnvs(ready, options).status());
   }
   return absl::OkStatus();

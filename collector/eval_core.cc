@@ -169,7 +169,11 @@ absl::Status EvalCore::Play(const NamedValues& settings, Run* run) {
 absl::Status EvalCore::StepEnvs(const NamedValues& settings, Run* run) {
   const ReadyObs playing = Playing(env_->ready_obs(), *run->monitor);
   const bool waiting = std::count(run->asked.begin(), run->asked.end(), true) > 0;
-  if (playing.env_ids.empty() && !waiting) return NoEnvReady(*env_);
+  if (playing.env_ids.empty() && !waiting) {
+    const auto plays = [&](int env_id) { return !run->monitor->is_full(env_id); };
+    return WaitForEnv(*env_, plays, &run->waits);
+  }
+  run->waits = 0;
   if (run->videos != nullptr) DING_RETURN_IF_ERROR(TakePictures(playing, run));
   for (int i = 0; i < player_num(); ++i) DING_RETURN_IF_ERROR(Act(i, playing, settings));
   for (const int env_id : playing.env_ids) run->asked[env_id] = true;

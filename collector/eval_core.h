@@ -93,6 +93,7 @@ class EvalCore {
     int64_t envsteps = 0;
     std::vector<int> abnormal;  // per env, since its last finished episode
     std::vector<bool> asked;    // per env: has not answered yet
+    int waits = 0;              // for an env to be ready, in a row
   };
 
   EvalCore(Options options, ComponentDeps deps);

@@ -24,6 +24,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/base_env_manager.h"
+#include "ding_worker/env/classic_control/cartpole.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/testing/scripted_env.h"
 #include "ding_worker/metrics/component.h"
@@ -226,6 +227,7 @@ TEST(InteractionSerialEvaluatorTest, SavesTheBest) {
   StateDict state;
   ASSERT_THAT(state.WriteDouble("best_return", 1e9), IsOk());
   ASSERT_THAT(state.WriteInt("last_eval_iter", 2), IsOk());
+  ASSERT_THAT(state.WriteInt("last_render_iter", -1), IsOk());
   ASSERT_THAT(judged.f.evaluator->LoadState(&state), IsOk());
   ASSERT_THAT(judged.Eval(3), IsOk());
   EXPECT_EQ(judged.saved.size(), 2u);
@@ -470,6 +472,25 @@ TEST(InteractionSerialEvaluatorTest, FilmsEverySoOften) {
     EXPECT_THAT(resumed.sink->images(), IsEmpty());
     ASSERT_THAT(resumed.evaluator->Eval(At(50, 50)), IsOk());
     EXPECT_FALSE(resumed.sink->images().empty());
+  }
+}
+
+TEST(InteractionSerialEvaluatorTest, FilmsACartPole) {
+  const std::vector<EnvFactory> factories(2, [] { return CreateCartPole("CartPole-v0", 200); });
+  DING_ASSERT_OK_AND_ASSIGN(const auto envs, BaseEnvManager::Create({}, factories));
+  FakePolicy policy({}, 2);
+  ComponentDeps deps;
+  const auto sink = std::make_shared<RecordingSink>();
+  deps.metrics = sink;
+  DING_ASSERT_OK_AND_ASSIGN(const auto evaluator,
+                            InteractionSerialEvaluator::Create({}, envs.get(), &policy, deps));
+  ASSERT_THAT(evaluator->Eval(At(1, 1, true)), IsOk());
+  ASSERT_EQ(sink->images().size(), 4u);
+  for (const RecordingSink::ImageRecord& image : sink->images()) {
+    EXPECT_EQ(image.width, 600);
+    EXPECT_EQ(image.height, 400);
+    // 720 kB each, if they were not packed.
+    EXPECT_LT(image.file.size(), 2000000u);
   }
 }
 

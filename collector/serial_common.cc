@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "ding_worker/env/game_spec.h"
 
 namespace ding {
@@ -75,6 +77,21 @@ absl::Status NoEnvReady(const EnvManager& env) {
   return absl::FailedPreconditionError(absl::StrCat(
       "no env is ready (", absl::StrJoin(states, ", "),
       "); expected an env manager with auto_reset whose envs are not at the end of episode_num"));
+}
+
+absl::Status WaitForEnv(const EnvManager& env, absl::FunctionRef<bool(int env_id)> wanted,
+                        int* waits) {
+  constexpr absl::Duration kMoment = absl::Milliseconds(1);
+  constexpr int kMaxWaits = 60000;
+  bool may_come = false;
+  for (int id = 0; id < env.env_num(); ++id) {
+    const EnvState state = env.env_state(id);
+    if (wanted(id) && (state == EnvState::kRun || state == EnvState::kReset)) may_come = true;
+  }
+  if (!may_come || *waits >= kMaxWaits) return NoEnvReady(env);
+  ++*waits;
+  absl::SleepFor(kMoment);
+  return absl::OkStatus();
 }
 
 void AddStatistics(absl::string_view prefix, absl::Span<const double> values,

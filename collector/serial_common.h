@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/base/optimization.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -60,6 +61,12 @@ absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> e
 
 // Saves the checkpoint "ckpt_best" by `save`, if there is one.
 absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name);
+
+// For when no env is ready to act: if one of those that `wanted` says is running or being reset in
+// the background, waits for a millisecond and counts that in `*waits`. Else, and after a minute,
+// kFailedPrecondition with the states of all envs.
+absl::Status WaitForEnv(const EnvManager& env, absl::FunctionRef<bool(int env_id)> wanted,
+                        int* waits);
 
 // Why no env is ready: kFailedPrecondition with the states of all envs.
 absl::Status NoEnvReady(const EnvManager& env);
