@@ -43,16 +43,14 @@ absl::Status CollectStatistics::Account(const Timesteps& timesteps,
   for (const FinishedEpisode& finished : timesteps.finished) {
     const int env_id = timesteps.env_ids[finished.row];
     EnvStatistics& env = envs_[env_id];
-    CollectedEpisode episode;
+    CollectedEpisode& episode = env.finished.emplace_back();
     episode.env_id = env_id;
     episode.returns.push_back(finished.episode_return);
-    episode.returns.insert(episode.returns.end(), finished.other_returns.begin(),
-                           finished.other_returns.end());
+    for (const double value : finished.other_returns) episode.returns.push_back(value);
     episode.length = finished.length;
     episode.samples = std::exchange(env.samples, 0);
     episode.last_step = next_step[env_id] - 1;
-    episode.info = finished.info;
-    env.finished.push_back(std::move(episode));
+    if (!finished.info.empty()) episode.info = finished.info;
     env.abnormal = 0;
     ended_envs->push_back(env_id);
   }
@@ -90,19 +88,25 @@ void CollectStatistics::CountSamples(const std::vector<Segment>& segments) {
 }
 
 std::vector<CollectedEpisode> CollectStatistics::TakeFinished(bool record) {
+  size_t count = 0;
+  for (const EnvStatistics& env : envs_) count += env.finished.size();
   std::vector<CollectedEpisode> finished;
+  finished.reserve(count);
+  if (!record) episodes_.clear();
   for (EnvStatistics& env : envs_) {
-    finished.insert(finished.end(), env.finished.begin(), env.finished.end());
+    for (CollectedEpisode& episode : env.finished) {
+      if (record) {
+        CollectedEpisode& logged = episodes_.emplace_back();
+        logged.returns = episode.returns;
+        logged.length = episode.length;
+        logged.samples = episode.samples;
+      }
+      finished.push_back(std::move(episode));
+    }
     env.finished.clear();
   }
-  const int64_t count = static_cast<int64_t>(finished.size());
-  total_episode_count_ += count;
-  window_.episodes += count;
-  if (record) {
-    episodes_.insert(episodes_.end(), finished.begin(), finished.end());
-  } else {
-    episodes_.clear();
-  }
+  total_episode_count_ += static_cast<int64_t>(count);
+  window_.episodes += static_cast<int64_t>(count);
   return finished;
 }
 
