@@ -96,10 +96,7 @@ std::vector<CollectedEpisode> CollectStatistics::TakeFinished(bool record) {
   for (EnvStatistics& env : envs_) {
     for (CollectedEpisode& episode : env.finished) {
       if (record) {
-        CollectedEpisode& logged = episodes_.emplace_back();
-        logged.returns = episode.returns;
-        logged.length = episode.length;
-        logged.samples = episode.samples;
+        episodes_.push_back({episode.returns, episode.length, episode.samples});
       }
       finished.push_back(std::move(episode));
     }
@@ -132,7 +129,7 @@ NamedValues CollectStatistics::Metrics() const {
   const double count = static_cast<double>(episodes_.size());
   double envsteps = 0;
   double samples = 0;
-  for (const CollectedEpisode& episode : episodes_) {
+  for (const LoggedEpisode& episode : episodes_) {
     envsteps += static_cast<double>(episode.length);
     samples += static_cast<double>(episode.samples);
   }
@@ -181,7 +178,7 @@ absl::Status CollectStatistics::SaveState(StateWriter* writer) const {
   std::vector<double> returns;
   std::vector<int64_t> lengths;
   samples.clear();
-  for (const CollectedEpisode& episode : episodes_) {
+  for (const LoggedEpisode& episode : episodes_) {
     returns.insert(returns.end(), episode.returns.begin(), episode.returns.end());
     lengths.push_back(episode.length);
     samples.push_back(episode.samples);

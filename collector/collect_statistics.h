@@ -76,6 +76,12 @@ class CollectStatistics {
     int64_t abnormal = 0;
     std::vector<CollectedEpisode> finished;  // since the last hand-over
   };
+  // What the log wants of a finished episode.
+  struct LoggedEpisode {
+    absl::InlinedVector<double, 2> returns;
+    int64_t length = 0;
+    int64_t samples = 0;
+  };
   // What happened since the last log, for the rates; not saved, so that time is in no checkpoint.
   struct Window {
     double seconds = 0;
@@ -90,7 +96,7 @@ class CollectStatistics {
 
   Options options_;
   std::vector<EnvStatistics> envs_;
-  std::vector<CollectedEpisode> episodes_;  // to be logged
+  std::vector<LoggedEpisode> episodes_;  // to be logged
   Window window_;
   int64_t envstep_ = 0;
   int64_t total_episode_count_ = 0;
