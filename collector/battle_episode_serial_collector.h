@@ -45,7 +45,7 @@ class BattleEpisodeSerialCollector : public IBattleCollector {
   };
 
   // Launches `env` if it is not launched.
-  //   kInvalidArgument  options (all problems at once), env or a policy null or not fitting together
+  //   kInvalidArgument  options (all problems at once), env or a policy null or not fitting
   static absl::StatusOr<std::unique_ptr<BattleEpisodeSerialCollector>> Create(
       Options options, EnvManager* env, std::vector<CollectMode*> policies, ComponentDeps deps);
 

@@ -59,7 +59,7 @@ class EvalCore {
   };
 
   // Launches `env` if it is not launched.
-  //   kInvalidArgument  options (all problems at once), env or a policy null or not fitting together
+  //   kInvalidArgument  options (all problems at once), env or a policy null or not fitting
   static absl::StatusOr<std::unique_ptr<EvalCore>> Create(Options options, EnvManager* env,
                                                           std::vector<EvalMode*> policies,
                                                           ComponentDeps deps);
