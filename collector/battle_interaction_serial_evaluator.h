@@ -1,8 +1,8 @@
 // Lets policies play n_episode whole episodes of a game against each other and judges player 0 by
 // its mean return: InteractionSerialEvaluator for games of two and more players, without videos.
 //
-// Metrics: those of InteractionSerialEvaluator, reward_* being player 0's, and reward<p>_mean, _std,
-// _max and _min of each other player p.
+// Metrics: those of InteractionSerialEvaluator, reward_* being player 0's, and reward<p>_mean,
+// _std, _max and _min of each other player p.
 //
 // Ownership and threads: as IBattleEvaluator.
 //

@@ -1,5 +1,5 @@
-// Steps all envs that are ready, one vector step after the other, until there are so many rows: what
-// the collectors of rows share.
+// Steps all envs that are ready, one vector step after the other, until there are so many rows:
+// what the collectors of rows share.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_COLLECT_ROWS_H_

@@ -1,5 +1,5 @@
-// What a serial collector counts: env steps, episodes, the rows that it handed over, and the metrics
-// that come of them. Knows games too: an episode then has one return per player.
+// What a serial collector counts: env steps, episodes, the rows that it handed over, and the
+// metrics that come of them. Knows games too: an episode then has one return per player.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_COLLECT_STATISTICS_H_

@@ -5,8 +5,8 @@
 // better, saves "ckpt_best"; the first one always does. Training may stop when it is as good as the
 // stop value and train_iter > 0. A value that is NaN is an error that names it.
 //
-// Metrics of each evaluation: data_length, evaluate_time, avg_time_per_data and those of the metric,
-// as "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log.
+// Metrics of each evaluation: data_length, evaluate_time, avg_time_per_data and those of the
+// metric, as "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log.
 //
 // Ownership: policy, data and metric must outlive it.   Threads: thread-compatible.
 // Errors:    name the evaluator; what fails changes nothing.

@@ -7,7 +7,8 @@
 // Threads: called by the thread that collects.
 //
 // Example:
-//   absl::Status OnlyTheLastCounts(int env_id, const ColumnsView& rows, absl::Span<float> rewards) {
+//   absl::Status OnlyTheLastCounts(int env_id, const ColumnsView& rows, absl::Span<float> rewards)
+//   {
 //     std::fill(rewards.begin(), rewards.end() - 1, 0.0f);
 //     return absl::OkStatus();
 //   }
@@ -24,8 +25,8 @@
 
 namespace ding {
 
-// `rows` are those of the episode, oldest first, as a collector hands them over; `rewards` are their
-// rewards, to be changed. What it returns, or throws, fails the collect.
+// `rows` are those of the episode, oldest first, as a collector hands them over; `rewards` are
+// their rewards, to be changed. What it returns, or throws, fails the collect.
 using RewardShaping =
     std::function<absl::Status(int env_id, const ColumnsView& rows, absl::Span<float> rewards)>;
 

@@ -27,8 +27,8 @@ struct CollectOptions {
   std::optional<int64_t> target;
   // Train iterations of the parameters that act; stands in the rows as `collect_iter`.
   int64_t train_iter = 0;
-  // Return exactly the target: rows beyond it, which the last vector step brought, are dropped. There
-  // are no episodes beyond it.
+  // Return exactly the target: rows beyond it, which the last vector step brought, are dropped.
+  // There are no episodes beyond it.
   bool drop_extra = true;
   // Whether finished episodes count for the log (false while a random policy collects).
   bool record_episodes = true;
@@ -64,7 +64,8 @@ class ISerialCollector {
   //   kInvalidArgument     no target, or one below 1
   //   kFailedPrecondition  no env is ready: all are done, say
   //   kResourceExhausted   an env kept being abnormal
-  //   other codes          an env or the policy failed; the message names it. Rows that were gathered
+  //   other codes          an env or the policy failed; the message names it. Rows that were
+  //   gathered
   //                        before stay for the next Collect(), and the envs need ResetEnv(nullptr);
   //                        a collector of episodes drops them and resets the envs by itself
   virtual absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) = 0;

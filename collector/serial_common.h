@@ -54,8 +54,8 @@ absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::st
 absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool game,
                                  const EnvSpec& env);
 
-// Env ids as the policy of `player` is told of them: seats env * players + player in a game, else the
-// env ids. Valid until `*seats` changes.
+// Env ids as the policy of `player` is told of them: seats env * players + player in a game, else
+// the env ids. Valid until `*seats` changes.
 absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> env_ids,
                                 std::vector<int>* seats);
 

@@ -1,4 +1,5 @@
-// Where a component's measurements go: scalars, histograms, text and pictures, each under a tag and a step.
+// Where a component's measurements go: scalars, histograms, text and pictures, each under a tag
+// and a step.
 // Components take a std::shared_ptr<MetricSink> (NullSink when nobody wants the numbers) and never
 // ask what stands behind it.
 //
