@@ -7,8 +7,7 @@
 // manager may show only some envs as ready, or answer later than it was asked.
 //
 // After a failure the episodes of that collect are dropped, finished ones too (short episodes
-// finish
-// first, and alone would be a biased choice), and the next collect resets the envs that were in the
+// finish first, and alone would be a biased choice), and the next collect resets the envs that were in the
 // middle of one.
 //
 // Threads: thread-compatible.

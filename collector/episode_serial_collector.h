@@ -3,8 +3,7 @@
 //
 // Returns one segment per episode, in the order in which they began; none ends as kCut, and the
 // rows of an episode belong to one set of parameters (`collect_iter`). CollectOptions::target and
-// the
-// policy's n_episode count episodes, at least one per env; nothing is extra, so drop_extra changes
+// the policy's n_episode count episodes, at least one per env; nothing is extra, so drop_extra changes
 // nothing. An abnormal episode is dropped, and another one played in its place.
 //
 // After a failure all episodes of that Collect() are dropped, and the next one begins with all of

@@ -7,8 +7,8 @@
 // Threads: called by the thread that collects.
 //
 // Example:
-//   absl::Status OnlyTheLastCounts(int env_id, const ColumnsView& rows, absl::Span<float> rewards)
-//   {
+//   absl::Status OnlyTheLastCounts(int env_id, const ColumnsView& rows,
+//                                  absl::Span<float> rewards) {
 //     std::fill(rewards.begin(), rewards.end() - 1, 0.0f);
 //     return absl::OkStatus();
 //   }

@@ -65,8 +65,7 @@ class ISerialCollector {
   //   kFailedPrecondition  no env is ready: all are done, say
   //   kResourceExhausted   an env kept being abnormal
   //   other codes          an env or the policy failed; the message names it. Rows that were
-  //   gathered
-  //                        before stay for the next Collect(), and the envs need ResetEnv(nullptr);
+  //                        gathered before stay for the next Collect(), and the envs need ResetEnv(nullptr);
   //                        a collector of episodes drops them and resets the envs by itself
   virtual absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) = 0;
 
