@@ -7,12 +7,19 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/battle_collector.h"
+#include "ding_worker/collector/battle_sample_serial_collector.h"
 #include "ding_worker/collector/interaction_serial_evaluator.h"
 #include "ding_worker/collector/sample_serial_collector.h"
+#include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/env/base_env_manager.h"
 #include "ding_worker/env/classic_control/cartpole.h"
 #include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/game_spec.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/random_policy.h"
@@ -54,6 +61,16 @@ absl::StatusOr<double> CollectAndJudge(Policy* policy) {
   }
 }
 
+// One policy plays both sides of `games` and learns from what each of them saw.
+absl::StatusOr<BattleData> PlayAgainstItself(Policy* policy, EnvManager* games) {
+  CollectMode* const player = policy->collect_mode();
+  DING_ASSIGN_OR_RETURN(const auto collector, BattleSampleSerialCollector::Create(
+                                                  {}, games, {player, player}, ComponentDeps()));
+  CollectOptions options;
+  options.target = 64;
+  return collector->Collect(options);
+}
+
 TEST(CollectorExampleTest, RandomActionsDoNotBalanceThePole) {
   DING_ASSERT_OK_AND_ASSIGN(const auto env, CreateCartPole("CartPole-v0", 200));
   RandomPolicyOptions options;
@@ -63,6 +80,18 @@ TEST(CollectorExampleTest, RandomActionsDoNotBalanceThePole) {
   ASSERT_THAT(mean_return, IsOk());
   EXPECT_GT(*mean_return, 8);
   EXPECT_LT(*mean_return, 60);
+}
+
+TEST(CollectorExampleTest, BothSidesGetTheirRows) {
+  FakeEnvManager::Options game;
+  game.players = 2;
+  FakeEnvManager games(game);
+  RandomPolicyOptions options;
+  options.action = PlayerSpec(games.env_spec()).action;
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Policy> policy, CreateRandomPolicy(options));
+  DING_ASSERT_OK_AND_ASSIGN(const BattleData data, PlayAgainstItself(policy.get(), &games));
+  EXPECT_EQ(data.players[0].size(), 64);
+  EXPECT_EQ(data.players[1].size(), 64);
 }
 
 }  // namespace

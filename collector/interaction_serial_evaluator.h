@@ -9,6 +9,12 @@
 // An abnormal episode does not count; its env plays another one. An env whose episodes never end
 // keeps Eval() from returning: give envs a time limit.
 //
+// Videos: of an evaluation that is filmed the worst, the median and the best episode become a GIF
+// each (collector/eval_videos.h): the picture "<name>_train_iter/<which>" (or "_envstep") in the
+// metrics, and the file <figure_path>/<name>_train_iter_<n>_<which>.gif. The last picture of an
+// episode is that before its last step. An env that cannot be rendered fails the evaluation with
+// its first picture; a folder that cannot be written, before it begins.
+//
 // Metrics of each evaluation: those of docs/collector.md, as "<name>_iter/<metric>" and
 // "<name>_step/<metric>", and a line in the log.
 //
@@ -24,17 +30,15 @@
 #define DING_WORKER_COLLECTOR_INTERACTION_SERIAL_EVALUATOR_H_
 
 #include <cstdint>
-#include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/collector/eval_core.h"
+#include "ding_worker/collector/eval_videos.h"
 #include "ding_worker/collector/serial_evaluator.h"
-#include "ding_worker/collector/vector_eval_monitor.h"
-#include "ding_worker/data/batch.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/metrics/component.h"
@@ -44,13 +48,17 @@ namespace ding {
 
 class InteractionSerialEvaluator : public ISerialEvaluator {
  public:
-  struct Options {
-    int64_t eval_freq = 1000;  // train iterations between two evaluations, at least 1
-    int64_t n_episode = 4;     // per evaluation, at least one per env
-    double stop_value = 1e10;  // mean return at which training may stop
-    // Abnormal steps of one env, without a finished episode in between, after which Eval() fails;
-    // at least 1.
-    int max_abnormal = 10;
+  enum class RenderMode { kTrainIter, kEnvstep };
+  struct Options : SerialEvaluatorOptions {
+    // Train iterations or env steps, as render_mode says, from one evaluation that is filmed to the
+    // next; -1: only those with force_render are.
+    int64_t render_freq = -1;
+    RenderMode render_mode = RenderMode::kTrainIter;
+    // Folder for the videos as GIF files, in the folder of the run unless it is absolute; made if
+    // there is none. Empty: videos go to the metrics only.
+    std::string figure_path;
+    // Pictures of an episode, at least 1; what follows is left out.
+    int64_t max_video_frames = 2000;
 
     // What is wrong with them; empty if nothing is.
     std::vector<std::string> Problems() const;
@@ -66,52 +74,28 @@ class InteractionSerialEvaluator : public ISerialEvaluator {
   absl::Status ResetEnv(EnvManager* env) override;
   absl::Status ResetPolicy(EvalMode* policy) override;
   absl::Status Reset(EvalMode* policy, EnvManager* env) override;
-  bool ShouldEval(int64_t train_iter) override;
+  bool ShouldEval(int64_t train_iter) override { return core_->ShouldEval(train_iter); }
   absl::StatusOr<EvalResult> Eval(const EvalOptions& options) override;
 
   // Best mean return so far; minus infinity before the first evaluation.
-  double best_return() const { return best_return_; }
+  double best_return() const { return core_->best_return(); }
 
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
 
  private:
-  struct Rows {
-    BatchBuilder obs;     // of the envs that play, when not all do
-    BatchBuilder output;  // the policy's
-  };
-  // An evaluation under way.
-  struct Run {
-    VectorEvalMonitor monitor;
-    int64_t envsteps = 0;
-    std::vector<int> abnormal;  // per env, since its last finished episode
-  };
+  InteractionSerialEvaluator(Options options, std::unique_ptr<EvalCore> core);
 
-  InteractionSerialEvaluator(Options options, ComponentDeps deps);
-
-  // Works with these from now on, if they fit together.
-  absl::Status Use(EnvManager* env, EvalMode* policy);
-  absl::Status ForgetRecurrentState();
-  absl::Status Play(const NamedValues& settings, Run* run);
-  absl::Status StepEnvs(const NamedValues& settings, Run* run);
-  // The ready envs whose quota is not full, with their observations.
-  ReadyObs Playing(const ReadyObs& ready, const VectorEvalMonitor& monitor);
-  absl::Status Account(const Timesteps& timesteps, Run* run);
-  absl::Status NoteAbnormal(int env_id, const std::string& cause, Run* run) const;
-  void Log(const EvalOptions& options, const Run& run, double seconds, const EvalResult& result);
-  absl::Status NoteBest(const EvalOptions& options, double mean_return);
+  // What render_freq counts.
+  int64_t RenderClock(const EvalOptions& options) const;
+  bool ShouldRender(const EvalOptions& options) const;
+  std::string FigureFolder() const;
+  absl::Status CheckFigurePath() const;
+  absl::Status WriteVideos(const EvalOptions& options, EvalVideos* videos) const;
 
   const Options options_;
-  const ComponentDeps deps_;
-  EnvManager* env_ = nullptr;
-  EvalMode* policy_ = nullptr;
-  std::optional<Rows> rows_;
-  double best_return_ = -std::numeric_limits<double>::infinity();
-  int64_t last_eval_iter_ = -1;
-
-  std::vector<int> playing_ids_;       // scratch of Playing()
-  std::vector<int64_t> playing_rows_;  // scratch of Playing()
-  std::vector<int> ended_envs_;        // scratch of Account()
+  const std::unique_ptr<EvalCore> core_;
+  int64_t last_render_iter_ = -1;
 };
 
 }  // namespace ding

@@ -1,13 +1,16 @@
 // Registers InteractionSerialEvaluator as "interaction".
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/interaction_serial_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_common.h"
+#include "ding_worker/collector/serial_config.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/env/env_manager.h"
@@ -17,20 +20,31 @@
 namespace ding {
 namespace {
 
+using RenderMode = InteractionSerialEvaluator::RenderMode;
+
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> CreateInteractionSerialEvaluator(
     const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
     const ComponentDeps& deps) {
+  std::vector<std::string> problems;
+  InteractionEvaluatorParams params;
+  ReadSerialParams(config, &params, &problems);
   InteractionSerialEvaluator::Options options;
-  options.eval_freq = config.eval_freq();
-  options.n_episode = config.n_episode();
-  options.stop_value = config.stop_value();
-  options.max_abnormal = config.max_abnormal();
-  if (config.has_params()) {
-    std::vector<std::string> problems = options.Problems();
-    problems.push_back("params are given, but type 'interaction' has none of its own");
+  ReadSerialEvaluatorOptions(config, &options);
+  options.render_freq = params.render().render_freq();
+  options.figure_path = params.figure_path();
+  options.max_video_frames = params.max_video_frames();
+  if (params.render().mode() == "envstep") {
+    options.render_mode = RenderMode::kEnvstep;
+  } else if (params.render().mode() != "train_iter") {
+    problems.push_back(absl::StrCat("render.mode is '", params.render().mode(),
+                                    "', expected 'train_iter' or 'envstep'"));
+  }
+  if (!problems.empty()) {
+    const std::vector<std::string> others = options.Problems();
+    problems.insert(problems.end(), others.begin(), others.end());
     return ProblemsToStatus(problems, deps.name);
   }
-  return InteractionSerialEvaluator::Create(options, env, policy, deps);
+  return InteractionSerialEvaluator::Create(std::move(options), env, policy, deps);
 }
 
 DING_REGISTER(SerialEvaluatorRegistry(), "interaction", CreateInteractionSerialEvaluator);

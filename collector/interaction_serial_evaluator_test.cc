@@ -17,12 +17,14 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/base_env_manager.h"
+#include "ding_worker/env/classic_control/cartpole.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/testing/scripted_env.h"
 #include "ding_worker/metrics/component.h"
@@ -39,6 +41,7 @@ using Options = InteractionSerialEvaluator::Options;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Pair;
 
 // Episodes of env i have i + 1 steps.
@@ -224,6 +227,7 @@ TEST(InteractionSerialEvaluatorTest, SavesTheBest) {
   StateDict state;
   ASSERT_THAT(state.WriteDouble("best_return", 1e9), IsOk());
   ASSERT_THAT(state.WriteInt("last_eval_iter", 2), IsOk());
+  ASSERT_THAT(state.WriteInt("last_render_iter", -1), IsOk());
   ASSERT_THAT(judged.f.evaluator->LoadState(&state), IsOk());
   ASSERT_THAT(judged.Eval(3), IsOk());
   EXPECT_EQ(judged.saved.size(), 2u);
@@ -394,6 +398,154 @@ TEST(InteractionSerialEvaluatorTest, StateGoesOn) {
   ASSERT_THAT(incomplete.WriteDouble("best_return", 5), IsOk());
   EXPECT_THAT(b.evaluator->LoadState(&incomplete), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_EQ(b.evaluator->best_return(), a.evaluator->best_return());
+}
+
+// Videos.
+
+FakeEnvManager::Options WithPictures(int env_num) {
+  FakeEnvManager::Options options = WithScript(env_num, ByEnv);
+  options.can_render = true;
+  return options;
+}
+
+EvalOptions At(int64_t train_iter, int64_t envstep, bool force_render = false) {
+  EvalOptions options;
+  options.train_iter = train_iter;
+  options.envstep = envstep;
+  options.force_render = force_render;
+  return options;
+}
+
+std::vector<std::string> ImageTags(const RecordingSink& sink) {
+  std::vector<std::string> tags;
+  for (const RecordingSink::ImageRecord& image : sink.images()) tags.push_back(image.tag);
+  return tags;
+}
+
+TEST(InteractionSerialEvaluatorTest, FilmsTheWorstTheMedianAndTheBest) {
+  const std::string folder = testing::TempDir() + "/films";
+  ASSERT_THAT(RemoveRecursively(folder), IsOk());
+  Options options;
+  options.n_episode = 3;
+  options.figure_path = folder + "/of/eval";
+  Fixture f(WithPictures(3), options);
+  ASSERT_THAT(f.evaluator->Eval(At(7, 70)), IsOk());
+  EXPECT_THAT(f.sink->images(), IsEmpty()) << "nobody asked";
+  ASSERT_THAT(f.evaluator->Eval(At(7, 70, /*force_render=*/true)), IsOk());
+  EXPECT_THAT(ImageTags(*f.sink), ElementsAre("eval_train_iter/worst", "eval_train_iter/median",
+                                              "eval_train_iter/best"));
+  for (const RecordingSink::ImageRecord& image : f.sink->images()) {
+    EXPECT_EQ(image.step, 7);
+    EXPECT_EQ(image.width, 2);
+    EXPECT_EQ(image.height, 1);
+    const std::string which = image.tag.substr(image.tag.find('/') + 1);
+    DING_ASSERT_OK_AND_ASSIGN(
+        const std::string file,
+        ReadFile(options.figure_path + "/eval_train_iter_7_" + which + ".gif"));
+    EXPECT_EQ(file, image.file);
+    EXPECT_EQ(file.substr(0, 6), "GIF89a");
+  }
+  // Env 2 plays the longest episodes, and has the highest return.
+  EXPECT_GT(f.sink->images()[2].file.size(), f.sink->images()[0].file.size());
+  DING_ASSERT_OK_AND_ASSIGN(const auto files, ListDirectory(options.figure_path));
+  EXPECT_EQ(files.size(), 3u) << "something else was left there";
+}
+
+TEST(InteractionSerialEvaluatorTest, FilmsEverySoOften) {
+  for (const bool envstep : {false, true}) {
+    Options options;
+    options.render_freq = 10;
+    if (envstep) options.render_mode = InteractionSerialEvaluator::RenderMode::kEnvstep;
+    Fixture f(WithPictures(3), options);
+    std::vector<int64_t> filmed;
+    for (const int64_t now : {0, 5, 9, 15, 18, 19, 25, 40}) {
+      const size_t before = f.sink->images().size();
+      ASSERT_THAT(f.evaluator->Eval(envstep ? At(-1, now) : At(now, -1)), IsOk());
+      if (f.sink->images().size() > before) filmed.push_back(now);
+    }
+    EXPECT_THAT(filmed, ElementsAre(9, 19, 40));
+    StateDict state;
+    ASSERT_THAT(f.evaluator->SaveState(&state), IsOk());
+    Fixture resumed(WithPictures(3), options);
+    ASSERT_THAT(resumed.evaluator->LoadState(&state), IsOk());
+    ASSERT_THAT(resumed.evaluator->Eval(At(49, 49)), IsOk());
+    EXPECT_THAT(resumed.sink->images(), IsEmpty());
+    ASSERT_THAT(resumed.evaluator->Eval(At(50, 50)), IsOk());
+    EXPECT_FALSE(resumed.sink->images().empty());
+  }
+}
+
+TEST(InteractionSerialEvaluatorTest, FilmsACartPole) {
+  const std::vector<EnvFactory> factories(2, [] { return CreateCartPole("CartPole-v0", 200); });
+  DING_ASSERT_OK_AND_ASSIGN(const auto envs, BaseEnvManager::Create({}, factories));
+  FakePolicy policy({}, 2);
+  ComponentDeps deps;
+  const auto sink = std::make_shared<RecordingSink>();
+  deps.metrics = sink;
+  DING_ASSERT_OK_AND_ASSIGN(const auto evaluator,
+                            InteractionSerialEvaluator::Create({}, envs.get(), &policy, deps));
+  ASSERT_THAT(evaluator->Eval(At(1, 1, true)), IsOk());
+  ASSERT_EQ(sink->images().size(), 4u);
+  for (const RecordingSink::ImageRecord& image : sink->images()) {
+    EXPECT_EQ(image.width, 600);
+    EXPECT_EQ(image.height, 400);
+    // 720 kB each, if they were not packed.
+    EXPECT_LT(image.file.size(), 2000000u);
+  }
+}
+
+TEST(InteractionSerialEvaluatorTest, AnEnvThatCannotBeRenderedIsNamed) {
+  Fixture f;
+  EXPECT_THAT(f.evaluator->Eval(At(1, 1, true)),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       AllOf(HasSubstr("eval: a video is wanted, but env 0 cannot be rendered"),
+                             HasSubstr("nothing to see"))));
+  EXPECT_TRUE(f.envs.events().empty());
+  EXPECT_THAT(f.evaluator->Eval(At(1, 1)), IsOk());
+}
+
+TEST(InteractionSerialEvaluatorTest, AFolderThatCannotBeWrittenIsRefusedAtOnce) {
+  const std::string file = testing::TempDir() + "/a_file";
+  ASSERT_THAT(WriteFileAtomically(file, "x"), IsOk());
+  Options options;
+  options.figure_path = file + "/videos";
+  Fixture f(WithPictures(3), options);
+  const absl::StatusOr<EvalResult> result = f.evaluator->Eval(At(1, 1, true));
+  EXPECT_FALSE(result.ok());
+  EXPECT_THAT(result.status().message(),
+              AllOf(HasSubstr("eval: figure_path"), HasSubstr("a_file/videos")));
+  EXPECT_TRUE(f.envs.events().empty());
+}
+
+TEST(InteractionSerialEvaluatorTest, EnvsMayAnswerLate) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    FakeEnvManager::Options env_options = WithScript(4, FakeEnvManager::RandomScript(seed, 6, 0.1));
+    env_options.seed = seed;
+    env_options.subsets = true;
+    env_options.late = true;
+    env_options.can_render = true;
+    Options options;
+    options.n_episode = 6;
+    options.max_abnormal = 100;
+    Fixture f(env_options, options);
+    DING_ASSERT_OK_AND_ASSIGN(const EvalResult result, f.evaluator->Eval(At(1, 1, true)));
+    EXPECT_EQ(result.episode_return.size(), 6u);
+    std::vector<double> returns;
+    std::map<int, int> played;
+    std::map<std::pair<int, int>, double> sums;
+    std::map<int, std::vector<double>> by_env;
+    for (const FakeEnvManager::Event& event : f.envs.events()) {
+      double& sum = sums[{event.env_id, static_cast<int>(event.obs[1])}];
+      sum += event.reward;
+      if (event.terminated || event.truncated) by_env[event.env_id].push_back(sum);
+    }
+    for (const auto& [env_id, of_env] : by_env) {
+      EXPECT_EQ(of_env.size(), env_id < 2 ? 2u : 1u) << "env " << env_id << ", seed " << seed;
+      returns.insert(returns.end(), of_env.begin(), of_env.end());
+    }
+    EXPECT_EQ(result.episode_return, returns);
+    EXPECT_EQ(f.sink->images().size(), 4u);
+  }
 }
 
 }  // namespace

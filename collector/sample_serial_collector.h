@@ -28,16 +28,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ding_worker/collector/collect_core.h"
+#include "ding_worker/collector/collect_rows.h"
 #include "ding_worker/collector/serial_collector.h"
-#include "ding_worker/collector/traj_buffer.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"
@@ -48,19 +45,7 @@ namespace ding {
 
 class SampleSerialCollector : public ISerialCollector {
  public:
-  struct Options {
-    // Train iterations between two log lines, at least 1.
-    int64_t collect_print_freq = 100;
-    // Abnormal steps of one env, without a row or an episode of it handed over in between, after
-    // which Collect() fails; at least 1.
-    int max_abnormal = 10;
-    // Stream of env 0; env i is stream_base + i. Several collectors that feed one buffer need
-    // streams of their own.
-    int64_t stream_base = 0;
-
-    // What is wrong with them; empty if nothing is.
-    std::vector<std::string> Problems() const;
-  };
+  using Options = SerialCollectorOptions;
 
   // Launches `env` if it is not launched.
   //   kInvalidArgument  options (all problems at once), env or policy null or not fitting together
@@ -75,75 +60,22 @@ class SampleSerialCollector : public ISerialCollector {
   absl::Status DropEpisodes(absl::Span<const int> env_ids) override;
   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override;
 
-  int64_t envstep() const override { return envstep_; }
-  void set_envstep(int64_t envstep) override { envstep_ = envstep; }
-  int64_t total_episode_count() const override { return total_episode_count_; }
+  int64_t envstep() const override { return core_->statistics().envstep(); }
+  void set_envstep(int64_t envstep) override { core_->statistics().set_envstep(envstep); }
+  int64_t total_episode_count() const override { return core_->statistics().total_episode_count(); }
   // Rows handed over so far.
-  int64_t total_train_sample_count() const { return total_train_sample_count_; }
+  int64_t total_train_sample_count() const {
+    return core_->statistics().total_train_sample_count();
+  }
 
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
 
  private:
-  struct Episode {
-    double episode_return = 0;
-    int64_t length = 0;
-    int64_t samples = 0;    // rows of it that were handed over
-    int64_t last_step = 0;  // its last row's number in the stream
-  };
-  struct EnvStatistics {
-    int64_t samples = 0;  // of the running episode, as of the last hand-over
-    int64_t abnormal = 0;
-    std::vector<Episode> finished;  // since the last hand-over
-  };
-  // What happened since the last log, for the rates; not saved, so that time is in no checkpoint.
-  struct Window {
-    double seconds = 0;
-    int64_t envsteps = 0;
-    int64_t samples = 0;
-    int64_t episodes = 0;
-  };
+  explicit SampleSerialCollector(std::unique_ptr<CollectCore> core);
 
-  SampleSerialCollector(Options options, ComponentDeps deps);
-
-  // Works with these from now on: checks that they fit together, launches the env manager if need
-  // be, and keeps the rows of traj_ if they are laid out as before.
-  absl::Status Use(EnvManager* env, CollectMode* policy);
-  // All envs begin new episodes.
-  void ForgetEpisodes();
-  void ForgetStatistics();
-  absl::Status ForgetRecurrentState();
-  bool with_level_seed() const { return traj_.has_value() && traj_->layout().level_seed >= 0; }
-  absl::StatusOr<TrajBuffer> MakeTrajBuffer(const EnvManager& env, const CollectMode& policy,
-                                            bool with_level_seed) const;
-  void UseTrajBuffer(TrajBuffer fresh);
-  absl::StatusOr<int64_t> Target(const CollectOptions& options);
-  absl::Status PrepareLevelSeeds(const std::vector<int64_t>& level_seeds);
-  absl::Status Gather(int64_t target, const CollectOptions& options);
-  absl::Status StepEnvs(const CollectOptions& options);
-  absl::Status Account(const Timesteps& timesteps);
-  absl::Status NoteAbnormal(int env_id, const std::string& cause);
-  // The rows of these segments are handed over.
-  void CountSamples(const std::vector<Segment>& segments);
-  void CollectEpisodes(bool record);
-  void Log(int64_t train_iter);
-
-  const Options options_;
-  const ComponentDeps deps_;
-  EnvManager* env_ = nullptr;
-  CollectMode* policy_ = nullptr;
-  CollectAttributes attributes_;
-  std::optional<TrajBuffer> traj_;
-
-  std::vector<EnvStatistics> env_statistics_;
-  std::vector<Episode> episodes_;  // to be logged
-  Window window_;
-  int64_t envstep_ = 0;
-  int64_t total_episode_count_ = 0;
-  int64_t total_train_sample_count_ = 0;
-  int64_t last_log_iter_ = 0;
-  std::set<int64_t> warned_targets_;  // those that are no multiple of the number of envs
-  std::vector<int> ended_envs_;       // scratch of Account()
+  const std::unique_ptr<CollectCore> core_;
+  RowCollection collection_;
 };
 
 }  // namespace ding

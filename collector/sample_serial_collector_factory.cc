@@ -1,6 +1,7 @@
 // Registers SampleSerialCollector as "sample".
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -9,6 +10,7 @@
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/serial_common.h"
+#include "ding_worker/collector/serial_config.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/metrics/component.h"
@@ -17,15 +19,18 @@
 namespace ding {
 namespace {
 
+constexpr char kName[] = "sample";
+
 absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateSampleSerialCollector(
     const SerialCollectorConfig& config, EnvManager* env, CollectMode* policy,
     const ComponentDeps& deps) {
+  std::vector<std::string> problems;
   SampleSerialCollector::Options options;
-  options.collect_print_freq = config.collect_print_freq();
-  options.max_abnormal = config.max_abnormal();
-  if (config.has_params()) {
-    std::vector<std::string> problems = options.Problems();
-    problems.push_back("params are given, but type 'sample' has none of its own");
+  ReadSerialCollectorOptions(config, &options);
+  ReadSerialParams(config, nullptr, &problems);
+  if (!problems.empty()) {
+    const std::vector<std::string> others = options.Problems();
+    problems.insert(problems.end(), others.begin(), others.end());
     return ProblemsToStatus(problems, deps.name);
   }
   return SampleSerialCollector::Create(options, env, policy, deps);
@@ -33,13 +38,13 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateSampleSerialCollector(
 
 SerialCollectorDescriptor Descriptor() {
   SerialCollectorDescriptor descriptor;
-  descriptor.name = "sample";
-  descriptor.default_config.set_type("sample");
+  descriptor.name = kName;
+  descriptor.default_config.set_type(kName);
   descriptor.create = CreateSampleSerialCollector;
   return descriptor;
 }
 
-DING_REGISTER(SerialCollectorRegistry(), "sample", Descriptor());
+DING_REGISTER(SerialCollectorRegistry(), kName, Descriptor());
 
 }  // namespace
 }  // namespace ding

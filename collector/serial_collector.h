@@ -28,6 +28,7 @@ struct CollectOptions {
   // Train iterations of the parameters that act; stands in the rows as `collect_iter`.
   int64_t train_iter = 0;
   // Return exactly the target: rows beyond it, which the last vector step brought, are dropped.
+  // There are no episodes beyond it.
   bool drop_extra = true;
   // Whether finished episodes count for the log (false while a random policy collects).
   bool record_episodes = true;
@@ -63,8 +64,9 @@ class ISerialCollector {
   //   kInvalidArgument     no target, or one below 1
   //   kFailedPrecondition  no env is ready: all are done, say
   //   kResourceExhausted   an env kept being abnormal
-  //   other codes          an env or the policy failed; the message names it. What was gathered
-  //                        before stays for the next Collect(); the envs need ResetEnv(nullptr)
+  //   other codes          an env or the policy failed; the message names it. Rows that were
+  //                        gathered before stay for the next Collect(), and the envs need ResetEnv(nullptr);
+  //                        a collector of episodes drops them and resets the envs by itself
   virtual absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) = 0;
 
   // Env steps collected so far; set on resume.

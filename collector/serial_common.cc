@@ -4,22 +4,15 @@
 #include <cmath>
 
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ding_worker/env/game_spec.h"
 
 namespace ding {
+namespace {
 
-absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::string_view where) {
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(where, ": ", absl::StrJoin(problems, "; ")));
-}
-
-absl::Status CheckPolicyFitsEnv(const Spec& policy_output, const EnvSpec& env) {
-  if (env.players > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("env '", env.name, "' is a game of ", env.players,
-                     " players, expected an env for one; games are played by the workers of type "
-                     "'sample_1v1', 'episode_1v1' and 'battle_interaction'"));
-  }
-  const FieldSpec& want = env.action->field(0);
+absl::Status CheckAction(const Spec& policy_output, const FieldSpec& want,
+                         absl::string_view env_name) {
   if (policy_output.size() > 0) {
     const FieldSpec& have = policy_output.field(0);
     if (have.name == want.name && have.dtype == want.dtype && have.shape == want.shape &&
@@ -32,16 +25,48 @@ absl::Status CheckPolicyFitsEnv(const Spec& policy_output, const EnvSpec& env) {
                    policy_output.size() == 0 ? "missing"
                                              : absl::StrCat("'", policy_output.field(0).name, "', ",
                                                             policy_output.field(0).DebugString()),
-                   ", but env '", env.name, "' expects '", want.name, "', ", want.DebugString()));
+                   ", but env '", env_name, "' expects '", want.name, "', ", want.DebugString()));
 }
 
-bool OthersAtWork(const EnvManager& env, const ReadyObs& ready) {
-  size_t at_work = 0;
-  for (int id = 0; id < env.env_num(); ++id) {
-    const EnvState state = env.env_state(id);
-    if (state == EnvState::kRun || state == EnvState::kReset) ++at_work;
+}  // namespace
+
+absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::string_view where) {
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(where, ": ", absl::StrJoin(problems, "; ")));
+}
+
+absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool game,
+                                 const EnvSpec& env) {
+  if (!game && env.players > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("env '", env.name, "' is a game of ", env.players,
+                     " players, expected an env for one; games are played by the workers of type "
+                     "'sample_1v1', 'episode_1v1' and 'battle_interaction'"));
   }
-  return at_work > ready.env_ids.size();
+  if (game && (env.players < 2 || static_cast<int>(policy_outputs.size()) != env.players)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        policy_outputs.size(), " policies for env '", env.name, "', which has ", env.players,
+        " players; expected a game, and a policy for each of its players"));
+  }
+  const EnvSpec player = PlayerSpec(env);
+  for (size_t i = 0; i < policy_outputs.size(); ++i) {
+    const absl::Status status = CheckAction(*policy_outputs[i], player.action->field(0), env.name);
+    if (!status.ok()) return game ? Annotate(status, absl::StrCat("player ", i)) : status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> env_ids,
+                                std::vector<int>* seats) {
+  if (players == 1) return env_ids;
+  seats->clear();
+  for (const int env_id : env_ids) seats->push_back(env_id * players + player);
+  return *seats;
+}
+
+absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name) {
+  if (!save) return absl::OkStatus();
+  return Annotate(save("ckpt_best"), absl::StrCat(name, ": saving ckpt_best"));
 }
 
 std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row) {
@@ -59,6 +84,20 @@ absl::Status NoEnvReady(const EnvManager& env) {
   return absl::FailedPreconditionError(absl::StrCat(
       "no env is ready (", absl::StrJoin(states, ", "),
       "); expected an env manager with auto_reset whose envs are not at the end of episode_num"));
+}
+
+absl::Status WaitForEnv(const EnvManager& env, absl::FunctionRef<bool(int env_id)> wanted,
+                        int* waits) {
+  constexpr absl::Duration kMoment = absl::Milliseconds(1);
+  constexpr int kMaxWaits = 60000;
+  bool may_come = false;
+  for (int id = 0; id < env.env_num(); ++id) {
+    const EnvState state = env.env_state(id);
+    if (wanted(id) && (state == EnvState::kRun || state == EnvState::kReset)) may_come = true;
+  }
+  if (!may_come || *waits >= kMaxWaits) return NoEnvReady(env);
+  if ((*waits)++ > 0) absl::SleepFor(kMoment);
+  return absl::OkStatus();
 }
 
 void AddStatistics(absl::string_view prefix, absl::Span<const double> values,

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "absl/base/optimization.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env.h"
@@ -23,29 +25,49 @@
 
 namespace ding {
 
-// The result of a call of a policy's method, which may be a user's: an exception becomes
-// kInternal, and every error is said to be the policy's.
+// The result of a call of a user's code: an exception becomes kInternal, and every error is said to
+// be that of `what`.
 template <typename Call>
-absl::Status CallPolicy(Call&& call) {
+absl::Status CallUser(absl::string_view what, Call&& call) {
   try {
     absl::Status status = std::forward<Call>(call)();
     if (ABSL_PREDICT_TRUE(status.ok())) return status;
-    return Annotate(status, "policy");
+    return Annotate(status, what);
   } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat("policy threw an exception: ", e.what()));
+    return absl::InternalError(absl::StrCat(what, " threw an exception: ", e.what()));
   } catch (...) {
-    return absl::InternalError("policy threw something that is no std::exception");
+    return absl::InternalError(absl::StrCat(what, " threw something that is no std::exception"));
   }
+}
+
+// The same of a policy's method, which may be a user's.
+template <typename Call>
+absl::Status CallPolicy(Call&& call) {
+  return CallUser("policy", std::forward<Call>(call));
 }
 
 // kInvalidArgument with all of them, "<where>: <problem>; <problem>"; OK if there are none.
 absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::string_view where);
 
-// OK if the first field of a policy's output is the env's action. Else kInvalidArgument with both.
-absl::Status CheckPolicyFitsEnv(const Spec& policy_output, const EnvSpec& env);
+// OK if the first field of each policy's output is the action of a player of the env: of one, or of
+// a `game` one policy for each. Else kInvalidArgument with what there is and what is expected.
+absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool game,
+                                 const EnvSpec& env);
 
-// Whether an env is at work that is not among these: a step of no envs waits for it.
-bool OthersAtWork(const EnvManager& env, const ReadyObs& ready);
+// Env ids as the policy of `player` is told of them: seats env * players + player in a game, else
+// the env ids. Valid until `*seats` changes.
+absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> env_ids,
+                                std::vector<int>* seats);
+
+// Saves the checkpoint "ckpt_best" by `save`, if there is one.
+absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name);
+
+// For when no env is ready to act: OK if one of those that `wanted` says is running or being reset
+// in the background, so that a step of no envs may bring it. Counts such calls in `*waits`, and from
+// the second on waits for a millisecond. Else, and after a minute, kFailedPrecondition with the
+// states of all envs.
+absl::Status WaitForEnv(const EnvManager& env, absl::FunctionRef<bool(int env_id)> wanted,
+                        int* waits);
 
 // ": <why>" of the abnormal step in this row, if the env manager knows; else nothing.
 std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row);

@@ -31,6 +31,7 @@ struct EvalOptions {
   int64_t envstep = -1;
   std::optional<int64_t> n_episode;  // not set: what the config says
   NamedValues policy_settings;
+  bool force_render = false;  // make videos, whether they are due or not
 };
 
 struct EvalResult {

@@ -9,8 +9,23 @@ Registry<SerialCollectorDescriptor>& SerialCollectorRegistry() {
   return *registry;
 }
 
+Registry<BattleCollectorDescriptor>& BattleCollectorRegistry() {
+  static auto* const registry = new Registry<BattleCollectorDescriptor>("battle collector");
+  return *registry;
+}
+
 Registry<SerialEvaluatorCreator>& SerialEvaluatorRegistry() {
   static auto* const registry = new Registry<SerialEvaluatorCreator>("serial evaluator");
+  return *registry;
+}
+
+Registry<BattleEvaluatorCreator>& BattleEvaluatorRegistry() {
+  static auto* const registry = new Registry<BattleEvaluatorCreator>("battle evaluator");
+  return *registry;
+}
+
+Registry<MetricEvaluatorCreator>& MetricEvaluatorRegistry() {
+  static auto* const registry = new Registry<MetricEvaluatorCreator>("metric evaluator");
   return *registry;
 }
 
@@ -27,12 +42,41 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
   return descriptor.create(config, env, policy, deps);
 }
 
+absl::StatusOr<BattleCollectorDescriptor> get_battle_collector_cls(
+    const SerialCollectorConfig& config) {
+  return BattleCollectorRegistry().Find(config.type());
+}
+
+absl::StatusOr<std::unique_ptr<IBattleCollector>> create_battle_collector(
+    const SerialCollectorConfig& config, EnvManager* env, const std::vector<CollectMode*>& policies,
+    const ComponentDeps& deps) {
+  DING_ASSIGN_OR_RETURN(const BattleCollectorDescriptor descriptor,
+                        get_battle_collector_cls(config));
+  return descriptor.create(config, env, policies, deps);
+}
+
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(
     const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
     const ComponentDeps& deps) {
   DING_ASSIGN_OR_RETURN(const SerialEvaluatorCreator create,
                         SerialEvaluatorRegistry().Find(config.type()));
   return create(config, env, policy, deps);
+}
+
+absl::StatusOr<std::unique_ptr<IBattleEvaluator>> create_battle_evaluator(
+    const SerialEvaluatorConfig& config, EnvManager* env, const std::vector<EvalMode*>& policies,
+    const ComponentDeps& deps) {
+  DING_ASSIGN_OR_RETURN(const BattleEvaluatorCreator create,
+                        BattleEvaluatorRegistry().Find(config.type()));
+  return create(config, env, policies, deps);
+}
+
+absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> create_metric_evaluator(
+    const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
+    const ComponentDeps& deps) {
+  DING_ASSIGN_OR_RETURN(const MetricEvaluatorCreator create,
+                        MetricEvaluatorRegistry().Find(config.type()));
+  return create(config, data, metric, policy, deps);
 }
 
 }  // namespace ding

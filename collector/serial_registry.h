@@ -5,9 +5,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/collector/battle_collector.h"
+#include "ding_worker/collector/battle_evaluator.h"
+#include "ding_worker/collector/eval_data.h"
+#include "ding_worker/collector/metric.h"
+#include "ding_worker/collector/metric_serial_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/serial_evaluator.h"
@@ -25,9 +31,29 @@ struct SerialCollectorDescriptor {
 };
 Registry<SerialCollectorDescriptor>& SerialCollectorRegistry();
 
+// The same of collectors of games.
+struct BattleCollectorDescriptor {
+  std::string name;
+  SerialCollectorConfig default_config;
+  std::function<absl::StatusOr<std::unique_ptr<IBattleCollector>>(
+      const SerialCollectorConfig&, EnvManager*, const std::vector<CollectMode*>&,
+      const ComponentDeps&)>
+      create;
+};
+Registry<BattleCollectorDescriptor>& BattleCollectorRegistry();
+
 using SerialEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<ISerialEvaluator>>(
     const SerialEvaluatorConfig&, EnvManager*, EvalMode*, const ComponentDeps&)>;
 Registry<SerialEvaluatorCreator>& SerialEvaluatorRegistry();
+
+using BattleEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<IBattleEvaluator>>(
+    const SerialEvaluatorConfig&, EnvManager*, const std::vector<EvalMode*>&,
+    const ComponentDeps&)>;
+Registry<BattleEvaluatorCreator>& BattleEvaluatorRegistry();
+
+using MetricEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>>(
+    const MetricEvaluatorConfig&, IEvalData*, const IMetric*, EvalMode*, const ComponentDeps&)>;
+Registry<MetricEvaluatorCreator>& MetricEvaluatorRegistry();
 
 // kNotFound lists the names that are linked; kInvalidArgument reports every problem of the config
 // at once. Env manager and policy must not be null and must outlive what is created.
@@ -36,8 +62,20 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
     const ComponentDeps& deps);
 absl::StatusOr<SerialCollectorDescriptor> get_serial_collector_cls(
     const SerialCollectorConfig& config);
+absl::StatusOr<std::unique_ptr<IBattleCollector>> create_battle_collector(
+    const SerialCollectorConfig& config, EnvManager* env, const std::vector<CollectMode*>& policies,
+    const ComponentDeps& deps);
+absl::StatusOr<BattleCollectorDescriptor> get_battle_collector_cls(
+    const SerialCollectorConfig& config);
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(
     const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
+    const ComponentDeps& deps);
+
+absl::StatusOr<std::unique_ptr<IBattleEvaluator>> create_battle_evaluator(
+    const SerialEvaluatorConfig& config, EnvManager* env, const std::vector<EvalMode*>& policies,
+    const ComponentDeps& deps);
+absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> create_metric_evaluator(
+    const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
     const ComponentDeps& deps);
 
 }  // namespace ding

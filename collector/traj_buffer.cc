@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 
@@ -97,6 +98,7 @@ TrajBuffer::TrajBuffer(TrajLayout layout, Options options)
 bool TrajBuffer::Fits(const TrajBuffer& other) const {
   return layout_ == other.layout_ && options_.env_num == other.options_.env_num &&
          options_.stream_base == other.options_.stream_base &&
+         options_.stream_stride == other.options_.stream_stride &&
          options_.whole_episodes == other.options_.whole_episodes;
 }
 
@@ -115,25 +117,30 @@ absl::Status TrajBuffer::Reserve(int64_t rows) {
   return arena_.Grow(rows);
 }
 
-absl::StatusOr<MutableColumnsView> TrajBuffer::Append(const ReadyObs& ready, int64_t collect_iter,
-                                                      absl::Span<const int64_t> level_seeds) {
-  for (const int env_id : ready.env_ids) {
+absl::StatusOr<TrajBuffer::Appended> TrajBuffer::Append(const ActingEnvs& acting,
+                                                        int64_t collect_iter,
+                                                        absl::Span<const int64_t> level_seeds) {
+  for (const int env_id : acting.env_ids) {
     if (env_id < 0 || env_id >= options_.env_num || under_way_.Holds(env_id)) {
       return absl::InternalError(
           absl::StrCat("env manager says that env ", env_id, " is ready; it is ",
                        under_way_.Holds(env_id) ? "being stepped" : "none of the envs"));
     }
   }
-  const int64_t rows = static_cast<int64_t>(ready.env_ids.size());
+  const int64_t rows = static_cast<int64_t>(acting.env_ids.size());
   const int64_t first = arena_.used;
   DING_RETURN_IF_ERROR(arena_.Grow(rows));
   const MutableColumnsView added = arena_.block->view().Slice(first, rows);
-  CopyRows(ready.obs, added, 0);
+  if (acting.rows.empty()) {
+    CopyRows(acting.obs, added, 0);
+  } else {
+    GatherRows(acting.obs, acting.rows, added, 0);
+  }
   const absl::Span<int64_t> iters = added.column<int64_t>(layout_.collect_iter);
   std::fill(iters.begin(), iters.end(), collect_iter);
   infos_.resize(static_cast<size_t>(first + rows));
   for (int64_t i = 0; i < rows; ++i) {
-    const int env_id = ready.env_ids[i];
+    const int env_id = acting.env_ids[i];
     RowInfo& info = infos_[first + i];
     info.env_id = env_id;
     info.step = next_step_[env_id]++;
@@ -146,7 +153,8 @@ absl::StatusOr<MutableColumnsView> TrajBuffer::Append(const ReadyObs& ready, int
     }
   }
   arena_.used += rows;
-  return added.Fields(layout_.output.get(), layout_.observation->size());
+  return Appended{added.Fields(layout_.observation.get(), 0),
+                  added.Fields(layout_.output.get(), layout_.observation->size())};
 }
 
 absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
@@ -206,6 +214,27 @@ void TrajBuffer::DropHeldRows() {
   for (int64_t row = 0; row < arena_.used; ++row) {
     if (infos_[row].state == RowState::kOpen && !infos_[row].ready) DropRow(row);
   }
+}
+
+absl::Status TrajBuffer::ReshapeRewards(
+    int env_id,
+    absl::FunctionRef<absl::Status(const ColumnsView& rows, absl::Span<float> rewards)> reshape) {
+  const int64_t last = newest_[env_id];
+  DING_CHECK(options_.whole_episodes && last >= 0 && infos_[last].ready && Ended(last))
+      << "env " << env_id << " has just finished no episode";
+  order_.clear();
+  for (int64_t row = last; order_.push_back(row), !BeginsSegment(row);) row = infos_[row].prev;
+  std::reverse(order_.begin(), order_.end());
+  const int64_t length = static_cast<int64_t>(order_.size());
+  DING_ASSIGN_OR_RETURN(BatchBuilder episode, arena_.pool->Allocate(length));
+  const MutableColumnsView rows = episode.view().Slice(0, length);
+  GatherRows(arena_.block->view(), order_, rows, 0);
+  const absl::Span<const float> before = rows.column<float>(layout_.reward);
+  std::vector<float> rewards(before.begin(), before.end());
+  DING_RETURN_IF_ERROR(reshape(rows, absl::MakeSpan(rewards)));
+  const absl::Span<float> to = arena_.block->column<float>(layout_.reward);
+  for (int64_t i = 0; i < length; ++i) to[order_[i]] = rewards[i];
+  return absl::OkStatus();
 }
 
 bool TrajBuffer::Ended(int64_t row) const {
@@ -269,7 +298,7 @@ std::vector<Segment> TrajBuffer::FindSegments() {
   for (int64_t first = 0; first < arena_.used; ++first) {
     if (!infos_[first].ready || !BeginsSegment(first)) continue;
     Segment segment;
-    segment.stream = options_.stream_base + infos_[first].env_id;
+    segment.stream = options_.stream_base + infos_[first].env_id * options_.stream_stride;
     segment.first_step = infos_[first].step;
     segment.begin = static_cast<int64_t>(order_.size());
     int64_t last = first;
@@ -381,7 +410,10 @@ absl::StatusOr<SegmentBatch> TrajBuffer::Take(int64_t max_rows, const ReadyObs& 
     }
   }
   SegmentBatch data;
-  if (ready_rows_ == 0) return data;
+  if (ready_rows_ == 0) {
+    if (dropped_rows_ > 0) DING_RETURN_IF_ERROR(KeepHeldRows());
+    return data;
+  }
   data.segments = FindSegments();
   DING_ASSIGN_OR_RETURN(data.final_obs, FinalObs(data.segments, now));
   DING_ASSIGN_OR_RETURN(data.rows, TakeRows());

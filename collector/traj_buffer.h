@@ -25,6 +25,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -54,12 +55,27 @@ struct TrajLayout {
 bool operator==(const TrajLayout& a, const TrajLayout& b);
 inline bool operator!=(const TrajLayout& a, const TrajLayout& b) { return !(a == b); }
 
+// Envs to act upon, some of those that are ready or all of them: env_ids[i] shows row rows[i] of
+// `obs`, or row i if `rows` is empty.
+struct ActingEnvs {
+  ActingEnvs() = default;
+  ActingEnvs(const ReadyObs& all) : env_ids(all.env_ids), obs(all.obs) {}  // NOLINT: all of them.
+  ActingEnvs(absl::Span<const int> ids, const ColumnsView& of_ready,
+             absl::Span<const int64_t> rows_of_ready)
+      : env_ids(ids), obs(of_ready), rows(rows_of_ready) {}
+
+  absl::Span<const int> env_ids;
+  ColumnsView obs;
+  absl::Span<const int64_t> rows;
+};
+
 class TrajBuffer {
  public:
   struct Options {
     int env_num = 0;
-    // Stream of env 0; env i is stream_base + i.
+    // Stream of env i: stream_base + i * stream_stride.
     int64_t stream_base = 0;
+    int64_t stream_stride = 1;
     // Hand the rows of an episode over when it is complete, not before. The rest of an episode
     // whose beginning was dropped counts as complete.
     bool whole_episodes = false;
@@ -81,11 +97,15 @@ class TrajBuffer {
   // Makes room for `rows` more than there are, so that Append() has not to.
   absl::Status Reserve(int64_t rows);
 
+  struct Appended {
+    ColumnsView obs;            // what was copied
+    MutableColumnsView output;  // the policy's fields, to be written before Store()
+  };
   // Adds one row per env, with its observation, `collect_iter` and, if the layout has it, its level
-  // seed (level_seeds[env]), and returns the fields of the policy's output in these rows, to be
-  // written before Store(). Valid until the next call. None of the envs may have a row under way.
-  absl::StatusOr<MutableColumnsView> Append(const ReadyObs& ready, int64_t collect_iter,
-                                            absl::Span<const int64_t> level_seeds);
+  // seed (level_seeds[env]). The views hold until the next call. None of the envs may have a row
+  // under way.
+  absl::StatusOr<Appended> Append(const ActingEnvs& acting, int64_t collect_iter,
+                                  absl::Span<const int64_t> level_seeds);
   // What the envs answered. An abnormal step drops its row and those of its episode that are still
   // here. kInternal if an env has no row under way, or an episode ends without last observation.
   absl::Status Store(const Timesteps& timesteps);
@@ -94,6 +114,12 @@ class TrajBuffer {
   void DropEpisode(int env_id);
   // Drops the rows that wait for the end of their episode. Rows under way stay.
   void DropHeldRows();
+  // Calls `reshape` with the rows of the episode that this env finished last, oldest first, and
+  // their rewards, to be changed. A failure changes nothing. Only with whole_episodes, before
+  // Take().
+  absl::Status ReshapeRewards(
+      int env_id,
+      absl::FunctionRef<absl::Status(const ColumnsView& rows, absl::Span<float> rewards)> reshape);
 
   // Rows that Take() can hand over.
   int64_t ready_rows() const { return ready_rows_; }

@@ -59,10 +59,10 @@ class Feed {
 
   // Appends a row for each env and stores the answers; the envs in `ends` terminate.
   void Step(TrajBuffer* buffer, std::vector<int> env_ids, std::vector<uint8_t> ends) {
-    const absl::StatusOr<MutableColumnsView> output =
+    const absl::StatusOr<TrajBuffer::Appended> added =
         buffer->Append(Ready(std::move(env_ids)), 5, {});
-    ASSERT_THAT(output, IsOk());
-    for (int64_t& action : output->column<int64_t>(0)) action = 2;
+    ASSERT_THAT(added, IsOk());
+    for (int64_t& action : added->output.column<int64_t>(0)) action = 2;
     EXPECT_THAT(buffer->Store(Answer(std::move(ends))), IsOk());
   }
 
@@ -114,8 +114,10 @@ TEST(TrajLayoutTest, FieldsInOrder) {
 TEST(TrajBufferTest, EveryFieldArrives) {
   TrajBuffer buffer(Layout(true), Envs(2));
   Feed feed(2);
-  DING_ASSERT_OK_AND_ASSIGN(const MutableColumnsView output,
+  DING_ASSERT_OK_AND_ASSIGN(const TrajBuffer::Appended added,
                             buffer.Append(feed.Ready({0, 1}), 9, {70, 71}));
+  EXPECT_THAT(added.obs.column<float>(0), ElementsAre(1, -1, 2, -2));
+  const MutableColumnsView output = added.output;
   ASSERT_EQ(output.spec().size(), 1);
   output.column<int64_t>(0)[0] = 1;
   output.column<int64_t>(0)[1] = 2;
@@ -131,6 +133,75 @@ TEST(TrajBufferTest, EveryFieldArrives) {
   // After env 0's row comes what it shows now; env 1's episode ended with the row of final_obs,
   // which this test fills with the first ready row.
   EXPECT_THAT(data.final_obs.column<float>("obs/a"), ElementsAre(3, -3, 1, -1));
+}
+
+TEST(TrajBufferTest, TakesSomeOfTheEnvsThatAreReady) {
+  TrajBuffer buffer(Layout(), Envs(3));
+  Feed feed(3);
+  const ReadyObs ready = feed.Ready({0, 1, 2});
+  const std::vector<int> ids = {0, 2};
+  DING_ASSERT_OK_AND_ASSIGN(const TrajBuffer::Appended added,
+                            buffer.Append(ActingEnvs(ids, ready.obs, {0, 2}), 0, {}));
+  EXPECT_THAT(added.obs.column<float>(0), ElementsAre(1, -1, 3, -3));
+  EXPECT_TRUE(buffer.under_way(0));
+  EXPECT_FALSE(buffer.under_way(1));
+  EXPECT_TRUE(buffer.under_way(2));
+}
+
+TrajBuffer::Options WholeEpisodes(int env_num) {
+  TrajBuffer::Options options = Envs(env_num);
+  options.whole_episodes = true;
+  return options;
+}
+
+TEST(TrajBufferTest, RewardsOfAnEpisodeAreReshaped) {
+  TrajBuffer buffer(Layout(), WholeEpisodes(2));
+  Feed feed(2);
+  feed.Step(&buffer, {0, 1}, {1, 0});  // an episode of env 0 before
+  feed.Step(&buffer, {0, 1}, {0, 0});
+  feed.Step(&buffer, {0, 1}, {1, 0});
+  EXPECT_THAT(buffer.ReshapeRewards(0,
+                                    [](const ColumnsView&, absl::Span<float> rewards) {
+                                      rewards[0] = 99;
+                                      return absl::InternalError("no");
+                                    }),
+              StatusIs(absl::StatusCode::kInternal));
+  const auto reshape = [](const ColumnsView& rows, absl::Span<float> rewards) {
+    EXPECT_THAT(rows.column<float>(0), ElementsAre(3, -3, 5, -5));
+    EXPECT_THAT(rewards, ElementsAre(1.5f, 1.5f));
+    rewards[0] = 7;
+    rewards[1] = 8;
+    return absl::OkStatus();
+  };
+  ASSERT_THAT(buffer.ReshapeRewards(0, reshape), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(10, feed.Ready({0, 1})));
+  EXPECT_THAT(data.rows.column<float>("reward"), ElementsAre(1.5f, 7, 8));
+}
+
+TEST(TrajBufferTest, TakingNothingLetsGoOfTheRows) {
+  TrajBuffer buffer(Layout(), Envs(1));
+  Feed feed(1);
+  feed.Step(&buffer, {0}, {0});
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch none, buffer.Take(0, feed.Ready({0})));
+  EXPECT_EQ(none.size(), 0);
+  EXPECT_EQ(buffer.held_rows(), 0);
+  feed.Step(&buffer, {0}, {0});
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(5, feed.Ready({0})));
+  ASSERT_EQ(data.segments.size(), 1u);
+  EXPECT_EQ(data.segments[0].first_step, 1);
+}
+
+TEST(TrajBufferTest, StreamsAreAStrideApart) {
+  TrajBuffer::Options options = Envs(2);
+  options.stream_base = 10;
+  options.stream_stride = 3;
+  TrajBuffer buffer(Layout(), options);
+  Feed feed(2);
+  feed.Step(&buffer, {0, 1}, {0, 0});
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(5, feed.Ready({0, 1})));
+  ASSERT_EQ(data.segments.size(), 2u);
+  EXPECT_EQ(data.segments[0].stream, 10);
+  EXPECT_EQ(data.segments[1].stream, 13);
 }
 
 TEST(TrajBufferTest, GrowsAndKeepsWhatItHas) {
@@ -151,9 +222,9 @@ TEST(TrajBufferTest, RowsThatLieTogetherAreHandedOverWithoutCopy) {
   const auto take = [&](int steps) {
     const std::byte* arena = nullptr;
     for (int i = 0; i < steps; ++i) {
-      const absl::StatusOr<MutableColumnsView> output = buffer.Append(feed.Ready({0, 1}), 0, {});
-      EXPECT_THAT(output, IsOk());
-      if (i == 0) arena = output->raw_column(0);
+      const absl::StatusOr<TrajBuffer::Appended> added = buffer.Append(feed.Ready({0, 1}), 0, {});
+      EXPECT_THAT(added, IsOk());
+      if (i == 0) arena = added->output.raw_column(0);
       EXPECT_THAT(buffer.Store(feed.Answer({0, 0})), IsOk());
     }
     const absl::StatusOr<SegmentBatch> data = buffer.Take(100, feed.Ready({0, 1}));

@@ -1,5 +1,7 @@
 #include "ding_worker/collector/vector_eval_monitor.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace ding {
@@ -20,21 +22,25 @@ VectorEvalMonitor::VectorEvalMonitor(int env_num, int64_t n_episode)
   }
 }
 
-absl::Status VectorEvalMonitor::Update(int env_id, double episode_return, const NamedValues& info) {
+absl::Status VectorEvalMonitor::Update(int env_id, double episode_return, const NamedValues& info,
+                                       std::vector<double> other_returns) {
   if (is_full(env_id)) {
     return absl::FailedPreconditionError(absl::StrCat("env ", env_id, " has played all of its ",
                                                       quota(env_id), " episodes already"));
   }
   envs_[env_id].returns.push_back(episode_return);
+  envs_[env_id].other_returns.push_back(std::move(other_returns));
   envs_[env_id].infos.push_back(info);
   ++current_episode_;
   return absl::OkStatus();
 }
 
-std::vector<double> VectorEvalMonitor::GetEpisodeReturn() const {
+std::vector<double> VectorEvalMonitor::GetEpisodeReturn(int player) const {
   std::vector<double> returns;
   for (const EnvResults& env : envs_) {
-    returns.insert(returns.end(), env.returns.begin(), env.returns.end());
+    for (size_t i = 0; i < env.returns.size(); ++i) {
+      returns.push_back(player == 0 ? env.returns[i] : env.other_returns[i][player - 1]);
+    }
   }
   return returns;
 }

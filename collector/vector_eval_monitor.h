@@ -23,8 +23,10 @@ class VectorEvalMonitor {
   // kInvalidArgument without envs, or with fewer episodes than envs.
   static absl::StatusOr<VectorEvalMonitor> Create(int env_num, int64_t n_episode);
 
-  // The result of an episode. kFailedPrecondition, and nothing is kept, if the env's quota is full.
-  absl::Status Update(int env_id, double episode_return, const NamedValues& info);
+  // The result of an episode; of a game also that of players 1, 2, ... kFailedPrecondition, and
+  // nothing is kept, if the env's quota is full.
+  absl::Status Update(int env_id, double episode_return, const NamedValues& info,
+                      std::vector<double> other_returns = {});
 
   // Every env has filled its quota.
   bool is_finished() const { return current_episode_ == n_episode_; }
@@ -36,15 +38,16 @@ class VectorEvalMonitor {
   int64_t current_episode() const { return current_episode_; }
   int64_t n_episode() const { return n_episode_; }
 
-  // All returns, env by env.
-  std::vector<double> GetEpisodeReturn() const;
+  // All returns of a player, env by env.
+  std::vector<double> GetEpisodeReturn(int player = 0) const;
   // Values that the envs gave, env by env. Episodes without a name leave it out.
   std::map<std::string, std::vector<double>> GetEpisodeInfo() const;
 
  private:
   struct EnvResults {
     int64_t quota = 0;
-    std::vector<double> returns;
+    std::vector<double> returns;                     // of player 0
+    std::vector<std::vector<double>> other_returns;  // of players 1, 2, ... of a game
     std::vector<NamedValues> infos;
   };
 

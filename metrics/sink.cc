@@ -22,6 +22,11 @@ void MultiSink::Text(absl::string_view tag, int64_t step, absl::string_view text
   for (const auto& sink : sinks_) sink->Text(tag, step, text);
 }
 
+void MultiSink::EncodedImage(absl::string_view tag, int64_t step, int width, int height,
+                             absl::string_view file) {
+  for (const auto& sink : sinks_) sink->EncodedImage(tag, step, width, height, file);
+}
+
 absl::Status MultiSink::Flush() {
   absl::Status first;
   for (const auto& sink : sinks_) first.Update(sink->Flush());

@@ -1,4 +1,5 @@
-// Where a component's measurements go: scalars, histograms and text, each under a tag and a step.
+// Where a component's measurements go: scalars, histograms, text and pictures, each under a tag
+// and a step.
 // Components take a std::shared_ptr<MetricSink> (NullSink when nobody wants the numbers) and never
 // ask what stands behind it.
 //
@@ -41,6 +42,11 @@ class MetricSink {
   // TensorBoard renders `text` as Markdown.
   virtual void Text(absl::string_view tag, int64_t step, absl::string_view text) = 0;
 
+  // A picture as a file in memory: PNG, JPEG or GIF, which may be animated. Sinks that cannot show
+  // any leave it out.
+  virtual void EncodedImage(absl::string_view /*tag*/, int64_t /*step*/, int /*width*/,
+                            int /*height*/, absl::string_view /*file*/) {}
+
   // Hands what is buffered to the operating system and returns the first error since the last
   // Flush, then forgets it. The sink stays usable.
   //   kResourceExhausted  disk full or quota;  other codes: could not be written. The path is
@@ -65,6 +71,8 @@ class MultiSink : public MetricSink {
   void Scalar(absl::string_view tag, int64_t step, double value) override;
   void Histogram(absl::string_view tag, int64_t step, absl::Span<const float> values) override;
   void Text(absl::string_view tag, int64_t step, absl::string_view text) override;
+  void EncodedImage(absl::string_view tag, int64_t step, int width, int height,
+                    absl::string_view file) override;
   // Flushes all of them, and returns the first error.
   absl::Status Flush() override;
 

@@ -26,11 +26,18 @@ TEST(MultiSinkTest, PassesEveryCallToEverySink) {
   both.Scalar("a", 1, 2.5);
   both.Histogram("h", 2, {1.0f, 3.0f});
   both.Text("t", 3, "hello");
+  both.EncodedImage("i", 4, 20, 10, "GIF");
   for (const auto& sink : {first, second}) {
     ASSERT_EQ(sink->scalars().size(), 1);
     EXPECT_EQ(sink->scalars()[0].tag, "a");
     EXPECT_EQ(sink->scalars()[0].step, 1);
     EXPECT_EQ(sink->scalars()[0].value, 2.5);
+    ASSERT_EQ(sink->images().size(), 1);
+    EXPECT_EQ(sink->images()[0].tag, "i");
+    EXPECT_EQ(sink->images()[0].step, 4);
+    EXPECT_EQ(sink->images()[0].width, 20);
+    EXPECT_EQ(sink->images()[0].height, 10);
+    EXPECT_EQ(sink->images()[0].file, "GIF");
     ASSERT_EQ(sink->histograms().size(), 1);
     EXPECT_EQ(sink->histograms()[0].step, 2);
     EXPECT_THAT(sink->histograms()[0].values, ElementsAre(1.0f, 3.0f));
@@ -74,6 +81,7 @@ TEST(NullSinkTest, TakesEverything) {
   sink.Scalar("a", 0, std::numeric_limits<double>::quiet_NaN());
   sink.Histogram("h", 0, {});
   sink.Text("t", 0, "");
+  sink.EncodedImage("i", 0, 1, 1, "");
   EXPECT_THAT(sink.Flush(), IsOk());
 }
 

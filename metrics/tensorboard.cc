@@ -136,6 +136,17 @@ void TensorBoardSink::Text(absl::string_view tag, int64_t step, absl::string_vie
   WriteRecord(event.SerializeAsString());
 }
 
+void TensorBoardSink::EncodedImage(absl::string_view tag, int64_t step, int width, int height,
+                                   absl::string_view file) {
+  Event event = MakeEvent(*clock_, step);
+  Summary::Image* const image = AddValue(tag, &event)->mutable_image();
+  image->set_width(width);
+  image->set_height(height);
+  image->set_colorspace(3);
+  image->set_encoded_image_string(std::string(file));
+  WriteRecord(event.SerializeAsString());
+}
+
 absl::Status TensorBoardSink::Flush() {
   MutexLock lock(&mutex_);
   return file_->Flush();

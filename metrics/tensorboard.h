@@ -51,6 +51,8 @@ class TensorBoardSink : public MetricSink {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Text(absl::string_view tag, int64_t step, absl::string_view text) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void EncodedImage(absl::string_view tag, int64_t step, int width, int height,
+                    absl::string_view file) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Flush() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& path() const { return path_; }

@@ -155,6 +155,21 @@ TEST_F(TensorBoardTest, WritesText) {
   EXPECT_THAT(value.tensor().string_val(), ElementsAre("type: \"dqn\"\n"));
 }
 
+TEST_F(TensorBoardTest, WritesPictures) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
+  const std::string file("GIF89a\0\xff", 8);
+  sink->EncodedImage("video", 7, 600, 400, file);
+  const std::vector<Event> events = FlushAndRead(sink.get());
+  ASSERT_THAT(events, SizeIs(1));
+  EXPECT_EQ(events[0].step(), 7);
+  const Summary::Value& value = events[0].summary().value(0);
+  EXPECT_EQ(value.tag(), "video");
+  EXPECT_EQ(value.image().width(), 600);
+  EXPECT_EQ(value.image().height(), 400);
+  EXPECT_EQ(value.image().colorspace(), 3);
+  EXPECT_EQ(value.image().encoded_image_string(), file);
+}
+
 TEST_F(TensorBoardTest, WritesWithoutAFlushWhenTheIntervalHasPassedAndOnDestruction) {
   DING_ASSERT_OK_AND_ASSIGN(auto sink, TensorBoardSink::Create(options_));
   const std::string path = sink->path();

@@ -235,6 +235,9 @@ def ding_worker_dependencies():
     maybe(system_repo, name = "nlohmann_json", debian_packages = ["nlohmann-json3-dev"], packages = {
         "": cc_library_text("json"),
     })
+    maybe(system_repo, name = "giflib", debian_packages = ["libgif-dev"], packages = {
+        "": cc_library_text("giflib", ["gif"]),
+    })
     maybe(system_repo, name = "zlib", debian_packages = ["zlib1g-dev"], packages = {
         "": cc_library_text("zlib", ["z"]),
     })

@@ -6,16 +6,17 @@
 
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/env/game_spec.h"
 
 namespace ding {
 namespace {
 
-EnvSpec FakeSpec() {
+EnvSpec FakeSpec(int players) {
   EnvSpec spec;
   spec.name = "Fake";
   spec.observation = MakeSpec({Box("obs", {3})}).value();
   spec.action = MakeSpec({Discrete("action", 4)}).value();
-  return spec;
+  return players == 1 ? spec : GameSpec(spec, players).value();
 }
 
 }  // namespace
@@ -34,7 +35,7 @@ std::function<FakeEnvManager::Episode(int, int64_t)> FakeEnvManager::RandomScrip
 
 FakeEnvManager::FakeEnvManager(Options options)
     : options_(std::move(options)),
-      spec_(FakeSpec()),
+      spec_(FakeSpec(options_.players)),
       slots_(options_.env_num),
       rng_(options_.seed, "fake/manager"),
       ready_rows_(BatchBuilder::Create(spec_.observation, options_.env_num).value()),
@@ -77,12 +78,19 @@ FakeEnvManager::Obs FakeEnvManager::ObsOf(int env_id) const {
           static_cast<float>(slot.step)};
 }
 
+void FakeEnvManager::ShowObs(const Obs& obs, const BatchBuilder& rows, size_t row) const {
+  for (int player = 0; player < options_.players; ++player) {
+    float* const to = rows.column<float>(player).data() + 3 * row;
+    std::copy(obs.begin(), obs.end(), to);
+    to[0] += static_cast<float>(1000 * player);
+  }
+}
+
 bool FakeEnvManager::IsDone(int env_id) const {
   return options_.episode_num > 0 && slots_[env_id].episodes_done >= options_.episode_num;
 }
 
 ReadyObs FakeEnvManager::ready_obs() {
-  const absl::Span<float> obs = ready_rows_.column<float>(0);
   ready_ids_.clear();
   std::vector<int> able;
   for (int id = 0; id < env_num(); ++id) {
@@ -92,8 +100,7 @@ ReadyObs FakeEnvManager::ready_obs() {
     // An episode that is under way is always shown: a collector may need its observation.
     const bool must = slots_[id].step > 0 || (ready_ids_.empty() && id == able.back());
     if (options_.subsets && !must && rng_.Uniform() < 0.3) continue;
-    const Obs values = ObsOf(id);
-    std::copy(values.begin(), values.end(), obs.begin() + 3 * ready_ids_.size());
+    ShowObs(ObsOf(id), ready_rows_, ready_ids_.size());
     ready_ids_.push_back(id);
   }
   return {ready_ids_, ready_rows_.view().Slice(0, static_cast<int64_t>(ready_ids_.size()))};
@@ -112,6 +119,9 @@ absl::StatusOr<const Timesteps*> FakeEnvManager::Step(absl::Span<const int> env_
     slot.event.env_id = env_ids[i];
     slot.event.obs = ObsOf(env_ids[i]);
     slot.event.action = actions.column<int64_t>(0)[i];
+    for (int player = 1; player < options_.players; ++player) {
+      slot.event.other_actions.push_back(actions.column<int64_t>(player)[i]);
+    }
   }
   ids_.clear();
   for (int id = 0; id < env_num(); ++id) {
@@ -121,6 +131,7 @@ absl::StatusOr<const Timesteps*> FakeEnvManager::Step(absl::Span<const int> env_
     if (slots_[id].asked) ids_.push_back(id);
   }
   reward_.clear();
+  other_rewards_.clear();
   terminated_.clear();
   truncated_.clear();
   abnormal_.clear();
@@ -128,6 +139,7 @@ absl::StatusOr<const Timesteps*> FakeEnvManager::Step(absl::Span<const int> env_
   for (const int id : ids_) Answer(id);
   timesteps_.env_ids = ids_;
   timesteps_.reward = reward_;
+  timesteps_.other_rewards = other_rewards_;
   timesteps_.terminated = terminated_;
   timesteps_.truncated = truncated_;
   timesteps_.abnormal = abnormal_;
@@ -152,11 +164,13 @@ void FakeEnvManager::Answer(int env_id) {
     event.truncated = script.end == End::kTruncated;
     event.abnormal = script.end == End::kAbnormal;
     if (!event.abnormal) {
-      std::copy(event.next_obs.begin(), event.next_obs.end(),
-                final_rows_.column<float>(0).begin() + 3 * finished_.size());
+      ShowObs(event.next_obs, final_rows_, finished_.size());
       FinishedEpisode finished;
       finished.row = static_cast<int>(reward_.size());
       finished.episode_return = slot.episode_return;
+      for (int player = 1; player < options_.players; ++player) {
+        finished.other_returns.push_back((player + 1) * slot.episode_return);
+      }
       finished.length = slot.step;
       if (options_.info) finished.info = options_.info(env_id, slot.episode);
       finished_.push_back(std::move(finished));
@@ -165,6 +179,9 @@ void FakeEnvManager::Answer(int env_id) {
     BeginEpisode(env_id);
   }
   reward_.push_back(event.reward);
+  for (int player = 1; player < options_.players; ++player) {
+    other_rewards_.push_back(static_cast<float>(player + 1) * event.reward);
+  }
   terminated_.push_back(event.terminated);
   truncated_.push_back(event.truncated);
   abnormal_.push_back(event.abnormal);
@@ -183,8 +200,15 @@ bool FakeEnvManager::done() const {
   return true;
 }
 
-absl::StatusOr<Image> FakeEnvManager::Render(int /*env_id*/) {
-  return absl::UnimplementedError("nothing to see");
+absl::StatusOr<Image> FakeEnvManager::Render(int env_id) {
+  if (!options_.can_render) return absl::UnimplementedError("nothing to see");
+  Image picture;
+  picture.width = 2;
+  picture.height = 1;
+  for (int i = 0; i < 2; ++i) {
+    for (const float value : ObsOf(env_id)) picture.rgb.push_back(static_cast<uint8_t>(value));
+  }
+  return picture;
 }
 
 absl::Status FakeEnvManager::SaveState(StateWriter* writer) const {

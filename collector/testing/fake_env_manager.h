@@ -5,6 +5,9 @@
 // The observation "obs" float32[3] is {env, episode, step of the episode}, which names each row;
 // episodes of an env are counted from 0 and never start anew. The reward is 100 * episode + step.
 //
+// With several players it is a game: player p sees "obs/<p>" {env + 1000 p, episode, step}, and its
+// reward is (p + 1) times that of player 0.
+//
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_TESTING_FAKE_ENV_MANAGER_H_
 #define DING_WORKER_COLLECTOR_TESTING_FAKE_ENV_MANAGER_H_
@@ -37,11 +40,14 @@ class FakeEnvManager : public EnvManager {
   };
   struct Options {
     int env_num = 3;
+    int players = 1;
     uint64_t seed = 0;  // of what is ready and what answers
     // The script of an episode; not set: three steps, terminated.
     std::function<Episode(int env_id, int64_t episode)> script;
     // At the end of an episode.
     std::function<NamedValues(int env_id, int64_t episode)> info;
+    // Render() shows 2 x 1 pixels {env, episode, step}, twice; else an error.
+    bool can_render = false;
     bool subsets = false;     // report only some of the envs as ready
     bool late = false;        // answer only some of the envs asked, the others later
     int64_t episode_num = 0;  // episodes of an env before it is done; 0: no limit
@@ -59,6 +65,7 @@ class FakeEnvManager : public EnvManager {
     Obs obs;
     Obs next_obs;
     int64_t action = 0;
+    std::vector<int64_t> other_actions;  // of players 1, 2, ...
     float reward = 0;
     bool terminated = false;
     bool truncated = false;
@@ -101,6 +108,8 @@ class FakeEnvManager : public EnvManager {
   };
 
   Obs ObsOf(int env_id) const;
+  // Writes what every player sees to row `row`.
+  void ShowObs(const Obs& obs, const BatchBuilder& rows, size_t row) const;
   bool IsDone(int env_id) const;
   void BeginEpisode(int env_id);
   void Answer(int env_id);
@@ -121,6 +130,7 @@ class FakeEnvManager : public EnvManager {
   BatchBuilder final_rows_;
   std::vector<int> ids_;
   std::vector<float> reward_;
+  std::vector<float> other_rewards_;
   std::vector<uint8_t> terminated_;
   std::vector<uint8_t> truncated_;
   std::vector<uint8_t> abnormal_;

@@ -21,6 +21,12 @@ void RecordingSink::Text(absl::string_view tag, int64_t step, absl::string_view 
   texts_.push_back({std::string(tag), step, std::string(text)});
 }
 
+void RecordingSink::EncodedImage(absl::string_view tag, int64_t step, int width, int height,
+                                 absl::string_view file) {
+  MutexLock lock(&mutex_);
+  images_.push_back({std::string(tag), step, width, height, std::string(file)});
+}
+
 absl::Status RecordingSink::Flush() {
   MutexLock lock(&mutex_);
   ++flush_count_;
@@ -45,6 +51,11 @@ std::vector<RecordingSink::HistogramRecord> RecordingSink::histograms() const {
 std::vector<RecordingSink::TextRecord> RecordingSink::texts() const {
   MutexLock lock(&mutex_);
   return texts_;
+}
+
+std::vector<RecordingSink::ImageRecord> RecordingSink::images() const {
+  MutexLock lock(&mutex_);
+  return images_;
 }
 
 std::vector<double> RecordingSink::ValuesOf(absl::string_view tag) const {

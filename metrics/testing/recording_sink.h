@@ -35,12 +35,22 @@ class RecordingSink : public MetricSink {
     std::string text;
   };
 
+  struct ImageRecord {
+    std::string tag;
+    int64_t step;
+    int width;
+    int height;
+    std::string file;
+  };
+
   void Scalar(absl::string_view tag, int64_t step, double value) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Histogram(absl::string_view tag, int64_t step, absl::Span<const float> values) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Text(absl::string_view tag, int64_t step, absl::string_view text) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void EncodedImage(absl::string_view tag, int64_t step, int width, int height,
+                    absl::string_view file) override ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns what set_flush_status said, once; OK afterwards.
   absl::Status Flush() override ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -50,6 +60,7 @@ class RecordingSink : public MetricSink {
   std::vector<ScalarRecord> scalars() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<HistogramRecord> histograms() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<TextRecord> texts() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<ImageRecord> images() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The values of one scalar tag, in the order of the calls.
   std::vector<double> ValuesOf(absl::string_view tag) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Every scalar tag once, sorted.
@@ -61,6 +72,7 @@ class RecordingSink : public MetricSink {
   std::vector<ScalarRecord> scalars_ ABSL_GUARDED_BY(mutex_);
   std::vector<HistogramRecord> histograms_ ABSL_GUARDED_BY(mutex_);
   std::vector<TextRecord> texts_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ImageRecord> images_ ABSL_GUARDED_BY(mutex_);
   absl::Status flush_status_ ABSL_GUARDED_BY(mutex_);
   int flush_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -1,0 +1,54 @@
+// Registers BattleEpisodeSerialCollector as "episode_1v1".
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/collector/battle_collector.h"
+#include "ding_worker/collector/battle_episode_serial_collector.h"
+#include "ding_worker/collector/serial.pb.h"
+#include "ding_worker/collector/serial_common.h"
+#include "ding_worker/collector/serial_config.h"
+#include "ding_worker/collector/serial_registry.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+namespace {
+
+constexpr char kName[] = "episode_1v1";
+
+absl::StatusOr<std::unique_ptr<IBattleCollector>> CreateBattleEpisodeSerialCollector(
+    const SerialCollectorConfig& config, EnvManager* env, const std::vector<CollectMode*>& policies,
+    const ComponentDeps& deps) {
+  std::vector<std::string> problems;
+  BattleEpisodeCollectorParams params;
+  ReadSerialParams(config, &params, &problems);
+  BattleEpisodeSerialCollector::Options options;
+  ReadSerialCollectorOptions(config, &options);
+  options.collect_players.assign(params.collect_players().begin(), params.collect_players().end());
+  options.get_train_sample = params.get_train_sample();
+  if (!problems.empty()) {
+    const std::vector<std::string> others = options.Problems();
+    problems.insert(problems.end(), others.begin(), others.end());
+    return ProblemsToStatus(problems, deps.name);
+  }
+  return BattleEpisodeSerialCollector::Create(std::move(options), env, policies, deps);
+}
+
+BattleCollectorDescriptor Descriptor() {
+  BattleCollectorDescriptor descriptor;
+  descriptor.name = kName;
+  descriptor.default_config.set_type(kName);
+  descriptor.default_config.mutable_params()->PackFrom(BattleEpisodeCollectorParams());
+  descriptor.create = CreateBattleEpisodeSerialCollector;
+  return descriptor;
+}
+
+DING_REGISTER(BattleCollectorRegistry(), kName, Descriptor());
+
+}  // namespace
+}  // namespace ding

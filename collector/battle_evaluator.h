@@ -1,0 +1,48 @@
+// Judges a policy by how it does in a game: what ISerialEvaluator is to envs for one, this is to
+// games (env/game_spec.h). Policy p plays player p; player 0 is the one that is judged.
+//
+// Ownership and threads: as ISerialEvaluator.
+#ifndef DING_WORKER_COLLECTOR_BATTLE_EVALUATOR_H_
+#define DING_WORKER_COLLECTOR_BATTLE_EVALUATOR_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+struct BattleEvalResult {
+  // Player 0's mean return has reached the stop value, and training has begun (train_iter > 0).
+  bool stop = false;
+  double mean_return = 0;                           // of player 0
+  std::vector<std::vector<double>> episode_return;  // of each player: all of them, env by env
+  std::map<std::string, std::vector<double>>
+      episode_info;  // values that the env gave at the end of its episodes
+};
+
+class IBattleEvaluator {
+ public:
+  virtual ~IBattleEvaluator() = default;
+
+  // As of ISerialEvaluator; no policies: keeps those that it has.
+  virtual absl::Status ResetEnv(EnvManager* env) = 0;
+  virtual absl::Status ResetPolicies(std::vector<EvalMode*> policies) = 0;
+  virtual absl::Status Reset(std::vector<EvalMode*> policies, EnvManager* env) = 0;
+  virtual bool ShouldEval(int64_t train_iter) = 0;
+  virtual absl::StatusOr<BattleEvalResult> Eval(const EvalOptions& options) = 0;
+
+  virtual absl::Status SaveState(StateWriter* writer) const = 0;
+  virtual absl::Status LoadState(StateReader* reader) = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_BATTLE_EVALUATOR_H_

@@ -1,0 +1,82 @@
+// Collects a given number of whole episodes: exactly so many begin and finish in one Collect(). The
+// collector for algorithms that learn from episodes (policy gradients, hindsight, imitation).
+//
+// Returns one segment per episode, in the order in which they began; none ends as kCut, and the
+// rows of an episode belong to one set of parameters (`collect_iter`). CollectOptions::target and
+// the policy's n_episode count episodes, at least one per env; nothing is extra, so drop_extra changes
+// nothing. An abnormal episode is dropped, and another one played in its place.
+//
+// After a failure all episodes of that Collect() are dropped, and the next one begins with all of
+// its episodes anew; it resets the envs that were in the middle of one by itself.
+//
+// Metrics, every collect_print_freq train iterations if an episode has finished: those of
+// docs/collector.md.
+//
+// Ownership, threads, errors: as ISerialCollector.
+//
+// Example:
+//   DING_ASSIGN_OR_RETURN(auto collector,
+//                         EpisodeSerialCollector::Create({}, &envs, policy->collect_mode(), deps));
+//   CollectOptions options;
+//   options.target = 16;
+//   DING_ASSIGN_OR_RETURN(const SegmentBatch episodes, collector->Collect(options));
+#ifndef DING_WORKER_COLLECTOR_EPISODE_SERIAL_COLLECTOR_H_
+#define DING_WORKER_COLLECTOR_EPISODE_SERIAL_COLLECTOR_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/collector/collect_core.h"
+#include "ding_worker/collector/collect_episodes.h"
+#include "ding_worker/collector/reward_shaping.h"
+#include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+class EpisodeSerialCollector : public ISerialCollector {
+ public:
+  struct Options : SerialCollectorOptions {
+    // Return what the policy's GetTrainSample() makes of the episodes; else the episodes.
+    bool get_train_sample = false;
+    // Changes the rewards of each finished episode; empty: leaves them.
+    RewardShaping reward_shaping;
+  };
+
+  // Launches `env` if it is not launched.
+  //   kInvalidArgument  options (all problems at once), env or policy null or not fitting together
+  static absl::StatusOr<std::unique_ptr<EpisodeSerialCollector>> Create(Options options,
+                                                                        EnvManager* env,
+                                                                        CollectMode* policy,
+                                                                        ComponentDeps deps);
+
+  absl::Status ResetEnv(EnvManager* env) override;
+  absl::Status ResetPolicy(CollectMode* policy) override;
+  absl::Status Reset(CollectMode* policy, EnvManager* env) override;
+  absl::Status DropEpisodes(absl::Span<const int> env_ids) override;
+  absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override;
+
+  int64_t envstep() const override { return core_->statistics().envstep(); }
+  void set_envstep(int64_t envstep) override { core_->statistics().set_envstep(envstep); }
+  int64_t total_episode_count() const override { return core_->statistics().total_episode_count(); }
+
+  absl::Status SaveState(StateWriter* writer) const override;
+  absl::Status LoadState(StateReader* reader) override;
+
+ private:
+  EpisodeSerialCollector(Options options, std::unique_ptr<CollectCore> core);
+
+  const std::unique_ptr<CollectCore> core_;
+  EpisodeCollection collection_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_EPISODE_SERIAL_COLLECTOR_H_

@@ -1,0 +1,62 @@
+// Registers EpisodeSerialCollector as "episode".
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/collector/episode_serial_collector.h"
+#include "ding_worker/collector/reward_shaping.h"
+#include "ding_worker/collector/serial.pb.h"
+#include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/collector/serial_common.h"
+#include "ding_worker/collector/serial_config.h"
+#include "ding_worker/collector/serial_registry.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+namespace {
+
+constexpr char kName[] = "episode";
+
+absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateEpisodeSerialCollector(
+    const SerialCollectorConfig& config, EnvManager* env, CollectMode* policy,
+    const ComponentDeps& deps) {
+  std::vector<std::string> problems;
+  EpisodeCollectorParams params;
+  ReadSerialParams(config, &params, &problems);
+  EpisodeSerialCollector::Options options;
+  ReadSerialCollectorOptions(config, &options);
+  options.get_train_sample = params.get_train_sample();
+  if (!params.reward_shaping().empty()) {
+    absl::StatusOr<RewardShaping> shaping = RewardShapingRegistry().Find(params.reward_shaping());
+    if (shaping.ok()) {
+      options.reward_shaping = *std::move(shaping);
+    } else {
+      problems.emplace_back(shaping.status().message());
+    }
+  }
+  if (!problems.empty()) {
+    const std::vector<std::string> others = options.Problems();
+    problems.insert(problems.end(), others.begin(), others.end());
+    return ProblemsToStatus(problems, deps.name);
+  }
+  return EpisodeSerialCollector::Create(std::move(options), env, policy, deps);
+}
+
+SerialCollectorDescriptor Descriptor() {
+  SerialCollectorDescriptor descriptor;
+  descriptor.name = kName;
+  descriptor.default_config.set_type(kName);
+  descriptor.default_config.mutable_params()->PackFrom(EpisodeCollectorParams());
+  descriptor.create = CreateEpisodeSerialCollector;
+  return descriptor;
+}
+
+DING_REGISTER(SerialCollectorRegistry(), kName, Descriptor());
+
+}  // namespace
+}  // namespace ding

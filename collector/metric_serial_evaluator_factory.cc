@@ -1,0 +1,35 @@
+// Registers MetricSerialEvaluator as "metric".
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/collector/eval_data.h"
+#include "ding_worker/collector/metric.h"
+#include "ding_worker/collector/metric_serial_evaluator.h"
+#include "ding_worker/collector/serial.pb.h"
+#include "ding_worker/collector/serial_registry.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+namespace {
+
+absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> CreateMetricSerialEvaluator(
+    const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
+    const ComponentDeps& deps) {
+  MetricSerialEvaluator::Options options;
+  options.eval_freq = config.eval_freq();
+  // In an order that does not depend on hashes.
+  const std::map<std::string, double> stop_value(config.stop_value().begin(),
+                                                 config.stop_value().end());
+  for (const auto& [name, value] : stop_value) options.stop_value.Set(name, value);
+  return MetricSerialEvaluator::Create(std::move(options), data, metric, policy, deps);
+}
+
+DING_REGISTER(MetricEvaluatorRegistry(), "metric", CreateMetricSerialEvaluator);
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,31 @@
+// What the factories of serial collectors and evaluators read from a config in the same way.
+//
+// Threads: thread-safe.
+#ifndef DING_WORKER_COLLECTOR_SERIAL_CONFIG_H_
+#define DING_WORKER_COLLECTOR_SERIAL_CONFIG_H_
+
+#include <string>
+#include <vector>
+
+#include "ding_worker/collector/collect_core.h"
+#include "ding_worker/collector/eval_core.h"
+#include "ding_worker/collector/serial.pb.h"
+#include "google/protobuf/message.h"
+
+namespace ding {
+
+void ReadSerialCollectorOptions(const SerialCollectorConfig& config,
+                                SerialCollectorOptions* options);
+
+void ReadSerialEvaluatorOptions(const SerialEvaluatorConfig& config,
+                                SerialEvaluatorOptions* options);
+
+// Reads the `params` of a config, a SerialCollectorConfig or SerialEvaluatorConfig, into `*params`
+// if there are any; null: this type has none. Adds a sentence for a problem.
+template <typename Config>
+void ReadSerialParams(const Config& config, google::protobuf::Message* params,
+                      std::vector<std::string>* problems);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_SERIAL_CONFIG_H_
