@@ -13,11 +13,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/draw_categories.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_mask.h"
@@ -125,10 +127,11 @@ struct DqnPolicy::Shared {
     return Argmax(OfRow(q, row), OfRow(acting_mask, row));
   }
   int64_t Random(int64_t row, Rng* rng) const {
-    if (acting_mask.empty()) {
-      return static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(num_actions)));
-    }
-    return DrawLegal(OfRow(acting_mask, row), rng);
+    int64_t category = 0;
+    const absl::Status status = DrawCategories(action->field(0), OfRow(acting_mask, row), rng,
+                                               absl::MakeSpan(&category, 1));
+    DING_CHECK(status.ok()) << status.ToString();  // Evaluate() has looked at the masks.
+    return category;
   }
 
   absl::Status LoadModel(StateReader* reader) {
