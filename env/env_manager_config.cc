@@ -22,6 +22,23 @@ bool Has(const Keys& keys, absl::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
+// Whether the field has its default value: a config whose defaults were filled in has all of them.
+bool IsDefault(const EnvManagerConfig& config, const google::protobuf::FieldDescriptor& field) {
+  using google::protobuf::FieldDescriptor;
+  if (!field.has_default_value()) return false;
+  const google::protobuf::Reflection& reflection = *config.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return reflection.GetInt32(config, &field) == field.default_value_int32();
+    case FieldDescriptor::CPPTYPE_INT64:
+      return reflection.GetInt64(config, &field) == field.default_value_int64();
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.GetDouble(config, &field) == field.default_value_double();
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
@@ -42,7 +59,7 @@ absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
   for (const google::protobuf::FieldDescriptor* const field : set) {
     const std::string& key = field->name();
     if (Has(kKeysOfAll, key) || Has(own_keys, key)) continue;
-    if (key == "step_timeout" || key == "reset_timeout") continue;
+    if (key == "step_timeout" || key == "reset_timeout" || IsDefault(config, *field)) continue;
     problems.push_back(absl::StrCat(
         key, " is set, which type '", config.type(), "' does not have; beside those of all types ",
         own_keys.empty() ? "it has none" : absl::StrCat("it has ", absl::StrJoin(own_keys, ", "))));

@@ -13,7 +13,7 @@
 namespace ding {
 
 // Fills in `options`. `own_keys` are those that this type has beside the ones of all types.
-//   kInvalidArgument  all keys that are set and that it has not, seconds that are not finite
+//   kInvalidArgument  all keys that it has not and that are set to another value than their default, seconds that are not finite
 absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
                                   const std::vector<absl::string_view>& own_keys,
                                   EnvManagerCore::Options* options);

@@ -70,7 +70,7 @@ TEST(EnvRegistryTest, BaseManagerRefusesTimeouts) {
 
 TEST(EnvRegistryTest, KeysOfOtherTypesAreRefused) {
   EnvManagerConfig config;
-  config.set_num_threads(0);
+  config.set_num_threads(2);
   config.set_memory_limit_mb(100);
   const auto refused = [&](absl::string_view type) {
     config.set_type(std::string(type));
@@ -95,6 +95,15 @@ TEST(EnvRegistryTest, KeysOfOtherTypesAreRefused) {
       refused("async_subprocess"),
       AllOf(HasSubstr("wait_num is 2, expected 0 (all) to 1"), HasSubstr("envs_per_process is -1"),
             HasSubstr("connect_timeout is 0"), HasSubstr("step_timeout is -1s")));
+}
+
+TEST(EnvRegistryTest, KeysOfOtherTypesMayHaveTheirDefaults) {
+  EnvManagerConfig config;
+  config.set_num_threads(config.num_threads());
+  config.set_envs_per_process(config.envs_per_process());
+  config.set_memory_limit_mb(config.memory_limit_mb());
+  config.set_connect_timeout(config.connect_timeout());
+  EXPECT_THAT(Create(config), IsOk());
 }
 
 TEST(EnvRegistryTest, ThreadManagerRefusesTimeouts) {

@@ -337,15 +337,15 @@ void FillInDefaults(Message* message) {
   for (int i = 0; i < descriptor.field_count(); ++i) {
     const FieldDescriptor& field = *descriptor.field(i);
     const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-    // Which member of a oneof is set, if one is, is a choice.
-    if (field.containing_oneof() != nullptr && !reflection.HasField(*message, &field)) continue;
     if (field.is_repeated()) {
       for (int k = 0; is_message && k < reflection.FieldSize(*message, &field); ++k) {
         FillInDefaults(reflection.MutableRepeatedMessage(message, &field, k));
       }
     } else if (is_message) {
-      const bool is_any = field.message_type() == Any::descriptor();
-      if (is_any && !reflection.HasField(*message, &field)) continue;
+      // Whether there is one is a choice.
+      const bool is_choice =
+          field.message_type() == Any::descriptor() || field.containing_oneof() != nullptr;
+      if (is_choice && !reflection.HasField(*message, &field)) continue;
       FillInDefaults(reflection.MutableMessage(message, &field));
     } else if (field.has_default_value() && !reflection.HasField(*message, &field)) {
       // Of alternatives, one that is set is not replaced by the default of another.
