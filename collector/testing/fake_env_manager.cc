@@ -127,7 +127,7 @@ absl::StatusOr<const Timesteps*> FakeEnvManager::Step(absl::Span<const int> env_
   for (int id = 0; id < env_num(); ++id) {
     if (slots_[id].asked && (!options_.late || rng_.Uniform() < 0.6)) ids_.push_back(id);
   }
-  for (int id = 0; ids_.empty(); ++id) {
+  for (int id = 0; id < env_num() && ids_.empty(); ++id) {
     if (slots_[id].asked) ids_.push_back(id);
   }
   reward_.clear();
