@@ -79,9 +79,10 @@ TEST(RandomCollectMode, ObeysTheActionMask) {
   EXPECT_NEAR(second[0], 1000, 112);  // Five standard deviations.
   EXPECT_EQ(second[1], 0);
   for (size_t i = 10; i < 12; ++i) obs.column<uint8_t>(0)[i] = 0;
-  EXPECT_THAT(mode->Forward(obs.view(), {}, {}, out.view()),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("row 2 has no legal action for element 0")));
+  EXPECT_THAT(
+      mode->Forward(obs.view(), {}, {}, out.view()),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("row 2: the action mask forbids all 2 categories of 'action' element 0")));
 }
 
 TEST(RandomCollectMode, ElementsOfAMultiDiscreteActionAreIndependent) {
