@@ -7,6 +7,7 @@
 #define DING_WORKER_BASE_MUTEX_H_
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -17,19 +18,44 @@
 
 namespace ding {
 
+// Locks are held for microseconds, while who sleeps for one is woken after tens of them and may find
+// that whoever released it has taken it again. So a thread looks for the lock for a while before it
+// sleeps, and one that comes later lets it go first for as long.
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+    for (int i = 0; i < kLooks && waiting_.load(std::memory_order_relaxed) > 0; ++i) Pause();
+    if (mutex_.try_lock()) return;
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    for (int i = 0; i < kLooks; ++i) {
+      if (mutex_.try_lock()) {
+        waiting_.fetch_sub(1, std::memory_order_relaxed);
+        return;
+      }
+      Pause();
+    }
+    mutex_.lock();
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+  }
   void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.try_lock(); }
 
  private:
   friend class CondVar;
+  static constexpr int kLooks = 500;  // some 20 microseconds
+
+  static void Pause() {
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#endif
+  }
+
   std::mutex mutex_;
+  std::atomic<int> waiting_{0};
 };
 
 class ABSL_SCOPED_LOCKABLE MutexLock {

@@ -146,7 +146,6 @@ class PeakMemory {
 
 void Report(benchmark::State& state, const FieldSpec& obs, int64_t extra_bytes) {
   state.SetBytesProcessed(state.iterations() * RowsFor(obs) * RowsOf(obs)->row_bytes());
-  if (extra_bytes < 0) return;
   state.counters["extra_MB"] = static_cast<double>(extra_bytes) / kMegabyte;
 }
 
@@ -175,7 +174,7 @@ void WritePieces(const FieldSpec& obs, const std::string& path) {
 void SaveFloor(benchmark::State& state, const FieldSpec& obs) {
   const ScratchFolder folder;
   for (auto _ : state) WritePieces(obs, folder.file());
-  Report(state, obs, -1);
+  Report(state, obs, /*extra_bytes=*/0);
 }
 
 void Load(benchmark::State& state, const FieldSpec& obs) {
@@ -204,7 +203,7 @@ void LoadFloor(benchmark::State& state, const FieldSpec& obs) {
                                             static_cast<size_t>(size))));
     }
   }
-  Report(state, obs, -1);
+  Report(state, obs, /*extra_bytes=*/0);
 }
 
 void SaveImages(benchmark::State& state) { Save(state, Image()); }

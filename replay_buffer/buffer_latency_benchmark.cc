@@ -88,9 +88,8 @@ void Draw(benchmark::State& state, std::unique_ptr<IBuffer> buffer, bool pushing
   const double elapsed = absl::ToDoubleSeconds(timer.Elapsed());
   done = true;
   pusher.join();
-  if (!pushing) return;
   state.counters["rows_pushed"] = static_cast<double>(rows_pushed) / elapsed;
-  state.SetLabel("reach=5");
+  if (pushing) state.SetLabel("reach=5");
 }
 
 std::unique_ptr<IBuffer> Naive() {

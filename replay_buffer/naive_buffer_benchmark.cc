@@ -230,6 +230,7 @@ void PushStacksFloor(benchmark::State& state) {
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * rows);
+  state.counters["bytes_per_row"] = kFrameBytes;
 }
 
 void SampleStacks(benchmark::State& state) {
