@@ -1,13 +1,11 @@
-// A step of BaseEnvManager allocates nothing as long as no episode ends. A program of its own,
-// since it replaces operator new.
+// A step of BaseEnvManager allocates nothing as long as no episode ends.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/allocation_count.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/env/base_env_manager.h"
@@ -15,18 +13,6 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env_manager.h"
 #include "gtest/gtest.h"
-
-namespace {
-int64_t allocations = 0;
-}  // namespace
-
-void* operator new(size_t size) {
-  ++allocations;
-  if (void* const memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace ding {
 namespace {
@@ -39,13 +25,13 @@ TEST(BaseEnvManagerAllocationTest, StepAllocatesNothing) {
   std::vector<float> actions(4, 0.5f);
   std::byte* const column = reinterpret_cast<std::byte*>(actions.data());
   const ColumnsView rows(manager->env_spec().action.get(), &column, 0, 4);
-  const int64_t before = allocations;
+  const int64_t before = AllocationCount();
   EXPECT_GT(before, 0) << "nothing is counted";
   bool all_ok = true;
   for (int i = 0; i < 100; ++i) {  // of the 200 of an episode
     all_ok &= manager->Step(manager->ready_obs().env_ids, rows).ok();
   }
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(AllocationCount(), before);
   EXPECT_TRUE(all_ok);
 }
 

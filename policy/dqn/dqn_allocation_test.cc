@@ -2,11 +2,10 @@
 // a layer, and fragment memory over billions of calls.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <vector>
 
+#include "ding_worker/base/allocation_count.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
@@ -16,26 +15,6 @@
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/random_batch.h"
 #include "gtest/gtest.h"
-
-namespace {
-
-int64_t allocations = 0;
-
-void* Allocate(std::size_t size) {
-  ++allocations;
-  void* const memory = std::malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return Allocate(size); }
-void* operator new[](std::size_t size) { return Allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace ding {
 namespace {
@@ -60,7 +39,7 @@ TEST(DqnAllocation, NoneWhenSizesRepeat) {
   std::vector<LearnStep> steps;
   int64_t before = 0;
   for (int i = 0; i < 10; ++i) {
-    if (i == 1) before = allocations;
+    if (i == 1) before = AllocationCount();
     const bool ok =
         policy->learn_mode()->Forward(batch, {}, &steps).ok() &&
         policy->collect_mode()->Forward(obs.view(), env_ids, settings, out.view()).ok() &&
@@ -68,7 +47,7 @@ TEST(DqnAllocation, NoneWhenSizesRepeat) {
     ASSERT_TRUE(ok);
   }
   EXPECT_GT(before, 0) << "the counter does not count";
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(AllocationCount() - before, 0);
 }
 
 }  // namespace

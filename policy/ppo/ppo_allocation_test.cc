@@ -1,11 +1,10 @@
 // Learning and acting with sizes that repeat must not allocate: the allocator would cost as much as
 // a layer, and fragment memory over billions of calls.
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <vector>
 
+#include "ding_worker/base/allocation_count.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
@@ -14,26 +13,6 @@
 #include "ding_worker/policy/ppo/ppo.h"
 #include "ding_worker/policy/random_batch.h"
 #include "gtest/gtest.h"
-
-namespace {
-
-int64_t allocations = 0;
-
-void* Allocate(std::size_t size) {
-  ++allocations;
-  void* const memory = std::malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return Allocate(size); }
-void* operator new[](std::size_t size) { return Allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace ding {
 namespace {
@@ -59,14 +38,14 @@ TEST(PpoAllocation, NoneWhenSizesRepeat) {
   std::vector<LearnStep> steps;
   int64_t before = 0;
   for (int i = 0; i < 10; ++i) {
-    if (i == 1) before = allocations;
+    if (i == 1) before = AllocationCount();
     const bool ok = policy->learn_mode()->Forward(batch, {}, &steps).ok() &&
                     policy->collect_mode()->Forward(obs.view(), {}, {}, out.view()).ok() &&
                     policy->eval_mode()->Forward(obs.view(), {}, {}, actions.view()).ok();
     ASSERT_TRUE(ok);
   }
   EXPECT_GT(before, 0) << "the counter does not count";
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(AllocationCount() - before, 0);
 }
 
 }  // namespace
