@@ -166,6 +166,9 @@ absl::Status SerialPipeline::Run(SerialResult* result) {
   result_.train_iter = learner_->train_iter();
   *result = result_;
   DING_RETURN_IF_ERROR(status);
+  if (result_.train_iter == 0 && !last_refused_draw_.ok()) {
+    LOG(WARNING) << "the run ends without any training: " << last_refused_draw_.message();
+  }
   TellProgress();
   // Before the hooks, which belong to the end and not to what may follow.
   const absl::Status resume_point = SaveResumePoint();
@@ -260,6 +263,7 @@ absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
     const absl::StatusOr<Batch> batch = buffer_->Sample(learn.batch_size(), learner_->train_iter());
     if (absl::IsFailedPrecondition(batch.status())) {  // Too few rows yet: collect more first.
       LOG_FIRST_N(INFO, 1) << "no training in this round: " << batch.status().message();
+      last_refused_draw_ = batch.status();
       return absl::OkStatus();
     }
     DING_RETURN_IF_ERROR(batch.status());

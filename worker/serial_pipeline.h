@@ -134,6 +134,7 @@ class SerialPipeline {
   Timer resume_point_timer_;    // since the last one
   double earlier_seconds_ = 0;  // of the run before it was resumed
   bool resumed_ = false;
+  absl::Status last_refused_draw_;  // by the buffer
   // The state of the run beside its workers'.
   int64_t rounds_ = 0;
   int64_t last_eval_iter_ = 0;
