@@ -28,19 +28,20 @@ absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colum
   // The actions may come with further columns; the env sees its own.
   const ColumnsView own_actions = actions.Fields(env_spec().action.get(), 0);
   const MutableColumnsView obs = rows();
+  const int players = env_spec().players;
   const absl::Span<EnvHost> hosts = envs_->hosts();
   for (size_t i = 0; i < env_ids.size(); ++i) {
     const int env_id = env_ids[i];
     EnvHost& host = hosts[static_cast<size_t>(env_id)];
-    ClearStepResult(env_spec().players, &result_);
-    absl::Status status =
+    ClearStepResult(players, &result_);
+    const absl::Status stepped =
         host.Step(own_actions.row(static_cast<int64_t>(i)), obs.row(env_id), &result_);
-    if (ABSL_PREDICT_FALSE(!status.ok())) {
-      return FailStep(env_ids, i, i, StepFailed(env_id, status));
+    if (ABSL_PREDICT_FALSE(!stepped.ok())) {
+      return FailStep(env_ids, i, i, StepFailed(env_id, stepped));
     }
     if (ABSL_PREDICT_FALSE(result_.abnormal)) NoteCause(i, env_id, host.TakeVoidCause());
-    status = Account(i, env_id, &result_);
-    if (ABSL_PREDICT_FALSE(!status.ok())) return FailStep(env_ids, i, i, status);
+    const absl::Status accounted = Account(i, env_id, &result_);
+    if (ABSL_PREDICT_FALSE(!accounted.ok())) return FailStep(env_ids, i, i, accounted);
   }
   *answered = env_ids;
   return absl::OkStatus();

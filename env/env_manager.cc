@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 
@@ -17,14 +18,13 @@ absl::Status CheckCategories(const FieldSpec& want, absl::Span<const int> env_id
                              absl::Span<const int64_t> values) {
   const auto width = static_cast<size_t>(want.num_elements());
   const auto most = static_cast<uint64_t>(want.num_categories);
-  const bool all_alike = want.high.empty();
+  bool legal = true;
+  for (const int64_t value : values) legal &= static_cast<uint64_t>(value) < most;
+  if (ABSL_PREDICT_TRUE(legal && want.high.empty())) return absl::OkStatus();
   for (size_t i = 0; i < values.size(); ++i) {
-    const uint64_t limit =
-        all_alike ? most
-                  : static_cast<uint64_t>(want.CategoryCount(static_cast<int64_t>(i % width)));
-    if (static_cast<uint64_t>(values[i]) >= limit) {
-      return IllegalAction(want, env_ids[i / width], absl::StrCat(values[i]));
-    }
+    const int64_t count = want.CategoryCount(static_cast<int64_t>(i % width));
+    if (values[i] >= 0 && values[i] < count) continue;
+    return IllegalAction(want, env_ids[i / width], absl::StrCat(values[i]));
   }
   return absl::OkStatus();
 }

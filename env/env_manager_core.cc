@@ -268,10 +268,10 @@ absl::Status EnvManagerCore::CheckStep(absl::Span<const int> env_ids, const Colu
 absl::StatusOr<const Timesteps*> EnvManagerCore::Step(absl::Span<const int> env_ids,
                                                       const ColumnsView& actions) {
   DING_RETURN_IF_ERROR(CheckStep(env_ids, actions));
+  if (!ended_.empty()) std::fill(ends_.begin(), ends_.end(), 0);  // What the last step set.
   ended_.clear();
   finished_.clear();
   causes_.clear();
-  std::fill(ends_.begin(), ends_.end(), 0);
   absl::Span<const int> answered;
   DING_RETURN_IF_ERROR(StepEnvs(env_ids, actions, &answered));
   DING_RETURN_IF_ERROR(CheckFinite(answered));
