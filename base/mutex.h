@@ -46,7 +46,7 @@ class ABSL_LOCKABLE Mutex {
 
  private:
   friend class CondVar;
-  static constexpr int kLooks = 500;  // some 20 microseconds
+  static constexpr int kLooks = 500;  // some 15 microseconds of an EPYC at 2.6 GHz
 
   static void Pause() {
 #ifdef __x86_64__

@@ -76,7 +76,8 @@ std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row) {
   return "";
 }
 
-absl::Status NoEnvReady(const EnvManager& env) {
+// Why no env is ready: kFailedPrecondition with the states of all envs.
+static absl::Status NoEnvReady(const EnvManager& env) {
   std::vector<std::string> states;
   for (int id = 0; id < env.env_num(); ++id) {
     states.push_back(absl::StrCat("env ", id, " is ", EnvStateName(env.env_state(id))));

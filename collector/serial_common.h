@@ -72,9 +72,6 @@ absl::Status WaitForEnv(const EnvManager& env, absl::FunctionRef<bool(int env_id
 // ": <why>" of the abnormal step in this row, if the env manager knows; else nothing.
 std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row);
 
-// Why no env is ready: kFailedPrecondition with the states of all envs.
-absl::Status NoEnvReady(const EnvManager& env);
-
 // Adds <prefix>_mean, _std (of the population), _max and _min of `values`, which is not empty.
 void AddStatistics(absl::string_view prefix, absl::Span<const double> values, NamedValues* metrics);
 

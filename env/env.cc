@@ -1,6 +1,5 @@
 #include "ding_worker/env/env.h"
 
-#include <algorithm>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -8,6 +7,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
 
 namespace ding {
 namespace {

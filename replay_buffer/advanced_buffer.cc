@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
@@ -96,11 +95,7 @@ std::vector<std::string> AdvancedReplayBuffer::Problems(const Options& options) 
 
 absl::StatusOr<std::unique_ptr<AdvancedReplayBuffer>> AdvancedReplayBuffer::Create(
     const Options& options) {
-  const std::vector<std::string> problems = Problems(options);
-  if (!problems.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.name, ": ", absl::StrJoin(problems, "; ")));
-  }
+  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, Problems(options)));
   return std::unique_ptr<AdvancedReplayBuffer>(new AdvancedReplayBuffer(options));
 }
 

@@ -21,6 +21,10 @@ namespace ding {
 void AppendRingProblems(const RowCapacity& capacity, int64_t nstep, double gamma,
                         std::vector<std::string>* problems);
 
+// kInvalidArgument with all problems, if there are any.
+absl::Status BufferProblemsToStatus(absl::string_view name,
+                                    const std::vector<std::string>& problems);
+
 // kInvalidArgument if no buffer can draw that.
 absl::Status CheckSampleRequest(int64_t size, const SampleOptions& options);
 

@@ -1,7 +1,6 @@
 #include "ding_worker/replay_buffer/buffer_config.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 namespace ding {
 
@@ -15,12 +14,6 @@ void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* par
     problems->push_back(absl::StrCat("params is ", config.params().type_url(), ", expected ",
                                      params->GetDescriptor()->full_name()));
   }
-}
-
-absl::Status BufferProblemsToStatus(absl::string_view name,
-                                    const std::vector<std::string>& problems) {
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, ": ", absl::StrJoin(problems, "; ")));
 }
 
 }  // namespace ding

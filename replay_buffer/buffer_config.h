@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "google/protobuf/message.h"
@@ -33,10 +31,6 @@ void ReadCommonOptions(const BufferConfig& config, const ComponentDeps& deps, Op
 // Reads `params` into `*params`, if it is set. Null: this type of buffer has none. Adds a sentence for each problem.
 void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
                       std::vector<std::string>* problems);
-
-// kInvalidArgument with all problems, if there are any.
-absl::Status BufferProblemsToStatus(absl::string_view name,
-                                    const std::vector<std::string>& problems);
 
 }  // namespace ding
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer_checks.h"
@@ -39,11 +38,7 @@ std::vector<std::string> NaiveReplayBuffer::Problems(const Options& options) {
 
 absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> NaiveReplayBuffer::Create(
     const Options& options) {
-  const std::vector<std::string> problems = Problems(options);
-  if (!problems.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.name, ": ", absl::StrJoin(problems, "; ")));
-  }
+  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, Problems(options)));
   return std::unique_ptr<NaiveReplayBuffer>(new NaiveReplayBuffer(options));
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
@@ -80,11 +79,7 @@ std::vector<std::string> SequenceReplayBuffer::Problems(const Options& options) 
 
 absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> SequenceReplayBuffer::Create(
     const Options& options) {
-  const std::vector<std::string> problems = Problems(options);
-  if (!problems.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.name, ": ", absl::StrJoin(problems, "; ")));
-  }
+  DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, Problems(options)));
   return std::unique_ptr<SequenceReplayBuffer>(new SequenceReplayBuffer(options));
 }
 
