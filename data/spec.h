@@ -37,6 +37,10 @@ std::optional<int64_t> CheckedByteSize(DType dtype, absl::Span<const int64_t> sh
 // "[4, 84, 84]".
 std::string ShapeString(absl::Span<const int64_t> shape);
 
+// The field of an observation that says which actions are legal: bool, one element per category of
+// the discrete action; policy/action_mask.h. Env managers enforce it, policies obey it.
+inline constexpr absl::string_view kActionMaskField = "obs/action_mask";
+
 struct FieldSpec {
   // Nested names with '/': "obs", "obs/camera", "obs/action_mask", "obs/<player>".
   std::string name;
