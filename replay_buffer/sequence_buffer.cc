@@ -23,10 +23,6 @@ constexpr char kStateType[] = "sequence";
 // With padding and repetitions a batch may have more rows than there are; more than this is a slip.
 constexpr int64_t kMaxRowsOfABatch = kMaxCapacityRows;
 
-RowCapacity CapacityOf(const SequenceReplayBuffer::Options& options) {
-  return {options.capacity_rows, options.capacity_bytes, SequenceIndex::kRowBytes};
-}
-
 SequenceIndex::Options IndexOptions(const SequenceReplayBuffer::Options& options) {
   SequenceIndex::Options index;
   index.rows = options.unroll_len;
@@ -34,7 +30,13 @@ SequenceIndex::Options IndexOptions(const SequenceReplayBuffer::Options& options
     index.period = *options.unroll_len - options.overlap.value_or(*options.unroll_len - 1);
   }
   index.padding = options.padding;
+  index.cross_episodes = options.cross_episodes;
   return index;
+}
+
+RowCapacity CapacityOf(const SequenceReplayBuffer::Options& options) {
+  return {options.capacity_rows, options.capacity_bytes,
+          SequenceIndex::RowBytes(IndexOptions(options))};
 }
 
 absl::Status TooManyRows(int64_t sequences, int64_t rows) {
@@ -68,6 +70,7 @@ std::vector<std::string> SequenceReplayBuffer::Problems(const Options& options) 
     if (options.burn_in < 0) in_range("burn_in", options.burn_in, 0, longest);
     if (options.overlap.has_value()) problems.emplace_back("overlap is set for whole episodes");
     if (options.padding) problems.emplace_back("padding is set for whole episodes");
+    if (options.cross_episodes) problems.emplace_back("cross_episodes is set for whole episodes");
     return problems;
   }
   in_range("unroll_len", *options.unroll_len, 1, longest);
@@ -97,13 +100,18 @@ absl::StatusOr<std::unique_ptr<SequenceReplayBuffer::Contents>> SequenceReplayBu
   }
   auto contents = std::make_unique<Contents>();
   contents->sequences = std::make_unique<SequenceIndex>(index_options_, store->capacity_rows());
-  DING_ASSIGN_OR_RETURN(contents->reader,
-                        TransitionReader::Create(std::move(store), options_.nstep, options_.gamma,
-                                                 {Scalar(kColumnMask, DType::kBool),
-                                                  Scalar(kColumnBurnIn, DType::kBool)}));
+  std::vector<FieldSpec> added = {Scalar(kColumnMask, DType::kBool),
+                                  Scalar(kColumnBurnIn, DType::kBool)};
+  if (options_.cross_episodes) added.push_back(Scalar(kColumnIsFirst, DType::kBool));
+  DING_ASSIGN_OR_RETURN(contents->reader, TransitionReader::Create(std::move(store), options_.nstep,
+                                                                   options_.gamma, added));
   const Spec& batch = *contents->reader->spec();
   DING_ASSIGN_OR_RETURN(contents->mask_field, batch.IndexOf(kColumnMask, "batch"));
   DING_ASSIGN_OR_RETURN(contents->burn_in_field, batch.IndexOf(kColumnBurnIn, "batch"));
+  contents->is_first_field = -1;
+  if (options_.cross_episodes) {
+    DING_ASSIGN_OR_RETURN(contents->is_first_field, batch.IndexOf(kColumnIsFirst, "batch"));
+  }
   return contents;
 }
 
@@ -170,6 +178,7 @@ absl::StatusOr<Batch> SequenceReplayBuffer::SampleChecked(int64_t size,
       return started;
     }
     FillDraw(starts, &*draw);
+    if (options_.cross_episodes) FillIsFirst(&*draw);
     reader->Resolve(&*draw);
     report = monitor_.Sampled(static_cast<int64_t>(draw->ids().size()), RowsLocked());
   }
@@ -218,7 +227,6 @@ absl::Status SequenceReplayBuffer::StartDraw(absl::Span<const int64_t> starts,
 }
 
 void SequenceReplayBuffer::FillDraw(absl::Span<const int64_t> starts, TransitionDraw* draw) const {
-  const RowStore& store = contents_->reader->store();
   const absl::Span<uint8_t> mask = draw->column<uint8_t>(contents_->mask_field);
   const absl::Span<uint8_t> burn_in = draw->column<uint8_t>(contents_->burn_in_field);
   const absl::Span<int64_t> ids = draw->ids();
@@ -232,19 +240,34 @@ void SequenceReplayBuffer::FillDraw(absl::Span<const int64_t> starts, Transition
       mask[row] = there;
       burn_in[row] = static_cast<int64_t>(t) < options_.burn_in;
       if (!there) continue;
-      const int64_t next = store.Next(id).id;
+      const int64_t next = NextRow(id);
       there = next >= 0;
       if (there) id = next;
     }
   }
 }
 
+// After FillDraw().
+void SequenceReplayBuffer::FillIsFirst(TransitionDraw* draw) const {
+  const absl::Span<const int64_t> ids = draw->ids();
+  const absl::Span<const uint8_t> mask = draw->column<uint8_t>(contents_->mask_field);
+  const absl::Span<uint8_t> is_first = draw->column<uint8_t>(contents_->is_first_field);
+  for (size_t row = 0; row < ids.size(); ++row) {
+    is_first[row] = mask[row] != 0 && contents_->sequences->BeginsEpisode(ids[row]);
+  }
+}
+
+// The row after `id` in a sequence; -1: none (yet).
+int64_t SequenceReplayBuffer::NextRow(int64_t id) const {
+  const int64_t next = contents_->reader->store().Next(id).id;
+  return next >= 0 ? next : contents_->sequences->NextEpisode(id);
+}
+
 // Rows of the sequence that begins there.
 int64_t SequenceReplayBuffer::LengthFrom(int64_t id) const {
-  const RowStore& store = contents_->reader->store();
   const int64_t most = options_.unroll_len.value_or(std::numeric_limits<int64_t>::max());
   int64_t length = 1;
-  for (id = store.Next(id).id; id >= 0 && length < most; id = store.Next(id).id) ++length;
+  for (id = NextRow(id); id >= 0 && length < most; id = NextRow(id)) ++length;
   return length;
 }
 
@@ -302,7 +325,7 @@ StateSnapshot SequenceReplayBuffer::Snapshot() const {
   if (contents_ != nullptr) {
     saved->reader = contents_->reader;
     saved->rows = saved->reader->store().Snapshot();
-    saved->sequences = contents_->sequences->Snapshot(saved->reader->store().begin_id());
+    saved->sequences = contents_->sequences->Snapshot(saved->reader->store());
   }
   return [saved, capacity = CapacityOf(options_), index = index_options_, push_count = push_count_,
           rng = draw_.rng()](StateWriter* writer) -> absl::Status {
@@ -312,6 +335,7 @@ StateSnapshot SequenceReplayBuffer::Snapshot() const {
     DING_RETURN_IF_ERROR(writer->WriteInt("unroll_len", index.rows.value_or(0)));
     DING_RETURN_IF_ERROR(writer->WriteInt("period", index.period));
     DING_RETURN_IF_ERROR(writer->WriteInt("padding", index.padding));
+    DING_RETURN_IF_ERROR(writer->WriteInt("cross_episodes", index.cross_episodes));
     DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count));
     DING_RETURN_IF_ERROR(writer->WriteRng("rng", rng));
     DING_RETURN_IF_ERROR(writer->WriteInt("has_rows", saved->reader != nullptr));
@@ -334,6 +358,7 @@ absl::Status SequenceReplayBuffer::LoadChecked(StateReader* reader) {
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "unroll_len", index_options_.rows.value_or(0)));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "period", index_options_.period));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "padding", index_options_.padding));
+  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "cross_episodes", index_options_.cross_episodes));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
   Rng rng(0, "");
   DING_RETURN_IF_ERROR(reader->ReadRng("rng", &rng));
@@ -343,11 +368,9 @@ absl::Status SequenceReplayBuffer::LoadChecked(StateReader* reader) {
     ScopedStateReader store_reader(reader, "store");
     DING_ASSIGN_OR_RETURN(std::shared_ptr<RowStore> store,
                           RowStore::Load(&store_reader, CapacityOf(options_)));
-    const int64_t begin_id = store->begin_id();
-    const int64_t end_id = store->end_id();
     DING_ASSIGN_OR_RETURN(loaded, MakeContents(std::move(store)));
     ScopedStateReader sequences_reader(reader, "sequences");
-    DING_RETURN_IF_ERROR(loaded->sequences->Load(&sequences_reader, begin_id, end_id));
+    DING_RETURN_IF_ERROR(loaded->sequences->Load(&sequences_reader, loaded->reader->store()));
   }
   DING_RETURN_IF_ERROR(
       CheckPushCount(push_count, loaded == nullptr ? nullptr : &loaded->reader->store()));
