@@ -28,8 +28,9 @@ EpisodeLinks::EpisodeLinks(int64_t capacity) {
 }
 
 void EpisodeLinks::Add(int64_t id, int64_t rows, bool begins) {
-  for (int64_t i = 0; i < rows; ++i) MarkOf(id + i) = {0, 0};
-  MarkOf(id).begins = begins;
+  // In this order: of more rows than there are marks, the later ones count.
+  MarkOf(id) = {begins, 0};
+  for (int64_t i = 1; i < rows; ++i) MarkOf(id + i) = {0, 0};
 }
 
 void EpisodeLinks::Link(int64_t last, int64_t first) {

@@ -29,7 +29,8 @@ class EpisodeLinks {
   // 1 <= capacity <= 2^29.
   explicit EpisodeLinks(int64_t capacity);
 
-  // Rows [id, id + rows) of one episode, newer than all before; whether the first begins it.
+  // Rows [id, id + rows) of one episode, newer than all before and perhaps more than the capacity;
+  // whether the first begins it.
   void Add(int64_t id, int64_t rows, bool begins);
   // Row `first`, which begins an episode, comes in its stream after `last`. Both are among the last
   // `capacity` ids.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr int64_t kStateVersion = 1;
 constexpr char kStateType[] = "sequence";
+constexpr char kStateTypeAcross[] = "sequence with cross_episodes";  // which has more in it
 // With padding and repetitions a batch may have more rows than there are; more than this is a slip.
 constexpr int64_t kMaxRowsOfABatch = kMaxCapacityRows;
 
@@ -39,10 +41,20 @@ RowCapacity CapacityOf(const SequenceReplayBuffer::Options& options) {
           SequenceIndex::RowBytes(IndexOptions(options))};
 }
 
+absl::string_view StateType(const SequenceIndex::Options& index) {
+  return index.cross_episodes ? kStateTypeAcross : kStateType;
+}
+
 absl::Status TooManyRows(int64_t sequences, int64_t rows) {
   return absl::ResourceExhaustedError(absl::StrCat("a batch of ", sequences, " sequences of ", rows,
                                                    " rows, expected at most ", kMaxRowsOfABatch,
                                                    " rows"));
+}
+
+// The row after `id` in a sequence; -1: none (yet).
+int64_t NextRow(const RowStore& store, const SequenceIndex& sequences, int64_t id) {
+  const int64_t next = store.Next(id).id;
+  return next >= 0 ? next : sequences.NextEpisode(id);
 }
 
 }  // namespace
@@ -227,6 +239,8 @@ absl::Status SequenceReplayBuffer::StartDraw(absl::Span<const int64_t> starts,
 }
 
 void SequenceReplayBuffer::FillDraw(absl::Span<const int64_t> starts, TransitionDraw* draw) const {
+  const RowStore& store = contents_->reader->store();
+  const SequenceIndex& sequences = *contents_->sequences;
   const absl::Span<uint8_t> mask = draw->column<uint8_t>(contents_->mask_field);
   const absl::Span<uint8_t> burn_in = draw->column<uint8_t>(contents_->burn_in_field);
   const absl::Span<int64_t> ids = draw->ids();
@@ -240,7 +254,7 @@ void SequenceReplayBuffer::FillDraw(absl::Span<const int64_t> starts, Transition
       mask[row] = there;
       burn_in[row] = static_cast<int64_t>(t) < options_.burn_in;
       if (!there) continue;
-      const int64_t next = NextRow(id);
+      const int64_t next = NextRow(store, sequences, id);
       there = next >= 0;
       if (there) id = next;
     }
@@ -257,17 +271,13 @@ void SequenceReplayBuffer::FillIsFirst(TransitionDraw* draw) const {
   }
 }
 
-// The row after `id` in a sequence; -1: none (yet).
-int64_t SequenceReplayBuffer::NextRow(int64_t id) const {
-  const int64_t next = contents_->reader->store().Next(id).id;
-  return next >= 0 ? next : contents_->sequences->NextEpisode(id);
-}
-
 // Rows of the sequence that begins there.
 int64_t SequenceReplayBuffer::LengthFrom(int64_t id) const {
   const int64_t most = options_.unroll_len.value_or(std::numeric_limits<int64_t>::max());
   int64_t length = 1;
-  for (id = NextRow(id); id >= 0 && length < most; id = NextRow(id)) ++length;
+  const RowStore& store = contents_->reader->store();
+  const SequenceIndex& sequences = *contents_->sequences;
+  while (length < most && (id = NextRow(store, sequences, id)) >= 0) ++length;
   return length;
 }
 
@@ -329,13 +339,12 @@ StateSnapshot SequenceReplayBuffer::Snapshot() const {
   }
   return [saved, capacity = CapacityOf(options_), index = index_options_, push_count = push_count_,
           rng = draw_.rng()](StateWriter* writer) -> absl::Status {
-    DING_RETURN_IF_ERROR(writer->WriteString("type", kStateType));
+    DING_RETURN_IF_ERROR(writer->WriteString("type", StateType(index)));
     DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
     DING_RETURN_IF_ERROR(SaveCapacity(capacity, writer));
     DING_RETURN_IF_ERROR(writer->WriteInt("unroll_len", index.rows.value_or(0)));
     DING_RETURN_IF_ERROR(writer->WriteInt("period", index.period));
     DING_RETURN_IF_ERROR(writer->WriteInt("padding", index.padding));
-    DING_RETURN_IF_ERROR(writer->WriteInt("cross_episodes", index.cross_episodes));
     DING_RETURN_IF_ERROR(writer->WriteInt("push_count", push_count));
     DING_RETURN_IF_ERROR(writer->WriteRng("rng", rng));
     DING_RETURN_IF_ERROR(writer->WriteInt("has_rows", saved->reader != nullptr));
@@ -352,13 +361,12 @@ absl::Status SequenceReplayBuffer::LoadState(StateReader* reader) {
 }
 
 absl::Status SequenceReplayBuffer::LoadChecked(StateReader* reader) {
-  DING_RETURN_IF_ERROR(CheckSavedType(reader, kStateType));
+  DING_RETURN_IF_ERROR(CheckSavedType(reader, StateType(index_options_)));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
   DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, CapacityOf(options_)));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "unroll_len", index_options_.rows.value_or(0)));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "period", index_options_.period));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "padding", index_options_.padding));
-  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "cross_episodes", index_options_.cross_episodes));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
   Rng rng(0, "");
   DING_RETURN_IF_ERROR(reader->ReadRng("rng", &rng));

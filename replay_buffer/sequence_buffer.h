@@ -24,8 +24,8 @@
 //
 //     episodes   a0 a1 a2 a3 a4 | b0 b1 | c0 c1 ...       unroll_len = 4, overlap = 1
 //                [---------]
-//                         [--------------]                is_first: 0 0 1 0
-//                                     [--------- ...
+//                         [-----------]                   is_first: 0 0 1 0
+//                                    [-------- ...
 //
 // The rest is as it was: next_obs, n-step windows and stacks of frames stay within the episode of
 // their row, so that next_obs of a4 is the observation after it, not that of b0.
@@ -36,7 +36,8 @@
 //
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. Rows are chosen under the lock, in O(B (T + log capacity)), and copied
-//            after it. A snapshot holds the lock while it copies 8 bytes per sequence.
+//            after it. A snapshot holds the lock while it copies 8 bytes per sequence, and looks at
+//            4 bytes per row with `cross_episodes`.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:
@@ -155,7 +156,6 @@ class SequenceReplayBuffer : public IBuffer {
   void FillDraw(absl::Span<const int64_t> starts, TransitionDraw* draw) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillIsFirst(TransitionDraw* draw) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t NextRow(int64_t id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t LengthFrom(int64_t id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t PartLocked(const SampleOptions& options) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t RowsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -4,6 +4,7 @@
 //
 //   PushSegments         8 segments of 8 rows, buffer full
 //   SampleSequences/B    uniform draw of B sequences with next_obs
+//   ...Across            the same with cross_episodes
 //   SampleSequencesFloor the same number of rows, one after the other, gathered from flat arrays
 #include <algorithm>
 #include <cstdint>
@@ -73,8 +74,9 @@ struct Full {
   std::unique_ptr<SequenceReplayBuffer> buffer;
   SegmentBatch next = FirstPush();
 
-  Full() {
+  explicit Full(bool cross_episodes) {
     SequenceReplayBuffer::Options options;
+    options.cross_episodes = cross_episodes;
     options.capacity_rows = kRows;
     options.unroll_len = kUnrollLen;
     options.overlap = kUnrollLen / 2;
@@ -87,19 +89,23 @@ struct Full {
   }
 };
 
-void PushSegments(benchmark::State& state) {
-  Full full;
+void Push(benchmark::State& state, bool cross_episodes) {
+  Full full(cross_episodes);
   for (auto _ : state) full.Push();
   state.SetItemsProcessed(state.iterations() * full.next.size());
 }
+void PushSegments(benchmark::State& state) { Push(state, false); }
+void PushSegmentsAcross(benchmark::State& state) { Push(state, true); }
 
-void SampleSequences(benchmark::State& state) {
-  const Full full;
+void Sample(benchmark::State& state, bool cross_episodes) {
+  const Full full(cross_episodes);
   for (auto _ : state) {
     benchmark::DoNotOptimize(full.buffer->Sample(state.range(0), 0).value());
   }
   state.SetItemsProcessed(state.iterations() * state.range(0) * kUnrollLen);
 }
+void SampleSequences(benchmark::State& state) { Sample(state, false); }
+void SampleSequencesAcross(benchmark::State& state) { Sample(state, true); }
 
 void SampleSequencesFloor(benchmark::State& state) {
   const int64_t rows = state.range(0) * kUnrollLen;
@@ -129,8 +135,10 @@ void SampleSequencesFloor(benchmark::State& state) {
 }
 
 BENCHMARK(PushSegments);
+BENCHMARK(PushSegmentsAcross);
 BENCHMARK(SampleSequencesFloor)->Arg(16)->Arg(64);
 BENCHMARK(SampleSequences)->Arg(16)->Arg(64);
+BENCHMARK(SampleSequencesAcross)->Arg(16)->Arg(64);
 
 }  // namespace
 }  // namespace ding
