@@ -18,9 +18,8 @@
 // an episode ends within a sequence, that sequence is left out, or with `padding` filled up. A row
 // leaves as the oldest of a full ring, and with it the sequence that it begins.
 //
-// With `cross_episodes` sequences go on with the next episode of their stream, and end only where
-// the stream lost steps. So do their first rows, which then are `unroll_len - overlap` rows apart in
-// the stream:
+// With `cross_episodes` a sequence goes on with the next episode of its stream, and ends only where
+// the stream lost steps; first rows are `unroll_len - overlap` rows apart in the stream:
 //
 //     episodes   a0 a1 a2 a3 a4 | b0 b1 | c0 c1 ...       unroll_len = 4, overlap = 1
 //                [---------]
