@@ -75,9 +75,6 @@
 
 namespace ding {
 
-// Beside those of data/sample_columns.h.
-inline constexpr char kColumnIsFirst[] = "is_first";
-
 class SequenceReplayBuffer : public IBuffer {
  public:
   struct Options {
