@@ -137,6 +137,10 @@ class ResumeTest : public testing::Test {
     EXPECT_EQ(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
+  static bool IsRunning(pid_t pid) {
+    int status = 0;
+    return waitpid(pid, &status, WNOHANG | WNOWAIT) == 0;
+  }
   // True if it had ended by itself, which it must have done well.
   bool KillAndWait(pid_t pid) {
     kill(pid, SIGKILL);
@@ -281,11 +285,11 @@ TEST_F(ResumeTest, KilledWhileACheckpointIsWritten) {
   bool ended = false;
   for (int kills = 0; kills < 8 && !ended; ++kills) {
     const pid_t pid = Start(kills == 0 ? Fresh("killed") : Resumed("killed"));
-    // Past the beginning, so that the run gets on.
+    // Past the beginning, so that there is something to resume and the run gets on.
+    while (kills == 0 && !PathExists(Path("killed/total_config.textproto")) && IsRunning(pid)) {
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    int status = 0;
-    while (!HalfWrittenCheckpoint("killed")) {
-      if (waitpid(pid, &status, WNOHANG | WNOWAIT) != 0) break;
+    while (!HalfWrittenCheckpoint("killed") && IsRunning(pid)) {
     }
     ended = KillAndWait(pid);
     half_written += HalfWrittenCheckpoint("killed") ? 1 : 0;
