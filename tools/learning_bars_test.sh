@@ -2,7 +2,7 @@
 # What tools/learning_bars makes of the results of runs: in a checkout of its own, whose programs are shell scripts.
 set -euo pipefail
 mkdir -p "$TEST_TMPDIR/repo/tools" "$TEST_TMPDIR/repo/worker/configs"
-cp "$(readlink -f tools/learning_bars)" "$TEST_TMPDIR/repo/tools/learning_bars"
+cp "$(readlink -f tools/learning_bars)" "$(readlink -f tools/lib.sh)" "$TEST_TMPDIR/repo/tools"
 cd "$TEST_TMPDIR/repo"
 
 fail() {
@@ -36,7 +36,18 @@ esac
 mkdir "$folder"
 echo "{\"eval_value\": $value, \"wall_seconds\": 0.5}" >"$folder/result.json"
 EOF
-chmod +x tools/train tools/program
+# A row with a check builds and runs //worker:judge.
+mkdir -p fake bin/worker
+cat >fake/bazel <<'EOF'
+#!/usr/bin/env bash
+[ "$1" != info ] || echo "$PWD/bin"
+EOF
+cat >bin/worker/judge <<'EOF'
+#!/usr/bin/env bash
+[ -f "$2/result.json" ] && echo "$1: $2" && echo "games=20 win_rate=0.85"
+EOF
+chmod +x tools/train tools/program fake/bazel bin/worker/judge
+export PATH=$PWD/fake:$PATH
 cat >worker/learning_bars.txt <<'EOF'
 # A comment.
 every_good   good    3  every      10    1000  test
@@ -47,6 +58,9 @@ share_missed bad     5  share=0.9  10    1000  bars
 high_bar     good    3  median     11.5  1000  bars
 broken       broken  1  every      10    1000  bars
 no_result    null    1  every      10    1000  bars
+judged       null    2  every      0.8   1000  bars  //worker:judge --run {run}
+judged_bad   null    1  every      0.9   1000  bars  //worker:judge --run {run}
+unjudged     good    1  every      0.9   1000  bars  //worker:judge --run nowhere
 EOF
 
 # expect STATUS TEXT ARGUMENT...: the exit code, and a line that matches the regular expression.
@@ -69,6 +83,9 @@ expect 0 '^\| every_good \| .* \| 10, 11, 12 \| reached \| 0.5 \|$' --markdown e
 expect 0 ' 10 +reached' --seeds=1 --jobs=2 every_bad every_good
 expect 1 'broken, seed 0: program ended with status 3: it broke' broken
 expect 1 'no_result, seed 0: the run has not evaluated its policy' no_result
+expect 0 'judged .* 0.85, 0.85 +reached' judged
+expect 1 'judged_bad .* 0.85 +MISSED' judged_bad
+expect 1 'unjudged, seed 0: judge ended with status 1' unjudged
 expect 1 "no row 'nothing' in worker/learning_bars.txt; there are: every_good, every_bad" nothing
 expect 0 '^high_bar$' --list
 expect 0 'Trains the shipped configs' --help

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct Bar {
   double bar = 0;
   std::string env_steps;
 };
+
+// How a test of it is called in messages.
+void PrintTo(const Bar& bar, std::ostream* out) { *out << bar.name; }
 
 // The fields of a row up to "in"; none for a row that is not ours, and for comments.
 std::vector<Bar> ParseRow(const std::string& line) {
