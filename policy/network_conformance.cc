@@ -24,12 +24,18 @@ using testing::HasSubstr;
 
 constexpr uint64_t kSeed = 5;
 
-// Rows of `spec` with normally distributed elements; `stream` tells one set from another.
+// Rows of `spec` with normally distributed elements, and uniform ones in fields of bytes; `stream`
+// tells one set from another.
 BatchBuilder RandomRows(SpecPtr spec, int64_t rows, int stream) {
   auto builder = BatchBuilder::Create(std::move(spec), rows);
   EXPECT_THAT(builder, IsOk());
   Rng rng(kSeed, "network_conformance", stream);
   for (int field = 0; field < builder->spec().size(); ++field) {
+    if (builder->spec().field(field).dtype == DType::kUint8) {
+      for (uint8_t& value : builder->column<uint8_t>(field)) {
+        value = static_cast<uint8_t>(rng.UniformInt(256));
+      }
+    }
     if (builder->spec().field(field).dtype != DType::kFloat32) continue;
     for (float& value : builder->column<float>(field)) value = static_cast<float>(rng.Normal());
   }

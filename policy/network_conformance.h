@@ -4,8 +4,8 @@
 //                            testing::Values(NetworkCase{"Plain", [] { return MakeMine(); }}),
 //                            NetworkCaseName);
 //
-// The network must have at least two float32 elements of input and one of output, and outputs that
-// are differentiable by inputs and parameters of size 1 nearly everywhere.
+// The network must have at least two elements of input, float32 or bytes, and one of output, and
+// outputs that are differentiable by inputs and parameters of size 1 nearly everywhere.
 #ifndef DING_WORKER_POLICY_NETWORK_CONFORMANCE_H_
 #define DING_WORKER_POLICY_NETWORK_CONFORMANCE_H_
 

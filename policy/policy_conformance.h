@@ -28,7 +28,7 @@ namespace ding {
 struct PolicyConformanceCase {
   std::string name;
   std::function<absl::StatusOr<std::unique_ptr<Policy>>(uint64_t seed, PolicyModes modes)> create;
-  SpecPtr observation;  // float32 boxes, discrete fields and action masks
+  SpecPtr observation;  // fields that policy/random_batch.h can fill
   SpecPtr action;
   bool learns = true;  // false: learn_mode() is always null
   // Training data that learn mode takes.

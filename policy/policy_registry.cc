@@ -1,8 +1,20 @@
 #include "ding_worker/policy/policy_registry.h"
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
+namespace {
+
+// Networks of this prefix compute with libtorch, which most programs start without.
+constexpr char kTorchPrefix[] = "torch_";
+constexpr char kNeedsTorch[] =
+    " (networks 'torch_...' need a program with libtorch: //worker:serial_torch, which tools/train "
+    "runs by itself where a config names one)";
+
+}  // namespace
 
 Registry<PolicyCreator>& PolicyRegistry() {
   static auto* const registry = new Registry<PolicyCreator>("policy");
@@ -23,8 +35,12 @@ absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config
 absl::StatusOr<std::unique_ptr<Network>> create_network(const NetworkConfig& config,
                                                         const SpecPtr& input,
                                                         const SpecPtr& outputs, uint64_t seed) {
-  DING_ASSIGN_OR_RETURN(const NetworkCreator create, NetworkRegistry().Find(config.type()));
-  return create(config, input, outputs, seed);
+  const absl::StatusOr<NetworkCreator> create = NetworkRegistry().Find(config.type());
+  if (!create.ok() && absl::StartsWith(config.type(), kTorchPrefix)) {
+    return absl::NotFoundError(absl::StrCat(create.status().message(), kNeedsTorch));
+  }
+  DING_RETURN_IF_ERROR(create.status());
+  return (*create)(config, input, outputs, seed);
 }
 
 }  // namespace ding

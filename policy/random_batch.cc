@@ -33,6 +33,12 @@ void FillColumn(const MutableColumnsView& view, int index, Rng* rng) {
     for (uint8_t& legal : view.column<uint8_t>(index)) legal = rng->UniformInt(3) == 0 ? 0 : 1;
     return;
   }
+  if (field.dtype == DType::kUint8) {
+    for (uint8_t& pixel : view.column<uint8_t>(index)) {
+      pixel = static_cast<uint8_t>(rng->UniformInt(256));
+    }
+    return;
+  }
   for (float& value : view.column<float>(index)) value = static_cast<float>(rng->Uniform(-1, 1));
 }
 

@@ -1,7 +1,7 @@
 // Random observations and training data for tests and benchmarks of policies.
 //
 // The same arguments give the same bytes. Fields may be float32 boxes, filled with values in
-// [-1, 1), discrete ones, and action masks; actions taken are legal.
+// [-1, 1), pictures of bytes, discrete ones, and action masks; actions taken are legal.
 #ifndef DING_WORKER_POLICY_RANDOM_BATCH_H_
 #define DING_WORKER_POLICY_RANDOM_BATCH_H_
 

@@ -32,6 +32,7 @@ namespace ding {
 namespace {
 
 constexpr char kEps[] = "eps";
+constexpr char kLr[] = "lr";
 constexpr char kEnvStep[] = "envstep";
 constexpr char kTargetScope[] = "target_model";
 constexpr char kOptimizerScope[] = "optimizer";
@@ -210,6 +211,12 @@ class DqnPolicy::Command : public CommandMode {
   NamedValues GetSettingCollect(const NamedValues& info) override {
     return {{kEps, shared_.options.eps.At(info.GetOr(kEnvStep, 0))}};
   }
+  NamedValues GetSettingLearn(const NamedValues& info) override {
+    const double decay = shared_.options.lr_decay_env_steps;
+    if (decay <= 0) return {};
+    const Schedule schedule = {ScheduleKind::kLinear, shared_.options.adam.lr, 0, decay};
+    return {{kLr, schedule.At(info.GetOr(kEnvStep, 0))}};
+  }
 
  private:
   const Shared& shared_;
@@ -236,10 +243,10 @@ class DqnPolicy::Learn : public LearnMode {
                         shared_.network->info());
   }
 
-  absl::Status Forward(const Batch& data, const NamedValues& /*settings*/,
+  absl::Status Forward(const Batch& data, const NamedValues& settings,
                        std::vector<LearnStep>* steps) override {
     TdLossResult result;
-    const absl::Status status = Update(data, &result);
+    const absl::Status status = Update(data, settings, &result);
     if (!status.ok())
       return Annotate(status, absl::StrCat("dqn, train iteration ", train_iter_ + 1));
     ++train_iter_;
@@ -284,8 +291,11 @@ class DqnPolicy::Learn : public LearnMode {
 
  private:
   // One step of the optimizer, or an error and nothing changed.
-  absl::Status Update(const Batch& data, TdLossResult* result) {
+  absl::Status Update(const Batch& data, const NamedValues& settings, TdLossResult* result) {
     DING_ASSIGN_OR_RETURN(const TransitionView batch, reader_.Read(data));
+    if (const std::optional<double> lr = settings.Get(kLr)) {
+      DING_RETURN_IF_ERROR(adam_.set_lr(*lr));
+    }
     DING_RETURN_IF_ERROR(ComputeNextValue(batch.next_obs, batch.discount));
     DING_ASSIGN_OR_RETURN(const MutableColumnsView q, q_.Rows(data.rows()));
     DING_RETURN_IF_ERROR(shared_.network->Forward(shared_.Inputs(batch.obs), q));

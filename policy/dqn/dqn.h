@@ -6,8 +6,9 @@
 //            required, because acting greedily by mistake is hard to notice
 //   eval     greedy; of equal values the lowest action
 //   learn    one Adam step on a batch of transitions, columns as in data/sample_columns.h: obs,
-//            action, reward, next_obs, discount and, if there, weight
-//   command  "eps" by the schedule, at info "envstep"
+//            action, reward, next_obs, discount and, if there, weight; setting "lr", if there, is
+//            the learning rate from now on
+//   command  "eps" by the schedule and, if the learning rate falls, "lr", at info "envstep"
 //
 // Action masks (policy/action_mask.h) are obeyed: by the greedy and the random action, and by the
 // maximum over next_obs. A row without a legal action is an error, unless it is the next_obs of a
@@ -45,7 +46,8 @@ namespace ding {
 struct DqnOptions {
   uint64_t seed = 0;  // exploration draws from the stream (seed, "policy/collect")
   AdamOptions adam;
-  double grad_clip_norm = 0;  // of the whole gradient; 0: not clipped
+  double lr_decay_env_steps = 0;  // the rate falls linearly to 0 by then; 0: it stays
+  double grad_clip_norm = 0;      // of the whole gradient; 0: not clipped
   TdLossOptions loss;
   bool double_q = true;  // false: the target network chooses the action that it values
   TargetUpdate target_update;

@@ -42,6 +42,8 @@ void AppendProblems(const DqnConfig& config, std::vector<std::string>* problems)
   RequireFinite(config.huber_delta() > 0, config.huber_delta(), "huber_delta", "above 0", problems);
   RequireFinite(config.grad_clip_norm() >= 0, config.grad_clip_norm(), "grad_clip_norm",
                 "at least 0 (0: not clipped)", problems);
+  RequireFinite(config.lr_decay_env_steps() >= 0, config.lr_decay_env_steps(), "lr_decay_env_steps",
+                "at least 0 (0: the rate stays)", problems);
   AppendProblems(config.eps(), "eps", problems);
   RequireProbability(config.eps().start(), "eps.start", problems);
   RequireProbability(config.eps().end(), "eps.end", problems);
@@ -85,6 +87,7 @@ DqnOptions MakeOptions(const PolicyConfig& config, const DqnConfig& dqn,
   DqnOptions options;
   options.seed = context.seed;
   options.adam.lr = dqn.learning_rate();
+  options.lr_decay_env_steps = dqn.lr_decay_env_steps();
   options.grad_clip_norm = dqn.grad_clip_norm();
   options.loss = {dqn.loss() == DqnConfig::HUBER ? TdLossKind::kHuber : TdLossKind::kMse,
                   static_cast<float>(dqn.huber_delta())};

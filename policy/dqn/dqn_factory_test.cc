@@ -1,14 +1,18 @@
 // Linked statically, as programs are: so a missing alwayslink shows.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/linear_network.h"
+#include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/random_batch.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -66,6 +70,23 @@ TEST_F(DqnFactory, HandsTheConfigOn) {
   EXPECT_EQ(other->learn_mode()->info(), "dqn on linear 4-2: 10 parameters");
 }
 
+TEST_F(DqnFactory, TheLearningRateFallsByEnvSteps) {
+  params_.set_learning_rate(0.5);
+  DING_ASSERT_OK_AND_ASSIGN(const auto constant, Create());
+  EXPECT_FALSE(constant->command_mode()->GetSettingLearn({{"envstep", 50}}).Get("lr").has_value());
+  params_.set_lr_decay_env_steps(100);
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create());
+  EXPECT_DOUBLE_EQ(*policy->command_mode()->GetSettingLearn({{"envstep", 50}}).Get("lr"), 0.25);
+  EXPECT_EQ(*policy->command_mode()->GetSettingLearn({{"envstep", 200}}).Get("lr"), 0);
+
+  const Batch batch = MakeTransitionBatch(context_.observation, context_.action, 8, /*seed=*/1);
+  std::vector<LearnStep> steps;
+  ASSERT_THAT(policy->learn_mode()->Forward(batch, {{"lr", 0.125}}, &steps), IsOk());
+  EXPECT_EQ(*steps[0].scalars.Get("cur_lr"), 0.125);
+  EXPECT_THAT(policy->learn_mode()->Forward(batch, {{"lr", -1}}, &steps),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("dqn, train iteration 2")));
+}
+
 TEST_F(DqnFactory, SoftUpdateNeedsNoFreqToBeUnset) {
   params_.set_target_update_theta(0.01);
   EXPECT_THAT(Create(), IsOk());
@@ -77,6 +98,7 @@ TEST_F(DqnFactory, ReportsAllProblemsAtOnce) {
   params_.set_learning_rate(-1);
   params_.set_huber_delta(0);
   params_.set_grad_clip_norm(-2);
+  params_.set_lr_decay_env_steps(-3);
   params_.mutable_eps()->set_start(1.5);
   params_.mutable_eps()->set_decay(0);
   params_.set_target_update_freq(5);
@@ -86,14 +108,14 @@ TEST_F(DqnFactory, ReportsAllProblemsAtOnce) {
   context_.observation = *MakeSpec({Box("obs/state", {4}), Box("obs/action_mask", {2})});
   EXPECT_THAT(
       Create(),
-      StatusIs(
-          absl::StatusCode::kInvalidArgument,
-          AllOf(HasSubstr("policy type 'dqn': batch_size is 0"), HasSubstr("unroll_len is 4"),
-                HasSubstr("learning_rate is -1"), HasSubstr("huber_delta is 0"),
-                HasSubstr("grad_clip_norm is -2"), HasSubstr("eps.start is 1.5, must be in [0, 1]"),
-                HasSubstr("eps.decay is 0"), HasSubstr("are both set, expected one of them"),
-                HasSubstr("model: linear cannot duel"), HasSubstr("'obs/action_mask'"),
-                HasSubstr("dqn chooses among discrete actions"))));
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("policy type 'dqn': batch_size is 0"), HasSubstr("unroll_len is 4"),
+                     HasSubstr("learning_rate is -1"), HasSubstr("huber_delta is 0"),
+                     HasSubstr("grad_clip_norm is -2"), HasSubstr("lr_decay_env_steps is -3"),
+                     HasSubstr("eps.start is 1.5, must be in [0, 1]"), HasSubstr("eps.decay is 0"),
+                     HasSubstr("are both set, expected one of them"),
+                     HasSubstr("model: linear cannot duel"), HasSubstr("'obs/action_mask'"),
+                     HasSubstr("dqn chooses among discrete actions"))));
 }
 
 TEST_F(DqnFactory, TargetUpdatesOutOfRangeAreRefused) {

@@ -1,6 +1,5 @@
 #include "ding_worker/policy/mlp/mlp_config.h"
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 namespace ding {
@@ -20,6 +19,13 @@ absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config) {
   options.head_layer_num = config.head_layer_num();
   options.dueling = config.dueling();
   return options;
+}
+
+absl::Status RefuseConvolutions(const NetworkConfig& config) {
+  if (config.conv_size() == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("network '", config.type(), "' has no convolutions; found ", config.conv_size(),
+                   " conv, which is for 'torch_cnn'"));
 }
 
 }  // namespace ding

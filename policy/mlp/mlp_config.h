@@ -1,15 +1,20 @@
-// NetworkConfig to MlpOptions, for the factories of the networks that have this architecture.
+// NetworkConfig to MlpOptions, for the factories of the networks that have this architecture, whole
+// or behind layers of their own.
 #ifndef DING_WORKER_POLICY_MLP_MLP_CONFIG_H_
 #define DING_WORKER_POLICY_MLP_MLP_CONFIG_H_
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/policy.pb.h"
 
 namespace ding {
 
-//   kInvalidArgument  `params` is set: an MLP has no parameters besides those of NetworkConfig
+//   kInvalidArgument  `params` is set: these networks have no parameters besides NetworkConfig's
 absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config);
+
+// OK if `config` has no convolutions, which an MLP would leave out.
+absl::Status RefuseConvolutions(const NetworkConfig& config);
 
 }  // namespace ding
 

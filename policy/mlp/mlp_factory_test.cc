@@ -47,6 +47,22 @@ TEST(MlpFactoryTest, RefusesParams) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("mine.Config")));
 }
 
+TEST(MlpFactoryTest, RefusesConvolutions) {
+  NetworkConfig config;
+  config.add_encoder_hidden_size(8);
+  config.add_conv()->set_channels(16);
+  EXPECT_THAT(Create(config),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'mlp' has no convolutions")));
+}
+
+TEST(MlpFactoryTest, NetworksOfTorchAreSaidToNeedIt) {
+  NetworkConfig config;
+  config.set_type("torch_cnn");
+  EXPECT_THAT(Create(config), StatusIs(absl::StatusCode::kNotFound,
+                                       AllOf(HasSubstr("unknown network type 'torch_cnn'"),
+                                             HasSubstr("//worker:serial_torch"))));
+}
+
 TEST(MlpFactoryTest, UnknownTypeListsTheOnesThatAreLinked) {
   NetworkConfig config;
   config.set_type("mpl");

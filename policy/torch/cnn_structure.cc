@@ -1,0 +1,142 @@
+#include "ding_worker/policy/torch/cnn_structure.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+
+namespace ding {
+namespace {
+
+// Larger numbers are a mistyped config; the limit keeps every product of them far from overflow.
+constexpr int64_t kMaxChannels = int64_t{1} << 16;
+constexpr int64_t kMaxKernel = int64_t{1} << 10;
+constexpr int64_t kMaxWeights = int64_t{1} << 31;  // of one convolution
+
+bool IsPicture(const FieldSpec& field) {
+  return field.shape.size() == 3 &&
+         (field.dtype == DType::kUint8 || field.dtype == DType::kFloat32);
+}
+
+void CheckRange(absl::string_view what, int64_t value, int64_t low, int64_t high,
+                std::vector<std::string>* problems) {
+  if (value >= low && value <= high) return;
+  problems->push_back(absl::StrCat(what, " is ", value, "; it must be in ", low, "..", high));
+}
+
+void CheckOptions(const CnnOptions& options, std::vector<std::string>* problems) {
+  if (options.conv.empty()) problems->push_back("there is no conv; at least one is needed");
+  for (size_t i = 0; i < options.conv.size(); ++i) {
+    const ConvOptions& conv = options.conv[i];
+    const std::string where = absl::StrCat("conv[", i, "].");
+    CheckRange(absl::StrCat(where, "channels"), conv.channels, 1, kMaxChannels, problems);
+    CheckRange(absl::StrCat(where, "kernel"), conv.kernel, 1, kMaxKernel, problems);
+    CheckRange(absl::StrCat(where, "stride"), conv.stride, 1, kMaxKernel, problems);
+    if (conv.kernel < 1) continue;
+    // A window of nothing but zeros would see nothing.
+    CheckRange(absl::StrCat(where, "padding"), conv.padding, 0, conv.kernel - 1, problems);
+  }
+}
+
+void CheckFields(const Spec& input, std::vector<std::string>* problems) {
+  bool has_picture = false;
+  for (const FieldSpec& field : input.fields()) {
+    has_picture = has_picture || IsPicture(field);
+    if (IsPicture(field) || field.dtype == DType::kFloat32) continue;
+    problems->push_back(absl::StrCat(
+        "input '", field.name, "' is ", field.DebugString(),
+        "; a CNN reads pictures, uint8 or float32 [channels, rows, columns], and float32 vectors"));
+  }
+  if (has_picture || !problems->empty()) return;
+  problems->push_back(
+      absl::StrCat("no input is a picture, uint8 or float32 [channels, rows, columns]; found\n",
+                   input.DebugString(), "\nfor vectors take network 'mlp'"));
+}
+
+// The convolutions of one picture; a problem if one does not fit into what it reads.
+std::vector<ConvLayer> MakeConvolutions(const CnnOptions& options, const FieldSpec& field,
+                                        absl::string_view prefix,
+                                        std::vector<std::string>* problems) {
+  std::vector<ConvLayer> layers;
+  Shape shape = field.shape;
+  for (size_t i = 0; i < options.conv.size(); ++i) {
+    const ConvOptions& conv = options.conv[i];
+    const int64_t rows = shape[1] + 2 * conv.padding;
+    const int64_t columns = shape[2] + 2 * conv.padding;
+    if (conv.kernel > rows || conv.kernel > columns) {
+      problems->push_back(absl::StrCat("input '", field.name, "' ", field.DebugString(), ": conv[",
+                                       i, "] has kernel ", conv.kernel, ", larger than the ", rows,
+                                       " x ", columns, " picture",
+                                       i == 0 ? "" : absl::StrCat(" that conv[", i - 1, "] leaves"),
+                                       conv.padding == 0 ? "" : " with its padding"));
+      return {};
+    }
+    const int64_t weights = conv.channels * shape[0] * conv.kernel * conv.kernel;
+    if (weights > kMaxWeights) {
+      problems->push_back(absl::StrCat("input '", field.name, "' ", field.DebugString(), ": conv[",
+                                       i, "] has ", weights, " weights; at most ", kMaxWeights,
+                                       " are supported"));
+      return {};
+    }
+    ConvLayer layer;
+    layer.name = absl::StrCat(prefix, "conv/", i);
+    layer.options = conv;
+    layer.in = shape;
+    layer.out = {conv.channels, (rows - conv.kernel) / conv.stride + 1,
+                 (columns - conv.kernel) / conv.stride + 1};
+    shape = layer.out;
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+absl::Status ToStatus(const std::vector<std::string>& problems) {
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("CNN: ", absl::StrJoin(problems, "; ")));
+}
+
+}  // namespace
+
+std::string CnnStructure::Architecture() const {
+  std::string text;
+  for (const std::vector<ConvLayer>& layers : conv) {
+    if (layers.empty()) continue;
+    absl::StrAppend(&text, absl::StrJoin(layers.front().in, "x"));
+    for (const ConvLayer& layer : layers)
+      absl::StrAppend(&text, "-", absl::StrJoin(layer.out, "x"));
+    absl::StrAppend(&text, ", ");
+  }
+  return absl::StrCat(text, "mlp ", mlp.Architecture());
+}
+
+absl::StatusOr<CnnStructure> MakeCnnStructure(const CnnOptions& options, const SpecPtr& input,
+                                              const SpecPtr& output) {
+  std::vector<std::string> problems;
+  CheckOptions(options, &problems);
+  CheckFields(*input, &problems);
+  DING_RETURN_IF_ERROR(ToStatus(problems));
+
+  int pictures = 0;
+  for (const FieldSpec& field : input->fields()) pictures += IsPicture(field) ? 1 : 0;
+  CnnStructure structure;
+  std::vector<FieldSpec> features;  // what the MLP reads
+  for (const FieldSpec& field : input->fields()) {
+    std::vector<ConvLayer> layers;
+    if (IsPicture(field)) {
+      layers = MakeConvolutions(
+          options, field, pictures == 1 ? std::string() : absl::StrCat(field.name, "/"), &problems);
+    }
+    features.push_back(Box(field.name, layers.empty() ? field.shape : layers.back().out));
+    structure.conv.push_back(std::move(layers));
+  }
+  DING_RETURN_IF_ERROR(ToStatus(problems));
+  DING_ASSIGN_OR_RETURN(const SpecPtr mlp_input, MakeSpec(std::move(features)));
+  DING_ASSIGN_OR_RETURN(structure.mlp, MakeMlpStructure(options.mlp, mlp_input, output));
+  return structure;
+}
+
+}  // namespace ding

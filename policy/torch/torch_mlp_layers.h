@@ -1,0 +1,38 @@
+// The layers of an MlpStructure as parameters of a libtorch module: alone in torch_mlp, behind
+// convolutions in torch_cnn.
+//
+// This header includes libtorch; only the modules of this folder include it.
+//
+// Ownership: the parameters belong to the module, which outlives the layers.
+// Threads:   thread-compatible.
+#ifndef DING_WORKER_POLICY_TORCH_TORCH_MLP_LAYERS_H_
+#define DING_WORKER_POLICY_TORCH_TORCH_MLP_LAYERS_H_
+
+#include <vector>
+
+#include "ATen/ATen.h"
+#include "ding_worker/policy/mlp/mlp_structure.h"
+#include "torch/nn/module.h"
+
+namespace ding {
+
+class TorchMlpLayers {
+ public:
+  // Registers the parameters, all 0, in the order of structure.parameters.
+  TorchMlpLayers(const MlpStructure& structure, torch::nn::Module* module);
+
+  // One tensor [B, ...] per field of structure.input to one per field of structure.output.
+  std::vector<at::Tensor> Forward(const std::vector<at::Tensor>& inputs) const;
+
+ private:
+  const MlpStructure structure_;
+  std::vector<at::Tensor> weights_;
+  std::vector<at::Tensor> biases_;
+};
+
+// The activation of hidden layers.
+at::Tensor Activate(MlpOptions::Activation activation, const at::Tensor& value);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_TORCH_TORCH_MLP_LAYERS_H_
