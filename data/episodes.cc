@@ -136,11 +136,9 @@ absl::Status ValidateEpisodes(const SegmentBatch& episodes) {
     return absl::InvalidArgumentError("there are no episodes, expected at least one");
   }
   for (size_t i = 0; i < episodes.segments.size(); ++i) {
-    const Segment& segment = episodes.segments[i];
-    if (segment.first_step == 0 && segment.end != SegmentEnd::kCut) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "segment ", i, segment.first_step == 0 ? " is cut" : " begins at step ",
-        segment.first_step == 0 ? "" : absl::StrCat(segment.first_step), ", expected an episode"));
+    if (episodes.segments[i].end != SegmentEnd::kCut) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("segment ", i, " is cut, expected the end of an episode"));
   }
   return absl::OkStatus();
 }

@@ -30,14 +30,15 @@
 namespace ding {
 
 struct EpisodeSet {
-  SegmentBatch episodes;  // one segment for each
+  SegmentBatch episodes;  // one segment for each; of a set that was read, stream i from step 0 on
   std::string env;        // in which they were played
   // Of a set that was read: the checksum of its file, by which two of them are told apart.
   uint32_t checksum = 0;
 };
 
-// OK if there are episodes, each of them whole: a segment from step 0 to an end that is no cut.
-//   kInvalidArgument  names the first that is not, or says that there are none
+// OK if there are episodes, and each segment goes to the end of one (as those of a collector of
+// episodes do, from its beginning).
+//   kInvalidArgument  names the first that does not, or says that there are none
 absl::Status ValidateEpisodes(const SegmentBatch& episodes);
 
 // Replaces what is at `path` when all is written; errors as of WriteSafetensors and
