@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/base/shuffle.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
@@ -325,7 +326,7 @@ class ActorCriticPolicy::Learn : public LearnMode {
     std::iota(order_.begin(), order_.end(), int64_t{0});
     size_t done = 0;
     for (int64_t epoch = 0; epoch < update_.epochs; ++epoch) {
-      if (per_epoch > 1) Shuffle();
+      if (per_epoch > 1) Shuffle(absl::MakeSpan(order_), &rng_);
       for (int64_t begin = 0; begin < rows.rows(); begin += size) {
         const int64_t count = std::min(size, rows.rows() - begin);
         DING_ASSIGN_OR_RETURN(const ColumnsView minibatch, Minibatch(rows, begin, count));
@@ -341,13 +342,6 @@ class ActorCriticPolicy::Learn : public LearnMode {
       }
     }
     return absl::OkStatus();
-  }
-
-  // Fisher and Yates.
-  void Shuffle() {
-    for (size_t i = order_.size() - 1; i > 0; --i) {
-      std::swap(order_[i], order_[rng_.UniformInt(i + 1)]);
-    }
   }
 
   // Rows [begin, begin + count) of the order.
