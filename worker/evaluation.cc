@@ -45,6 +45,11 @@ absl::StatusOr<EvalResult> Evaluate(const EvaluationOptions& options) {
   DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, OpenTrainCheckpoint(options.checkpoint));
   DING_ASSIGN_OR_RETURN(const ExperimentConfig config, ConfigOfCheckpoint(checkpoint.info()));
 
+  if (config.env().type().empty()) {
+    return absl::FailedPreconditionError(
+        "its run had no env, so that there is nothing to play: it was judged on its data set "
+        "alone");
+  }
   const auto env_num =
       static_cast<int>(std::min<int64_t>(options.n_episode, config.env().evaluator_env_num()));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> envs,

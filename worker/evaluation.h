@@ -22,6 +22,7 @@ struct EvaluationOptions {
 
 //   kNotFound, kDataLoss  no checkpoint there, or one that is truncated or corrupted
 //   kInvalidArgument      n_episode below 1, or a checkpoint of another model
+//   kFailedPrecondition   the checkpoint of a run without an env
 //   other codes           as of WriteEpisodes
 absl::StatusOr<EvalResult> EvaluateCheckpoint(const EvaluationOptions& options);
 

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/named_values.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
 
@@ -43,6 +44,7 @@ struct SerialResult {
   // Of the last evaluation: mean return and all returns; none if there was no evaluation.
   std::optional<double> eval_value;
   std::vector<double> eval_value_raw;
+  NamedValues metric;  // of the last evaluation on data that were held out; empty: none
   // Of the whole run: also before it was resumed.
   double wall_seconds = 0;
 };

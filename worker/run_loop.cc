@@ -66,7 +66,7 @@ absl::Status RunLoop::Run(SerialResult* result) {
 
 absl::Status RunLoop::Loop() {
   // A run that was resumed may have come to its end before; its stop value may have changed.
-  result_.stop = StopValueReached();
+  result_.stop = StopValueReached() || work_.Stopped();
   while (!result_.stop && !BudgetSpent()) {
     if (options_.interrupted()) {
       result_.interrupted = true;
@@ -74,7 +74,10 @@ absl::Status RunLoop::Loop() {
     }
     SaveResumePointIfDue();
     DING_RETURN_IF_ERROR(work_.EvaluateIfDue());
-    if (result_.stop) return absl::OkStatus();
+    if (result_.stop || work_.Stopped()) {
+      result_.stop = true;
+      return absl::OkStatus();
+    }
     DING_RETURN_IF_ERROR(work_.Round());
     ++rounds_;
     options_.progress(progress());
@@ -82,11 +85,12 @@ absl::Status RunLoop::Loop() {
   return absl::OkStatus();
 }
 
-absl::Status RunLoop::Evaluate(ISerialEvaluator* evaluator, absl::string_view best) {
+absl::Status RunLoop::Evaluate(ISerialEvaluator* evaluator, absl::string_view best,
+                               int64_t envstep) {
   EvalOptions options;
   options.save_checkpoint = [this, best](absl::string_view) { return SaveCheckpoint(best); };
   options.train_iter = work_.learner()->train_iter();
-  options.envstep = work_.env_step();
+  options.envstep = envstep;
   DING_ASSIGN_OR_RETURN(const EvalResult eval, evaluator->Eval(options));
   last_eval_iter_ = work_.learner()->train_iter();
   result_.eval_value = eval.mean_return;

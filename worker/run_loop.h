@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
@@ -48,8 +49,10 @@ class RunWork {
 
   // Before the first round of a run that is not resumed.
   virtual absl::Status Begin() = 0;
-  // Evaluates, if it is time, with RunLoop::Evaluate() or to RunLoop::result().
+  // Evaluates, if it is time, with RunLoop::Evaluate().
   virtual absl::Status EvaluateIfDue() = 0;
+  // An evaluation has ended the run for another reason than the mean return.
+  virtual bool Stopped() const { return false; }
   virtual absl::Status Round() = 0;
 
   // The parts of a resume point beside learner and loop: what is copied when it is taken, and then
@@ -75,11 +78,12 @@ class RunLoop {
   // What workers are made with; `name` is theirs.
   ComponentDeps Deps(absl::string_view name) const;
   bool TrainBudgetSpent() const;
-  // Plays with `evaluator` and notes the result; a best one is saved as `best`.
-  absl::Status Evaluate(ISerialEvaluator* evaluator, absl::string_view best);
+  // Plays with `evaluator` and notes the result; a best one is saved as `best`. `envstep` is the x
+  // axis of some logs.
+  absl::Status Evaluate(ISerialEvaluator* evaluator, absl::string_view best, int64_t envstep);
   absl::Status SaveCheckpoint(absl::string_view name);
 
-  // Of the run so far; result()->stop ends it.
+  // Of the run so far.
   SerialResult* result() { return &result_; }
   RunCheckpoints* checkpoints() { return &checkpoints_; }
 
@@ -110,11 +114,25 @@ class RunLoop {
   std::optional<double> best_eval_;
 };
 
+// What `component` saves, which must live until it is copied.
+template <typename T>
+CheckpointComponent ComponentOf(absl::string_view name, const T* component) {
+  return {std::string(name),
+          [component](StateWriter* writer) { return component->SaveState(writer); }};
+}
+
 // Hands the component of that name to `load`.
 template <typename F>
 absl::Status LoadComponent(const CheckpointReader& checkpoint, absl::string_view name, F load) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, checkpoint.Component(name));
   return Annotate(load(reader.get()), absl::StrCat("resume point, ", name));
+}
+// The same for what has a LoadState(StateReader*).
+template <typename T>
+absl::Status LoadComponent(const CheckpointReader& checkpoint, absl::string_view name,
+                           T* component) {
+  return LoadComponent(checkpoint, name,
+                       [component](StateReader* reader) { return component->LoadState(reader); });
 }
 
 }  // namespace ding

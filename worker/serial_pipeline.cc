@@ -46,7 +46,11 @@ absl::StatusOr<std::unique_ptr<SerialPipeline>> SerialPipeline::Create(
   auto pipeline = std::unique_ptr<SerialPipeline>(new SerialPipeline(config, options));
   DING_RETURN_IF_ERROR(pipeline->CreateEnvs());
   DING_RETURN_IF_ERROR(pipeline->CreateWorkers());
-  return pipeline;
+  if (!pipeline->learner_->policy()->attributes().supervised) return pipeline;
+  return absl::InvalidArgumentError(
+      absl::StrCat("policy.type '", config.policy().type(),
+                   "' learns from what somebody else did: data_set.path, a file of episodes, is "
+                   "missing (//worker:evaluate --record_episodes writes one)"));
 }
 
 SerialPipeline::SerialPipeline(const ExperimentConfig& config, const SerialOptions& options)
@@ -143,7 +147,7 @@ absl::Status SerialPipeline::RandomCollect() {
 
 absl::Status SerialPipeline::EvaluateIfDue() {
   if (!evaluator_->ShouldEval(learner_->train_iter())) return absl::OkStatus();
-  return loop_.Evaluate(evaluator_.get(), "ckpt_best");
+  return loop_.Evaluate(evaluator_.get(), "ckpt_best", env_step());
 }
 
 absl::Status SerialPipeline::Round() {
@@ -183,18 +187,10 @@ absl::Status SerialPipeline::Learn(const Batch& batch) {
 }
 
 std::vector<CheckpointComponent> SerialPipeline::Components() {
-  std::vector<CheckpointComponent> components;
-  const auto add = [&components](absl::string_view name, auto* component) {
-    components.push_back({std::string(name), [component](StateWriter* writer) {
-                            return component->SaveState(writer);
-                          }});
-  };
-  add(kCollectPolicy, policy_->collect_mode());
-  add(kCollectorEnv, collector_env_.get());
-  add(kEvaluatorEnv, evaluator_env_.get());
-  add(kCollector, collector_.get());
-  add(kEvaluator, evaluator_.get());
-  return components;
+  return {ComponentOf(kCollectPolicy, policy_->collect_mode()),
+          ComponentOf(kCollectorEnv, collector_env_.get()),
+          ComponentOf(kEvaluatorEnv, evaluator_env_.get()),
+          ComponentOf(kCollector, collector_.get()), ComponentOf(kEvaluator, evaluator_.get())};
 }
 
 absl::Status SerialPipeline::AddSnapshots(std::vector<CheckpointComponent>* components) {
@@ -215,12 +211,8 @@ absl::Status SerialPipeline::AddSnapshots(std::vector<CheckpointComponent>* comp
 }
 
 absl::Status SerialPipeline::LoadComponents(const CheckpointReader& checkpoint) {
-  const auto load = [&checkpoint](absl::string_view name, auto* component) {
-    return LoadComponent(checkpoint, name,
-                         [component](StateReader* reader) { return component->LoadState(reader); });
-  };
   std::vector<int> restarted;
-  DING_RETURN_IF_ERROR(load(kCollectPolicy, policy_->collect_mode()));
+  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollectPolicy, policy_->collect_mode()));
   DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollectorEnv, [&](StateReader* reader) {
     return collector_env_->LoadState(reader, &restarted);
   }));
@@ -228,18 +220,18 @@ absl::Status SerialPipeline::LoadComponents(const CheckpointReader& checkpoint) 
   DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kEvaluatorEnv, [&](StateReader* reader) {
     return evaluator_env_->LoadState(reader, &evaluators_restarted);
   }));
-  DING_RETURN_IF_ERROR(load(kCollector, collector_.get()));
+  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollector, collector_.get()));
   if (!restarted.empty()) {
     LOG(WARNING) << "envs " << absl::StrJoin(restarted, ", ")
                  << " cannot save their state: they begin new episodes, the run goes on inexactly";
     DING_RETURN_IF_ERROR(collector_->DropEpisodes(restarted));
   }
-  DING_RETURN_IF_ERROR(load(kEvaluator, evaluator_.get()));
+  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kEvaluator, evaluator_.get()));
   const std::vector<std::string> names = checkpoint.Components();
   if (buffer_ == nullptr) {
     // Nothing is kept from collect to collect.
   } else if (std::find(names.begin(), names.end(), kReplayBuffer) != names.end()) {
-    DING_RETURN_IF_ERROR(load(kReplayBuffer, buffer_.get()));
+    DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kReplayBuffer, buffer_.get()));
   } else {
     LOG(WARNING) << "the resume point is without the replay buffer: the run goes on inexactly, "
                     "with an empty one";

@@ -266,6 +266,10 @@ TEST_F(SerialPipelineTest, AnEvaluationCanBeRecorded) {
   EXPECT_EQ(*EpisodeReturns(set.episodes), recorded.episode_return);
   EXPECT_TRUE(set.episodes.rows.spec().Find("obs").has_value());
   EXPECT_TRUE(set.episodes.rows.spec().Find("action").has_value());
+  options.n_episode = 7;  // more than envs
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult more, EvaluateCheckpoint(options));
+  EXPECT_THAT(more.episode_return, SizeIs(7));
+  EXPECT_THAT(ReadEpisodes(options.record_episodes)->episodes.segments, SizeIs(7));
   options.record_episodes = JoinPath(folder_, "no/such/folder");
   EXPECT_THAT(EvaluateCheckpoint(options),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no/such/folder")));
