@@ -145,8 +145,9 @@ absl::StatusOr<DataSet> MakeDataSet(const DataSetOptions& options, const EnvSpec
 }  // namespace
 
 absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec* env) {
-  DING_ASSIGN_OR_RETURN(const EpisodeSet set, ReadEpisodes(options.path));
-  absl::StatusOr<DataSet> made = MakeDataSet(options, env, set);
+  const absl::StatusOr<EpisodeSet> set = ReadEpisodes(options.path);
+  if (!set.ok()) return Annotate(set.status(), "data set");
+  absl::StatusOr<DataSet> made = MakeDataSet(options, env, *set);
   if (made.ok()) return made;
   return Annotate(made.status(), absl::StrCat("data set '", options.path, "'"));
 }

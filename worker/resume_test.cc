@@ -97,7 +97,7 @@ env { type: "CartPole-v0" evaluator_env_num: 2 n_evaluator_episode: 3 }
 policy {
   type: "bc"
   params { [type.googleapis.com/ding.BcConfig] { model { encoder_hidden_size: [16] } normalize_obs: true } }
-  learn { batch_size: 16 learner { hook { save_ckpt_after_iter: 200 log_show_after_iter: 10 } } }
+  learn { batch_size: 16 learner { hook { save_ckpt_after_iter: 200 log_show_after_iter: 5 } } }
   eval { evaluator { eval_freq: 30 } metric_evaluator { eval_freq: 20 } }
 }
 resume { period_seconds: 0 period_rounds: 3 }
