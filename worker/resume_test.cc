@@ -88,7 +88,8 @@ policy {
 resume { period_seconds: 0 period_rounds: 3 }
 )";
 
-// Both evaluators, and statistics of observations.
+// Both evaluators, and statistics of observations; an epoch has 10 batches, so that resume points lie
+// in the middle of one.
 constexpr char kSupervisedConfig[] = R"(
 seed: 5
 max_train_iter: 600
@@ -100,7 +101,7 @@ policy {
   learn { batch_size: 16 learner { hook { save_ckpt_after_iter: 200 log_show_after_iter: 5 } } }
   eval { evaluator { eval_freq: 30 } metric_evaluator { eval_freq: 20 } }
 }
-resume { period_seconds: 0 period_rounds: 3 }
+resume { period_seconds: 0 period_rounds: 13 }
 )";
 
 class ResumeTest : public testing::Test {
@@ -291,7 +292,7 @@ TEST_F(SupervisedResumeTest, IsARunLikeOthers) {
               testing::IsSupersetOf({"total_config.textproto", "result.json", "ckpt", "log"}));
   EXPECT_THAT(List(Path("run/ckpt")),
               testing::IsSupersetOf(
-                  {"ckpt_best", "ckpt_best_return", "iteration_600", "resume_597", "resume_600"}));
+                  {"ckpt_best", "ckpt_best_return", "iteration_600", "resume_598", "resume_600"}));
   EXPECT_THAT(*ReadFile(Path("run/log/serial_logger.txt")),
               HasSubstr("8 episodes (160 rows) of env 'CartPole-v0' to learn from, 2 (40 rows)"));
   std::vector<std::string> longer = Resumed("run");
