@@ -1,15 +1,27 @@
 #include "ding_worker/collector/metric.h"
 
+#include <cstddef>
 #include <cstring>
+#include <limits>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 
 namespace ding {
 namespace {
 
 constexpr char kAccuracy[] = "accuracy";
+constexpr char kActionMse[] = "action_mse";
+
+absl::Status CheckAlike(const FieldSpec& chosen, const FieldSpec& wanted) {
+  if (chosen.dtype == wanted.dtype && chosen.shape == wanted.shape) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the label '", wanted.name, "' is ",
+                                                 wanted.DebugString(), ", expected ",
+                                                 chosen.DebugString(), " as the action"));
+}
 
 }  // namespace
 
@@ -32,12 +44,7 @@ NamedValues IMetric::ReduceMean(absl::Span<const NamedValues> values,
 absl::StatusOr<NamedValues> ActionAccuracy::Eval(const ColumnsView& output,
                                                  const ColumnsView& label) const {
   const FieldSpec& chosen = output.spec().field(0);
-  const FieldSpec& wanted = label.spec().field(0);
-  if (chosen.dtype != wanted.dtype || chosen.shape != wanted.shape) {
-    return absl::InvalidArgumentError(absl::StrCat("the label '", wanted.name, "' is ",
-                                                   wanted.DebugString(), ", expected ",
-                                                   chosen.DebugString(), " as the action"));
-  }
+  DING_RETURN_IF_ERROR(CheckAlike(chosen, label.spec().field(0)));
   const int64_t bytes = chosen.row_bytes();
   int64_t right = 0;
   for (int64_t row = 0; row < output.rows(); ++row) {
@@ -50,6 +57,29 @@ absl::StatusOr<NamedValues> ActionAccuracy::Eval(const ColumnsView& output,
 
 bool ActionAccuracy::GreaterOrEqual(const NamedValues& a, const NamedValues& b) const {
   return a.GetOr(kAccuracy, 0) >= b.GetOr(kAccuracy, 0);
+}
+
+absl::StatusOr<NamedValues> ActionSquaredError::Eval(const ColumnsView& output,
+                                                     const ColumnsView& label) const {
+  const FieldSpec& chosen = output.spec().field(0);
+  DING_RETURN_IF_ERROR(CheckAlike(chosen, label.spec().field(0)));
+  if (chosen.dtype != DType::kFloat32) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the action is ", chosen.DebugString(), ", expected float32"));
+  }
+  const absl::Span<const float> a = output.column<float>(0);
+  const absl::Span<const float> b = label.column<float>(0);
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = static_cast<double>(a[i]) - b[i];
+    sum += difference * difference;
+  }
+  return NamedValues{{kActionMse, sum / static_cast<double>(a.size())}};
+}
+
+bool ActionSquaredError::GreaterOrEqual(const NamedValues& a, const NamedValues& b) const {
+  constexpr double kWorst = std::numeric_limits<double>::infinity();
+  return a.GetOr(kActionMse, kWorst) <= b.GetOr(kActionMse, kWorst);
 }
 
 }  // namespace ding

@@ -38,6 +38,16 @@ class ActionAccuracy : public IMetric {
   bool GreaterOrEqual(const NamedValues& a, const NamedValues& b) const override;
 };
 
+// "action_mse": the mean squared difference, in the units of the env, of the action's elements (the
+// first field of the output, float32) from those of the label's first field. Less is better.
+class ActionSquaredError : public IMetric {
+ public:
+  // kInvalidArgument if the two fields differ in type or shape, or are not float32.
+  absl::StatusOr<NamedValues> Eval(const ColumnsView& output,
+                                   const ColumnsView& label) const override;
+  bool GreaterOrEqual(const NamedValues& a, const NamedValues& b) const override;
+};
+
 }  // namespace ding
 
 #endif  // DING_WORKER_COLLECTOR_METRIC_H_

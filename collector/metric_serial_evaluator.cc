@@ -28,6 +28,31 @@ absl::Status CheckData(const IEvalData* data, const IMetric* metric) {
                           : absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
 }
 
+// As "<which>_names" and "<which>_values".
+absl::Status SaveValues(absl::string_view which, const NamedValues& saved, StateWriter* writer) {
+  std::vector<std::string> names;
+  std::vector<double> values;
+  for (const auto& [name, value] : saved) {
+    names.push_back(name);
+    values.push_back(value);
+  }
+  DING_RETURN_IF_ERROR(
+      writer->WriteString(absl::StrCat(which, "_names"), absl::StrJoin(names, "\n")));
+  return writer->WriteSpan<double>(absl::StrCat(which, "_values"), values);
+}
+
+absl::StatusOr<NamedValues> LoadValues(absl::string_view which, StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(const std::string joined,
+                        reader->ReadString(absl::StrCat(which, "_names")));
+  const std::vector<std::string> names = absl::StrSplit(joined, '\n', absl::SkipEmpty());
+  std::vector<double> values(names.size());
+  DING_RETURN_IF_ERROR(
+      reader->ReadSpan<double>(absl::StrCat(which, "_values"), absl::MakeSpan(values)));
+  NamedValues loaded;
+  for (size_t i = 0; i < names.size(); ++i) loaded.Set(names[i], values[i]);
+  return loaded;
+}
+
 }  // namespace
 
 std::vector<std::string> MetricSerialEvaluator::Options::Problems() const {
@@ -87,10 +112,17 @@ absl::StatusOr<MetricEvalResult> MetricSerialEvaluator::Eval(const EvalOptions& 
     if (!std::isnan(value)) continue;
     return absl::InternalError(absl::StrCat(deps_.name, ": metric '", name, "' is NaN"));
   }
+  for (const auto& [name, value] : options_.stop_value) {
+    if (result.metric.Get(name).has_value()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(deps_.name, ": there is a stop value of '", name,
+                                                   "', but the metric gives ",
+                                                   MetricsLine(result.metric)));
+  }
   result.stop = !options_.stop_value.empty() && options.train_iter > 0 &&
                 metric_->GreaterOrEqual(result.metric, options_.stop_value);
   Log(options, *totals, timer.Seconds(), result.metric);
   DING_RETURN_IF_ERROR(NoteBest(options, result.metric));
+  last_ = result;
   return result;
 }
 
@@ -154,27 +186,27 @@ absl::Status MetricSerialEvaluator::NoteBest(const EvalOptions& options,
 
 absl::Status MetricSerialEvaluator::SaveState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(writer->WriteInt("last_eval_iter", schedule_.last_eval_iter()));
-  std::vector<std::string> names;
-  std::vector<double> values;
-  for (const auto& [name, value] : best_.value_or(NamedValues())) {
-    names.push_back(name);
-    values.push_back(value);
-  }
   DING_RETURN_IF_ERROR(writer->WriteInt("has_best", best_.has_value() ? 1 : 0));
-  DING_RETURN_IF_ERROR(writer->WriteString("best_names", absl::StrJoin(names, "\n")));
-  return writer->WriteSpan<double>("best_values", values);
+  DING_RETURN_IF_ERROR(SaveValues("best", best_.value_or(NamedValues()), writer));
+  const MetricEvalResult last = last_.value_or(MetricEvalResult());
+  DING_RETURN_IF_ERROR(writer->WriteInt("has_last", last_.has_value() ? 1 : 0));
+  DING_RETURN_IF_ERROR(writer->WriteInt("last_stop", last.stop ? 1 : 0));
+  return SaveValues("last", last.metric, writer);
 }
 
 absl::Status MetricSerialEvaluator::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const int64_t last_eval_iter, reader->ReadInt("last_eval_iter"));
   DING_ASSIGN_OR_RETURN(const int64_t has_best, reader->ReadInt("has_best"));
-  DING_ASSIGN_OR_RETURN(const std::string joined, reader->ReadString("best_names"));
-  const std::vector<std::string> names = absl::StrSplit(joined, '\n', absl::SkipEmpty());
-  std::vector<double> values(names.size());
-  DING_RETURN_IF_ERROR(reader->ReadSpan<double>("best_values", absl::MakeSpan(values)));
+  DING_ASSIGN_OR_RETURN(NamedValues best, LoadValues("best", reader));
+  DING_ASSIGN_OR_RETURN(const int64_t has_last, reader->ReadInt("has_last"));
+  MetricEvalResult last;
+  DING_ASSIGN_OR_RETURN(const int64_t last_stop, reader->ReadInt("last_stop"));
+  last.stop = last_stop != 0;
+  DING_ASSIGN_OR_RETURN(last.metric, LoadValues("last", reader));
   best_.reset();
-  if (has_best != 0) best_.emplace();
-  for (size_t i = 0; has_best != 0 && i < names.size(); ++i) best_->Set(names[i], values[i]);
+  if (has_best != 0) best_ = std::move(best);
+  last_.reset();
+  if (has_last != 0) last_ = std::move(last);
   schedule_.set_last_eval_iter(last_eval_iter);
   return absl::OkStatus();
 }

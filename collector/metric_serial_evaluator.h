@@ -3,7 +3,8 @@
 // Every batch goes through the policy; the metric compares what it wrote with the labels, and the
 // mean over all rows is the result. A result that the metric calls as good as the best so far, or
 // better, saves "ckpt_best"; the first one always does. Training may stop when it is as good as the
-// stop value and train_iter > 0. A value that is NaN is an error that names it.
+// stop value and train_iter > 0. A value that is NaN is an error that names it, and so is a stop value
+// of something that the metric does not measure.
 //
 // Metrics of each evaluation: data_length, evaluate_time, avg_time_per_data and those of the
 // metric, as "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log.
@@ -72,10 +73,15 @@ class MetricSerialEvaluator {
   // As of ISerialEvaluator.
   bool ShouldEval(int64_t train_iter) { return schedule_.ShouldEval(train_iter); }
   // Of the options, n_episode and force_render mean nothing here.
-  //   kInvalidArgument  a batch without rows, or with another number of labels
+  //   kInvalidArgument  a batch without rows, or with another number of labels; a stop value that
+  //                     the metric has not
   //   kInternal         a value is NaN;   other codes: data, policy or metric failed
   absl::StatusOr<MetricEvalResult> Eval(const EvalOptions& options);
 
+  // Of the last evaluation, also one before the state was loaded; none if there was none.
+  const std::optional<MetricEvalResult>& last() const { return last_; }
+
+  // Best and last result.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 
@@ -99,6 +105,7 @@ class MetricSerialEvaluator {
   EvalMode* policy_ = nullptr;
   EvalSchedule schedule_;
   std::optional<NamedValues> best_;
+  std::optional<MetricEvalResult> last_;
   std::vector<int> row_ids_;  // what the policy is told for env ids
 };
 

@@ -145,6 +145,54 @@ class FixedMetric : public IMetric {
   bool throws = false;
 };
 
+// A misspelt name would be reached at once.
+TEST(MetricSerialEvaluatorTest, AStopValueThatTheMetricHasNotIsRefused) {
+  Options options;
+  options.stop_value = {{"acuracy", 0.9}};
+  Fixture f({Labelled({3})}, options);
+  EXPECT_THAT(f.evaluator->Eval(At(1)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("'acuracy'"), HasSubstr("gives accuracy 0"))));
+}
+
+TEST(MetricSerialEvaluatorTest, TheLastResultIsKept) {
+  Options options;
+  options.stop_value = {{"accuracy", 0.5}};
+  Fixture f({Labelled({0, 1})}, options);
+  EXPECT_FALSE(f.evaluator->last().has_value());
+  StateDict none;
+  ASSERT_THAT(f.evaluator->SaveState(&none), IsOk());
+  ASSERT_THAT(f.evaluator->Eval(At(1)), IsOk());
+  StateDict state;
+  ASSERT_THAT(f.evaluator->SaveState(&state), IsOk());
+  Fixture resumed({Labelled({0, 1})}, options);
+  ASSERT_THAT(resumed.evaluator->LoadState(&state), IsOk());
+  ASSERT_TRUE(resumed.evaluator->last().has_value());
+  EXPECT_TRUE(resumed.evaluator->last()->stop);
+  EXPECT_EQ(resumed.evaluator->last()->metric.Get("accuracy"), 1.0);
+  ASSERT_THAT(resumed.evaluator->LoadState(&none), IsOk());
+  EXPECT_FALSE(resumed.evaluator->last().has_value());
+}
+
+TEST(ActionSquaredErrorTest, IsTheMeanOverElementsAndLessIsBetter) {
+  const SpecPtr spec = MakeSpec({Box("action", {2})}).value();
+  const auto actions = [&spec](const std::vector<float>& values) {
+    BatchBuilder builder = *BatchBuilder::Create(spec, 2);
+    std::copy(values.begin(), values.end(), builder.column<float>(0).begin());
+    return std::move(builder).Seal(2);
+  };
+  const ActionSquaredError error;
+  const Batch a = actions({0, 1, 2, 3});
+  const Batch b = actions({0, 3, 2, 0});
+  DING_ASSERT_OK_AND_ASSIGN(const NamedValues value, error.Eval(a.view(), b.view()));
+  EXPECT_EQ(value.Get("action_mse"), (4 + 9) / 4.0);
+  EXPECT_TRUE(error.GreaterOrEqual({{"action_mse", 1}}, value));
+  EXPECT_FALSE(error.GreaterOrEqual(value, {{"action_mse", 1}}));
+  const LabelledBatch categories = Labelled({0, 1});
+  EXPECT_THAT(error.Eval(categories.label.view(), categories.label.view()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected float32")));
+}
+
 TEST(MetricSerialEvaluatorTest, NanIsNamed) {
   FixedMetric metric;
   metric.value = std::numeric_limits<double>::quiet_NaN();

@@ -124,6 +124,7 @@ void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_
 
 void WriteStepMetrics(const NamedValues& metrics, absl::string_view name, int64_t envstep,
                       absl::string_view except, MetricSink* sink) {
+  if (envstep < 0) return;
   for (const auto& [metric, value] : metrics) {
     if (metric != except) sink->Scalar(absl::StrCat(name, "_step/", metric), envstep, value);
   }

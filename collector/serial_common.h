@@ -78,7 +78,8 @@ void AddStatistics(absl::string_view prefix, absl::Span<const double> values, Na
 // Writes each metric to "<name>_iter/<metric>" at train_iter.
 void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                       MetricSink* sink);
-// Writes each metric, except one named `except`, to "<name>_step/<metric>" at envstep.
+// Writes each metric, except one named `except`, to "<name>_step/<metric>" at envstep; nothing if
+// that is below 0.
 void WriteStepMetrics(const NamedValues& metrics, absl::string_view name, int64_t envstep,
                       absl::string_view except, MetricSink* sink);
 

@@ -29,8 +29,8 @@ int TerminalWidth(int fd) {
   return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-std::string FormatRate(double per_second) {
-  return absl::StrFormat("%.*f env_step/s", per_second < 100 ? 1 : 0, per_second);
+std::string FormatRate(double per_second, absl::string_view what) {
+  return absl::StrFormat("%.*f %s/s", per_second < 100 ? 1 : 0, per_second, what);
 }
 
 // "0:07", "12:34", "27:46:40".
@@ -143,12 +143,16 @@ void Progress::AddSample(int64_t now_nanos) {
 std::string Progress::FormatLine(int64_t now_nanos, size_t width) const {
   const Sample now = {now_nanos, state_.env_step, state_.train_iter};
   const double seconds = static_cast<double>(now_nanos - samples_.front().nanos) / kSecond;
-  std::vector<std::string> fields = {
-      FormatCount("env_step", state_.env_step, options_.max_env_step),
-      FormatCount("train_iter", state_.train_iter, options_.max_train_iter)};
+  std::vector<std::string> fields;
+  if (options_.has_env_steps) {
+    fields.push_back(FormatCount("env_step", state_.env_step, options_.max_env_step));
+  }
+  fields.push_back(FormatCount("train_iter", state_.train_iter, options_.max_train_iter));
   if (seconds > 0) {
-    const int64_t steps = state_.env_step - samples_.front().env_step;
-    fields.push_back(FormatRate(static_cast<double>(steps) / seconds));
+    const int64_t steps = options_.has_env_steps ? now.env_step - samples_.front().env_step
+                                                 : now.train_iter - samples_.front().train_iter;
+    fields.push_back(FormatRate(static_cast<double>(steps) / seconds,
+                                options_.has_env_steps ? "env_step" : "train_iter"));
   }
   if (state_.last_eval.has_value()) fields.push_back(FormatEval(state_));
   const double elapsed = static_cast<double>(now_nanos - start_nanos_) / kSecond;

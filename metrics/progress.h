@@ -48,6 +48,8 @@ struct ProgressOptions {
   // Where the run ends; the time left is that to the first of the two.
   int64_t max_env_step = kNoLimit;
   int64_t max_train_iter = kNoLimit;
+  // False: the run takes no env steps, and its rate is of train iterations.
+  bool has_env_steps = true;
   // The counters when it began: not 0 for a resumed run.
   ProgressState start;
 

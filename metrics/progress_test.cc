@@ -232,6 +232,20 @@ TEST(ProgressTest, RateAndTimeLeftAreThoseOfTheLastHalfMinute) {
             "left 31:20\n");
 }
 
+TEST(ProgressTest, ARunWithoutEnvStepsHasARateOfTrainIterations) {
+  SimulatedClock clock;
+  Screen screen(120);
+  ProgressOptions options = OnTerminal(&screen, 120, &clock);
+  options.has_env_steps = false;
+  options.max_train_iter = 4000;
+  Progress progress(options);
+  progress.Update(At(0, 0));
+  clock.Advance(absl::Seconds(10));
+  progress.Update(At(0, 1000));
+  EXPECT_THAT(screen.Lines(),
+              ElementsAre("train_iter 1000/4000 (25%)  100 train_iter/s  elapsed 0:10  left 0:30"));
+}
+
 TEST(ProgressTest, AResumedRunCountsFromWhereItBegan) {
   SimulatedClock clock;
   std::string output;

@@ -111,6 +111,21 @@ class Categorical : public ActionDistribution {
     });
   }
 
+  double ImitationLoss(const ColumnsView& rows, int field, absl::Span<float> d_head) override {
+    CheckRows(static_cast<size_t>(rows.rows()));
+    DING_CHECK(d_head.size() == prob_.size()) << d_head.size() << " and " << prob_.size();
+    const absl::Span<const int64_t> action = rows.column<int64_t>(field);
+    const auto scale = 1 / static_cast<float>(rows_);
+    double sum = 0;
+    ForEachElement([&](size_t row, size_t element, size_t begin, size_t count) {
+      for (size_t j = begin; j < begin + count; ++j) d_head[j] = scale * prob_[j];
+      const size_t taken = begin + Taken(action, row, element, count);
+      d_head[taken] -= scale;
+      sum -= log_prob_[taken];
+    });
+    return sum / static_cast<double>(rows_);
+  }
+
  private:
   // Calls f(row, element, begin, count): the logits of that element are [begin, begin + count).
   template <typename F>
@@ -286,6 +301,20 @@ class ClippedNormal : public ActionDistribution {
     }
   }
 
+  double ImitationLoss(const ColumnsView& rows, int field, absl::Span<float> d_head) override {
+    DING_CHECK(d_head.size() == mean_.size() && rows.rows() == static_cast<int64_t>(rows_))
+        << d_head.size() << " and " << rows.rows() << " for " << rows_ << " rows";
+    const absl::Span<const float> action = rows.column<float>(field);
+    const double scale = 1 / static_cast<double>(rows_ * width_);
+    double sum = 0;
+    ForEach([&](size_t at, size_t i) {
+      const double error = mean_[at] - Unscale(action[at], i);
+      d_head[at] = static_cast<float>(2 * scale * error);
+      sum += error * error;
+    });
+    return sum * scale;
+  }
+
  private:
   // Calls f(at, i) for element i of each row, which stands at `at`.
   template <typename F>
@@ -301,6 +330,12 @@ class ClippedNormal : public ActionDistribution {
     const double inside = std::clamp(static_cast<double>(raw), -1.0, 1.0);
     const double value = low_[i] + 0.5 * (inside + 1) * (static_cast<double>(high_[i]) - low_[i]);
     return std::clamp(static_cast<float>(value), low_[i], high_[i]);
+  }
+
+  // What Scale() makes `action` of; 0 where there is but one action.
+  double Unscale(float action, size_t i) const {
+    const double range = static_cast<double>(high_[i]) - low_[i];
+    return range > 0 ? 2 * (static_cast<double>(action) - low_[i]) / range - 1 : 0;
   }
 
   const size_t width_;

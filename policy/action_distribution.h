@@ -21,6 +21,13 @@
 //   d log p_a / d z_j  = [j = a] - p_j           d H / d z_j     = -p_j (log p_j + H)
 //   d log p / d mean   = u / std                 d H / d log std = 1
 //   d log p / d log std = u^2 - 1
+// Imitation of given actions a needs no deviation:
+//   categories         loss = -log p_a, summed over the elements
+//   normals            loss = (mean - x)^2, averaged over the elements; x is what is clipped and
+//                      scaled to a
+// The latter is the likelihood with a fixed deviation. One that is learned would fall to 0 on actions
+// that are a function of the observation, as those of most experts are, and the gradient by the mean
+// would grow without bound.
 // Sources: Sutton and Barto 2018, exercise 13.3 (softmax) and eq. 13.19 (normal); Williams 1992,
 // section 6; the entropies by differentiation. The tests compare with finite differences.
 //
@@ -85,6 +92,11 @@ class ActionDistribution {
   // Writes d loss / d head to `d_head` [B, W], and d loss / d parameters to gradients().
   virtual void Backward(const ColumnsView& rows, int field, absl::Span<const float> d_log_prob,
                         absl::Span<const float> d_entropy, absl::Span<float> d_head) = 0;
+
+  // The mean over the rows of the loss of imitation of the actions, field `field` of `rows`, laid
+  // out as "action": categories that exist, numbers. Writes its gradient to `d_head` [B, W].
+  // Infinite for an illegal action.
+  virtual double ImitationLoss(const ColumnsView& rows, int field, absl::Span<float> d_head) = 0;
 };
 
 }  // namespace ding

@@ -1,5 +1,6 @@
 #include "ding_worker/policy/action_distribution.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -97,6 +98,74 @@ void ExpectGradientOfFiniteDifferences(ActionDistribution* distribution, std::ve
   for (size_t i = 0; i < d_parameters.size(); ++i) {
     expect_near(&distribution->parameters()[i], d_parameters[i], "parameter", i);
   }
+}
+
+// ImitationLoss() of random actions: its gradient against central differences.
+void ExpectImitationGradient(ActionDistribution* distribution, std::vector<float> head,
+                             const std::vector<uint8_t>& mask) {
+  constexpr int64_t kRows = 5;
+  Rng rng(kSeed, "imitation");
+  const BatchBuilder actions = Rows(*distribution, kRows);
+  ASSERT_THAT(distribution->Set(head, mask), IsOk());
+  distribution->Sample(&rng, actions.view());
+  std::vector<float> d_head(head.size()), ignored(head.size());
+  distribution->ImitationLoss(actions.view(), 0, absl::MakeSpan(d_head));
+  const auto loss_with = [&](size_t i, float value) {
+    std::vector<float> moved = head;
+    moved[i] = value;
+    EXPECT_THAT(distribution->Set(moved, mask), IsOk());
+    return distribution->ImitationLoss(actions.view(), 0, absl::MakeSpan(ignored));
+  };
+  for (size_t i = 0; i < head.size(); ++i) {
+    constexpr float kStep = 1.0f / 128;
+    const double slope =
+        (loss_with(i, head[i] + kStep) - loss_with(i, head[i] - kStep)) / (2 * kStep);
+    EXPECT_NEAR(d_head[i], slope, 5e-4) << i;
+  }
+}
+
+TEST(ImitationLoss, GradientsAgreeWithFiniteDifferences) {
+  SCOPED_TRACE(absl::StrCat("seed ", kSeed));
+  ExpectImitationGradient(Make(Discrete("action", 3)).get(), RandomHead(15), {});
+  const auto multi = Make(MultiDiscrete("action", {2, 3}));
+  ExpectImitationGradient(multi.get(), RandomHead(25), {});
+  std::vector<uint8_t> mask;
+  for (int row = 0; row < 5; ++row) mask.insert(mask.end(), {1, 1, 0, 1, 1});
+  ExpectImitationGradient(multi.get(), RandomHead(25), mask);
+  ExpectImitationGradient(Make(Box("action", {2}, {-1, 0}, {1, 4}), -3).get(), RandomHead(10), {});
+}
+
+TEST(ImitationLoss, IsCrossEntropyOfCategories) {
+  const auto distribution = Make(MultiDiscrete("action", {2, 2}));
+  const float ln3 = std::log(3.0f);
+  const std::vector<float> head = {0, ln3, 0,   0,
+                                   0, 0,   ln3, 0};  // 1/4 3/4, 1/2 1/2, 1/2 1/2, 3/4 1/4
+  ASSERT_THAT(distribution->Set(head, {}), IsOk());
+  const BatchBuilder rows = Rows(*distribution, 2);
+  const std::vector<int64_t> actions = {1, 0, 0, 1};
+  std::copy(actions.begin(), actions.end(), rows.column<int64_t>(0).begin());
+  std::vector<float> d_head(8);
+  EXPECT_NEAR(distribution->ImitationLoss(rows.view(), 0, absl::MakeSpan(d_head)),
+              -(std::log(0.75 * 0.5) + std::log(0.5 * 0.25)) / 2, 1e-6);
+  const std::vector<uint8_t> mask = {1, 1, 1, 1, 1, 1, 1, 0};
+  ASSERT_THAT(distribution->Set(head, mask), IsOk());
+  EXPECT_EQ(distribution->ImitationLoss(rows.view(), 0, absl::MakeSpan(d_head)),
+            std::numeric_limits<double>::infinity())
+      << "an illegal action";
+}
+
+// In units of half the range of each element, whatever the deviation; an element with one value has
+// nothing to learn from.
+TEST(ImitationLoss, IsTheSquaredErrorOfBoxes) {
+  const auto distribution = Make(Box("action", {3}, {-1, 0, 2}, {1, 4, 2}), -5);
+  const std::vector<float> head = {0.25f, -0.5f, 0, 0, 0, 0.5f};
+  ASSERT_THAT(distribution->Set(head, {}), IsOk());
+  const BatchBuilder rows = Rows(*distribution, 2);
+  const std::vector<float> actions = {0.25f, 1, 2, 1, 4, 2};
+  std::copy(actions.begin(), actions.end(), rows.column<float>(0).begin());
+  std::vector<float> d_head(6);
+  EXPECT_NEAR(distribution->ImitationLoss(rows.view(), 0, absl::MakeSpan(d_head)),
+              (1 + 1 + 0.25) / 6, 1e-6);
 }
 
 TEST(Categorical, HasALogitForEachCategory) {

@@ -70,4 +70,21 @@ absl::Status CheckLegal(absl::Span<const uint8_t> mask, absl::Span<const int64_t
   return absl::OkStatus();
 }
 
+absl::Status CheckTaken(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts,
+                        absl::Span<const int64_t> action) {
+  if (mask.empty()) return absl::OkStatus();
+  size_t begin = 0;
+  for (size_t i = 0; i < action.size(); ++i) {
+    const size_t element = i % counts.size();
+    if (mask[begin + static_cast<size_t>(action[i])] == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("action mask: action ", action[i],
+                       counts.size() > 1 ? absl::StrCat(" of element ", element) : "", " of row ",
+                       i / counts.size(), " is illegal"));
+    }
+    begin += static_cast<size_t>(counts[element]);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace ding

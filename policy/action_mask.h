@@ -43,6 +43,11 @@ int64_t CountLegal(absl::Span<const uint8_t> mask);
 // row, and the element, that has none.
 absl::Status CheckLegal(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts);
 
+// OK if every category of `action` [B, elements], which must exist, is legal. Else InvalidArgument
+// that names the first row, and the element, where it is not.
+absl::Status CheckTaken(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts,
+                        absl::Span<const int64_t> action);
+
 }  // namespace ding
 
 #endif  // DING_WORKER_POLICY_ACTION_MASK_H_

@@ -63,5 +63,16 @@ TEST(CheckLegal, NamesTheRowAndTheElement) {
                        "action mask: row 1 has no legal action for element 1"));
 }
 
+TEST(CheckTaken, NamesTheRowAndTheElement) {
+  EXPECT_THAT(CheckTaken({}, {3}, {1, 2}), IsOk());
+  EXPECT_THAT(CheckTaken({1, 0, 0, 1}, {2}, {0, 1}), IsOk());
+  EXPECT_THAT(
+      CheckTaken({1, 0, 0, 1}, {2}, {0, 0}),
+      StatusIs(absl::StatusCode::kInvalidArgument, "action mask: action 0 of row 1 is illegal"));
+  EXPECT_THAT(CheckTaken({1, 1, 1, 0, 1, 1, 1, 0, 1, 1}, {2, 3}, {1, 0, 0, 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "action mask: action 0 of element 1 of row 1 is illegal"));
+}
+
 }  // namespace
 }  // namespace ding

@@ -97,6 +97,8 @@ struct LearnAttributes {
   int64_t batch_size = 64;  // rows per sample() of the buffer
   bool priority = false;    // the buffer wants LearnStep::priority back
   bool on_policy = false;
+  // Learns from rows that somebody else has labelled with actions, not from what it collects.
+  bool supervised = false;
 };
 
 class LearnMode {

@@ -10,8 +10,8 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/data/saved_columns.h"
 #include "ding_worker/data/tensor.h"
-#include "ding_worker/data/wire.h"
 #include "ding_worker/replay_buffer/frame_stack.h"
 #include "ding_worker/replay_buffer/read_vector.h"
 
@@ -51,13 +51,6 @@ absl::Span<char> WritableAt(const std::byte* data, int64_t bytes) {
   return {reinterpret_cast<char*>(const_cast<std::byte*>(data)), static_cast<size_t>(bytes)};
 }
 
-// [rows, ...shape]
-Shape ColumnShape(int64_t rows, const Shape& row) {
-  Shape shape = {rows};
-  shape.insert(shape.end(), row.begin(), row.end());
-  return shape;
-}
-
 // [rows, frames, ...shape of a frame of the field]
 Shape StacksShape(int64_t rows, int64_t frames, const FieldSpec& field) {
   return ColumnShape(rows, ColumnShape(frames, FrameShape(field)));
@@ -68,23 +61,6 @@ bool IsNoRow(int32_t link) { return link < 0; }
 absl::Status Damaged(absl::string_view what, int64_t found, int64_t low, int64_t high) {
   return absl::InvalidArgumentError(
       absl::StrCat("saved ", what, " is ", found, ", expected ", low, " to ", high));
-}
-
-absl::Status CheckColumn(const StateReader& reader, absl::string_view prefix,
-                         const FieldSpec& field, const Shape& expected) {
-  const std::string name = absl::StrCat(prefix, field.name);
-  DING_ASSIGN_OR_RETURN(const TensorInfo info, reader.Info(name));
-  if (info.dtype == field.dtype && info.shape == expected) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("saved '", name, "' is ", DTypeName(info.dtype),
-                                                 ShapeString(info.shape), ", expected ",
-                                                 DTypeName(field.dtype), ShapeString(expected)));
-}
-
-absl::StatusOr<SpecPtr> LoadSpec(StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(const std::string bytes, reader->ReadString("spec"));
-  const absl::StatusOr<Batch> no_rows = DecodeBatch(bytes);
-  if (!no_rows.ok()) return Annotate(no_rows.status(), "saved spec");
-  return no_rows->spec_ptr();
 }
 
 // What is kept of a segment if the first `skipped` rows of its push are not: a length below 1 if
@@ -545,9 +521,7 @@ struct RowStore::SavedRows {
   std::vector<Column> columns;
 
   absl::Status Write(StateWriter* writer) const {
-    DING_ASSIGN_OR_RETURN(BatchBuilder no_rows, BatchBuilder::Create(spec, 0));
-    DING_RETURN_IF_ERROR(
-        writer->WriteString("spec", EncodedBatch(std::move(no_rows).Seal(0)).ToString()));
+    DING_RETURN_IF_ERROR(SaveSpec(spec, "spec", writer));
     DING_RETURN_IF_ERROR(writer->WriteInt("obs_fields", obs_fields));
     DING_RETURN_IF_ERROR(writer->WriteInt("begin_id", begin_id));
     DING_RETURN_IF_ERROR(writer->Write("links", DType::kInt32, {rows}, links));
@@ -701,7 +675,7 @@ void RowStore::SaveStacks(SavedRows* saved) const {
 
 absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Load(StateReader* reader,
                                                          const RowCapacity& capacity) {
-  DING_ASSIGN_OR_RETURN(SpecPtr spec, LoadSpec(reader));
+  DING_ASSIGN_OR_RETURN(SpecPtr spec, LoadSpec("spec", reader));
   DING_ASSIGN_OR_RETURN(const int64_t obs_fields, reader->ReadInt("obs_fields"));
   if (obs_fields < 0 || obs_fields > spec->size()) {
     return Damaged("obs_fields", obs_fields, 0, spec->size());
@@ -744,14 +718,14 @@ absl::Status RowStore::LoadRows(StateReader* reader, int64_t rows) {
 }
 
 absl::Status RowStore::CheckSavedRows(const StateReader& reader, int64_t rows) const {
-  DING_RETURN_IF_ERROR(CheckColumn(reader, "", Scalar("links", DType::kInt32), {rows}));
+  DING_RETURN_IF_ERROR(CheckSavedColumn(reader, "", Scalar("links", DType::kInt32), {rows}));
   if (frames_per_row_ > 0) {
-    DING_RETURN_IF_ERROR(CheckColumn(reader, "", Scalar("previous", DType::kInt32), {rows}));
+    DING_RETURN_IF_ERROR(CheckSavedColumn(reader, "", Scalar("previous", DType::kInt32), {rows}));
   }
   for (int field = 0; field < spec_->size(); ++field) {
     const FieldSpec& column = spec_->field(field);
     const Shape shape = ColumnShape(rows, IsStack(field) ? FrameShape(column) : column.shape);
-    DING_RETURN_IF_ERROR(CheckColumn(reader, "rows/", column, shape));
+    DING_RETURN_IF_ERROR(CheckSavedColumn(reader, "rows/", column, shape));
   }
   return absl::OkStatus();
 }
@@ -762,15 +736,15 @@ absl::Status RowStore::CheckSavedSlots(const StateReader& reader, int64_t final_
     if (IsStack(field)) continue;
     const FieldSpec& column = spec_->field(field);
     DING_RETURN_IF_ERROR(
-        CheckColumn(reader, "final_obs/", column, ColumnShape(final_obs, column.shape)));
+        CheckSavedColumn(reader, "final_obs/", column, ColumnShape(final_obs, column.shape)));
   }
   for (const RowLayout::Stack& stack : layout_.stacks) {
     const FieldSpec& column = spec_->field(stack.field);
     const int frames = stack.frames.frames();
     DING_RETURN_IF_ERROR(
-        CheckColumn(reader, "final_obs/", column, StacksShape(final_obs, frames, column)));
-    DING_RETURN_IF_ERROR(CheckColumn(reader, "older_frames/", column,
-                                     StacksShape(older_frames, frames - 1, column)));
+        CheckSavedColumn(reader, "final_obs/", column, StacksShape(final_obs, frames, column)));
+    DING_RETURN_IF_ERROR(CheckSavedColumn(reader, "older_frames/", column,
+                                          StacksShape(older_frames, frames - 1, column)));
   }
   return absl::OkStatus();
 }

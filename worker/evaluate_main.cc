@@ -1,4 +1,4 @@
-// //worker:evaluate: plays episodes with the policy of a checkpoint.
+// //worker:evaluate: plays episodes with the policy of a checkpoint, and records them if asked to.
 
 #include <cstdio>
 
@@ -9,6 +9,7 @@
 DEFINE_string(checkpoint, "", "folder of the checkpoint");
 DEFINE_int64(n_episode, 10, "episodes to play");
 DEFINE_uint64(seed, 0, "seed of the episodes");
+DEFINE_string(record_episodes, "", "file that the episodes are written to");
 
 namespace ding {
 namespace {
@@ -22,6 +23,8 @@ each and the mean.
   --checkpoint=FOLDER   as //worker:serial saves it: <run folder>/ckpt/ckpt_best, say
   --n_episode=N         episodes to play (default: 10)
   --seed=N              seed of the episodes, each of which begins differently (default: 0)
+  --record_episodes=FILE
+                        writes the episodes to FILE: a data set for //worker:serial (data_set { path })
   --help                prints this page, and exits
 )";
 
@@ -34,6 +37,7 @@ int Main(int argc, char** argv) {
   options.checkpoint = FLAGS_checkpoint;
   options.n_episode = FLAGS_n_episode;
   options.seed = FLAGS_seed;
+  options.record_episodes = FLAGS_record_episodes;
   const absl::StatusOr<EvalResult> result = EvaluateCheckpoint(options);
   if (!result.ok()) return ReportFailure(result.status());
   for (const double episode_return : result->episode_return) {

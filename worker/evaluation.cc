@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/episode_serial_collector.h"
+#include "ding_worker/data/episodes.h"
 #include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/policy/eval_collect_mode.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/experiment_setup.h"
 #include "ding_worker/worker/registry.h"
@@ -15,10 +19,37 @@
 namespace ding {
 namespace {
 
+// Plays with a collector, which keeps the rows.
+absl::StatusOr<EvalResult> Record(const EvaluationOptions& options, EnvManager* envs,
+                                  EvalMode* policy) {
+  EvalCollectMode collect(policy);
+  ComponentDeps deps;
+  deps.name = "recorder";
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<EpisodeSerialCollector> collector,
+                        EpisodeSerialCollector::Create({}, envs, &collect, deps));
+  CollectOptions collect_options;
+  collect_options.target = options.n_episode;
+  EpisodeSet set;
+  DING_ASSIGN_OR_RETURN(set.episodes, collector->Collect(collect_options));
+  set.env = envs->env_spec().name;
+  DING_RETURN_IF_ERROR(WriteEpisodes(options.record_episodes, set));
+  EvalResult result;
+  DING_ASSIGN_OR_RETURN(result.episode_return, EpisodeReturns(set.episodes));
+  result.mean_return =
+      std::accumulate(result.episode_return.begin(), result.episode_return.end(), 0.0) /
+      static_cast<double>(result.episode_return.size());
+  return result;
+}
+
 absl::StatusOr<EvalResult> Evaluate(const EvaluationOptions& options) {
   DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, OpenTrainCheckpoint(options.checkpoint));
   DING_ASSIGN_OR_RETURN(const ExperimentConfig config, ConfigOfCheckpoint(checkpoint.info()));
 
+  if (config.env().type().empty()) {
+    return absl::FailedPreconditionError(
+        "its run had no env, so that there is nothing to play: it was judged on its data set "
+        "alone");
+  }
   const auto env_num =
       static_cast<int>(std::min<int64_t>(options.n_episode, config.env().evaluator_env_num()));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> envs,
@@ -32,6 +63,7 @@ absl::StatusOr<EvalResult> Evaluate(const EvaluationOptions& options) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> model,
                         checkpoint.Component(kModelComponent));
   DING_RETURN_IF_ERROR(policy->eval_mode()->LoadModel(model.get()));
+  if (!options.record_episodes.empty()) return Record(options, envs.get(), policy->eval_mode());
 
   SerialEvaluatorConfig evaluator_config = config.policy().eval().evaluator();
   evaluator_config.set_n_episode(options.n_episode);

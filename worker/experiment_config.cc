@@ -48,8 +48,8 @@ class Checker {
   std::vector<std::string> problems_;
 };
 
-void CheckEnv(const EnvSection& env, Checker* check) {
-  check->Known("env.type", env.type(), EnvRegistry());
+void CheckEnv(const EnvSection& env, bool required, Checker* check) {
+  if (required || !env.type().empty()) check->Known("env.type", env.type(), EnvRegistry());
   check->AtLeast("env.collector_env_num", env.collector_env_num(), 1);
   check->AtLeast("env.evaluator_env_num", env.evaluator_env_num(), 1);
   check->AtLeast<int64_t>("env.n_evaluator_episode", env.n_evaluator_episode(),
@@ -122,6 +122,24 @@ void CheckPolicy(const PolicySection& policy, Checker* check) {
                buffer.periodic_thruput_seconds(), 0);
 }
 
+void CheckSupervised(const ExperimentConfig& config, Checker* check) {
+  const double held_out = config.data_set().held_out();
+  if (!(held_out > 0 && held_out < 1)) {
+    check->Report("data_set.held_out", absl::StrCat(held_out), "above 0 and below 1");
+  }
+  const MetricEvaluatorConfig& evaluator = config.policy().eval().metric_evaluator();
+  check->Known("policy.eval.metric_evaluator.type", evaluator.type(), MetricEvaluatorRegistry());
+  check->AtLeast<int64_t>("policy.eval.metric_evaluator.eval_freq", evaluator.eval_freq(), 1);
+  const auto refuse = [check](absl::string_view path, int64_t found, int64_t expected) {
+    if (found == expected) return;
+    check->Report(path, absl::StrCat(found),
+                  absl::StrCat(expected, ", since a run with a data_set does not collect"));
+  };
+  refuse("max_env_step", config.max_env_step(), 0);
+  refuse("policy.random_collect_size", config.policy().random_collect_size(), 0);
+  refuse("policy.learn.update_per_collect", config.policy().learn().update_per_collect(), 1);
+}
+
 // Values that one section has and another module needs: copied where they are not set, and refused
 // where they are set to something else.
 template <typename T>
@@ -181,8 +199,9 @@ std::vector<std::string> FindProblems(const ExperimentConfig& config) {
   }
   check.AtLeast<int64_t>("max_env_step", config.max_env_step(), 0);
   check.AtLeast<int64_t>("max_train_iter", config.max_train_iter(), 0);
-  CheckEnv(config.env(), &check);
+  CheckEnv(config.env(), /*required=*/!IsSupervised(config), &check);
   CheckPolicy(config.policy(), &check);
+  if (IsSupervised(config)) CheckSupervised(config, &check);
   check.AtLeast<double>("resume.period_seconds", config.resume().period_seconds(), 0);
   check.AtLeast<int64_t>("resume.period_rounds", config.resume().period_rounds(), 0);
   check.AtLeast<int64_t>("resume.max_replay_bytes", config.resume().max_replay_bytes(), 0);
@@ -220,6 +239,8 @@ absl::StatusOr<ExperimentConfig> LoadExperimentConfig(const std::string& path,
   }
   return ParseExperimentConfig(text, path, settings);
 }
+
+bool IsSupervised(const ExperimentConfig& config) { return !config.data_set().path().empty(); }
 
 EnvConfig MakeEnvConfig(const ExperimentConfig& config) {
   EnvConfig env;

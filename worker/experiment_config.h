@@ -36,6 +36,9 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
 // created.
 std::vector<std::string> FindProblems(const ExperimentConfig& config);
 
+// Whether the run learns from a data set, and does not collect.
+bool IsSupervised(const ExperimentConfig& config);
+
 // What env and policy are given: their sections, with what the nesting shares among the modules.
 // (The other modules' messages stand in the config as they are given.)
 EnvConfig MakeEnvConfig(const ExperimentConfig& config);

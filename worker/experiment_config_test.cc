@@ -125,7 +125,7 @@ TEST(RegistryTest, ListsWhatIsLinked) {
                       "Pendulum-v1-masked-velocity, TicTacToe, TicTacToe-vs-perfect, "
                       "TicTacToe-vs-random\n"),
             HasSubstr("buffer: advanced, deque, elastic, episode, naive, sequence\n"),
-            HasSubstr("policy: a2c, dqn, ppo"), HasSubstr("serial collector: sample\n"),
+            HasSubstr("policy: a2c, bc, dqn, ppo"), HasSubstr("serial collector: sample\n"),
             HasSubstr("serial evaluator: interaction\n"), HasSubstr("learner: base\n")));
 }
 

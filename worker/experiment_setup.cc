@@ -1,5 +1,6 @@
 #include "ding_worker/worker/experiment_setup.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,9 +32,9 @@ PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& e
   return context;
 }
 
-void DescribeRun(const ExperimentConfig& config, const EnvSpec& env, CheckpointInfo* info) {
+void DescribeRun(const ExperimentConfig& config, absl::string_view env_name, CheckpointInfo* info) {
   info->fields[kConfigField] = PrintTextConfig(config);
-  info->fields["env"] = env.name;
+  info->fields["env"] = std::string(env_name);
   info->fields["policy"] = config.policy().type();
 }
 

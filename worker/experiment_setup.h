@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/env/env_manager.h"
@@ -23,7 +24,7 @@ PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& e
                                 const PolicyModes& modes);
 
 // Adds to a checkpoint what an evaluation needs to start from it alone: "config", "env", "policy".
-void DescribeRun(const ExperimentConfig& config, const EnvSpec& env, CheckpointInfo* info);
+void DescribeRun(const ExperimentConfig& config, absl::string_view env_name, CheckpointInfo* info);
 // The config that DescribeRun() wrote. kNotFound if the checkpoint has none.
 absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info);
 

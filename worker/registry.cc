@@ -22,6 +22,7 @@ std::string ListModules() {
   AppendNames(BufferRegistry(), &text);
   AppendNames(SerialCollectorRegistry(), &text);
   AppendNames(SerialEvaluatorRegistry(), &text);
+  AppendNames(MetricEvaluatorRegistry(), &text);
   AppendNames(LearnerRegistry(), &text);
   AppendNames(LearnerHookRegistry(), &text);
   return text;

@@ -26,9 +26,15 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/episodes.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_registry.h"
 #include "ding_worker/metrics/testing/event_file.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/run_checkpoints.h"
+#include "ding_worker/worker/testing/demonstrations.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -80,6 +86,22 @@ policy {
   eval { evaluator { eval_freq: 30 } }
 }
 resume { period_seconds: 0 period_rounds: 3 }
+)";
+
+// Both evaluators, and statistics of observations; an epoch has 10 batches, so that resume points lie
+// in the middle of one.
+constexpr char kSupervisedConfig[] = R"(
+seed: 5
+max_train_iter: 600
+data_set { held_out: 0.2 }
+env { type: "CartPole-v0" evaluator_env_num: 2 n_evaluator_episode: 3 }
+policy {
+  type: "bc"
+  params { [type.googleapis.com/ding.BcConfig] { model { encoder_hidden_size: [16] } normalize_obs: true } }
+  learn { batch_size: 16 learner { hook { save_ckpt_after_iter: 200 log_show_after_iter: 5 } } }
+  eval { evaluator { eval_freq: 30 } metric_evaluator { eval_freq: 20 } }
+}
+resume { period_seconds: 0 period_rounds: 13 }
 )";
 
 class ResumeTest : public testing::Test {
@@ -277,6 +299,42 @@ TEST_F(ResumeTest, KilledAtRandomMomentsWithEnvsInThreads) {
 TEST_F(OnPolicyResumeTest, KilledAtRandomMomentsWithEnvsInProcesses) {
   settings_ = {"env.manager.type=subprocess"};
   ExpectSameAfterRandomKills();
+}
+
+class SupervisedResumeTest : public ResumeTest {
+ protected:
+  SupervisedResumeTest() : ResumeTest(kSupervisedConfig) {
+    EnvConfig env;
+    env.set_type("CartPole-v0");
+    const FieldSpec obs = (*create_env(env))->spec().observation->field(0);
+    Write(MakeDemonstrations(10, env.type(), obs));
+    settings_ = {absl::StrCat("data_set.path=", Path("episodes"))};
+  }
+  void Write(const EpisodeSet& set) { EXPECT_THAT(WriteEpisodes(Path("episodes"), set), IsOk()); }
+};
+
+TEST_F(SupervisedResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
+
+TEST_F(SupervisedResumeTest, IsARunLikeOthers) {
+  ASSERT_EQ(Run(Fresh("run")), 0) << Output();
+  EXPECT_THAT(Output(), AllOf(HasSubstr("\"stop\":false"), HasSubstr("\"env_step\":0"),
+                              HasSubstr("\"train_iter\":600"), HasSubstr("\"eval_value\":"),
+                              HasSubstr("\"metric\":{\"accuracy\":")));
+  EXPECT_THAT(List(Path("run")),
+              testing::IsSupersetOf({"total_config.textproto", "result.json", "ckpt", "log"}));
+  EXPECT_THAT(List(Path("run/ckpt")),
+              testing::IsSupersetOf(
+                  {"ckpt_best", "ckpt_best_return", "iteration_600", "resume_598", "resume_600"}));
+  EXPECT_THAT(*ReadFile(Path("run/log/serial_logger.txt")),
+              HasSubstr("8 episodes (160 rows) of env 'CartPole-v0' to learn from, 2 (40 rows)"));
+  std::vector<std::string> longer = Resumed("run");
+  longer.push_back("--max_train_iter=610");
+  ASSERT_EQ(Run(longer), 0) << Output();
+  EXPECT_THAT(Output(), AllOf(HasSubstr("resuming at train iteration 600"),
+                              HasSubstr("train_iter 610"), testing::Not(HasSubstr("env_step/s"))));
+  Write(MakeDemonstrations(11));
+  longer.back() = "--max_train_iter=620";
+  EXPECT_EQ(Run(longer), 1);
 }
 
 TEST_F(ResumeTest, KilledWhileACheckpointIsWritten) {

@@ -18,22 +18,22 @@ constexpr absl::string_view kResumePrefix = "resume_";
 
 std::string CheckpointFolder(const std::string& exp_dir) { return JoinPath(exp_dir, "ckpt"); }
 
-std::string ResumePointName(int64_t env_step) { return absl::StrCat(kResumePrefix, env_step); }
+std::string ResumePointName(int64_t position) { return absl::StrCat(kResumePrefix, position); }
 
-// Env steps of the resume points in `folder`, the latest first.
+// Positions of the resume points in `folder`, the latest first.
 absl::StatusOr<std::vector<int64_t>> ListResumePoints(const std::string& folder) {
-  std::vector<int64_t> env_steps;
-  if (!IsDirectory(folder)) return env_steps;
+  std::vector<int64_t> positions;
+  if (!IsDirectory(folder)) return positions;
   DING_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
   for (const std::string& name : names) {
     absl::string_view number = name;
-    int64_t env_step = 0;
-    if (absl::ConsumePrefix(&number, kResumePrefix) && absl::SimpleAtoi(number, &env_step)) {
-      env_steps.push_back(env_step);
+    int64_t position = 0;
+    if (absl::ConsumePrefix(&number, kResumePrefix) && absl::SimpleAtoi(number, &position)) {
+      positions.push_back(position);
     }
   }
-  std::sort(env_steps.rbegin(), env_steps.rend());
-  return env_steps;
+  std::sort(positions.rbegin(), positions.rend());
+  return positions;
 }
 
 // A name that says "half done" first, so that nobody who is killed meanwhile leaves half a
@@ -70,13 +70,13 @@ absl::Status RunCheckpoints::Save(absl::string_view name, CheckpointInfo info,
   return absl::OkStatus();
 }
 
-void RunCheckpoints::SaveResumePoint(int64_t env_step, CheckpointInfo info,
+void RunCheckpoints::SaveResumePoint(int64_t position, CheckpointInfo info,
                                      std::vector<CheckpointComponent> components) {
-  const auto written = [this, env_step](const absl::Status& status) {
+  const auto written = [this, position](const absl::Status& status) {
     if (status.ok()) {
       RemoveOldResumePoints();
     } else {
-      LOG(WARNING) << "the resume point at env step " << env_step
+      LOG(WARNING) << "the resume point " << ResumePointName(position)
                    << " could not be written, the run goes on: " << status.message();
     }
     MutexLock lock(&mutex_);
@@ -84,15 +84,15 @@ void RunCheckpoints::SaveResumePoint(int64_t env_step, CheckpointInfo info,
   };
   const absl::Status made = CreateDirectories(folder_);
   if (!made.ok()) return written(made);
-  writer_.Write(JoinPath(folder_, ResumePointName(env_step)), std::move(info),
+  writer_.Write(JoinPath(folder_, ResumePointName(position)), std::move(info),
                 std::move(components), written);
 }
 
 void RunCheckpoints::RemoveOldResumePoints() {
-  const absl::StatusOr<std::vector<int64_t>> env_steps = ListResumePoints(folder_);
-  absl::Status status = env_steps.status();
-  for (size_t i = kResumePointsKept; env_steps.ok() && i < env_steps->size(); ++i) {
-    status.Update(RemoveCheckpoint(JoinPath(folder_, ResumePointName((*env_steps)[i]))));
+  const absl::StatusOr<std::vector<int64_t>> positions = ListResumePoints(folder_);
+  absl::Status status = positions.status();
+  for (size_t i = kResumePointsKept; positions.ok() && i < positions->size(); ++i) {
+    status.Update(RemoveCheckpoint(JoinPath(folder_, ResumePointName((*positions)[i]))));
   }
   if (!status.ok()) LOG(WARNING) << "an old resume point stays: " << status.message();
 }
@@ -104,13 +104,13 @@ absl::Status RunCheckpoints::Flush() {
   return resume_point_error_;
 }
 
-absl::StatusOr<std::optional<CheckpointReader>> OpenNewestResumePoint(const std::string& exp_dir) {
+absl::StatusOr<std::optional<ResumePoint>> OpenNewestResumePoint(const std::string& exp_dir) {
   const std::string folder = CheckpointFolder(exp_dir);
-  DING_ASSIGN_OR_RETURN(const std::vector<int64_t> env_steps, ListResumePoints(folder));
-  for (const int64_t env_step : env_steps) {
+  DING_ASSIGN_OR_RETURN(const std::vector<int64_t> positions, ListResumePoints(folder));
+  for (const int64_t position : positions) {
     absl::StatusOr<CheckpointReader> point =
-        CheckpointReader::Open(JoinPath(folder, ResumePointName(env_step)));
-    if (point.ok()) return *std::move(point);
+        CheckpointReader::Open(JoinPath(folder, ResumePointName(position)));
+    if (point.ok()) return ResumePoint{*std::move(point), position};
     if (!absl::IsDataLoss(point.status()) && !absl::IsNotFound(point.status())) {
       return point.status();
     }
@@ -119,7 +119,7 @@ absl::StatusOr<std::optional<CheckpointReader>> OpenNewestResumePoint(const std:
   return std::nullopt;
 }
 
-absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t env_step) {
+absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position) {
   const std::string folder = CheckpointFolder(exp_dir);
   if (!IsDirectory(folder)) return absl::OkStatus();
   DING_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
@@ -138,7 +138,7 @@ absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t env_step) {
   }
   DING_ASSIGN_OR_RETURN(const std::vector<int64_t> points, ListResumePoints(folder));
   for (const int64_t point : points) {
-    if (point <= env_step) break;
+    if (point <= position) break;
     DING_RETURN_IF_ERROR(RemoveCheckpoint(JoinPath(folder, ResumePointName(point))));
   }
   return absl::OkStatus();

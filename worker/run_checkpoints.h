@@ -2,7 +2,7 @@
 //
 //   <exp_dir>/ckpt/
 //     iteration_<n>, ckpt_best, ...   kept; one of the same name is replaced
-//     resume_<env_step>               resume points: all that the run needs to go on as if nothing
+//     resume_<position>               resume points: all that the run needs to go on as if nothing
 //                                     had happened; the newest two are kept
 //
 // Threads: thread-compatible; has a thread of its own that writes.
@@ -36,7 +36,8 @@ class RunCheckpoints {
   // The components are snapshots.
   absl::Status Save(absl::string_view name, CheckpointInfo info,
                     std::vector<CheckpointComponent> components);
-  void SaveResumePoint(int64_t env_step, CheckpointInfo info,
+  // `position` grows from point to point: env steps, or train iterations of a run without envs.
+  void SaveResumePoint(int64_t position, CheckpointInfo info,
                        std::vector<CheckpointComponent> components);
 
   // Nothing is being written or waits.
@@ -54,14 +55,19 @@ class RunCheckpoints {
   CheckpointWriter writer_;                                  // last: its thread uses the others
 };
 
+struct ResumePoint {
+  CheckpointReader checkpoint;
+  int64_t position;
+};
+
 // The newest intact resume point of a run, none if there is none. Damaged ones are passed over with
 // a warning; one of another version is an error (see CheckpointReader).
-absl::StatusOr<std::optional<CheckpointReader>> OpenNewestResumePoint(const std::string& exp_dir);
+absl::StatusOr<std::optional<ResumePoint>> OpenNewestResumePoint(const std::string& exp_dir);
 
-// Before a run goes on from the resume point at `env_step` (-1: from its beginning), puts its
+// Before a run goes on from the resume point at `position` (-1: from its beginning), puts its
 // checkpoints in order: finishes or removes what a killed process left half done, and removes later
 // resume points.
-absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t env_step);
+absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position);
 
 }  // namespace ding
 

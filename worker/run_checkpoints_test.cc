@@ -44,10 +44,12 @@ class RunCheckpointsTest : public testing::Test {
   }
   // The number in the newest resume point, -1 if there is none.
   int64_t Newest() const {
-    const absl::StatusOr<std::optional<CheckpointReader>> point = OpenNewestResumePoint(folder_);
+    const absl::StatusOr<std::optional<ResumePoint>> point = OpenNewestResumePoint(folder_);
     EXPECT_THAT(point, IsOk());
     if (!point.ok() || !point->has_value()) return -1;
-    return *(*(*point)->Component("number"))->ReadInt("value");
+    const int64_t number = *(*(*point)->checkpoint.Component("number"))->ReadInt("value");
+    EXPECT_EQ((*point)->position, number);
+    return number;
   }
   void WriteResumePoints(const std::vector<int64_t>& env_steps) {
     RunCheckpoints checkpoints(folder_);

@@ -11,6 +11,7 @@ std::string ToJson(const RunResult& result) {
   json["train_iter"] = result.train_iter;
   json["eval_value"] = result.eval_value ? nlohmann::json(*result.eval_value) : nlohmann::json();
   json["eval_value_raw"] = result.eval_value_raw;
+  for (const auto& [name, value] : result.metric) json["metric"][name] = value;
   json["wall_seconds"] = result.wall_seconds;
   json["finish_time"] =
       absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", result.finish_time, absl::UTCTimeZone());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "ding_worker/data/named_values.h"
 
 namespace ding {
 
@@ -18,12 +19,13 @@ struct RunResult {
   // Mean and returns of the last evaluation; none if there was no evaluation.
   std::optional<double> eval_value;
   std::vector<double> eval_value_raw;
+  NamedValues metric;  // of the last evaluation on data that were held out; empty: none
   double wall_seconds = 0;
   absl::Time finish_time;
 };
 
 // One line: {"stop": true, "env_step": 1080, ...}. A value that there is not, or that is not
-// finite, is null.
+// finite, is null; "metric" is there only if there is one.
 std::string ToJson(const RunResult& result);
 
 }  // namespace ding

@@ -21,6 +21,14 @@ TEST(RunResultTest, IsOneLineOfJson) {
                             R"("finish_time":"1970-01-02T00:00:00Z"})");
 }
 
+TEST(RunResultTest, HasAMetricIfThereIsOne) {
+  RunResult result;
+  EXPECT_EQ(ToJson(result).find("metric"), std::string::npos);
+  result.metric = {{"accuracy", 0.5}, {"loss", 2}};
+  const std::string json = ToJson(result);
+  EXPECT_NE(json.find(R"("metric":{"accuracy":0.5,"loss":2.0})"), std::string::npos) << json;
+}
+
 TEST(RunResultTest, WhatThereIsNotIsNull) {
   RunResult result;
   result.eval_value_raw = {std::numeric_limits<double>::quiet_NaN()};

@@ -10,23 +10,23 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/metrics/progress.h"
+#include "ding_worker/worker/create_pipeline.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/experiment_setup.h"
 #include "ding_worker/worker/interrupt.h"
+#include "ding_worker/worker/pipeline.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/registry.h"
 #include "ding_worker/worker/resume.h"
 #include "ding_worker/worker/run_checkpoints.h"
 #include "ding_worker/worker/run_folder.h"
 #include "ding_worker/worker/run_result.h"
-#include "ding_worker/worker/serial_pipeline.h"
 #include "ding_worker/worker/text_config.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
@@ -87,12 +87,12 @@ std::vector<std::string> FlagSettings() {
   return settings;
 }
 
-ProgressOptions MakeProgressOptions(const ExperimentConfig& config, SerialPipeline* pipeline) {
+ProgressOptions MakeProgressOptions(const ExperimentConfig& config, const Pipeline& pipeline) {
   ProgressOptions options = ProgressTo(stderr);
   if (config.max_env_step() > 0) options.max_env_step = config.max_env_step();
   if (config.max_train_iter() > 0) options.max_train_iter = config.max_train_iter();
-  options.start.env_step = pipeline->collector()->envstep();
-  options.start.train_iter = pipeline->learner()->train_iter();
+  options.has_env_steps = !IsSupervised(config);
+  options.start = pipeline.progress();
   return options;
 }
 
@@ -117,6 +117,7 @@ RunResult MakeRunResult(const SerialResult& serial) {
   result.train_iter = serial.train_iter;
   result.eval_value = serial.eval_value;
   result.eval_value_raw = serial.eval_value_raw;
+  result.metric = serial.metric;
   result.wall_seconds = serial.wall_seconds;
   result.finish_time = Clock::Real()->Now();
   return result;
@@ -127,9 +128,9 @@ absl::Status WriteConfig(const ExperimentConfig& config, const RunFolder& folder
 }
 
 absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
-                         std::optional<Progress>* progress, SerialPipeline* pipeline) {
+                         std::optional<Progress>* progress, Pipeline* pipeline) {
   std::fprintf(stderr, "run folder: %s\n", folder->path().c_str());
-  progress->emplace(MakeProgressOptions(config, pipeline));
+  progress->emplace(MakeProgressOptions(config, *pipeline));
   SerialResult serial;
   const absl::Status status = pipeline->Run(&serial);
   (*progress)->Finish();
@@ -149,8 +150,8 @@ absl::Status Train(const ExperimentConfig& config) {
                         RunFolder::Create(FLAGS_exp_dir, config.exp_name(), Clock::Real()));
   DING_RETURN_IF_ERROR(WriteConfig(config, *folder));
   std::optional<Progress> progress;
-  absl::StatusOr<std::unique_ptr<SerialPipeline>> pipeline =
-      SerialPipeline::Create(config, MakeSerialOptions(folder.get(), &progress));
+  absl::StatusOr<std::unique_ptr<Pipeline>> pipeline =
+      CreatePipeline(config, MakeSerialOptions(folder.get(), &progress));
   if (pipeline.ok()) return RunPipeline(config, folder.get(), &progress, pipeline->get());
   // The folder holds nothing yet.
   const std::string path = folder->path();
@@ -180,26 +181,26 @@ absl::Status FindRunToResume(const std::vector<std::string>& settings, std::stri
 }
 
 absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config) {
-  DING_ASSIGN_OR_RETURN(const std::optional<CheckpointReader> point,
-                        OpenNewestResumePoint(exp_dir));
+  DING_ASSIGN_OR_RETURN(const std::optional<ResumePoint> point, OpenNewestResumePoint(exp_dir));
   LogSizes logs;
-  int64_t env_step = -1;
   if (point.has_value()) {
-    DING_ASSIGN_OR_RETURN(const ExperimentConfig saved, ConfigOfCheckpoint(point->info()));
+    DING_ASSIGN_OR_RETURN(const ExperimentConfig saved,
+                          ConfigOfCheckpoint(point->checkpoint.info()));
     DING_RETURN_IF_ERROR(CheckSameExperiment(saved, config));
-    logs = LogsOfCheckpoint(point->info());
-    if (!absl::SimpleAtoi(point->info().fields.at("env_step"), &env_step)) env_step = -1;
+    logs = LogsOfCheckpoint(point->checkpoint.info());
   }
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder,
                         RunFolder::Reopen(exp_dir, logs, Clock::Real()));
-  DING_RETURN_IF_ERROR(CleanUpCheckpoints(exp_dir, env_step));
+  DING_RETURN_IF_ERROR(CleanUpCheckpoints(exp_dir, point.has_value() ? point->position : -1));
   DING_RETURN_IF_ERROR(WriteConfig(config, *folder));
   std::optional<Progress> progress;
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SerialPipeline> pipeline,
-                        SerialPipeline::Create(config, MakeSerialOptions(folder.get(), &progress)));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Pipeline> pipeline,
+                        CreatePipeline(config, MakeSerialOptions(folder.get(), &progress)));
   if (point.has_value()) {
-    DING_RETURN_IF_ERROR(pipeline->Resume(*point));
-    std::fprintf(stderr, "resuming at env step %lld\n", static_cast<long long>(env_step));
+    DING_RETURN_IF_ERROR(pipeline->Resume(point->checkpoint));
+    std::fprintf(stderr, "resuming at %s %lld\n",
+                 IsSupervised(config) ? "train iteration" : "env step",
+                 static_cast<long long>(point->position));
   } else {
     std::fprintf(stderr, "%s has no resume point: beginning anew\n", exp_dir.c_str());
   }

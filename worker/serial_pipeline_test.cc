@@ -11,6 +11,7 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/episodes.h"
 #include "ding_worker/env/testing/scripted_env.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/worker/evaluation.h"
@@ -246,6 +247,32 @@ TEST_F(SerialPipelineTest, ACheckpointAloneStartsAnEvaluation) {
   options.checkpoint = folder_;
   EXPECT_THAT(EvaluateCheckpoint(options),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder_)));
+}
+
+TEST_F(SerialPipelineTest, AnEvaluationCanBeRecorded) {
+  SerialResult result;
+  ASSERT_THAT(Run({}, &result), IsOk());
+  EvaluationOptions options;
+  options.checkpoint = Checkpoint("ckpt_best");
+  options.n_episode = 2;  // one per env: the same episodes, however they are played
+  options.seed = 3;
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult played, EvaluateCheckpoint(options));
+  options.record_episodes = JoinPath(folder_, "episodes");
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult recorded, EvaluateCheckpoint(options));
+  EXPECT_THAT(recorded.episode_return, testing::UnorderedElementsAreArray(played.episode_return));
+  EXPECT_DOUBLE_EQ(recorded.mean_return, played.mean_return);
+  DING_ASSERT_OK_AND_ASSIGN(const EpisodeSet set, ReadEpisodes(options.record_episodes));
+  EXPECT_EQ(set.env, "CartPole-v0");
+  EXPECT_EQ(*EpisodeReturns(set.episodes), recorded.episode_return);
+  EXPECT_TRUE(set.episodes.rows.spec().Find("obs").has_value());
+  EXPECT_TRUE(set.episodes.rows.spec().Find("action").has_value());
+  options.n_episode = 7;  // more than envs
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult more, EvaluateCheckpoint(options));
+  EXPECT_THAT(more.episode_return, SizeIs(7));
+  EXPECT_THAT(ReadEpisodes(options.record_episodes)->episodes.segments, SizeIs(7));
+  options.record_episodes = JoinPath(folder_, "no/such/folder");
+  EXPECT_THAT(EvaluateCheckpoint(options),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no/such/folder")));
 }
 
 // A small PPO run: 2 envs, rounds of 16 rows and of 2 epochs x 2 minibatches.

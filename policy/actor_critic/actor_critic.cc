@@ -43,9 +43,9 @@ absl::StatusOr<std::unique_ptr<ActorCritic>> ActorCritic::Create(
                         ActionDistribution::Create(*action, options.initial_log_std));
   const SpecPtr inputs = WithoutActionMask(observation);
   std::vector<FieldSpec> actor_outputs = {distribution->head()};
-  if (critic == nullptr) {
+  if (critic == nullptr && options.has_value) {
     actor_outputs.push_back(ValueField());
-  } else {
+  } else if (critic != nullptr) {
     DING_RETURN_IF_ERROR(CheckNetwork(*critic, "critic", *inputs, {ValueField()}));
   }
   DING_RETURN_IF_ERROR(CheckNetwork(*actor, "actor", *inputs, std::move(actor_outputs)));
@@ -70,6 +70,7 @@ ActorCritic::ActorCritic(std::unique_ptr<Network> actor, std::unique_ptr<Network
       action_(std::move(action)),
       actor_(std::move(actor)),
       critic_(std::move(critic)),
+      has_value_(options.has_value),
       inputs_(WithoutActionMask(observation_), "", "observations"),
       normalized_scratch_(inputs_.spec()),
       actor_scratch_(actor_->output_spec()),
@@ -149,9 +150,9 @@ absl::Status ActorCritic::Forward(const ColumnsView& inputs, absl::Span<const ui
   DING_ASSIGN_OR_RETURN(d_actor_, d_actor_scratch_.Rows(inputs.rows()));
   DING_RETURN_IF_ERROR(actor_->Forward(inputs, outputs));
   head_ = outputs.column<float>(0);
-  if (critic_ == nullptr) {
+  if (shared()) {
     value_ = outputs.column<float>(1);
-  } else {
+  } else if (critic_ != nullptr) {
     DING_ASSIGN_OR_RETURN(const MutableColumnsView critic, critic_scratch_.Rows(inputs.rows()));
     DING_ASSIGN_OR_RETURN(d_critic_, d_critic_scratch_.Rows(inputs.rows()));
     DING_RETURN_IF_ERROR(critic_->Forward(inputs, critic));

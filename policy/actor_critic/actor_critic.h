@@ -5,7 +5,8 @@
 //                         │                         └──► critic "value"                  ▲
 //                         └── mask ──────────────────────────────────────────────────────┘
 //
-// Actor and critic are two networks, or one network with two heads.
+// Actor and critic are two networks, or one network with two heads; or there is no critic, for
+// algorithms that learn no values.
 //
 // Statistics move only in UpdateStatistics(). They are a part of the model, so that whoever loads
 // it sees the observations as the networks were trained on them.
@@ -46,6 +47,8 @@ struct ActorCriticOptions {
   double initial_log_std = 0;  // continuous actions only: see ActionDistribution
   bool normalize_obs = false;
   double obs_clip = 10;  // of normalized observations, above 0
+  // False: the actor has no head for values, and what needs one must not be called.
+  bool has_value = true;
 };
 
 class ActorCritic {
@@ -55,7 +58,8 @@ class ActorCritic {
 
   // `actor` reads WithoutActionMask(observation) and has the output fields
   // ActionDistribution::head()
-  // and, if `critic` is null, ValueField(); `critic` reads the same and has ValueField() alone.
+  // and, if `critic` is null and there are values, ValueField(); `critic` reads the same and has
+  // ValueField() alone.
   //   kInvalidArgument  spaces or networks that do not fit
   static absl::StatusOr<std::unique_ptr<ActorCritic>> Create(std::unique_ptr<Network> actor,
                                                              std::unique_ptr<Network> critic,
@@ -82,6 +86,9 @@ class ActorCritic {
   // Takes the rows of `obs`, finite and not yet normalized, into the statistics.
   void UpdateStatistics(const ColumnsView& obs);
 
+  // What Forward() takes of `obs`, normalized if there are statistics; holds until the next call.
+  absl::StatusOr<ColumnsView> Inputs(const ColumnsView& obs);
+
   // For learning: `inputs` [B, ...], normalized already, has the networks' inputs as first fields.
   // Sets the distribution. Then the gradients of the loss by head() and value() belong into
   // d_head() and d_value(), and Backward() turns them into gradients of the networks.
@@ -106,16 +113,17 @@ class ActorCritic {
   ActorCritic(std::unique_ptr<Network> actor, std::unique_ptr<Network> critic, SpecPtr observation,
               SpecPtr action, const ActorCriticOptions& options);
 
-  // The networks' inputs in `obs`, normalized if there are statistics.
-  absl::StatusOr<ColumnsView> Inputs(const ColumnsView& obs);
   absl::Status CheckNames(StateReader* reader) const;
   std::string StatisticsScope(size_t input) const;
-  const char* actor_name() const { return critic_ == nullptr ? "actor_critic" : "actor"; }
+  // The actor has a second head.
+  bool shared() const { return critic_ == nullptr && has_value_; }
+  const char* actor_name() const { return shared() ? "actor_critic" : "actor"; }
 
   const SpecPtr observation_;
   const SpecPtr action_;
   const std::unique_ptr<Network> actor_;
-  const std::unique_ptr<Network> critic_;  // null: the actor has two heads
+  const std::unique_ptr<Network> critic_;  // null: the actor has two heads, or there are no values
+  const bool has_value_;
   std::unique_ptr<ActionDistribution> distribution_;
   std::optional<int> mask_field_;
   ColumnBinding inputs_;

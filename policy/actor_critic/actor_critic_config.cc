@@ -56,37 +56,30 @@ struct Networks {
   std::unique_ptr<Network> critic;
 };
 
-void CreateNetwork(absl::string_view field, const NetworkConfig& config, const SpecPtr& inputs,
-                   std::vector<FieldSpec> outputs, uint64_t seed, std::unique_ptr<Network>* out,
-                   std::vector<std::string>* problems) {
+// Null, and a problem more, if it cannot be made.
+std::unique_ptr<Network> CreateNetwork(absl::string_view field, const NetworkConfig& config,
+                                       const SpecPtr& inputs, std::vector<FieldSpec> outputs,
+                                       uint64_t seed, std::vector<std::string>* problems) {
   absl::StatusOr<std::unique_ptr<Network>> network =
       create_network(config, inputs, *MakeSpec(std::move(outputs)), seed);
-  if (network.ok()) {
-    *out = *std::move(network);
-  } else {
-    problems->push_back(absl::StrCat(field, ": ", network.status().message()));
-  }
+  if (network.ok()) return *std::move(network);
+  problems->push_back(absl::StrCat(field, ": ", network.status().message()));
+  return nullptr;
 }
 
-// The networks, or problems more. A space that is refused anyway counts as one category, so that
-// the networks' problems are reported along with it.
+// The networks, or problems more.
 Networks CreateNetworks(const ActorCriticConfig& config, const PolicyContext& context,
                         std::vector<std::string>* problems) {
-  const auto distribution = ActionDistribution::Create(*context.action);
-  if (!distribution.ok()) problems->emplace_back(distribution.status().message());
-  const auto mask = FindActionMask(*context.observation, *context.action);
-  if (!mask.ok()) problems->emplace_back(mask.status().message());
-  const SpecPtr inputs = WithoutActionMask(context.observation);
-  std::vector<FieldSpec> outputs = {distribution.ok() ? (*distribution)->head()
-                                                      : Box("logit", {1})};
-  if (!config.has_critic()) outputs.push_back(ActorCritic::ValueField());
   Networks networks;
-  CreateNetwork("model", config.model(), inputs, std::move(outputs), context.seed, &networks.actor,
-                problems);
-  if (!config.has_critic()) return networks;
+  if (!config.has_critic()) {
+    networks.actor = CreateActor(config.model(), context, {ActorCritic::ValueField()}, problems);
+    return networks;
+  }
+  networks.actor = CreateActor(config.model(), context, {}, problems);
   // A seed of its own: actor and critic shall not begin with the same weights.
-  CreateNetwork("critic", config.critic(), inputs, {ActorCritic::ValueField()},
-                Rng::DeriveSeed(context.seed, "policy/critic"), &networks.critic, problems);
+  networks.critic = CreateNetwork("critic", config.critic(), WithoutActionMask(context.observation),
+                                  {ActorCritic::ValueField()},
+                                  Rng::DeriveSeed(context.seed, "policy/critic"), problems);
   return networks;
 }
 
@@ -100,6 +93,20 @@ void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::
 void RequireAboveZero(double value, absl::string_view field, std::vector<std::string>* problems) {
   if (value > 0 && std::isfinite(value)) return;
   problems->push_back(absl::StrCat(field, " is ", value, ", must be finite and above 0"));
+}
+
+std::unique_ptr<Network> CreateActor(const NetworkConfig& config, const PolicyContext& context,
+                                     const std::vector<FieldSpec>& more_outputs,
+                                     std::vector<std::string>* problems) {
+  const auto distribution = ActionDistribution::Create(*context.action);
+  if (!distribution.ok()) problems->emplace_back(distribution.status().message());
+  const auto mask = FindActionMask(*context.observation, *context.action);
+  if (!mask.ok()) problems->emplace_back(mask.status().message());
+  std::vector<FieldSpec> outputs = {distribution.ok() ? (*distribution)->head()
+                                                      : Box("logit", {1})};
+  outputs.insert(outputs.end(), more_outputs.begin(), more_outputs.end());
+  return CreateNetwork("model", config, WithoutActionMask(context.observation), std::move(outputs),
+                       context.seed, problems);
 }
 
 ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,

@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/finite.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/base/shuffle.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
@@ -25,6 +26,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/actor_critic/greedy_eval.h"
 #include "ding_worker/policy/column_binding.h"
 #include "ding_worker/policy/group_adam.h"
 #include "ding_worker/policy/reward_scaler.h"
@@ -41,14 +43,6 @@ constexpr char kLr[] = "lr";
 constexpr char kEnvStep[] = "envstep";
 
 FieldSpec FloatColumn(absl::string_view name) { return Box(name, {}); }
-
-absl::Status CheckOutput(const Spec& expected, const ColumnsView& obs,
-                         const MutableColumnsView& out) {
-  DING_RETURN_IF_ERROR(CheckSameLayout(expected, out.spec(), "output"));
-  if (out.rows() >= obs.rows()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the output has ", out.rows(), " rows for ", obs.rows(), " observations"));
-}
 
 double Variance(absl::Span<const float> values) {
   const auto count = static_cast<double>(values.size());
@@ -219,33 +213,6 @@ class ActorCriticPolicy::Collect : public CollectMode {
   std::vector<float> final_value_;
 };
 
-class ActorCriticPolicy::Eval : public EvalMode {
- public:
-  Eval(const ActorCriticPolicyOptions& options, ActorCritic* actor_critic)
-      : options_(options), networks_(*actor_critic) {}
-
-  const SpecPtr& output_spec() const override { return networks_.action(); }
-
-  absl::Status Forward(const ColumnsView& obs, absl::Span<const int> /*env_ids*/,
-                       const NamedValues& /*settings*/, const MutableColumnsView& out) override {
-    return Annotate(Choose(obs, out), absl::StrCat(options_.name, ", eval"));
-  }
-
-  absl::Status LoadModel(StateReader* reader) override { return networks_.LoadModel(reader); }
-
- private:
-  absl::Status Choose(const ColumnsView& obs, const MutableColumnsView& out) {
-    DING_RETURN_IF_ERROR(CheckOutput(*networks_.action(), obs, out));
-    if (obs.rows() == 0) return absl::OkStatus();
-    DING_RETURN_IF_ERROR(networks_.Act(obs, {}));
-    networks_.distribution().Mode(out.Slice(0, obs.rows()));
-    return absl::OkStatus();
-  }
-
-  const ActorCriticPolicyOptions& options_;
-  ActorCritic& networks_;
-};
-
 class ActorCriticPolicy::Command : public CommandMode {
  public:
   explicit Command(const ActorCriticPolicyOptions& options) : options_(options) {}
@@ -359,7 +326,7 @@ class ActorCriticPolicy::Learn : public LearnMode {
     std::iota(order_.begin(), order_.end(), int64_t{0});
     size_t done = 0;
     for (int64_t epoch = 0; epoch < update_.epochs; ++epoch) {
-      if (per_epoch > 1) Shuffle();
+      if (per_epoch > 1) Shuffle(absl::MakeSpan(order_), &rng_);
       for (int64_t begin = 0; begin < rows.rows(); begin += size) {
         const int64_t count = std::min(size, rows.rows() - begin);
         DING_ASSIGN_OR_RETURN(const ColumnsView minibatch, Minibatch(rows, begin, count));
@@ -375,13 +342,6 @@ class ActorCriticPolicy::Learn : public LearnMode {
       }
     }
     return absl::OkStatus();
-  }
-
-  // Fisher and Yates.
-  void Shuffle() {
-    for (size_t i = order_.size() - 1; i > 0; --i) {
-      std::swap(order_[i], order_[rng_.UniformInt(i + 1)]);
-    }
   }
 
   // Rows [begin, begin + count) of the order.
@@ -497,7 +457,7 @@ absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> ActorCriticPolicy::Create(
     policy->learn_ = std::make_unique<Learn>(kept, networks, std::move(adam));
   }
   if (kept.modes.collect) policy->collect_ = std::make_unique<Collect>(kept, networks);
-  if (kept.modes.eval) policy->eval_ = std::make_unique<Eval>(kept, networks);
+  if (kept.modes.eval) policy->eval_ = std::make_unique<GreedyEval>(kept.name, networks);
   if (kept.modes.command) policy->command_ = std::make_unique<Command>(kept);
   return policy;
 }

@@ -88,7 +88,6 @@ class ActorCriticPolicy : public Policy {
  private:
   class Collect;
   class Learn;
-  class Eval;
   class Command;
 
   explicit ActorCriticPolicy(const ActorCriticPolicyOptions& options);
@@ -97,7 +96,7 @@ class ActorCriticPolicy : public Policy {
   std::unique_ptr<ActorCritic> actor_critic_;
   std::unique_ptr<Collect> collect_;
   std::unique_ptr<Learn> learn_;
-  std::unique_ptr<Eval> eval_;
+  std::unique_ptr<EvalMode> eval_;
   std::unique_ptr<Command> command_;
 };
 

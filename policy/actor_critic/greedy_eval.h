@@ -1,0 +1,45 @@
+// Acts with the networks of an ActorCritic without exploration: by the most probable action.
+//
+// Ownership: the networks must outlive it.
+// Threads:   thread-compatible.
+// Errors:    as of ActorCritic, behind the name of the algorithm.
+#ifndef DING_WORKER_POLICY_ACTOR_CRITIC_GREEDY_EVAL_H_
+#define DING_WORKER_POLICY_ACTOR_CRITIC_GREEDY_EVAL_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/actor_critic/actor_critic.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+// OK if `out` is laid out as `expected` and has a row for each of `obs`; else kInvalidArgument.
+absl::Status CheckOutput(const Spec& expected, const ColumnsView& obs,
+                         const MutableColumnsView& out);
+
+class GreedyEval : public EvalMode {
+ public:
+  // `name` is that of the algorithm.
+  GreedyEval(std::string name, ActorCritic* networks);
+
+  const SpecPtr& output_spec() const override { return networks_.action(); }
+  absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
+                       const NamedValues& settings, const MutableColumnsView& out) override;
+  absl::Status LoadModel(StateReader* reader) override { return networks_.LoadModel(reader); }
+
+ private:
+  absl::Status Choose(const ColumnsView& obs, const MutableColumnsView& out);
+
+  const std::string name_;
+  ActorCritic& networks_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_ACTOR_CRITIC_GREEDY_EVAL_H_

@@ -1,0 +1,259 @@
+// Behaviour cloning, made by the factory and on networks that can be worked out by hand.
+#include "ding_worker/policy/bc/bc.h"
+
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/action_distribution.h"
+#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/actor_critic/actor_critic.h"
+#include "ding_worker/policy/bc/bc.pb.h"
+#include "ding_worker/policy/group_adam.h"
+#include "ding_worker/policy/linear_network.h"
+#include "ding_worker/policy/policy_conformance.h"
+#include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/random_batch.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+SpecPtr Observation() { return *MakeSpec({Box("obs", {4})}); }
+SpecPtr MaskedObservation(int64_t categories) {
+  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
+  mask.shape = {categories};
+  return *MakeSpec({mask, Box("obs", {4})});
+}
+SpecPtr Categories() { return *MakeSpec({Discrete("action", 3)}); }
+SpecPtr TwoElements() { return *MakeSpec({MultiDiscrete("action", {2, 3})}); }
+SpecPtr Continuous() { return *MakeSpec({Box("action", {2}, {-1, 0}, {1, 4})}); }
+
+BcConfig Config() {
+  BcConfig config;
+  config.mutable_model()->add_encoder_hidden_size(8);
+  config.mutable_model()->set_activation(NetworkConfig::TANH);
+  config.set_learning_rate(0.01);
+  return config;
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> Create(const BcConfig& config, const SpecPtr& observation,
+                                               const SpecPtr& action, uint64_t seed = 1,
+                                               PolicyModes modes = PolicyModes()) {
+  PolicyConfig policy;
+  policy.set_type("bc");
+  policy.mutable_params()->PackFrom(config);
+  return create_policy(policy, {observation, action, seed, modes});
+}
+
+double Learn(Policy* policy, const Batch& batch, const std::string& scalar = "total_loss") {
+  std::vector<LearnStep> steps;
+  EXPECT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  return *steps.front().scalars.Get(scalar);
+}
+
+// From network parameters to the loss of a batch, through normalization, mask and distribution.
+TEST(Bc, GradientsAgreeWithFiniteDifferences) {
+  for (const auto& [observation, action] :
+       std::vector<std::pair<SpecPtr, SpecPtr>>{{Observation(), Categories()},
+                                                {MaskedObservation(5), TwoElements()},
+                                                {Observation(), Continuous()}}) {
+    BcConfig config = Config();
+    config.set_normalize_obs(true);
+    DING_ASSERT_OK_AND_ASSIGN(const auto made, Create(config, observation, action));
+    ActorCritic& networks = dynamic_cast<BcPolicy&>(*made).networks();
+    const Batch batch = MakeTransitionBatch(observation, action, 6, 1);
+    networks.UpdateStatistics(batch.view());
+    const int action_field = observation->size();
+    const auto loss = [&, mask_field = networks.mask_field()] {
+      const auto inputs = networks.Inputs(batch.view());
+      EXPECT_THAT(inputs, IsOk());
+      EXPECT_THAT(networks.Forward(*inputs, ActionMaskOf(batch.view(), mask_field)), IsOk());
+      return networks.distribution().ImitationLoss(batch.view(), action_field, networks.d_head());
+    };
+    const ParameterGroup network = networks.Groups().front();
+    ASSERT_EQ(network.name, "actor");
+    loss();
+    ASSERT_THAT(networks.Backward(), IsOk());
+    const std::vector<float> gradients(network.gradients.begin(), network.gradients.end());
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      constexpr float kStep = 1.0f / 128;
+      const float before = network.parameters[i];
+      network.parameters[i] = before + kStep;
+      const double above = loss();
+      network.parameters[i] = before - kStep;
+      const double below = loss();
+      network.parameters[i] = before;
+      EXPECT_NEAR(gradients[i], (above - below) / (2 * kStep), 1e-3)
+          << action->DebugString() << "parameter " << i;
+    }
+  }
+}
+
+// Actions that are a function of the observation are learned, and then eval mode acts by it.
+TEST(Bc, LearnsAFunctionOfTheObservation) {
+  for (const SpecPtr& action : {Categories(), TwoElements(), Continuous()}) {
+    DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), Observation(), action));
+    BatchBuilder rows =
+        *BatchBuilder::Create(MakeTransitionBatch(Observation(), action, 1, 1).spec_ptr(), 256);
+    CopyRows(MakeTransitionBatch(Observation(), action, 256, 1).view(), rows.view(), 0);
+    const absl::Span<const float> obs = rows.column<float>(0);
+    const FieldSpec& field = action->field(0);
+    const auto width = static_cast<size_t>(field.num_elements());
+    for (size_t row = 0; row < 256; ++row) {
+      for (size_t i = 0; i < width; ++i) {
+        const float x = obs[4 * row + i];
+        if (field.is_discrete()) {
+          rows.column<int64_t>(1)[row * width + i] = x > 0 ? 1 : 0;
+        } else {
+          rows.column<float>(1)[row * width + i] = i == 0 ? x : 2 * (x + 1);
+        }
+      }
+    }
+    const Batch batch = std::move(rows).Seal(256);
+    const double first = Learn(policy.get(), batch);
+    for (int i = 0; i < 400; ++i) Learn(policy.get(), batch);
+    EXPECT_LT(Learn(policy.get(), batch), first / 10) << action->DebugString();
+    const BatchBuilder out = *BatchBuilder::Create(action, 256);
+    ASSERT_THAT(policy->eval_mode()->Forward(batch.view(), {}, {}, out.view()), IsOk());
+    if (field.is_discrete()) {
+      EXPECT_GT(Learn(policy.get(), batch, "accuracy"), 0.97);
+      int64_t wrong = 0;
+      for (size_t i = 0; i < 256 * width; ++i) {
+        if (out.column<int64_t>(0)[i] != batch.column<int64_t>(1)[i]) ++wrong;
+      }
+      EXPECT_LT(wrong, 16);
+    } else {
+      for (size_t i = 0; i < 256 * width; ++i) {
+        EXPECT_NEAR(out.column<float>(0)[i], batch.column<float>(1)[i], i % 2 == 0 ? 0.3 : 0.6);
+      }
+    }
+  }
+}
+
+TEST(Bc, CollectsAroundTheMeanOfABoxByTheDeviationOfItsOptions) {
+  BcConfig config = Config();
+  config.set_collect_log_std(-20);
+  DING_ASSERT_OK_AND_ASSIGN(const auto still, Create(config, Observation(), Continuous()));
+  config.set_collect_log_std(-1);
+  DING_ASSERT_OK_AND_ASSIGN(const auto moving, Create(config, Observation(), Continuous()));
+  const Batch obs = MakeObservationBatch(Observation(), 50, 1);
+  const auto spread = [&obs](Policy* policy) {
+    const BatchBuilder best = *BatchBuilder::Create(policy->eval_mode()->output_spec(), 50);
+    const BatchBuilder drawn = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 50);
+    EXPECT_THAT(policy->eval_mode()->Forward(obs.view(), {}, {}, best.view()), IsOk());
+    EXPECT_THAT(policy->collect_mode()->Forward(obs.view(), {}, {}, drawn.view()), IsOk());
+    double sum = 0;
+    for (size_t i = 0; i < 100; ++i) {
+      sum += std::abs(best.column<float>(0)[i] - drawn.column<float>(0)[i]);
+    }
+    return sum / 100;
+  };
+  EXPECT_LT(spread(still.get()), 1e-5);
+  EXPECT_GT(spread(moving.get()), 0.1);
+  Learn(moving.get(), MakeTransitionBatch(Observation(), Continuous(), 16, 1));
+  ActorCritic& networks = dynamic_cast<BcPolicy&>(*moving).networks();
+  EXPECT_THAT(networks.distribution().parameters(), testing::Each(-1.0f)) << "it is not learned";
+}
+
+TEST(Bc, NormalizesByTheRowsLearned) {
+  BcConfig config = Config();
+  config.set_normalize_obs(true);
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(config, Observation(), Categories()));
+  const Batch batch = MakeTransitionBatch(Observation(), Categories(), 16, 1);
+  Learn(policy.get(), batch);
+  Learn(policy.get(), batch);
+  StateDict model;
+  ASSERT_THAT(policy->learn_mode()->SaveModel(&model), IsOk());
+  EXPECT_EQ(*model.ReadInt("model/statistics/obs/count"), 32);
+  BatchBuilder bad = *BatchBuilder::Create(batch.spec_ptr(), 16);
+  CopyRows(batch.view(), bad.view(), 0);
+  bad.column<float>(0)[0] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<LearnStep> steps;
+  EXPECT_THAT(policy->learn_mode()->Forward(std::move(bad).Seal(16), {}, &steps),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("bc, learn")));
+  StateDict after;
+  ASSERT_THAT(policy->learn_mode()->SaveModel(&after), IsOk());
+  EXPECT_EQ(*after.ReadInt("model/statistics/obs/count"), 32);
+}
+
+TEST(Bc, AnIllegalActionIsNamed) {
+  const SpecPtr observation = MaskedObservation(3);
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), observation, Categories()));
+  const Batch good = MakeTransitionBatch(observation, Categories(), 4, 1);
+  BatchBuilder bad = *BatchBuilder::Create(good.spec_ptr(), 4);
+  CopyRows(good.view(), bad.view(), 0);
+  const int64_t action = good.column<int64_t>("action")[2];
+  const absl::Span<uint8_t> mask = bad.column<uint8_t>(0).subspan(2 * 3, 3);
+  for (uint8_t& legal : mask) legal = 1;
+  mask[static_cast<size_t>(action)] = 0;
+  std::vector<LearnStep> steps;
+  EXPECT_THAT(policy->learn_mode()->Forward(std::move(bad).Seal(4), {}, &steps),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr(absl::StrCat("action ", action, " of row 2 is illegal"))));
+}
+
+TEST(Bc, IsSupervised) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), Observation(), Categories()));
+  EXPECT_TRUE(policy->learn_mode()->attributes().supervised);
+  EXPECT_THAT(policy->learn_mode()->info(), testing::StartsWith("bc on mlp"));
+}
+
+TEST(Bc, ANetworkThatDoesNotFitIsRefused) {
+  EXPECT_THAT(BcPolicy::Create(
+                  std::make_unique<LinearNetwork>(Observation(), *MakeSpec({Box("q", {3})}), 1),
+                  Observation(), Categories(), {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("actor's outputs")));
+}
+
+TEST(BcFactory, ReportsAllProblemsAtOnce) {
+  BcConfig config = Config();
+  config.set_learning_rate(-1);
+  config.set_collect_log_std(30);
+  config.mutable_model()->set_head_layer_num(-1);
+  EXPECT_THAT(
+      Create(config, Observation(), *MakeSpec({Box("action", {2})})),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("policy type 'bc'"), HasSubstr("learning_rate is -1"),
+                     HasSubstr("collect_log_std is 30"),
+                     HasSubstr("model: MLP: head_layer_num is -1"), HasSubstr("finite bounds"))));
+}
+
+PolicyConformanceCase Case(const std::string& name, const SpecPtr& observation,
+                           const SpecPtr& action, bool normalize) {
+  const auto create = [observation, action, normalize](uint64_t seed, PolicyModes modes) {
+    BcConfig config = Config();
+    config.set_normalize_obs(normalize);
+    config.set_grad_clip_norm(normalize ? 0.5 : 0);
+    return Create(config, observation, action, seed, modes);
+  };
+  return {name, create, observation, action, /*learns=*/true, MakeTransitionBatch, kColumnObs};
+}
+
+INSTANTIATE_TEST_SUITE_P(Bc, PolicyConformance,
+                         testing::Values(Case("discrete", Observation(), Categories(), false),
+                                         Case("masked", MaskedObservation(3), Categories(), false),
+                                         Case("multi", Observation(), TwoElements(), true),
+                                         Case("box", Observation(), Continuous(), true)),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace ding

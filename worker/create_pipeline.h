@@ -1,0 +1,19 @@
+// Finds the kind of run that a config asks for.
+#ifndef DING_WORKER_WORKER_CREATE_PIPELINE_H_
+#define DING_WORKER_WORKER_CREATE_PIPELINE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/pipeline.h"
+
+namespace ding {
+
+// A SupervisedPipeline if the config has a data set, else a SerialPipeline; errors are theirs.
+absl::StatusOr<std::unique_ptr<Pipeline>> CreatePipeline(const ExperimentConfig& config,
+                                                         const SerialOptions& options);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_CREATE_PIPELINE_H_

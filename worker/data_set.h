@@ -1,0 +1,47 @@
+// The data set of a supervised run: a file of episodes (data/episodes.h), checked against the env and
+// cut into what is learned from and what is held out.
+//
+// Whole episodes are held out: rows of one episode are so much alike that a policy is judged too well
+// on rows whose neighbours it has seen.
+//
+// Threads: thread-safe (pure functions).
+#ifndef DING_WORKER_WORKER_DATA_SET_H_
+#define DING_WORKER_WORKER_DATA_SET_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/collector/eval_data.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/env/env.h"
+
+namespace ding {
+
+struct DataSetOptions {
+  std::string path;
+  double held_out = 0.1;  // share of the episodes, above 0 and below 1; at least one is
+  uint64_t seed = 0;      // which of them: stream (seed, "data_set/held_out")
+};
+
+struct DataSet {
+  SpecPtr observation;
+  SpecPtr action;
+  Batch training;  // observation fields, then "action"
+  std::unique_ptr<IEvalData> held_out;
+  uint32_t checksum = 0;    // of the file
+  std::string description;  // for the log: "45 episodes (22500 rows) to learn from, ..."
+};
+
+// `env` may be null: the spaces are then those of the file.
+//   kNotFound, kDataLoss, kFailedPrecondition  as of ReadEpisodes
+//   kInvalidArgument  not a file of episodes, fewer than 2 of them, spaces that are not those of the
+//                     env (lists what differs), an action that does not exist
+//   kInternal         NaN or infinity; names column and row
+absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec* env);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_DATA_SET_H_

@@ -1,0 +1,36 @@
+// For whoever makes several modules: all that cannot be made is reported at once.
+#ifndef DING_WORKER_WORKER_KEEP_H_
+#define DING_WORKER_WORKER_KEEP_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+
+namespace ding {
+
+// Moves the value of `made` to `out`; an error joins the others, so that all are reported at once.
+template <typename T>
+void Keep(absl::StatusOr<T> made, absl::string_view what, T* out,
+          std::vector<std::string>* problems) {
+  if (made.ok()) {
+    *out = *std::move(made);
+  } else {
+    problems->push_back(absl::StrCat(what, ": ", made.status().message()));
+  }
+}
+
+inline absl::Status Problems(const std::vector<std::string>& problems) {
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the run cannot start:\n  ", absl::StrJoin(problems, "\n  ")));
+}
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_KEEP_H_

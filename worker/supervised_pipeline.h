@@ -1,0 +1,93 @@
+// The supervised run: one process that learns from a file of episodes what somebody did in them.
+//
+//     file of episodes ──┬── to learn from ──► epochs of shuffled batches ──► learner
+//                        └── held out ──► metric evaluator ──► log, stop, ckpt_best
+//                            env, if the config names one ──► evaluator ──► stop, ckpt_best_return
+//
+// A round is a batch. Both evaluators share the networks with the learner and have periods of their
+// own; each of them can end the run by its stop value. ckpt_best is the best by the metric,
+// ckpt_best_return the best by the mean return. There are no env steps, so resume points are numbered
+// by train iterations.
+//
+// Which metric it is, the action decides: ActionAccuracy of categories, ActionSquaredError of boxes.
+//
+// Ownership: the pipeline owns all of its workers.
+// Threads:   thread-compatible; runs on the caller's thread.
+#ifndef DING_WORKER_WORKER_SUPERVISED_PIPELINE_H_
+#define DING_WORKER_WORKER_SUPERVISED_PIPELINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/collector/metric.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/shuffled_epochs.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/metrics/progress.h"
+#include "ding_worker/worker/data_set.h"
+#include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/pipeline.h"
+#include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/run_loop.h"
+
+namespace ding {
+
+class SupervisedPipeline : public Pipeline, private RunWork {
+ public:
+  // `config` as LoadExperimentConfig() returns it, and IsSupervised(). kInvalidArgument names every
+  // module that refuses its part of it; what is wrong with the data set comes as of LoadDataSet().
+  static absl::StatusOr<std::unique_ptr<SupervisedPipeline>> Create(const ExperimentConfig& config,
+                                                                    const SerialOptions& options);
+
+  // Also kInvalidArgument if the data set is not that of the run.
+  absl::Status Resume(const CheckpointReader& checkpoint) override {
+    return loop_.Resume(checkpoint);
+  }
+  absl::Status Run(SerialResult* result) override;
+  ProgressState progress() const override { return loop_.progress(); }
+
+  // Judges by `metric`, which must outlive the pipeline, instead of the action's own. Before Run()
+  // and Resume().
+  absl::Status SetMetric(const IMetric* metric);
+
+ private:
+  SupervisedPipeline(const ExperimentConfig& config, const SerialOptions& options);
+
+  absl::Status CreateEnv();
+  absl::Status CreateWorkers();
+  absl::Status SaveDataState(StateWriter* writer) const;
+  absl::Status LoadDataState(StateReader* reader);
+
+  BaseLearner* learner() override { return learner_.get(); }
+  int64_t env_step() const override { return 0; }
+  int64_t position() const override { return learner_->train_iter(); }
+  std::string env_name() const override { return env_spec_.name; }
+  absl::Status Begin() override { return learner_->CallHooks(HookPosition::kBeforeRun); }
+  absl::Status EvaluateIfDue() override;
+  bool Stopped() const override;
+  absl::Status Round() override;
+  std::vector<CheckpointComponent> Components() override;
+  absl::Status LoadComponents(const CheckpointReader& checkpoint) override;
+
+  const ExperimentConfig config_;
+  const SerialOptions options_;
+  // In the order of their dependence: destroyed from the last to the first.
+  std::unique_ptr<EnvManager> evaluator_env_;  // null: the config names no env
+  EnvSpec env_spec_;                           // of the env, or spaces alone
+  DataSet data_;
+  std::unique_ptr<ShuffledEpochs> epochs_;
+  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<BaseLearner> learner_;
+  std::unique_ptr<IMetric> metric_;
+  std::unique_ptr<MetricSerialEvaluator> metric_evaluator_;
+  std::unique_ptr<ISerialEvaluator> evaluator_;  // null without env
+  RunLoop loop_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_SUPERVISED_PIPELINE_H_

@@ -1,0 +1,47 @@
+#include "ding_worker/worker/testing/demonstrations.h"
+
+#include <utility>
+
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+
+namespace ding {
+
+EpisodeSet MakeDemonstrations(int64_t episodes, const std::string& env, const FieldSpec& obs,
+                              const FieldSpec& action) {
+  DING_CHECK(obs.num_elements() == 4 && action.num_elements() == 1)
+      << obs.DebugString() << " and " << action.DebugString();
+  const int64_t rows = episodes * kDemonstrationRows;
+  BatchBuilder builder =
+      *BatchBuilder::Create(*MakeSpec({obs, action, Scalar(kColumnReward, DType::kFloat32)}), rows);
+  Rng rng(3, "demonstrations");
+  for (int64_t row = 0; row < rows; ++row) {
+    float* const x = &builder.column<float>(0)[static_cast<size_t>(4 * row)];
+    x[0] = static_cast<float>(row / kDemonstrationRows);
+    for (int i = 1; i < 4; ++i) x[i] = static_cast<float>(rng.Uniform(-1, 1));
+    const auto at = static_cast<size_t>(row);
+    if (action.is_discrete()) {
+      builder.column<int64_t>(1)[at] = x[2] + x[3] > 0 ? 1 : 0;
+    } else {
+      builder.column<float>(1)[at] = x[2];
+    }
+    builder.column<float>(2)[at] = 1;
+  }
+  EpisodeSet set;
+  set.env = env;
+  set.episodes.rows = std::move(builder).Seal(rows);
+  BatchBuilder last = *BatchBuilder::Create(*MakeSpec({obs}), episodes);
+  for (float& value : last.column<float>(0)) value = 0;
+  set.episodes.final_obs = std::move(last).Seal(episodes);
+  for (int64_t i = 0; i < episodes; ++i) {
+    set.episodes.segments.push_back(
+        {i, 0, i * kDemonstrationRows, kDemonstrationRows, SegmentEnd::kTerminated});
+  }
+  return set;
+}
+
+}  // namespace ding
