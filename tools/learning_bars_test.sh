@@ -23,14 +23,17 @@ for argument in "$@"; do
     --seed=*) seed=${argument#*=} ;;
     --exp_dir=*) folder=${argument#*=} ;;
     --max_env_step=*) budget=${argument#*=} ;;
+    --set=data_set.path=*) episodes=${argument#*=*=} ;;
   esac
 done
-[ "${budget-}" = 1000 ] || { echo "the budget is '${budget-}'" >&2; exit 1; }
+[ "${budget-}" = 1000 ] || [ "$config" = teach ] || { echo "the budget is '${budget-}'" >&2; exit 1; }
 case $config$seed in
   good*) value=$((10 + seed)) ;;
   bad1) value=-5 ;;
   bad*) value=10 ;;
   null*) value=null ;;
+  teach0) value=1 ;;
+  clone*) value=$(cat "$episodes") ;;
   *) echo "it broke" >&2; exit 3 ;;
 esac
 mkdir "$folder"
@@ -46,7 +49,12 @@ cat >bin/worker/judge <<'EOF'
 #!/usr/bin/env bash
 [ -f "$2/result.json" ] && echo "$1: $2" && echo "games=20 win_rate=0.85"
 EOF
-chmod +x tools/train tools/program fake/bazel bin/worker/judge
+# What a row with a teacher learns from: here, the number of episodes.
+cat >bin/worker/evaluate <<'EOF'
+#!/usr/bin/env bash
+[ -d "$(dirname "$(dirname "${1#--checkpoint=}")")" ] && echo "${2#--n_episode=}" >"${3#--record_episodes=}"
+EOF
+chmod +x tools/train tools/program fake/bazel bin/worker/judge bin/worker/evaluate
 export PATH=$PWD/fake:$PATH
 cat >worker/learning_bars.txt <<'EOF'
 # A comment.
@@ -60,6 +68,7 @@ broken       broken  1  every      10    1000  bars
 no_result    null    1  every      10    1000  bars
 judged       null    2  every      0.8   1000  bars  //worker:judge --run {run}
 judged_bad   null    1  every      0.9   1000  bars  //worker:judge --run {run}
+cloned       clone<teach 2 every  50   1000  bars
 unjudged     good    1  every      0.9   1000  bars  //worker:judge --run nowhere
 EOF
 
@@ -85,6 +94,7 @@ expect 1 'broken, seed 0: program ended with status 3: it broke' broken
 expect 1 'no_result, seed 0: the run has not evaluated its policy' no_result
 expect 0 'judged .* 0.85, 0.85 +reached' judged
 expect 1 'judged_bad .* 0.85 +MISSED' judged_bad
+expect 0 'cloned .* 50, 50 +reached' cloned
 expect 1 'unjudged, seed 0: judge ended with status 1' unjudged
 expect 1 "no row 'nothing' in worker/learning_bars.txt; there are: every_good, every_bad" nothing
 expect 0 '^high_bar$' --list
