@@ -1,13 +1,16 @@
 // The shipped configs learn what they are said to learn.
 
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/env/board_games/exhaustive_play.h"
 #include "ding_worker/worker/experiment_config.h"
+#include "ding_worker/worker/learning_bars/board_game_bars.h"
 #include "ding_worker/worker/serial_pipeline.h"
 #include "gtest/gtest.h"
 
@@ -16,7 +19,10 @@ namespace {
 
 constexpr int kSeeds = 5;
 
-SerialResult Train(const std::string& config_name, int seed) {
+// Calls `judge` with the checkpoint at the end, before it is removed.
+SerialResult Train(
+    const std::string& config_name, int seed,
+    const std::function<void(const std::string& checkpoint)>& judge = [](const std::string&) {}) {
   std::string folder = absl::StrCat(testing::TempDir(), "/learning_XXXXXX");
   SerialOptions options;
   options.exp_dir = mkdtemp(folder.data());
@@ -28,6 +34,7 @@ SerialResult Train(const std::string& config_name, int seed) {
   EXPECT_THAT(pipeline, IsOk());
   SerialResult result;
   EXPECT_THAT((*pipeline)->Run(&result), IsOk());
+  judge(JoinPath(options.exp_dir, absl::StrCat("ckpt/iteration_", result.train_iter)));
   EXPECT_THAT(RemoveRecursively(options.exp_dir), IsOk());
   return result;
 }
@@ -80,6 +87,22 @@ TEST(LearningTest, PendulumByPpo) {
     if (*result.eval_value >= -300) ++reached;
   }
   EXPECT_GE(reached, (kSeeds + 1) / 2);
+}
+
+// Self-play: every seed ends with a policy that no reply can beat, first or second. One that learns
+// nothing loses most games; one whose losers do not learn of the winner's move loses dozens as the
+// second player.
+TEST(LearningTest, TicTacToeBySelfPlay) {
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    Train("tictactoe_ppo.textproto", seed, [seed](const std::string& checkpoint) {
+      for (const int side : {0, 1}) {
+        DING_ASSERT_OK_AND_ASSIGN(const AllReplies games, PlayTicTacToe(checkpoint, side));
+        EXPECT_EQ(games.lost, 0) << "seed " << seed << ", side " << side << ": "
+                                 << games.first_loss;
+        EXPECT_GT(games.won, 50) << "seed " << seed << ", side " << side;
+      }
+    });
+  }
 }
 
 }  // namespace
