@@ -1,5 +1,6 @@
 #include "ding_worker/worker/game_setup.h"
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +18,6 @@
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/game_spec.h"
-#include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/policy/random_policy.h"
 #include "ding_worker/worker/experiment_setup.h"
 #include "ding_worker/worker/registry.h"
