@@ -15,9 +15,10 @@
 //   - it is no step: discounts count the player's own choices
 //   - what follows a choice is the observation of the next one, or, if the game ended first, its
 //     last one
-// The rows could stay, with advantages taken across them. But there is nothing to learn in them for
-// the policy, they would be half of every batch, each move would be discounted twice, and all values
-// would rest on those of positions in which one waits.
+// The rows could stay, with advantages taken across them, and training would come to the same end:
+// tictactoe_ppo does. But they are half of all rows, for each of which the network is trained, with
+// nothing in them for the policy to learn; each move would be discounted twice; and the values of
+// moves would rest on those of positions in which one waits.
 //
 // What follows a player's newest choice may not be known when rows are handed over. It is held back
 // then and comes with the next rows of its stream, or never if they are missing. A truncated game
