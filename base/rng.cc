@@ -9,25 +9,7 @@ namespace {
 
 constexpr double kTwoPi = 6.283185307179586476925286766559;
 
-// Finalizer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the input changes every bit of
-// the output.
-uint64_t Mix(uint64_t x) {
-  x += 0x9E3779B97F4A7C15;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
-
-uint64_t Rng::DeriveSeed(uint64_t seed, absl::string_view purpose, uint64_t index) {
-  uint64_t hash = 0xCBF29CE484222325;  // FNV-1a over the name, then mixed with the two numbers.
-  for (const char c : purpose) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3;
-  return Mix(Mix(Mix(seed) ^ hash) ^ index);
-}
-
-Rng::Rng(uint64_t seed, absl::string_view purpose, uint64_t index)
-    : key_(DeriveSeed(seed, purpose, index)) {}
 
 void Rng::Refill() {
   block_ = internal_base::Philox4x32(

@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 
 #include "absl/strings/string_view.h"
 
@@ -28,7 +29,28 @@ class Rng {
   // block.
   using State = std::array<uint64_t, 3>;
 
-  Rng(uint64_t seed, absl::string_view purpose, uint64_t index = 0);
+  // What a stream is for, which is the middle of its name. A constexpr one costs nothing to use:
+  //   static constexpr Rng::Purpose kStart("env/start");
+  class Purpose {
+   public:
+    template <typename Text,
+              typename = std::enable_if_t<std::is_convertible_v<const Text&, absl::string_view>>>
+    constexpr Purpose(const Text& text)  // NOLINT: a text is a purpose.
+        : hash_(Fnv1a(text)) {}
+
+   private:
+    friend class Rng;
+    static constexpr uint64_t Fnv1a(absl::string_view text) {
+      uint64_t hash = 0xCBF29CE484222325;
+      for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3;
+      return hash;
+    }
+
+    uint64_t hash_;
+  };
+
+  Rng(uint64_t seed, Purpose purpose, uint64_t index = 0)
+      : key_(DeriveSeed(seed, purpose, index)) {}
 
   // Uniform over all values.
   uint32_t Next32() {
@@ -54,9 +76,20 @@ class Rng {
   void set_state(const State& state);
 
   // The seed of stream (seed, purpose, index), for code that wants one number instead of a stream.
-  static uint64_t DeriveSeed(uint64_t seed, absl::string_view purpose, uint64_t index = 0);
+  static uint64_t DeriveSeed(uint64_t seed, Purpose purpose, uint64_t index = 0) {
+    return Mix(Mix(Mix(seed) ^ purpose.hash_) ^ index);
+  }
 
  private:
+  // Finalizer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the input changes every bit
+  // of the output.
+  static uint64_t Mix(uint64_t x) {
+    x += 0x9E3779B97F4A7C15;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+    return x ^ (x >> 31);
+  }
+
   void Refill();
 
   uint64_t key_;

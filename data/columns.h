@@ -32,7 +32,7 @@ namespace internal_data {
 template <typename T>
 inline void CheckType(const Spec& spec, int field) {
   if (ABSL_PREDICT_FALSE(field < 0 || field >= spec.size())) ThrowNoSuchField(spec, field);
-  if (ABSL_PREDICT_FALSE(!StoredAs<T>(spec.field(field).dtype))) {
+  if (ABSL_PREDICT_FALSE(!StoredAs<T>(spec.dtype(field)))) {
     ThrowWrongType(spec, field, kDTypeOf<T>);
   }
 }
@@ -56,7 +56,7 @@ class RowView {
   // The first (for a scalar field: the only) element of field `index`.
   template <typename T>
   T scalar(int index) const {
-    return field<T>(index)[0];
+    return *field<T>(index).data();  // No field is empty.
   }
 
  private:

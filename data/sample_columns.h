@@ -31,6 +31,10 @@
 //   mask     bool  []  0: padding, a repetition of the last row of the sequence
 //   burn_in  bool  []  1: only warms up the recurrent state
 //
+// and, if their sequences go across the ends of episodes,
+//
+//   is_first  bool  []  1: begins an episode; the recurrent state begins anew
+//
 // Buffers of items (data/items.h) draw rows that say where data lie. They have no observations,
 // reward, discount and n_step, but beside what their collector added:
 //
@@ -77,6 +81,7 @@ inline constexpr char kColumnReturn[] = "return";
 
 inline constexpr char kColumnMask[] = "mask";
 inline constexpr char kColumnBurnIn[] = "burn_in";
+inline constexpr char kColumnIsFirst[] = "is_first";
 
 inline constexpr char kColumnChunk[] = "chunk";
 inline constexpr char kColumnRow[] = "row";

@@ -150,7 +150,7 @@ absl::StatusOr<Spec> Spec::Create(std::vector<FieldSpec> fields) {
         return absl::InvalidArgumentError(absl::StrCat("field '", field.name, "' stands twice"));
       }
     }
-    spec.row_bytes_.push_back(field.row_bytes());
+    spec.layout_.push_back({field.row_bytes(), field.dtype});
   }
   spec.fields_ = std::move(fields);
   return spec;
@@ -158,7 +158,7 @@ absl::StatusOr<Spec> Spec::Create(std::vector<FieldSpec> fields) {
 
 int64_t Spec::row_bytes() const {
   int64_t bytes = 0;
-  for (const int64_t field_bytes : row_bytes_) bytes += field_bytes;
+  for (const FieldLayout& field : layout_) bytes += field.row_bytes;
   return bytes;
 }
 

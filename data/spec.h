@@ -37,6 +37,10 @@ std::optional<int64_t> CheckedByteSize(DType dtype, absl::Span<const int64_t> sh
 // "[4, 84, 84]".
 std::string ShapeString(absl::Span<const int64_t> shape);
 
+// The field of an observation that says which actions are legal: bool, one element per category of
+// the discrete action; policy/action_mask.h. Env managers enforce it, policies obey it.
+inline constexpr absl::string_view kActionMaskField = "obs/action_mask";
+
 struct FieldSpec {
   // Nested names with '/': "obs", "obs/camera", "obs/action_mask", "obs/<player>".
   std::string name;
@@ -86,11 +90,12 @@ class Spec {
   //                     or whose bounds are not 0 and a category
   static absl::StatusOr<Spec> Create(std::vector<FieldSpec> fields);
 
-  int size() const { return static_cast<int>(fields_.size()); }
+  int size() const { return static_cast<int>(layout_.size()); }
   const FieldSpec& field(int index) const { return fields_[index]; }
   absl::Span<const FieldSpec> fields() const { return fields_; }
   // Bytes of one row of field `index`.
-  int64_t row_bytes(int index) const { return row_bytes_[index]; }
+  int64_t row_bytes(int index) const { return layout_[index].row_bytes; }
+  DType dtype(int index) const { return layout_[index].dtype; }
   // Bytes of one row of all fields.
   int64_t row_bytes() const;
 
@@ -102,8 +107,14 @@ class Spec {
   std::string DebugString() const;
 
  private:
+  // What every access to a row asks for, side by side.
+  struct FieldLayout {
+    int64_t row_bytes;
+    DType dtype;
+  };
+
   std::vector<FieldSpec> fields_;
-  std::vector<int64_t> row_bytes_;
+  std::vector<FieldLayout> layout_;
 };
 
 bool operator==(const Spec& a, const Spec& b);

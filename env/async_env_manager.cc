@@ -97,8 +97,8 @@ absl::Status AsyncEnvManager::AccountSteps(absl::Span<const int> env_ids) {
     if (!answer.status.ok()) {
       return FailStep(env_ids, i, env_ids.size(), StepFailed(env_ids[i], answer.status));
     }
-    if (answer.result.abnormal) NoteCause(i, env_ids[i], answer.void_cause);
-    const absl::Status status = Account(i, env_ids[i], &answer.result);
+    if (AccountReward(i, env_ids[i], answer.result)) continue;
+    const absl::Status status = AccountRest(i, env_ids[i], answer.void_cause, &answer.result);
     if (!status.ok()) return FailStep(env_ids, i, env_ids.size(), status);
   }
   return absl::OkStatus();

@@ -29,19 +29,19 @@ absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colum
   const ColumnsView own_actions = actions.Fields(env_spec().action.get(), 0);
   const MutableColumnsView obs = rows();
   const int players = env_spec().players;
-  const absl::Span<EnvHost> hosts = envs_->hosts();
+  EnvHost* const hosts = envs_->hosts().data();
   for (size_t i = 0; i < env_ids.size(); ++i) {
     const int env_id = env_ids[i];
-    EnvHost& host = hosts[static_cast<size_t>(env_id)];
+    EnvHost& host = hosts[env_id];
     ClearStepResult(players, &result_);
     const absl::Status stepped =
         host.Step(own_actions.row(static_cast<int64_t>(i)), obs.row(env_id), &result_);
     if (ABSL_PREDICT_FALSE(!stepped.ok())) {
       return FailStep(env_ids, i, i, StepFailed(env_id, stepped));
     }
-    if (ABSL_PREDICT_FALSE(result_.abnormal)) NoteCause(i, env_id, host.TakeVoidCause());
-    const absl::Status accounted = Account(i, env_id, &result_);
-    if (ABSL_PREDICT_FALSE(!accounted.ok())) return FailStep(env_ids, i, i, accounted);
+    if (ABSL_PREDICT_TRUE(AccountReward(i, env_id, result_))) continue;
+    const absl::Status accounted = AccountRest(i, env_id, host.TakeVoidCause(), &result_);
+    if (!accounted.ok()) return FailStep(env_ids, i, i, accounted);
   }
   *answered = env_ids;
   return absl::OkStatus();

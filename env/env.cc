@@ -13,7 +13,7 @@
 namespace ding {
 namespace {
 
-constexpr absl::string_view kActionMask = "action_mask";
+constexpr absl::string_view kObs = "obs";
 
 // "obs" and "obs/<name>" of an env for one; "obs/1" and "obs/1/<name>" of player 1 of a game.
 std::string Prefix(absl::string_view kind, const EnvSpec& spec, int player) {
@@ -73,8 +73,8 @@ bool IsSameKind(const FieldSpec& a, const FieldSpec& b) {
 // What `player` sees and does, which must be what player 0 does.
 absl::Status CheckPlayer(const EnvSpec& spec, int player) {
   const int fields = spec.observation->size() / spec.players;
-  const std::string prefix = Prefix("obs", spec, player);
-  const std::string prefix_of_first = Prefix("obs", spec, 0);
+  const std::string prefix = Prefix(kObs, spec, player);
+  const std::string prefix_of_first = Prefix(kObs, spec, 0);
   for (int i = 0; i < fields; ++i) {
     const FieldSpec& field = spec.observation->field(player * fields + i);
     DING_RETURN_IF_ERROR(CheckObservation(field, prefix));
@@ -113,7 +113,8 @@ absl::StatusOr<Image> Env::Render() {
 }
 
 int ActionMaskField(const EnvSpec& spec, int player) {
-  const std::string name = absl::StrCat(Prefix("obs", spec, player), "/", kActionMask);
+  const std::string name =
+      absl::StrCat(Prefix(kObs, spec, player), absl::StripPrefix(kActionMaskField, kObs));
   return spec.observation->Find(name).value_or(-1);
 }
 

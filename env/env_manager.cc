@@ -53,7 +53,9 @@ absl::Status CheckActionColumn(const EnvSpec& spec, int field, absl::Span<const 
                                                    "', which env '", spec.name, "' expects"));
   }
   const FieldSpec& have = actions.spec().field(field);
-  if (have.name != want.name || have.dtype != want.dtype || have.shape != want.shape) {
+  const bool same = &have == &want || (have.name == want.name && have.dtype == want.dtype &&
+                                       have.shape == want.shape);
+  if (!same) {
     return absl::InvalidArgumentError(
         absl::StrCat("actions: field ", field, " is '", have.name, "' ", have.DebugString(),
                      ", env '", spec.name, "' expects '", want.name, "' ", want.DebugString()));

@@ -53,6 +53,7 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
       spec_(std::move(spec)),
       rows_(rows),
       env_num_(static_cast<int>(rows.rows())),
+      is_game_(spec_.players > 1),
       slots_(static_cast<size_t>(rows.rows())),
       blocks_(std::move(blocks)) {
   for (int i = 0; i < spec_.observation->size(); ++i) {
@@ -79,6 +80,7 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
   reward_.resize(count);
   other_rewards_.resize(count * others);
   ends_.resize(3 * count);
+  ForgetEnds();
 }
 
 std::string EnvManagerCore::EnvName(int env_id) const {
@@ -147,8 +149,8 @@ absl::Status EnvManagerCore::Seed(absl::Span<const uint64_t> seeds, bool dynamic
 EpisodeStart EnvManagerCore::NextEpisode(int env_id) {
   Slot& slot = slots_[static_cast<size_t>(env_id)];
   const uint64_t index = static_cast<uint64_t>(slot.episodes_begun++);
-  return {dynamic_seed_ ? Rng::DeriveSeed(slot.seed, "env/episode", index) : slot.seed,
-          slot.params};
+  static constexpr Rng::Purpose kEpisode("env/episode");
+  return {dynamic_seed_ ? Rng::DeriveSeed(slot.seed, kEpisode, index) : slot.seed, slot.params};
 }
 
 absl::Status EnvManagerCore::Began(int env_id, const EpisodeStart& start,
@@ -243,9 +245,12 @@ ReadyObs EnvManagerCore::ready_obs() {
 // The passes of Step.
 
 absl::Status EnvManagerCore::CheckStep(absl::Span<const int> env_ids, const ColumnsView& actions) {
-  DING_RETURN_IF_ERROR(CheckOpen("Step"));
+  if (ABSL_PREDICT_FALSE(closed_)) return CheckOpen("Step");
   ++step_count_;
-  for (const int env_id : env_ids) {
+  // The list that ready_obs() gave, itself: each of its envs is ready and stands there once.
+  const bool as_told = ready_ids_known_ && env_ids.data() == ready_ids_.data() &&
+                       env_ids.size() == ready_ids_.size();
+  for (const int env_id : as_told ? absl::Span<const int>() : env_ids) {
     if (ABSL_PREDICT_FALSE(env_id < 0 || env_id >= env_num())) return CheckEnvId(env_id);
     Slot& slot = slots_[static_cast<size_t>(env_id)];
     if (ABSL_PREDICT_FALSE(!slot.ready)) {
@@ -268,16 +273,24 @@ absl::Status EnvManagerCore::CheckStep(absl::Span<const int> env_ids, const Colu
 absl::StatusOr<const Timesteps*> EnvManagerCore::Step(absl::Span<const int> env_ids,
                                                       const ColumnsView& actions) {
   DING_RETURN_IF_ERROR(CheckStep(env_ids, actions));
-  if (!ended_.empty()) std::fill(ends_.begin(), ends_.end(), 0);  // What the last step set.
-  ended_.clear();
-  finished_.clear();
-  causes_.clear();
+  if (!ended_.empty()) ForgetEnds();
+  reward_sum_ = 0;
   absl::Span<const int> answered;
   DING_RETURN_IF_ERROR(StepEnvs(env_ids, actions, &answered));
   DING_RETURN_IF_ERROR(CheckFinite(answered));
   const size_t count = answered.size();
   stepped_ids_.assign(answered.begin(), answered.end());
-  if (!ended_.empty()) DING_RETURN_IF_ERROR(EndEpisodes(stepped_ids_));
+  if (count != timesteps_.env_ids.size()) SetRows(count);
+  if (ABSL_PREDICT_FALSE(!ended_.empty())) {
+    DING_RETURN_IF_ERROR(EndEpisodes(stepped_ids_));
+    timesteps_.causes = causes_;
+    timesteps_.finished = finished_;
+    timesteps_.final_obs = blocks_.final.view().Slice(0, static_cast<int64_t>(finished_.size()));
+  }
+  return &timesteps_;
+}
+
+void EnvManagerCore::SetRows(size_t count) {
   timesteps_.env_ids = stepped_ids_;
   timesteps_.reward = absl::MakeConstSpan(reward_).first(count);
   timesteps_.other_rewards =
@@ -285,15 +298,26 @@ absl::StatusOr<const Timesteps*> EnvManagerCore::Step(absl::Span<const int> env_
   timesteps_.terminated = terminated().first(count);
   timesteps_.truncated = truncated().first(count);
   timesteps_.abnormal = abnormal().first(count);
-  timesteps_.causes = causes_;
-  timesteps_.finished = finished_;
-  timesteps_.final_obs = blocks_.final.view().Slice(0, static_cast<int64_t>(finished_.size()));
-  return &timesteps_;
 }
 
-void EnvManagerCore::NoteCause(size_t row, int env_id, const absl::Status& cause) {
-  if (cause.ok()) return;
-  causes_.push_back({static_cast<int>(row), Annotate(cause, EnvName(env_id))});
+void EnvManagerCore::ForgetEnds() {
+  std::fill(ends_.begin(), ends_.end(), 0);
+  ended_.clear();
+  finished_.clear();
+  causes_.clear();
+  timesteps_.causes = {};
+  timesteps_.finished = {};
+  timesteps_.final_obs = blocks_.final.view().Slice(0, 0);
+}
+
+absl::Status EnvManagerCore::AccountRest(size_t row, int env_id, const absl::Status& void_cause,
+                                         StepResult* result) {
+  if (is_game_) DING_RETURN_IF_ERROR(NoteOtherRewards(row, env_id, *result));
+  if (result->terminated || result->truncated || result->abnormal) {
+    return NoteEnd(static_cast<int>(row), env_id, void_cause, result);
+  }
+  slots_[static_cast<size_t>(env_id)].abnormal_in_a_row = 0;
+  return absl::OkStatus();
 }
 
 absl::Status EnvManagerCore::StepFailed(int env_id, const absl::Status& failure) const {
@@ -318,7 +342,8 @@ absl::Status EnvManagerCore::NoteOtherRewards(size_t row, int env_id, const Step
   return absl::OkStatus();
 }
 
-absl::Status EnvManagerCore::NoteEnd(int row, int env_id, StepResult* result) {
+absl::Status EnvManagerCore::NoteEnd(int row, int env_id, const absl::Status& void_cause,
+                                     StepResult* result) {
   Slot& slot = slots_[static_cast<size_t>(env_id)];
   ended_.push_back({row, result->abnormal, std::move(result->info)});
   result->info.Clear();
@@ -328,6 +353,7 @@ absl::Status EnvManagerCore::NoteEnd(int row, int env_id, StepResult* result) {
     slot.abnormal_in_a_row = 0;
     return absl::OkStatus();
   }
+  if (!void_cause.ok()) causes_.push_back({row, Annotate(void_cause, EnvName(env_id))});
   abnormal()[static_cast<size_t>(row)] = 1;
   reward_[static_cast<size_t>(row)] = 0;
   const int others = spec_.players - 1;
@@ -342,7 +368,7 @@ absl::Status EnvManagerCore::NoteEnd(int row, int env_id, StepResult* result) {
 absl::Status EnvManagerCore::CheckFinite(absl::Span<const int> env_ids) {
   const size_t count = env_ids.size();
   const size_t others = count * static_cast<size_t>(spec_.players - 1);
-  bool finite = AllFinite(absl::MakeConstSpan(reward_).first(count));
+  bool finite = std::isfinite(reward_sum_);
   if (others > 0) finite &= AllFinite(absl::MakeConstSpan(other_rewards_).first(others));
   for (const int field : float_fields_) {
     const std::byte* const column = rows_.raw_column(field);

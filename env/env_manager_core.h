@@ -131,24 +131,25 @@ class EnvManagerCore : public EnvManager {
   // Notes how its reset went.
   absl::Status Began(int env_id, const EpisodeStart& start, const absl::Status& status);
 
-  // Notes the answer of an env as row `row` of the timesteps; `result` must be cleared before it is
-  // used again. An error if there are too many abnormal steps.
-  absl::Status Account(size_t row, int env_id, StepResult* result) {
+  // Notes the answer of an env as row `row` of the timesteps. False if a reward is not all there is
+  // to note: then AccountRest() must follow.
+  bool AccountReward(size_t row, int env_id, const StepResult& result) {
     Slot& slot = slots_[static_cast<size_t>(env_id)];
     ++slot.length;
-    slot.episode_return += result->reward;
-    reward_[row] = result->reward;
-    if (ABSL_PREDICT_FALSE(spec_.players > 1)) {
-      DING_RETURN_IF_ERROR(NoteOtherRewards(row, env_id, *result));
-    }
-    if (ABSL_PREDICT_FALSE(result->terminated || result->truncated || result->abnormal)) {
-      return NoteEnd(static_cast<int>(row), env_id, result);
-    }
+    slot.episode_return += result.reward;
+    reward_[row] = result.reward;
+    reward_sum_ += result.reward;
+    // One branch for all, because the end of an episode is hard to predict.
+    const bool ended = result.terminated | result.truncated | result.abnormal;
+    if (ABSL_PREDICT_FALSE(ended | is_game_)) return false;
     slot.abnormal_in_a_row = 0;
-    return absl::OkStatus();
+    return true;
   }
-  // Why the step of this row is abnormal; nothing if `cause` is OK.
-  void NoteCause(size_t row, int env_id, const absl::Status& cause);
+  // The rewards of the other players; the end of the episode; an abnormal step and, if it is not
+  // OK, why. `result` must be cleared before it is used again. An error if there are too many
+  // abnormal steps.
+  absl::Status AccountRest(size_t row, int env_id, const absl::Status& void_cause,
+                           StepResult* result);
   // A step that failed for good: names the env.
   absl::Status StepFailed(int env_id, const absl::Status& failure) const;
   // Of the envs in rows [0, stepped_rows), the one in `failed_row` is in error, the others have
@@ -196,8 +197,12 @@ class EnvManagerCore : public EnvManager {
   absl::Status CheckStep(absl::Span<const int> env_ids, const ColumnsView& actions);
   // Adds those of `result` to the env's returns and sets them down in row `row`.
   absl::Status NoteOtherRewards(size_t row, int env_id, const StepResult& result);
-  absl::Status NoteEnd(int row, int env_id, StepResult* result);
+  absl::Status NoteEnd(int row, int env_id, const absl::Status& void_cause, StepResult* result);
   absl::Status CheckFinite(absl::Span<const int> env_ids);
+  // The rows of timesteps_, whose columns never move.
+  void SetRows(size_t count);
+  // Those of the step before.
+  void ForgetEnds();
   absl::Status EndEpisodes(absl::Span<const int> env_ids);
   void FinishEpisode(int env_id, Ended* ended);
 
@@ -219,6 +224,7 @@ class EnvManagerCore : public EnvManager {
   const EnvSpec spec_;
   const MutableColumnsView rows_;
   const int env_num_;
+  const bool is_game_;             // of several players
   std::vector<int> float_fields_;  // of the observation: those that must be finite
   std::vector<int> mask_fields_;   // per player: its action mask, or -1; empty if nobody has one
   std::vector<Slot> slots_;
@@ -238,6 +244,7 @@ class EnvManagerCore : public EnvManager {
   std::vector<int> stepped_ids_;
   std::vector<int> reset_ids_;
   std::vector<float> reward_;
+  double reward_sum_ = 0;  // finite if all of them are, of which there are too few to overflow
   std::vector<float> other_rewards_;  // [N, players - 1]
   std::vector<uint8_t> ends_;         // terminated, truncated, abnormal: [3, env_num]
   std::vector<FinishedEpisode> finished_;

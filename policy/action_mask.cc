@@ -5,40 +5,27 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/data/dtype.h"
 
 namespace ding {
 
-bool IsActionMask(absl::string_view field_name) {
-  return absl::EndsWith(field_name, "/action_mask");
-}
-
 absl::StatusOr<std::optional<int>> FindActionMask(const Spec& observation, const Spec& action) {
-  std::optional<int> found;
-  for (int i = 0; i < observation.size(); ++i) {
-    const FieldSpec& field = observation.field(i);
-    if (!IsActionMask(field.name)) continue;
-    if (found.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat("the observation has two action masks, '",
-                                                     observation.field(*found).name, "' and '",
-                                                     field.name, "', expected one"));
-    }
-    found = i;
-    if (action.size() == 0 || !action.field(0).is_discrete()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the observation has the action mask '", field.name,
-          "', but the action is not discrete: ",
-          action.size() == 0 ? std::string("there is none") : action.field(0).DebugString()));
-    }
-    const std::vector<int64_t> counts = CategoryCounts(action.field(0));
-    const int64_t width = std::accumulate(counts.begin(), counts.end(), int64_t{0});
-    if (SizeOf(field.dtype) != 1 || field.num_elements() != width) {
-      return absl::InvalidArgumentError(absl::StrCat("the action mask '", field.name, "' is ",
-                                                     field.DebugString(), ", expected bool[", width,
-                                                     "]: one element for each category"));
-    }
+  const std::optional<int> found = observation.Find(kActionMaskField);
+  if (!found.has_value()) return found;
+  const FieldSpec& field = observation.field(*found);
+  if (action.size() == 0 || !action.field(0).is_discrete()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the observation has the action mask '", field.name,
+        "', but the action is not discrete: ",
+        action.size() == 0 ? std::string("there is none") : action.field(0).DebugString()));
+  }
+  const std::vector<int64_t> counts = CategoryCounts(action.field(0));
+  const int64_t width = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  if (SizeOf(field.dtype) != 1 || field.num_elements() != width) {
+    return absl::InvalidArgumentError(absl::StrCat("the action mask '", field.name, "' is ",
+                                                   field.DebugString(), ", expected bool[", width,
+                                                   "]: one element for each category"));
   }
   return found;
 }
@@ -46,7 +33,7 @@ absl::StatusOr<std::optional<int>> FindActionMask(const Spec& observation, const
 SpecPtr WithoutActionMask(const SpecPtr& observation) {
   std::vector<FieldSpec> fields;
   for (const FieldSpec& field : observation->fields()) {
-    if (!IsActionMask(field.name)) fields.push_back(field);
+    if (field.name != kActionMaskField) fields.push_back(field);
   }
   if (static_cast<int>(fields.size()) == observation->size()) return observation;
   return *MakeSpec(std::move(fields));

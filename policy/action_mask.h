@@ -1,6 +1,5 @@
-// Which actions are legal: the field "obs/action_mask" of an observation (or one whose name ends in
-// "/action_mask"), bool or uint8, with one element for each category of the discrete action; 0 is
-// illegal. The categories of a multi-discrete action stand side by side:
+// Which actions are legal: the field "obs/action_mask" of an observation (kActionMaskField), bool or
+// uint8, with one element for each category of the discrete action; 0 is illegal. The categories of a multi-discrete action stand side by side:
 //
 //     action   MultiDiscrete {2, 3}
 //     mask     [1 1 | 0 1 1]           category 0 of element 1 is illegal
@@ -18,17 +17,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 
 namespace ding {
 
-bool IsActionMask(absl::string_view field_name);
-
 // The index of the mask among the fields of `observation`, if there is one.
-//   kInvalidArgument  there are two; its dtype, or its number of elements, does not fit `action`
+//   kInvalidArgument  its dtype, or its number of elements, does not fit `action`
 absl::StatusOr<std::optional<int>> FindActionMask(const Spec& observation, const Spec& action);
 
 // The fields that networks read: `observation` itself if it has no mask.

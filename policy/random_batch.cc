@@ -15,6 +15,10 @@
 namespace ding {
 namespace {
 
+bool IsActionMask(absl::string_view column) {
+  return column == kActionMaskField || column == NextObsColumn(kActionMaskField);
+}
+
 void FillColumn(const MutableColumnsView& view, int index, Rng* rng) {
   const FieldSpec& field = view.spec().field(index);
   if (field.is_discrete()) {

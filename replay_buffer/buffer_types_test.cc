@@ -76,10 +76,12 @@ PriorityInfo PrioritiesFor(const Batch& batch, Rng* rng) {
   return info;
 }
 
-// In a batch of sequences: each row is the one after the row before it, or padding and the same.
+// In a batch of sequences: each row is the one after the row before it, if it begins an episode with
+// the next episode, or padding and the same.
 absl::Status CheckSequences(const Batch& batch, int64_t sequences) {
   const auto place = batch.column<float>("obs/place");
   const auto mask = batch.column<uint8_t>("mask");
+  const bool across = batch.spec().Find("is_first").has_value();
   const int64_t length = batch.rows() / sequences;
   for (int64_t i = 0; i < batch.rows(); ++i) {
     if (i % length == 0) {
@@ -89,8 +91,9 @@ absl::Status CheckSequences(const Batch& batch, int64_t sequences) {
     const float* const before = &place[4 * (i - 1)];
     const float* const at = &place[4 * i];
     const float steps = mask[i];
-    if (at[0] == before[0] && at[1] == before[1] + steps && at[2] == before[2] &&
-        at[3] == before[3] + steps && mask[i] <= mask[i - 1]) {
+    const bool begins = across && batch.column<uint8_t>("is_first")[i] != 0;
+    if (at[0] == before[0] && at[1] == before[1] + steps && at[2] == before[2] + begins &&
+        at[3] == (begins ? 0 : before[3] + steps) && mask[i] <= mask[i - 1]) {
       continue;
     }
     return absl::InternalError(absl::StrCat("row ", i, " of stream ", at[0], ", step ", at[1],

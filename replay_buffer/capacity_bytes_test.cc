@@ -125,6 +125,21 @@ TEST(SequenceCapacityBytes, OneSequenceMustFitIn) {
                        HasSubstr("unroll_len is 80, but replay_buffer_bytes holds ")));
 }
 
+// 8 bytes a row: that many rows fewer.
+TEST(SequenceCapacityBytes, WhatIsKeptAcrossEpisodesCounts) {
+  BufferConfig config = ConfigOf("sequence");
+  config.set_replay_buffer_bytes(200'000);
+  DING_ASSERT_OK_AND_ASSIGN(const auto within, create_buffer(config, ComponentDeps()));
+  SequenceBufferConfig params;
+  params.set_unroll_len(4);
+  params.set_overlap(0);
+  params.set_cross_episodes(true);
+  config.mutable_params()->PackFrom(params);
+  DING_ASSERT_OK_AND_ASSIGN(const auto across, create_buffer(config, ComponentDeps()));
+  const int64_t count = FullCount(within.get());
+  EXPECT_LT(FullCount(across.get()), count);
+}
+
 TEST(ElasticCapacityBytes, TheLastWindowMustBeSet) {
   BufferConfig config;
   config.set_type("elastic");

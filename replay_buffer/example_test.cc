@@ -136,9 +136,41 @@ absl::Status UseSequences() {
   return absl::OkStatus();
 }
 
+// Sequences of four steps that go on with the next episode.
+absl::Status UseSequencesAcrossEpisodes() {
+  SequenceReplayBuffer::Options options;
+  options.capacity_rows = 20000;
+  options.unroll_len = 4;
+  options.cross_episodes = true;
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<SequenceReplayBuffer> buffer,
+                        SequenceReplayBuffer::Create(options));
+  DING_ASSIGN_OR_RETURN(const SegmentBatch first, ThreeSteps(0, SegmentEnd::kTerminated));
+  DING_ASSIGN_OR_RETURN(const SegmentBatch second, ThreeSteps(3, SegmentEnd::kTerminated));
+  DING_RETURN_IF_ERROR(buffer->Push(first, /*cur_collector_envstep=*/3));
+  DING_RETURN_IF_ERROR(buffer->Push(second, /*cur_collector_envstep=*/6));
+
+  // Steps 0-3, 1-4 and 2-5.
+  DING_ASSIGN_OR_RETURN(const Batch batch, buffer->Sample(/*size=*/3, /*cur_learner_iter=*/0));
+  const absl::Span<const float> obs = batch.column<float>("obs");                    // [3 * 4, 2]
+  const absl::Span<const uint8_t> is_first = batch.column<uint8_t>(kColumnIsFirst);  // [3, 4]
+  float state = 0;  // Stands for the recurrent state: steps since it began anew.
+  for (int row = 0; row < 3 * 4; ++row) {
+    if (row % 4 == 0) state = obs[2 * row];  // Stands for the one that was stored.
+    if (is_first[row] != 0) state = 0;
+    const float step = obs[2 * row];
+    if (state != (step < 3 ? step : step - 3)) return absl::InternalError("is_first is wrong");
+    ++state;
+  }
+  return absl::OkStatus();
+}
+
 TEST(ReplayBufferExample, PrioritizedWorks) { EXPECT_THAT(UsePrioritized(), IsOk()); }
 
 TEST(ReplayBufferExample, SequencesWork) { EXPECT_THAT(UseSequences(), IsOk()); }
+
+TEST(ReplayBufferExample, SequencesAcrossEpisodesWork) {
+  EXPECT_THAT(UseSequencesAcrossEpisodes(), IsOk());
+}
 
 TEST(ReplayBufferExample, Works) {
   const std::string path = JoinPath(testing::TempDir(), "buffer.safetensors");

@@ -85,18 +85,40 @@ void PriorityTable::ForEachPiece(int64_t begin, int64_t end, F f) const {
   }
 }
 
+// Calls f(begin slot, end slot) for the part of each block in it: what is counted once per block and
+// not once per row keeps the owner's lock short while thousands of rows come.
+template <typename F>
+void PriorityTable::ForEachBlock(int64_t slot, int64_t slot_end, F f) {
+  while (slot < slot_end) {
+    const int64_t end = std::min(slot_end, (slot / kBlockRows + 1) * kBlockRows);
+    f(slot, end);
+    slot = end;
+  }
+}
+
+void PriorityTable::CountValid(int64_t slot, int64_t change) {
+  valid_in_block_[slot / kBlockRows] += static_cast<int32_t>(change);
+  count_ += change;
+}
+
 // All but the weight in the tree. False if the row was not valid.
 bool PriorityTable::Invalidate(int64_t slot) {
   if (!(rows_[slot].priority > 0)) return false;
   rows_[slot].priority = 0;
-  --valid_in_block_[slot / kBlockRows];
-  --count_;
+  CountValid(slot, -1);
   return true;
 }
 
 void PriorityTable::Drop(int64_t begin, int64_t end) {
   ForEachPiece(begin, end, [this](int64_t slot, int64_t slot_end, int64_t /*id*/) {
-    for (; slot < slot_end; ++slot) Invalidate(slot);
+    ForEachBlock(slot, slot_end, [this](int64_t first, int64_t last) {
+      int32_t valid = 0;
+      for (int64_t i = first; i < last; ++i) {
+        valid += rows_[i].priority > 0 ? 1 : 0;
+        rows_[i].priority = 0;
+      }
+      CountValid(first, -valid);
+    });
   });
 }
 
@@ -117,11 +139,9 @@ void PriorityTable::Append(int64_t begin, int64_t end, absl::Span<const float> g
   const float same = max_priority_;
   const float same_weight = WeightOf(same);
   ForEachPiece(first, end, [&](int64_t slot, int64_t slot_end, int64_t id) {
-    for (int64_t i = slot; i < slot_end; ++i) {
-      rows_[i] = {same, 0};
-      ++valid_in_block_[i / kBlockRows];
-    }
-    count_ += slot_end - slot;
+    std::fill(rows_.begin() + slot, rows_.begin() + slot_end, Row{same, 0});
+    ForEachBlock(slot, slot_end,
+                 [this](int64_t first, int64_t last) { CountValid(first, last - first); });
     if (given.empty()) {
       tree_->Fill(slot, slot_end, same_weight);
       return;
@@ -286,8 +306,7 @@ absl::Status PriorityTable::Load(StateReader* reader, int64_t begin, int64_t end
       const bool valid = priority[row] > 0;
       rows_[i] = {priority[row], use[row]};
       weights_.push_back(valid ? WeightOf(priority[row]) : 0);
-      valid_in_block_[i / kBlockRows] += valid ? 1 : 0;
-      count_ += valid ? 1 : 0;
+      CountValid(i, valid ? 1 : 0);
     }
     tree_->Assign(slot, weights_);
   });

@@ -94,6 +94,10 @@ class PriorityTable {
   int64_t NewestValid() const;
   template <typename F>
   void ForEachPiece(int64_t begin, int64_t end, F f) const;
+  template <typename F>
+  static void ForEachBlock(int64_t slot, int64_t slot_end, F f);
+  // So many rows of the block of `slot` became valid.
+  void CountValid(int64_t slot, int64_t change);
 
   const std::unique_ptr<PriorityTree> tree_;
   const int64_t capacity_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
@@ -20,12 +21,9 @@ namespace {
 
 constexpr int64_t kStateVersion = 1;
 constexpr char kStateType[] = "sequence";
+constexpr char kStateTypeAcross[] = "sequence with cross_episodes";  // which has more in it
 // With padding and repetitions a batch may have more rows than there are; more than this is a slip.
 constexpr int64_t kMaxRowsOfABatch = kMaxCapacityRows;
-
-RowCapacity CapacityOf(const SequenceReplayBuffer::Options& options) {
-  return {options.capacity_rows, options.capacity_bytes, SequenceIndex::kRowBytes};
-}
 
 SequenceIndex::Options IndexOptions(const SequenceReplayBuffer::Options& options) {
   SequenceIndex::Options index;
@@ -34,13 +32,29 @@ SequenceIndex::Options IndexOptions(const SequenceReplayBuffer::Options& options
     index.period = *options.unroll_len - options.overlap.value_or(*options.unroll_len - 1);
   }
   index.padding = options.padding;
+  index.cross_episodes = options.cross_episodes;
   return index;
+}
+
+RowCapacity CapacityOf(const SequenceReplayBuffer::Options& options) {
+  return {options.capacity_rows, options.capacity_bytes,
+          SequenceIndex::RowBytes(IndexOptions(options))};
+}
+
+absl::string_view StateType(const SequenceIndex::Options& index) {
+  return index.cross_episodes ? kStateTypeAcross : kStateType;
 }
 
 absl::Status TooManyRows(int64_t sequences, int64_t rows) {
   return absl::ResourceExhaustedError(absl::StrCat("a batch of ", sequences, " sequences of ", rows,
                                                    " rows, expected at most ", kMaxRowsOfABatch,
                                                    " rows"));
+}
+
+// The row after `id` in a sequence; -1: none (yet).
+int64_t NextRow(const RowStore& store, const SequenceIndex& sequences, int64_t id) {
+  const int64_t next = store.Next(id).id;
+  return next >= 0 ? next : sequences.NextEpisode(id);
 }
 
 }  // namespace
@@ -68,6 +82,7 @@ std::vector<std::string> SequenceReplayBuffer::Problems(const Options& options) 
     if (options.burn_in < 0) in_range("burn_in", options.burn_in, 0, longest);
     if (options.overlap.has_value()) problems.emplace_back("overlap is set for whole episodes");
     if (options.padding) problems.emplace_back("padding is set for whole episodes");
+    if (options.cross_episodes) problems.emplace_back("cross_episodes is set for whole episodes");
     return problems;
   }
   in_range("unroll_len", *options.unroll_len, 1, longest);
@@ -97,13 +112,18 @@ absl::StatusOr<std::unique_ptr<SequenceReplayBuffer::Contents>> SequenceReplayBu
   }
   auto contents = std::make_unique<Contents>();
   contents->sequences = std::make_unique<SequenceIndex>(index_options_, store->capacity_rows());
-  DING_ASSIGN_OR_RETURN(contents->reader,
-                        TransitionReader::Create(std::move(store), options_.nstep, options_.gamma,
-                                                 {Scalar(kColumnMask, DType::kBool),
-                                                  Scalar(kColumnBurnIn, DType::kBool)}));
+  std::vector<FieldSpec> added = {Scalar(kColumnMask, DType::kBool),
+                                  Scalar(kColumnBurnIn, DType::kBool)};
+  if (options_.cross_episodes) added.push_back(Scalar(kColumnIsFirst, DType::kBool));
+  DING_ASSIGN_OR_RETURN(contents->reader, TransitionReader::Create(std::move(store), options_.nstep,
+                                                                   options_.gamma, added));
   const Spec& batch = *contents->reader->spec();
   DING_ASSIGN_OR_RETURN(contents->mask_field, batch.IndexOf(kColumnMask, "batch"));
   DING_ASSIGN_OR_RETURN(contents->burn_in_field, batch.IndexOf(kColumnBurnIn, "batch"));
+  contents->is_first_field = -1;
+  if (options_.cross_episodes) {
+    DING_ASSIGN_OR_RETURN(contents->is_first_field, batch.IndexOf(kColumnIsFirst, "batch"));
+  }
   return contents;
 }
 
@@ -170,6 +190,7 @@ absl::StatusOr<Batch> SequenceReplayBuffer::SampleChecked(int64_t size,
       return started;
     }
     FillDraw(starts, &*draw);
+    if (options_.cross_episodes) FillIsFirst(&*draw);
     reader->Resolve(&*draw);
     report = monitor_.Sampled(static_cast<int64_t>(draw->ids().size()), RowsLocked());
   }
@@ -219,6 +240,7 @@ absl::Status SequenceReplayBuffer::StartDraw(absl::Span<const int64_t> starts,
 
 void SequenceReplayBuffer::FillDraw(absl::Span<const int64_t> starts, TransitionDraw* draw) const {
   const RowStore& store = contents_->reader->store();
+  const SequenceIndex& sequences = *contents_->sequences;
   const absl::Span<uint8_t> mask = draw->column<uint8_t>(contents_->mask_field);
   const absl::Span<uint8_t> burn_in = draw->column<uint8_t>(contents_->burn_in_field);
   const absl::Span<int64_t> ids = draw->ids();
@@ -232,19 +254,30 @@ void SequenceReplayBuffer::FillDraw(absl::Span<const int64_t> starts, Transition
       mask[row] = there;
       burn_in[row] = static_cast<int64_t>(t) < options_.burn_in;
       if (!there) continue;
-      const int64_t next = store.Next(id).id;
+      const int64_t next = NextRow(store, sequences, id);
       there = next >= 0;
       if (there) id = next;
     }
   }
 }
 
+// After FillDraw().
+void SequenceReplayBuffer::FillIsFirst(TransitionDraw* draw) const {
+  const absl::Span<const int64_t> ids = draw->ids();
+  const absl::Span<const uint8_t> mask = draw->column<uint8_t>(contents_->mask_field);
+  const absl::Span<uint8_t> is_first = draw->column<uint8_t>(contents_->is_first_field);
+  for (size_t row = 0; row < ids.size(); ++row) {
+    is_first[row] = mask[row] != 0 && contents_->sequences->BeginsEpisode(ids[row]);
+  }
+}
+
 // Rows of the sequence that begins there.
 int64_t SequenceReplayBuffer::LengthFrom(int64_t id) const {
-  const RowStore& store = contents_->reader->store();
   const int64_t most = options_.unroll_len.value_or(std::numeric_limits<int64_t>::max());
   int64_t length = 1;
-  for (id = store.Next(id).id; id >= 0 && length < most; id = store.Next(id).id) ++length;
+  const RowStore& store = contents_->reader->store();
+  const SequenceIndex& sequences = *contents_->sequences;
+  while (length < most && (id = NextRow(store, sequences, id)) >= 0) ++length;
   return length;
 }
 
@@ -302,11 +335,11 @@ StateSnapshot SequenceReplayBuffer::Snapshot() const {
   if (contents_ != nullptr) {
     saved->reader = contents_->reader;
     saved->rows = saved->reader->store().Snapshot();
-    saved->sequences = contents_->sequences->Snapshot(saved->reader->store().begin_id());
+    saved->sequences = contents_->sequences->Snapshot(saved->reader->store());
   }
   return [saved, capacity = CapacityOf(options_), index = index_options_, push_count = push_count_,
           rng = draw_.rng()](StateWriter* writer) -> absl::Status {
-    DING_RETURN_IF_ERROR(writer->WriteString("type", kStateType));
+    DING_RETURN_IF_ERROR(writer->WriteString("type", StateType(index)));
     DING_RETURN_IF_ERROR(writer->WriteInt("version", kStateVersion));
     DING_RETURN_IF_ERROR(SaveCapacity(capacity, writer));
     DING_RETURN_IF_ERROR(writer->WriteInt("unroll_len", index.rows.value_or(0)));
@@ -328,7 +361,7 @@ absl::Status SequenceReplayBuffer::LoadState(StateReader* reader) {
 }
 
 absl::Status SequenceReplayBuffer::LoadChecked(StateReader* reader) {
-  DING_RETURN_IF_ERROR(CheckSavedType(reader, kStateType));
+  DING_RETURN_IF_ERROR(CheckSavedType(reader, StateType(index_options_)));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
   DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, CapacityOf(options_)));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "unroll_len", index_options_.rows.value_or(0)));
@@ -343,11 +376,9 @@ absl::Status SequenceReplayBuffer::LoadChecked(StateReader* reader) {
     ScopedStateReader store_reader(reader, "store");
     DING_ASSIGN_OR_RETURN(std::shared_ptr<RowStore> store,
                           RowStore::Load(&store_reader, CapacityOf(options_)));
-    const int64_t begin_id = store->begin_id();
-    const int64_t end_id = store->end_id();
     DING_ASSIGN_OR_RETURN(loaded, MakeContents(std::move(store)));
     ScopedStateReader sequences_reader(reader, "sequences");
-    DING_RETURN_IF_ERROR(loaded->sequences->Load(&sequences_reader, begin_id, end_id));
+    DING_RETURN_IF_ERROR(loaded->sequences->Load(&sequences_reader, loaded->reader->store()));
   }
   DING_RETURN_IF_ERROR(
       CheckPushCount(push_count, loaded == nullptr ? nullptr : &loaded->reader->store()));

@@ -7,6 +7,8 @@
 //
 //   mask     bool  []  0: padding, a repetition of the sequence's last row
 //   burn_in  bool  []  1: among the first `burn_in` rows, which only warm up the recurrent state
+//   is_first bool  []  with `cross_episodes` only. 1: begins an episode, and no padding: the
+//                      recurrent state begins anew there
 //
 // The recurrent state that was stored when a sequence's first row was collected is whatever field
 // the policy gave its rows, at row b * T.
@@ -16,13 +18,25 @@
 // an episode ends within a sequence, that sequence is left out, or with `padding` filled up. A row
 // leaves as the oldest of a full ring, and with it the sequence that it begins.
 //
+// With `cross_episodes` a sequence goes on with the next episode of its stream, and ends only where
+// the stream lost steps; first rows are `unroll_len - overlap` rows apart in the stream:
+//
+//     episodes   a0 a1 a2 a3 a4 | b0 b1 | c0 c1 ...       unroll_len = 4, overlap = 1
+//                [---------]
+//                         [-----------]                   is_first: 0 0 1 0
+//                                    [-------- ...
+//
+// The rest is as it was: next_obs, n-step windows and stacks of frames stay within the episode of
+// their row, so that next_obs of a4 is the observation after it, not that of b0.
+//
 // count() is the number of sequences that can be drawn, and SampleOptions::newest the newest of
 // them, by their first rows. Draws are uniform over sequences, without replacement unless asked:
 // sequences then differ, but may overlap.
 //
 // Ownership: copies what it is pushed.
 // Threads:   thread-safe. Rows are chosen under the lock, in O(B (T + log capacity)), and copied
-//            after it. A snapshot holds the lock while it copies 8 bytes per sequence.
+//            after it. A snapshot holds the lock while it copies 8 bytes per sequence, and looks at
+//            4 bytes per row with `cross_episodes`.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:
@@ -76,8 +90,11 @@ class SequenceReplayBuffer : public IBuffer {
     // Rows that two sequences one after the other share; not set: unroll_len - 1, so that every row
     // may begin a sequence. Not for whole episodes.
     std::optional<int64_t> overlap;
-    // Also draw sequences that the end of an episode cuts short. Not for whole episodes.
+    // Also draw sequences that the end of an episode cuts short; with cross_episodes those that lost
+    // steps do. Not for whole episodes.
     bool padding = false;
+    // Sequences go on with the next episode of their stream. Not for whole episodes.
+    bool cross_episodes = false;
     uint64_t seed = 0;
     std::string name = "replay_buffer";  // stands in errors and names the random stream and metrics
     // Where PeriodicThruputMonitor writes, all in rows; null: nothing is counted.
@@ -115,6 +132,7 @@ class SequenceReplayBuffer : public IBuffer {
     std::unique_ptr<SequenceIndex> sequences;
     int mask_field;
     int burn_in_field;
+    int is_first_field;  // -1: none
   };
 
   explicit SequenceReplayBuffer(const Options& options);
@@ -133,6 +151,7 @@ class SequenceReplayBuffer : public IBuffer {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FillDraw(absl::Span<const int64_t> starts, TransitionDraw* draw) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillIsFirst(TransitionDraw* draw) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t LengthFrom(int64_t id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t PartLocked(const SampleOptions& options) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t RowsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

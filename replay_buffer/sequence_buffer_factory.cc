@@ -31,6 +31,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateSequenceBuffer(const BufferConfig
   options.burn_in = params.burn_in();
   if (params.has_overlap()) options.overlap = params.overlap();
   options.padding = params.padding();
+  options.cross_episodes = params.cross_episodes();
   for (std::string& problem : SequenceReplayBuffer::Problems(options)) {
     problems.push_back(std::move(problem));
   }

@@ -64,6 +64,15 @@ TEST(SequenceBufferFactory, PassesEverySettingOn) {
   EXPECT_THAT(batch.column<int64_t>("replay_unique_id"), ElementsAre(6, 7, 7, 7));
   EXPECT_THAT(batch.column<uint8_t>("burn_in"), ElementsAre(1, 1, 0, 0));
   EXPECT_EQ(batch.column<float>("discount")[0], 0.5f);
+  EXPECT_FALSE(batch.spec().Find("is_first").has_value());
+
+  params.set_cross_episodes(true);
+  config.mutable_params()->PackFrom(params);
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<IBuffer> across,
+                            create_buffer(config, ComponentDeps()));
+  EXPECT_THAT(across->Push(streams.Make({{1, 3, SegmentEnd::kTruncated}, {1, 1}}), 0), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Batch rows, across->Sample(1, 0));
+  EXPECT_THAT(rows.column<uint8_t>("is_first"), ElementsAre(1, 0, 0, 1));
 }
 
 TEST(SequenceBufferFactory, AllWrongSettingsAreListed) {

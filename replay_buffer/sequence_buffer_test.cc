@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,8 +17,12 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/testing/buffer_conformance.h"
+#include "ding_worker/replay_buffer/testing/buffer_maker.h"
+#include "ding_worker/replay_buffer/testing/reference_buffer.h"
+#include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -28,16 +35,21 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // Sequences of one row are rows.
+BufferMaker RowsMaker(bool cross_episodes) {
+  return [cross_episodes](const BufferSettings& settings) {
+    SequenceReplayBuffer::Options options;
+    options.capacity_rows = settings.capacity_rows;
+    options.nstep = settings.nstep;
+    options.gamma = settings.gamma;
+    options.unroll_len = 1;
+    options.cross_episodes = cross_episodes;
+    options.seed = settings.seed;
+    return SequenceReplayBuffer::Create(options).value();
+  };
+}
+
 INSTANTIATE_TEST_SUITE_P(Sequence, BufferConformance,
-                         testing::Values(BufferMaker([](const BufferSettings& settings) {
-                           SequenceReplayBuffer::Options options;
-                           options.capacity_rows = settings.capacity_rows;
-                           options.nstep = settings.nstep;
-                           options.gamma = settings.gamma;
-                           options.unroll_len = 1;
-                           options.seed = settings.seed;
-                           return SequenceReplayBuffer::Create(options).value();
-                         })));
+                         testing::Values(RowsMaker(false), RowsMaker(true)));
 
 std::unique_ptr<SequenceReplayBuffer> Make(const SequenceReplayBuffer::Options& options) {
   return SequenceReplayBuffer::Create(options).value();
@@ -50,8 +62,16 @@ SequenceReplayBuffer::Options Rows(int64_t unroll_len) {
   return options;
 }
 
-// All sequences that can be drawn: ids of their rows, by first rows. Checks padding and burn-in.
-std::vector<std::vector<int64_t>> All(SequenceReplayBuffer* buffer, int64_t burn_in = 0) {
+SequenceReplayBuffer::Options Across(int64_t unroll_len) {
+  SequenceReplayBuffer::Options options = Rows(unroll_len);
+  options.cross_episodes = true;
+  return options;
+}
+
+// All sequences that can be drawn: ids of their rows, by first rows. Checks padding, burn-in and,
+// across episodes, is_first: that of the rows `first_rows`.
+std::vector<std::vector<int64_t>> All(SequenceReplayBuffer* buffer, int64_t burn_in = 0,
+                                      const std::set<int64_t>& first_rows = {}) {
   std::vector<std::vector<int64_t>> sequences;
   const int64_t count = buffer->count();
   if (count == 0) return sequences;
@@ -60,8 +80,13 @@ std::vector<std::vector<int64_t>> All(SequenceReplayBuffer* buffer, int64_t burn
   EXPECT_EQ(batch.rows(), rows * count);
   const auto ids = batch.column<int64_t>("replay_unique_id");
   const auto mask = batch.column<uint8_t>("mask");
+  const bool across = batch.spec().Find("is_first").has_value();
   for (int64_t i = 0; i < batch.rows(); ++i) {
     if (i % rows == 0) sequences.emplace_back();
+    if (across) {
+      EXPECT_EQ(batch.column<uint8_t>("is_first")[i], mask[i] * first_rows.count(ids[i]))
+          << "row " << ids[i];
+    }
     EXPECT_EQ(batch.column<uint8_t>("burn_in")[i], i % rows < burn_in);
     if (mask[i] != 0) {
       EXPECT_EQ(static_cast<int64_t>(sequences.back().size()), i % rows) << "a row after padding";
@@ -84,7 +109,9 @@ class Reference {
       const auto newest = newest_.find(segment.stream);
       const bool known = newest != newest_.end();
       const bool goes_on = known && newest->second.next_step == segment.first_step;
-      if (!known || !goes_on || newest->second.ended) {
+      const bool ended = known && newest->second.ended;
+      if (!known || (goes_on && ended)) first_rows_.insert(next_id_);
+      if (!known || !goes_on || (ended && !options_.cross_episodes)) {
         if (known) runs_[newest->second.run].over = true;
         newest_[segment.stream].run = runs_.size();
         runs_.push_back({{}, /*whole=*/!known || goes_on, false, false});
@@ -93,11 +120,18 @@ class Reference {
       at.next_step = segment.first_step + segment.length;
       at.ended = segment.end != SegmentEnd::kCut;
       for (int64_t i = 0; i < segment.length; ++i) runs_[at.run].ids.push_back(next_id_++);
-      if (at.ended) runs_[at.run].over = runs_[at.run].ended = true;
+      at.last_id = next_id_ - 1;
+      if (at.ended && !options_.cross_episodes) runs_[at.run].over = runs_[at.run].ended = true;
     }
     begin_id_ = std::max(begin_id_, next_id_ - options_.capacity_rows);
+    if (static_cast<int64_t>(newest_.size()) <= 2 * options_.capacity_rows) return;
+    for (auto at = newest_.begin(); at != newest_.end();) {
+      at = at->second.last_id < begin_id_ ? newest_.erase(at) : std::next(at);
+    }
   }
   void Clear() { begin_id_ = next_id_; }
+  // Of episodes.
+  const std::set<int64_t>& first_rows() const { return first_rows_; }
 
   std::vector<std::vector<int64_t>> All() const {
     std::vector<std::vector<int64_t>> sequences;
@@ -131,6 +165,7 @@ class Reference {
     size_t run;
     int64_t next_step;
     bool ended;
+    int64_t last_id;
   };
 
   const SequenceReplayBuffer::Options options_;
@@ -138,17 +173,21 @@ class Reference {
   int64_t begin_id_ = 0;
   std::vector<Run> runs_;
   std::map<int64_t, Newest> newest_;
+  std::set<int64_t> first_rows_;
 };
 
 TEST(SequenceReplayBuffer, RandomOperationsAgreeWithTheReference) {
-  int64_t compared = 0;
-  for (uint64_t seed = 0; seed < 120; ++seed) {
+  int64_t compared[2] = {};
+  for (uint64_t seed = 0; seed < 240; ++seed) {
     Rng rng(seed, "sequences");
     SequenceReplayBuffer::Options options;
-    options.capacity_rows = static_cast<int64_t>(8 + rng.UniformInt(100));
+    options.cross_episodes = seed % 2 == 1;
+    options.capacity_rows = seed % 3 == 0 ? std::vector<int64_t>{1, 2, 17, 64}[seed / 6 % 4]
+                                          : static_cast<int64_t>(8 + rng.UniformInt(100));
     options.unroll_len.reset();
-    if (seed % 4 != 0) {
-      options.unroll_len = static_cast<int64_t>(1 + rng.UniformInt(8));
+    if (options.cross_episodes || seed % 8 != 0) {
+      options.unroll_len = static_cast<int64_t>(
+          1 + rng.UniformInt(static_cast<uint64_t>(std::min<int64_t>(8, options.capacity_rows))));
       const auto rows = static_cast<uint64_t>(*options.unroll_len);
       if (rng.UniformInt(2) == 0) options.overlap = static_cast<int64_t>(rng.UniformInt(rows));
       options.padding = rng.UniformInt(2) == 0;
@@ -156,7 +195,8 @@ TEST(SequenceReplayBuffer, RandomOperationsAgreeWithTheReference) {
     }
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", capacity ", options.capacity_rows, ", unroll_len ",
                               options.unroll_len.value_or(0), ", overlap ",
-                              options.overlap.value_or(-1), ", padding ", options.padding));
+                              options.overlap.value_or(-1), ", padding ", options.padding,
+                              ", cross_episodes ", options.cross_episodes));
     const int64_t max_length = rng.UniformInt(2) == 0 ? 1 : 7;
     std::unique_ptr<SequenceReplayBuffer> buffer = Make(options);
     Reference reference(options);
@@ -178,11 +218,14 @@ TEST(SequenceReplayBuffer, RandomOperationsAgreeWithTheReference) {
         ASSERT_THAT(buffer->LoadState(&state), IsOk());
       }
       const auto expected = reference.All();
-      ASSERT_EQ(All(buffer.get(), options.burn_in), expected) << "operation " << step;
-      compared += static_cast<int64_t>(expected.size());
+      ASSERT_EQ(All(buffer.get(), options.burn_in, reference.first_rows()), expected)
+          << "operation " << step;
+      ASSERT_FALSE(HasFailure()) << "operation " << step;
+      compared[options.cross_episodes] += static_cast<int64_t>(expected.size());
     }
   }
-  EXPECT_GT(compared, 50000);
+  EXPECT_GT(compared[false], 50000);
+  EXPECT_GT(compared[true], 50000);
 }
 
 TEST(SequenceReplayBuffer, RowsOfASequenceFollowEachOther) {
@@ -293,6 +336,17 @@ TEST(SequenceReplayBuffer, StateOfOtherSequencesIsRefused) {
   options.overlap = 0;
   EXPECT_THAT(Make(options)->LoadState(&state),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("period is 1, expected 5")));
+  EXPECT_THAT(Make(Across(5))->LoadState(&state),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("saved by a buffer of type 'sequence', expected 'sequence with "
+                                 "cross_episodes'")));
+  StateDict across;
+  ASSERT_THAT(Make(Across(5))->SaveState(&across), IsOk());
+  EXPECT_THAT(
+      buffer->LoadState(&across),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("saved by a buffer of type 'sequence with cross_episodes', expected "
+                         "'sequence'")));
 }
 
 TEST(SequenceReplayBuffer, AllWrongOptionsAreListed) {
@@ -306,6 +360,181 @@ TEST(SequenceReplayBuffer, AllWrongOptionsAreListed) {
                AllOf(HasSubstr("unroll_len is 65, expected 1 to 64"),
                      HasSubstr("burn_in is 65, expected 0 to 64"),
                      HasSubstr("overlap is -1, expected 0 to 64"), HasSubstr("nstep is 0"))));
+  options.unroll_len.reset();
+  options.padding = true;
+  options.cross_episodes = true;
+  EXPECT_THAT(SequenceReplayBuffer::Create(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("overlap is set for whole episodes"),
+                             HasSubstr("padding is set for whole episodes"),
+                             HasSubstr("cross_episodes is set for whole episodes"))));
+}
+
+// ------------------------------------------------------------------------------ across episodes
+
+// Streams 0 (rows 0 to 2, 7 and 8) and 1 (rows 3 to 6, and 9), each with one end.
+std::unique_ptr<SequenceReplayBuffer> TwoStreamsAcross(SequenceReplayBuffer::Options options) {
+  options.overlap = 0;
+  std::unique_ptr<SequenceReplayBuffer> buffer = Make(options);
+  TestStreams streams;
+  EXPECT_THAT(
+      buffer->Push(
+          streams.Make(
+              {{0, 3, SegmentEnd::kTerminated}, {1, 4, SegmentEnd::kTruncated}, {0, 2}, {1, 1}}),
+          0),
+      IsOk());
+  return buffer;
+}
+
+TEST(SequencesAcrossEpisodes, GoOnWithTheNextEpisodeOfTheirStream) {
+  SequenceReplayBuffer::Options options = Across(5);
+  options.burn_in = 4;
+  const auto buffer = TwoStreamsAcross(options);
+  ASSERT_EQ(buffer->count(), 2);
+  SampleOptions newest;
+  newest.newest = 1;
+  DING_ASSERT_OK_AND_ASSIGN(const Batch one, buffer->Sample(1, 0, newest));
+  EXPECT_THAT(one.column<int64_t>("replay_unique_id"), ElementsAre(3, 4, 5, 6, 9));
+  EXPECT_THAT(one.column<uint8_t>("is_first"), ElementsAre(1, 0, 0, 0, 1));
+  EXPECT_THAT(one.column<uint8_t>("mask"), ElementsAre(1, 1, 1, 1, 1));
+  EXPECT_THAT(one.column<uint8_t>("burn_in"), ElementsAre(1, 1, 1, 1, 0));
+  EXPECT_THAT(one.column<float>("discount"), ElementsAre(0.99f, 0.99f, 0.99f, 0.99f, 0.99f));
+  EXPECT_THAT(buffer->SequenceLengths(), ElementsAre(5, 5));
+}
+
+// What is of a row stays within its episode.
+TEST(SequencesAcrossEpisodes, TheLastRowOfAnEpisodeKeepsWhatFollowedIt) {
+  for (const int64_t nstep : {1, 3}) {
+    SCOPED_TRACE(nstep);
+    SequenceReplayBuffer::Options options = Across(5);
+    options.nstep = nstep;
+    const auto buffer = TwoStreamsAcross(options);
+    DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(2, 0));
+    const int64_t first = batch.column<int64_t>("replay_unique_id")[0] == 0 ? 0 : 5;
+    EXPECT_THAT(batch.column<int64_t>("replay_unique_id").subspan(first, 5),
+                ElementsAre(0, 1, 2, 7, 8));
+    EXPECT_THAT(batch.column<uint8_t>("is_first").subspan(first, 5), ElementsAre(1, 0, 0, 1, 0));
+    EXPECT_THAT(batch.column<int32_t>("n_step").subspan(first + 2, 2),
+                ElementsAre(1, nstep == 1 ? 1 : 2));
+    EXPECT_EQ(batch.column<float>("discount")[first + 2], 0);
+    // Stream, step, episode, steps into it.
+    EXPECT_THAT(batch.column<float>("next_obs/place").subspan(4 * (first + 2), 4),
+                ElementsAre(0, 3, 0, 3));
+    EXPECT_THAT(batch.column<float>("obs/place").subspan(4 * (first + 3), 4),
+                ElementsAre(0, 3, 1, 0));
+  }
+}
+
+TEST(SequencesAcrossEpisodes, EndWhereStepsAreLost) {
+  for (const bool padding : {false, true}) {
+    SCOPED_TRACE(padding);
+    SequenceReplayBuffer::Options options = Across(4);
+    options.overlap = 0;
+    options.padding = padding;
+    const auto buffer = Make(options);
+    TestStreams streams;
+    ASSERT_THAT(buffer->Push(streams.Make({{0, 1, SegmentEnd::kTerminated}, {0, 1}}), 0), IsOk());
+    ASSERT_THAT(buffer->Push(streams.Make({{0, 1, SegmentEnd::kTruncated}}), 0), IsOk());
+    EXPECT_EQ(buffer->count(), 0);  // More may come.
+    streams.Skip(0, 1);
+    ASSERT_THAT(buffer->Push(streams.Make({{0, 3, SegmentEnd::kTerminated}, {0, 1}}), 0), IsOk());
+    ASSERT_EQ(buffer->count(), padding ? 2 : 1);
+    SampleOptions newest;
+    newest.newest = 1;
+    DING_ASSERT_OK_AND_ASSIGN(const Batch after, buffer->Sample(1, 0, newest));
+    EXPECT_THAT(after.column<int64_t>("replay_unique_id"), ElementsAre(3, 4, 5, 6));
+    EXPECT_THAT(after.column<uint8_t>("is_first"), ElementsAre(0, 0, 0, 1));
+    if (!padding) continue;
+    DING_ASSERT_OK_AND_ASSIGN(const Batch both, buffer->Sample(2, 0));
+    const int64_t before = both.column<int64_t>("replay_unique_id")[0] == 0 ? 0 : 4;
+    EXPECT_THAT(both.column<int64_t>("replay_unique_id").subspan(before, 4),
+                ElementsAre(0, 1, 2, 2));
+    EXPECT_THAT(both.column<uint8_t>("is_first").subspan(before, 4), ElementsAre(1, 1, 0, 0));
+    EXPECT_THAT(both.column<uint8_t>("mask").subspan(before, 4), ElementsAre(1, 1, 1, 0));
+  }
+}
+
+// A repetition begins no episode.
+TEST(SequencesAcrossEpisodes, PaddingIsNoFirstRow) {
+  SequenceReplayBuffer::Options options = Across(2);
+  options.overlap = 0;
+  options.padding = true;
+  const auto buffer = Make(options);
+  TestStreams streams;
+  ASSERT_THAT(buffer->Push(streams.Make({{0, 1, SegmentEnd::kTerminated}}), 0), IsOk());
+  streams.Skip(0, 1);
+  ASSERT_THAT(buffer->Push(streams.Make({{0, 1}}), 0), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(1, 0));
+  EXPECT_THAT(batch.column<int64_t>("replay_unique_id"), ElementsAre(0, 0));
+  EXPECT_THAT(batch.column<uint8_t>("is_first"), ElementsAre(1, 0));
+}
+
+// Every column of every row is that of the plain buffer, which knows nothing of sequences.
+TEST(SequencesAcrossEpisodes, StacksOfFramesStayWithinTheirEpisode) {
+  int64_t first_rows = 0;
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Rng rng(seed, "stacks");
+    SequenceReplayBuffer::Options options = Across(6);
+    options.nstep = seed % 3 == 0 ? 3 : 1;
+    const auto buffer = Make(options);
+    ReferenceBuffer reference(options.capacity_rows, options.nstep, options.gamma);
+    TestStreams streams(0, /*stacks=*/true);
+    for (int step = 0; step < 60; ++step) {
+      const SegmentBatch push = RandomPush(&streams, &rng, 4);
+      reference.Push(push);
+      ASSERT_THAT(buffer->Push(push, step), IsOk());
+      if (buffer->count() == 0) continue;
+      DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(buffer->count(), 0));
+      ASSERT_THAT(reference.Check(batch), IsOk());
+      const auto is_first = batch.column<uint8_t>("is_first");
+      for (int64_t i = 0; i < batch.rows(); ++i) first_rows += i % 6 != 0 && is_first[i] != 0;
+    }
+  }
+  EXPECT_GT(first_rows, 1000);
+}
+
+TEST(SequencesAcrossEpisodes, DamagedStateIsRefused) {
+  const auto buffer = TwoStreamsAcross(Across(5));
+  const TensorMap good = Saved(*buffer);
+  const auto expect_refused = [&](const std::string& name, int64_t index, int64_t value,
+                                  const std::string& why) {
+    TensorMap damaged = CloneAll(good);
+    Tensor* const tensor = damaged.FindMutable(name);
+    ASSERT_NE(tensor, nullptr) << name;
+    tensor->mutable_data<int64_t>()[index] = value;
+    EXPECT_THAT(LoadFrom(buffer.get(), damaged),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)))
+        << name << " " << index << " is " << value;
+    EXPECT_TRUE(SameBytes(good, Saved(*buffer)));
+  };
+  ASSERT_THAT(LoadFrom(buffer.get(), good), IsOk());
+
+  const std::string begins = "sequences/episodes/begins";  // 0, 3, 7, 9
+  expect_refused(begins, 0, -1, "row -1 begins one and is not in its place");
+  expect_refused(begins, 3, 10, "row 10 begins one and is not in its place");
+  expect_refused(begins, 1, 0, "row 0 begins one and is not in its place");
+  expect_refused(begins, 1, 5, "row 5 begins one and is amid one");
+  expect_refused(begins, 2, 8, "row 8 begins one and is amid one");
+
+  const std::string lasts = "sequences/episodes/lasts";  // 2, 6
+  expect_refused(lasts, 0, -1, "row -1 ends one and is not in its place");
+  expect_refused(lasts, 1, 10, "row 10 ends one and is not in its place");
+  expect_refused(lasts, 0, 6, "row 6 ends one and is not in its place");
+  expect_refused(lasts, 0, 1, "row 1 does not end one");
+  expect_refused(lasts, 1, 9, "row 9 does not end one");
+
+  const std::string nexts = "sequences/episodes/nexts";  // 7, 9
+  expect_refused(nexts, 0, 0, "row 2 cannot be before row 0");
+  expect_refused(nexts, 0, 8, "row 2 cannot be before row 8");
+  expect_refused(nexts, 0, 10, "row 2 cannot be before row 10");
+  expect_refused(nexts, 1, 7, "row 6 cannot be before row 7");
+
+  expect_refused("sequences/at_beginning", 0, 2, "the run of stream 0 cannot be");
+  expect_refused("sequences/at_beginning", 0, 1, "row 8 cannot be the newest of stream 0");
+  expect_refused("sequences/last_ids", 0, 7, "row 7 cannot be the newest of stream 0");
+  expect_refused("sequences/last_ids", 0, 2, "row 2 cannot be the newest of stream 0");
+  expect_refused("sequences/last_ids", 0, 9, "a row is the newest of two streams");
 }
 
 }  // namespace

@@ -246,6 +246,21 @@ class ResumeTest : public testing::Test {
     ExpectSameRun("whole", "killed");
   }
 
+  // A manager that waits for all envs hands them over in their order, whoever steps them and
+  // whenever they answer: the run is that of the manager in the caller's thread.
+  void ExpectSameWithEveryManager() {
+    ASSERT_EQ(Run(Fresh("whole")), 0) << Output();
+    for (const char* manager : {"async_thread", "subprocess", "async_subprocess"}) {
+      SCOPED_TRACE(manager);
+      settings_ = {absl::StrCat("env.manager.type=", manager)};
+      if (settings_[0] != "env.manager.type=subprocess") {
+        settings_.push_back("env.manager.wait_num=0");
+      }
+      ASSERT_EQ(Run(Fresh(manager)), 0) << Output();
+      ExpectSameRun("whole", manager);
+    }
+  }
+
   std::string folder_;
   std::vector<std::string> settings_;  // "path=value", of every fresh run
 };
@@ -264,12 +279,26 @@ class OnPolicyResumeTest : public ResumeTest {
 
 TEST_F(OnPolicyResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
 
+TEST_F(ResumeTest, TheManagerDoesNotShow) { ExpectSameWithEveryManager(); }
+TEST_F(OnPolicyResumeTest, TheManagerDoesNotShow) { ExpectSameWithEveryManager(); }
+
+TEST_F(ResumeTest, KilledAtRandomMomentsWithEnvsInThreads) {
+  settings_ = {"env.manager.type=async_thread"};
+  ExpectSameAfterRandomKills();
+}
+
+TEST_F(OnPolicyResumeTest, KilledAtRandomMomentsWithEnvsInProcesses) {
+  settings_ = {"env.manager.type=subprocess"};
+  ExpectSameAfterRandomKills();
+}
+
 class SelfPlayResumeTest : public ResumeTest {
  protected:
   SelfPlayResumeTest() : ResumeTest(kSelfPlayConfig) {}
 };
 
 TEST_F(SelfPlayResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
+TEST_F(SelfPlayResumeTest, TheManagerDoesNotShow) { ExpectSameWithEveryManager(); }
 
 TEST_F(ResumeTest, KilledWhileACheckpointIsWritten) {
   ASSERT_EQ(Run(Fresh("whole")), 0) << Output();

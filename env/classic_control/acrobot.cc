@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/image.h"
@@ -28,7 +27,7 @@ struct AcrobotModel {
 
   static ClassicOutcome Step(Action action, State* state) { return AcrobotStep(action, state); }
 
-  static void Observe(const State& state, absl::Span<float> obs) {
+  static void Observe(const State& state, float* obs) {
     obs[0] = static_cast<float>(std::cos(state.theta1));
     obs[1] = static_cast<float>(std::sin(state.theta1));
     obs[2] = static_cast<float>(std::cos(state.theta2));

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/image.h"
@@ -29,7 +28,7 @@ struct CartPoleModel {
 
   static ClassicOutcome Step(Action action, State* state) { return CartPoleStep(action, state); }
 
-  static void Observe(const State& state, absl::Span<float> obs) {
+  static void Observe(const State& state, float* obs) {
     obs[0] = static_cast<float>(state.x);
     obs[1] = static_cast<float>(state.x_dot);
     obs[2] = static_cast<float>(state.theta);
@@ -53,7 +52,7 @@ struct CartPoleModel {
 };
 
 struct MaskedCartPoleModel : CartPoleModel {
-  static void Observe(const State& state, absl::Span<float> obs) {
+  static void Observe(const State& state, float* obs) {
     obs[0] = static_cast<float>(state.x);
     obs[1] = static_cast<float>(state.theta);
   }

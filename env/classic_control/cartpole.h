@@ -45,22 +45,29 @@ inline ClassicOutcome CartPoleStep(int64_t action, CartPoleState* state) {
   constexpr double kPoleMass = 0.1;
   constexpr double kTotalMass = kPoleMass + 1.0;
   constexpr double kPoleMassLength = kPoleMass * kCartPoleHalfLength;
-  constexpr double kForce = 10;
+  // A table, because no processor predicts what a policy does: a branch on it costs a fifth of the
+  // step.
+  constexpr double kForces[] = {-10, 10};
   constexpr double kSeconds = 0.02;
-  const double force = action == 1 ? kForce : -kForce;
+  const double force = kForces[action == 1 ? 1 : 0];
   const double cosine = std::cos(state->theta);
   const double sine = std::sin(state->theta);
+  // Where the step ends follows from the velocities before it: known early, so that no branch on it
+  // waits for the accelerations.
+  state->x += kSeconds * state->x_dot;
+  const double theta = state->theta + kSeconds * state->theta_dot;
+  const bool terminated =
+      std::abs(state->x) > kCartPoleXLimit || std::abs(theta) > kCartPoleThetaLimit;
   const double push =
       (force + kPoleMassLength * (state->theta_dot * state->theta_dot) * sine) / kTotalMass;
   const double theta_acc =
       (kGravity * sine - cosine * push) /
       (kCartPoleHalfLength * (4.0 / 3.0 - kPoleMass * (cosine * cosine) / kTotalMass));
   const double x_acc = push - kPoleMassLength * theta_acc * cosine / kTotalMass;
-  state->x += kSeconds * state->x_dot;
   state->x_dot += kSeconds * x_acc;
-  state->theta += kSeconds * state->theta_dot;
+  state->theta = theta;
   state->theta_dot += kSeconds * theta_acc;
-  return {1, std::abs(state->x) > kCartPoleXLimit || std::abs(state->theta) > kCartPoleThetaLimit};
+  return {1, terminated};
 }
 
 absl::StatusOr<std::unique_ptr<Env>> CreateCartPole(absl::string_view name,

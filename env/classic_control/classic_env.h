@@ -6,7 +6,7 @@
 //       using Action = ...;  // int64_t (a category) or float
 //       static State Start(Rng* rng);
 //       static ClassicOutcome Step(Action action, State* state);
-//       static void Observe(const State& state, absl::Span<float> obs);
+//       static void Observe(const State& state, float* obs);  // all numbers of a row
 //       static Image Draw(const State& state);
 //     };
 //
@@ -53,11 +53,12 @@ class ClassicEnv final : public Env {
       return absl::InvalidArgumentError(absl::StrCat(spec_.name, " takes no parameters, got '",
                                                      start.params.begin()->first, "'"));
     }
-    Rng rng(start.seed, "env/start");
+    static constexpr Rng::Purpose kStart("env/start");
+    Rng rng(start.seed, kStart);
     state_ = Model::Start(&rng);
     steps_ = 0;
     over_ = false;
-    Model::Observe(state_, obs.field<float>(0));
+    Model::Observe(state_, obs.field<float>(0).data());
     return absl::OkStatus();
   }
 
@@ -67,7 +68,7 @@ class ClassicEnv final : public Env {
     }
     const ClassicOutcome outcome = Model::Step(action.scalar<typename Model::Action>(0), &state_);
     ++steps_;
-    Model::Observe(state_, obs.field<float>(0));
+    Model::Observe(state_, obs.field<float>(0).data());
     result->reward = static_cast<float>(outcome.reward);
     result->terminated = outcome.terminated;
     result->truncated = !outcome.terminated && steps_ == spec_.max_episode_steps;

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/image.h"
@@ -22,7 +21,7 @@ struct MountainCarContinuousModel {
     return MountainCarContinuousStep(action, state);
   }
 
-  static void Observe(const State& state, absl::Span<float> obs) {
+  static void Observe(const State& state, float* obs) {
     obs[0] = static_cast<float>(state.position);
     obs[1] = static_cast<float>(state.velocity);
   }

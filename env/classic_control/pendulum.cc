@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/image.h"
@@ -28,7 +27,7 @@ struct PendulumModel {
 
   static ClassicOutcome Step(Action action, State* state) { return PendulumStep(action, state); }
 
-  static void Observe(const State& state, absl::Span<float> obs) {
+  static void Observe(const State& state, float* obs) {
     obs[0] = static_cast<float>(std::cos(state.theta));
     obs[1] = static_cast<float>(std::sin(state.theta));
     obs[2] = static_cast<float>(state.theta_dot);
@@ -52,7 +51,7 @@ struct PendulumModel {
 };
 
 struct MaskedPendulumModel : PendulumModel {
-  static void Observe(const State& state, absl::Span<float> obs) {
+  static void Observe(const State& state, float* obs) {
     obs[0] = static_cast<float>(std::cos(state.theta));
     obs[1] = static_cast<float>(std::sin(state.theta));
   }

@@ -51,8 +51,9 @@ std::unique_ptr<IBuffer> MakeElastic(const BufferSettings& settings) {
   return Make("elastic", settings, &params);
 }
 
-std::unique_ptr<IBuffer> MakeSequence(const BufferSettings& settings) {
+std::unique_ptr<IBuffer> MakeSequence(const BufferSettings& settings, bool cross_episodes) {
   SequenceBufferConfig params;
+  params.set_cross_episodes(cross_episodes);
   params.set_unroll_len(std::min<int64_t>(5, settings.capacity_rows));
   params.set_burn_in(params.unroll_len() / 2);
   params.set_overlap(params.unroll_len() / 2);
@@ -73,6 +74,11 @@ std::vector<BufferType> MakeBufferTypes() {
   limited.set_max_staleness(kMaxStaleness);
   SequenceBufferConfig rows;
   rows.set_unroll_len(1);
+  const auto sequences = [](bool cross_episodes) {
+    return [cross_episodes](const BufferSettings& settings) {
+      return MakeSequence(settings, cross_episodes);
+    };
+  };
   return {
       {"Naive", Plain("naive"), /*of_rows=*/true, /*prioritized=*/false},
       {"Elastic", MakeElastic, true, false},
@@ -83,7 +89,8 @@ std::vector<BufferType> MakeBufferTypes() {
       {"AdvancedUniform", With("advanced", uniform), true, true},
       {"AdvancedLimited", With("advanced", limited), false, true},
       {"SequenceOfRows", With("sequence", rows), true, false},
-      {"Sequence", MakeSequence, false, false},
+      {"Sequence", sequences(/*cross_episodes=*/false), false, false},
+      {"SequenceAcross", sequences(/*cross_episodes=*/true), false, false},
       {"Episode", Plain("episode"), false, false},
   };
 }

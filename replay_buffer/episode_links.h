@@ -1,0 +1,67 @@
+// Where the episodes of streams meet, for buffers whose sequences go across: which rows begin an
+// episode, and with which row a stream goes on after the last row of one. RowStore's links end there.
+//
+//     stream 0   r0 r1 r3 | end   r6 r7      Next(r3) = r6        begins: r0, r6
+//     stream 1   r2 r4 | end   r5 | end      Next(r4) = r5        begins: r2, r5
+//
+// A ring of marks, one for each of the last `capacity` ids, which a row that comes later overwrites:
+// nothing has to be forgotten.
+//
+// Memory:  4 bytes per id of the capacity, rounded up to a power of two.
+// Threads: thread-compatible.
+#ifndef DING_WORKER_REPLAY_BUFFER_EPISODE_LINKS_H_
+#define DING_WORKER_REPLAY_BUFFER_EPISODE_LINKS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/replay_buffer/row_store.h"
+
+namespace ding {
+
+class EpisodeLinks {
+ public:
+  // Memory per id of the capacity, at most.
+  static constexpr int64_t kBytesPerId = 8;
+
+  // 1 <= capacity <= 2^29.
+  explicit EpisodeLinks(int64_t capacity);
+
+  // Rows [id, id + rows) of one episode, newer than all before and perhaps more than the capacity;
+  // whether the first begins it.
+  void Add(int64_t id, int64_t rows, bool begins);
+  // Row `first`, which begins an episode, comes in its stream after `last`. Both are among the last
+  // `capacity` ids.
+  void Link(int64_t last, int64_t first);
+
+  // Of an id among the last `capacity`.
+  bool Begins(int64_t id) const { return MarkOf(id).begins != 0; }
+  // -1: no episode follows the row (yet).
+  int64_t Next(int64_t id) const {
+    const int64_t distance = MarkOf(id).distance;
+    return distance == 0 ? -1 : id + distance;
+  }
+
+  // A copy of what is known of the rows [begin_id, end_id).
+  StateSnapshot Snapshot(int64_t begin_id, int64_t end_id) const;
+  // Into a new one. kInvalidArgument, naming the row, for what cannot be so of the rows of `store`.
+  absl::Status Load(StateReader* reader, const RowStore& store);
+
+ private:
+  struct Mark {
+    uint32_t begins : 1;
+    uint32_t distance : 31;  // to the first row of the stream's next episode; 0: none
+  };
+
+  Mark& MarkOf(int64_t id) { return marks_[id & mask_]; }
+  const Mark& MarkOf(int64_t id) const { return marks_[id & mask_]; }
+
+  int64_t mask_;
+  std::vector<Mark> marks_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_EPISODE_LINKS_H_

@@ -1,0 +1,144 @@
+// Pushing and drawing sequences: SequenceReplayBuffer beside the same rows gathered by bare loops.
+// 100,000 rows of 4 x float32 observations of 8 streams, episodes of 200 rows, sequences of 80 rows
+// of which each shares 40 with the next.
+//
+//   PushSegments         8 segments of 8 rows, buffer full
+//   SampleSequences/B    uniform draw of B sequences with next_obs
+//   ...Across            the same with cross_episodes
+//   SampleSequencesFloor the same number of rows, one after the other, gathered from flat arrays
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "benchmark/benchmark.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/sequence_buffer.h"
+#include "ding_worker/replay_buffer/uniform_draw.h"
+
+namespace ding {
+namespace {
+
+constexpr int64_t kRows = 100000;
+constexpr int64_t kStreams = 8;
+constexpr int64_t kSegmentRows = 8;
+constexpr int64_t kEpisodeRows = 200;
+constexpr int64_t kUnrollLen = 80;
+
+SpecPtr ObsSpec() { return MakeSpec({Box("obs", {4})}).value(); }
+SpecPtr RowSpec() {
+  return MakeSpec({Box("obs", {4}), Discrete("action", 2), Scalar("reward", DType::kFloat32),
+                   Scalar("collect_iter", DType::kInt64)})
+      .value();
+}
+
+Batch Zeros(const SpecPtr& spec, int64_t rows) {
+  BatchBuilder builder = BatchBuilder::Create(spec, rows).value();
+  for (int i = 0; i < spec->size(); ++i) {
+    std::memset(builder.view().raw_column(i), 0, static_cast<size_t>(rows * spec->row_bytes(i)));
+  }
+  return std::move(builder).Seal(rows);
+}
+
+// The first rows of all streams.
+SegmentBatch FirstPush() {
+  SegmentBatch data;
+  data.rows = Zeros(RowSpec(), kStreams * kSegmentRows);
+  data.final_obs = Zeros(ObsSpec(), kStreams);
+  for (int64_t stream = 0; stream < kStreams; ++stream) {
+    data.segments.push_back({stream, 0, stream * kSegmentRows, kSegmentRows, SegmentEnd::kCut});
+  }
+  return data;
+}
+
+// To the rows after them.
+void Advance(SegmentBatch* data) {
+  for (Segment& segment : data->segments) {
+    segment.first_step += segment.length;
+    const bool last = (segment.first_step + segment.length) % kEpisodeRows == 0;
+    segment.end = last ? SegmentEnd::kTerminated : SegmentEnd::kCut;
+  }
+}
+
+// A full buffer, and what is pushed next.
+struct Full {
+  std::unique_ptr<SequenceReplayBuffer> buffer;
+  SegmentBatch next = FirstPush();
+
+  explicit Full(bool cross_episodes) {
+    SequenceReplayBuffer::Options options;
+    options.cross_episodes = cross_episodes;
+    options.capacity_rows = kRows;
+    options.unroll_len = kUnrollLen;
+    options.overlap = kUnrollLen / 2;
+    buffer = SequenceReplayBuffer::Create(options).value();
+    for (int64_t rows = 0; rows < 2 * kRows; rows += next.size()) Push();
+  }
+  void Push() {
+    DING_CHECK(buffer->Push(next, 0).ok());
+    Advance(&next);
+  }
+};
+
+void Push(benchmark::State& state, bool cross_episodes) {
+  Full full(cross_episodes);
+  for (auto _ : state) full.Push();
+  state.SetItemsProcessed(state.iterations() * full.next.size());
+}
+void PushSegments(benchmark::State& state) { Push(state, false); }
+void PushSegmentsAcross(benchmark::State& state) { Push(state, true); }
+
+void Sample(benchmark::State& state, bool cross_episodes) {
+  const Full full(cross_episodes);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(full.buffer->Sample(state.range(0), 0).value());
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0) * kUnrollLen);
+}
+void SampleSequences(benchmark::State& state) { Sample(state, false); }
+void SampleSequencesAcross(benchmark::State& state) { Sample(state, true); }
+
+void SampleSequencesFloor(benchmark::State& state) {
+  const int64_t rows = state.range(0) * kUnrollLen;
+  const Batch flat = Zeros(RowSpec(), kRows + kUnrollLen + 1);
+  const Batch flat_obs = Zeros(ObsSpec(), kRows + kUnrollLen + 1);
+  const BatchBuilder out = BatchBuilder::Create(flat.spec_ptr(), rows).value();
+  const BatchBuilder next_obs = BatchBuilder::Create(flat_obs.spec_ptr(), rows).value();
+  std::vector<int64_t> starts(static_cast<size_t>(state.range(0)));
+  std::vector<int64_t> ids(static_cast<size_t>(rows));
+  std::vector<int64_t> successors(ids.size());
+  std::vector<float> discount(ids.size());
+  std::vector<int32_t> n_step(ids.size());
+  UniformDraw draw(Rng(0, "floor"));
+  for (auto _ : state) {
+    draw.WithoutReplacement(kRows, absl::MakeSpan(starts));
+    for (size_t row = 0; row < ids.size(); ++row) {
+      ids[row] = starts[row / kUnrollLen] + static_cast<int64_t>(row % kUnrollLen);
+      successors[row] = ids[row] + 1;
+    }
+    std::fill(discount.begin(), discount.end(), 0.99f);
+    std::fill(n_step.begin(), n_step.end(), 1);
+    GatherRows(flat.view(), ids, out.view(), 0);
+    GatherRows(flat_obs.view(), successors, next_obs.view(), 0);
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * rows);
+}
+
+BENCHMARK(PushSegments);
+BENCHMARK(PushSegmentsAcross);
+BENCHMARK(SampleSequencesFloor)->Arg(16)->Arg(64);
+BENCHMARK(SampleSequences)->Arg(16)->Arg(64);
+BENCHMARK(SampleSequencesAcross)->Arg(16)->Arg(64);
+
+}  // namespace
+}  // namespace ding
