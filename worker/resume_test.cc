@@ -85,15 +85,15 @@ resume { period_seconds: 0 period_rounds: 3 }
 // Choices whose outcome is not known yet are a part of the state, and the opponent is random.
 constexpr char kSelfPlayConfig[] = R"(
 seed: 5
-max_train_iter: 600
+max_train_iter: 300
 env { type: "TicTacToe" collector_env_num: 3 evaluator_env_num: 2 n_evaluator_episode: 6 }
 policy {
   type: "dqn"
   nstep: 2
   random_collect_size: 20
   params { [type.googleapis.com/ding.DqnConfig] { model { encoder_hidden_size: [16] } } }
-  learn { batch_size: 16 update_per_collect: 2 learner { hook { save_ckpt_after_iter: 200 log_show_after_iter: 10 } } }
-  collect { n_sample: 9 collector { type: "sample_1v1" collect_print_freq: 20 } }
+  learn { batch_size: 16 update_per_collect: 2 learner { hook { save_ckpt_after_iter: 100 log_show_after_iter: 4 } } }
+  collect { n_sample: 9 collector { type: "sample_1v1" collect_print_freq: 10 } }
   eval { evaluator { type: "battle_interaction" eval_freq: 30 } }
 }
 resume { period_seconds: 0 period_rounds: 3 }
