@@ -12,7 +12,8 @@
 namespace ding {
 
 absl::Status WriteColumns(const ColumnsView& columns, absl::string_view scope, StateWriter* writer);
-// kInvalidArgument, with found and expected, if what was saved has another layout or number of rows.
+// kInvalidArgument, with found and expected, if what was saved has another layout or number of
+// rows.
 absl::Status ReadColumns(absl::string_view scope, const MutableColumnsView& columns,
                          StateReader* reader);
 

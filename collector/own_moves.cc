@@ -84,7 +84,7 @@ void OwnMoves::Follow(const SegmentBatch& data, size_t index, int table, Stream*
                       Plan* plan) const {
   const Segment& segment = data.segments[index];
   if (segment.first_step != stream->next_step) {
-    // Rows are missing: what came of the held choice is not known, and nothing links across the gap.
+    // Rows are missing: what came of the held choice is not known, nothing links across the gap.
     stream->held.reset();
     ++stream->next_move;
   }

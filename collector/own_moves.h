@@ -100,8 +100,8 @@ class OwnMoves {
   // Whether the row of `obs`, whose first fields are the observation, leaves a choice.
   bool IsChoice(const ColumnsView& obs, int64_t row) const;
   absl::Status CheckRows(const SegmentBatch& data) const;
-  // Goes through segment `index` of `data`, whose rows are table `table` and whose final_obs are the
-  // next one.
+  // Goes through segment `index` of `data`, whose rows are table `table` and whose final_obs are
+  // the next one.
   void Follow(const SegmentBatch& data, size_t index, int table, Stream* stream, Plan* plan) const;
   absl::StatusOr<Batch> Copy(const std::vector<ColumnsView>& tables, absl::Span<const Source> from,
                              BlockPool* pool, absl::Span<const float> rewards) const;

@@ -1,5 +1,5 @@
-// Self-play as a collector for one: a policy plays all seats of a game, and the rows in which it had
-// a choice, of all players, are its training data.
+// Self-play as a collector for one: a policy plays all seats of a game, and the rows in which it
+// had a choice, of all players, are its training data.
 //
 //     IBattleCollector ── rows of each player ──► OwnMoves ──► GetTrainSample ──► SegmentBatch
 //       policy, policy, ...     (as collected)     (choices, linked)   (once, for all)
@@ -8,8 +8,8 @@
 // the battle collector counts them, waiting included: in a game of turns, n_sample rows of each of
 // two players are about n_sample choices in all. At least one row is handed over.
 //
-// Of an on-policy policy, a choice is dropped whose outcome is not known when its collect ends; else
-// it comes with a later collect (collector/own_moves.h). A collector of episodes loses none.
+// Of an on-policy policy, a choice is dropped whose outcome is not known when its collect ends;
+// else it comes with a later collect (collector/own_moves.h). A collector of episodes loses none.
 //
 // Ownership, threads, errors: as ISerialCollector. Beside those: kInvalidArgument for level seeds;
 // kFailedPrecondition if no player ever has a choice whose outcome can be seen.
@@ -18,7 +18,8 @@
 //   const auto make = [](EnvManager* env, const std::vector<CollectMode*>& policies) {
 //     return BattleSampleSerialCollector::Create({}, env, policies, ComponentDeps());
 //   };
-//   DING_ASSIGN_OR_RETURN(auto collector, SelfPlayCollector::Create(make, &games, policy, "collector"));
+//   DING_ASSIGN_OR_RETURN(auto collector,
+//                         SelfPlayCollector::Create(make, &games, policy, "collector"));
 //   DING_ASSIGN_OR_RETURN(const SegmentBatch rows, collector->Collect(options));
 #ifndef DING_WORKER_COLLECTOR_SELF_PLAY_COLLECTOR_H_
 #define DING_WORKER_COLLECTOR_SELF_PLAY_COLLECTOR_H_

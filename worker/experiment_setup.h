@@ -35,12 +35,13 @@ absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info);
 
 // Of policies that are to act without exploration, and nothing else.
 PolicyModes EvalModeOnly();
-// The policy in a checkpoint of DescribeRun(), which needs the model only, with its eval mode, for a
-// player of that spec. Errors name the checkpoint:
+// The policy in a checkpoint of DescribeRun(), with its eval mode, for a player of that spec. It
+// needs the model only. Errors name the checkpoint:
 //   kNotFound, kDataLoss  it is not there, truncated or corrupted
 //   kInvalidArgument      its model does not fit
 absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const std::string& checkpoint,
                                                        const EnvSpec& player);
+// The same of one that is open already, with its config; errors do not name it.
 absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const CheckpointReader& checkpoint,
                                                        const ExperimentConfig& config,
                                                        const EnvSpec& player);

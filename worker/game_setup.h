@@ -6,8 +6,8 @@
 //                                                   (collector/self_play_collector.h)
 //     policy.eval.evaluator
 //       interaction              that one           refused
-//       battle_interaction       refused            the policy against policy.eval.opponent_checkpoint,
-//                                                   or one that acts at random
+//       battle_interaction       refused            the policy against an opponent: of
+//                                                   policy.eval.opponent_checkpoint, or random
 //                                                   (collector/opponent_evaluator.h)
 //
 // So a run has one loop for both. It may collect in a game and evaluate in an env for one, or the

@@ -1,5 +1,5 @@
-// How well a policy plays a board game, measured in a way that does not depend on luck or on what it
-// was trained against.
+// How well a policy plays a board game, measured in a way that does not depend on luck or on what
+// it was trained against.
 //
 //     TicTacToe     against everything that the other side can do, first and second: a proof
 //     Connect Four  against a search of fixed depth, from sampled openings, each with both colours
