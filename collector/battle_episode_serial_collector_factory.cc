@@ -43,6 +43,7 @@ BattleCollectorDescriptor Descriptor() {
   BattleCollectorDescriptor descriptor;
   descriptor.name = kName;
   descriptor.default_config.set_type(kName);
+  descriptor.by_episode = true;
   descriptor.default_config.mutable_params()->PackFrom(BattleEpisodeCollectorParams());
   descriptor.create = CreateBattleEpisodeSerialCollector;
   return descriptor;

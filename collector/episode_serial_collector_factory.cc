@@ -51,6 +51,7 @@ SerialCollectorDescriptor Descriptor() {
   SerialCollectorDescriptor descriptor;
   descriptor.name = kName;
   descriptor.default_config.set_type(kName);
+  descriptor.by_episode = true;
   descriptor.default_config.mutable_params()->PackFrom(EpisodeCollectorParams());
   descriptor.create = CreateEpisodeSerialCollector;
   return descriptor;

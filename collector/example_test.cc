@@ -11,6 +11,7 @@
 #include "ding_worker/collector/battle_sample_serial_collector.h"
 #include "ding_worker/collector/interaction_serial_evaluator.h"
 #include "ding_worker/collector/sample_serial_collector.h"
+#include "ding_worker/collector/self_play_collector.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
@@ -71,6 +72,19 @@ absl::StatusOr<BattleData> PlayAgainstItself(Policy* policy, EnvManager* games) 
   return collector->Collect(options);
 }
 
+// The same as a collector for one, whose rows are the choices of all players.
+absl::StatusOr<SegmentBatch> TrainingDataOfSelfPlay(Policy* policy, EnvManager* games) {
+  const auto make = [](EnvManager* env, const std::vector<CollectMode*>& seats) {
+    return BattleSampleSerialCollector::Create({}, env, seats, ComponentDeps());
+  };
+  DING_ASSIGN_OR_RETURN(
+      const auto collector,
+      SelfPlayCollector::Create(make, games, policy->collect_mode(), "self-play"));
+  CollectOptions options;
+  options.target = 64;
+  return collector->Collect(options);
+}
+
 TEST(CollectorExampleTest, RandomActionsDoNotBalanceThePole) {
   DING_ASSERT_OK_AND_ASSIGN(const auto env, CreateCartPole("CartPole-v0", 200));
   RandomPolicyOptions options;
@@ -92,6 +106,8 @@ TEST(CollectorExampleTest, BothSidesGetTheirRows) {
   DING_ASSERT_OK_AND_ASSIGN(const BattleData data, PlayAgainstItself(policy.get(), &games));
   EXPECT_EQ(data.players[0].size(), 64);
   EXPECT_EQ(data.players[1].size(), 64);
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch rows, TrainingDataOfSelfPlay(policy.get(), &games));
+  EXPECT_EQ(rows.size(), 128) << "without an action mask every row is a choice";
 }
 
 }  // namespace

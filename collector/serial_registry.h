@@ -25,6 +25,7 @@ namespace ding {
 struct SerialCollectorDescriptor {
   std::string name;
   SerialCollectorConfig default_config;
+  bool by_episode = false;  // its target is a number of episodes; else of rows
   std::function<absl::StatusOr<std::unique_ptr<ISerialCollector>>(
       const SerialCollectorConfig&, EnvManager*, CollectMode*, const ComponentDeps&)>
       create;
@@ -35,6 +36,7 @@ Registry<SerialCollectorDescriptor>& SerialCollectorRegistry();
 struct BattleCollectorDescriptor {
   std::string name;
   SerialCollectorConfig default_config;
+  bool by_episode = false;
   std::function<absl::StatusOr<std::unique_ptr<IBattleCollector>>(
       const SerialCollectorConfig&, EnvManager*, const std::vector<CollectMode*>&,
       const ComponentDeps&)>

@@ -10,11 +10,11 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/episode_serial_collector.h"
 #include "ding_worker/data/episodes.h"
+#include "ding_worker/env/game_spec.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/policy/eval_collect_mode.h"
-#include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/experiment_setup.h"
-#include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/game_setup.h"
 
 namespace ding {
 namespace {
@@ -43,7 +43,7 @@ absl::StatusOr<EvalResult> Record(const EvaluationOptions& options, EnvManager* 
 
 absl::StatusOr<EvalResult> Evaluate(const EvaluationOptions& options) {
   DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, OpenTrainCheckpoint(options.checkpoint));
-  DING_ASSIGN_OR_RETURN(const ExperimentConfig config, ConfigOfCheckpoint(checkpoint.info()));
+  DING_ASSIGN_OR_RETURN(ExperimentConfig config, ConfigOfCheckpoint(checkpoint.info()));
 
   if (config.env().type().empty()) {
     return absl::FailedPreconditionError(
@@ -53,25 +53,18 @@ absl::StatusOr<EvalResult> Evaluate(const EvaluationOptions& options) {
   const auto env_num =
       static_cast<int>(std::min<int64_t>(options.n_episode, config.env().evaluator_env_num()));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> envs,
-                        MakeEnvManager(config, env_num, Clock::Real()));
+                        MakeEvaluatorEnvManager(config, env_num, Clock::Real()));
   DING_RETURN_IF_ERROR(envs->Seed(Rng::DeriveSeed(options.seed, "evaluate"), /*dynamic=*/true));
-  PolicyModes modes;
-  modes.learn = modes.collect = modes.command = false;
-  DING_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Policy> policy,
-      create_policy(MakePolicyConfig(config), MakePolicyContext(config, envs->env_spec(), modes)));
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> model,
-                        checkpoint.Component(kModelComponent));
-  DING_RETURN_IF_ERROR(policy->eval_mode()->LoadModel(model.get()));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Policy> policy,
+                        LoadEvalPolicy(checkpoint, config, PlayerSpec(envs->env_spec())));
   if (!options.record_episodes.empty()) return Record(options, envs.get(), policy->eval_mode());
 
-  SerialEvaluatorConfig evaluator_config = config.policy().eval().evaluator();
-  evaluator_config.set_n_episode(options.n_episode);
+  config.mutable_policy()->mutable_eval()->mutable_evaluator()->set_n_episode(options.n_episode);
   ComponentDeps deps;
   deps.name = "evaluator";
-  DING_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ISerialEvaluator> evaluator,
-      create_serial_evaluator(evaluator_config, envs.get(), policy->eval_mode(), deps));
+  deps.seed = options.seed;
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<ISerialEvaluator> evaluator,
+                        MakeEvaluator(config, envs.get(), policy->eval_mode(), deps));
   return evaluator->Eval(EvalOptions());
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -19,8 +20,8 @@ namespace {
 class Checker {
  public:
   template <typename T>
-  void AtLeast(absl::string_view path, T found, T least) {
-    if (!(found >= least)) Report(path, absl::StrCat(found), absl::StrCat(least, " or more"));
+  void AtLeast(absl::string_view path, T found, T least, absl::string_view why = "") {
+    if (!(found >= least)) Report(path, absl::StrCat(found), absl::StrCat(least, " or more", why));
   }
   void Above(absl::string_view path, double found, double bound) {
     if (!(found > bound)) Report(path, absl::StrCat(found), absl::StrCat("above ", bound));
@@ -39,6 +40,15 @@ class Checker {
       problems_.push_back(absl::StrCat(path, ": ", status.message()));
     }
   }
+  // Of two registries, for envs for one and for games: which of them it has to be, the env decides.
+  template <typename ForOne, typename ForGames>
+  void KnownToEither(absl::string_view path, const std::string& name,
+                     const Registry<ForOne>& for_one, const Registry<ForGames>& for_games) {
+    if (for_one.Find(name).ok() || for_games.Find(name).ok()) return;
+    problems_.push_back(absl::StrCat(path, ": ", for_one.Find(name).status().message(), "; ",
+                                     for_games.kind(), ": ",
+                                     absl::StrJoin(for_games.Names(), ", ")));
+  }
   void Report(absl::string_view path, absl::string_view found, absl::string_view expected) {
     problems_.push_back(absl::StrCat(path, " is ", found, ", expected ", expected));
   }
@@ -54,6 +64,11 @@ void CheckEnv(const EnvSection& env, bool required, Checker* check) {
   check->AtLeast("env.evaluator_env_num", env.evaluator_env_num(), 1);
   check->AtLeast<int64_t>("env.n_evaluator_episode", env.n_evaluator_episode(),
                           env.evaluator_env_num());
+  if (env.has_evaluator_type()) {
+    check->Known("env.evaluator_type", env.evaluator_type(), EnvRegistry());
+  } else if (env.has_evaluator_params()) {
+    check->Report("env.evaluator_params", "set", "env.evaluator_type beside it");
+  }
   if (std::isnan(env.stop_value())) check->Report("env.stop_value", "nan", "a number");
   const EnvManagerConfig& manager = env.manager();
   check->Known("env.manager.type", manager.type(), EnvManagerRegistry());
@@ -89,6 +104,38 @@ void CheckLearn(const LearnSection& learn, Checker* check) {
   }
 }
 
+// Whether the target of this type of collector is a number of episodes; null: no such type.
+std::optional<bool> CollectsByEpisode(const std::string& type) {
+  const absl::StatusOr<SerialCollectorDescriptor> for_one = SerialCollectorRegistry().Find(type);
+  if (for_one.ok()) return for_one->by_episode;
+  const absl::StatusOr<BattleCollectorDescriptor> for_games = BattleCollectorRegistry().Find(type);
+  if (for_games.ok()) return for_games->by_episode;
+  return std::nullopt;
+}
+
+// How much is collected.
+void CheckAmount(const ExperimentConfig& config, Checker* check) {
+  const CollectSection& collect = config.policy().collect();
+  const std::string& type = collect.collector().type();
+  const int env_num = config.env().collector_env_num();
+  const std::optional<bool> by_episode = CollectsByEpisode(type);
+  if (by_episode.has_value() && *by_episode != collect.has_n_episode()) {
+    check->Report(
+        *by_episode ? "policy.collect.n_episode" : "policy.collect.n_sample", "not set",
+        absl::StrCat("it in the place of ", *by_episode ? "n_sample" : "n_episode", ": collector '",
+                     type, "' collects ", *by_episode ? "episodes" : "rows"));
+  } else if (collect.has_n_episode()) {
+    check->AtLeast<int64_t>("policy.collect.n_episode", collect.n_episode(), env_num,
+                            ", one for each of env.collector_env_num");
+    if (config.policy().random_collect_size() > 0) {
+      check->AtLeast<int64_t>("policy.random_collect_size", config.policy().random_collect_size(),
+                              env_num, " episodes, one for each of env.collector_env_num");
+    }
+  } else {
+    check->AtLeast<int64_t>("policy.collect.n_sample", collect.n_sample(), 1);
+  }
+}
+
 void CheckPolicy(const PolicySection& policy, Checker* check) {
   check->Known("policy.type", policy.type(), PolicyRegistry());
   check->Within("policy.discount_factor", policy.discount_factor(), 0, 1);
@@ -97,16 +144,16 @@ void CheckPolicy(const PolicySection& policy, Checker* check) {
   CheckLearn(policy.learn(), check);
 
   const CollectSection& collect = policy.collect();
-  check->AtLeast<int64_t>("policy.collect.n_sample", collect.n_sample(), 1);
   check->AtLeast<int64_t>("policy.collect.unroll_len", collect.unroll_len(), 1);
-  check->Known("policy.collect.collector.type", collect.collector().type(),
-               SerialCollectorRegistry());
+  check->KnownToEither("policy.collect.collector.type", collect.collector().type(),
+                       SerialCollectorRegistry(), BattleCollectorRegistry());
   check->AtLeast<int64_t>("policy.collect.collector.collect_print_freq",
                           collect.collector().collect_print_freq(), 1);
   check->AtLeast("policy.collect.collector.max_abnormal", collect.collector().max_abnormal(), 1);
 
   const SerialEvaluatorConfig& evaluator = policy.eval().evaluator();
-  check->Known("policy.eval.evaluator.type", evaluator.type(), SerialEvaluatorRegistry());
+  check->KnownToEither("policy.eval.evaluator.type", evaluator.type(), SerialEvaluatorRegistry(),
+                       BattleEvaluatorRegistry());
   check->AtLeast<int64_t>("policy.eval.evaluator.eval_freq", evaluator.eval_freq(), 1);
   check->AtLeast("policy.eval.evaluator.max_abnormal", evaluator.max_abnormal(), 1);
 
@@ -202,6 +249,7 @@ std::vector<std::string> FindProblems(const ExperimentConfig& config) {
   CheckEnv(config.env(), /*required=*/!IsSupervised(config), &check);
   CheckPolicy(config.policy(), &check);
   if (IsSupervised(config)) CheckSupervised(config, &check);
+  CheckAmount(config, &check);
   check.AtLeast<double>("resume.period_seconds", config.resume().period_seconds(), 0);
   check.AtLeast<int64_t>("resume.period_rounds", config.resume().period_rounds(), 0);
   check.AtLeast<int64_t>("resume.max_replay_bytes", config.resume().max_replay_bytes(), 0);
@@ -242,6 +290,14 @@ absl::StatusOr<ExperimentConfig> LoadExperimentConfig(const std::string& path,
 
 bool IsSupervised(const ExperimentConfig& config) { return !config.data_set().path().empty(); }
 
+EnvConfig MakeEvaluatorEnvConfig(const ExperimentConfig& config) {
+  if (!config.env().has_evaluator_type()) return MakeEnvConfig(config);
+  EnvConfig env;
+  env.set_type(config.env().evaluator_type());
+  if (config.env().has_evaluator_params()) *env.mutable_params() = config.env().evaluator_params();
+  return env;
+}
+
 EnvConfig MakeEnvConfig(const ExperimentConfig& config) {
   EnvConfig env;
   env.set_type(config.env().type());
@@ -255,7 +311,11 @@ PolicyConfig MakePolicyConfig(const ExperimentConfig& config) {
   policy.set_type(section.type());
   if (section.has_params()) *policy.mutable_params() = section.params();
   policy.set_batch_size(section.learn().batch_size());
-  policy.set_n_sample(section.collect().n_sample());
+  if (section.collect().has_n_episode()) {
+    policy.set_n_episode(section.collect().n_episode());
+  } else {
+    policy.set_n_sample(section.collect().n_sample());
+  }
   policy.set_unroll_len(section.collect().unroll_len());
   policy.set_priority(section.priority());
   policy.set_discount_factor(section.discount_factor());

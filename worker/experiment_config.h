@@ -42,6 +42,7 @@ bool IsSupervised(const ExperimentConfig& config);
 // What env and policy are given: their sections, with what the nesting shares among the modules.
 // (The other modules' messages stand in the config as they are given.)
 EnvConfig MakeEnvConfig(const ExperimentConfig& config);
+EnvConfig MakeEvaluatorEnvConfig(const ExperimentConfig& config);
 PolicyConfig MakePolicyConfig(const ExperimentConfig& config);
 
 }  // namespace ding

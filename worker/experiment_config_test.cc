@@ -125,8 +125,12 @@ TEST(RegistryTest, ListsWhatIsLinked) {
                       "Pendulum-v1-masked-velocity, TicTacToe, TicTacToe-vs-perfect, "
                       "TicTacToe-vs-random\n"),
             HasSubstr("buffer: advanced, deque, elastic, episode, naive, sequence\n"),
-            HasSubstr("policy: a2c, bc, dqn, ppo"), HasSubstr("serial collector: sample\n"),
-            HasSubstr("serial evaluator: interaction\n"), HasSubstr("learner: base\n")));
+            HasSubstr("policy: a2c, bc, dqn, ppo"),
+            HasSubstr("\nserial collector: episode, sample\n"),
+            HasSubstr("\nbattle collector: episode_1v1, sample_1v1\n"),
+            HasSubstr("\nserial evaluator: interaction\n"),
+            HasSubstr("\nbattle evaluator: battle_interaction\n"),
+            HasSubstr("\nmetric evaluator: metric\n"), HasSubstr("learner: base\n")));
 }
 
 TEST(ExperimentConfigTest, TheCapacityOfAReplayBufferIsInRowsOrInBytes) {
@@ -144,6 +148,69 @@ TEST(ExperimentConfigTest, TheCapacityOfAReplayBufferIsInRowsOrInBytes) {
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(HasSubstr("replay_buffer_bytes"), HasSubstr("replay_buffer_size"),
                      HasSubstr("oneof"))));
+}
+
+TEST(ExperimentConfigTest, ACollectIsOfRowsOrOfEpisodesAsItsCollectorSays) {
+  const std::string episodes = "policy.collect.collector.type=episode";
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
+                            Parse(kMinimal, {episodes, "policy.collect.n_episode=9"}));
+  EXPECT_FALSE(config.policy().collect().has_n_sample());
+  const PolicyConfig policy = MakePolicyConfig(config);
+  EXPECT_EQ(policy.n_episode(), 9);
+  EXPECT_FALSE(policy.has_n_sample());
+  EXPECT_THAT(Parse(PrintTextConfig(config)), IsOk());
+
+  EXPECT_THAT(Parse(kMinimal, {episodes}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("policy.collect.n_episode is not set, expected it in the place of "
+                                 "n_sample: collector 'episode' collects episodes")));
+  EXPECT_THAT(Parse(kMinimal, {"policy.collect.collector.type=episode_1v1"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("collector 'episode_1v1' collects episodes")));
+  EXPECT_THAT(Parse(kMinimal, {"policy.collect.n_episode=9"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("policy.collect.n_sample is not set, expected it in the place of "
+                                 "n_episode: collector 'sample' collects rows")));
+  EXPECT_THAT(
+      Parse(kMinimal, {episodes, "policy.collect.n_episode=7", "policy.random_collect_size=3"}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("policy.collect.n_episode is 7, expected 8 or more, one for each of "
+                               "env.collector_env_num"),
+                     HasSubstr("policy.random_collect_size is 3, expected 8 or more episodes"))));
+  EXPECT_THAT(Parse("policy { collect { n_sample: 9 n_episode: 9 } }"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("n_sample"), HasSubstr("n_episode"), HasSubstr("oneof"))));
+}
+
+TEST(ExperimentConfigTest, CollectorsAndEvaluatorsAreOfEnvsForOneOrOfGames) {
+  EXPECT_THAT(
+      Parse(kMinimal,
+            {"policy.collect.collector.type=sampel", "policy.eval.evaluator.type=interactive"}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("unknown serial collector type 'sampel'; this program has: "
+                               "episode, sample; battle collector: episode_1v1, sample_1v1"),
+                     HasSubstr("unknown serial evaluator type 'interactive'"),
+                     HasSubstr("; battle evaluator: battle_interaction"))));
+  EXPECT_THAT(Parse(kMinimal, {"policy.collect.collector.type=sample_1v1",
+                               "policy.eval.evaluator.type=battle_interaction"}),
+              IsOk());
+}
+
+TEST(ExperimentConfigTest, AnotherEnvMayEvaluate) {
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig same, Parse(kMinimal));
+  EXPECT_EQ(MakeEvaluatorEnvConfig(same).type(), "CartPole-v0");
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig other,
+                            Parse(kMinimal, {"env.evaluator_type=CartPole-v1"}));
+  EXPECT_EQ(MakeEvaluatorEnvConfig(other).type(), "CartPole-v1");
+  EXPECT_EQ(MakeEnvConfig(other).type(), "CartPole-v0");
+  EXPECT_THAT(Parse(kMinimal, {"env.evaluator_type=CartPole-v9"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("env.evaluator_type: unknown env type 'CartPole-v9'")));
+  EXPECT_THAT(
+      Parse(R"(env { type: "TicTacToe" evaluator_params {
+                 [type.googleapis.com/ding.BoardGameConfig] { opening_moves: 1 } } })"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("env.evaluator_params is set, expected env.evaluator_type beside it")));
 }
 
 TEST(ExperimentConfigTest, AResolvedConfigCanBeChangedAtTheSourceOfASharedValue) {

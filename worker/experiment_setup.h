@@ -5,6 +5,7 @@
 #define DING_WORKER_WORKER_EXPERIMENT_SETUP_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -19,7 +20,12 @@ namespace ding {
 // A manager of `env_num` envs, not launched and not seeded.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEnvManager(const ExperimentConfig& config,
                                                            int env_num, const Clock* clock);
+// The same of envs that evaluate.
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(const ExperimentConfig& config,
+                                                                    int env_num,
+                                                                    const Clock* clock);
 
+// `env`: or, of a game, PlayerSpec() of it.
 PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& env,
                                 const PolicyModes& modes);
 
@@ -27,6 +33,19 @@ PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& e
 void DescribeRun(const ExperimentConfig& config, absl::string_view env_name, CheckpointInfo* info);
 // The config that DescribeRun() wrote. kNotFound if the checkpoint has none.
 absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info);
+
+// Of policies that are to act without exploration, and nothing else.
+PolicyModes EvalModeOnly();
+// The policy in a checkpoint of DescribeRun(), with its eval mode, for a player of that spec. It
+// needs the model only. Errors name the checkpoint:
+//   kNotFound, kDataLoss  it is not there, truncated or corrupted
+//   kInvalidArgument      its model does not fit
+absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const std::string& checkpoint,
+                                                       const EnvSpec& player);
+// The same of one that is open already, with its config; errors do not name it.
+absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const CheckpointReader& checkpoint,
+                                                       const ExperimentConfig& config,
+                                                       const EnvSpec& player);
 
 }  // namespace ding
 

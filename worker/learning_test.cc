@@ -18,9 +18,11 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/env/board_games/exhaustive_play.h"
 #include "ding_worker/worker/create_pipeline.h"
 #include "ding_worker/worker/evaluation.h"
 #include "ding_worker/worker/experiment_config.h"
+#include "ding_worker/worker/learning_bars/board_game_bars.h"
 #include "ding_worker/worker/pipeline.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -160,6 +162,22 @@ TEST(LearningTest, CartPoleByBehaviourCloning) {
                 result.metric.GetOr("accuracy", 0), played.mean_return);
   }
   std::printf("expert: return %g\n", recorded.mean_return);
+}
+
+// Self-play: every seed ends with a policy that no reply can beat, first or second. One that learns
+// nothing loses most games; one whose losers do not learn of the winner's move loses dozens as the
+// second player.
+TEST(LearningTest, TicTacToeBySelfPlay) {
+  for (int seed = 0; seed < 5; ++seed) {
+    const Folder folder;
+    const SerialResult result = Train("tictactoe_ppo", {}, seed, folder.Path(""));
+    const std::string last = folder.Path(absl::StrCat("ckpt/iteration_", result.train_iter));
+    for (const int side : {0, 1}) {
+      DING_ASSERT_OK_AND_ASSIGN(const AllReplies games, PlayTicTacToe(last, side));
+      EXPECT_EQ(games.lost, 0) << "seed " << seed << ", side " << side << ": " << games.first_loss;
+      EXPECT_GT(games.won, 50) << "seed " << seed << ", side " << side;
+    }
+  }
 }
 
 }  // namespace

@@ -21,7 +21,9 @@ std::string ListModules() {
   AppendNames(NetworkRegistry(), &text);
   AppendNames(BufferRegistry(), &text);
   AppendNames(SerialCollectorRegistry(), &text);
+  AppendNames(BattleCollectorRegistry(), &text);
   AppendNames(SerialEvaluatorRegistry(), &text);
+  AppendNames(BattleEvaluatorRegistry(), &text);
   AppendNames(MetricEvaluatorRegistry(), &text);
   AppendNames(LearnerRegistry(), &text);
   AppendNames(LearnerHookRegistry(), &text);

@@ -5,7 +5,9 @@
 //   create_policy, create_network                     policy/policy_registry.h
 //   create_buffer, get_buffer_cls                     replay_buffer/buffer_registry.h
 //   create_serial_collector, get_serial_collector_cls,
-//   create_serial_evaluator, create_metric_evaluator  collector/serial_registry.h
+//   create_battle_collector, get_battle_collector_cls,
+//   create_serial_evaluator, create_battle_evaluator,
+//   create_metric_evaluator                           collector/serial_registry.h
 //   create_learner                                    learner/learner_registry.h
 //   register_learner_hook, build_learner_hook_by_cfg  learner/hook_registry.h
 //   add_learner_hook, merge_hooks, show_hooks         learner/hook.h

@@ -7,9 +7,11 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/game_spec.h"
 #include "ding_worker/policy/random_policy.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/experiment_setup.h"
+#include "ding_worker/worker/game_setup.h"
 #include "ding_worker/worker/keep.h"
 #include "glog/logging.h"
 
@@ -60,9 +62,10 @@ absl::Status SerialPipeline::CreateEnvs() {
   std::vector<std::string> problems;
   Keep(MakeEnvManager(config_, config_.env().collector_env_num(), options_.clock), "collector envs",
        &collector_env_, &problems);
-  Keep(MakeEnvManager(config_, config_.env().evaluator_env_num(), options_.clock), "evaluator envs",
-       &evaluator_env_, &problems);
+  Keep(MakeEvaluatorEnvManager(config_, config_.env().evaluator_env_num(), options_.clock),
+       "evaluator envs", &evaluator_env_, &problems);
   DING_RETURN_IF_ERROR(Problems(problems));
+  DING_RETURN_IF_ERROR(CheckSamePlayer(collector_env_->env_spec(), evaluator_env_->env_spec()));
   DING_RETURN_IF_ERROR(
       collector_env_->Seed(Rng::DeriveSeed(config_.seed(), "collector_env"), /*dynamic=*/true));
   // The same episodes in every evaluation, so that their results can be compared.
@@ -72,8 +75,9 @@ absl::Status SerialPipeline::CreateEnvs() {
 absl::Status SerialPipeline::CreateWorkers() {
   std::vector<std::string> problems;
   const PolicySection& section = config_.policy();
-  Keep(create_policy(MakePolicyConfig(config_),
-                     MakePolicyContext(config_, collector_env_->env_spec(), PolicyModes())),
+  Keep(create_policy(
+           MakePolicyConfig(config_),
+           MakePolicyContext(config_, PlayerSpec(collector_env_->env_spec()), PolicyModes())),
        "policy", &policy_, &problems);
   DING_RETURN_IF_ERROR(Problems(problems));
   CreateBuffer(&problems);
@@ -81,11 +85,9 @@ absl::Status SerialPipeline::CreateWorkers() {
 
   Keep(create_learner(section.learn().learner(), policy_->learn_mode(), Deps("learner")), "learner",
        &learner_, &problems);
-  Keep(create_serial_collector(section.collect().collector(), collector_env_.get(),
-                               policy_->collect_mode(), Deps("collector")),
+  Keep(MakeCollector(config_, collector_env_.get(), policy_->collect_mode(), Deps("collector")),
        "collector", &collector_, &problems);
-  Keep(create_serial_evaluator(section.eval().evaluator(), evaluator_env_.get(),
-                               policy_->eval_mode(), Deps("evaluator")),
+  Keep(MakeEvaluator(config_, evaluator_env_.get(), policy_->eval_mode(), Deps("evaluator")),
        "evaluator", &evaluator_, &problems);
   DING_RETURN_IF_ERROR(Problems(problems));
   learner_->set_checkpoint_fn([this](absl::string_view name) { return SaveCheckpoint(name); });
@@ -131,11 +133,11 @@ absl::Status SerialPipeline::Begin() {
 absl::Status SerialPipeline::RandomCollect() {
   const int64_t size = config_.policy().random_collect_size();
   if (size == 0) return absl::OkStatus();
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<CollectMode> random,
-                        RandomCollectMode::Create(collector_env_->env_spec().action,
-                                                  Rng::DeriveSeed(config_.seed(), "random_collect"),
-                                                  policy_->collect_mode()->attributes(),
-                                                  collector_env_->env_spec().observation));
+  const EnvSpec player = PlayerSpec(collector_env_->env_spec());
+  DING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<CollectMode> random,
+      RandomCollectMode::Create(player.action, Rng::DeriveSeed(config_.seed(), "random_collect"),
+                                policy_->collect_mode()->attributes(), player.observation));
   DING_RETURN_IF_ERROR(collector_->ResetPolicy(random.get()));
   CollectOptions options;
   options.target = size;

@@ -338,5 +338,148 @@ TEST_F(OnPolicyPipelineTest, SettingsOfABufferAreRefusedTogether) {
               FailsWith(AllOf(HasSubstr("nstep is 3"), HasSubstr("priority is set"))));
 }
 
+TEST_F(SerialPipelineTest, ARunMayCollectByEpisodes) {
+  const std::vector<std::string> settings = {"policy.collect.collector.type=episode",
+                                             "policy.collect.n_episode=2",
+                                             "policy.random_collect_size=3", "max_env_step=400"};
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SerialPipeline> pipeline, Create(settings));
+  SerialResult result;
+  ASSERT_THAT(pipeline->Run(&result), IsOk());
+  EXPECT_GE(result.env_step, 400);
+  EXPECT_EQ((pipeline->collector()->total_episode_count() - 3) % 2, 0)
+      << "3 at random, then 2 each";
+  EXPECT_EQ(pipeline->buffer()->count(), result.env_step);
+}
+
+TEST_F(OnPolicyPipelineTest, EpisodesNeedAdvantages) {
+  const std::vector<std::string> by_episodes = {"policy.collect.collector.type=episode",
+                                                "policy.collect.n_episode=2"};
+  EXPECT_THAT(CreateOnPolicy(by_episodes).status(),
+              FailsWith(HasSubstr("policy.collect.collector.params.get_train_sample is false, but "
+                                  "'ppo' is on-policy")));
+  std::vector<std::string> with_advantages = by_episodes;
+  with_advantages.push_back(
+      "policy.collect.collector.params="
+      "{[type.googleapis.com/ding.EpisodeCollectorParams] {get_train_sample: true}}");
+  DING_ASSERT_OK_AND_ASSIGN(const auto pipeline, CreateOnPolicy(with_advantages));
+  SerialResult result;
+  EXPECT_THAT(pipeline->Run(&result), IsOk());
+  EXPECT_GT(result.train_iter, 0);
+}
+
+// Self-play: a game of two in the place of the env.
+const std::vector<std::string>& SelfPlay() {
+  static const auto* const settings =
+      new std::vector<std::string>{"env.type=TicTacToe", "policy.collect.collector.type=sample_1v1",
+                                   "policy.eval.evaluator.type=battle_interaction"};
+  return *settings;
+}
+
+std::vector<std::string> SelfPlayAnd(const std::vector<std::string>& more) {
+  std::vector<std::string> settings = SelfPlay();
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+
+TEST_F(OnPolicyPipelineTest, OnePolicyPlaysAgainstItself) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto pipeline, CreateOnPolicy(SelfPlay()));
+  SerialResult result;
+  ASSERT_THAT(pipeline->Run(&result), IsOk());
+  EXPECT_EQ(result.env_step, 160);
+  EXPECT_GE(result.train_iter, 20);
+  ASSERT_TRUE(result.eval_value.has_value());
+  EXPECT_THAT(result.eval_value_raw, testing::Each(testing::AnyOf(-1, 0, 1)));
+  EXPECT_THAT(sink_->ScalarTags(), AllOf(Contains("collector_step/reward0_mean"),
+                                         Contains("collector_step/reward1_mean"),
+                                         Contains("evaluator_step/reward1_mean")));
+}
+
+TEST_F(OnPolicyPipelineTest, SelfPlayByEpisodesAndWithAnotherEnvToEvaluate) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto pipeline,
+      CreateOnPolicy({"env.type=TicTacToe", "policy.collect.collector.type=episode_1v1",
+                      "policy.collect.n_episode=4", "env.evaluator_type=TicTacToe-vs-perfect"}));
+  SerialResult result;
+  ASSERT_THAT(pipeline->Run(&result), IsOk());
+  EXPECT_EQ(pipeline->collector()->total_episode_count() % 4, 0);
+  EXPECT_LE(*result.eval_value, 0) << "nobody wins against a perfect player";
+}
+
+TEST_F(SerialPipelineTest, SelfPlayFillsAReplayBuffer) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto pipeline,
+      Create(SelfPlayAnd({"policy.random_collect_size=30", "policy.nstep=2"})));
+  SerialResult result;
+  ASSERT_THAT(pipeline->Run(&result), IsOk());
+  EXPECT_GT(result.train_iter, 10);
+  // One of two players moves in each step; a few forced moves and those held back are missing.
+  EXPECT_GT(pipeline->buffer()->count(), result.env_step * 3 / 4);
+  EXPECT_LT(pipeline->buffer()->count(), result.env_step + 1);
+}
+
+TEST_F(OnPolicyPipelineTest, SelfPlayIsTheSameForTheSameSeed) {
+  std::vector<std::string> models;
+  for (const char* seed : {"seed=3", "seed=3", "seed=4"}) {
+    DING_ASSERT_OK_AND_ASSIGN(const auto pipeline, CreateOnPolicy(SelfPlayAnd({seed})));
+    SerialResult result;
+    ASSERT_THAT(pipeline->Run(&result), IsOk());
+    models.push_back(*ReadFile(
+        JoinPath(Checkpoint(absl::StrCat("iteration_", result.train_iter)), "model.safetensors")));
+    ASSERT_THAT(RemoveRecursively(Checkpoint("")), IsOk());
+  }
+  EXPECT_EQ(models[0], models[1]);
+  EXPECT_NE(models[0], models[2]);
+}
+
+TEST_F(OnPolicyPipelineTest, ACheckpointPlaysAndIsPlayedAgainst) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto pipeline, CreateOnPolicy(SelfPlay()));
+  SerialResult result;
+  ASSERT_THAT(pipeline->Run(&result), IsOk());
+  EvaluationOptions options;
+  options.checkpoint = Checkpoint("ckpt_best");
+  options.n_episode = 5;
+  DING_ASSERT_OK_AND_ASSIGN(const EvalResult eval, EvaluateCheckpoint(options));
+  EXPECT_THAT(eval.episode_return, SizeIs(5));
+
+  const std::string opponent =
+      absl::StrCat("policy.eval.opponent_checkpoint=", Checkpoint("ckpt_best"));
+  DING_ASSERT_OK_AND_ASSIGN(const auto against, CreateOnPolicy(SelfPlayAnd({opponent})));
+  EXPECT_THAT(against->Run(&result), IsOk());
+  EXPECT_THAT(CreateOnPolicy({opponent}).status(),
+              FailsWith(HasSubstr("policy.eval.opponent_checkpoint is set, but env 'CartPole-v0', "
+                                  "which evaluates, has 1 player")));
+  EXPECT_THAT(
+      CreateOnPolicy(SelfPlayAnd({"policy.eval.opponent_checkpoint=/no/such/run"})).status(),
+      FailsWith(AllOf(HasSubstr("policy.eval.opponent_checkpoint"), HasSubstr("/no/such/run"))));
+  // Of another game.
+  EXPECT_THAT(CreateOnPolicy(SelfPlayAnd({opponent, "env.type=ConnectFour"})).status(),
+              FailsWith(AllOf(HasSubstr("policy.eval.opponent_checkpoint"), HasSubstr("encoder"))));
+}
+
+TEST_F(OnPolicyPipelineTest, CollectorsAndEvaluatorsOfTheWrongNumberOfPlayersAreRefusedTogether) {
+  EXPECT_THAT(
+      CreateOnPolicy({"env.type=TicTacToe"}).status(),
+      FailsWith(AllOf(HasSubstr("policy.collect.collector.type is 'sample', which is for envs for "
+                                "one, but env 'TicTacToe' has 2 players; expected one of: "
+                                "episode_1v1, sample_1v1"),
+                      HasSubstr("policy.eval.evaluator.type is 'interaction', which is for envs "
+                                "for one, but env 'TicTacToe' has 2 players; expected one of: "
+                                "battle_interaction, or an env for one as env.evaluator_type"))));
+  EXPECT_THAT(
+      CreateOnPolicy(SelfPlayAnd({"env.type=CartPole-v0"})).status(),
+      FailsWith(AllOf(HasSubstr("'sample_1v1', which is for games, but env 'CartPole-v0' has 1 "
+                                "player; expected one of: episode, sample"),
+                      HasSubstr("'battle_interaction', which is for games"))));
+}
+
+TEST_F(OnPolicyPipelineTest, AnEnvThatEvaluatesMustShowItsPlayerTheSame) {
+  EXPECT_THAT(CreateOnPolicy(SelfPlayAnd({"env.evaluator_type=ConnectFour"})).status(),
+              FailsWith(AllOf(HasSubstr("env 'ConnectFour', which evaluates, beside 'TicTacToe', "
+                                        "which collects: observation"),
+                              HasSubstr("obs/board"), HasSubstr("float32[3, 3, 3]"))));
+  EXPECT_THAT(CreateOnPolicy({"env.evaluator_type=Acrobot-v1"}).status(),
+              FailsWith(AllOf(HasSubstr("which evaluates"), HasSubstr("observation"))));
+}
+
 }  // namespace
 }  // namespace ding
