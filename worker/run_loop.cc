@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/worker/experiment_setup.h"
@@ -85,8 +86,10 @@ absl::Status RunLoop::Loop() {
   return absl::OkStatus();
 }
 
-absl::Status RunLoop::Evaluate(ISerialEvaluator* evaluator, absl::string_view best,
-                               int64_t envstep) {
+absl::Status RunLoop::Evaluate(ISerialEvaluator* evaluator, EnvManager* envs,
+                               absl::string_view best, int64_t envstep) {
+  DING_RETURN_IF_ERROR(
+      envs->Seed(Rng::DeriveSeed(config_.seed(), "evaluator_env"), /*dynamic=*/true));
   EvalOptions options;
   options.save_checkpoint = [this, best](absl::string_view) { return SaveCheckpoint(best); };
   options.train_iter = work_.learner()->train_iter();

@@ -26,6 +26,7 @@
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/env/env_manager.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
@@ -78,9 +79,11 @@ class RunLoop {
   // What workers are made with; `name` is theirs.
   ComponentDeps Deps(absl::string_view name) const;
   bool TrainBudgetSpent() const;
-  // Plays with `evaluator` and notes the result; a best one is saved as `best`. `envstep` is the x
-  // axis of some logs.
-  absl::Status Evaluate(ISerialEvaluator* evaluator, absl::string_view best, int64_t envstep);
+  // Plays with `evaluator` in its `envs` and notes the result; a best one is saved as `best`. Each
+  // evaluation has the same episodes, all different, so that results can be compared. `envstep` is
+  // the x axis of some logs.
+  absl::Status Evaluate(ISerialEvaluator* evaluator, EnvManager* envs, absl::string_view best,
+                        int64_t envstep);
   absl::Status SaveCheckpoint(absl::string_view name);
 
   // Of the run so far.

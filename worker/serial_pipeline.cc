@@ -66,10 +66,7 @@ absl::Status SerialPipeline::CreateEnvs() {
        "evaluator envs", &evaluator_env_, &problems);
   DING_RETURN_IF_ERROR(Problems(problems));
   DING_RETURN_IF_ERROR(CheckSamePlayer(collector_env_->env_spec(), evaluator_env_->env_spec()));
-  DING_RETURN_IF_ERROR(
-      collector_env_->Seed(Rng::DeriveSeed(config_.seed(), "collector_env"), /*dynamic=*/true));
-  // The same episodes in every evaluation, so that their results can be compared.
-  return evaluator_env_->Seed(Rng::DeriveSeed(config_.seed(), "evaluator_env"), /*dynamic=*/false);
+  return collector_env_->Seed(Rng::DeriveSeed(config_.seed(), "collector_env"), /*dynamic=*/true);
 }
 
 absl::Status SerialPipeline::CreateWorkers() {
@@ -149,7 +146,7 @@ absl::Status SerialPipeline::RandomCollect() {
 
 absl::Status SerialPipeline::EvaluateIfDue() {
   if (!evaluator_->ShouldEval(learner_->train_iter())) return absl::OkStatus();
-  return loop_.Evaluate(evaluator_.get(), "ckpt_best", env_step());
+  return loop_.Evaluate(evaluator_.get(), evaluator_env_.get(), "ckpt_best", env_step());
 }
 
 absl::Status SerialPipeline::Round() {

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -327,6 +328,21 @@ TEST_F(OnPolicyPipelineTest, TheLearningRateFollowsTheEnvSteps) {
   ASSERT_FALSE(rates.empty());
   EXPECT_LT(rates.back(), rates.front());
   EXPECT_NEAR(rates.front(), 0.01 * (1 - 16.0 / 320), 1e-9) << "after the first collect";
+}
+
+// With a policy that never changes: 6 episodes in 2 envs.
+TEST_F(OnPolicyPipelineTest, EveryEvaluationHasTheSameDifferentEpisodes) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto pipeline,
+                            CreateOnPolicy({"env.type=Pendulum-v1", "env.n_evaluator_episode=6",
+                                            "policy.params.actor_critic.learning_rate=0",
+                                            "policy.params.actor_critic.normalize_obs=false"}));
+  SerialResult result;
+  ASSERT_THAT(pipeline->Run(&result), IsOk());
+  const std::set<double> different(result.eval_value_raw.begin(), result.eval_value_raw.end());
+  EXPECT_THAT(different, SizeIs(6));
+  const std::vector<double> means = sink_->ValuesOf("evaluator_iter/reward_mean");
+  ASSERT_THAT(means, SizeIs(testing::Ge(3u)));
+  EXPECT_THAT(means, testing::Each(means[0]));
 }
 
 TEST_F(OnPolicyPipelineTest, SettingsOfABufferAreRefusedTogether) {

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/experiment_setup.h"
@@ -53,8 +52,7 @@ absl::Status SupervisedPipeline::CreateEnv() {
        &evaluator_env_, &problems);
   DING_RETURN_IF_ERROR(Problems(problems));
   env_spec_ = evaluator_env_->env_spec();
-  // The same episodes in every evaluation, so that their results can be compared.
-  return evaluator_env_->Seed(Rng::DeriveSeed(config_.seed(), "evaluator_env"), /*dynamic=*/false);
+  return absl::OkStatus();
 }
 
 absl::Status SupervisedPipeline::CreateWorkers() {
@@ -111,7 +109,7 @@ absl::Status SupervisedPipeline::EvaluateIfDue() {
     DING_RETURN_IF_ERROR(metric_evaluator_->Eval(options).status());
   }
   if (evaluator_ == nullptr || !evaluator_->ShouldEval(train_iter)) return absl::OkStatus();
-  return loop_.Evaluate(evaluator_.get(), "ckpt_best_return", kNoEnvStep);
+  return loop_.Evaluate(evaluator_.get(), evaluator_env_.get(), "ckpt_best_return", kNoEnvStep);
 }
 
 bool SupervisedPipeline::Stopped() const {
