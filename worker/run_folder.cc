@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/metrics/csv.h"
@@ -22,6 +24,9 @@ namespace {
 
 constexpr int kMaxFolderNames = 100;
 constexpr char kResultName[] = "result.json";
+// The processes of a killed run's envs hold its folder for the moment in which they end, too.
+constexpr absl::Duration kMaxLockWait = absl::Seconds(2);
+constexpr absl::Duration kLockRetryPeriod = absl::Milliseconds(10);
 
 absl::StatusOr<std::string> MakeFolder(const std::string& exp_dir, const std::string& exp_name,
                                        const Clock* clock) {
@@ -124,10 +129,14 @@ class RunFolder::Lock {
     const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open run folder '", folder, "'"));
     auto lock = std::unique_ptr<Lock>(new Lock(fd));
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
-    if (errno != EWOULDBLOCK) {
-      return ErrnoStatus(errno, absl::StrCat("cannot lock run folder '", folder, "'"));
-    }
+    const Timer waited(Clock::Real());
+    do {
+      if (flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
+      if (errno != EWOULDBLOCK) {
+        return ErrnoStatus(errno, absl::StrCat("cannot lock run folder '", folder, "'"));
+      }
+      absl::SleepFor(kLockRetryPeriod);
+    } while (waited.Elapsed() < kMaxLockWait);
     return absl::FailedPreconditionError(absl::StrCat(
         "run folder '", folder, "' is in use: another process trains in it; end that one first"));
   }

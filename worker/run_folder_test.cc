@@ -5,8 +5,11 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "glog/logging.h"
@@ -120,6 +123,16 @@ TEST_F(RunFolderTest, BelongsToOneProcessAtATime) {
   EXPECT_THAT(RunFolder::Reopen("exp", {}, &clock_), IsOk());
   EXPECT_THAT(RunFolder::Reopen("nowhere", {}, &clock_),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
+}
+
+TEST_F(RunFolderTest, IsTakenOverFromAProcessThatIsJustEnding) {
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run, RunFolder::Create("exp", "", &clock_));
+  std::thread ending([&run] {
+    absl::SleepFor(absl::Milliseconds(100));
+    run.reset();
+  });
+  EXPECT_THAT(RunFolder::Reopen("exp", {}, &clock_), IsOk());
+  ending.join();
 }
 
 }  // namespace
