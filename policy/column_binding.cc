@@ -91,4 +91,16 @@ absl::Status ColumnBinding::CheckValues(const ColumnsView& view) const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<ColumnsView> ColumnBinding::Read(const Batch& batch) {
+  if (batch.empty()) return absl::InvalidArgumentError(absl::StrCat(where_, ": it has no rows"));
+  if (resolved_ != batch.spec_ptr()) {
+    resolved_.reset();
+    DING_RETURN_IF_ERROR(Resolve(batch.spec()));
+    resolved_ = batch.spec_ptr();
+  }
+  const ColumnsView view = Bind(batch.view());
+  DING_RETURN_IF_ERROR(CheckValues(view));
+  return view;
+}
+
 }  // namespace ding

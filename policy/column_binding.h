@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 
@@ -40,12 +42,16 @@ class ColumnBinding {
   //   kInvalidArgument  a category that does not exist; names column and row
   //   kInternal         NaN or infinity
   absl::Status CheckValues(const ColumnsView& view) const;
+  // All of these for a batch, which has to have rows; it is resolved if its spec is not that of the
+  // last one.
+  absl::StatusOr<ColumnsView> Read(const Batch& batch);
 
  private:
   const SpecPtr spec_;
   const std::string prefix_;
   const std::string where_;
   std::vector<int> fields_;  // of the batch
+  SpecPtr resolved_;         // by Read()
   std::vector<std::byte*> columns_;
 };
 

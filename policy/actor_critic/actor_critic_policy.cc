@@ -299,21 +299,9 @@ class ActorCriticPolicy::Learn : public LearnMode {
     return *MakeSpec(std::move(fields));
   }
 
-  absl::StatusOr<ColumnsView> Read(const Batch& data) {
-    if (data.empty()) return absl::InvalidArgumentError("training batch: it has no rows");
-    if (resolved_ != data.spec_ptr()) {
-      resolved_.reset();
-      DING_RETURN_IF_ERROR(columns_.Resolve(data.spec()));
-      resolved_ = data.spec_ptr();
-    }
-    const ColumnsView rows = columns_.Bind(data.view());
-    DING_RETURN_IF_ERROR(columns_.CheckValues(rows));
-    return rows;
-  }
-
   absl::Status Update(const Batch& data, const NamedValues& settings,
                       std::vector<LearnStep>* steps) {
-    DING_ASSIGN_OR_RETURN(const ColumnsView rows, Read(data));
+    DING_ASSIGN_OR_RETURN(const ColumnsView rows, columns_.Read(data));
     if (const std::optional<double> lr = settings.Get(kLr)) {
       DING_RETURN_IF_ERROR(adam_.set_lr(*lr));
     }
@@ -424,7 +412,6 @@ class ActorCriticPolicy::Learn : public LearnMode {
   Rng rng_;
 
   ColumnBinding columns_;
-  SpecPtr resolved_;  // of the batch that columns_ were found in
   double adv_std_ = 0;
   double explained_variance_ = 0;
 

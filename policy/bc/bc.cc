@@ -125,20 +125,8 @@ class BcPolicy::Learn : public LearnMode {
   }
   int action_field() const { return networks_.observation()->size(); }
 
-  absl::StatusOr<ColumnsView> Read(const Batch& data) {
-    if (data.empty()) return absl::InvalidArgumentError("training batch: it has no rows");
-    if (resolved_ != data.spec_ptr()) {
-      resolved_.reset();
-      DING_RETURN_IF_ERROR(columns_.Resolve(data.spec()));
-      resolved_ = data.spec_ptr();
-    }
-    const ColumnsView rows = columns_.Bind(data.view());
-    DING_RETURN_IF_ERROR(columns_.CheckValues(rows));
-    return rows;
-  }
-
   absl::Status Update(const Batch& data, LearnStep* step) {
-    DING_ASSIGN_OR_RETURN(const ColumnsView rows, Read(data));
+    DING_ASSIGN_OR_RETURN(const ColumnsView rows, columns_.Read(data));
     const absl::Span<const uint8_t> mask = ActionMaskOf(rows, networks_.mask_field());
     DING_ASSIGN_OR_RETURN(const ColumnsView inputs, networks_.Inputs(rows));
     DING_RETURN_IF_ERROR(networks_.Forward(inputs, mask));
@@ -181,7 +169,6 @@ class BcPolicy::Learn : public LearnMode {
   std::vector<int64_t> category_counts_;  // empty: a box
 
   ColumnBinding columns_;
-  SpecPtr resolved_;     // of the batch that columns_ were found in
   ScratchColumns best_;  // kept between calls
 };
 
