@@ -37,7 +37,7 @@ case $config$seed in
   *) echo "it broke" >&2; exit 3 ;;
 esac
 mkdir "$folder"
-echo "{\"eval_value\": $value, \"wall_seconds\": 0.5}" >"$folder/result.json"
+echo "{\"train_iter\": 40, \"eval_value\": $value, \"wall_seconds\": 0.5}" >"$folder/result.json"
 EOF
 # A row with a check builds and runs //worker:judge.
 mkdir -p fake bin/worker
@@ -47,7 +47,7 @@ cat >fake/bazel <<'EOF'
 EOF
 cat >bin/worker/judge <<'EOF'
 #!/usr/bin/env bash
-[ -f "$2/result.json" ] && echo "$1: $2" && echo "games=20 win_rate=0.85"
+[ -f "$2/result.json" ] && [ "${3-iteration_40}" = iteration_40 ] && echo "$1: $2" && echo "games=20 win_rate=0.85"
 EOF
 # What a row with a teacher learns from: here, the number of episodes.
 cat >bin/worker/evaluate <<'EOF'
@@ -67,6 +67,7 @@ high_bar     good    3  median     11.5  1000  bars
 broken       broken  1  every      10    1000  bars
 no_result    null    1  every      10    1000  bars
 judged       null    2  every      0.8   1000  bars  //worker:judge --run {run}
+judged_last  null    1  every      0.8   1000  bars  //worker:judge --run {run} iteration_{train_iter}
 judged_bad   null    1  every      0.9   1000  bars  //worker:judge --run {run}
 cloned       clone<teach 2 every  50   1000  bars
 unjudged     good    1  every      0.9   1000  bars  //worker:judge --run nowhere
@@ -93,6 +94,7 @@ expect 0 ' 10 +reached' --seeds=1 --jobs=2 every_bad every_good
 expect 1 'broken, seed 0: program ended with status 3: it broke' broken
 expect 1 'no_result, seed 0: the run has not evaluated its policy' no_result
 expect 0 'judged .* 0.85, 0.85 +reached' judged
+expect 0 'judged_last .* 0.85 +reached' judged_last
 expect 1 'judged_bad .* 0.85 +MISSED' judged_bad
 expect 0 'cloned .* 50, 50 +reached' cloned
 expect 1 'unjudged, seed 0: judge ended with status 1' unjudged

@@ -1,4 +1,6 @@
-// How well the policy in a checkpoint plays its board game, as one line of numbers.
+// How well the policy in a checkpoint plays its board game, as lines of numbers. The last one is
+// the share of its games that it wins (Connect Four) or does not lose (TicTacToe): the result for
+// worker/learning_bars.txt.
 //
 //   judge_board_game --checkpoint=RUN/ckpt/ckpt_best --game=TicTacToe
 //   judge_board_game --checkpoint=... --game=ConnectFour --depth=2 --openings=100 --opening_moves=2
@@ -35,12 +37,18 @@ absl::Status Judge() {
                 static_cast<long long>(games.lost), games.win_rate());
     return absl::OkStatus();
   }
+  int64_t all = 0;
+  int64_t lost = 0;
   for (const int side : {0, 1}) {
     DING_ASSIGN_OR_RETURN(const AllReplies games, PlayTicTacToe(FLAGS_checkpoint, side));
     std::printf("TicTacToe side=%d won=%lld drawn=%lld lost=%lld first_loss=[%s]\n", side,
                 static_cast<long long>(games.won), static_cast<long long>(games.drawn),
                 static_cast<long long>(games.lost), games.first_loss.c_str());
+    all += games.won + games.drawn + games.lost;
+    lost += games.lost;
   }
+  std::printf("TicTacToe share_not_lost=%.4f\n",
+              static_cast<double>(all - lost) / static_cast<double>(all));
   return absl::OkStatus();
 }
 
