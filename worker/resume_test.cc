@@ -318,6 +318,16 @@ TEST_F(OnPolicyResumeTest, KilledAtRandomMomentsWithEnvsInProcesses) {
   ExpectSameAfterRandomKills();
 }
 
+class A2cResumeTest : public ResumeTest {
+ protected:
+  A2cResumeTest()
+      : ResumeTest(absl::StrReplaceAll(
+            kOnPolicyConfig,
+            {{"\"ppo\"", "\"a2c\""}, {"PpoConfig", "A2cConfig"}, {"epoch_per_collect: 2", ""}})) {}
+};
+
+TEST_F(A2cResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
+
 class SupervisedResumeTest : public ResumeTest {
  protected:
   SupervisedResumeTest() : ResumeTest(kSupervisedConfig) {
