@@ -16,8 +16,7 @@ absl::StatusOr<std::optional<int>> FindActionMask(const Spec& observation, const
   const FieldSpec& field = observation.field(*found);
   if (action.size() == 0 || !action.field(0).is_discrete()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the observation has the action mask '", field.name,
-        "', but the action is not discrete: ",
+        "the observation has the action mask '", field.name, "', but the action is not discrete: ",
         action.size() == 0 ? std::string("there is none") : action.field(0).DebugString()));
   }
   const std::vector<int64_t> counts = CategoryCounts(action.field(0));
