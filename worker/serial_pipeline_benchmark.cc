@@ -4,7 +4,7 @@
 //   Train              a draw of 64 rows from the buffer, and BaseLearner::Train, double DQN
 //   TrainFloor         the same update by hand, without a draw (policy/dqn/bare_update.h)
 //   Sample, Push       the buffer's part of a round
-//   Run                the program //worker:serial from start to end, its files included
+//   Run                the program //worker:serial from start to end, its files included, for 5 seeds
 //   RunFloor           as many rounds, updates and steps of evaluations by its parts, without log,
 //                      metrics, checkpoints and the start of a process
 //   ProcessStart       the program listing its modules
@@ -142,10 +142,16 @@ struct RunCounts {
   int64_t eval_steps = 0;  // of one env
 };
 
+// The whole run is that of several seeds, one after the other: how long it takes to solve CartPole is
+// a matter of luck, from 1,000 to 5,000 steps.
+constexpr uint64_t kRunSeeds = 5;
+
 // By a run of the same seed in this process, which does the same.
-RunCounts CountRun() {
+RunCounts CountRun(uint64_t seed) {
   const auto sink = std::make_shared<RecordingSink>();
-  CartPolePipeline pipeline(LoadCartPoleConfig(), sink);
+  ExperimentConfig config = LoadCartPoleConfig();
+  config.set_seed(seed);
+  CartPolePipeline pipeline(config, sink);
   SerialResult result;
   Check(pipeline->Run(&result));
   RunCounts counts;
@@ -185,21 +191,29 @@ class EvaluationSteps {
   const BatchBuilder actions_;
 };
 
+void RunBare(const ExperimentConfig& config, const RunCounts& counts) {
+  CartPolePipeline pipeline(config);
+  EvaluationSteps evaluation(config);
+  pipeline.FillBuffer(kBatch);  // So that the first round can train.
+  int64_t updates = 0;
+  for (int64_t round = 1; round <= counts.rounds; ++round) {
+    Check(pipeline->buffer()->Push(CollectOnce(pipeline.get()), 0));
+    for (; updates < counts.updates * round / counts.rounds; ++updates) {
+      TrainOnce(pipeline.get());
+    }
+  }
+  evaluation.Run(counts.eval_steps);
+}
+
 void BM_RunFloor(benchmark::State& state) {
-  static const RunCounts counts = CountRun();
+  static const auto* const runs = [] {
+    auto* counts = new std::vector<RunCounts>();
+    for (uint64_t seed = 0; seed < kRunSeeds; ++seed) counts->push_back(CountRun(seed));
+    return counts;
+  }();
   const ExperimentConfig config = LoadCartPoleConfig();
   for (auto _ : state) {
-    CartPolePipeline pipeline(config);
-    EvaluationSteps evaluation(config);
-    pipeline.FillBuffer(kBatch);  // So that the first round can train.
-    int64_t updates = 0;
-    for (int64_t round = 1; round <= counts.rounds; ++round) {
-      Check(pipeline->buffer()->Push(CollectOnce(pipeline.get()), 0));
-      for (; updates < counts.updates * round / counts.rounds; ++updates) {
-        TrainOnce(pipeline.get());
-      }
-    }
-    evaluation.Run(counts.eval_steps);
+    for (const RunCounts& counts : *runs) RunBare(config, counts);
   }
 }
 
@@ -236,11 +250,13 @@ void BM_Run(benchmark::State& state) {
   DING_CHECK(mkdtemp(folder.data()) != nullptr) << "no temporary folder " << folder;
   const std::string exp_dir = JoinPath(folder, "run");
   for (auto _ : state) {
-    RunProgram({SerialProgram(), absl::StrCat("--config=", kCartPoleConfig),
-                absl::StrCat("--exp_dir=", exp_dir)});
-    state.PauseTiming();
-    Check(RemoveRecursively(exp_dir));
-    state.ResumeTiming();
+    for (uint64_t seed = 0; seed < kRunSeeds; ++seed) {
+      RunProgram({SerialProgram(), absl::StrCat("--config=", kCartPoleConfig),
+                  absl::StrCat("--exp_dir=", exp_dir), absl::StrCat("--seed=", seed)});
+      state.PauseTiming();
+      Check(RemoveRecursively(exp_dir));
+      state.ResumeTiming();
+    }
   }
   Check(RemoveRecursively(folder));
   state.SetLabel("reach=1.3");
