@@ -6,14 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/collector/column_state.h"
 #include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/saved_columns.h"
 #include "ding_worker/policy/action_mask.h"
 
 namespace ding {
 namespace {
 
-constexpr char kHeldScope[] = "held";
+constexpr char kHeldPrefix[] = "held/";
 
 }  // namespace
 
@@ -184,7 +184,7 @@ absl::Status OwnMoves::SaveState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(writer->WriteSpan<double>("rewards", rewards));
   DING_RETURN_IF_ERROR(writer->WriteInt("held_rows", held_rows_.rows()));
   if (held_rows_.empty()) return absl::OkStatus();
-  return WriteColumns(held_rows_.view(), kHeldScope, writer);
+  return SaveColumns(held_rows_.view(), kHeldPrefix, writer);
 }
 
 absl::Status OwnMoves::LoadState(StateReader* reader) {
@@ -214,7 +214,7 @@ absl::Status OwnMoves::LoadState(StateReader* reader) {
   Batch held_rows;
   if (held > 0) {
     DING_ASSIGN_OR_RETURN(BatchBuilder made, rows_pool_->Allocate(held));
-    DING_RETURN_IF_ERROR(ReadColumns(kHeldScope, made.view().Slice(0, held), reader));
+    DING_RETURN_IF_ERROR(LoadColumns(kHeldPrefix, made.view().Slice(0, held), reader));
     held_rows = std::move(made).Seal(held);
   }
   streams_ = std::move(streams);

@@ -9,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/collector/column_state.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/data/saved_columns.h"
 
 namespace ding {
 absl::StatusOr<TrajLayout> TrajLayout::Create(SpecPtr observation, SpecPtr output,
@@ -404,14 +404,14 @@ absl::Status TrajBuffer::SaveState(StateWriter* writer) const {
     DING_ASSIGN_OR_RETURN(BatchBuilder block,
                           BatchBuilder::Create(layout_.row, static_cast<int64_t>(rows.size())));
     GatherRows(arena_.block->view(), rows, block.view(), 0);
-    DING_RETURN_IF_ERROR(WriteColumns(block.view(), "rows", writer));
+    DING_RETURN_IF_ERROR(SaveColumns(block.view(), "rows/", writer));
   }
   if (!finals.empty()) {
     DING_ASSIGN_OR_RETURN(
         BatchBuilder block,
         BatchBuilder::Create(layout_.observation, static_cast<int64_t>(finals.size())));
     GatherRows(finals_.block->view(), finals, block.view(), 0);
-    DING_RETURN_IF_ERROR(WriteColumns(block.view(), "final_obs", writer));
+    DING_RETURN_IF_ERROR(SaveColumns(block.view(), "final_obs/", writer));
   }
   return absl::OkStatus();
 }
@@ -449,12 +449,12 @@ absl::Status TrajBuffer::LoadState(StateReader* reader) {
   const int64_t finals = std::exchange(loaded.finals_.used, 0);
   if (rows > 0) {
     DING_RETURN_IF_ERROR(loaded.arena_.Grow(rows));
-    DING_RETURN_IF_ERROR(ReadColumns("rows", loaded.arena_.block->view().Slice(0, rows), reader));
+    DING_RETURN_IF_ERROR(LoadColumns("rows/", loaded.arena_.block->view().Slice(0, rows), reader));
   }
   if (finals > 0) {
     DING_RETURN_IF_ERROR(loaded.finals_.Grow(finals));
     DING_RETURN_IF_ERROR(
-        ReadColumns("final_obs", loaded.finals_.block->view().Slice(0, finals), reader));
+        LoadColumns("final_obs/", loaded.finals_.block->view().Slice(0, finals), reader));
   }
   loaded.arena_.used = rows;
   loaded.finals_.used = finals;

@@ -24,28 +24,14 @@ constexpr int64_t kVersion = 1;
 // Far beyond any file, far from overflow.
 constexpr int64_t kMaxRows = int64_t{1} << 40;
 
-absl::Status SaveColumns(const Batch& batch, absl::string_view prefix, StateWriter* writer) {
-  for (int i = 0; i < batch.spec().size(); ++i) {
-    const FieldSpec& field = batch.spec().field(i);
-    DING_RETURN_IF_ERROR(writer->Write(absl::StrCat(prefix, field.name), field.dtype,
-                                       ColumnShape(batch.rows(), field.shape),
-                                       {batch.tensor(i).bytes()}));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Batch> LoadColumns(const SpecPtr& spec, int64_t rows, absl::string_view prefix,
-                                  StateReader* reader) {
+absl::StatusOr<Batch> LoadRows(const SpecPtr& spec, int64_t rows, absl::string_view prefix,
+                               StateReader* reader) {
   // Before memory is taken: sizes come from a file.
   for (const FieldSpec& field : spec->fields()) {
     DING_RETURN_IF_ERROR(CheckSavedColumn(*reader, prefix, field, ColumnShape(rows, field.shape)));
   }
   DING_ASSIGN_OR_RETURN(BatchBuilder builder, BatchBuilder::Create(spec, rows));
-  for (int i = 0; i < spec->size(); ++i) {
-    const absl::Span<char> column(reinterpret_cast<char*>(builder.view().raw_column(i)),
-                                  static_cast<size_t>(rows * spec->row_bytes(i)));
-    DING_RETURN_IF_ERROR(reader->Read(absl::StrCat(prefix, spec->field(i).name), {column}));
-  }
+  DING_RETURN_IF_ERROR(LoadColumns(prefix, builder.view(), reader));
   return std::move(builder).Seal(rows);
 }
 
@@ -64,8 +50,8 @@ absl::Status Save(const EpisodeSet& set, StateWriter* writer) {
   DING_RETURN_IF_ERROR(SaveSpec(episodes.final_obs.spec_ptr(), "final_obs_spec", writer));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("length", length));
   DING_RETURN_IF_ERROR(writer->WriteSpan<uint8_t>("end", end));
-  DING_RETURN_IF_ERROR(SaveColumns(episodes.rows, "rows/", writer));
-  return SaveColumns(episodes.final_obs, "final_obs/", writer);
+  DING_RETURN_IF_ERROR(SaveColumns(episodes.rows.view(), "rows/", writer));
+  return SaveColumns(episodes.final_obs.view(), "final_obs/", writer);
 }
 
 template <typename T>
@@ -118,9 +104,9 @@ absl::StatusOr<EpisodeSet> Load(StateReader* reader) {
   const auto episodes = static_cast<int64_t>(set.episodes.segments.size());
   const int64_t row_count =
       episodes == 0 ? 0 : set.episodes.segments.back().begin + set.episodes.segments.back().length;
-  DING_ASSIGN_OR_RETURN(set.episodes.rows, LoadColumns(rows, row_count, "rows/", reader));
+  DING_ASSIGN_OR_RETURN(set.episodes.rows, LoadRows(rows, row_count, "rows/", reader));
   DING_ASSIGN_OR_RETURN(set.episodes.final_obs,
-                        LoadColumns(final_obs, episodes, "final_obs/", reader));
+                        LoadRows(final_obs, episodes, "final_obs/", reader));
   DING_RETURN_IF_ERROR(ValidateEpisodes(set.episodes));
   DING_RETURN_IF_ERROR(reader->Read(
       kSafetensorsChecksum,

@@ -1,9 +1,11 @@
 #include "ding_worker/data/saved_columns.h"
 
+#include <cstddef>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
@@ -37,6 +39,34 @@ absl::Status CheckSavedColumn(const StateReader& reader, absl::string_view prefi
   return absl::InvalidArgumentError(absl::StrCat("saved '", name, "' is ", DTypeName(info.dtype),
                                                  ShapeString(info.shape), ", expected ",
                                                  DTypeName(field.dtype), ShapeString(expected)));
+}
+
+absl::Status SaveColumns(const ColumnsView& columns, absl::string_view prefix,
+                         StateWriter* writer) {
+  const Spec& spec = columns.spec();
+  for (int i = 0; i < spec.size(); ++i) {
+    const FieldSpec& field = spec.field(i);
+    const absl::string_view bytes(reinterpret_cast<const char*>(columns.raw_column(i)),
+                                  static_cast<size_t>(columns.rows() * spec.row_bytes(i)));
+    DING_RETURN_IF_ERROR(writer->Write(absl::StrCat(prefix, field.name), field.dtype,
+                                       ColumnShape(columns.rows(), field.shape), {bytes}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadColumns(absl::string_view prefix, const MutableColumnsView& columns,
+                         StateReader* reader) {
+  const Spec& spec = columns.spec();
+  for (const FieldSpec& field : spec.fields()) {
+    DING_RETURN_IF_ERROR(
+        CheckSavedColumn(*reader, prefix, field, ColumnShape(columns.rows(), field.shape)));
+  }
+  for (int i = 0; i < spec.size(); ++i) {
+    const absl::Span<char> bytes(reinterpret_cast<char*>(columns.raw_column(i)),
+                                 static_cast<size_t>(columns.rows() * spec.row_bytes(i)));
+    DING_RETURN_IF_ERROR(reader->Read(absl::StrCat(prefix, spec.field(i).name), {bytes}));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace ding

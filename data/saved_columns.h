@@ -1,4 +1,4 @@
-// Columns in a state (data/state.h): the spec of rows, and whether a saved column is that of a field.
+// Columns in a state (data/state.h): the spec of rows, and a tensor [rows, ...] for each field.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_DATA_SAVED_COLUMNS_H_
@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 
@@ -27,6 +28,12 @@ absl::StatusOr<SpecPtr> LoadSpec(absl::string_view name, StateReader* reader);
 //   kInvalidArgument  what was found and what was expected
 absl::Status CheckSavedColumn(const StateReader& reader, absl::string_view prefix,
                               const FieldSpec& field, const Shape& expected);
+
+// Each column as "<prefix><field's name>".
+absl::Status SaveColumns(const ColumnsView& columns, absl::string_view prefix, StateWriter* writer);
+// Fills `columns`, of as many rows as were saved. An error of CheckSavedColumn() changes nothing.
+absl::Status LoadColumns(absl::string_view prefix, const MutableColumnsView& columns,
+                         StateReader* reader);
 
 }  // namespace ding
 

@@ -13,6 +13,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/data/saved_columns.h"
 #include "ding_worker/data/spec.h"
 
 namespace ding {
@@ -454,6 +455,8 @@ absl::StatusOr<Image> EnvManagerCore::Render(int env_id) {
 // with an element per env; "episode_return" with one per env and player; "row/<field>" with a row
 // per env; "params/<i>/..." and "env/<i>/..." for env i.
 
+constexpr char kRowPrefix[] = "row/";
+
 struct EnvManagerCore::Counter {
   absl::string_view name;
   int64_t Slot::*value;
@@ -529,15 +532,7 @@ absl::Status EnvManagerCore::SaveState(StateWriter* writer) const {
     for (const Slot& slot : slots_) values.push_back(slot.*counter.value);
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>(counter.name, values));
   }
-  const Spec& spec = *spec_.observation;
-  for (int i = 0; i < spec.size(); ++i) {
-    Shape shape = spec.field(i).shape;
-    shape.insert(shape.begin(), env_num());
-    const absl::string_view bytes(reinterpret_cast<const char*>(rows_.raw_column(i)),
-                                  static_cast<size_t>(env_num() * spec.row_bytes(i)));
-    DING_RETURN_IF_ERROR(writer->Write(absl::StrCat("row/", spec.field(i).name),
-                                       spec.field(i).dtype, shape, {bytes}));
-  }
+  DING_RETURN_IF_ERROR(SaveColumns(rows_, kRowPrefix, writer));
   return SaveEnvs(writer);
 }
 
@@ -602,15 +597,9 @@ absl::StatusOr<EnvManagerCore::SavedState> EnvManagerCore::ReadState(StateReader
 
 absl::Status EnvManagerCore::ReadRows(StateReader* reader, std::vector<Tensor>* columns) const {
   for (const FieldSpec& field : spec_.observation->fields()) {
-    const std::string name = absl::StrCat("row/", field.name);
-    Shape shape = field.shape;
-    shape.insert(shape.begin(), env_num());
-    DING_ASSIGN_OR_RETURN(Tensor tensor, reader->ReadTensor(name));
-    if (tensor.dtype() != field.dtype || tensor.shape() != shape) {
-      return absl::InvalidArgumentError(absl::StrCat("saved '", name, "' is ", tensor.DebugString(),
-                                                     ", expected ", DTypeName(field.dtype),
-                                                     ShapeString(shape)));
-    }
+    DING_RETURN_IF_ERROR(
+        CheckSavedColumn(*reader, kRowPrefix, field, ColumnShape(env_num(), field.shape)));
+    DING_ASSIGN_OR_RETURN(Tensor tensor, reader->ReadTensor(absl::StrCat(kRowPrefix, field.name)));
     columns->push_back(std::move(tensor));
   }
   return absl::OkStatus();
