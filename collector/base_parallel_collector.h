@@ -1,0 +1,77 @@
+// Runs one task of a parallel run: acts in its envs with the newest policy that it can get, until
+// all episodes of the task are over, and hands over what it makes.
+//
+//     GetPolicyUpdate ──► policy ──► envs ──► rows ──► SendData        one thread, in this order:
+//           └─── a newer version is taken between two forward passes ───┘
+//
+// Ownership: link, env manager and policy are owned by whoever composes them, and outlive it.
+// Threads:   Run() belongs to one thread; Close() and progress() may be called by any.
+// Errors:    of Run(): name the collector and what failed.
+#ifndef DING_WORKER_COLLECTOR_BASE_PARALLEL_COLLECTOR_H_
+#define DING_WORKER_COLLECTOR_BASE_PARALLEL_COLLECTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ding_worker/collector/collector_link.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+// What a task says; from the commander.
+struct ParallelCollectorTask {
+  std::string task_id;
+  bool eval_flag = false;       // evaluate: no exploration, no data
+  NamedValues collect_setting;  // of the policy's forward pass
+};
+
+// What a task gave, for the commander.
+struct CollectorFinishInfo {
+  bool eval_flag = false;
+  int64_t env_num = 0;
+  double duration_seconds = 0;
+  int64_t train_iter = -1;  // of the parameters that acted last; -1: none did
+  uint64_t policy_version = 0;
+  bool collector_done = false;  // all envs ran all their episodes; else it was closed before
+  int64_t predefined_episode_count = 0;
+  int64_t step_count = 0;
+  int64_t sample_count = 0;
+  std::vector<double> episode_return;  // of all finished episodes
+};
+
+// What a parallel collector is made with.
+struct ParallelCollectorParts {
+  EnvManager* env = nullptr;            // of the kind that the task wants; not yet launched
+  CollectMode* collect_mode = nullptr;  // of collecting tasks
+  EvalMode* eval_mode = nullptr;        // of evaluations
+  CollectorLink* link = nullptr;
+  int64_t episodes_per_env = 1;  // at least 1
+};
+
+class BaseParallelCollector {
+ public:
+  virtual ~BaseParallelCollector() = default;
+
+  // Works until the task is done or Close() is called, which is no error. Once.
+  virtual absl::Status Run() = 0;
+  // Lets Run() return after the vector step under way; may be repeated.
+  void Close() { closed_.store(true, std::memory_order_relaxed); }
+
+  // Of now; complete after Run().
+  virtual CollectorFinishInfo GetFinishInfo() const = 0;
+
+ protected:
+  bool closed() const { return closed_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_BASE_PARALLEL_COLLECTOR_H_

@@ -1,0 +1,56 @@
+// Says which tasks a parallel run needs next, and when it is over.
+//
+// Ownership: a value of the coordinator's.
+// Threads:   thread-compatible: the coordinator calls it under its lock.
+#ifndef DING_WORKER_COORDINATOR_BASE_COMMANDER_H_
+#define DING_WORKER_COORDINATOR_BASE_COMMANDER_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "ding_worker/interaction/messages.pb.h"
+
+namespace ding {
+
+class BaseCommander {
+ public:
+  virtual ~BaseCommander() = default;
+
+  // The next task, if there is one now: it counts as running until it is finished or failed.
+  virtual std::optional<CollectorTask> GetCollectorTask() = 0;
+  virtual std::optional<LearnerTask> GetLearnerTask() = 0;
+  // After which it is worth asking again though nothing has happened; infinite: never.
+  virtual absl::Duration AskAgainAfter() const { return absl::InfiniteDuration(); }
+
+  virtual bool JudgeCollectorFinish(const CollectorFinished& info) const {
+    return info.collector_done();
+  }
+  virtual bool JudgeLearnerFinish(const LearnerInfo& info) const { return info.learner_done(); }
+
+  // The task has a result. True: the run has converged, which stays so.
+  virtual bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) = 0;
+  // The task has a result: its buffer is not needed any more.
+  virtual void FinishLearnerTask(const LearnerTask& task) = 0;
+
+  // The task has none: nobody took it in time, or who did is gone.
+  virtual void NotifyFailCollectorTask(const CollectorTask& task) = 0;
+  virtual void NotifyFailLearnerTask(const LearnerTask& task) = 0;
+
+  virtual void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) = 0;
+
+  // A collector joined, or left for good.
+  virtual void IncreaseCollectorTaskSpace() = 0;
+  virtual void DecreaseCollectorTaskSpace() = 0;
+
+  // Of finished collecting tasks.
+  virtual int64_t total_collector_env_step() const = 0;
+  // Of the last evaluation, if there was one.
+  virtual std::optional<double> last_eval_value() const = 0;
+  virtual const std::vector<double>& last_eval_returns() const = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_BASE_COMMANDER_H_

@@ -1,0 +1,94 @@
+// Messages between two processes, or two threads: what the parallel run's control plane stands on.
+//
+//     Listener ──Accept──► Connection ◄────── bytes, in order ──────► Connection ◄──Connect── Transport
+//
+// A message is a string of bytes; what it means is its users' business (session.h, messages.proto).
+// Bulk data do not come along: they lie in a store (store/store.h).
+//
+// Implementations: in_process_transport.h (threads of one process; tests), grpc/grpc_transport.h
+// (one pipelined stream per connection), testing/faulty_transport.h (loses, delays, repeats).
+//
+// Ownership: listeners and connections are independent of each other and of the transport that made
+//            them.
+// Threads:   thread-safe: one thread may send while another receives and a third one closes.
+// Blocking:  every call that waits says for how long; Close() wakes all of them.
+// Errors:    name the peer, or the address.
+#ifndef DING_WORKER_INTERACTION_TRANSPORT_H_
+#define DING_WORKER_INTERACTION_TRANSPORT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace ding {
+
+// The largest message of every transport. A larger one is refused by who sends it; a peer that
+// sends one all the same is disconnected before memory is taken for it.
+inline constexpr int64_t kMaxMessageBytes = int64_t{16} << 20;
+// Messages that a connection keeps for a peer, or a user, who is slow; whoever sends more waits.
+inline constexpr int kMaxQueuedMessages = 256;
+
+class Connection {
+ public:
+  virtual ~Connection() = default;  // as Close()
+
+  // Hands `message` over to be sent; returns when there is room for it, not when it has arrived.
+  //   kDeadlineExceeded  the peer takes nothing; the message was not sent
+  //   kInvalidArgument   larger than kMaxMessageBytes; the connection goes on
+  //   kCancelled         Close() was called
+  //   kUnavailable       the peer is gone
+  virtual absl::Status Send(std::string message, absl::Duration timeout) = 0;
+
+  // The next message. What had arrived before the peer went is still handed out.
+  //   kDeadlineExceeded  there is none
+  //   kCancelled         Close() was called
+  //   kUnavailable       the peer closed the connection, or is gone
+  virtual absl::StatusOr<std::string> Receive(absl::Duration timeout) = 0;
+
+  // Ends both directions; may be repeated. What was sent before still arrives, if the peer takes it
+  // within a second.
+  virtual void Close() = 0;
+
+  // The other side, for messages to people: "127.0.0.1:41234".
+  virtual const std::string& peer() const = 0;
+};
+
+class Listener {
+ public:
+  virtual ~Listener() = default;  // as Close()
+
+  // The next peer that connects.
+  //   kDeadlineExceeded  there is none
+  //   kCancelled         Close() was called
+  virtual absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) = 0;
+
+  // Where to connect to; with the port that was chosen, if 0 was asked for.
+  virtual const std::string& address() const = 0;
+
+  // Takes no further peers; may be repeated. Connections that were accepted go on, others are
+  // closed.
+  virtual void Close() = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  //   kAlreadyExists     somebody listens there
+  //   kInvalidArgument   not an address of this transport
+  virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) = 0;
+
+  // Waits for somebody to listen there, too.
+  //   kDeadlineExceeded  nobody took the connection in time
+  //   kInvalidArgument   not an address of this transport
+  virtual absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& address,
+                                                              absl::Duration timeout) = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_TRANSPORT_H_

@@ -1,0 +1,59 @@
+// Prepares the next batches while the learner trains on this one.
+//
+//     DataSource ──BatchLoader──► threads ──► ready batches, in the order of the source ──► Next()
+//
+// The source is asked on a thread of its own, which may wait for whoever draws; what it returns, the
+// loading of one batch (reading files, gathering), is run by `num_workers` threads. At most
+// 2 * num_workers batches are ready or being loaded.
+//
+// Ownership: owns its threads, which Close() joins.
+// Threads:   Next() belongs to one thread; Close() may be called by any.
+// Blocking:  Next() waits for a batch; Close() wakes it, and must wake the source too: `cancel`.
+#ifndef DING_WORKER_LEARNER_ASYNC_DATA_LOADER_H_
+#define DING_WORKER_LEARNER_ASYNC_DATA_LOADER_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/data/batch.h"
+
+namespace ding {
+
+// Loads one batch.
+using BatchLoader = std::function<absl::StatusOr<Batch>()>;
+// The next batch to load; none: there are no more.
+using BatchSource = std::function<absl::StatusOr<std::optional<BatchLoader>>()>;
+
+class AsyncDataLoader {
+ public:
+  struct Options {
+    // Threads that load, 0 or more; 0 is 1.
+    int num_workers = 0;
+    // Next() that waits longer fails.
+    absl::Duration timeout = absl::Minutes(10);
+  };
+
+  // `cancel`, if it is set, makes a `source` that waits return; it is called by Close().
+  //   kInvalidArgument  num_workers < 0, no source, timeout not above zero
+  static absl::StatusOr<std::unique_ptr<AsyncDataLoader>> Create(const Options& options,
+                                                                 BatchSource source,
+                                                                 std::function<void()> cancel);
+  virtual ~AsyncDataLoader() = default;  // as Close()
+
+  // The next batch, in the order of the source; none when the source has ended, or after Close().
+  //   kDeadlineExceeded  no data within the timeout
+  //   other codes        of the source, or of loading the batch whose turn it is; the loader has
+  //                      then ended
+  virtual absl::StatusOr<std::optional<Batch>> Next() = 0;
+
+  // Drops what is not handed out, and joins the threads; may be repeated.
+  virtual void Close() = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_LEARNER_ASYNC_DATA_LOADER_H_
