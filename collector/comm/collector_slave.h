@@ -1,0 +1,58 @@
+// A collector's side of the control plane: announces what the running task makes, and keeps the
+// newest policy that there is.
+//
+//     Announce(), Finish() ──────► CollectorData, CollectorFinished
+//     NewerPolicy() ◄───────────── PolicyVersion: latest wins
+//
+// At most kMaxUnacknowledged announcements are under way: when the coordinator's buffer pushes back,
+// Announce() waits.
+//
+// Ownership, threads, blocking: as Slave.
+#ifndef DING_WORKER_COLLECTOR_COMM_COLLECTOR_SLAVE_H_
+#define DING_WORKER_COLLECTOR_COMM_COLLECTOR_SLAVE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/collector/collector_link.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/slave.h"
+
+namespace ding {
+
+class CollectorSlave : public Slave {
+ public:
+  static constexpr uint64_t kMaxUnacknowledged = 8;
+
+  using Slave::Slave;
+
+  // Of the running task. `items` lie in the store.
+  absl::Status Announce(std::string items, const CollectorProgress& progress);
+  // Tells why no data come at the moment; empty: they do again.
+  absl::Status ReportStall(absl::string_view reason);
+  // It is over; `info` without its id.
+  absl::Status Finish(CollectorFinished info);
+  // The newest policy of the task, if it is newer than `version`; waits for one at most `timeout`.
+  absl::StatusOr<std::optional<PolicyVersion>> NewerPolicy(uint64_t version,
+                                                           absl::Duration timeout);
+
+ private:
+  void ResetTask(const StartTask& start) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Take(const CoordinatorMessage& message) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  PolicyVersion policy_ ABSL_GUARDED_BY(mutex_);
+  CollectorProgress progress_ ABSL_GUARDED_BY(mutex_);
+  // Of this worker, not of the task.
+  uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_COMM_COLLECTOR_SLAVE_H_

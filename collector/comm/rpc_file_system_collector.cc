@@ -1,0 +1,163 @@
+#include "ding_worker/collector/comm/rpc_file_system_collector.h"
+
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/comm/collected_items.h"
+#include "ding_worker/data/segment_wire.h"
+#include "ding_worker/data/state_wire.h"
+#include "ding_worker/interaction/chunk_key.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+CollectorFinished ToMessage(const CollectorFinishInfo& info) {
+  CollectorFinished message;
+  message.set_eval_flag(info.eval_flag);
+  message.set_env_num(info.env_num);
+  message.set_duration_seconds(info.duration_seconds);
+  message.set_train_iter(info.train_iter);
+  message.set_policy_version(info.policy_version);
+  message.set_collector_done(info.collector_done);
+  message.set_predefined_episode_count(info.predefined_episode_count);
+  message.set_real_episode_count(static_cast<int64_t>(info.episode_return.size()));
+  message.set_step_count(info.step_count);
+  message.set_sample_count(info.sample_count);
+  for (const double episode_return : info.episode_return) {
+    message.add_episode_return(episode_return);
+  }
+  return message;
+}
+
+bool WorthTryingAgain(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
+
+}  // namespace
+
+RpcFileSystemCollector::RpcFileSystemCollector(const Options& options, WorkerSession* session,
+                                               Store* store, TaskCollectorFactory factory)
+    : options_(options),
+      session_(session),
+      store_(store),
+      factory_(std::move(factory)),
+      slave_(session, {[this](const StartTask& start) { BeginTask(start.collector()); },
+                       [this] { CloseTask(); }}) {}
+
+RpcFileSystemCollector::~RpcFileSystemCollector() { JoinTask(); }
+
+absl::StatusOr<EndRun> RpcFileSystemCollector::Run() {
+  absl::StatusOr<EndRun> end = slave_.Serve();
+  JoinTask();
+  return end;
+}
+
+void RpcFileSystemCollector::Close() { session_->Close("the collector leaves the run"); }
+
+void RpcFileSystemCollector::JoinTask() {
+  if (task_thread_.joinable()) task_thread_.join();
+}
+
+void RpcFileSystemCollector::BeginTask(const CollectorTask& task) {
+  JoinTask();  // It has said that it is over.
+  {
+    MutexLock lock(&mutex_);
+    closing_ = false;
+  }
+  task_thread_ = std::thread([this, task] { RunTask(task); });
+}
+
+void RpcFileSystemCollector::CloseTask() {
+  MutexLock lock(&mutex_);
+  closing_ = true;
+  closed_.SignalAll();
+  if (running_ != nullptr) running_->Close();
+}
+
+void RpcFileSystemCollector::RunTask(const CollectorTask& task) {
+  const absl::StatusOr<CollectorFinishInfo> info = Collect(task);
+  const absl::Status told = info.ok() ? slave_.Finish(ToMessage(*info)) : slave_.Fail(info.status());
+  if (!info.ok()) {
+    LOG(WARNING) << task.task_id() << " failed: " << info.status().message();
+  }
+  if (!told.ok()) LOG(INFO) << task.task_id() << ": its end is not reported: " << told.message();
+}
+
+absl::StatusOr<CollectorFinishInfo> RpcFileSystemCollector::Collect(const CollectorTask& task) {
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<TaskCollector> made, factory_(task, this));
+  {
+    MutexLock lock(&mutex_);
+    running_ = made->collector();
+    if (closing_) running_->Close();
+  }
+  absl::Status status = slave_.Started();
+  if (status.ok()) status = made->collector()->Run();
+  {
+    MutexLock lock(&mutex_);
+    running_ = nullptr;
+    if (closing_ && absl::IsCancelled(status)) status = absl::OkStatus();
+  }
+  DING_RETURN_IF_ERROR(status);
+  return made->collector()->GetFinishInfo();
+}
+
+absl::Status RpcFileSystemCollector::SendData(const SegmentBatch& data,
+                                              const CollectorProgress& progress) {
+  DING_RETURN_IF_ERROR(slave_.TaskStatus());
+  const int64_t chunk = ChunkNumber(slave_.worker(), ++chunks_);
+  DING_RETURN_IF_ERROR(PutChunk(chunk, data));
+  absl::StatusOr<std::string> items = EncodeItems(data, chunk);
+  const absl::Status announced =
+      items.ok() ? slave_.Announce(*std::move(items), progress) : items.status();
+  if (!announced.ok()) {  // Nobody will ask for it.
+    const absl::Status removed = store_->Delete(ChunkKey(chunk));
+    if (!removed.ok()) LOG(WARNING) << removed.message();
+  }
+  return announced;
+}
+
+absl::Status RpcFileSystemCollector::PutChunk(int64_t chunk, const SegmentBatch& data) {
+  const EncodedSegments encoded(data);
+  absl::Status status = store_->Put(ChunkKey(chunk), encoded.pieces());
+  if (!WorthTryingAgain(status)) return status;
+
+  const std::string reason = absl::StrCat("the store takes no data: ", status.message());
+  LOG(WARNING) << reason << "; trying again every " << absl::FormatDuration(options_.store_retry);
+  DING_RETURN_IF_ERROR(slave_.ReportStall(reason));
+  while (WorthTryingAgain(status)) {
+    {
+      MutexLock lock(&mutex_);
+      if (!closing_) closed_.WaitFor(&mutex_, options_.store_retry);
+    }
+    DING_RETURN_IF_ERROR(slave_.TaskStatus());
+    status = store_->Put(ChunkKey(chunk), encoded.pieces());
+  }
+  DING_RETURN_IF_ERROR(status);
+  LOG(WARNING) << "the store takes data again";
+  return slave_.ReportStall("");
+}
+
+absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpdate(
+    uint64_t version, absl::Duration timeout) {
+  DING_ASSIGN_OR_RETURN(std::optional<PolicyVersion> newest, slave_.NewerPolicy(version, timeout));
+  while (newest.has_value()) {
+    const absl::Status read = store_->Get(newest->key(), &read_bytes_);
+    if (read.ok()) {
+      PolicyUpdate update;
+      update.version = newest->version();
+      update.train_iter = newest->train_iter();
+      DING_ASSIGN_OR_RETURN(update.model, DecodeState(read_bytes_, newest->key()));
+      return update;
+    }
+    // Old versions are deleted: there is a newer one, or will be in a moment.
+    if (!absl::IsNotFound(read) && !WorthTryingAgain(read)) return read;
+    if (timeout == absl::ZeroDuration()) return std::nullopt;
+    DING_ASSIGN_OR_RETURN(newest, slave_.NewerPolicy(newest->version(), timeout));
+  }
+  return std::nullopt;
+}
+
+}  // namespace ding

@@ -1,0 +1,86 @@
+// The collector worker whose data lie in a store and whose messages travel by a session: what
+// DI-engine's FlaskFileSystemCollector does by HTTP and pickled files. Type "grpc_fs".
+//
+//     task ──► thread: factory ──► BaseParallelCollector::Run()
+//                                     │ SendData           ▲ GetPolicyUpdate
+//                                     ▼                    │
+//                  store: one chunk per hand-over      store: newest version
+//                                     │                    ▲
+//                                     └── CollectorSlave ──┘  what lies where
+//
+// A store that is full, or gone, pauses the collector: it says so, tries again until the store is
+// back, and loses nothing.
+//
+// Ownership, threads: as BaseCommCollector.
+#ifndef DING_WORKER_COLLECTOR_COMM_RPC_FILE_SYSTEM_COLLECTOR_H_
+#define DING_WORKER_COLLECTOR_COMM_RPC_FILE_SYSTEM_COLLECTOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/collector/base_parallel_collector.h"
+#include "ding_worker/collector/collector_link.h"
+#include "ding_worker/collector/comm/base_comm_collector.h"
+#include "ding_worker/collector/comm/collector_slave.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/interaction/worker_session.h"
+
+namespace ding {
+
+class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
+ public:
+  struct Options {
+    // Between two attempts to write to a store that is full or gone; above zero.
+    absl::Duration store_retry = absl::Milliseconds(200);
+  };
+
+  RpcFileSystemCollector(const Options& options, WorkerSession* session, Store* store,
+                         TaskCollectorFactory factory);
+  ~RpcFileSystemCollector() override;
+
+  absl::StatusOr<EndRun> Run() override;
+  void Close() override;
+
+ private:
+  absl::Status SendData(const SegmentBatch& data, const CollectorProgress& progress) override;
+  absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(uint64_t version,
+                                                              absl::Duration timeout) override;
+
+  // Callbacks of the slave.
+  void BeginTask(const CollectorTask& task);
+  void CloseTask();
+
+  void RunTask(const CollectorTask& task);
+  absl::StatusOr<CollectorFinishInfo> Collect(const CollectorTask& task);
+  void JoinTask();
+  // Puts the chunk, however often that takes.
+  absl::Status PutChunk(int64_t chunk, const SegmentBatch& data);
+
+  const Options options_;
+  WorkerSession* const session_;
+  Store* const store_;
+  const TaskCollectorFactory factory_;
+  CollectorSlave slave_;
+  uint32_t chunks_ = 0;     // put; of the task's thread
+  std::string read_bytes_;  // memory for reading, kept; of the task's thread
+
+  Mutex mutex_;
+  CondVar closed_;
+  BaseParallelCollector* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread task_thread_;  // of the thread of Run()
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_COMM_RPC_FILE_SYSTEM_COLLECTOR_H_

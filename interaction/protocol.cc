@@ -1,0 +1,72 @@
+#include "ding_worker/interaction/protocol.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace ding {
+namespace {
+
+template <typename Message>
+absl::StatusOr<Message> Parse(absl::string_view bytes, absl::string_view what) {
+  Message message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("received ", bytes.size(), " bytes that are no message of a ", what));
+  }
+  if (message.message_case() == Message::MESSAGE_NOT_SET) {
+    return absl::InvalidArgumentError(absl::StrCat("received an empty message of a ", what));
+  }
+  return message;
+}
+
+}  // namespace
+
+ProtocolVersion CurrentProtocol() {
+  ProtocolVersion version;
+  version.set_major(kProtocolMajor);
+  version.set_minor(kProtocolMinor);
+  return version;
+}
+
+absl::Status CheckProtocol(const ProtocolVersion& peer) {
+  if (peer.major() == kProtocolMajor) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "protocol version is ", peer.major(), ".", peer.minor(), ", expected ", kProtocolMajor,
+      ".x: start all processes of a run from one build"));
+}
+
+absl::StatusOr<WorkerMessage> ParseWorkerMessage(absl::string_view bytes) {
+  return Parse<WorkerMessage>(bytes, "worker");
+}
+
+absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view bytes) {
+  return Parse<CoordinatorMessage>(bytes, "coordinator");
+}
+
+void ToSettings(const NamedValues& values, Settings* settings) {
+  settings->Clear();
+  for (const auto& [name, value] : values) {
+    Setting* const setting = settings->Add();
+    setting->set_name(name);
+    setting->set_value(value);
+  }
+}
+
+NamedValues FromSettings(const Settings& settings) {
+  NamedValues values;
+  for (const Setting& setting : settings) values.Set(setting.name(), setting.value());
+  return values;
+}
+
+absl::string_view RoleName(Hello::Role role) {
+  switch (role) {
+    case Hello::COLLECTOR:
+      return "collector";
+    case Hello::LEARNER:
+      return "learner";
+    case Hello::OPERATOR:
+      return "operator";
+  }
+  return "unknown";
+}
+
+}  // namespace ding

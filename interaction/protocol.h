@@ -1,0 +1,37 @@
+// What both sides of the control plane know: the version of the messages, and how one is read.
+//
+// Threads: thread-safe (pure functions).
+#ifndef DING_WORKER_INTERACTION_PROTOCOL_H_
+#define DING_WORKER_INTERACTION_PROTOCOL_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/interaction/messages.pb.h"
+
+namespace ding {
+
+// Raised when the other side could misunderstand a message; the minor when it can pass over what
+// is new.
+inline constexpr int kProtocolMajor = 1;
+inline constexpr int kProtocolMinor = 0;
+
+ProtocolVersion CurrentProtocol();
+// kFailedPrecondition, with both versions, if `peer` is of another major.
+absl::Status CheckProtocol(const ProtocolVersion& peer);
+
+// kInvalidArgument if `bytes` are no message, or one without content that is known.
+absl::StatusOr<WorkerMessage> ParseWorkerMessage(absl::string_view bytes);
+absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view bytes);
+
+using Settings = google::protobuf::RepeatedPtrField<Setting>;
+void ToSettings(const NamedValues& values, Settings* settings);
+NamedValues FromSettings(const Settings& settings);
+
+// "collector", "learner", "operator".
+absl::string_view RoleName(Hello::Role role);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_PROTOCOL_H_

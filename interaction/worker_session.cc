@@ -1,0 +1,61 @@
+#include "ding_worker/interaction/worker_session.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/protocol.h"
+
+namespace ding {
+namespace {
+
+absl::StatusOr<Welcome> AskToJoin(const Hello& hello, absl::Duration timeout, Session* session) {
+  WorkerMessage message;
+  *message.mutable_hello() = hello;
+  DING_RETURN_IF_ERROR(session->Send(message.SerializeAsString(), timeout));
+  absl::StatusOr<std::string> answer = session->Receive(timeout);
+  // It closes the session with a reason.
+  if (absl::IsAborted(answer.status())) {
+    return absl::FailedPreconditionError(answer.status().message());
+  }
+  DING_RETURN_IF_ERROR(answer.status());
+  DING_ASSIGN_OR_RETURN(CoordinatorMessage welcome, ParseCoordinatorMessage(*answer));
+  if (!welcome.has_welcome()) {
+    return absl::InvalidArgumentError("the coordinator answers with another message than Welcome");
+  }
+  DING_RETURN_IF_ERROR(CheckProtocol(welcome.welcome().version()));
+  if (welcome.welcome().lease_seconds() > 0) {
+    session->set_lease(absl::Seconds(welcome.welcome().lease_seconds()));
+  }
+  return *std::move(welcome.mutable_welcome());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WorkerSession>> WorkerSession::Join(Transport* transport,
+                                                                   const std::string& address,
+                                                                   Hello hello,
+                                                                   const Options& options) {
+  *hello.mutable_version() = CurrentProtocol();
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
+                        transport->Connect(address, options.join_timeout));
+  std::unique_ptr<Session> session = Session::Start(std::move(connection), options.session);
+  absl::StatusOr<Welcome> welcome = AskToJoin(hello, options.join_timeout, session.get());
+  if (!welcome.ok()) {
+    session->Close("could not join");
+    return Annotate(welcome.status(), absl::StrCat("joining the run at ", address));
+  }
+  return absl::WrapUnique(new WorkerSession(std::move(session), *std::move(welcome)));
+}
+
+absl::Status WorkerSession::Send(const WorkerMessage& message, absl::Duration timeout) {
+  return session_->Send(message.SerializeAsString(), timeout);
+}
+
+absl::StatusOr<CoordinatorMessage> WorkerSession::Receive(absl::Duration timeout) {
+  DING_ASSIGN_OR_RETURN(const std::string message, session_->Receive(timeout));
+  return ParseCoordinatorMessage(message);
+}
+
+}  // namespace ding
