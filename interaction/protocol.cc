@@ -29,9 +29,9 @@ ProtocolVersion CurrentProtocol() {
 
 absl::Status CheckProtocol(const ProtocolVersion& peer) {
   if (peer.major() == kProtocolMajor) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "protocol version is ", peer.major(), ".", peer.minor(), ", expected ", kProtocolMajor,
-      ".x: start all processes of a run from one build"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("protocol version is ", peer.major(), ".", peer.minor(), ", expected ",
+                   kProtocolMajor, ".x: start all processes of a run from one build"));
 }
 
 absl::StatusOr<WorkerMessage> ParseWorkerMessage(absl::string_view bytes) {

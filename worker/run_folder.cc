@@ -15,8 +15,6 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/metrics/csv.h"
-#include "ding_worker/metrics/tensorboard.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -24,6 +22,7 @@ namespace {
 
 constexpr int kMaxFolderNames = 100;
 constexpr char kResultName[] = "result.json";
+constexpr char kCsvName[] = "metrics.csv";
 // The processes of a killed run's envs hold its folder for the moment in which they end, too.
 constexpr absl::Duration kMaxLockWait = absl::Seconds(2);
 constexpr absl::Duration kLockRetryPeriod = absl::Milliseconds(10);
@@ -52,8 +51,6 @@ absl::StatusOr<std::string> MakeFolder(const std::string& exp_dir, const std::st
   return absl::AlreadyExistsError(
       absl::StrCat("folders ", exp_name, stamp, "_<n> exist already: name one by --exp_dir"));
 }
-
-std::string LogFolder(const std::string& path) { return JoinPath(path, "log"); }
 
 absl::StatusOr<LogSizes> MeasureFiles(const std::string& folder) {
   namespace fs = std::filesystem;
@@ -93,34 +90,7 @@ absl::Status CutBackLogs(const std::string& folder, const LogSizes& sizes) {
   return absl::OkStatus();
 }
 
-absl::string_view SeverityName(google::LogSeverity severity) {
-  switch (severity) {
-    case google::GLOG_INFO:
-      return "info";
-    case google::GLOG_WARNING:
-      return "warning";
-    default:
-      return "error";
-  }
-}
-
 }  // namespace
-
-// Copies what glog logs to the text log.
-class RunFolder::GlogSink : public google::LogSink {
- public:
-  explicit GlogSink(TextLog* log) : log_(log) { google::AddLogSink(this); }
-  ~GlogSink() override { google::RemoveLogSink(this); }
-
-  void send(google::LogSeverity severity, const char* /*full_filename*/,
-            const char* /*base_filename*/, int /*line*/, const google::LogMessageTime& /*time*/,
-            const char* message, size_t message_len) override {
-    log_->Write(SeverityName(severity), absl::string_view(message, message_len));
-  }
-
- private:
-  TextLog* const log_;
-};
 
 // Belongs to one process at a time. The kernel lets go of it when that ends, however it ends.
 class RunFolder::Lock {
@@ -151,65 +121,41 @@ class RunFolder::Lock {
 
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Create(const std::string& exp_dir,
                                                              const std::string& exp_name,
+                                                             const std::string& process,
                                                              const Clock* clock) {
   DING_ASSIGN_OR_RETURN(std::string path, MakeFolder(exp_dir, exp_name, clock));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Lock> lock, Lock::Take(path));
-  return OpenLogs(std::move(path), std::move(lock), clock);
+  return OpenLogs(std::move(path), std::move(lock), process, clock);
 }
 
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Reopen(const std::string& exp_dir,
                                                              const LogSizes& logs,
+                                                             const std::string& process,
                                                              const Clock* clock) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Lock> lock, Lock::Take(exp_dir));
   DING_RETURN_IF_ERROR(CutBackLogs(LogFolder(exp_dir), logs));
   DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(exp_dir, kResultName)));
-  return OpenLogs(exp_dir, std::move(lock), clock);
+  return OpenLogs(exp_dir, std::move(lock), process, clock);
 }
 
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::OpenLogs(std::string path,
                                                                std::unique_ptr<Lock> lock,
+                                                               const std::string& process,
                                                                const Clock* clock) {
-  const std::string log_folder = LogFolder(path);
-  DING_RETURN_IF_ERROR(CreateDirectories(log_folder));
-
-  TextLog::Options log_options;
-  log_options.path = JoinPath(log_folder, "serial_logger.txt");
-  log_options.clock = clock;
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<TextLog> log, TextLog::Create(log_options));
-
-  TensorBoardSink::Options tensorboard;
-  tensorboard.folder = JoinPath(log_folder, "serial");
-  tensorboard.clock = clock;
-  DING_ASSIGN_OR_RETURN(std::shared_ptr<MetricSink> events, TensorBoardSink::Create(tensorboard));
-  CsvSink::Options csv;
-  csv.path = JoinPath(log_folder, "metrics.csv");
-  csv.clock = clock;
-  DING_ASSIGN_OR_RETURN(std::shared_ptr<MetricSink> rows, CsvSink::Create(csv));
-
-  auto metrics =
-      std::make_shared<MultiSink>(std::vector<std::shared_ptr<MetricSink>>{events, rows});
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<ProcessLogs> logs,
+                        ProcessLogs::Open(path, process, kCsvName, clock));
   return std::unique_ptr<RunFolder>(
-      new RunFolder(std::move(path), std::move(lock), std::move(metrics), std::move(log)));
+      new RunFolder(std::move(path), std::move(lock), std::move(logs)));
 }
 
 RunFolder::RunFolder(std::string path, std::unique_ptr<Lock> lock,
-                     std::shared_ptr<MetricSink> metrics, std::unique_ptr<TextLog> log)
-    : path_(std::move(path)),
-      lock_(std::move(lock)),
-      metrics_(std::move(metrics)),
-      log_(std::move(log)),
-      glog_sink_(std::make_unique<GlogSink>(log_.get())) {}
+                     std::unique_ptr<ProcessLogs> logs)
+    : path_(std::move(path)), lock_(std::move(lock)), logs_(std::move(logs)) {}
 
 RunFolder::~RunFolder() = default;
 
 absl::Status RunFolder::WriteText(absl::string_view name, absl::string_view content) const {
   return WriteFileAtomically(JoinPath(path_, name), content);
-}
-
-absl::Status RunFolder::FlushLogs() {
-  absl::Status status = metrics_->Flush();
-  status.Update(log_->Flush());
-  return status;
 }
 
 absl::StatusOr<LogSizes> RunFolder::MeasureLogs() {

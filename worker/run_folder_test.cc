@@ -42,7 +42,8 @@ class RunFolderTest : public testing::Test {
 };
 
 TEST_F(RunFolderTest, WritesItsLogsAndFiles) {
-  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run, RunFolder::Create("", "exp", &clock_));
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run,
+                            RunFolder::Create("", "exp", "serial", &clock_));
   EXPECT_EQ(run->path(), "exp");
   run->metrics()->Scalar("a/b", 3, 1.5);
   LOG(INFO) << "said in passing";
@@ -56,34 +57,34 @@ TEST_F(RunFolderTest, WritesItsLogsAndFiles) {
 
 TEST_F(RunFolderTest, NeverOverwritesARun) {
   DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> first,
-                            RunFolder::Create("", "exp", &clock_));
+                            RunFolder::Create("", "exp", "serial", &clock_));
   first.reset();
   DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> second,
-                            RunFolder::Create("", "exp", &clock_));
+                            RunFolder::Create("", "exp", "serial", &clock_));
   EXPECT_THAT(second->path(), StartsWith("exp_"));
   second.reset();
   DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> third,
-                            RunFolder::Create("", "exp", &clock_));
+                            RunFolder::Create("", "exp", "serial", &clock_));
   EXPECT_EQ(ListDirectory(".")->size(), 3u);
   third.reset();
   EXPECT_THAT(
-      RunFolder::Create("exp", "exp", &clock_),
+      RunFolder::Create("exp", "exp", "serial", &clock_),
       StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("--exp_dir exp exists already")));
 }
 
 TEST_F(RunFolderTest, MakesParentsOfTheFolderAskedFor) {
   const std::string path = JoinPath(folder_, "a/b/run");
   DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run,
-                            RunFolder::Create(path, "exp", &clock_));
+                            RunFolder::Create(path, "exp", "serial", &clock_));
   EXPECT_EQ(run->path(), path);
   EXPECT_TRUE(IsDirectory(JoinPath(path, "log")));
 }
 
 TEST_F(RunFolderTest, SaysWhyItCannotBeWritten) {
   ASSERT_THAT(WriteFileAtomically("file", "x"), IsOk());
-  EXPECT_THAT(RunFolder::Create("file/run", "exp", &clock_),
+  EXPECT_THAT(RunFolder::Create("file/run", "exp", "serial", &clock_),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("file")));
-  EXPECT_THAT(RunFolder::Create("/proc/no/run", "exp", &clock_).status().message(),
+  EXPECT_THAT(RunFolder::Create("/proc/no/run", "exp", "serial", &clock_).status().message(),
               HasSubstr("/proc/no"));
 }
 
@@ -91,7 +92,7 @@ TEST_F(RunFolderTest, GoesOnWhereItsLogsWereMeasured) {
   LogSizes logs;
   {
     DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<RunFolder> run,
-                              RunFolder::Create("exp", "", &clock_));
+                              RunFolder::Create("exp", "", "serial", &clock_));
     run->metrics()->Scalar("a", 1, 10);
     LOG(INFO) << "before";
     DING_ASSERT_OK_AND_ASSIGN(logs, run->MeasureLogs());
@@ -103,7 +104,7 @@ TEST_F(RunFolderTest, GoesOnWhereItsLogsWereMeasured) {
   // Of a process that came later and left no resume point.
   ASSERT_THAT(WriteFileAtomically("exp/log/serial/events.out.tfevents.later", "x"), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<RunFolder> run,
-                            RunFolder::Reopen("exp", logs, &clock_));
+                            RunFolder::Reopen("exp", logs, "serial", &clock_));
   run->metrics()->Scalar("a", 2, 30);
   EXPECT_THAT(run->FlushLogs(), IsOk());
   EXPECT_THAT(*ReadFile("exp/log/metrics.csv"),
@@ -115,23 +116,25 @@ TEST_F(RunFolderTest, GoesOnWhereItsLogsWereMeasured) {
 }
 
 TEST_F(RunFolderTest, BelongsToOneProcessAtATime) {
-  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run, RunFolder::Create("exp", "", &clock_));
-  EXPECT_THAT(RunFolder::Reopen("exp", {}, &clock_),
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run,
+                            RunFolder::Create("exp", "", "serial", &clock_));
+  EXPECT_THAT(RunFolder::Reopen("exp", {}, "serial", &clock_),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is in use")));
   EXPECT_TRUE(PathExists("exp/log/metrics.csv"));
   run.reset();
-  EXPECT_THAT(RunFolder::Reopen("exp", {}, &clock_), IsOk());
-  EXPECT_THAT(RunFolder::Reopen("nowhere", {}, &clock_),
+  EXPECT_THAT(RunFolder::Reopen("exp", {}, "serial", &clock_), IsOk());
+  EXPECT_THAT(RunFolder::Reopen("nowhere", {}, "serial", &clock_),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
 }
 
 TEST_F(RunFolderTest, IsTakenOverFromAProcessThatIsJustEnding) {
-  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run, RunFolder::Create("exp", "", &clock_));
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run,
+                            RunFolder::Create("exp", "", "serial", &clock_));
   std::thread ending([&run] {
     absl::SleepFor(absl::Milliseconds(100));
     run.reset();
   });
-  EXPECT_THAT(RunFolder::Reopen("exp", {}, &clock_), IsOk());
+  EXPECT_THAT(RunFolder::Reopen("exp", {}, "serial", &clock_), IsOk());
   ending.join();
 }
 

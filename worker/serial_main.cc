@@ -45,6 +45,7 @@ namespace ding {
 namespace {
 
 constexpr char kConfigName[] = "total_config.textproto";
+constexpr char kProcess[] = "serial";
 
 constexpr char kHelp[] =
     R"(Trains a policy by an experiment config, in one process.
@@ -146,8 +147,9 @@ absl::Status RunPipeline(const ExperimentConfig& config, RunFolder* folder,
 }
 
 absl::Status Train(const ExperimentConfig& config) {
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<RunFolder> folder,
-                        RunFolder::Create(FLAGS_exp_dir, config.exp_name(), Clock::Real()));
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<RunFolder> folder,
+      RunFolder::Create(FLAGS_exp_dir, config.exp_name(), kProcess, Clock::Real()));
   DING_RETURN_IF_ERROR(WriteConfig(config, *folder));
   std::optional<Progress> progress;
   absl::StatusOr<std::unique_ptr<Pipeline>> pipeline =
@@ -190,7 +192,7 @@ absl::Status Resume(const std::string& exp_dir, const ExperimentConfig& config) 
     logs = LogsOfCheckpoint(point->checkpoint.info());
   }
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder,
-                        RunFolder::Reopen(exp_dir, logs, Clock::Real()));
+                        RunFolder::Reopen(exp_dir, logs, kProcess, Clock::Real()));
   DING_RETURN_IF_ERROR(CleanUpCheckpoints(exp_dir, point.has_value() ? point->position : -1));
   DING_RETURN_IF_ERROR(WriteConfig(config, *folder));
   std::optional<Progress> progress;

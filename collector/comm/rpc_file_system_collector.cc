@@ -79,7 +79,8 @@ void RpcFileSystemCollector::CloseTask() {
 
 void RpcFileSystemCollector::RunTask(const CollectorTask& task) {
   const absl::StatusOr<CollectorFinishInfo> info = Collect(task);
-  const absl::Status told = info.ok() ? slave_.Finish(ToMessage(*info)) : slave_.Fail(info.status());
+  const absl::Status told =
+      info.ok() ? slave_.Finish(ToMessage(*info)) : slave_.Fail(info.status());
   if (!info.ok()) {
     LOG(WARNING) << task.task_id() << " failed: " << info.status().message();
   }

@@ -1,0 +1,211 @@
+#include "ding_worker/coordinator/comm_coordinator.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/protocol.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+constexpr absl::Duration kAcceptTimeout = absl::Seconds(1);  // then finished threads are joined
+constexpr absl::Duration kHelloTimeout = absl::Seconds(5);
+constexpr absl::Duration kReceiveTimeout = absl::Minutes(1);
+// A worker with a window full of messages that it does not take is stuck.
+constexpr absl::Duration kSendTimeout = absl::Milliseconds(500);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CommCoordinator>> CommCoordinator::Create(Options options,
+                                                                         Transport* transport) {
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, transport->Listen(options.address));
+  return absl::WrapUnique(new CommCoordinator(std::move(options), std::move(listener)));
+}
+
+CommCoordinator::CommCoordinator(Options options, std::unique_ptr<Listener> listener)
+    : options_(std::move(options)), listener_(std::move(listener)) {}
+
+CommCoordinator::~CommCoordinator() { Close("the coordinator ends"); }
+
+void CommCoordinator::Start(Coordinator* coordinator) {
+  DING_CHECK(coordinator_ == nullptr) << "started twice";
+  coordinator_ = coordinator;
+  listening_ = std::thread([this] { Listen(); });
+}
+
+void CommCoordinator::Listen() {
+  for (int64_t number = 0;; ++number) {
+    absl::StatusOr<std::unique_ptr<Connection>> connection = listener_->Accept(kAcceptTimeout);
+    JoinFinished();
+    if (absl::IsDeadlineExceeded(connection.status())) continue;
+    if (!connection.ok()) {
+      if (!absl::IsCancelled(connection.status())) {
+        LOG(ERROR) << "no further workers can join: " << connection.status().message();
+      }
+      return;
+    }
+    MutexLock lock(&mutex_);
+    if (closing_) return;
+    if (peers_.size() >= kMaxWorkers) {
+      LOG(WARNING) << "refusing " << (*connection)->peer() << ": there are " << kMaxWorkers
+                   << " connections already";
+      continue;
+    }
+    Peer& peer = peers_[number];
+    peer.session = Session::Start(*std::move(connection), options_.session);
+    peer.thread = std::thread([this, number, session = peer.session] { Serve(number, session); });
+  }
+}
+
+void CommCoordinator::JoinFinished() {
+  MutexLock lock(&mutex_);
+  for (auto it = peers_.begin(); it != peers_.end();) {
+    if (it->second.finished) {
+      it->second.thread.join();  // It has nothing left to do.
+      it = peers_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+void CommCoordinator::Serve(int64_t peer, const std::shared_ptr<Session>& session) {
+  uint32_t worker = 0;
+  {
+    MutexLock lock(&mutex_);
+    worker = ++last_worker_;
+  }
+  const absl::StatusOr<Hello> hello = Greet(worker, session.get());
+  absl::Status why = hello.status();
+  if (hello.ok()) why = ServeAdmitted(worker, *hello, session);
+  {
+    MutexLock lock(&mutex_);
+    if (!hello.ok() && !closing_) {
+      LOG(WARNING) << "refused " << session->peer() << ": " << why.message();
+    }
+    workers_.erase(worker);
+  }
+  session->Close(why.message());
+  MutexLock lock(&mutex_);
+  peers_[peer].finished = true;
+  changed_.SignalAll();
+}
+
+absl::StatusOr<Hello> CommCoordinator::Greet(uint32_t worker, Session* session) {
+  DING_ASSIGN_OR_RETURN(const std::string bytes, session->Receive(kHelloTimeout));
+  DING_ASSIGN_OR_RETURN(const WorkerMessage message, ParseWorkerMessage(bytes));
+  if (!message.has_hello()) {
+    return absl::InvalidArgumentError("the first message is not Hello");
+  }
+  DING_RETURN_IF_ERROR(CheckHello(message.hello()));
+  CoordinatorMessage answer;
+  *answer.mutable_welcome() = options_.welcome;
+  *answer.mutable_welcome()->mutable_version() = CurrentProtocol();
+  answer.mutable_welcome()->set_worker(worker);
+  DING_RETURN_IF_ERROR(session->Send(answer.SerializeAsString(), kSendTimeout));
+  return message.hello();
+}
+
+absl::Status CommCoordinator::CheckHello(const Hello& hello) const {
+  DING_RETURN_IF_ERROR(CheckProtocol(hello.version()));
+  if (!hello.config_digest().empty() && hello.config_digest() != options_.config_digest) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the config of ", RoleName(hello.role()), " '", hello.name(), "' has digest ",
+                     hello.config_digest(), ", the run's has ", options_.config_digest,
+                     ": start it with the same config, or without one"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CommCoordinator::ServeAdmitted(uint32_t worker, const Hello& hello,
+                                            const std::shared_ptr<Session>& session) {
+  const bool works = hello.role() != Hello::OPERATOR;
+  {
+    MutexLock lock(&mutex_);
+    if (closing_) return absl::CancelledError("the run is over");
+    workers_[worker] = session;
+  }
+  if (works) {
+    LOG(INFO) << RoleName(hello.role()) << " '" << hello.name() << "' joins as worker " << worker
+              << " from " << session->peer();
+    coordinator_->WorkerJoined(worker, hello);
+  }
+  absl::Status status;
+  while (status.ok()) {
+    const absl::StatusOr<std::string> bytes = session->Receive(kReceiveTimeout);
+    if (absl::IsDeadlineExceeded(bytes.status())) continue;
+    status = bytes.status();
+    if (status.ok()) {
+      const absl::StatusOr<WorkerMessage> message = ParseWorkerMessage(*bytes);
+      status = message.ok() ? Answer(worker, hello, *message, session.get()) : message.status();
+    }
+  }
+  if (works) {
+    LOG(INFO) << RoleName(hello.role()) << " '" << hello.name() << "' (worker " << worker
+              << ") is gone: " << status.message();
+    coordinator_->WorkerLost(worker, status);
+    if (options_.on_worker_lost != nullptr) options_.on_worker_lost(hello, status);
+  }
+  return status;
+}
+
+absl::Status CommCoordinator::Answer(uint32_t worker, const Hello& hello,
+                                     const WorkerMessage& message, Session* session) {
+  if (!message.has_status_request()) {
+    if (hello.role() == Hello::OPERATOR) {
+      return absl::FailedPreconditionError("an operator may ask for the status, and nothing else");
+    }
+    return coordinator_->Handle(worker, message);
+  }
+  CoordinatorMessage answer;
+  *answer.mutable_run_status() = coordinator_->status();
+  return session->Send(answer.SerializeAsString(), kSendTimeout);
+}
+
+void CommCoordinator::Send(uint32_t worker, const CoordinatorMessage& message) {
+  std::shared_ptr<Session> session;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = workers_.find(worker);
+    if (found == workers_.end()) return;  // Gone; the coordinator is being told.
+    session = found->second;
+  }
+  const absl::Status sent = session->Send(message.SerializeAsString(), kSendTimeout);
+  if (absl::IsDeadlineExceeded(sent) || absl::IsInvalidArgument(sent)) {
+    LOG(WARNING) << "disconnecting worker " << worker << ": " << sent.message();
+    session->Close("the worker does not take its messages");
+  }
+}
+
+bool CommCoordinator::WaitForWorkersToLeave(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  MutexLock lock(&mutex_);
+  while (!workers_.empty() && changed_.WaitUntil(&mutex_, deadline)) {
+  }
+  return workers_.empty();
+}
+
+void CommCoordinator::Close(absl::string_view reason) {
+  listener_->Close();
+  std::vector<std::shared_ptr<Session>> sessions;
+  {
+    MutexLock lock(&mutex_);
+    closing_ = true;
+    for (const auto& [number, peer] : peers_) sessions.push_back(peer.session);
+  }
+  if (listening_.joinable()) listening_.join();
+  for (const std::shared_ptr<Session>& session : sessions) session->Close(reason);
+  MutexLock lock(&mutex_);
+  for (const auto& [number, peer] : peers_) {
+    while (!peer.finished) changed_.WaitFor(&mutex_, absl::InfiniteDuration());
+  }
+  for (auto& [number, peer] : peers_) peer.thread.join();
+  peers_.clear();
+}
+
+}  // namespace ding
