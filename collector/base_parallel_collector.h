@@ -5,7 +5,7 @@
 //           └─── a newer version is taken between two forward passes ───┘
 //
 // Ownership: link, env manager and policy are owned by whoever composes them, and outlive it.
-// Threads:   Run() belongs to one thread; Close() and progress() may be called by any.
+// Threads:   Run() belongs to one thread; Close() and GetFinishInfo() may be called by any.
 // Errors:    of Run(): name the collector and what failed.
 #ifndef DING_WORKER_COLLECTOR_BASE_PARALLEL_COLLECTOR_H_
 #define DING_WORKER_COLLECTOR_BASE_PARALLEL_COLLECTOR_H_
@@ -28,6 +28,7 @@ struct ParallelCollectorTask {
   std::string task_id;
   bool eval_flag = false;       // evaluate: no exploration, no data
   NamedValues collect_setting;  // of the policy's forward pass
+  int64_t stream_base = 0;      // first stream of its rows; env i has the stream stream_base + i
 };
 
 // What a task gave, for the commander.
@@ -46,7 +47,9 @@ struct CollectorFinishInfo {
 
 // What a parallel collector is made with.
 struct ParallelCollectorParts {
-  EnvManager* env = nullptr;            // of the kind that the task wants; not yet launched
+  // Of the kind that the task wants. Run() launches it, if need be, and closes it. An episode_num of
+  // its own is to be episodes_per_env, so that envs rest when they are done.
+  EnvManager* env = nullptr;
   CollectMode* collect_mode = nullptr;  // of collecting tasks
   EvalMode* eval_mode = nullptr;        // of evaluations
   CollectorLink* link = nullptr;
@@ -62,7 +65,7 @@ class BaseParallelCollector {
   // Lets Run() return after the vector step under way; may be repeated.
   void Close() { closed_.store(true, std::memory_order_relaxed); }
 
-  // Of now; complete after Run().
+  // Of the last vector step; complete after Run(). Thread-safe.
   virtual CollectorFinishInfo GetFinishInfo() const = 0;
 
  protected:

@@ -5,6 +5,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_common.h"
 #include "ding_worker/env/game_spec.h"
@@ -242,10 +243,15 @@ absl::StatusOr<const Timesteps*> CollectCore::StepEnvs(const ActingEnvs& acting,
 
 absl::StatusOr<const Timesteps*> CollectCore::TryStepEnvs(const ActingEnvs& acting,
                                                           const CollectOptions& options) {
+  const int64_t begun = StepNanos();
   for (int i = 0; i < player_num(); ++i) DING_RETURN_IF_ERROR(Act(i, acting, options));
+  const int64_t acted = StepNanos();
   const ColumnsView actions(env_->env_spec().action.get(), action_columns_.data(), 0,
                             static_cast<int64_t>(acting.env_ids.size()));
   DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, env_->Step(acting.env_ids, actions));
+  ++step_times_.steps;
+  step_times_.policy += absl::Nanoseconds(acted - begun);
+  step_times_.env += absl::Nanoseconds(StepNanos() - acted);
   for (int i = 0; i < player_num(); ++i) DING_RETURN_IF_ERROR(Store(i, *timesteps));
   absl::Status status =
       statistics_->Account(*timesteps, players_[0].traj->next_step(), deps_, &ended_envs_);
@@ -292,6 +298,10 @@ void CollectCore::DropRowsUnderWay() {
       if (player.traj->under_way(id)) player.traj->DropEpisode(id);
     }
   }
+}
+
+int64_t CollectCore::StepNanos() const {
+  return options_.measure_steps ? deps_.clock->MonotonicNanos() : 0;
 }
 
 absl::StatusOr<SegmentBatch> CollectCore::Take(int player, int64_t max_rows, const ReadyObs& now) {

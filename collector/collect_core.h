@@ -19,10 +19,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/collector/collect_statistics.h"
 #include "ding_worker/collector/serial_collector.h"
@@ -58,13 +60,20 @@ class CollectCore {
     // Hand rows over by whole episodes, whatever the policies say.
     bool whole_episodes = false;
     bool log_samples = true;
-    bool game = false;  // of as many players as there are policies; else an env for one
+    bool game = false;           // of as many players as there are policies; else an env for one
+    bool measure_steps = false;  // for TakeStepTimes()
     std::vector<std::string> problems;  // that the collector has found, to be reported with others
   };
   struct Player {
     CollectMode* policy = nullptr;
     CollectAttributes attributes;
     std::optional<TrajBuffer> traj;
+  };
+  // Where the time of vector steps went.
+  struct StepTimes {
+    int64_t steps = 0;
+    absl::Duration policy;  // with the copy of the observations
+    absl::Duration env;
   };
 
   // Launches `env` if it is not launched.
@@ -96,6 +105,8 @@ class CollectCore {
   // rows that are under way. The answer holds until the next call of the env manager.
   absl::StatusOr<const Timesteps*> StepEnvs(const ActingEnvs& acting,
                                             const CollectOptions& options);
+  // Of the steps since the last call; zeros without Options::measure_steps.
+  StepTimes TakeStepTimes() { return std::exchange(step_times_, StepTimes()); }
   // Hands over this player's rows, at most `max_rows`; `now` is what the envs show.
   absl::StatusOr<SegmentBatch> Take(int player, int64_t max_rows, const ReadyObs& now);
   // Takes the data through the policy's GetTrainSample().
@@ -129,6 +140,8 @@ class CollectCore {
   absl::Status Act(int player, const ActingEnvs& acting, const CollectOptions& options);
   absl::Status Store(int player, const Timesteps& timesteps);
   void DropRowsUnderWay();
+  // 0 without Options::measure_steps: most collectors do without reading the clock.
+  int64_t StepNanos() const;
 
   const Options options_;
   const ComponentDeps deps_;
@@ -141,6 +154,7 @@ class CollectCore {
   std::vector<int> seats_;                  // scratch of SeatsOf()
   std::vector<float> rewards_;              // scratch of Store()
   std::vector<int> ended_envs_;
+  StepTimes step_times_;
 };
 
 // The policies of a core for one player: none if null.

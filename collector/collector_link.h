@@ -28,7 +28,7 @@ struct PolicyUpdate {
   std::shared_ptr<StateReader> model;  // as LearnMode::SaveModel() wrote it
 };
 
-// How far a collector's task is.
+// How far a collector's task is, with the data that this comes with.
 struct CollectorProgress {
   int64_t cur_episode = 0;  // finished ones
   int64_t cur_sample = 0;   // rows handed over

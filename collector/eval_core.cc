@@ -148,7 +148,7 @@ absl::StatusOr<EvalCore::Outcome> EvalCore::Eval(const EvalOptions& options, Eva
   Run run{&*monitor, videos, 0, std::vector<int>(env_num, 0), std::vector<bool>(env_num, false)};
   DING_RETURN_IF_ERROR(Annotate(env_->Reset(), deps_.name));
   DING_RETURN_IF_ERROR(Annotate(ForgetRecurrentState({}), deps_.name));
-  DING_RETURN_IF_ERROR(Annotate(Play(options.policy_settings, &run), deps_.name));
+  DING_RETURN_IF_ERROR(Annotate(Play(options, &run), deps_.name));
   Outcome outcome{*std::move(monitor), run.envsteps};
   outcome.mean_return = Mean(outcome.monitor.GetEpisodeReturn());
   outcome.stop = outcome.mean_return >= options_.common.stop_value && options.train_iter > 0;
@@ -161,8 +161,15 @@ absl::StatusOr<EvalCore::Outcome> EvalCore::Eval(const EvalOptions& options, Eva
   return outcome;
 }
 
-absl::Status EvalCore::Play(const NamedValues& settings, Run* run) {
-  while (!run->monitor->is_finished()) DING_RETURN_IF_ERROR(StepEnvs(settings, run));
+absl::Status EvalCore::Play(const EvalOptions& options, Run* run) {
+  while (!run->monitor->is_finished()) {
+    if (options.cancelled && options.cancelled()) {
+      return absl::CancelledError(absl::StrCat("the evaluation was cancelled after ",
+                                               run->monitor->current_episode(), " of ",
+                                               run->monitor->n_episode(), " episodes"));
+    }
+    DING_RETURN_IF_ERROR(StepEnvs(options.policy_settings, run));
+  }
   return absl::OkStatus();
 }
 

@@ -103,7 +103,7 @@ class EvalCore {
   std::vector<EvalMode*> policies() const;
   absl::Status ForgetRecurrentState(absl::Span<const int> env_ids);
   absl::Span<const int> SeatsOf(int player, absl::Span<const int> env_ids);
-  absl::Status Play(const NamedValues& settings, Run* run);
+  absl::Status Play(const EvalOptions& options, Run* run);
   absl::Status StepEnvs(const NamedValues& settings, Run* run);
   // The ready envs whose quota is not full, with their observations.
   ReadyObs Playing(const ReadyObs& ready, const VectorEvalMonitor& monitor);

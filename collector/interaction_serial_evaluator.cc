@@ -75,6 +75,7 @@ absl::StatusOr<EvalResult> InteractionSerialEvaluator::Eval(const EvalOptions& o
   EvalResult result;
   result.stop = outcome.stop;
   result.mean_return = outcome.mean_return;
+  result.envstep_count = outcome.envsteps;
   result.episode_return = outcome.monitor.GetEpisodeReturn();
   result.episode_info = outcome.monitor.GetEpisodeInfo();
   return result;

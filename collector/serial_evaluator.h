@@ -32,12 +32,15 @@ struct EvalOptions {
   std::optional<int64_t> n_episode;  // not set: what the config says
   NamedValues policy_settings;
   bool force_render = false;  // make videos, whether they are due or not
+  // Asked between two vector steps, if it is set: true ends the evaluation with kCancelled.
+  std::function<bool()> cancelled;
 };
 
 struct EvalResult {
   // The mean return has reached the stop value, and training has begun (train_iter > 0).
   bool stop = false;
   double mean_return = 0;
+  int64_t envstep_count = 0;           // played for it
   std::vector<double> episode_return;  // all of them, env by env
   std::map<std::string, std::vector<double>>
       episode_info;  // values that the env gave at the end of its episodes

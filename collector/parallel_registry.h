@@ -1,0 +1,38 @@
+// Finds parallel collectors by the name in their config.
+#ifndef DING_WORKER_COLLECTOR_PARALLEL_REGISTRY_H_
+#define DING_WORKER_COLLECTOR_PARALLEL_REGISTRY_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/collector/base_parallel_collector.h"
+#include "ding_worker/collector/parallel.pb.h"
+#include "ding_worker/metrics/component.h"
+
+namespace ding {
+
+// What get_parallel_collector_cls() returns: a type of collector before it is made.
+struct ParallelCollectorDescriptor {
+  std::string name;
+  ParallelCollectorConfig default_config;
+  std::function<absl::StatusOr<std::unique_ptr<BaseParallelCollector>>(
+      const ParallelCollectorConfig&, const ParallelCollectorTask&, const ParallelCollectorParts&,
+      const ComponentDeps&)>
+      create;
+};
+Registry<ParallelCollectorDescriptor>& ParallelCollectorRegistry();
+
+// kNotFound lists the names that are linked; kInvalidArgument reports every problem of the config
+// and of the parts at once.
+absl::StatusOr<std::unique_ptr<BaseParallelCollector>> create_parallel_collector(
+    const ParallelCollectorConfig& config, const ParallelCollectorTask& task,
+    const ParallelCollectorParts& parts, const ComponentDeps& deps);
+absl::StatusOr<ParallelCollectorDescriptor> get_parallel_collector_cls(
+    const ParallelCollectorConfig& config);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_PARALLEL_REGISTRY_H_
