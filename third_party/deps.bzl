@@ -241,6 +241,12 @@ def ding_worker_dependencies():
     maybe(system_repo, name = "zlib", debian_packages = ["zlib1g-dev"], packages = {
         "": cc_library_text("zlib", ["z"]),
     })
+    maybe(system_repo, name = "lz4", debian_packages = ["liblz4-dev"], packages = {
+        "": cc_library_text("lz4", ["lz4"]),
+    })
+    maybe(system_repo, name = "zstd", debian_packages = ["libzstd-dev"], packages = {
+        "": cc_library_text("zstd", ["zstd"]),
+    })
     maybe(
         system_repo,
         name = "libtorch",

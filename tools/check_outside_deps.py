@@ -45,6 +45,8 @@ OTHERS = [
     (r'(open)?blas\.h|cblas\.h', ['@openblas//:openblas']),
     (r'nlohmann/', ['@nlohmann_json//:json']),
     (r'zlib\.h', ['@zlib//:zlib']),
+    (r'lz4(frame|hc)?\.h', ['@lz4//:lz4']),
+    (r'zstd(_errors)?\.h', ['@zstd//:zstd']),
     (r'(torch|c10|ATen)/', ['//third_party:torch', '@libtorch//:torch']),
     (r'grpc(pp)?/', ['//third_party:grpc++', '@com_github_grpc_grpc//:grpc++']),
     (r'hiredis/', ['//third_party:hiredis', '@hiredis//:hiredis']),
