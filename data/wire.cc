@@ -3,18 +3,16 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/bytes.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
 namespace {
-
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little endian");
 
 constexpr absl::string_view kMagic = "DBAT";
 constexpr uint16_t kMajorVersion = 1;
@@ -23,69 +21,36 @@ constexpr size_t kFixedBytes = 12;  // magic, versions, size of the rest
 constexpr size_t kChecksumBytes = 4;
 constexpr uint32_t kMaxFields = 4096;
 
-template <typename T>
-void Put(T value, std::string* out) {
-  static_assert(std::is_arithmetic_v<T>);
-  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
 void PutField(const FieldSpec& field, std::string* out) {
-  Put(static_cast<uint32_t>(field.name.size()), out);
+  AppendNumber(static_cast<uint32_t>(field.name.size()), out);
   out->append(field.name);
-  Put(static_cast<uint8_t>(field.dtype), out);
-  Put(static_cast<uint8_t>(field.shape.size()), out);
-  for (const int64_t extent : field.shape) Put(extent, out);
-  Put(static_cast<uint32_t>(field.low.size()), out);
-  for (const double bound : field.low) Put(bound, out);
-  for (const double bound : field.high) Put(bound, out);
-  Put(field.num_categories, out);
-  Put(static_cast<int32_t>(field.frame_stack_axis), out);
+  AppendNumber(static_cast<uint8_t>(field.dtype), out);
+  AppendNumber(static_cast<uint8_t>(field.shape.size()), out);
+  for (const int64_t extent : field.shape) AppendNumber(extent, out);
+  AppendNumber(static_cast<uint32_t>(field.low.size()), out);
+  for (const double bound : field.low) AppendNumber(bound, out);
+  for (const double bound : field.high) AppendNumber(bound, out);
+  AppendNumber(field.num_categories, out);
+  AppendNumber(static_cast<int32_t>(field.frame_stack_axis), out);
 }
 
 std::string MakeHeader(const Batch& batch) {
   std::string rest;
-  Put(static_cast<uint64_t>(batch.rows()), &rest);
-  Put(static_cast<uint32_t>(batch.spec().size()), &rest);
+  AppendNumber(static_cast<uint64_t>(batch.rows()), &rest);
+  AppendNumber(static_cast<uint32_t>(batch.spec().size()), &rest);
   for (const FieldSpec& field : batch.spec().fields()) PutField(field, &rest);
   std::string header(kMagic);
-  Put(kMajorVersion, &header);
-  Put(kMinorVersion, &header);
-  Put(static_cast<uint32_t>(rest.size()), &header);
+  AppendNumber(kMajorVersion, &header);
+  AppendNumber(kMinorVersion, &header);
+  AppendNumber(static_cast<uint32_t>(rest.size()), &header);
   return header + rest;
 }
-
-// Takes values off the front of bytes. After the first one that is not there, all fail.
-class Cursor {
- public:
-  explicit Cursor(absl::string_view bytes) : bytes_(bytes) {}
-
-  template <typename T>
-  T Take() {
-    T value{};
-    const absl::string_view taken = TakeBytes(sizeof(T));
-    if (ok_) std::memcpy(&value, taken.data(), sizeof(T));
-    return value;
-  }
-  absl::string_view TakeBytes(size_t size) {
-    ok_ = ok_ && size <= bytes_.size();
-    if (!ok_) return {};
-    const absl::string_view taken = bytes_.substr(0, size);
-    bytes_.remove_prefix(size);
-    return taken;
-  }
-  bool ok() const { return ok_; }
-  size_t left() const { return bytes_.size(); }
-
- private:
-  absl::string_view bytes_;
-  bool ok_ = true;
-};
 
 absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("batch message: ", what));
 }
 
-std::optional<FieldSpec> TakeField(Cursor* cursor) {
+std::optional<FieldSpec> TakeField(ByteCursor* cursor) {
   FieldSpec field;
   field.name = std::string(cursor->TakeBytes(cursor->Take<uint32_t>()));
   const auto dtype = cursor->Take<uint8_t>();
@@ -104,7 +69,7 @@ std::optional<FieldSpec> TakeField(Cursor* cursor) {
   return field;
 }
 
-absl::StatusOr<Spec> TakeSpec(Cursor* cursor) {
+absl::StatusOr<Spec> TakeSpec(ByteCursor* cursor) {
   const auto count = cursor->Take<uint32_t>();
   if (count > kMaxFields) return Malformed(absl::StrCat(count, " fields"));
   std::vector<FieldSpec> fields;
@@ -129,12 +94,12 @@ absl::Status CheckFrame(absl::string_view bytes) {
   if (bytes.size() < kFixedBytes + kChecksumBytes) {
     return absl::DataLossError(absl::StrCat("batch message has only ", bytes.size(), " bytes"));
   }
-  Cursor cursor(bytes);
+  ByteCursor cursor(bytes);
   const absl::string_view magic = cursor.TakeBytes(kMagic.size());
   const auto major = cursor.Take<uint16_t>();
   const auto minor = cursor.Take<uint16_t>();
   const absl::string_view body = bytes.substr(0, bytes.size() - kChecksumBytes);
-  Cursor trailer(bytes.substr(body.size()));
+  ByteCursor trailer(bytes.substr(body.size()));
   const bool whole = trailer.Take<uint32_t>() == Crc32c(body);
   if (magic == kMagic && major != kMajorVersion) {
     return absl::FailedPreconditionError(absl::StrCat("batch message has version ", major, ".",
@@ -148,10 +113,10 @@ absl::Status CheckFrame(absl::string_view bytes) {
 
 absl::StatusOr<Message> Parse(absl::string_view bytes) {
   DING_RETURN_IF_ERROR(CheckFrame(bytes));
-  Cursor cursor(bytes.substr(0, bytes.size() - kChecksumBytes));
+  ByteCursor cursor(bytes.substr(0, bytes.size() - kChecksumBytes));
   cursor.TakeBytes(kFixedBytes - sizeof(uint32_t));
   const auto header_size = cursor.Take<uint32_t>();
-  Cursor header(cursor.TakeBytes(header_size));
+  ByteCursor header(cursor.TakeBytes(header_size));
   if (!cursor.ok()) return Malformed(absl::StrCat("a header of ", header_size, " bytes"));
   const auto rows = header.Take<uint64_t>();
   Message message;
@@ -170,7 +135,7 @@ absl::StatusOr<Message> Parse(absl::string_view bytes) {
 }
 
 Batch Fill(const Message& message, BatchBuilder builder) {
-  Cursor columns(message.columns);
+  ByteCursor columns(message.columns);
   const MutableColumnsView view = builder.view();
   for (int i = 0; i < message.spec.size(); ++i) {
     const absl::string_view column =
@@ -193,7 +158,7 @@ EncodedBatch::EncodedBatch(Batch batch) : batch_(std::move(batch)) {
   uint32_t crc = 0;
   for (const absl::string_view piece : pieces_) crc = Crc32c(piece, crc);
   std::string trailer;
-  Put(crc, &trailer);
+  AppendNumber(crc, &trailer);
   trailer_ = std::make_unique<const std::string>(std::move(trailer));
   pieces_.push_back(*trailer_);
 }

@@ -42,7 +42,7 @@ class Store {
   virtual absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) = 0;
 
   // Replaces the content of `value`, whose memory is used again: reading into the same string costs
-  // no page faults.
+  // no page faults. After an error it is anything.
   //   kNotFound        there is no such key
   //   kDataLoss        it is damaged: truncated, or its checksum is another
   //   kUnavailable     the store is gone or cannot be read now; worth trying again

@@ -1,0 +1,65 @@
+// A store that compresses what it puts into another one.
+//
+//     Put ──► compress ──► store        "DZ" | codec u8, 0: not compressed | size of the value u64 |
+//     Get ◄── expand ◄──── store        bytes
+//
+// A value that does not get smaller is stored as it is. Damage is found by the store below, whose
+// values are checked; what it gives is checked again for sizes, before memory is taken.
+//
+// Ownership: owns the store; the codec lives for ever, as all of CodecRegistry().
+// Threads:   thread-safe. Memory of the largest values is kept, one copy per call at a time.
+// Errors:    those of the store below; Get: kDataLoss if the bytes are no such value, or of another
+//            codec.
+#ifndef DING_WORKER_INTERACTION_STORE_COMPRESSED_STORE_H_
+#define DING_WORKER_INTERACTION_STORE_COMPRESSED_STORE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/interaction/store/codec.h"
+#include "ding_worker/interaction/store/store.h"
+
+namespace ding {
+
+class CompressedStore : public Store {
+ public:
+  CompressedStore(std::unique_ptr<Store> store, const Codec* codec, absl::string_view url);
+
+  absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override;
+  absl::Status Get(absl::string_view key, std::string* value) override;
+  absl::Status Delete(absl::string_view key) override { return store_->Delete(key); }
+  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
+    return store_->List(prefix);
+  }
+  const std::string& url() const override { return url_; }
+
+ private:
+  // Memory of one call.
+  struct Scratch {
+    std::string raw;
+    std::string packed;
+  };
+
+  std::unique_ptr<Scratch> TakeScratch() ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReturnScratch(std::unique_ptr<Scratch> scratch) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::unique_ptr<Store> store_;
+  const Codec* const codec_;
+  const std::string url_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Scratch>> scratch_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The value that `packed` holds.
+absl::Status Unpack(absl::string_view packed, const Codec& codec, std::string* value);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_STORE_COMPRESSED_STORE_H_

@@ -1,0 +1,271 @@
+#include "ding_worker/interaction/store/file_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "ding_worker/base/bytes.h"
+#include "ding_worker/base/crc32c.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/store/store_checks.h"
+
+namespace ding {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr absl::string_view kMagic = "DSTO";
+constexpr uint16_t kVersion = 1;
+constexpr int64_t kHeaderBytes = 20;
+constexpr absl::string_view kTemporaryPrefix = ".tmp.";
+
+std::string HeaderWithoutChecksum(int64_t size) {
+  std::string header(kMagic);
+  AppendNumber(kVersion, &header);
+  AppendNumber(uint16_t{0}, &header);
+  AppendNumber(static_cast<uint64_t>(size), &header);
+  return header;
+}
+
+std::string MakeHeader(absl::Span<const absl::string_view> pieces, int64_t size) {
+  std::string header = HeaderWithoutChecksum(size);
+  uint32_t crc = Crc32c(header);
+  for (const absl::string_view piece : pieces) crc = Crc32c(piece, crc);
+  AppendNumber(crc, &header);
+  return header;
+}
+
+// A process may run several stores, and several machines have the same process ids.
+std::string UniqueName() {
+  std::random_device random;
+  return absl::StrCat(kTemporaryPrefix, absl::Hex(random(), absl::kZeroPad8),
+                      absl::Hex(random(), absl::kZeroPad8));
+}
+
+// Takes `count` bytes off the front of what is still to be written or read.
+void Advance(size_t count, absl::InlinedVector<iovec, 16>* vectors, size_t* first) {
+  while (*first < vectors->size() && count >= (*vectors)[*first].iov_len) {
+    count -= (*vectors)[*first].iov_len;
+    ++*first;
+  }
+  if (count == 0) return;
+  iovec& vector = (*vectors)[*first];
+  vector.iov_base = static_cast<char*>(vector.iov_base) + count;
+  vector.iov_len -= count;
+}
+
+// Moves all bytes by writev or readv, which may move fewer at a time. 0, an errno, or kEnded.
+constexpr int kEnded = -1;
+template <typename Move>
+int MoveAll(Move move, int fd, absl::InlinedVector<iovec, 16> vectors) {
+  size_t first = 0;
+  Advance(0, &vectors, &first);
+  while (first < vectors.size()) {
+    const ssize_t moved = move(fd, &vectors[first],
+                               static_cast<int>(std::min<size_t>(vectors.size() - first, IOV_MAX)));
+    if (moved < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    if (moved == 0) return kEnded;
+    Advance(static_cast<size_t>(moved), &vectors, &first);
+  }
+  return 0;
+}
+
+iovec VectorOf(absl::string_view bytes) { return {const_cast<char*>(bytes.data()), bytes.size()}; }
+
+// Makes the folders of `key` below `folder`, but not that one. 0 or an errno.
+int MakeFoldersOf(const std::string& folder, absl::string_view key) {
+  for (size_t slash = key.find('/'); slash != absl::string_view::npos;
+       slash = key.find('/', slash + 1)) {
+    if (mkdir(JoinPath(folder, key.substr(0, slash)).c_str(), 0755) != 0 && errno != EEXIST) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+// Calls `file(path, name)` for every file below `folder`; others remove files and folders meanwhile.
+absl::Status ForEachFile(const std::string& folder,
+                         const std::function<void(const std::string& path)>& file) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code gone;
+    const fs::file_status status = it->symlink_status(gone);
+    if (fs::is_directory(status)) {
+      DING_RETURN_IF_ERROR(ForEachFile(it->path().string(), file));
+    } else if (fs::is_regular_file(status)) {
+      file(it->path().string());
+    }
+  }
+  if (!error || error.value() == ENOENT || error.value() == ENOTDIR) return absl::OkStatus();
+  return ErrnoStatus(error.value(), absl::StrCat("cannot list '", folder, "'"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Create(const std::string& folder) {
+  if (folder.empty() || folder.front() != '/') {
+    return absl::InvalidArgumentError(
+        absl::StrCat("folder '", folder, "' of a store, expected an absolute path"));
+  }
+  const absl::Status made = CreateDirectories(folder);
+  if (!made.ok()) return absl::UnavailableError(made.message());
+  auto store = absl::WrapUnique(new FileStore(folder));
+  // Of a store that cannot be cleaned, the first use says what is the matter.
+  store->RemoveTemporaryFiles(absl::Now() - absl::Hours(1)).IgnoreError();
+  return store;
+}
+
+FileStore::FileStore(const std::string& folder)
+    : url_(absl::StrCat("file:", folder)), folder_(folder), temporary_name_(UniqueName()) {}
+
+absl::Status FileStore::ErrorOf(int error, absl::string_view action, absl::string_view key) const {
+  const absl::Status found =
+      ErrnoStatus(error, absl::StrCat("store '", url_, "': cannot ", action, " '", key, "'"));
+  if (!IsDirectory(folder_)) {
+    return absl::UnavailableError(absl::StrCat(found.message(), "; the folder is gone"));
+  }
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
+    return absl::ResourceExhaustedError(found.message());
+  }
+  return absl::UnavailableError(found.message());
+}
+
+absl::Status FileStore::Damaged(absl::string_view key, absl::string_view how) const {
+  return absl::DataLossError(absl::StrCat("store '", url_, "': '", key, "' is damaged: ", how));
+}
+
+absl::StatusOr<int> FileStore::OpenTemporary(absl::string_view key, std::string* path) {
+  const size_t slash = key.rfind('/');
+  const absl::string_view key_folder =
+      slash == absl::string_view::npos ? absl::string_view() : key.substr(0, slash + 1);
+  *path = JoinPath(folder_, absl::StrCat(key_folder, temporary_name_, ".",
+                                         next_temporary_.fetch_add(1, std::memory_order_relaxed)));
+  const auto open_new = [path] {
+    return open(path->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  };
+  int fd = open_new();
+  int error = fd < 0 ? errno : 0;
+  if (error == ENOENT && IsDirectory(folder_)) {
+    error = MakeFoldersOf(folder_, key);
+    if (error == 0) {
+      fd = open_new();
+      error = fd < 0 ? errno : 0;
+    }
+  }
+  if (error == ENOTDIR && IsDirectory(folder_)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("store '", url_, "': '", key, "' begins with a key that has a value"));
+  }
+  if (error != 0) return ErrorOf(error, "put", key);
+  return fd;
+}
+
+absl::Status FileStore::WriteAndRename(int fd, const std::string& temporary, absl::string_view key,
+                                       absl::Span<const absl::string_view> pieces,
+                                       int64_t size) const {
+  const std::string header = MakeHeader(pieces, size);
+  absl::InlinedVector<iovec, 16> vectors = {VectorOf(header)};
+  for (const absl::string_view piece : pieces) vectors.push_back(VectorOf(piece));
+  int error = MoveAll(writev, fd, std::move(vectors));
+  // Network file systems report a full disk as late as here.
+  if (close(fd) != 0 && error == 0) error = errno;
+  if (error == 0 && rename(temporary.c_str(), JoinPath(folder_, key).c_str()) != 0) error = errno;
+  if (error == 0) return absl::OkStatus();
+  unlink(temporary.c_str());
+  if (error == EISDIR) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("store '", url_, "': '", key, "' is the beginning of other keys"));
+  }
+  return ErrorOf(error, "put", key);
+}
+
+absl::Status FileStore::Put(absl::string_view key, absl::Span<const absl::string_view> pieces) {
+  DING_ASSIGN_OR_RETURN(const int64_t size, CheckPut(*this, key, pieces));
+  std::string temporary;
+  DING_ASSIGN_OR_RETURN(const int fd, OpenTemporary(key, &temporary));
+  return WriteAndRename(fd, temporary, key, pieces, size);
+}
+
+absl::Status FileStore::Get(absl::string_view key, std::string* value) {
+  DING_RETURN_IF_ERROR(CheckKey(*this, key));
+  const int fd = open(JoinPath(folder_, key).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) {
+    const int error = errno;
+    const bool none = error == ENOENT || error == ENOTDIR;
+    return none && IsDirectory(folder_) ? NoSuchKey(*this, key) : ErrorOf(error, "get", key);
+  }
+  const auto closer = absl::MakeCleanup([fd] { close(fd); });
+  struct stat info;
+  if (fstat(fd, &info) != 0) return ErrorOf(errno, "get", key);
+  if (S_ISDIR(info.st_mode)) return NoSuchKey(*this, key);
+  const int64_t size = info.st_size - kHeaderBytes;
+  if (size < 0 || size > kMaxValueBytes) {
+    return Damaged(key, absl::StrCat("a file of ", info.st_size, " bytes"));
+  }
+  // Of a string that is read into again and again, only the bytes by which values differ in size
+  // are cleared here.
+  value->resize(static_cast<size_t>(size));
+  char header[kHeaderBytes];
+  const int error = MoveAll(readv, fd, {{header, sizeof(header)}, VectorOf(*value)});
+  if (error == kEnded) return Damaged(key, "it ends too early");
+  if (error != 0) return ErrorOf(error, "get", key);
+  const absl::string_view found(header, sizeof(header));
+  if (found == MakeHeader({*value}, size)) return absl::OkStatus();
+  const bool known = absl::StartsWith(found, HeaderWithoutChecksum(size));
+  return Damaged(key, known ? absl::StrCat("the checksum of its ", size, " bytes is another")
+                            : absl::StrCat("its header is not that of ", size, " bytes"));
+}
+
+absl::Status FileStore::Delete(absl::string_view key) {
+  DING_RETURN_IF_ERROR(CheckKey(*this, key));
+  if (unlink(JoinPath(folder_, key).c_str()) == 0) return absl::OkStatus();
+  const int error = errno;
+  const bool none = error == ENOENT || error == ENOTDIR || error == EISDIR;
+  return none && IsDirectory(folder_) ? absl::OkStatus() : ErrorOf(error, "delete", key);
+}
+
+absl::StatusOr<std::vector<std::string>> FileStore::List(absl::string_view prefix) {
+  if (!IsDirectory(folder_)) return ErrorOf(ENOENT, "list", prefix);
+  std::vector<std::string> keys;
+  const size_t key_begin = JoinPath(folder_, "x").size() - 1;
+  const absl::Status status = ForEachFile(folder_, [&](const std::string& path) {
+    const absl::string_view key = absl::string_view(path).substr(key_begin);
+    if (absl::StartsWith(key, prefix) && CheckStoreKey(key).ok()) keys.emplace_back(key);
+  });
+  if (!status.ok()) return absl::UnavailableError(status.message());
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+absl::Status FileStore::RemoveTemporaryFiles(absl::Time written_before) {
+  const absl::Status status = ForEachFile(folder_, [&](const std::string& path) {
+    struct stat info;
+    if (absl::StartsWith(Basename(path), kTemporaryPrefix) && lstat(path.c_str(), &info) == 0 &&
+        absl::TimeFromTimespec(info.st_mtim) < written_before) {
+      unlink(path.c_str());
+    }
+  });
+  return status.ok() ? status : absl::UnavailableError(status.message());
+}
+
+}  // namespace ding

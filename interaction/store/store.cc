@@ -1,0 +1,36 @@
+#include "ding_worker/interaction/store/store.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace ding {
+namespace {
+
+constexpr size_t kMaxKeyBytes = 200;
+
+bool IsPart(absl::string_view part) {
+  return !part.empty() && part.front() != '.' && std::all_of(part.begin(), part.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  });
+}
+
+}  // namespace
+
+absl::Status CheckStoreKey(absl::string_view key) {
+  if (key.size() <= kMaxKeyBytes) {
+    const std::vector<absl::string_view> parts = absl::StrSplit(key, '/');
+    if (std::all_of(parts.begin(), parts.end(), IsPart)) return absl::OkStatus();
+  }
+  const absl::string_view shown = key.substr(0, kMaxKeyBytes);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", absl::CHexEscape(shown), shown.size() < key.size() ? "..." : "", "' of ", key.size(),
+      " bytes is no key of a store; expected at most ", kMaxKeyBytes,
+      " bytes: parts of letters, digits, '.', '_' and '-', not beginning with '.', with '/' "
+      "between them"));
+}
+
+}  // namespace ding
