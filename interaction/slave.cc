@@ -71,12 +71,14 @@ bool Slave::Handle(const CoordinatorMessage& message, EndRun* end) {
 }
 
 void Slave::CloseTask() {
-  {
-    MutexLock lock(&mutex_);
-    closing_ = true;
-    changed_.SignalAll();
-  }
+  CancelTask();
   callbacks_.close();
+}
+
+void Slave::CancelTask() {
+  MutexLock lock(&mutex_);
+  closing_ = true;
+  changed_.SignalAll();
 }
 
 absl::Status Slave::TaskStatus() const {

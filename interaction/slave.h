@@ -52,6 +52,8 @@ class Slave {
   absl::Status Started();
   // It is over, without a result.
   absl::Status Fail(const absl::Status& status);
+  // Wakes what waits for it, as when the coordinator closes it.
+  void CancelTask();
 
  protected:
   // A task starts; the subclass forgets that before.

@@ -1,0 +1,67 @@
+// A learner worker of a parallel run: takes tasks from the coordinator for as long as the run lasts,
+// and makes a learner for each.
+//
+// Ownership: the session, store and factory that it is made with outlive it.
+// Threads:   Run() belongs to one thread, and has threads of its own, which it joins; Close() may be
+//            called by any.
+#ifndef DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_
+#define DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/base_learner.h"
+
+namespace ding {
+
+// A task's learner, with everything that it works with.
+class TaskLearner {
+ public:
+  virtual ~TaskLearner() = default;
+  virtual BaseLearner* learner() = 0;
+  // How to learn from what is next: the learning rate, say.
+  virtual NamedValues LearnSettings(int64_t train_iter, int64_t envstep) = 0;
+};
+
+// Makes what a task needs, as its earlier learner left it if the task says so; may take its time.
+using TaskLearnerFactory =
+    std::function<absl::StatusOr<std::unique_ptr<TaskLearner>>(const LearnerTask& task)>;
+
+// What a learner worker needs to know of the run.
+struct CommLearnerOptions {
+  int64_t batch_size = 64;
+  int64_t nstep = 1;
+  double gamma = 0.99;
+  // Batches that are drawn ahead while the learner trains, at least 1.
+  int prefetch_batches = 8;
+  int loader_threads = 1;  // at least 1
+  // Train iterations between two versions of the policy for the collectors, at least 1.
+  int64_t send_policy_freq = 10;
+  // Train iterations between two reports; priorities of all of them are in the next one.
+  int64_t send_info_freq = 1;
+  // Without data for that long the task fails.
+  absl::Duration data_timeout = absl::Minutes(10);
+  // Chunks that are kept decoded.
+  int64_t cache_bytes = int64_t{256} << 20;
+};
+
+class BaseCommLearner {
+ public:
+  virtual ~BaseCommLearner() = default;
+
+  // Works until the run ends, and returns how.
+  //   kCancelled  Close() was called
+  //   else        the coordinator is lost: says why
+  virtual absl::StatusOr<EndRun> Run() = 0;
+  // Leaves the run.
+  virtual void Close() = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_LEARNER_COMM_BASE_COMM_LEARNER_H_

@@ -1,0 +1,90 @@
+#include "ding_worker/learner/comm/demand_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/wire.h"
+
+namespace ding {
+namespace {
+
+// Two demands are enough to have one under way while the batches of the other are learned from.
+constexpr int kDemands = 2;
+// After that long without data, the learner says that it waits.
+constexpr absl::Duration kPatience = absl::Seconds(1);
+
+}  // namespace
+
+DemandSource::DemandSource(const CommLearnerOptions& options, LearnerSlave* slave,
+                           ItemLoader* loader)
+    : options_(options),
+      slave_(slave),
+      loader_(loader),
+      batches_per_demand_(std::max(1, options.prefetch_batches / kDemands)) {}
+
+absl::StatusOr<std::optional<BatchLoader>> DemandSource::Next() {
+  absl::Status status;
+  while (status.ok() && under_way_ < kDemands) status = Demand();
+  while (status.ok() && drawn_.empty()) status = Wait();
+  if (absl::IsCancelled(status)) return std::nullopt;
+  DING_RETURN_IF_ERROR(status);
+  BatchLoader load = [this, drawn = std::move(drawn_.front())] { return Load(drawn); };
+  drawn_.pop_front();
+  return load;
+}
+
+absl::Status DemandSource::Demand() {
+  DING_RETURN_IF_ERROR(slave_
+                           ->Demand(options_.batch_size, batches_per_demand_,
+                                    train_iter_.load(std::memory_order_relaxed))
+                           .status());
+  ++under_way_;
+  return absl::OkStatus();
+}
+
+absl::Status DemandSource::Wait() {
+  const absl::Duration patience = std::min(kPatience, options_.data_timeout);
+  absl::StatusOr<LearnerData> data = slave_->NextData(patience);
+  if (absl::IsDeadlineExceeded(data.status()) && patience < options_.data_timeout) {
+    LearnerInfo info;
+    info.set_learner_step(train_iter_.load(std::memory_order_relaxed));
+    info.set_stalled("waits for data");
+    DING_RETURN_IF_ERROR(slave_->SendInfo(info));
+    data = slave_->NextData(options_.data_timeout - patience);
+  }
+  if (absl::IsDeadlineExceeded(data.status())) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("no data to learn from within ", absl::FormatDuration(options_.data_timeout),
+                     " (policy.learn.data_timeout): no collector delivers enough"));
+  }
+  DING_RETURN_IF_ERROR(data.status());
+  --under_way_;
+  {
+    MutexLock lock(&mutex_);
+    unread_[data->sequence()] = data->items_size();
+    answered_ = data->sequence();
+  }
+  for (std::string& items : *data->mutable_items()) {
+    drawn_.push_back({std::move(items), data->sequence(), data->envstep()});
+  }
+  return under_way_ < kDemands ? Demand() : absl::OkStatus();
+}
+
+absl::StatusOr<TrainData> DemandSource::Load(const Drawn& drawn) {
+  DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(drawn.items));
+  DING_ASSIGN_OR_RETURN(ItemLoader::Loaded loaded, loader_->Load(items));
+  missing_rows_.fetch_add(loaded.missing_rows, std::memory_order_relaxed);
+  CountRead(drawn.sequence);
+  return TrainData(std::move(loaded.batch), drawn.envstep);
+}
+
+void DemandSource::CountRead(uint64_t sequence) {
+  MutexLock lock(&mutex_);
+  const auto found = unread_.find(sequence);
+  if (--found->second == 0) unread_.erase(found);
+  slave_->SetRead(unread_.empty() ? answered_ : unread_.begin()->first - 1);
+}
+
+}  // namespace ding

@@ -1,0 +1,77 @@
+// Where a learner's data loader gets its batches: demands them from the coordinator ahead of time,
+// and reads what the answers name from the store.
+//
+//     Next(): Demand ─► ... ─► Demand          LearnerData ─► one BatchLoader per batch
+//                 (kept under way)                               └─► ItemLoader ─► batch
+//
+// Ownership: slave and loader outlive it, and what Next() returned must not outlive it.
+// Threads:   Next() belongs to one thread; the loaders run on any.
+#ifndef DING_WORKER_LEARNER_COMM_DEMAND_SOURCE_H_
+#define DING_WORKER_LEARNER_COMM_DEMAND_SOURCE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/learner/async_data_loader.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/learner/comm/item_loader.h"
+#include "ding_worker/learner/comm/learner_slave.h"
+
+namespace ding {
+
+class DemandSource {
+ public:
+  DemandSource(const CommLearnerOptions& options, LearnerSlave* slave, ItemLoader* loader);
+
+  // A BatchSource: the loading of the next batch; none when the task is being closed.
+  //   kDeadlineExceeded  no data within options.data_timeout
+  absl::StatusOr<std::optional<BatchLoader>> Next();
+
+  // Stands in demands: of the learner.
+  void set_train_iter(int64_t train_iter) {
+    train_iter_.store(train_iter, std::memory_order_relaxed);
+  }
+  // Rows that could not be read and were left out.
+  int64_t missing_rows() const { return missing_rows_.load(std::memory_order_relaxed); }
+
+ private:
+  // One batch of an answer.
+  struct Drawn {
+    std::string items;
+    uint64_t sequence;
+    int64_t envstep;
+  };
+
+  absl::Status Demand();
+  absl::Status Wait();
+  absl::StatusOr<TrainData> Load(const Drawn& drawn);
+  // One batch of the answer `sequence` is read.
+  void CountRead(uint64_t sequence);
+
+  const CommLearnerOptions& options_;
+  LearnerSlave* const slave_;
+  ItemLoader* const loader_;
+  const int batches_per_demand_;
+  int under_way_ = 0;  // demands that are not answered
+  std::deque<Drawn> drawn_;
+  std::atomic<int64_t> train_iter_{0};
+  std::atomic<int64_t> missing_rows_{0};
+
+  Mutex mutex_;
+  // Batches that are not read yet, of the answers that have some.
+  std::map<uint64_t, int> unread_ ABSL_GUARDED_BY(mutex_);
+  uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // the last answer
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_LEARNER_COMM_DEMAND_SOURCE_H_

@@ -1,0 +1,63 @@
+// The learner worker whose data lie in a store and whose messages travel by a session: what
+// DI-engine's FlaskFileSystemLearner does by HTTP and pickled files. Type "grpc_fs".
+//
+//     LearnerData ──► DemandSource ──► AsyncDataLoader ──► BaseLearner::Start()
+//                     reads the store    ahead of time         │ hooks
+//                                                              ├──► policy versions: store, then
+//                                                              │    PolicyVersion
+//                                                              └──► LearnerInfo: progress, priorities
+//
+// Ownership, threads: as BaseCommLearner.
+#ifndef DING_WORKER_LEARNER_COMM_RPC_FILE_SYSTEM_LEARNER_H_
+#define DING_WORKER_LEARNER_COMM_RPC_FILE_SYSTEM_LEARNER_H_
+
+#include <cstdint>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/interaction/worker_session.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/learner/comm/learner_slave.h"
+
+namespace ding {
+
+class RpcFileSystemLearner : public BaseCommLearner {
+ public:
+  RpcFileSystemLearner(const CommLearnerOptions& options, WorkerSession* session, Store* store,
+                       TaskLearnerFactory factory);
+  ~RpcFileSystemLearner() override;
+
+  absl::StatusOr<EndRun> Run() override;
+  void Close() override;
+
+ private:
+  void BeginTask(const LearnerTask& task);
+
+  void RunTask(const LearnerTask& task);
+  absl::Status Learn(const LearnerTask& task);
+  void JoinTask();
+
+  // Hooks of the learner.
+  absl::Status SendPolicy(const LearnerTask& task, BaseLearner* learner);
+  absl::Status SendInfo(BaseLearner* learner);
+
+  const CommLearnerOptions options_;
+  WorkerSession* const session_;
+  Store* const store_;
+  const TaskLearnerFactory factory_;
+  LearnerSlave slave_;
+
+  // Of the task's thread.
+  uint64_t next_version_ = 1;
+  LearnerInfo info_;  // the next report
+  int64_t reported_iter_ = 0;
+
+  std::thread task_thread_;  // of the thread of Run()
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_LEARNER_COMM_RPC_FILE_SYSTEM_LEARNER_H_

@@ -1,0 +1,51 @@
+// From an experiment config to the parts of a parallel run: what each of its processes works with.
+//
+// Threads: the factories may be called by any thread, one at a time.
+#ifndef DING_WORKER_WORKER_PARALLEL_SETUP_H_
+#define DING_WORKER_WORKER_PARALLEL_SETUP_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/collector/comm/base_comm_collector.h"
+#include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/worker/experiment.pb.h"
+
+namespace ding {
+
+// What of the config a parallel run cannot do, or not as it is set; one sentence for each.
+std::vector<std::string> FindParallelProblems(const ExperimentConfig& config);
+
+// The same for two configs whose runs are the same.
+std::string ConfigDigest(const ExperimentConfig& config);
+
+// Of collector processes. `deps`: metrics, clock and exp_dir of the process.
+TaskCollectorFactory MakeTaskCollectorFactory(const ExperimentConfig& config,
+                                              const ComponentDeps& deps);
+
+// Of learner processes: a learner that saves its checkpoints below deps.exp_dir, from which it goes
+// on if its task says so.
+TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config,
+                                          const ComponentDeps& deps);
+CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config);
+
+// Of the coordinator's process.
+struct CoordinatorParts {
+  std::unique_ptr<Policy> policy;  // with its command mode
+  std::unique_ptr<Coordinator> coordinator;
+};
+// `store` and `sender` outlive what is made.
+absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
+                                                 const std::string& run, const ComponentDeps& deps,
+                                                 Store* store, CoordinatorSender* sender);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_PARALLEL_SETUP_H_

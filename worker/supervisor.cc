@@ -1,0 +1,151 @@
+#include "ding_worker/worker/supervisor.h"
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_macros.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+constexpr absl::Duration kReapPeriod = absl::Milliseconds(5);
+
+// Whether `pid` has ended; takes its status then.
+bool Reap(pid_t pid, int* wait_status) { return waitpid(pid, wait_status, WNOHANG) == pid; }
+
+void KillAndReap(pid_t pid) {
+  kill(pid, SIGKILL);
+  int wait_status = 0;
+  waitpid(pid, &wait_status, 0);  // Also one that is stopped ends at once.
+}
+
+}  // namespace
+
+std::string DescribeWaitStatus(int wait_status) {
+  if (WIFEXITED(wait_status)) return absl::StrCat("exit status ", WEXITSTATUS(wait_status));
+  if (WIFSIGNALED(wait_status)) {
+    return absl::StrCat("signal ", WTERMSIG(wait_status), " (", strsignal(WTERMSIG(wait_status)),
+                        ")");
+  }
+  return absl::StrCat("wait status ", wait_status);
+}
+
+Supervisor::Supervisor(Options options) : options_(std::move(options)) {}
+
+Supervisor::~Supervisor() { Stop(absl::ZeroDuration()); }
+
+absl::Status Supervisor::Start(const Worker& worker) {
+  Process process;
+  process.worker = worker;
+  DING_RETURN_IF_ERROR(Spawn(&process));
+  processes_.push_back(std::move(process));
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::Spawn(Process* process) {
+  std::vector<char*> arguments = {const_cast<char*>(options_.program.c_str())};
+  for (const std::string& argument : process->worker.arguments) {
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  }
+  arguments.push_back(nullptr);
+  // A group of its own: Ctrl-C is for us, who end the run.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  sigset_t all;
+  sigfillset(&all);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  const int error = posix_spawn(&process->pid, options_.program.c_str(), nullptr, &attributes,
+                                arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) {
+    return ErrnoStatus(
+        error, absl::StrCat("cannot start ", process->worker.name, " ('", options_.program, "')"));
+  }
+  process->started_nanos = options_.clock->MonotonicNanos();
+  LOG(INFO) << process->worker.name << " is process " << process->pid;
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::Restart() {
+  for (Process& process : processes_) {
+    int wait_status = 0;
+    if (!Reap(process.pid, &wait_status)) continue;
+    DING_RETURN_IF_ERROR(HandleEnd(wait_status, &process));
+  }
+  int wait_status = 0;
+  given_up_.erase(std::remove_if(given_up_.begin(), given_up_.end(),
+                                 [&](pid_t pid) { return Reap(pid, &wait_status); }),
+                  given_up_.end());
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::HandleEnd(int wait_status, Process* process) {
+  const absl::Duration lived =
+      absl::Nanoseconds(options_.clock->MonotonicNanos() - process->started_nanos);
+  process->failures = lived < options_.short_life ? process->failures + 1 : 0;
+  const std::string ended =
+      absl::StrCat(process->worker.name, " (process ", process->pid, ") ended after ",
+                   absl::FormatDuration(lived), ": ", DescribeWaitStatus(wait_status));
+  if (process->failures >= options_.max_failures) {
+    process->pid = 0;
+    return absl::InternalError(
+        absl::StrCat(ended, ", ", process->failures, " times in a row soon after its start"));
+  }
+  LOG(WARNING) << ended << "; starting another one";
+  ++restarts_;
+  return Spawn(process);
+}
+
+absl::Status Supervisor::Replace(pid_t pid) {
+  const auto found = std::find_if(processes_.begin(), processes_.end(),
+                                  [pid](const Process& process) { return process.pid == pid; });
+  if (found == processes_.end()) return absl::OkStatus();
+  int wait_status = 0;
+  if (Reap(pid, &wait_status)) return HandleEnd(wait_status, &*found);
+  LOG(WARNING) << found->worker.name << " (process " << pid
+               << ") is alive but its lease ran out; starting another one";
+  given_up_.push_back(pid);
+  ++restarts_;
+  return Spawn(&*found);
+}
+
+void Supervisor::Stop(absl::Duration timeout) {
+  const Timer timer(options_.clock);
+  std::vector<pid_t> alive;
+  for (const pid_t pid : pids()) {
+    if (pid != 0) alive.push_back(pid);
+  }
+  int wait_status = 0;
+  const auto reap = [&] {
+    alive.erase(std::remove_if(alive.begin(), alive.end(),
+                               [&](pid_t pid) { return Reap(pid, &wait_status); }),
+                alive.end());
+    return alive.empty();
+  };
+  while (!reap() && timer.Elapsed() < timeout) absl::SleepFor(kReapPeriod);
+  for (const pid_t pid : alive) KillAndReap(pid);
+  for (const pid_t pid : given_up_) KillAndReap(pid);
+  processes_.clear();
+  given_up_.clear();
+}
+
+std::vector<pid_t> Supervisor::pids() const {
+  std::vector<pid_t> pids;
+  for (const Process& process : processes_) pids.push_back(process.pid);
+  return pids;
+}
+
+}  // namespace ding

@@ -1,0 +1,83 @@
+// Worker processes on this machine: starts them, starts another in the place of one that ends, and
+// ends all.
+//
+// Ownership: owns its processes. Should it die itself, they notice that their coordinator is gone
+//            and end within their lease.
+// Threads:   thread-compatible.
+// Errors:    a worker that keeps ending soon after its start is an error that names it and how it
+//            ended.
+#ifndef DING_WORKER_WORKER_SUPERVISOR_H_
+#define DING_WORKER_WORKER_SUPERVISOR_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+
+namespace ding {
+
+class Supervisor {
+ public:
+  struct Worker {
+    std::string name;                    // for people; unique
+    std::vector<std::string> arguments;  // of the program
+  };
+  struct Options {
+    std::string program;  // path
+    // A worker that ends sooner than that counts as failed,
+    absl::Duration short_life = absl::Seconds(2);
+    // and after so many failures in a row is given up. At least 1.
+    int max_failures = 5;
+    const Clock* clock = Clock::Real();
+  };
+
+  explicit Supervisor(Options options);
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+  ~Supervisor();  // as Stop(), without waiting for anybody
+
+  absl::Status Start(const Worker& worker);
+
+  // Starts another process in the place of each one that has ended; to be called now and then.
+  absl::Status Restart();
+
+  // The process `pid` is alive but has been given up (its lease ran out): starts another one in its
+  // place. The old one is left to end by itself, until Stop(). Not ours: no effect.
+  absl::Status Replace(pid_t pid);
+
+  // Waits until all have ended by themselves, and kills what is left after `timeout`.
+  void Stop(absl::Duration timeout);
+
+  // Of the workers' present processes, in the order of their start.
+  std::vector<pid_t> pids() const;
+  int64_t restarts() const { return restarts_; }
+
+ private:
+  struct Process {
+    Worker worker;
+    pid_t pid = 0;
+    int64_t started_nanos = 0;
+    int failures = 0;  // in a row
+  };
+
+  absl::Status Spawn(Process* process);
+  absl::Status HandleEnd(int wait_status, Process* process);
+
+  const Options options_;
+  std::vector<Process> processes_;
+  std::vector<pid_t> given_up_;
+  int64_t restarts_ = 0;
+};
+
+// "exit status 1", "signal 9 (Killed)".
+std::string DescribeWaitStatus(int wait_status);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_SUPERVISOR_H_
