@@ -5,6 +5,7 @@ A file is imported as "ding_worker/<package>/<file>.proto" and its header is "di
 
 load("@rules_cc//cc:defs.bzl", "cc_proto_library")
 load("@rules_proto//proto:defs.bzl", "proto_library")
+load(":cc.bzl", "ding_cc_library")
 
 def ding_proto_library(name, **kwargs):
     """A proto_library whose files are imported as "ding_worker/<package>/<file>.proto"."""
@@ -20,5 +21,45 @@ def ding_cc_proto_library(name, deps, **kwargs):
     cc_proto_library(
         name = name,
         deps = deps,
+        **kwargs
+    )
+
+def ding_grpc_library(name, src, deps, **kwargs):
+    """The C++ stubs and services of one .proto file: "ding_worker/<package>/<file>.grpc.pb.h".
+
+    Args:
+      name: as in cc_library.
+      src: the file; it imports nothing.
+      deps: the ding_cc_proto_library of the file.
+      **kwargs: as in cc_library.
+    """
+    stem = src[:-len(".proto")]
+    folder = "ding_worker/" + native.package_name()
+    outs = [stem + ".grpc.pb.h", stem + ".grpc.pb.cc"]
+    native.genrule(
+        name = name + "_sources",
+        srcs = [src],
+        outs = outs,
+        # protoc writes the path of the file, seen from the folder of -I, into what it generates.
+        cmd = " && ".join([
+            "root=$(RULEDIR)/%s.root" % name,
+            "mkdir -p $$root/" + folder,
+            "cp $(location %s) $$root/%s/%s" % (src, folder, src),
+            "$(location @com_google_protobuf//:protoc) -I$$root --grpc_out=$$root " +
+            "--plugin=protoc-gen-grpc=$(location @com_github_grpc_grpc//:grpc_cpp_plugin) %s/%s" % (folder, src),
+        ] + ["mv $$root/%s/%s $(RULEDIR)/%s" % (folder, out, out) for out in outs] + [
+            "rm -r $$root",
+        ]),
+        tools = [
+            "@com_github_grpc_grpc//:grpc_cpp_plugin",
+            "@com_google_protobuf//:protoc",
+        ],
+        visibility = ["//visibility:private"],
+    )
+    ding_cc_library(
+        name = name,
+        srcs = [stem + ".grpc.pb.cc"],
+        hdrs = [stem + ".grpc.pb.h"],
+        deps = deps + [Label("//third_party:grpc++")],
         **kwargs
     )

@@ -1,0 +1,381 @@
+#include "ding_worker/interaction/grpc/grpc_transport.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/grpc/frames_connection.h"
+#include "ding_worker/interaction/grpc/link.grpc.pb.h"
+#include "ding_worker/interaction/grpc/link.pb.h"
+#include "grpc/grpc.h"
+#include "grpcpp/grpcpp.h"
+
+namespace ding {
+namespace {
+
+using link::Frames;
+using link::Link;
+
+// What one message in Frames needs besides its bytes, and more.
+constexpr int64_t kFramesOverhead = 64;
+constexpr size_t kMaxWaitingPeers = 128;
+// How long a connection attempt waits for a server that says nothing.
+constexpr absl::Duration kAttempt = absl::Seconds(2);
+// Between attempts.
+constexpr absl::Duration kPause = absl::Milliseconds(100);
+
+int Millis(absl::Duration duration) {
+  return static_cast<int>(absl::ToInt64Milliseconds(duration));
+}
+
+// ---- addresses
+
+struct Endpoint {
+  // "127.0.0.1:50051" or "[::1]:50051".
+  std::string ToString() const {
+    return is_v6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
+  }
+  // Names no host, so that nothing has to be looked up.
+  std::string target() const { return absl::StrCat(is_v6 ? "ipv6:" : "ipv4:", ToString()); }
+
+  std::string host;
+  int port = 0;
+  bool is_v6 = false;
+};
+
+absl::StatusOr<Endpoint> ParseAddress(const std::string& address) {
+  Endpoint endpoint;
+  const size_t colon = address.rfind(':');
+  absl::string_view host = absl::string_view(address).substr(0, colon);
+  endpoint.is_v6 = absl::ConsumePrefix(&host, "[") && absl::ConsumeSuffix(&host, "]");
+  if (colon == std::string::npos || host.empty() ||
+      !absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &endpoint.port) ||
+      endpoint.port < 0 || endpoint.port > 65535) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", address, "' is no address; expected one like 127.0.0.1:50051 or [::1]:50051"));
+  }
+  endpoint.host = host == "localhost" ? "127.0.0.1" : std::string(host);
+  in_addr v4;
+  in6_addr v6;
+  const bool loopback =
+      endpoint.is_v6
+          ? inet_pton(AF_INET6, endpoint.host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6)
+          : inet_pton(AF_INET, endpoint.host.c_str(), &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
+  if (!loopback) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", address,
+                     "' is not an address of this machine's loopback (127.0.0.1, [::1], "
+                     "localhost); anything beyond it needs TLS and a token, which this version "
+                     "does not have"));
+  }
+  return endpoint;
+}
+
+// Whether a listener can have the endpoint now. gRPC does not tell why it could not.
+absl::Status CheckFree(const Endpoint& endpoint) {
+  const int fd = socket(endpoint.is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const absl::Cleanup close_fd = [fd] { close(fd); };
+  const int on = 1;
+  sockaddr_in v4 = {};
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(static_cast<uint16_t>(endpoint.port));
+  sockaddr_in6 v6 = {};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = v4.sin_port;
+  inet_pton(AF_INET, endpoint.host.c_str(), &v4.sin_addr);
+  inet_pton(AF_INET6, endpoint.host.c_str(), &v6.sin6_addr);
+  // SO_REUSEADDR as gRPC: connections of a listener that is gone do not matter.
+  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+      (endpoint.is_v6 ? bind(fd, reinterpret_cast<const sockaddr*>(&v6), sizeof(v6))
+                      : bind(fd, reinterpret_cast<const sockaddr*>(&v4), sizeof(v4))) != 0) {
+    const int error = errno;
+    const std::string message =
+        absl::StrCat("cannot listen on ", endpoint.ToString(), ": ", std::strerror(error));
+    return error == EADDRINUSE ? absl::AlreadyExistsError(message)
+                               : absl::UnavailableError(message);
+  }
+  return absl::OkStatus();
+}
+
+// "127.0.0.1:41234" of "ipv4:127.0.0.1:41234", "[::1]:41234" of "ipv6:%5B::1%5D:41234".
+std::string PeerName(absl::string_view peer) {
+  if (!absl::ConsumePrefix(&peer, "ipv4:")) absl::ConsumePrefix(&peer, "ipv6:");
+  return absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}});
+}
+
+// ---- the server's side
+
+class Server;
+
+class ServerConnection final : public FramesConnection,
+                               private grpc::ServerBidiReactor<Frames, Frames> {
+ public:
+  explicit ServerConnection(grpc::CallbackServerContext* context)
+      : FramesConnection(PeerName(context->peer())), context_(context) {}
+  ~ServerConnection() override { Close(); }
+
+  grpc::ServerBidiReactor<Frames, Frames>* Start() {
+    StartSendInitialMetadata();
+    Advance();
+    return this;
+  }
+  // The peer could not wait to be accepted, and left nothing to receive.
+  bool given_up() const { return cancelled_ && exhausted(); }
+  // From now on the connection keeps its server alive.
+  void Keep(std::shared_ptr<Server> server) { server_ = std::move(server); }
+
+ private:
+  using Reactor = grpc::ServerBidiReactor<Frames, Frames>;
+
+  void StartRead(Frames* frames) override { Reactor::StartRead(frames); }
+  void StartWrite(const Frames* frames) override { Reactor::StartWrite(frames); }
+  void StartGoodbye() override { Reactor::StartWrite(&goodbye_); }
+  void Release() override { Finish(grpc::Status::OK); }
+  void Cancel() override { context_->TryCancel(); }
+
+  void OnReadDone(bool ok) override { ReadDone(ok); }
+  void OnWriteDone(bool ok) override { WriteDone(ok); }
+  void OnCancel() override { cancelled_ = true; }
+  void OnDone() override { Gone(""); }
+
+  std::atomic<bool> cancelled_{false};
+  std::shared_ptr<Server> server_;
+  grpc::CallbackServerContext* const context_;  // valid until OnDone()
+  const Frames goodbye_;
+};
+
+// Answers a peer that is not taken.
+class Refusal final : public grpc::ServerBidiReactor<Frames, Frames> {
+ public:
+  explicit Refusal(const std::string& why) {
+    Finish(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, why));
+  }
+  void OnDone() override { delete this; }
+};
+
+// Owned by the listener and by each accepted connection.
+class Server final : public Link::CallbackService, public std::enable_shared_from_this<Server> {
+ public:
+  static absl::StatusOr<std::shared_ptr<Server>> Start(Endpoint endpoint) {
+    DING_RETURN_IF_ERROR(CheckFree(endpoint));
+    auto server = std::make_shared<Server>();
+    grpc::ServerBuilder builder;
+    builder.RegisterService(server.get());
+    builder.AddListeningPort(endpoint.ToString(), grpc::InsecureServerCredentials(),
+                             &endpoint.port);
+    builder.SetMaxReceiveMessageSize(kMaxMessageBytes + kFramesOverhead);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(GrpcTransport::kKeepAlive));
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(GrpcTransport::kKeepAlive));
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Millis(kAttempt));
+    server->server_ = builder.BuildAndStart();
+    server->endpoint_ = endpoint;
+    if (server->server_ == nullptr) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("cannot listen on ", endpoint.ToString(), ": somebody else was faster"));
+    }
+    return server;
+  }
+
+  ~Server() override {
+    if (server_ == nullptr) return;
+    StopListening();
+    // Peers without a connection of ours would keep the server for as long as they like.
+    grpc_server_cancel_all_calls(server_->c_server());
+    shutdown_.join();
+    server_.reset();
+  }
+
+  std::string address() const { return endpoint_.ToString(); }
+
+  absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) {
+    const absl::Time deadline = absl::Now() + timeout;
+    while (true) {
+      std::unique_ptr<ServerConnection> connection;
+      {
+        MutexLock lock(&mutex_);
+        while (waiting_.empty() && !closed_ && absl::Now() < deadline) {
+          changed_.WaitUntil(&mutex_, deadline);
+        }
+        if (closed_) {
+          return absl::CancelledError(absl::StrCat("the listener on ", address(), " was closed"));
+        }
+        if (waiting_.empty()) {
+          return absl::DeadlineExceededError(absl::StrCat("nobody connected to ", address(),
+                                                          " for ", absl::FormatDuration(timeout)));
+        }
+        connection = std::move(waiting_.front());
+        waiting_.pop_front();
+      }
+      if (connection->given_up()) continue;
+      connection->Keep(shared_from_this());
+      return connection;
+    }
+  }
+
+  // Returns when somebody else can listen on the address.
+  void StopListening() {
+    std::deque<std::unique_ptr<ServerConnection>> waiting;
+    {
+      MutexLock lock(&mutex_);
+      if (closed_) return;
+      closed_ = true;
+      waiting.swap(waiting_);
+      changed_.SignalAll();
+    }
+    for (const auto& connection : waiting) connection->CloseWithin(absl::ZeroDuration());
+    // Stops listening at once, and then waits for every connection that was accepted.
+    shutdown_ = std::thread([this] { server_->Shutdown(); });
+    for (int i = 0; i < 1000 && !CheckFree(endpoint_).ok(); ++i) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+  }
+
+  grpc::ServerBidiReactor<Frames, Frames>* Open(grpc::CallbackServerContext* context) override {
+    MutexLock lock(&mutex_);
+    if (closed_) return new Refusal("the listener was closed");
+    if (waiting_.size() >= kMaxWaitingPeers) return new Refusal("too many peers are waiting");
+    waiting_.push_back(std::make_unique<ServerConnection>(context));
+    changed_.Signal();
+    return waiting_.back()->Start();
+  }
+
+ private:
+  Endpoint endpoint_;
+  std::unique_ptr<grpc::Server> server_;
+  std::thread shutdown_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<std::unique_ptr<ServerConnection>> waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
+class GrpcListener final : public Listener {
+ public:
+  explicit GrpcListener(std::shared_ptr<Server> server)
+      : server_(std::move(server)), address_(server_->address()) {}
+  ~GrpcListener() override { Close(); }
+
+  absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) override {
+    return server_->Accept(timeout);
+  }
+  const std::string& address() const override { return address_; }
+  void Close() override { server_->StopListening(); }
+
+ private:
+  const std::shared_ptr<Server> server_;
+  const std::string address_;
+};
+
+// ---- the client's side
+
+class ClientConnection final : public FramesConnection,
+                               private grpc::ClientBidiReactor<Frames, Frames> {
+ public:
+  ClientConnection(const std::shared_ptr<grpc::Channel>& channel, std::string peer)
+      : FramesConnection(std::move(peer)), stub_(Link::NewStub(channel)) {
+    context_.set_wait_for_ready(true);
+    stub_->async()->Open(&context_, this);
+    AddHold();
+    StartCall();
+    Advance();
+  }
+  ~ClientConnection() override { Close(); }
+
+ private:
+  using Reactor = grpc::ClientBidiReactor<Frames, Frames>;
+
+  void StartRead(Frames* frames) override { Reactor::StartRead(frames); }
+  void StartWrite(const Frames* frames) override { Reactor::StartWrite(frames); }
+  void StartGoodbye() override { StartWritesDone(); }
+  void Release() override { RemoveHold(); }
+  void Cancel() override { context_.TryCancel(); }
+
+  void OnReadInitialMetadataDone(bool ok) override {
+    if (ok) Opened();
+  }
+  void OnReadDone(bool ok) override { ReadDone(ok); }
+  void OnWriteDone(bool ok) override { WriteDone(ok); }
+  void OnWritesDoneDone(bool ok) override { WriteDone(ok); }
+  void OnDone(const grpc::Status& status) override { Gone(status.error_message()); }
+
+  const std::unique_ptr<Link::Stub> stub_;
+  grpc::ClientContext context_;
+};
+
+grpc::ChannelArguments ClientArguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes + kFramesOverhead);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(GrpcTransport::kKeepAlive));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(GrpcTransport::kKeepAlive));
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, Millis(kPause));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Millis(kPause));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, Millis(kAttempt));
+  // A message is sent once.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // A TCP connection of its own, not that of another connection to the same peer, and no proxy.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return arguments;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Listener>> GrpcTransport::Listen(const std::string& address) {
+  DING_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseAddress(address));
+  DING_ASSIGN_OR_RETURN(std::shared_ptr<Server> server, Server::Start(endpoint));
+  return std::make_unique<GrpcListener>(std::move(server));
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::string& address,
+                                                                   absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  DING_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseAddress(address));
+  if (endpoint.port == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("'", address, "': nobody listens on port 0"));
+  }
+  const std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
+      endpoint.target(), grpc::InsecureChannelCredentials(), ClientArguments());
+  std::string refusal;
+  while (true) {
+    auto connection = std::make_unique<ClientConnection>(channel, endpoint.ToString());
+    const absl::Status status = connection->WaitUntilOpen(deadline - absl::Now());
+    if (status.ok()) return connection;
+    if (absl::IsUnavailable(status)) refusal = absl::StrCat(": ", status.message());
+    connection->CloseWithin(absl::ZeroDuration());
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError(absl::StrCat("no connection to ", address, " within ",
+                                                      absl::FormatDuration(timeout), refusal));
+    }
+    absl::SleepFor(std::min(left, kPause));
+  }
+}
+
+}  // namespace ding

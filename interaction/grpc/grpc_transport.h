@@ -1,0 +1,50 @@
+// The transport between processes: one gRPC stream per connection (link.proto).
+//
+//   Send ──► queue ──► Frames {all that wait} ──► one write ═══ TCP ═══► Frames ──► queue ──► Receive
+//
+// While a write is under way, messages gather for the next one, so that many small messages cost
+// few system calls. A receiver whose queue is full stops reading; gRPC's flow control then fills
+// the sender's queue, and Send() waits. A queue is full with kMaxQueuedMessages messages or with
+// kMaxMessageBytes bytes.
+//
+// Addresses: "127.0.0.1:50051", "[::1]:50051", "localhost:50051" (which is 127.0.0.1); a listener
+//            chooses a port for 0. Only loopback addresses: to listen, or to connect, beyond the
+//            machine needs TLS and a token, which this version does not have.
+// Threads:   those of gRPC, a few for all connections of the process.
+// Blocking:  Close() of a connection waits up to a second for the peer to take what was sent.
+// Errors:    a peer that disappears without a word (a machine that hangs) is noticed after
+//            kKeepAlive of silence twice. A peer that does not speak link.proto is disconnected.
+//            Who connects while 128 peers wait to be accepted is refused, and tries again.
+//
+// Example:
+//   GrpcTransport transport;
+//   DING_ASSIGN_OR_RETURN(const auto listener, transport.Listen("127.0.0.1:0"));
+//   DING_ASSIGN_OR_RETURN(const auto client,
+//                         transport.Connect(listener->address(), absl::Seconds(5)));
+//   DING_ASSIGN_OR_RETURN(const auto server, listener->Accept(absl::Seconds(5)));
+//   DING_RETURN_IF_ERROR(client->Send("hello", absl::Seconds(5)));
+#ifndef DING_WORKER_INTERACTION_GRPC_GRPC_TRANSPORT_H_
+#define DING_WORKER_INTERACTION_GRPC_GRPC_TRANSPORT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/interaction/transport.h"
+
+namespace ding {
+
+class GrpcTransport : public Transport {
+ public:
+  // The period of the signs of life of an idle connection, and how long each waits for its answer.
+  static constexpr absl::Duration kKeepAlive = absl::Seconds(20);
+
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) override;
+  absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& address,
+                                                      absl::Duration timeout) override;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_GRPC_GRPC_TRANSPORT_H_
