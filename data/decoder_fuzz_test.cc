@@ -16,6 +16,8 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/safetensors.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/segment_wire.h"
 #include "ding_worker/data/wire.h"
 #include "gtest/gtest.h"
 
@@ -70,6 +72,63 @@ TEST(DecoderFuzz, Wire) {
     EXPECT_EQ(EncodedBatch(*second).ToString() == again, true);
   });
   ExpectVaried(outcomes, 3);
+}
+
+void Reseal(std::string* bytes) {
+  const uint32_t crc = Crc32c(*bytes);
+  bytes->append(reinterpret_cast<const char*>(&crc), sizeof(crc));
+}
+
+// The parts and the header are mutated behind their checksums, which are made to fit.
+TEST(DecoderFuzz, Segments) {
+  SegmentBatch data;
+  const auto zeros = [](std::vector<FieldSpec> fields, int64_t rows) {
+    const SpecPtr spec = MakeSpec(std::move(fields)).value();
+    BatchBuilder builder = BatchBuilder::Create(spec, rows).value();
+    for (int i = 0; i < spec->size(); ++i) {
+      std::memset(builder.view().raw_column(i), 0, static_cast<size_t>(rows * spec->row_bytes(i)));
+    }
+    return std::move(builder).Seal(rows);
+  };
+  data.rows = zeros({Box("obs", {2}), Discrete("action", 3)}, 4);
+  data.final_obs = zeros({Box("obs", {2})}, 2);
+  data.segments = {{1, 2, 0, 3, SegmentEnd::kCut}, {2, 5, 3, 1, SegmentEnd::kTerminated}};
+  const std::string good = EncodedSegments(data).ToString();
+  constexpr size_t kHeaderBytes = 36;
+  uint64_t sizes[3];
+  std::memcpy(sizes, &good[8], sizeof(sizes));
+  BlockPool rows(data.rows.spec_ptr());
+  BlockPool final_obs(data.final_obs.spec_ptr());
+  Outcomes outcomes;
+  Fuzz(kRounds, [&](Mutator* mutator) {
+    std::string header = good.substr(0, 8);
+    std::string parts;
+    size_t begin = kHeaderBytes;
+    for (const uint64_t size : sizes) {
+      std::string part = good.substr(begin, size);
+      begin += size;
+      if (mutator->Coin()) {
+        part = mutator->Mutate(part.substr(0, size - 4));
+        Reseal(&part);
+      }
+      const uint64_t new_size = part.size();
+      header.append(reinterpret_cast<const char*>(&new_size), sizeof(new_size));
+      parts += part;
+    }
+    if (mutator->Coin()) header = mutator->Mutate(header);
+    Reseal(&header);
+    const std::string bytes = header + parts;
+    const absl::StatusOr<SegmentBatch> decoded = DecodeSegments(bytes);
+    ++outcomes[decoded.status().code()];
+    if (DecodeSegments(bytes, &rows, &final_obs).ok()) {
+      EXPECT_TRUE(decoded.ok());
+    }
+    if (!decoded.ok()) return;
+    EXPECT_TRUE(ValidateSegments(*decoded).ok());
+    const absl::StatusOr<SegmentBatch> again = DecodeSegments(EncodedSegments(*decoded).ToString());
+    ASSERT_TRUE(again.ok()) << again.status();
+  });
+  ExpectVaried(outcomes, 4);
 }
 
 TEST(DecoderFuzz, Safetensors) {

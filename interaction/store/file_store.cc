@@ -52,7 +52,7 @@ std::string MakeHeader(absl::Span<const absl::string_view> pieces, int64_t size)
   return header;
 }
 
-// A process may run several stores, and several machines have the same process ids.
+// Of a store: several machines have the same process ids, and processes fork.
 std::string UniqueName() {
   std::random_device random;
   return absl::StrCat(kTemporaryPrefix, absl::Hex(random(), absl::kZeroPad8),
@@ -158,7 +158,7 @@ absl::StatusOr<int> FileStore::OpenTemporary(absl::string_view key, std::string*
   const size_t slash = key.rfind('/');
   const absl::string_view key_folder =
       slash == absl::string_view::npos ? absl::string_view() : key.substr(0, slash + 1);
-  *path = JoinPath(folder_, absl::StrCat(key_folder, temporary_name_, ".",
+  *path = JoinPath(folder_, absl::StrCat(key_folder, temporary_name_, ".", getpid(), ".",
                                          next_temporary_.fetch_add(1, std::memory_order_relaxed)));
   const auto open_new = [path] {
     return open(path->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

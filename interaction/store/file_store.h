@@ -65,7 +65,7 @@ class FileStore : public Store {
 
   const std::string url_;
   const std::string folder_;
-  const std::string temporary_name_;  // of this object and no other on any machine
+  const std::string temporary_name_;  // with the process, of this object and no other
   std::atomic<uint64_t> next_temporary_{0};
 };
 

@@ -1,0 +1,237 @@
+#include "ding_worker/interaction/store/file_store.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/store/testing/store_conformance.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// The test's name stands in the path; that of a parameterized one has slashes.
+std::unique_ptr<Store> NewStore() { return FileStore::Create(FreshTestFolder()).value(); }
+
+INSTANTIATE_TEST_SUITE_P(File, StoreConformance, testing::Values(StoreMaker(NewStore)));
+
+// While it lives, this thread of root has no more rights than the owner of its files.
+class WithoutRootRights {
+ public:
+  WithoutRootRights() {
+    Capabilities(SYS_capget);
+    old_ = sets_[0].effective;
+    sets_[0].effective &= ~(1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH);
+    Capabilities(SYS_capset);
+  }
+  ~WithoutRootRights() {
+    sets_[0].effective = old_;
+    Capabilities(SYS_capset);
+  }
+
+ private:
+  void Capabilities(long call) {
+    __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    DING_CHECK(syscall(call, &header, sets_) == 0);
+  }
+
+  __user_cap_data_struct sets_[2] = {};
+  uint32_t old_ = 0;
+};
+
+class FileStoreTest : public testing::Test {
+ protected:
+  std::string In(absl::string_view name) const { return JoinPath(folder_, name); }
+  absl::StatusOr<std::string> Get(absl::string_view key) {
+    std::string value;
+    const absl::Status status = store_->Get(key, &value);
+    if (!status.ok()) return status;
+    return value;
+  }
+
+  const std::string folder_ = JoinPath(FreshTestFolder(), "run");
+  const std::unique_ptr<FileStore> store_ = FileStore::Create(folder_).value();
+};
+
+TEST_F(FileStoreTest, AFolderMustBeAbsolute) {
+  for (const char* const folder : {"", "x", "./x"}) {
+    EXPECT_THAT(FileStore::Create(folder), StatusIs(absl::StatusCode::kInvalidArgument));
+  }
+}
+
+TEST_F(FileStoreTest, AnyFlippedBitAndAnyMissingByteIsDataLoss) {
+  ASSERT_THAT(store_->Put("a", {"some ", "bytes"}), IsOk());
+  const std::string good = ReadFile(In("a")).value();
+  ASSERT_EQ(good.size(), 20u + 10u);
+  for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    std::string bad = good;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ 1 << bit % 8);
+    OverwriteFile(In("a"), bad);
+    EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kDataLoss,
+                                   AllOf(HasSubstr("'a'"), HasSubstr(store_->url()))))
+        << "bit " << bit;
+  }
+  for (size_t size = 0; size < good.size(); ++size) {
+    OverwriteFile(In("a"), good.substr(0, size));
+    EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kDataLoss)) << size << " bytes";
+  }
+  OverwriteFile(In("a"), good + "x");
+  EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kDataLoss));
+  OverwriteFile(In("a"), good);
+  EXPECT_EQ(Get("a").value(), "some bytes");
+}
+
+TEST_F(FileStoreTest, AFileThatIsLargerThanAnyValueTakesNoMemory) {
+  ASSERT_THAT(store_->Put("a", {"x"}), IsOk());
+  ASSERT_EQ(truncate(In("a").c_str(), kMaxValueBytes * 1000), 0);
+  EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes")));
+}
+
+TEST_F(FileStoreTest, AFullDiskLeavesWhatWasThereAndNothingElse) {
+  ASSERT_THAT(store_->Put("data/a", {"old"}), IsOk());
+  {
+    const FileSizeLimit limit(1000);
+    for (const char* const key : {"data/a", "data/b"}) {
+      EXPECT_THAT(store_->Put(key, {std::string(600, 'x'), std::string(600, 'y')}),
+                  StatusIs(absl::StatusCode::kResourceExhausted,
+                           AllOf(HasSubstr(key), HasSubstr(store_->url()))));
+    }
+    EXPECT_THAT(store_->Put("data/c", {std::string(980, 'x')}), IsOk()) << "it just fits";
+  }
+  EXPECT_EQ(Get("data/a").value(), "old");
+  EXPECT_THAT(ListDirectory(In("data")).value(), ElementsAre("a", "c"));
+}
+
+TEST_F(FileStoreTest, AFolderThatIsGoneIsUnavailableUntilItIsBack) {
+  ASSERT_THAT(store_->Put("data/a", {"1"}), IsOk());
+  ASSERT_THAT(RenamePath(folder_, folder_ + ".away"), IsOk());
+  const auto unavailable =
+      StatusIs(absl::StatusCode::kUnavailable, AllOf(HasSubstr(folder_), HasSubstr("gone")));
+  EXPECT_THAT(store_->Put("data/a", {"2"}), unavailable);
+  EXPECT_THAT(store_->Put("b", {"2"}), unavailable);
+  EXPECT_THAT(Get("data/a"), unavailable);
+  EXPECT_THAT(store_->Delete("data/a"), unavailable);
+  EXPECT_THAT(store_->List(""), unavailable);
+  EXPECT_FALSE(PathExists(folder_)) << "it might be on another disk";
+  ASSERT_THAT(RenamePath(folder_ + ".away", folder_), IsOk());
+  EXPECT_EQ(Get("data/a").value(), "1");
+  ASSERT_THAT(RemoveRecursively(folder_), IsOk());
+  ASSERT_THAT(CreateDirectories(folder_), IsOk());
+  EXPECT_THAT(Get("data/a"), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(store_->Put("data/a", {"2"}), IsOk());
+  EXPECT_EQ(Get("data/a").value(), "2");
+}
+
+TEST_F(FileStoreTest, WithoutRightsItIsUnavailable) {
+  ASSERT_THAT(store_->Put("data/a", {"1"}), IsOk());
+  const WithoutRootRights rights;
+  ASSERT_EQ(chmod(In("data").c_str(), 0555), 0);
+  EXPECT_THAT(store_->Put("data/a", {"2"}),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("Permission denied")));
+  EXPECT_THAT(store_->Delete("data/a"), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(Get("data/a").value(), "1");
+  ASSERT_EQ(chmod(In("data").c_str(), 0755), 0);
+  ASSERT_EQ(chmod(In("data/a").c_str(), 0), 0);
+  EXPECT_THAT(Get("data/a"), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(FileStoreTest, AKeyIsNotTheFolderOfAnother) {
+  ASSERT_THAT(store_->Put("a/b", {"1"}), IsOk());
+  EXPECT_THAT(store_->Put("a", {"2"}), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(store_->Put("a/b/c", {"2"}), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(Get("a/b").value(), "1");
+  EXPECT_THAT(ListDirectory(folder_).value(), ElementsAre("a"));
+}
+
+TEST_F(FileStoreTest, ALinkInThePlaceOfAValueIsNotFollowed) {
+  ASSERT_THAT(store_->Put("a", {"1"}), IsOk());
+  const std::string outside = JoinPath(folder_, "../outside");
+  ASSERT_THAT(RenamePath(In("a"), outside), IsOk());
+  ASSERT_EQ(symlink(outside.c_str(), In("a").c_str()), 0);
+  EXPECT_FALSE(Get("a").ok());
+  EXPECT_THAT(store_->List("").value(), IsEmpty());
+  ASSERT_THAT(store_->Put("a", {"2"}), IsOk());
+  EXPECT_EQ(Get("a").value(), "2");
+  EXPECT_EQ(ReadFile(outside).value().back(), '1');
+}
+
+TEST_F(FileStoreTest, WhatKilledWritersLeftIsNoValueAndIsRemoved) {
+  // A writer that is stopped by the signal of a file that grows too large.
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const FileSizeLimit limit(1000);
+    std::signal(SIGXFSZ, SIG_DFL);
+    store_->Put("data/a", {std::string(600, 'x'), std::string(600, 'y')}).IgnoreError();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(ListDirectory(In("data")).value().size(), 1u);
+  EXPECT_THAT(store_->List("").value(), IsEmpty());
+  EXPECT_THAT(Get("data/a"), StatusIs(absl::StatusCode::kNotFound));
+  ASSERT_THAT(store_->Put("data/b", {"1"}), IsOk());
+
+  EXPECT_THAT(store_->RemoveTemporaryFiles(absl::Now() - absl::Minutes(10)), IsOk());
+  const std::vector<std::string> names = ListDirectory(In("data")).value();
+  ASSERT_EQ(names.size(), 2u) << "somebody may still write it";
+  // Two hours ago.
+  const timespec old = absl::ToTimespec(absl::Now() - absl::Hours(2));
+  const timespec times[] = {old, old};
+  for (const std::string& name : names) {
+    ASSERT_EQ(utimensat(AT_FDCWD, In(absl::StrCat("data/", name)).c_str(), times, 0), 0);
+  }
+  ASSERT_THAT(FileStore::Create(folder_), IsOk());
+  EXPECT_THAT(ListDirectory(In("data")).value(), ElementsAre("b"));
+}
+
+TEST_F(FileStoreTest, ProcessesShareIt) {
+  constexpr int kRounds = 200;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    bool ok = true;
+    for (int i = 0; i < kRounds && ok; ++i) {
+      const std::string value(static_cast<size_t>(i * 50), static_cast<char>('a' + i % 26));
+      ok = store_->Put("data/x", {value}).ok() &&
+           store_->Put(absl::StrCat("data/", i), {value}).ok();
+    }
+    _exit(ok ? 0 : 1);
+  }
+  int status = 0;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    const absl::StatusOr<std::string> value = Get("data/x");
+    if (!value.ok()) {
+      EXPECT_THAT(value, StatusIs(absl::StatusCode::kNotFound));
+    } else {
+      EXPECT_EQ(value->find_first_not_of(value->substr(0, 1)), std::string::npos);
+    }
+  }
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(store_->List("data/").value().size(), size_t{kRounds + 1});
+}
+
+}  // namespace
+}  // namespace ding
