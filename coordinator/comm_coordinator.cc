@@ -16,8 +16,7 @@ namespace {
 constexpr absl::Duration kAcceptTimeout = absl::Seconds(1);  // then finished threads are joined
 constexpr absl::Duration kHelloTimeout = absl::Seconds(5);
 constexpr absl::Duration kReceiveTimeout = absl::Minutes(1);
-// A worker with a window full of messages that it does not take is stuck.
-constexpr absl::Duration kSendTimeout = absl::Milliseconds(500);
+constexpr absl::Duration kGreetTimeout = absl::Seconds(1);
 
 }  // namespace
 
@@ -107,7 +106,7 @@ absl::StatusOr<Hello> CommCoordinator::Greet(uint32_t worker, Session* session) 
   *answer.mutable_welcome() = options_.welcome;
   *answer.mutable_welcome()->mutable_version() = CurrentProtocol();
   answer.mutable_welcome()->set_worker(worker);
-  DING_RETURN_IF_ERROR(session->Send(answer.SerializeAsString(), kSendTimeout));
+  DING_RETURN_IF_ERROR(session->Send(answer.SerializeAsString(), kGreetTimeout));
   return message.hello();
 }
 
@@ -133,7 +132,7 @@ absl::Status CommCoordinator::ServeAdmitted(uint32_t worker, const Hello& hello,
   if (works) {
     LOG(INFO) << RoleName(hello.role()) << " '" << hello.name() << "' joins as worker " << worker
               << " from " << session->peer();
-    coordinator_->WorkerJoined(worker, hello);
+    coordinator_->WorkerJoined(worker, hello, session->peer());
   }
   absl::Status status;
   while (status.ok()) {
@@ -164,7 +163,7 @@ absl::Status CommCoordinator::Answer(uint32_t worker, const Hello& hello,
   }
   CoordinatorMessage answer;
   *answer.mutable_run_status() = coordinator_->status();
-  return session->Send(answer.SerializeAsString(), kSendTimeout);
+  return session->Send(answer.SerializeAsString(), kGreetTimeout);
 }
 
 void CommCoordinator::Send(uint32_t worker, const CoordinatorMessage& message) {
@@ -175,7 +174,9 @@ void CommCoordinator::Send(uint32_t worker, const CoordinatorMessage& message) {
     if (found == workers_.end()) return;  // Gone; the coordinator is being told.
     session = found->second;
   }
-  const absl::Status sent = session->Send(message.SerializeAsString(), kSendTimeout);
+  // The coordinator does not wait: a worker with a window full of messages is stuck.
+  const absl::Status sent =
+      session->Send(message.SerializeAsString(), /*timeout=*/absl::ZeroDuration());
   if (absl::IsDeadlineExceeded(sent) || absl::IsInvalidArgument(sent)) {
     LOG(WARNING) << "disconnecting worker " << worker << ": " << sent.message();
     session->Close("the worker does not take its messages");

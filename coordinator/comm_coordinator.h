@@ -35,7 +35,7 @@
 
 namespace ding {
 
-class CommCoordinator : public WorkerSender {
+class CommCoordinator : public CoordinatorSender {
  public:
   static constexpr int kMaxWorkers = 1000;
 
