@@ -95,6 +95,7 @@ ZerglingParallelCollector::ZerglingParallelCollector(const Options& options,
       episodes_(static_cast<size_t>(parts.env->env_num()), 0),
       envs_playing_(parts.env->env_num()),
       averages_(static_cast<int>(2 * options.print_freq)) {
+  acting_.policy_settings = task_.collect_setting;
   info_.eval_flag = task_.eval_flag;
   info_.env_num = parts_.env->env_num();
   info_.predefined_episode_count = info_.env_num * parts_.episodes_per_env;

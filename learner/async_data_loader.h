@@ -4,11 +4,14 @@
 //
 // The source is asked on a thread of its own, which may wait for whoever draws; what it returns, the
 // loading of one batch (reading files, gathering), is run by `num_workers` threads. At most
-// 2 * num_workers batches are ready or being loaded.
+// 2 * num_workers batches are being asked for, being loaded or ready. Next() is a
+// BaseLearner::DataSource.
 //
 // Ownership: owns its threads, which Close() joins.
-// Threads:   Next() belongs to one thread; Close() may be called by any.
+// Threads:   Next() belongs to one thread; Close() may be called by any but those of source and
+//            loaders.
 // Blocking:  Next() waits for a batch; Close() wakes it, and must wake the source too: `cancel`.
+//            Close() waits for the loading that is under way.
 #ifndef DING_WORKER_LEARNER_ASYNC_DATA_LOADER_H_
 #define DING_WORKER_LEARNER_ASYNC_DATA_LOADER_H_
 
@@ -19,12 +22,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ding_worker/data/batch.h"
+#include "ding_worker/learner/train_data.h"
 
 namespace ding {
 
 // Loads one batch.
-using BatchLoader = std::function<absl::StatusOr<Batch>()>;
+using BatchLoader = std::function<absl::StatusOr<TrainData>()>;
 // The next batch to load; none: there are no more.
 using BatchSource = std::function<absl::StatusOr<std::optional<BatchLoader>>()>;
 
@@ -45,10 +48,11 @@ class AsyncDataLoader {
   virtual ~AsyncDataLoader() = default;  // as Close()
 
   // The next batch, in the order of the source; none when the source has ended, or after Close().
-  //   kDeadlineExceeded  no data within the timeout
+  //   kDeadlineExceeded  no data within the timeout; a later call may get them
+  //   kInternal          source or loader threw an exception
   //   other codes        of the source, or of loading the batch whose turn it is; the loader has
   //                      then ended
-  virtual absl::StatusOr<std::optional<Batch>> Next() = 0;
+  virtual absl::StatusOr<std::optional<TrainData>> Next() = 0;
 
   // Drops what is not handed out, and joins the threads; may be repeated.
   virtual void Close() = 0;

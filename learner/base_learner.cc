@@ -1,6 +1,5 @@
 #include "ding_worker/learner/base_learner.h"
 
-#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +7,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/sample_columns.h"
+#include "ding_worker/learner/call_user.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "glog/logging.h"
 
@@ -59,12 +59,7 @@ absl::Status BaseLearner::CallHooks(HookPosition position) {
   // By index: a hook may register another one.
   for (size_t i = 0; i < hooks_.at(position).size(); ++i) {
     const std::shared_ptr<LearnerHook> hook = hooks_.at(position)[i];
-    absl::Status status;
-    try {
-      status = hook->Call(this);
-    } catch (const std::exception& error) {  // A hook may be the user's.
-      status = absl::InternalError(absl::StrCat("threw ", error.what()));
-    }
+    const absl::Status status = CallUser("the hook", [&] { return hook->Call(this); });
     if (!status.ok()) {
       return Annotate(status,
                       absl::StrCat(deps_.name, ": hook '", hook->name(), "' (",
@@ -82,18 +77,15 @@ absl::Status BaseLearner::Train(const Batch& data, int64_t envstep, const NamedV
   DING_RETURN_IF_ERROR(CallHooks(HookPosition::kBeforeIter));
   const Timer timer(deps_.clock);
   priority_info_.reset();
-  absl::Status status;
-  try {
-    status = policy_->Forward(data, settings, &steps_);
-  } catch (const std::exception& error) {  // A policy may be the user's.
-    status = absl::InternalError(absl::StrCat("the policy threw ", error.what()));
-  }
+  const absl::Status status =
+      CallUser("the policy", [&] { return policy_->Forward(data, settings, &steps_); });
   if (!status.ok()) {
     return Annotate(status, absl::StrCat(deps_.name, ": train iteration ", train_iter_ + 1));
   }
   timings_.Add("train_time", timer.Seconds() / static_cast<double>(steps_.size()));
   collector_envstep_ = envstep;
   RememberPriorities(data);
+  batch_begin_iter_ = train_iter_;
   for (LearnStep& step : steps_) {
     DING_RETURN_IF_ERROR(FinishIteration(&step));
   }
@@ -118,16 +110,21 @@ void BaseLearner::RememberPriorities(const Batch& data) {
   }
 }
 
-absl::Status BaseLearner::Start(const DataSource& next_batch) {
+absl::Status BaseLearner::Start(const DataSource& next_data) {
   done_ = false;
   DING_RETURN_IF_ERROR(CallHooks(HookPosition::kBeforeRun));
   const int64_t end = train_iter_ + options_.train_iterations;
   while (train_iter_ < end) {
     const Timer timer(deps_.clock);
-    DING_ASSIGN_OR_RETURN(const std::optional<Batch> batch, next_batch());
-    if (!batch.has_value()) break;
+    const absl::StatusOr<std::optional<TrainData>> next = CallUser("the source", next_data);
+    if (!next.ok()) {
+      return Annotate(next.status(),
+                      absl::StrCat(deps_.name, ": data for train iteration ", train_iter_ + 1));
+    }
+    if (!next->has_value()) break;
     timings_.Add("data_time", timer.Seconds());
-    DING_RETURN_IF_ERROR(Train(*batch, collector_envstep_));
+    const TrainData& data = **next;
+    DING_RETURN_IF_ERROR(Train(data.batch, data.envstep < 0 ? collector_envstep_ : data.envstep));
   }
   done_ = true;
   return CallHooks(HookPosition::kAfterRun);

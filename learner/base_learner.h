@@ -30,6 +30,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/process_group.h"
+#include "ding_worker/learner/train_data.h"
 #include "ding_worker/metrics/averages.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
@@ -52,8 +53,8 @@ class BaseLearner {
     bool only_monitor_rank0 = true;
     int monitor_window = 10;  // values per average, at least 1
   };
-  // The next batch of Start(); none ends it.
-  using DataSource = std::function<absl::StatusOr<std::optional<Batch>>()>;
+  // What Start() trains on next; none ends it.
+  using DataSource = std::function<absl::StatusOr<std::optional<TrainData>>()>;
   // Saves a checkpoint under a name ("iteration_100", "ckpt_best").
   using CheckpointFn = std::function<absl::Status(absl::string_view name)>;
 
@@ -67,9 +68,11 @@ class BaseLearner {
   // Learns from `data`; `envstep` (env steps collected so far) is the x axis of some logs.
   absl::Status Train(const Batch& data, int64_t envstep = -1, const NamedValues& settings = {});
 
-  // before_run hooks, batches from `next_batch` until it ends or train_iterations are done,
-  // after_run hooks. After a failure the after_run hooks do not run.
-  absl::Status Start(const DataSource& next_batch);
+  // before_run hooks, data from `next_data` until it ends or train_iterations are done, after_run
+  // hooks. Data that do not say their envstep have that of the data before them. A source that
+  // another thread has end ends the run after the batch under way. After a failure, also of the
+  // source, the after_run hooks do not run.
+  absl::Status Start(const DataSource& next_data);
 
   // The serial programs call the run's hooks themselves.
   absl::Status CallHooks(HookPosition position);
@@ -100,8 +103,16 @@ class BaseLearner {
   // are not saved, so that the state of a run does not depend on the speed of the machine.
   Monitor* monitor() { return &monitor_; }
   const Monitor& timings() const { return timings_; }
-  // What the iteration under way reported; hooks may change it.
+  // What the iteration under way reported, for after_iter hooks, which may change it; null for
+  // others.
   LearnStep* current_step() { return current_step_; }
+  // Whether that is the last of the iterations that its batch gave: only then have the parameters
+  // had as many steps as train_iter() says.
+  bool at_end_of_batch() const {
+    return current_step_ != nullptr && current_step_ == &steps_.back();
+  }
+  // Iterations that were complete before that batch.
+  int64_t batch_begin_iter() const { return batch_begin_iter_; }
 
  private:
   BaseLearner(const Options& options, LearnMode* policy, LearnerHooks hooks,
@@ -124,6 +135,7 @@ class BaseLearner {
   LearnStep* current_step_ = nullptr;
   std::optional<PriorityInfo> priority_info_;
   int64_t train_iter_ = 0;
+  int64_t batch_begin_iter_ = 0;
   int64_t collector_envstep_ = -1;
   bool done_ = false;
 };

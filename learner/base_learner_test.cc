@@ -5,16 +5,22 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/sample_columns.h"
+#include "ding_worker/learner/async_data_loader.h"
 #include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/learner/hooks.h"
 #include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
+#include "ding_worker/learner/train_data.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -68,7 +74,7 @@ class BaseLearnerTest : public testing::Test {
     }
     return records;
   }
-  static absl::StatusOr<std::optional<Batch>> NextBatch() { return MakeBatch(3); }
+  static absl::StatusOr<std::optional<TrainData>> NextBatch() { return MakeBatch(3); }
 
   FakeLearnMode policy_;
   std::shared_ptr<RecordingSink> sink_ = std::make_shared<RecordingSink>();
@@ -100,7 +106,7 @@ TEST_F(BaseLearnerTest, CallsHooksAroundIterations) {
   }
   policy_.steps_per_batch = 2;
   int batches = 0;
-  EXPECT_THAT(learner->Start([&]() -> absl::StatusOr<std::optional<Batch>> {
+  EXPECT_THAT(learner->Start([&]() -> absl::StatusOr<std::optional<TrainData>> {
     if (batches++ == 2) return std::nullopt;
     return MakeBatch(3);
   }),
@@ -170,9 +176,10 @@ TEST_F(BaseLearnerTest, ErrorsNameTheIterationAndTheHook) {
     absl::Status Call(BaseLearner*) override { throw std::runtime_error("out of ideas"); }
   };
   learner->RegisterHook(std::make_shared<ThrowingHook>());
-  EXPECT_THAT(learner->Train(MakeBatch(3)),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("hook 'mine' (after_iter) at iteration 2: threw out of ideas")));
+  EXPECT_THAT(
+      learner->Train(MakeBatch(3)),
+      StatusIs(absl::StatusCode::kInternal,
+               HasSubstr("hook 'mine' (after_iter) at iteration 2: the hook threw out of ideas")));
 }
 
 TEST_F(BaseLearnerTest, PrioritiesAreThoseOfThisBatchOnly) {
@@ -252,6 +259,84 @@ TEST_F(BaseLearnerTest, RefusesWhatItCannotWorkWith) {
   config.set_train_iterations(0);
   EXPECT_THAT(create_learner(config, &policy_, deps_),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("train_iterations is 0")));
+}
+
+TEST_F(BaseLearnerTest, TheSourceSaysTheEnvstep) {
+  auto learner = Create(kNoHooks);
+  const std::vector<int64_t> envsteps = {30, -1, 50};
+  std::vector<int64_t> seen;
+  size_t next = 0;
+  ASSERT_THAT(learner->Start([&]() -> absl::StatusOr<std::optional<TrainData>> {
+    if (next > 0) seen.push_back(learner->collector_envstep());
+    if (next == envsteps.size()) return std::nullopt;
+    return TrainData(MakeBatch(3), envsteps[next++]);
+  }),
+              IsOk());
+  EXPECT_THAT(seen, ElementsAre(30, 30, 50));
+}
+
+TEST_F(BaseLearnerTest, ASourceThatIsEndedEndsTheRunWithItsHooks) {
+  auto learner = Create("log_show_after_iter: 0 save_ckpt_after_iter: 0");
+  auto source = AsyncDataLoader::Create(
+      {},
+      []() -> absl::StatusOr<std::optional<BatchLoader>> {
+        return [] { return TrainData(MakeBatch(3)); };
+      },
+      nullptr);
+  ASSERT_THAT(source, IsOk());
+  std::optional<std::thread> closer;
+  ASSERT_THAT(learner->Start([&] {
+    if (learner->train_iter() == 3) closer.emplace([&] { (*source)->Close(); });
+    if (learner->train_iter() == 4) closer->join();
+    return (*source)->Next();
+  }),
+              IsOk());
+  if (closer->joinable()) closer->join();
+  EXPECT_TRUE(learner->learn_info().learner_done);
+  EXPECT_LE(learner->train_iter(), 4);
+  EXPECT_TRUE(HasCheckpoint(absl::StrCat("iteration_", learner->train_iter())));
+}
+
+TEST_F(BaseLearnerTest, AFailureOfTheSourceEndsTheRun) {
+  auto learner = Create("log_show_after_iter: 0 save_ckpt_after_iter: 0");
+  EXPECT_THAT(learner->Start([&]() -> absl::StatusOr<std::optional<TrainData>> {
+    if (learner->train_iter() == 2) return absl::DataLossError("chunk 7 is gone");
+    return TrainData(MakeBatch(3));
+  }),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("learner: data for train iteration 3: chunk 7 is gone")));
+  EXPECT_THAT(learner->Start([&]() -> absl::StatusOr<std::optional<TrainData>> {
+    throw std::runtime_error("out of reach");
+  }),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("the source threw out of reach")));
+  EXPECT_FALSE(learner->learn_info().learner_done);
+  EXPECT_FALSE(HasCheckpoint("iteration_2"));
+}
+
+TEST_F(BaseLearnerTest, SavesWhatAKilledLearnerGoesOnFrom) {
+  SimulatedClock clock;
+  deps_.clock = &clock;
+  policy_.steps_per_batch = 2;
+  auto learner = Create(
+      "log_show_after_iter: 0 save_ckpt_after_iter: 0 save_ckpt_after_run: false "
+      "save_ckpt_seconds: 30");
+  const auto saved_iter = [&]() -> int64_t {
+    if (!HasCheckpoint(kResumeCheckpoint)) return -1;
+    auto reader = OpenTrainCheckpoint(learner->CheckpointPath(kResumeCheckpoint));
+    EXPECT_THAT(reader, IsOk());
+    FakeLearnMode policy;
+    auto other = *BaseLearner::Create({}, &policy, {}, deps_);
+    EXPECT_THAT(LoadLearnerComponents(*reader, other.get()), IsOk());
+    EXPECT_EQ(policy.weight, static_cast<double>(other->train_iter()));
+    return other->train_iter();
+  };
+  std::vector<int64_t> saved;
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_THAT(learner->Train(MakeBatch(3)), IsOk());
+    saved.push_back(saved_iter());
+    clock.Advance(absl::Seconds(10));
+  }
+  EXPECT_THAT(saved, ElementsAre(-1, -1, -1, 8, 8, 8, 14, 14));
 }
 
 TEST_F(BaseLearnerTest, StateGoesOnWhereItWasSaved) {

@@ -1,16 +1,15 @@
 // The example of docs/learner.md.
 
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/batch.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/hook_registry.h"
 #include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
+#include "ding_worker/learner/train_data.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -47,7 +46,7 @@ TEST(LearnerExample, AHookOfOnesOwnEndsTheRun) {
   FakeLearnMode policy;  // Its loss is 1 / iteration.
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<BaseLearner> learner,
                             create_learner(config, &policy, ComponentDeps()));
-  EXPECT_THAT(learner->Start([] { return std::make_optional(Batch()); }),
+  EXPECT_THAT(learner->Start([] { return TrainData(); }),
               StatusIs(absl::StatusCode::kCancelled,
                        testing::HasSubstr("hook 'early_stop' (after_iter) at iteration 8")));
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/hooks.h"
 
@@ -53,6 +54,11 @@ std::vector<LearnerHookConfig> Expand(const LearnerHooksConfig& config) {
     hooks.push_back(ShortForm("save_ckpt", LearnerHookConfig::AFTER_ITER, kDefaultHookPriority));
     hooks.back().set_freq(config.save_ckpt_after_iter());
   }
+  if (config.save_ckpt_seconds() != 0) {
+    hooks.push_back(
+        ShortForm("save_ckpt_seconds", LearnerHookConfig::AFTER_ITER, kDefaultHookPriority));
+    hooks.back().set_seconds(config.save_ckpt_seconds());
+  }
   if (config.save_ckpt_after_run()) {
     hooks.push_back(ShortForm("save_ckpt", LearnerHookConfig::AFTER_RUN, kDefaultHookPriority));
   }
@@ -71,6 +77,10 @@ absl::StatusOr<std::shared_ptr<LearnerHook>> BuildHook(const LearnerHookConfig& 
   if (config.priority() < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("priority is ", config.priority(), ", expected 0 or more"));
+  }
+  if (!(config.seconds() > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("seconds is ", config.seconds(), ", expected above 0"));
   }
   DING_ASSIGN_OR_RETURN(const LearnerHookCreator create, LearnerHookRegistry().Find(config.type()));
   return create(config);
@@ -97,6 +107,17 @@ Registry<LearnerHookCreator>& LearnerHookRegistry() {
         },
         __FILE__);
     made->Register("save_ckpt", WithFreq<SaveCkptHook>(), __FILE__);
+    made->Register(
+        "save_ckpt_seconds",
+        [](const LearnerHookConfig& config) -> absl::StatusOr<std::shared_ptr<LearnerHook>> {
+          if (config.position() != LearnerHookConfig::AFTER_ITER) {
+            return absl::InvalidArgumentError("position is not AFTER_ITER");
+          }
+          return std::make_shared<SavePeriodicallyHook>(config.name(), config.priority(),
+                                                        PositionOf(config),
+                                                        absl::Seconds(config.seconds()));
+        },
+        __FILE__);
     made->Register("log_show", WithFreq<LogShowHook>(), __FILE__);
     made->Register(
         "log_reduce",

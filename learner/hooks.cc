@@ -73,6 +73,23 @@ absl::Status SaveCkptHook::Call(BaseLearner* learner) {
   return learner->SaveCheckpoint();
 }
 
+SavePeriodicallyHook::SavePeriodicallyHook(absl::string_view name, int priority,
+                                           HookPosition position, absl::Duration period)
+    : LearnerHook(name, priority, position), period_(period) {
+  DING_CHECK(period_ > absl::ZeroDuration())
+      << "hook '" << this->name() << "' has period " << absl::FormatDuration(period_);
+}
+
+absl::Status SavePeriodicallyHook::Call(BaseLearner* learner) {
+  const Clock* const clock = learner->deps().clock;
+  if (!since_save_.has_value()) since_save_.emplace(clock);
+  if (learner->group()->rank() != 0 || !learner->at_end_of_batch()) return absl::OkStatus();
+  if (since_save_->Elapsed() < period_) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(learner->SaveCheckpoint(kResumeCheckpoint));
+  since_save_.emplace(clock);
+  return absl::OkStatus();
+}
+
 LogShowHook::LogShowHook(absl::string_view name, int priority, HookPosition position, int64_t freq)
     : LearnerHook(name, priority, position), freq_(freq) {
   DING_CHECK(freq_ >= 1) << "hook '" << this->name() << "' has frequency " << freq_;

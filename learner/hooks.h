@@ -5,10 +5,13 @@
 #define DING_WORKER_LEARNER_HOOKS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/learner/hook.h"
 
 namespace ding {
@@ -38,6 +41,21 @@ class SaveCkptHook : public LearnerHook {
  private:
   const int64_t freq_;
 };
+
+// Rank 0 saves the checkpoint kResumeCheckpoint, in the place of the one before, when `period` has
+// passed since the last time, or since the first call: what a learner that was killed goes on from.
+// Only when all steps of a batch are taken. In after_iter.
+class SavePeriodicallyHook : public LearnerHook {
+ public:
+  SavePeriodicallyHook(absl::string_view name, int priority, HookPosition position,
+                       absl::Duration period);
+  absl::Status Call(BaseLearner* learner) override;
+
+ private:
+  const absl::Duration period_;
+  std::optional<Timer> since_save_;
+};
+inline constexpr char kResumeCheckpoint[] = "learner_resume";
 
 // Adds what each iteration reported to the monitor; every `freq` train iterations writes the
 // averages to the log and the metric sink: `<name>_iter/<var>_avg` by train iteration,

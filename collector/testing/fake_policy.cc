@@ -41,7 +41,9 @@ absl::StatusOr<SegmentBatch> FakePolicy::GetTrainSample(SegmentBatch data) {
   return data;
 }
 
-absl::Status FakePolicy::LoadModel(StateReader* /*reader*/) { return absl::OkStatus(); }
+absl::Status FakePolicy::LoadModel(StateReader* reader) {
+  return on_load_model ? on_load_model(reader) : absl::OkStatus();
+}
 
 absl::Status FakePolicy::SaveState(StateWriter* writer) const {
   return writer->WriteInt("rows", rows);

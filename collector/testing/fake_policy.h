@@ -41,6 +41,8 @@ class FakePolicy : public CollectMode, public EvalMode {
 
   // Called by Forward() with the env ids; what it returns is returned.
   std::function<absl::Status(absl::Span<const int>)> on_forward;
+  // Called by LoadModel(); what it returns is returned.
+  std::function<absl::Status(StateReader*)> on_load_model;
   // Called by GetTrainSample().
   std::function<void(SegmentBatch*)> on_train_sample;
 

@@ -1,0 +1,86 @@
+// A link that a test holds both ends of: it publishes policies and keeps the data.
+//
+// Threads: thread-safe, but for the functions that a test sets, which are set before use and called
+//          on the collector's thread.
+#ifndef DING_WORKER_COLLECTOR_TESTING_FAKE_LINK_H_
+#define DING_WORKER_COLLECTOR_TESTING_FAKE_LINK_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/collector/collector_link.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
+
+namespace ding {
+
+class FakeLink : public CollectorLink {
+ public:
+  struct Sent {
+    SegmentBatch data;
+    CollectorProgress progress;
+  };
+
+  // Called first by the methods of the same name; an error is returned.
+  std::function<absl::Status()> on_send_data;
+  std::function<absl::Status()> on_get_policy_update;
+
+  // The next version.
+  void Publish(int64_t train_iter, std::shared_ptr<StateReader> model) {
+    const MutexLock lock(&mutex_);
+    newest_.version += 1;
+    newest_.train_iter = train_iter;
+    newest_.model = std::move(model);
+    published_.SignalAll();
+  }
+  std::vector<Sent> sent() const {
+    const MutexLock lock(&mutex_);
+    return sent_;
+  }
+  int64_t looks() const {
+    const MutexLock lock(&mutex_);
+    return looks_;
+  }
+
+  absl::Status SendData(const SegmentBatch& data, const CollectorProgress& progress) override {
+    if (on_send_data) {
+      if (absl::Status status = on_send_data(); !status.ok()) return status;
+    }
+    const MutexLock lock(&mutex_);
+    sent_.push_back({data, progress});
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(uint64_t version,
+                                                              absl::Duration timeout) override {
+    if (on_get_policy_update) {
+      if (absl::Status status = on_get_policy_update(); !status.ok()) return status;
+    }
+    const MutexLock lock(&mutex_);
+    ++looks_;
+    if (newest_.version <= version && timeout > absl::ZeroDuration()) {
+      published_.WaitFor(&mutex_, timeout);
+    }
+    if (newest_.version <= version) return std::nullopt;
+    return newest_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  CondVar published_;
+  PolicyUpdate newest_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Sent> sent_ ABSL_GUARDED_BY(mutex_);
+  int64_t looks_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_TESTING_FAKE_LINK_H_

@@ -1,0 +1,173 @@
+#include "ding_worker/learner/async_data_loader.h"
+
+#include <algorithm>
+#include <deque>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/learner/call_user.h"
+
+namespace ding {
+namespace {
+
+class ThreadedDataLoader : public AsyncDataLoader {
+ public:
+  ThreadedDataLoader(const Options& options, BatchSource source, std::function<void()> cancel)
+      : options_(options),
+        max_slots_(2 * static_cast<size_t>(std::max(1, options.num_workers))),
+        source_(std::move(source)),
+        cancel_(std::move(cancel)) {
+    threads_.emplace_back([this] { Ask(); });
+    for (size_t i = 0; i < max_slots_ / 2; ++i) threads_.emplace_back([this] { Load(); });
+  }
+  ~ThreadedDataLoader() override { Close(); }
+
+  absl::StatusOr<std::optional<TrainData>> Next() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Close() override ABSL_LOCKS_EXCLUDED(mutex_, join_mutex_);
+
+ private:
+  // A batch between source and Next(). Slots stay where they are while others come and go.
+  struct Slot {
+    BatchLoader load;
+    bool begun = false;
+    std::optional<absl::StatusOr<TrainData>> loaded;
+  };
+
+  // The thread that asks the source.
+  void Ask() ABSL_LOCKS_EXCLUDED(mutex_);
+  // A thread that loads.
+  void Load() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until there is something to load; null: there will not be.
+  std::shared_ptr<Slot> NextToLoad() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Drops what is not handed out; nothing begins any more.
+  void End() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  const size_t max_slots_;
+  const BatchSource source_;
+  const std::function<void()> cancel_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<std::shared_ptr<Slot>> slots_ ABSL_GUARDED_BY(mutex_);  // in the order of the source
+  bool source_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status source_status_ ABSL_GUARDED_BY(mutex_);  // to be handed out once
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+
+  Mutex join_mutex_;
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(join_mutex_);
+  bool cancelled_ ABSL_GUARDED_BY(join_mutex_) = false;
+};
+
+void ThreadedDataLoader::Ask() {
+  while (true) {
+    {
+      const MutexLock lock(&mutex_);
+      while (!ended_ && slots_.size() >= max_slots_) changed_.WaitFor(&mutex_, absl::Hours(1));
+      if (ended_) return;
+    }
+    absl::StatusOr<std::optional<BatchLoader>> next = CallUser("the source of batches", source_);
+    const MutexLock lock(&mutex_);
+    if (ended_) return;
+    changed_.SignalAll();
+    if (next.ok() && next->has_value()) {
+      slots_.push_back(std::make_shared<Slot>());
+      slots_.back()->load = **std::move(next);
+      continue;
+    }
+    source_ended_ = true;
+    source_status_ = next.status();
+    return;
+  }
+}
+
+std::shared_ptr<ThreadedDataLoader::Slot> ThreadedDataLoader::NextToLoad() {
+  const MutexLock lock(&mutex_);
+  while (!ended_) {
+    for (const std::shared_ptr<Slot>& slot : slots_) {
+      if (slot->begun) continue;
+      slot->begun = true;
+      return slot;
+    }
+    if (source_ended_) return nullptr;
+    changed_.WaitFor(&mutex_, absl::Hours(1));
+  }
+  return nullptr;
+}
+
+void ThreadedDataLoader::Load() {
+  while (const std::shared_ptr<Slot> slot = NextToLoad()) {
+    absl::StatusOr<TrainData> loaded = CallUser("loading a batch", slot->load);
+    const MutexLock lock(&mutex_);
+    slot->loaded = std::move(loaded);
+    changed_.SignalAll();
+  }
+}
+
+absl::StatusOr<std::optional<TrainData>> ThreadedDataLoader::Next() {
+  const absl::Time deadline = absl::Now() + options_.timeout;
+  const MutexLock lock(&mutex_);
+  while (!ended_) {
+    if (!slots_.empty() && slots_.front()->loaded.has_value()) {
+      absl::StatusOr<TrainData> data = *std::move(slots_.front()->loaded);
+      slots_.pop_front();
+      changed_.SignalAll();
+      if (data.ok()) return *std::move(data);
+      End();
+      return data.status();
+    }
+    if (slots_.empty() && source_ended_) {
+      End();
+      if (!source_status_.ok()) return source_status_;
+      break;
+    }
+    if (!changed_.WaitUntil(&mutex_, deadline) && absl::Now() >= deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("no batch within ", absl::FormatDuration(options_.timeout), ": ",
+                       slots_.empty() ? "the source gives none"
+                                      : absl::StrCat(slots_.size(), " are being loaded")));
+    }
+  }
+  return std::nullopt;
+}
+
+void ThreadedDataLoader::End() {
+  ended_ = true;
+  slots_.clear();
+  changed_.SignalAll();
+}
+
+void ThreadedDataLoader::Close() {
+  {
+    const MutexLock lock(&mutex_);
+    End();
+  }
+  const MutexLock lock(&join_mutex_);
+  if (!std::exchange(cancelled_, true) && cancel_) cancel_();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AsyncDataLoader>> AsyncDataLoader::Create(
+    const Options& options, BatchSource source, std::function<void()> cancel) {
+  if (options.num_workers < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data loader: num_workers is ", options.num_workers, ", expected 0 or more"));
+  }
+  if (source == nullptr) return absl::InvalidArgumentError("data loader: no source of batches");
+  if (options.timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat("data loader: timeout is ",
+                                                   absl::FormatDuration(options.timeout),
+                                                   ", expected more than none"));
+  }
+  return std::make_unique<ThreadedDataLoader>(options, std::move(source), std::move(cancel));
+}
+
+}  // namespace ding
