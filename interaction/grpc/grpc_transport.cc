@@ -41,6 +41,9 @@ using link::Link;
 // What one message in Frames needs besides its bytes, and more.
 constexpr int64_t kFramesOverhead = 64;
 constexpr size_t kMaxWaitingPeers = 128;
+// What gRPC may receive ahead of the reader: enough for loopback, and bounded, which gRPC's own
+// estimate is not.
+constexpr int kWindowBytes = 512 << 10;
 // How long a connection attempt waits for a server that says nothing.
 constexpr absl::Duration kAttempt = absl::Seconds(2);
 // Between attempts.
@@ -187,6 +190,8 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
                              &endpoint.port);
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes + kFramesOverhead);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(GrpcTransport::kKeepAlive));
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(GrpcTransport::kKeepAlive));
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -331,6 +336,8 @@ class ClientConnection final : public FramesConnection,
 grpc::ChannelArguments ClientArguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes + kFramesOverhead);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(GrpcTransport::kKeepAlive));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(GrpcTransport::kKeepAlive));
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
