@@ -1,114 +1,44 @@
 #include "ding_worker/replay_buffer/transition_reader.h"
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/returns.h"
-#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 
 namespace ding {
 namespace {
 
-absl::Status CheckFieldNames(const Spec& rows, int obs_fields) {
-  for (int i = 0; i < rows.size(); ++i) {
-    const std::string& name = rows.field(i).name;
-    if (IsObsColumn(name) == (i < obs_fields)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("field ", i, " '", name, "' ", i < obs_fields ? "stands" : "does not stand",
-                     " among the final observations; those are 'obs' or 'obs/...' and no others"));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<int> RewardField(const Spec& rows) {
-  DING_ASSIGN_OR_RETURN(const int index, rows.IndexOf(kColumnReward, "rows"));
-  const FieldSpec& field = rows.field(index);
-  if (field.dtype == DType::kFloat32 && field.shape.empty()) return index;
-  return absl::InvalidArgumentError(
-      absl::StrCat("field 'reward' is ", field.DebugString(), ", expected float32[]"));
-}
-
-absl::Status CheckItems(const Spec& rows, int64_t nstep) {
-  DING_RETURN_IF_ERROR(CheckItemFields(rows));
-  if (nstep == 1) return absl::OkStatus();
+absl::Status CheckNStep(const Spec& rows, int64_t nstep) {
+  if (nstep == 1 || !IsItems(rows)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "nstep is ", nstep,
       ", expected 1: the rows are items, whose returns are made where their data lie"));
 }
 
-bool IsReplaced(const FieldSpec& stored, absl::Span<const FieldSpec> added) {
-  return std::any_of(added.begin(), added.end(), [&stored](const FieldSpec& column) {
-    return column.name == stored.name && column.dtype == stored.dtype &&
-           column.shape == stored.shape;
-  });
-}
-
-absl::StatusOr<SpecPtr> BatchSpec(const Spec& rows, int obs_fields,
-                                  absl::Span<const FieldSpec> added) {
-  std::vector<FieldSpec> fields(rows.fields().begin(), rows.fields().end());
-  for (int i = 0; i < obs_fields; ++i) {
-    FieldSpec next = rows.field(i);
-    next.name = NextObsColumn(next.name);
-    fields.push_back(std::move(next));
-  }
-  if (!IsItems(rows)) {
-    fields.push_back(Scalar(kColumnDiscount, DType::kFloat32));
-    fields.push_back(Scalar(kColumnNStep, DType::kInt32));
-  }
-  fields.push_back(Scalar(kColumnReplayUniqueId, DType::kInt64));
-  for (const FieldSpec& column : added) {
-    const std::optional<int> stored = rows.Find(column.name);
-    if (!stored.has_value() || !IsReplaced(rows.field(*stored), added)) fields.push_back(column);
-  }
-  return MakeSpec(std::move(fields));
-}
-
 }  // namespace
 
-TransitionReader::TransitionReader(std::shared_ptr<RowStore> store, SpecPtr spec,
-                                   std::vector<int> gathered_fields, int reward_field,
+TransitionReader::TransitionReader(std::shared_ptr<RowStore> store, TransitionLayout layout,
                                    int64_t nstep, double gamma)
     : store_(std::move(store)),
+      layout_(std::move(layout)),
       items_(IsItems(*store_->spec())),
-      gathered_fields_(std::move(gathered_fields)),
-      reward_field_(reward_field),
-      first_next_obs_field_(store_->spec()->size()),
-      discount_field_(first_next_obs_field_ + store_->obs_fields()),
-      n_step_field_(discount_field_ + 1),
-      id_field_(discount_field_ + (items_ ? 0 : 2)),
       nstep_(nstep),
       gamma_(gamma),
-      pool_(std::move(spec)) {}
+      pool_(layout_.spec) {}
 
 absl::StatusOr<std::shared_ptr<TransitionReader>> TransitionReader::Create(
     std::shared_ptr<RowStore> store, int64_t nstep, double gamma,
     absl::Span<const FieldSpec> added) {
-  const Spec& rows = *store->spec();
-  DING_RETURN_IF_ERROR(CheckFieldNames(rows, store->obs_fields()));
-  absl::StatusOr<int> reward_field = -1;
-  if (IsItems(rows)) {
-    DING_RETURN_IF_ERROR(CheckItems(rows, nstep));
-  } else {
-    reward_field = RewardField(rows);
-    if (!reward_field.ok()) return absl::InvalidArgumentError(reward_field.status().message());
-  }
-  DING_ASSIGN_OR_RETURN(SpecPtr spec, BatchSpec(rows, store->obs_fields(), added));
-  std::vector<int> gathered;
-  for (int field = 0; field < rows.size(); ++field) {
-    if (field == *reward_field && nstep > 1) continue;  // Resolve() sums it.
-    if (!IsReplaced(rows.field(field), added)) gathered.push_back(field);
-  }
-  return std::shared_ptr<TransitionReader>(new TransitionReader(
-      std::move(store), std::move(spec), std::move(gathered), *reward_field, nstep, gamma));
+  DING_ASSIGN_OR_RETURN(TransitionLayout layout,
+                        MakeTransitionLayout(*store->spec(), store->obs_fields(), added));
+  DING_RETURN_IF_ERROR(CheckNStep(*store->spec(), nstep));
+  return std::shared_ptr<TransitionReader>(
+      new TransitionReader(std::move(store), std::move(layout), nstep, gamma));
 }
 
 absl::Status TransitionReader::Start(int64_t size, std::optional<TransitionDraw>* draw) {
@@ -122,7 +52,7 @@ absl::Status TransitionReader::Start(int64_t size, std::optional<TransitionDraw>
         absl::StrCat("a batch of ", size, " rows of ", row_bytes, " bytes fits in no memory"));
   }
   DING_ASSIGN_OR_RETURN(BatchBuilder block, pool_.Allocate(size));
-  draw->emplace(std::move(block), size, id_field_, frames);
+  draw->emplace(std::move(block), size, layout_.replay_unique_id, frames);
   return absl::OkStatus();
 }
 
@@ -142,8 +72,8 @@ void TransitionReader::ResolveItems(TransitionDraw* draw) const {
 }
 
 void TransitionReader::ResolveOneStep(TransitionDraw* draw) const {
-  const absl::Span<float> discount = draw->block_.column<float>(discount_field_);
-  const absl::Span<int32_t> n_step = draw->block_.column<int32_t>(n_step_field_);
+  const absl::Span<float> discount = draw->block_.column<float>(layout_.discount);
+  const absl::Span<int32_t> n_step = draw->block_.column<int32_t>(layout_.n_step);
   const auto gamma = static_cast<float>(gamma_);
   const RowStore& store = *store_;
   const bool stacks = store.frames_per_row() > 0;
@@ -159,9 +89,9 @@ void TransitionReader::ResolveOneStep(TransitionDraw* draw) const {
 }
 
 void TransitionReader::ResolveWindows(TransitionDraw* draw) const {
-  const absl::Span<float> discount = draw->block_.column<float>(discount_field_);
-  const absl::Span<int32_t> n_step = draw->block_.column<int32_t>(n_step_field_);
-  const absl::Span<float> reward = draw->block_.column<float>(reward_field_);
+  const absl::Span<float> discount = draw->block_.column<float>(layout_.discount);
+  const absl::Span<int32_t> n_step = draw->block_.column<int32_t>(layout_.n_step);
+  const absl::Span<float> reward = draw->block_.column<float>(layout_.reward);
   std::vector<float> window;
   for (size_t i = 0; i < draw->ids_.size(); ++i) {
     int64_t id = draw->ids_[i];
@@ -170,7 +100,7 @@ void TransitionReader::ResolveWindows(TransitionDraw* draw) const {
     RowStore::Successor next;
     for (;; id = next.id) {
       float value;
-      std::memcpy(&value, store_->At(store_->Locate(id), reward_field_), sizeof(value));
+      std::memcpy(&value, store_->At(store_->Locate(id), layout_.reward), sizeof(value));
       window.push_back(value);
       next = store_->Next(id);
       if (next.id < 0 || static_cast<int64_t>(window.size()) == nstep_) break;
@@ -202,11 +132,12 @@ void TransitionReader::GatherStored(const TransitionDraw& draw, int field, std::
 
 Batch TransitionReader::Gather(TransitionDraw* draw) const {
   const MutableColumnsView to = draw->block_.view();
-  for (const int field : gathered_fields_) {
+  for (const int field : layout_.stored) {
+    if (field == layout_.reward && nstep_ > 1) continue;  // Resolve() has summed it.
     GatherStored(*draw, field, to.raw_column(field));
   }
   for (int field = 0; field < store_->obs_fields(); ++field) {
-    std::byte* const column = to.raw_column(first_next_obs_field_ + field);
+    std::byte* const column = to.raw_column(layout_.first_next_obs + field);
     if (store_->IsStack(field)) {
       store_->GatherStacks(field, draw->next_frames_, column);
     } else {

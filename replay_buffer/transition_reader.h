@@ -7,9 +7,7 @@
 //            what it found                                                       (with the lock)
 //   Gather   copies the columns into the block of the batch                   (without the lock)
 //
-// Shapes:    the fields of the store's spec in its order, then "next_" + each observation field,
-//            discount float32, n_step int32, replay_unique_id int64 (the row's id), then the columns
-//            that the owner adds. Of items (data/items.h): the same without next_, discount, n_step.
+// Shapes:    those of data/transition_layout.h; replay_unique_id is the row's id.
 // Ownership: shares the store. A draw must not outlive the reader.
 // Threads:   those of RowStore: all but Gather under the owner's lock.
 //
@@ -38,6 +36,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/transition_layout.h"
 #include "ding_worker/replay_buffer/row_store.h"
 
 namespace ding {
@@ -77,11 +76,8 @@ class TransitionDraw {
 
 class TransitionReader {
  public:
-  // `added`: columns that the owner fills in for each draw. One that the rows have too, of the same
-  // dtype and shape, stands in the batch in its place.
-  //   kInvalidArgument  the rows have no float32 scalar "reward", an observation field is not named
-  //                     "obs" or "obs/...", or a field has the name of a column that is added here;
-  //                     items: a field is missing or wrong, or nstep is not 1
+  // `added`: columns that the owner fills in for each draw.
+  //   kInvalidArgument  as of MakeTransitionLayout(); items: nstep is not 1
   static absl::StatusOr<std::shared_ptr<TransitionReader>> Create(
       std::shared_ptr<RowStore> store, int64_t nstep, double gamma,
       absl::Span<const FieldSpec> added = {});
@@ -98,8 +94,8 @@ class TransitionReader {
   Batch Gather(TransitionDraw* draw) const;
 
  private:
-  TransitionReader(std::shared_ptr<RowStore> store, SpecPtr spec, std::vector<int> gathered_fields,
-                   int reward_field, int64_t nstep, double gamma);
+  TransitionReader(std::shared_ptr<RowStore> store, TransitionLayout layout, int64_t nstep,
+                   double gamma);
 
   void ResolveItems(TransitionDraw* draw) const;
   void ResolveOneStep(TransitionDraw* draw) const;
@@ -107,13 +103,8 @@ class TransitionReader {
   void ResolveStacks(size_t row, const RowStore::Successor& next, TransitionDraw* draw) const;
 
   const std::shared_ptr<RowStore> store_;
+  const TransitionLayout layout_;
   const bool items_;
-  const std::vector<int> gathered_fields_;  // the stored fields that a batch shows as they are
-  const int reward_field_;                  // -1: items
-  const int first_next_obs_field_;
-  const int discount_field_;
-  const int n_step_field_;
-  const int id_field_;
   const int64_t nstep_;
   const double gamma_;
   BlockPool pool_;
