@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/named_values.h"
 
 namespace ding {
 
@@ -16,6 +17,7 @@ struct TrainData {
 
   Batch batch;
   int64_t envstep = -1;  // env steps collected so far; -1: not known
+  NamedValues settings;  // how to learn from it: the learning rate, say
 };
 
 }  // namespace ding

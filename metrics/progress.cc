@@ -159,6 +159,7 @@ std::string Progress::FormatLine(int64_t now_nanos, size_t width) const {
   fields.push_back(absl::StrCat("elapsed ", FormatSeconds(elapsed)));
   const std::optional<double> left = SecondsLeft(now);
   if (left.has_value()) fields.push_back(absl::StrCat("left ", FormatSeconds(*left)));
+  if (!state_.detail.empty()) fields.push_back(state_.detail);
   return JoinFitting(fields, width);
 }
 

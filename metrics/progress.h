@@ -40,6 +40,7 @@ struct ProgressState {
   // Returns of the evaluator, once there are any.
   std::optional<double> last_eval;
   std::optional<double> best_eval;
+  std::string detail;  // stands behind all else
 };
 
 struct ProgressOptions {

@@ -3,18 +3,16 @@
 
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
-#include "ding_worker/base/clock.h"
+#include "absl/strings/str_join.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/worker/experiment_config.h"
@@ -97,12 +95,11 @@ absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& sett
   DING_ASSIGN_OR_RETURN(ExperimentConfig config, LoadExperimentConfig(FLAGS_config, settings));
   const std::vector<std::string> problems = FindParallelProblems(config);
   if (problems.empty()) return config;
-  return absl::InvalidArgumentError(absl::StrCat(FLAGS_config, " cannot run in parallel:\n  ",
-                                                 absl::StrJoin(problems, "\n  ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat(FLAGS_config, " cannot run in parallel:\n  ", absl::StrJoin(problems, "\n  ")));
 }
 
-absl::Status Coordinate(const ExperimentConfig& config, bool start_workers,
-                        Transport* transport) {
+absl::Status Coordinate(const ExperimentConfig& config, bool start_workers, Transport* transport) {
   ParallelRunOptions options;
   options.exp_dir = FLAGS_exp_dir;
   options.listen = FLAGS_listen;

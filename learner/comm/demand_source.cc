@@ -74,8 +74,8 @@ absl::Status DemandSource::Wait() {
 
 absl::StatusOr<TrainData> DemandSource::Load(const Drawn& drawn) {
   DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(drawn.items));
-  DING_ASSIGN_OR_RETURN(ItemLoader::Loaded loaded, loader_->Load(items));
-  missing_rows_.fetch_add(loaded.missing_rows, std::memory_order_relaxed);
+  DING_ASSIGN_OR_RETURN(LoadedItems loaded, loader_->Load(items));
+  missing_rows_.fetch_add(loaded.missing, std::memory_order_relaxed);
   CountRead(drawn.sequence);
   return TrainData(std::move(loaded.batch), drawn.envstep);
 }

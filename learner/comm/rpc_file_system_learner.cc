@@ -90,12 +90,12 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   }
   DING_RETURN_IF_ERROR(slave_.Started());
 
-  ItemLoader::Options item_options;
+  ItemLoaderOptions item_options;
   item_options.nstep = options_.nstep;
   item_options.gamma = options_.gamma;
   item_options.cache_bytes = options_.cache_bytes;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ItemLoader> items,
-                        ItemLoader::Create(item_options, store_));
+                        ItemLoader::Create(store_, item_options));
   DemandSource source(options_, &slave_, items.get());
   AsyncDataLoader::Options loader_options;
   loader_options.num_workers = options_.loader_threads;

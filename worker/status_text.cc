@@ -1,0 +1,82 @@
+#include "ding_worker/worker/status_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "ding_worker/interaction/protocol.h"
+
+namespace ding {
+namespace {
+
+std::string Minutes(double seconds) {
+  const int64_t whole = std::llround(std::max(0.0, seconds));
+  return absl::StrFormat("%d:%02d", whole / 60, whole % 60);
+}
+
+// Workers that work now, and what the others wait for.
+std::string Summary(const RunStatus& status) {
+  std::vector<std::string> waiting;
+  for (const WorkerStatus& worker : status.worker()) {
+    if (!worker.waits_for().empty()) {
+      waiting.push_back(absl::StrCat(worker.name(), " waits for ", worker.waits_for()));
+    }
+  }
+  std::string summary = absl::StrCat(status.worker_size(), " workers");
+  for (const BufferStatus& buffer : status.buffer()) {
+    absl::StrAppend(&summary, "  buffer ", buffer.count());
+    if (buffer.has_staleness_iterations()) {
+      absl::StrAppend(&summary, "  staleness ", std::llround(buffer.staleness_iterations()));
+    }
+  }
+  if (!waiting.empty()) absl::StrAppend(&summary, "  ", absl::StrJoin(waiting, ", "));
+  return summary;
+}
+
+}  // namespace
+
+ProgressState ProgressOf(const RunStatus& status) {
+  ProgressState state;
+  state.env_step = status.envstep();
+  state.train_iter = status.train_iter();
+  if (status.has_eval_value()) state.last_eval = status.eval_value();
+  if (status.has_best_eval_value()) state.best_eval = status.best_eval_value();
+  state.detail = Summary(status);
+  return state;
+}
+
+std::string FormatRunStatus(const RunStatus& status) {
+  std::string text =
+      absl::StrCat("run ", status.run(), " for ", Minutes(status.elapsed_seconds()), "  env_step ",
+                   status.envstep(), "  train_iter ", status.train_iter());
+  if (status.has_eval_value()) {
+    absl::StrAppend(&text, "  eval ", absl::StrFormat("%.6g", status.eval_value()));
+  }
+  absl::StrAppend(&text, "  policy ", status.policy_version(), "  joined ", status.workers_joined(),
+                  "  lost ", status.workers_lost(), status.converged() ? "  converged" : "", "\n");
+  absl::StrAppend(&text, absl::StrFormat("%6s  %-14s %-10s %8s  %-20s %12s  %s\n", "worker", "name",
+                                         "role", "pid", "task", "rate", "waits for"));
+  for (const WorkerStatus& worker : status.worker()) {
+    absl::StrAppend(
+        &text, absl::StrFormat("%6d  %-14s %-10s %8d  %-20s %10.0f/s  %s\n", worker.worker(),
+                               worker.name(), std::string(RoleName(worker.role())), worker.pid(),
+                               worker.task_id().empty() ? std::string("-") : worker.task_id(),
+                               worker.steps_per_second(), worker.waits_for()));
+  }
+  for (const BufferStatus& buffer : status.buffer()) {
+    absl::StrAppend(&text, "buffer ", buffer.buffer_id(), ": ", buffer.count(), " rows of ",
+                    buffer.push_count(), " pushed, ", buffer.sample_count(), " drawn, ",
+                    buffer.chunks(), " chunks");
+    if (buffer.has_staleness_iterations()) {
+      absl::StrAppend(&text, absl::StrFormat(", drawn rows are %.0f train iterations old",
+                                             buffer.staleness_iterations()));
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+}  // namespace ding
