@@ -37,14 +37,18 @@
 
 namespace ding {
 
+// The largest message of a session: what a connection takes, less the session's own fields.
+inline constexpr int64_t kMaxSessionMessageBytes = kMaxMessageBytes - 64;
+
 struct SessionOptions {
   // Without a sign of life for that long, the session is over; at least 20 ms.
   absl::Duration lease = absl::Seconds(5);
   // A frame that is not acknowledged for that long is sent again.
   absl::Duration resend = absl::Milliseconds(250);
-  // Messages that may be under way, at least 1; whoever sends more waits.
+  // Messages that may be under way, at least 1: sent, and not yet received by the peer's user.
+  // Whoever sends more waits. The same on both sides.
   int window = 256;
-  // Judges the lease.
+  // Judges the lease. Timeouts and resending go by the machine's clock.
   const Clock* clock = Clock::Real();
 };
 
@@ -55,12 +59,12 @@ class Session {
   virtual ~Session() = default;  // as Close()
 
   //   kDeadlineExceeded  no room in the window; the message is not sent
-  //   kInvalidArgument   too large; the session goes on
+  //   kInvalidArgument   larger than kMaxSessionMessageBytes; the session goes on
   //   else               status()
   virtual absl::Status Send(std::string message, absl::Duration timeout) = 0;
 
-  // The next message. What came before the peer closed the session is still handed out; what came
-  // before the lease ran out is not.
+  // The next message. What came before the peer closed the session, or the connection broke, is
+  // still handed out; what came before the lease ran out is not.
   //   kDeadlineExceeded  there is none
   //   else               status()
   virtual absl::StatusOr<std::string> Receive(absl::Duration timeout) = 0;
@@ -72,8 +76,8 @@ class Session {
   //   kDataLoss     the peer sent what is no frame
   virtual absl::Status status() const = 0;
 
-  // Ends the session; may be repeated. The peer is told the reason behind what was sent before; this
-  // waits for at most half a second for it to have arrived.
+  // Ends the session; may be repeated. The peer is told the reason, up to 4 kB of it, behind what was
+  // sent before; this waits for at most half a second for it to have arrived.
   virtual void Close(absl::string_view reason) = 0;
 
   virtual const std::string& peer() const = 0;

@@ -1,0 +1,220 @@
+#include "ding_worker/interaction/testing/faulty_transport.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/in_process_transport.h"
+
+namespace ding {
+namespace {
+
+// How often a relay looks whether it is to end.
+constexpr absl::Duration kLook = absl::Milliseconds(10);
+// How long it tries to pass on what was sent before the end.
+constexpr absl::Duration kPatience = absl::Seconds(1);
+
+}  // namespace
+
+// What all connections of a transport share.
+class FaultyTransport::Control {
+ public:
+  explicit Control(const Faults& faults) : faults_(faults) {}
+
+  const Faults& faults() const { return faults_; }
+  bool black_hole() const { return black_hole_.load(); }
+  void set_black_hole(bool black_hole) { black_hole_ = black_hole; }
+  // Connections made before the last cut are broken.
+  int64_t cuts() const { return cuts_.load(); }
+  void Cut() { ++cuts_; }
+  // Two for every connection.
+  uint64_t NextDirection() { return directions_++; }
+  // What was closed in a black hole: its peer must not notice.
+  void Keep(std::unique_ptr<Connection> connection) {
+    MutexLock lock(&mutex_);
+    kept_.push_back(std::move(connection));
+  }
+
+ private:
+  const Faults faults_;
+  std::atomic<bool> black_hole_{false};
+  std::atomic<int64_t> cuts_{0};
+  std::atomic<uint64_t> directions_{0};
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Connection>> kept_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The user's end of a connection within this process, whose other end two relays tie to `base`.
+class FaultyTransport::FaultyConnection : public Connection {
+ public:
+  FaultyConnection(std::shared_ptr<Control> control, std::unique_ptr<Connection> base)
+      : control_(std::move(control)),
+        cuts_(control_->cuts()),
+        base_(std::move(base)),
+        peer_(base_->peer()) {
+    InProcessTransport transport;
+    const auto listener = transport.Listen(peer_);
+    DING_CHECK(listener.ok()) << listener.status();
+    user_ = transport.Connect(peer_, absl::ZeroDuration()).value();
+    inner_ = (*listener)->Accept(absl::ZeroDuration()).value();
+    const uint64_t there = control_->NextDirection();
+    const uint64_t back = control_->NextDirection();
+    relays_[0] = std::thread([this, there] { Relay(there, inner_.get(), base_.get()); });
+    relays_[1] = std::thread([this, back] { Relay(back, base_.get(), inner_.get()); });
+  }
+  ~FaultyConnection() override {
+    FaultyConnection::Close();
+    for (std::thread& relay : relays_) relay.join();
+    if (control_->black_hole()) control_->Keep(std::move(base_));
+  }
+
+  absl::Status Send(std::string message, absl::Duration timeout) override {
+    return user_->Send(std::move(message), timeout);
+  }
+  absl::StatusOr<std::string> Receive(absl::Duration timeout) override {
+    return user_->Receive(timeout);
+  }
+  void Close() override {
+    closed_ = true;
+    user_->Close();
+  }
+  const std::string& peer() const override { return peer_; }
+
+ private:
+  void Relay(uint64_t direction, Connection* from, Connection* to) {
+    Rng rng(control_->faults().seed, "faults", direction);
+    std::multimap<absl::Time, std::string> held;
+    bool lost_to = false;
+    while (control_->cuts() == cuts_ && !(closed_ && control_->black_hole())) {
+      absl::Duration wait = kLook;
+      if (!held.empty()) wait = std::min(wait, held.begin()->first - absl::Now());
+      absl::StatusOr<std::string> message = from->Receive(std::max(wait, absl::ZeroDuration()));
+      if (message.ok()) {
+        lost_to = !control_->black_hole() && !Pass(*message, &rng, &held, to);
+      } else if (!absl::IsDeadlineExceeded(message.status())) {
+        if (!control_->black_hole()) break;
+        absl::SleepFor(kLook);
+      }
+      lost_to = lost_to || !PassHeld(absl::Now(), &held, to);
+      if (!lost_to) continue;
+      // Nobody awaits what the peer still sends.
+      if (closed_ && from == inner_.get()) break;
+      // The other relay closes both when it has passed on what had come before the end.
+      if (control_->cuts() == cuts_) return;
+    }
+    if (control_->cuts() == cuts_ && !lost_to) {
+      PassHeld(absl::InfiniteFuture(), &held, to);
+      if (control_->black_hole()) return;
+    }
+    // Either end takes the other one along.
+    to->Close();
+    from->Close();
+  }
+
+  // False if `to` is gone.
+  bool Pass(const std::string& message, Rng* rng, std::multimap<absl::Time, std::string>* held,
+            Connection* to) {
+    const Faults& faults = control_->faults();
+    const bool lost = rng->Uniform() < faults.lose;
+    const int copies = rng->Uniform() < faults.repeat ? 2 : 1;
+    for (int i = 0; i < copies; ++i) {
+      const bool late = rng->Uniform() < faults.delay;
+      const absl::Time due = absl::Now() + rng->Uniform() * faults.max_delay;
+      if (lost) continue;
+      if (late && held->size() < kMaxQueuedMessages) {
+        held->emplace(due, message);
+      } else if (!PassNow(message, to)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Those that are due; false if `to` is gone.
+  bool PassHeld(absl::Time now, std::multimap<absl::Time, std::string>* held, Connection* to) {
+    while (!held->empty() && held->begin()->first <= now) {
+      if (!control_->black_hole() && !PassNow(held->begin()->second, to)) return false;
+      held->erase(held->begin());
+    }
+    return true;
+  }
+
+  // False if `to` is gone. Waits for room; gives up at a cut, or when the user has closed and `to`
+  // takes nothing.
+  bool PassNow(const std::string& message, Connection* to) {
+    absl::Duration waited;
+    while (control_->cuts() == cuts_ && waited < kPatience) {
+      const absl::Status sent = to->Send(message, kLook);
+      if (!absl::IsDeadlineExceeded(sent)) return sent.ok();
+      if (closed_) waited += kLook;
+    }
+    return false;
+  }
+
+  const std::shared_ptr<Control> control_;
+  const int64_t cuts_;
+  std::unique_ptr<Connection> base_;
+  const std::string peer_;
+  std::atomic<bool> closed_{false};  // by the user
+  std::unique_ptr<Connection> user_;
+  std::unique_ptr<Connection> inner_;
+  std::thread relays_[2];
+};
+
+class FaultyTransport::FaultyListener : public Listener {
+ public:
+  FaultyListener(std::shared_ptr<Control> control, std::unique_ptr<Listener> base)
+      : control_(std::move(control)), base_(std::move(base)) {}
+
+  absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) override {
+    DING_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, base_->Accept(timeout));
+    return std::make_unique<FaultyConnection>(control_, std::move(connection));
+  }
+  const std::string& address() const override { return base_->address(); }
+  void Close() override { base_->Close(); }
+
+ private:
+  const std::shared_ptr<Control> control_;
+  const std::unique_ptr<Listener> base_;
+};
+
+FaultyTransport::FaultyTransport(Transport* base, const Faults& faults)
+    : base_(base), control_(std::make_shared<Control>(faults)) {}
+FaultyTransport::~FaultyTransport() = default;
+
+void FaultyTransport::set_black_hole(bool black_hole) { control_->set_black_hole(black_hole); }
+
+void FaultyTransport::Cut() { control_->Cut(); }
+
+absl::StatusOr<std::unique_ptr<Listener>> FaultyTransport::Listen(const std::string& address) {
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, base_->Listen(address));
+  return std::make_unique<FaultyListener>(control_, std::move(listener));
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> FaultyTransport::Connect(const std::string& address,
+                                                                     absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (control_->black_hole()) {
+    if (absl::Now() >= deadline) {
+      return absl::DeadlineExceededError(absl::StrCat("nothing arrives at '", address, "'"));
+    }
+    absl::SleepFor(kLook);
+  }
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
+                        base_->Connect(address, deadline - absl::Now()));
+  return std::make_unique<FaultyConnection>(control_, std::move(connection));
+}
+
+}  // namespace ding

@@ -1,0 +1,171 @@
+#include "ding_worker/interaction/testing/faulty_transport.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/in_process_transport.h"
+#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/transport_conformance.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using ::testing::UnorderedElementsAreArray;
+
+constexpr absl::Duration kLong = absl::Seconds(60);
+constexpr absl::Duration kShort = absl::Milliseconds(100);
+constexpr absl::StatusCode kDeadlineExceeded = absl::StatusCode::kDeadlineExceeded;
+constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
+
+// Without faults it is a transport like others.
+class Faultless : public Transport {
+ public:
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) override {
+    return base_.Listen(address);
+  }
+  absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& address,
+                                                      absl::Duration timeout) override {
+    return faulty_.Connect(address, timeout);
+  }
+
+ private:
+  InProcessTransport base_;
+  FaultyTransport faulty_{&base_, {}};
+};
+
+TransportConformanceCase WithoutFaults() {
+  TransportConformanceCase without_faults;
+  without_faults.name = "WithoutFaults";
+  without_faults.create = [] { return std::make_unique<Faultless>(); };
+  without_faults.fresh_address = [] {
+    static std::atomic<int> last{0};
+    return absl::StrCat("place ", ++last);
+  };
+  return without_faults;
+}
+
+INSTANTIATE_TEST_SUITE_P(Faulty, TransportConformance, testing::Values(WithoutFaults()),
+                         TransportConformanceName);
+
+// The caller's end is faulty, the callee's is not.
+struct Ends {
+  explicit Ends(const Faults& faults) : faulty(&base, faults) {
+    listener = base.Listen("there").value();
+    caller = faulty.Connect("there", kLong).value();
+    callee = listener->Accept(kLong).value();
+  }
+
+  InProcessTransport base;
+  FaultyTransport faulty;
+  std::unique_ptr<Listener> listener;
+  std::unique_ptr<Connection> caller;
+  std::unique_ptr<Connection> callee;
+};
+
+// What arrives of 200 numbers, by callee or by caller.
+std::vector<std::string> Arriving(const Faults& faults, bool at_callee) {
+  Ends ends(faults);
+  Connection* const from = (at_callee ? ends.caller : ends.callee).get();
+  Connection* const to = (at_callee ? ends.callee : ends.caller).get();
+  for (int i = 0; i < 200; ++i) EXPECT_THAT(from->Send(absl::StrCat(i), kLong), IsOk());
+  from->Close();
+  std::vector<std::string> arrived;
+  while (true) {
+    absl::StatusOr<std::string> message = to->Receive(kLong);
+    if (!message.ok()) {
+      EXPECT_THAT(message, StatusIs(kUnavailable));
+      return arrived;
+    }
+    arrived.push_back(*std::move(message));
+  }
+}
+
+std::vector<std::string> Numbers() {
+  std::vector<std::string> numbers;
+  for (int i = 0; i < 200; ++i) numbers.push_back(absl::StrCat(i));
+  return numbers;
+}
+
+TEST(FaultyTransport, LosesInBothDirectionsBySeed) {
+  for (const bool at_callee : {true, false}) {
+    Faults faults;
+    faults.lose = 0.5;
+    const std::vector<std::string> arrived = Arriving(faults, at_callee);
+    EXPECT_GT(arrived.size(), 60u);
+    EXPECT_LT(arrived.size(), 140u);
+    EXPECT_EQ(arrived, Arriving(faults, at_callee));
+    faults.seed = 1;
+    EXPECT_NE(arrived, Arriving(faults, at_callee));
+  }
+}
+
+TEST(FaultyTransport, Repeats) {
+  Faults faults;
+  faults.repeat = 0.5;
+  const std::vector<std::string> arrived = Arriving(faults, true);
+  EXPECT_GT(arrived.size(), 260u);
+  EXPECT_LT(arrived.size(), 340u);
+}
+
+TEST(FaultyTransport, DelaysAndSoReorders) {
+  Faults faults;
+  faults.delay = 0.3;
+  const std::vector<std::string> arrived = Arriving(faults, true);
+  EXPECT_THAT(arrived, UnorderedElementsAreArray(Numbers()));
+  EXPECT_NE(arrived, Numbers());
+}
+
+TEST(FaultyTransport, AnEndIsDestroyedWhileThePeerTakesNothing) {
+  Ends ends({});
+  absl::Status sent;
+  while (sent.ok()) sent = ends.caller->Send("x", kShort);
+  ends.caller.reset();
+  for (int i = 0; i < kMaxQueuedMessages; ++i) ASSERT_THAT(ends.callee->Receive(kLong), IsOk());
+  EXPECT_THAT(ends.callee->Receive(kLong), StatusIs(kUnavailable));
+}
+
+TEST(FaultyTransport, BlackHole) {
+  Ends ends({});
+  ends.faulty.set_black_hole(true);
+  ASSERT_THAT(ends.caller->Send("lost", kLong), IsOk());
+  ASSERT_THAT(ends.callee->Send("lost", kLong), IsOk());
+  EXPECT_THAT(ends.callee->Receive(kShort), StatusIs(kDeadlineExceeded));
+  EXPECT_THAT(ends.caller->Receive(kShort), StatusIs(kDeadlineExceeded));
+  EXPECT_THAT(ends.faulty.Connect("there", kShort), StatusIs(kDeadlineExceeded));
+  ends.faulty.set_black_hole(false);
+  ASSERT_THAT(ends.caller->Send("found", kLong), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const std::string found, ends.callee->Receive(kLong));
+  EXPECT_EQ(found, "found");
+}
+
+TEST(FaultyTransport, NobodyNoticesAnEndInABlackHole) {
+  Ends ends({});
+  ends.faulty.set_black_hole(true);
+  ends.caller.reset();
+  EXPECT_THAT(ends.callee->Receive(kShort), StatusIs(kDeadlineExceeded));
+  Ends others({});
+  others.faulty.set_black_hole(true);
+  others.callee.reset();
+  EXPECT_THAT(others.caller->Receive(kShort), StatusIs(kDeadlineExceeded));
+}
+
+TEST(FaultyTransport, CutBreaksWhatThereIs) {
+  Ends ends({});
+  ends.faulty.Cut();
+  EXPECT_THAT(ends.caller->Receive(kLong), StatusIs(kUnavailable));
+  EXPECT_THAT(ends.callee->Receive(kLong), StatusIs(kUnavailable));
+  EXPECT_THAT(ends.faulty.Connect("there", kLong), IsOk());
+}
+
+}  // namespace
+}  // namespace ding
