@@ -180,6 +180,13 @@ void GatherRows(const ColumnsView& from, absl::Span<const int64_t> source_rows,
   }
 }
 
+void GatherColumn(absl::Span<const RowPlace> rows, int column, int64_t row_bytes, std::byte* to) {
+  for (const RowPlace& place : rows) {
+    CopyRow(to, place.columns[column] + place.row * row_bytes, row_bytes);
+    to += row_bytes;
+  }
+}
+
 void CopyRows(const ColumnsView& from, const MutableColumnsView& to, int64_t to_begin) {
   CheckFits(from, to, to_begin + from.rows());
   for (int field = 0; field < from.spec().size(); ++field) {

@@ -136,6 +136,14 @@ class BlockPool {
 // field by field. The first from.spec().size() fields of `to` must have the layout of `from`.
 void GatherRows(const ColumnsView& from, absl::Span<const int64_t> source_rows,
                 const MutableColumnsView& to, int64_t to_begin);
+// A row of some columns: `columns` points at the beginning of each.
+struct RowPlace {
+  const std::byte* const* columns = nullptr;
+  int64_t row = 0;
+};
+// Copies column `column`, `row_bytes` a row, of rows that lie anywhere, to `to`, one after the
+// other.
+void GatherColumn(absl::Span<const RowPlace> rows, int column, int64_t row_bytes, std::byte* to);
 // Copies all rows of `from` to `to` beginning at `to_begin`; layouts as for GatherRows.
 void CopyRows(const ColumnsView& from, const MutableColumnsView& to, int64_t to_begin);
 

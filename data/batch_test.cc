@@ -282,5 +282,20 @@ TEST(CopyRowsDeathTest, BeyondTheEnd) {
   EXPECT_DEATH(CopyRows(from.view(), to.view(), 2), "up to row 5 into 3 fields of 4 rows");
 }
 
+TEST(GatherColumn, TakesRowsFromAnywhere) {
+  const int64_t wide[] = {1, 2, 3, 4, 5, 6};
+  const uint8_t narrow[] = {7, 8};
+  const int64_t other[] = {9, 10, 11};
+  const auto bytes = [](const auto* values) { return reinterpret_cast<const std::byte*>(values); };
+  const std::byte* const first[] = {bytes(wide), bytes(narrow)};
+  const std::byte* const second[] = {bytes(other)};
+  int64_t rows[9] = {};
+  GatherColumn({{first, 1}, {second, 0}, {first, 0}}, 0, 24, reinterpret_cast<std::byte*>(rows));
+  EXPECT_THAT(rows, testing::ElementsAre(4, 5, 6, 9, 10, 11, 1, 2, 3));
+  uint8_t column[2] = {};
+  GatherColumn({{first, 1}, {first, 0}}, 1, 1, reinterpret_cast<std::byte*>(column));
+  EXPECT_THAT(column, testing::ElementsAre(8, 7));
+}
+
 }  // namespace
 }  // namespace ding

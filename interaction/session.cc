@@ -32,6 +32,10 @@ static_assert(kMaxSessionMessageBytes + static_cast<int64_t>(kSessionFrameBytes)
 // Waiting and sending again go by the machine's clock; SessionOptions::clock judges the lease.
 absl::Duration RealTime() { return absl::Nanoseconds(Clock::Real()->MonotonicNanos()); }
 
+absl::Duration PeriodOf(absl::Duration lease, absl::Duration resend) {
+  return std::min(lease / 8, resend / 4);
+}
+
 // The reader takes frames from the connection and never sends, the writer sends and never waits for
 // the reader: so full queues at both ends cannot lock each other.
 //
@@ -45,7 +49,8 @@ class SessionImpl : public Session {
   SessionImpl(std::unique_ptr<Connection> connection, const SessionOptions& options)
       : options_(options),
         window_(static_cast<uint64_t>(options.window)),
-        period_(std::min(options.lease / 8, options.resend / 4)),
+        lease_(options.lease),
+        period_(PeriodOf(options.lease, options.resend)),
         connection_(std::move(connection)),
         heard_(LeaseTime()) {
     reader_ = std::thread([this] { Read(); });
@@ -57,6 +62,7 @@ class SessionImpl : public Session {
   absl::StatusOr<std::string> Receive(absl::Duration timeout) override;
   absl::Status status() const override;
   void Close(absl::string_view reason) override;
+  void set_lease(absl::Duration lease) override;
   const std::string& peer() const override { return connection_->peer(); }
 
  private:
@@ -72,11 +78,11 @@ class SessionImpl : public Session {
 
   absl::Duration LeaseTime() const { return absl::Nanoseconds(options_.clock->MonotonicNanos()); }
   bool Expired() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return LeaseTime() - heard_ >= options_.lease;
+    return LeaseTime() - heard_ >= lease_;
   }
   absl::Status LeaseRanOut() const {
     return absl::UnavailableError(absl::StrCat("nothing was heard of ", peer(), " for ",
-                                               absl::FormatDuration(options_.lease),
+                                               absl::FormatDuration(lease_),
                                                ", the length of the lease"));
   }
   // Ends the session if the lease has run out. Comes before whatever the session does.
@@ -110,10 +116,13 @@ class SessionImpl : public Session {
     if (untold >= std::max<uint64_t>(1, window_ / 4) && !acknowledge_now_) AcknowledgeNow();
   }
 
+  absl::Duration Period() const {
+    MutexLock lock(&mutex_);
+    return period_;
+  }
+
   const SessionOptions options_;
   const uint64_t window_;
-  // How often the writer looks after the lease, overdue frames and acknowledgements, at least.
-  const absl::Duration period_;
   const std::unique_ptr<Connection> connection_;
 
   mutable Mutex mutex_;
@@ -129,6 +138,9 @@ class SessionImpl : public Session {
   bool peer_closed_ ABSL_GUARDED_BY(mutex_) = false;
   // A peer that closed and did not hear that we know says it again; until then, we answer.
   absl::Duration answer_until_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
+  absl::Duration lease_ ABSL_GUARDED_BY(mutex_);
+  // How often the writer looks after the lease, overdue frames and acknowledgements, at least.
+  absl::Duration period_ ABSL_GUARDED_BY(mutex_);
   absl::Duration heard_ ABSL_GUARDED_BY(mutex_);  // by the clock of the lease
 
   std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);
@@ -259,7 +271,7 @@ void SessionImpl::WakeAll() {
 
 void SessionImpl::Read() {
   while (true) {
-    absl::StatusOr<std::string> bytes = connection_->Receive(period_);
+    absl::StatusOr<std::string> bytes = connection_->Receive(Period());
     MutexLock lock(&mutex_);
     CheckLease();
     if (stop_) return;
@@ -349,7 +361,7 @@ void SessionImpl::Write() {
       if (looks) next_look = now + period_;
       const uint64_t next = NextToSend();
       const bool untold = told_received_ < received_ || told_taken_ < taken_;
-      const bool silent = now + period_ > last_sent_ + options_.lease / 4;
+      const bool silent = now + period_ > last_sent_ + lease_ / 4;
       if (!broken_ && (next > 0 || acknowledge_now_ || (looks && (untold || silent)))) {
         SendFrame(next);
       } else {
@@ -387,8 +399,9 @@ void SessionImpl::SendFrame(uint64_t sequence) {
   const uint64_t told_received = received_;
   const uint64_t told_taken = taken_;
   const bool acknowledge_now = std::exchange(acknowledge_now_, false);
+  const absl::Duration period = period_;
   mutex_.Unlock();
-  const absl::Status status = connection_->Send(EncodeSessionFrame(std::move(frame)), period_);
+  const absl::Status status = connection_->Send(EncodeSessionFrame(std::move(frame)), period);
   mutex_.Lock();
   if (!status.ok()) {
     acknowledge_now_ = acknowledge_now_ || acknowledge_now;
@@ -403,6 +416,14 @@ void SessionImpl::SendFrame(uint64_t sequence) {
   sent_ = std::max(sent_, sequence);
   if (sequence > acked_) outgoing_[static_cast<size_t>(sequence - acked_ - 1)].sent_at = last_sent_;
   settled_.SignalAll();
+}
+
+void SessionImpl::set_lease(absl::Duration lease) {
+  DING_CHECK(lease >= kMinLease) << "the lease is " << absl::FormatDuration(lease);
+  MutexLock lock(&mutex_);
+  lease_ = lease;
+  period_ = PeriodOf(lease, options_.resend);
+  work_.SignalAll();
 }
 
 }  // namespace

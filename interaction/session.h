@@ -80,6 +80,10 @@ class Session {
   // sent before; this waits for at most half a second for it to have arrived.
   virtual void Close(absl::string_view reason) = 0;
 
+  // From now on the lease is that long; at least 20 ms. Whoever joins is told by whoever has the
+  // other side.
+  virtual void set_lease(absl::Duration lease) = 0;
+
   virtual const std::string& peer() const = 0;
 };
 

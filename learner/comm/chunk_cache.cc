@@ -1,0 +1,62 @@
+#include "ding_worker/learner/comm/chunk_cache.h"
+
+#include <iterator>
+
+namespace ding {
+
+DecodedChunk::DecodedChunk(SegmentBatch decoded) : data(std::move(decoded)) {
+  for (const Batch* const batch : {&data.rows, &data.final_obs}) {
+    for (int i = 0; i < batch->spec().size(); ++i) columns.push_back(batch->view().raw_column(i));
+  }
+  segment_of_row.reserve(static_cast<size_t>(data.size()));
+  for (size_t i = 0; i < data.segments.size(); ++i) {
+    segment_of_row.insert(segment_of_row.end(), static_cast<size_t>(data.segments[i].length),
+                          static_cast<int32_t>(i));
+  }
+}
+
+int64_t DecodedChunk::bytes() const {
+  return data.rows.rows() *
+             (data.rows.spec().row_bytes() + static_cast<int64_t>(sizeof(segment_of_row[0]))) +
+         data.final_obs.rows() * data.final_obs.spec().row_bytes() +
+         static_cast<int64_t>(data.segments.size() * sizeof(Segment) + sizeof(DecodedChunk));
+}
+
+void ChunkCache::Find(absl::Span<const int64_t> numbers, absl::Span<ChunkPtr> chunks) {
+  MutexLock lock(&mutex_);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto place = places_.find(numbers[i]);
+    if (place == places_.end()) {
+      chunks[i] = nullptr;
+      continue;
+    }
+    entries_.splice(entries_.begin(), entries_, place->second);
+    chunks[i] = place->second->second;
+  }
+}
+
+void ChunkCache::Insert(int64_t number, ChunkPtr chunk) {
+  // What leaves goes after the lock.
+  std::list<Entry> leaving;
+  MutexLock lock(&mutex_);
+  bytes_ += chunk->bytes();
+  entries_.emplace_front(number, std::move(chunk));
+  const auto [place, is_new] = places_.try_emplace(number, entries_.begin());
+  if (!is_new) {
+    bytes_ -= place->second->second->bytes();
+    leaving.splice(leaving.begin(), entries_, place->second);
+    place->second = entries_.begin();
+  }
+  while (bytes_ > max_bytes_ && entries_.size() > 1) {
+    bytes_ -= entries_.back().second->bytes();
+    places_.erase(entries_.back().first);
+    leaving.splice(leaving.begin(), entries_, std::prev(entries_.end()));
+  }
+}
+
+int64_t ChunkCache::bytes() const {
+  MutexLock lock(&mutex_);
+  return bytes_;
+}
+
+}  // namespace ding

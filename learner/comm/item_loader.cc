@@ -1,0 +1,272 @@
+#include "ding_worker/learner/comm/item_loader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/items.h"
+#include "ding_worker/data/returns.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/segment_wire.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/transition_layout.h"
+#include "ding_worker/interaction/chunk_key.h"
+
+namespace ding {
+namespace {
+
+std::vector<std::string> Problems(const ItemLoaderOptions& options) {
+  std::vector<std::string> problems;
+  const auto expect = [&problems](bool holds, absl::string_view name, auto value,
+                                  absl::string_view expected) {
+    if (!holds) problems.push_back(absl::StrCat(name, " is ", value, ", expected ", expected));
+  };
+  expect(options.nstep >= 1, "nstep", options.nstep, "at least 1");
+  expect(options.gamma >= 0 && options.gamma <= 1, "gamma", options.gamma, "0 to 1");
+  expect(options.cache_bytes >= 0, "cache_bytes", options.cache_bytes, "at least 0");
+  expect(options.attempts >= 1, "attempts", options.attempts, "at least 1");
+  return problems;
+}
+
+bool IsPlace(absl::string_view column) {
+  return column == kColumnChunk || column == kColumnRow || column == kColumnLength;
+}
+
+absl::Status CheckDrawnItems(const Batch& items) {
+  DING_RETURN_IF_ERROR(CheckItemFields(items.spec()));
+  const absl::StatusOr<int> id = items.spec().IndexOf(kColumnReplayUniqueId, "drawn items");
+  if (!id.ok()) return absl::InvalidArgumentError(id.status().message());
+  const absl::Span<const int64_t> first = items.column<int64_t>(kColumnRow);
+  const absl::Span<const int64_t> length = items.column<int64_t>(kColumnLength);
+  for (size_t i = 0; i < first.size(); ++i) {
+    if (first[i] >= 0 && length[i] == 1) continue;
+    return absl::InvalidArgumentError(absl::StrCat("item ", i, " of ", first.size(), " is ",
+                                                   length[i], " rows from row ", first[i],
+                                                   " on, expected 1 row, row 0 or later"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OutsideOfChunk(size_t item, int64_t chunk, int64_t row, int64_t rows) {
+  return absl::InvalidArgumentError(absl::StrCat("item ", item, " is row ", row, " of chunk ",
+                                                 chunk, " ('", ChunkKey(chunk), "'), which has ",
+                                                 rows, " rows"));
+}
+
+// Whether an item is left out for that, and not the whole batch.
+bool IsMissing(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsUnavailable(status);
+}
+
+}  // namespace
+
+// What the first chunk and the first items fix.
+struct ItemLoader::Layout {
+  Layout(const SegmentBatch& chunk, SpecPtr items, TransitionLayout transitions)
+      : rows(chunk.rows.spec_ptr()),
+        final_obs(chunk.final_obs.spec_ptr()),
+        items(std::move(items)),
+        transitions(std::move(transitions)),
+        batches(this->transitions.spec) {}
+
+  BlockPool rows;
+  BlockPool final_obs;
+  const SpecPtr items;
+  const TransitionLayout transitions;
+  BlockPool batches;
+};
+
+absl::StatusOr<std::unique_ptr<ItemLoader>> ItemLoader::Create(Store* store,
+                                                               const ItemLoaderOptions& options) {
+  const std::vector<std::string> problems = Problems(options);
+  if (problems.empty()) return absl::WrapUnique(new ItemLoader(store, options));
+  return absl::InvalidArgumentError(absl::StrCat("item loader: ", absl::StrJoin(problems, "; ")));
+}
+
+ItemLoader::ItemLoader(Store* store, const ItemLoaderOptions& options)
+    : store_(store), options_(options), cache_(options.cache_bytes) {}
+
+absl::Status ItemLoader::GetBytes(int64_t chunk, int* pauses, std::string* bytes) const {
+  for (;;) {
+    const absl::Status status = store_->Get(ChunkKey(chunk), bytes);
+    if (!absl::IsUnavailable(status) || *pauses == 0) return status;
+    --*pauses;
+    options_.sleep(options_.pause);
+  }
+}
+
+absl::StatusOr<ItemLoader::ChunkPtr> ItemLoader::ReadChunk(int64_t chunk, int* pauses) {
+  std::shared_ptr<Layout> layout;
+  std::string bytes;
+  {
+    MutexLock lock(&mutex_);
+    layout = layout_;
+    if (!scratch_.empty()) {
+      bytes = std::move(scratch_.back());
+      scratch_.pop_back();
+    }
+  }
+  const auto giver = absl::MakeCleanup([this, &bytes] {
+    MutexLock lock(&mutex_);
+    scratch_.push_back(std::move(bytes));
+  });
+  DING_RETURN_IF_ERROR(GetBytes(chunk, pauses, &bytes));
+  absl::StatusOr<SegmentBatch> data =
+      layout == nullptr ? DecodeSegments(bytes)
+                        : DecodeSegments(bytes, &layout->rows, &layout->final_obs);
+  if (!data.ok()) return Annotate(data.status(), absl::StrCat("chunk '", ChunkKey(chunk), "'"));
+  return std::make_shared<const DecodedChunk>(*std::move(data));
+}
+
+absl::Status ItemLoader::FindChunks(absl::Span<const int64_t> chunks, std::vector<ChunkPtr>* found,
+                                    absl::Status* why_missing) {
+  found->resize(chunks.size());
+  cache_.Find(chunks, absl::MakeSpan(*found));
+  int pauses = options_.attempts - 1;
+  absl::flat_hash_map<int64_t, ChunkPtr> read;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    ChunkPtr& chunk = (*found)[i];
+    if (chunk != nullptr) continue;
+    const auto [place, is_new] = read.try_emplace(chunks[i]);
+    if (is_new) {
+      absl::StatusOr<ChunkPtr> made = ReadChunk(chunks[i], &pauses);
+      if (made.ok()) {
+        place->second = *std::move(made);
+        cache_.Insert(chunks[i], place->second);
+      } else if (!IsMissing(made.status())) {
+        return made.status();
+      } else if (why_missing->ok()) {
+        *why_missing = made.status();
+      }
+    }
+    chunk = place->second;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<ItemLoader::Layout>> ItemLoader::LayoutFor(const SegmentBatch& chunk,
+                                                                          const SpecPtr& items) {
+  MutexLock lock(&mutex_);
+  if (layout_ != nullptr) {
+    DING_RETURN_IF_ERROR(CheckSameLayout(*layout_->items, *items, "items"));
+    return layout_;
+  }
+  std::vector<FieldSpec> added;
+  for (const FieldSpec& field : items->fields()) {
+    if (!IsPlace(field.name) && field.name != kColumnReplayUniqueId) added.push_back(field);
+  }
+  if (IsItems(chunk.rows.spec())) {
+    return absl::InvalidArgumentError("a chunk holds items itself, expected rows");
+  }
+  DING_ASSIGN_OR_RETURN(
+      TransitionLayout transitions,
+      MakeTransitionLayout(chunk.rows.spec(), chunk.final_obs.spec().size(), added));
+  layout_ = std::make_shared<Layout>(chunk, items, std::move(transitions));
+  return layout_;
+}
+
+absl::Status ItemLoader::CheckChunk(const SegmentBatch& chunk, const Layout& layout) {
+  // Those that were decoded after the first have the specs of the pools.
+  if (chunk.rows.spec_ptr() == layout.rows.spec() &&
+      chunk.final_obs.spec_ptr() == layout.final_obs.spec()) {
+    return absl::OkStatus();
+  }
+  DING_RETURN_IF_ERROR(CheckSameLayout(*layout.rows.spec(), chunk.rows.spec(), "rows of a chunk"));
+  return CheckSameLayout(*layout.final_obs.spec(), chunk.final_obs.spec(), "final_obs of a chunk");
+}
+
+absl::StatusOr<LoadedItems> ItemLoader::Load(const Batch& items) {
+  DING_RETURN_IF_ERROR(CheckDrawnItems(items));
+  const absl::Span<const int64_t> chunk = items.column<int64_t>(kColumnChunk);
+  const absl::Span<const int64_t> row = items.column<int64_t>(kColumnRow);
+  LoadedItems loaded;
+  std::vector<ChunkPtr> chunks;
+  DING_RETURN_IF_ERROR(FindChunks(chunk, &chunks, &loaded.why_missing));
+  std::vector<Source> sources;
+  sources.reserve(chunks.size());
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    if (chunks[i] == nullptr) continue;
+    if (row[i] >= chunks[i]->data.size()) {
+      return OutsideOfChunk(i, chunk[i], row[i], chunks[i]->data.size());
+    }
+    sources.push_back({chunks[i].get(), row[i], static_cast<int64_t>(i)});
+  }
+  loaded.missing = items.rows() - static_cast<int64_t>(sources.size());
+  if (sources.empty()) return loaded;
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<Layout> layout,
+                        LayoutFor(sources.front().chunk->data, items.spec_ptr()));
+  for (const Source& source : sources) {
+    DING_RETURN_IF_ERROR(CheckChunk(source.chunk->data, *layout));
+  }
+  DING_ASSIGN_OR_RETURN(loaded.batch, Gather(items, sources, layout.get()));
+  return loaded;
+}
+
+absl::StatusOr<Batch> ItemLoader::Gather(const Batch& items, const std::vector<Source>& sources,
+                                         Layout* layout) const {
+  const TransitionLayout& to = layout->transitions;
+  DING_ASSIGN_OR_RETURN(BatchBuilder block,
+                        layout->batches.Allocate(static_cast<int64_t>(sources.size())));
+  const absl::Span<float> reward = block.column<float>(to.reward);
+  const absl::Span<float> discount = block.column<float>(to.discount);
+  const absl::Span<int32_t> n_step = block.column<int32_t>(to.n_step);
+  std::vector<RowPlace> places;
+  std::vector<RowPlace> next_obs;
+  places.reserve(sources.size());
+  next_obs.reserve(sources.size());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const DecodedChunk& chunk = *sources[i].chunk;
+    const int64_t row = sources[i].row;
+    const int64_t segment_index = chunk.segment_of_row[static_cast<size_t>(row)];
+    const Segment& segment = chunk.data.segments[static_cast<size_t>(segment_index)];
+    const int64_t rows_left = segment.begin + segment.length - row;
+    const auto* const rewards =
+        reinterpret_cast<const float*>(chunk.columns[static_cast<size_t>(to.reward)]) + row;
+    const NStepReturn ret = ComputeNStepReturn({rewards, static_cast<size_t>(rows_left)},
+                                               segment.end, options_.nstep, options_.gamma);
+    reward[i] = ret.reward;
+    discount[i] = ret.bootstrap_discount;
+    n_step[i] = static_cast<int32_t>(ret.steps);
+    places.push_back({chunk.columns.data(), row});
+    if (ret.steps < rows_left) {
+      next_obs.push_back({chunk.columns.data(), row + ret.steps});
+    } else {
+      next_obs.push_back({chunk.columns.data() + to.first_next_obs, segment_index});
+    }
+  }
+  const Spec& spec = *to.spec;
+  const MutableColumnsView view = block.view();
+  for (const int field : to.stored) {
+    if (field == to.reward) continue;
+    GatherColumn(places, field, spec.row_bytes(field), view.raw_column(field));
+  }
+  for (int field = 0; field < to.discount - to.first_next_obs; ++field) {
+    GatherColumn(next_obs, field, spec.row_bytes(field),
+                 view.raw_column(to.first_next_obs + field));
+  }
+  GatherItemColumns(items, sources, view);
+  return std::move(block).Seal(static_cast<int64_t>(sources.size()));
+}
+
+void ItemLoader::GatherItemColumns(const Batch& items, const std::vector<Source>& sources,
+                                   const MutableColumnsView& to) {
+  std::vector<const std::byte*> columns;
+  for (int i = 0; i < items.spec().size(); ++i) columns.push_back(items.view().raw_column(i));
+  std::vector<RowPlace> places;
+  places.reserve(sources.size());
+  for (const Source& source : sources) places.push_back({columns.data(), source.item});
+  for (int i = 0; i < items.spec().size(); ++i) {
+    if (IsPlace(items.spec().field(i).name)) continue;
+    const int field = *to.spec().Find(items.spec().field(i).name);
+    GatherColumn(places, i, items.spec().row_bytes(i), to.raw_column(field));
+  }
+}
+
+}  // namespace ding

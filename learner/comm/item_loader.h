@@ -1,0 +1,131 @@
+// Turns items that were drawn from a buffer (data/items.h) into the transitions that a policy learns
+// from, reading the rows from a store.
+//
+//     items [B]: chunk, row, length 1, replay_unique_id, weight, ...
+//        │ chunk
+//        ▼                                 missing
+//     cache of decoded chunks ◄── decode ◄── store (ChunkKey)
+//        │ row, the rows that follow it in its segment, final_obs
+//        ▼
+//     transitions [B]: obs, action, reward, next_obs, discount, n_step, replay_unique_id, weight, ...
+//
+// What comes out has the columns of data/sample_columns.h in the order of data/transition_layout.h,
+// as if a buffer had held the rows: the fields of the chunk's rows, next_obs, discount and n_step,
+// then the columns of the items without chunk, row and length. A column of the items that the rows
+// have too, of the same dtype and shape, stands in its place.
+//
+// The window of a transition ends with its segment in its chunk: where that is cut (kCut), the
+// bootstrap comes from final_obs with as many rewards as there are. A buffer of rows would go on in
+// the next segment; both are right.
+//
+// The first chunk fixes the layout of all. Its blocks and those of batches are used again.
+//
+// Ownership: owns its cache; batches keep their own blocks alive.
+// Threads:   thread-safe. Nothing is locked while a chunk is read or a batch gathered; two threads
+//            that miss the same chunk both read it.
+// Blocking:  Load() reads the chunks that are not kept one after the other. While the store is
+//            unavailable it pauses and tries again, `attempts` - 1 times in all.
+//
+// Example:
+//   auto loader = ItemLoader::Create(store.get(), {}).value();
+//   DING_ASSIGN_OR_RETURN(const LoadedItems loaded, loader->Load(items));
+//   if (loaded.missing > 0) ... fewer rows, or none
+#ifndef DING_WORKER_LEARNER_COMM_ITEM_LOADER_H_
+#define DING_WORKER_LEARNER_COMM_ITEM_LOADER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/learner/comm/chunk_cache.h"
+
+namespace ding {
+
+struct ItemLoaderOptions {
+  int64_t nstep = 1;
+  double gamma = 0.99;  // discount_factor of the config
+  // Of decoded chunks that are kept; those of one batch are held beside it.
+  int64_t cache_bytes = int64_t{256} << 20;
+  int attempts = 5;
+  absl::Duration pause = absl::Milliseconds(50);
+  std::function<void(absl::Duration)> sleep = absl::SleepFor;
+};
+
+struct LoadedItems {
+  // A row for each item whose chunk could be had, in the order of the items. Without any, it may
+  // have no columns.
+  Batch batch;
+  // Items that were left out: their chunk is deleted, damaged, or the store is unavailable.
+  int64_t missing = 0;
+  // Why the first of them is missing; OK if none is.
+  absl::Status why_missing;
+};
+
+class ItemLoader {
+ public:
+  // `store` must outlive the loader. kInvalidArgument lists the options that are out of range.
+  static absl::StatusOr<std::unique_ptr<ItemLoader>> Create(Store* store,
+                                                            const ItemLoaderOptions& options);
+
+  // `items` as a buffer of items draws them; they may come from a peer.
+  //   kInvalidArgument    not items of one row each with replay_unique_id; an item lies outside of
+  //                       its chunk; other columns than those of the items before; the rows of a
+  //                       chunk are not those of transitions, or not laid out as those before
+  //   kResourceExhausted  no memory
+  absl::StatusOr<LoadedItems> Load(const Batch& items);
+
+  // Of the chunks that are kept.
+  int64_t cached_bytes() const { return cache_.bytes(); }
+
+ private:
+  struct Layout;
+  using ChunkPtr = ChunkCache::ChunkPtr;
+  // Where an item that is not missing lies.
+  struct Source {
+    const DecodedChunk* chunk;
+    int64_t row;
+    int64_t item;
+  };
+
+  ItemLoader(Store* store, const ItemLoaderOptions& options);
+
+  // Null entries are missing.
+  absl::Status FindChunks(absl::Span<const int64_t> chunks, std::vector<ChunkPtr>* found,
+                          absl::Status* why_missing);
+  // `pauses` that may still be made.
+  absl::StatusOr<ChunkPtr> ReadChunk(int64_t chunk, int* pauses);
+  absl::Status GetBytes(int64_t chunk, int* pauses, std::string* bytes) const;
+  absl::StatusOr<std::shared_ptr<Layout>> LayoutFor(const SegmentBatch& chunk, const SpecPtr& items)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  static absl::Status CheckChunk(const SegmentBatch& chunk, const Layout& layout);
+  absl::StatusOr<Batch> Gather(const Batch& items, const std::vector<Source>& sources,
+                               Layout* layout) const;
+  static void GatherItemColumns(const Batch& items, const std::vector<Source>& sources,
+                                const MutableColumnsView& to);
+
+  Store* const store_;
+  const ItemLoaderOptions options_;
+  ChunkCache cache_;
+  Mutex mutex_;
+  // Null until the first chunk.
+  std::shared_ptr<Layout> layout_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> scratch_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_LEARNER_COMM_ITEM_LOADER_H_
