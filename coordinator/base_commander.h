@@ -3,7 +3,8 @@
 //     Get...Task ──► task runs ──┬──► Finish...Task        it has a result
 //                                └──► NotifyFail...Task    it has none
 //
-// Every task that was given comes back by one of the two, once. Its id is never used again.
+// Every task that was given comes back by one of the two, once, unless the run ends before somebody
+// took it. Its id is never used again.
 //
 // Ownership: a value of the coordinator's.
 // Threads:   thread-compatible: the coordinator calls it under its lock.
