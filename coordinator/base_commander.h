@@ -1,4 +1,10 @@
-// Says which tasks a parallel run needs next, and when it is over.
+// Says which tasks a parallel run needs next, and when it has converged.
+//
+//     Get...Task ──► task runs ──┬──► Finish...Task        it has a result
+//                                └──► NotifyFail...Task    it has none
+//
+// Every task that was given comes back by one of the two, once, unless the run ends before somebody
+// took it. Its id is never used again.
 //
 // Ownership: a value of the coordinator's.
 // Threads:   thread-compatible: the coordinator calls it under its lock.
@@ -29,7 +35,7 @@ class BaseCommander {
   }
   virtual bool JudgeLearnerFinish(const LearnerInfo& info) const { return info.learner_done(); }
 
-  // The task has a result. True: the run has converged, which stays so.
+  // The task has a result. True: the run has converged, which stays so: no task is given any more.
   virtual bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) = 0;
   // The task has a result: its buffer is not needed any more.
   virtual void FinishLearnerTask(const LearnerTask& task) = 0;
@@ -40,7 +46,8 @@ class BaseCommander {
 
   virtual void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) = 0;
 
-  // A collector joined, or left for good.
+  // A collector joined beyond those that the run was begun with, or one of these left. Tasks that run
+  // go on.
   virtual void IncreaseCollectorTaskSpace() = 0;
   virtual void DecreaseCollectorTaskSpace() = 0;
 

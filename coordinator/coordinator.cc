@@ -1,0 +1,1209 @@
+#include "ding_worker/coordinator/coordinator.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/coordinator/removed_chunks.h"
+#include "ding_worker/coordinator/resource_manager.h"
+#include "ding_worker/coordinator/task_state.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/items.h"
+#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/chunk_key.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+// How long a refused push waits before it tries again: the rate control fades with time.
+constexpr absl::Duration kPushRetry = absl::Milliseconds(5);
+// Demands of a learner that wait for data, and those whose answers it has not read.
+constexpr size_t kMaxWaitingDemands = 64;
+constexpr size_t kMaxUnreadDemands = 1024;
+// Of one demand.
+constexpr int kMaxBatches = 256;
+constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
+// Sums of so many steps of a few million tasks do not overflow.
+constexpr int64_t kMaxSteps = int64_t{1} << 40;
+
+// Rows of a buffer_id, and the demands for them. All but `rows`, which is thread-safe and is not
+// called under it, is guarded by the coordinator's lock.
+struct TaskBuffer {
+  std::string id;
+  std::unique_ptr<IBuffer> rows;
+  bool started = false;             // a learner has started
+  bool closed = false;              // its last learner task is over
+  std::optional<uint32_t> learner;  // that runs the task
+  std::deque<LearnerDemand> demands;
+  bool serving = false;      // a thread draws for them, ...
+  bool serve_again = false;  // ... and rows came meanwhile
+  RemovedChunks removed;
+  int64_t answers = 0;
+  int64_t rows_drawn = 0;
+  int64_t chunks = 0;  // that lie in the store
+  double staleness = 0;
+};
+
+struct RunningTask {
+  TaskState state;
+  CollectorTask collector;  // the one of state.kind
+  LearnerTask learner;
+  std::shared_ptr<TaskBuffer> buffer;
+  int64_t steps = 0;        // env steps, or the learner's step
+  int64_t first_step = -1;  // of a learner; -1: none was heard of
+};
+
+struct Worker {
+  Hello hello;
+  std::string peer;
+  int64_t joined_nanos = 0;
+  std::optional<RunningTask> task;
+  uint64_t data_sequence = 0;    // the last one that was handled
+  int64_t newest_chunk = -1;     // of those
+  uint64_t demand_sequence = 0;  // that came
+  std::string stalled;           // as it says itself
+  std::string waits_for;         // of the buffer
+};
+
+template <typename Task>
+struct WaitingTask {
+  Task task;
+  int64_t since_nanos = 0;
+};
+
+// What the newest versions of a policy are.
+struct PolicyHistory {
+  uint64_t newest = 0;
+  std::deque<PolicyVersion> stored;  // at most two, oldest first
+  bool finished = false;             // its learner task is
+};
+
+// What a demand drew.
+struct Drawn {
+  LearnerData answer;
+  int64_t rows = 0;
+  double staleness = 0;  // mean; 0 if the rows do not say
+};
+
+absl::Status CheckSteps(int64_t steps) {
+  if (steps >= 0 && steps <= kMaxSteps) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(steps, " env steps, expected 0 to ", kMaxSteps));
+}
+
+// The chunks of `items`, each once. kInvalidArgument if one was not made by `worker`.
+absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker) {
+  std::vector<int64_t> chunks;
+  for (const int64_t chunk : items.column<int64_t>(kColumnChunk)) {
+    if (chunk < 0 || WorkerOfChunk(chunk) != worker) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "an item of chunk ", chunk, ", which is none of worker ", worker, "; expected its own"));
+    }
+    if (chunks.empty() || chunks.back() != chunk) chunks.push_back(chunk);
+  }
+  std::sort(chunks.begin(), chunks.end());
+  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
+  return chunks;
+}
+
+// Mean iterations since the rows were collected.
+double Staleness(const Batch& batch, int64_t train_iter) {
+  const std::optional<int> index = batch.spec().Find(kColumnCollectIter);
+  if (!index.has_value() || batch.spec().field(*index).dtype != DType::kInt64) return 0;
+  double sum = 0;
+  for (const int64_t iter : batch.column<int64_t>(*index)) {
+    sum += std::max(0.0, static_cast<double>(train_iter) - static_cast<double>(iter));
+  }
+  return sum / static_cast<double>(batch.rows());
+}
+
+// As many of the demanded batches as there are rows for, at least one; else why there is none.
+absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand) {
+  Drawn drawn;
+  for (int i = 0; i < demand.batches(); ++i) {
+    const absl::StatusOr<Batch> batch = rows->Sample(demand.batch_size(), demand.train_iter());
+    if (!batch.ok()) {
+      if (i == 0) return batch.status();
+      break;
+    }
+    drawn.staleness += (Staleness(*batch, demand.train_iter()) - drawn.staleness) / (i + 1);
+    drawn.rows += batch->rows();
+    drawn.answer.add_items(EncodedBatch(*batch).ToString());
+  }
+  drawn.answer.set_task_id(demand.task_id());
+  drawn.answer.set_sequence(demand.sequence());
+  return drawn;
+}
+
+absl::Status CheckDemand(const LearnerDemand& demand) {
+  if (demand.batch_size() < 1 || demand.batch_size() > kMaxBatchSize) {
+    return absl::InvalidArgumentError(absl::StrCat("a demand for batches of ", demand.batch_size(),
+                                                   " rows, expected 1 to ", kMaxBatchSize));
+  }
+  if (demand.batches() < 1 || demand.batches() > kMaxBatches) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a demand for ", demand.batches(), " batches, expected 1 to ", kMaxBatches));
+  }
+  return absl::OkStatus();
+}
+
+// The role whose message it is; none: anybody's.
+absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message) {
+  switch (message.message_case()) {
+    case WorkerMessage::kTaskStarted:
+    case WorkerMessage::kTaskFailed:
+    case WorkerMessage::kStatusRequest:
+      return std::nullopt;
+    case WorkerMessage::kCollectorData:
+    case WorkerMessage::kCollectorFinished:
+      return Hello::COLLECTOR;
+    case WorkerMessage::kLearnerDemand:
+    case WorkerMessage::kLearnerInfo:
+    case WorkerMessage::kPolicyVersion:
+      return Hello::LEARNER;
+    case WorkerMessage::kHello:
+    case WorkerMessage::MESSAGE_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("a message of kind ", static_cast<int>(message.message_case()),
+                   ", which nobody sends in the middle of a session"));
+}
+
+class CoordinatorImpl : public Coordinator {
+ public:
+  CoordinatorImpl(const Options& options, Parts parts, const ComponentDeps& deps)
+      : options_(options),
+        make_buffer_(std::move(parts.make_buffer)),
+        sender_(parts.sender),
+        deps_(deps),
+        remover_(std::move(parts.delete_key)),
+        commander_(std::move(parts.commander)) {}
+  ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
+
+  void Start() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void WorkerLost(uint32_t worker, const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Handle(uint32_t worker, const WorkerMessage& message) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status WaitUntilDone(absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Close(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
+  RunStatus status() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  Counters counters() const override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // Messages.
+  absl::Status Dispatch(uint32_t worker, const WorkerMessage& message) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleTaskStarted(uint32_t worker, const TaskStarted& started) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleTaskFailed(uint32_t worker, const TaskFailed& failed) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleCollectorData(uint32_t worker, const CollectorData& data)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleCollectorFinished(uint32_t worker, const CollectorFinished& info)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleLearnerDemand(uint32_t worker, const LearnerDemand& demand)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleLearnerInfo(uint32_t worker, const LearnerInfo& info)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandlePolicyVersion(uint32_t worker, const PolicyVersion& version)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Data.
+  absl::StatusOr<std::shared_ptr<TaskBuffer>> AdmitData(uint32_t worker, const CollectorData& data,
+                                                        const std::vector<int64_t>& chunks)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<bool> PushItems(uint32_t worker, const std::string& task_id,
+                                 const SegmentBatch& items, TaskBuffer* buffer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool WaitForRoom(uint32_t worker, const std::string& task_id, const std::string& why,
+                   int64_t answers, TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Serve(const std::shared_ptr<TaskBuffer>& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<LearnerDemand> NextDemand(bool answered, TaskBuffer* buffer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> drawn, TaskBuffer* buffer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Tasks.
+  void Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveBackExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AssignLearnerTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AssignCollectorTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool StartLearnerTask(const LearnerTask& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool StartCollectorTask(const CollectorTask& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::shared_ptr<TaskBuffer>> BufferOf(const std::string& buffer_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  RunningTask EndTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FailTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CloseTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FinishLearnerTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropFinishedPolicies() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CheckBudget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(const absl::Status& status, const std::string& reason)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Duration TimeToNextEvent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Deleting, which waits for the store, happens outside of the lock.
+  void ForgetChunks(const std::vector<int64_t>& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetRemoved(TaskBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DeleteForgotten() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Worker* FindWorker(uint32_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  RunningTask* FindTask(uint32_t worker, const std::string& task_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As FindTask, for the first look at a message: counts those that come late.
+  RunningTask* FindTaskOf(uint32_t worker, const std::string& task_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t EnvSteps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration Elapsed(int64_t since_nanos) const {
+    return absl::Nanoseconds(deps_.clock->MonotonicNanos() - since_nanos);
+  }
+  void FillWorker(uint32_t id, const Worker& worker, WorkerStatus* status) const;
+
+  const Options options_;
+  const BufferFactory make_buffer_;
+  CoordinatorSender* const sender_;
+  const ComponentDeps deps_;
+  UsedDataRemover remover_;
+  NaiveResourceManager resources_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;  // a draw, a task that is over, the end
+  CondVar timer_;    // waiting tasks, the end
+  const std::unique_ptr<BaseCommander> commander_ ABSL_PT_GUARDED_BY(mutex_);
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool converged_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
+  std::string end_reason_ ABSL_GUARDED_BY(mutex_);
+  int64_t start_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
+  int collectors_ ABSL_GUARDED_BY(mutex_) = 0;  // that are there
+  int64_t workers_joined_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t workers_lost_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, std::shared_ptr<TaskBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, PolicyHistory> policies_ ABSL_GUARDED_BY(mutex_);
+  uint64_t policy_version_ ABSL_GUARDED_BY(mutex_) = 0;  // published last
+  std::deque<WaitingTask<CollectorTask>> waiting_collector_tasks_ ABSL_GUARDED_BY(mutex_);
+  std::deque<WaitingTask<LearnerTask>> waiting_learner_tasks_ ABSL_GUARDED_BY(mutex_);
+  std::map<Hello::Role, int> failures_ ABSL_GUARDED_BY(mutex_);  // in a row
+  int64_t finished_steps_ ABSL_GUARDED_BY(mutex_) = 0;           // of tasks that are over
+  int64_t train_iter_ ABSL_GUARDED_BY(mutex_) = 0;
+  Counters counters_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<TaskBuffer>> forgotten_buffers_ ABSL_GUARDED_BY(mutex_);
+  std::thread timer_thread_;
+};
+
+void CoordinatorImpl::Start() {
+  MutexLock lock(&mutex_);
+  DING_CHECK(!started_) << "the coordinator was started before";
+  started_ = true;
+  start_nanos_ = deps_.clock->MonotonicNanos();
+  Schedule();
+  timer_thread_ = std::thread([this] { RunTimer(); });
+}
+
+void CoordinatorImpl::RunTimer() {
+  bool ended = false;
+  while (!ended) {
+    {
+      MutexLock lock(&mutex_);
+      if (!ended_) timer_.WaitFor(&mutex_, TimeToNextEvent());
+      Schedule();
+      ended = ended_;
+    }
+    DeleteForgotten();
+  }
+}
+
+absl::Duration CoordinatorImpl::TimeToNextEvent() const {
+  absl::Duration wait = commander_->AskAgainAfter();
+  // The first of each queue has waited for longest.
+  if (!waiting_collector_tasks_.empty()) {
+    wait = std::min(wait, options_.collector_task_timeout -
+                              Elapsed(waiting_collector_tasks_.front().since_nanos));
+  }
+  if (!waiting_learner_tasks_.empty()) {
+    wait = std::min(
+        wait, options_.learner_task_timeout - Elapsed(waiting_learner_tasks_.front().since_nanos));
+  }
+  if (options_.max_time > absl::ZeroDuration()) {
+    wait = std::min(wait, options_.max_time - Elapsed(start_nanos_));
+  }
+  return std::max(wait, absl::Milliseconds(1));
+}
+
+void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) {
+  MutexLock lock(&mutex_);
+  Worker joined;
+  joined.hello = hello;
+  joined.peer = peer;
+  joined.joined_nanos = deps_.clock->MonotonicNanos();
+  DING_CHECK(workers_.emplace(worker, std::move(joined)).second)
+      << "worker " << worker << " joined before";
+  ++workers_joined_;
+  LOG(INFO) << hello.name() << " joined as worker " << worker << " from " << peer;
+  if (ended_) {
+    CoordinatorMessage message;
+    message.mutable_end_run()->set_converged(converged_);
+    message.mutable_end_run()->set_reason(end_reason_);
+    sender_->Send(worker, message);
+    return;
+  }
+  if (hello.role() == Hello::COLLECTOR && ++collectors_ > options_.collectors) {
+    commander_->IncreaseCollectorTaskSpace();
+  }
+  if (hello.role() != Hello::OPERATOR) resources_.Update(hello.role(), worker, hello.resources());
+  Schedule();
+}
+
+void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
+  {
+    MutexLock lock(&mutex_);
+    Worker* const lost = FindWorker(worker);
+    if (lost == nullptr) return;
+    const Hello::Role role = lost->hello.role();
+    if (role != Hello::OPERATOR) ++workers_lost_;
+    LOG_IF(WARNING, !ended_) << lost->hello.name() << " (worker " << worker << ") is gone: " << why;
+    if (!ended_) {
+      if (role == Hello::COLLECTOR && collectors_-- > options_.collectors) {
+        commander_->DecreaseCollectorTaskSpace();
+      }
+      if (lost->task.has_value()) FailTask(worker, lost);
+    }
+    resources_.Delete(role, worker);
+    workers_.erase(worker);
+    changed_.SignalAll();
+    Schedule();
+  }
+  DeleteForgotten();
+}
+
+absl::Status CoordinatorImpl::Handle(uint32_t worker, const WorkerMessage& message) {
+  const absl::Status status = Dispatch(worker, message);
+  DeleteForgotten();
+  return Annotate(status, absl::StrCat("worker ", worker));
+}
+
+absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& message) {
+  DING_ASSIGN_OR_RETURN(const std::optional<Hello::Role> expected, SenderOf(message));
+  {
+    MutexLock lock(&mutex_);
+    const Worker* const sender = FindWorker(worker);
+    if (sender == nullptr) return absl::NotFoundError("there is no such worker");
+    if (expected.has_value() && sender->hello.role() != *expected) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a ", Hello::Role_Name(sender->hello.role()), " sent what only a ",
+          Hello::Role_Name(*expected), " sends: kind ", static_cast<int>(message.message_case())));
+    }
+  }
+  switch (message.message_case()) {
+    case WorkerMessage::kTaskStarted:
+      HandleTaskStarted(worker, message.task_started());
+      return absl::OkStatus();
+    case WorkerMessage::kTaskFailed:
+      HandleTaskFailed(worker, message.task_failed());
+      return absl::OkStatus();
+    case WorkerMessage::kCollectorData:
+      return HandleCollectorData(worker, message.collector_data());
+    case WorkerMessage::kCollectorFinished:
+      return HandleCollectorFinished(worker, message.collector_finished());
+    case WorkerMessage::kLearnerDemand:
+      return HandleLearnerDemand(worker, message.learner_demand());
+    case WorkerMessage::kLearnerInfo:
+      return HandleLearnerInfo(worker, message.learner_info());
+    case WorkerMessage::kPolicyVersion:
+      return HandlePolicyVersion(worker, message.policy_version());
+    default:
+      break;
+  }
+  CoordinatorMessage answer;
+  *answer.mutable_run_status() = status();
+  MutexLock lock(&mutex_);
+  sender_->Send(worker, answer);
+  return absl::OkStatus();
+}
+
+Worker* CoordinatorImpl::FindWorker(uint32_t worker) {
+  const auto it = workers_.find(worker);
+  return it == workers_.end() ? nullptr : &it->second;
+}
+
+RunningTask* CoordinatorImpl::FindTask(uint32_t worker, const std::string& task_id) {
+  Worker* const found = FindWorker(worker);
+  if (found == nullptr || !found->task.has_value()) return nullptr;
+  return found->task->state.task_id == task_id ? &*found->task : nullptr;
+}
+
+RunningTask* CoordinatorImpl::FindTaskOf(uint32_t worker, const std::string& task_id) {
+  RunningTask* const task = FindTask(worker, task_id);
+  if (task == nullptr) ++counters_.late_messages;
+  return task;
+}
+
+void CoordinatorImpl::HandleTaskStarted(uint32_t worker, const TaskStarted& started) {
+  MutexLock lock(&mutex_);
+  RunningTask* const task = FindTaskOf(worker, started.task_id());
+  if (task == nullptr || task->state.kind != Hello::LEARNER) return;
+  task->buffer->started = true;
+  Schedule();
+}
+
+void CoordinatorImpl::HandleTaskFailed(uint32_t worker, const TaskFailed& failed) {
+  MutexLock lock(&mutex_);
+  RunningTask* const task = FindTaskOf(worker, failed.task_id());
+  if (task == nullptr) return;
+  Worker* const sender = FindWorker(worker);
+  const Hello::Role kind = task->state.kind;
+  // Only kCancelled says that it was not the task's fault.
+  const auto code = static_cast<absl::StatusCode>(failed.code());
+  const absl::Status why(code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
+                         failed.message());
+  LOG(WARNING) << failed.task_id() << " of " << sender->hello.name() << " failed: " << why;
+  const int failures = code == absl::StatusCode::kCancelled ? 0 : ++failures_[kind];
+  FailTask(worker, sender);
+  if (failures >= options_.max_task_failures) {
+    End(Annotate(why, absl::StrCat(failures, " tasks failed in a row, the last ", failed.task_id(),
+                                   " of ", sender->hello.name())),
+        "tasks fail");
+  }
+  Schedule();
+}
+
+absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const CollectorData& data) {
+  DING_RETURN_IF_ERROR(CheckSteps(data.progress().cur_step()));
+  SegmentBatch items;
+  std::vector<int64_t> chunks;
+  if (!data.items().empty()) {
+    DING_ASSIGN_OR_RETURN(Batch rows, DecodeBatch(data.items()));
+    DING_ASSIGN_OR_RETURN(items, MakeItems(std::move(rows)));
+    DING_ASSIGN_OR_RETURN(chunks, ChunksOf(items.rows, worker));
+  }
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer, AdmitData(worker, data, chunks));
+  if (buffer == nullptr) return absl::OkStatus();
+  const absl::StatusOr<bool> pushed = PushItems(worker, data.task_id(), items, buffer.get());
+  {
+    MutexLock lock(&mutex_);
+    Worker* const sender = FindWorker(worker);
+    if (sender != nullptr) {
+      sender->data_sequence = data.sequence();
+      sender->waits_for.clear();
+    }
+    if (!pushed.ok() || !*pushed) {
+      buffer->chunks -= static_cast<int64_t>(chunks.size());
+      ForgetChunks(chunks);
+      return pushed.status();
+    }
+    counters_.rows_pushed += items.rows.rows();
+    // It was closed, and its rows forgotten, while these were under way.
+    if (buffer->closed) forgotten_buffers_.push_back(buffer);
+    if (sender != nullptr && !buffer->closed) {
+      counters_.rows_acknowledged += items.rows.rows();
+      CoordinatorMessage message;
+      message.mutable_collector_data_ack()->set_task_id(data.task_id());
+      message.mutable_collector_data_ack()->set_sequence(data.sequence());
+      sender_->Send(worker, message);
+    }
+  }
+  Serve(buffer);
+  MutexLock lock(&mutex_);
+  CheckBudget();
+  return absl::OkStatus();
+}
+
+// The buffer that the items go to; null: there is nothing to push.
+absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
+    uint32_t worker, const CollectorData& data, const std::vector<int64_t>& chunks) {
+  MutexLock lock(&mutex_);
+  Worker* const sender = FindWorker(worker);
+  if (sender == nullptr) return absl::NotFoundError("there is no such worker");
+  const bool progress_only = !data.has_sequence() && data.items().empty();
+  if (!progress_only && data.sequence() > sender->data_sequence + 1) {
+    return absl::InvalidArgumentError(absl::StrCat("data ", data.sequence(), ", expected data ",
+                                                   sender->data_sequence + 1, " or earlier ones"));
+  }
+  if (!progress_only && data.sequence() < 1) {
+    return absl::InvalidArgumentError("data without a sequence number, expected one from 1 on");
+  }
+  if (!progress_only && data.sequence() <= sender->data_sequence) {
+    CoordinatorMessage message;
+    message.mutable_collector_data_ack()->set_task_id(data.task_id());
+    message.mutable_collector_data_ack()->set_sequence(sender->data_sequence);
+    sender_->Send(worker, message);
+    return nullptr;
+  }
+  if (!chunks.empty()) {
+    if (chunks.front() <= sender->newest_chunk) {
+      return absl::InvalidArgumentError(absl::StrCat("items of chunk ", chunks.front(),
+                                                     " after those of chunk ", sender->newest_chunk,
+                                                     ", expected all of a chunk in one message"));
+    }
+    sender->newest_chunk = chunks.back();
+  }
+  RunningTask* const task = FindTaskOf(worker, data.task_id());
+  if (task == nullptr) {
+    if (!progress_only) sender->data_sequence = data.sequence();
+    ForgetChunks(chunks);
+    return nullptr;
+  }
+  if (task->collector.eval_flag() && !chunks.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data of ", data.task_id(), ", an evaluation, which sends none"));
+  }
+  task->steps = std::max(task->steps, data.progress().cur_step());
+  sender->stalled = data.progress().stalled();
+  if (progress_only) {
+    CheckBudget();
+    return nullptr;
+  }
+  task->buffer->chunks += static_cast<int64_t>(chunks.size());
+  return task->buffer;
+}
+
+// False: the task is over, and the items are not wanted any more.
+absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const std::string& task_id,
+                                                const SegmentBatch& items, TaskBuffer* buffer) {
+  if (items.rows.empty()) return true;
+  bool refused = false;
+  while (true) {
+    int64_t answers = 0;
+    int64_t envstep = 0;
+    {
+      MutexLock lock(&mutex_);
+      if (FindTask(worker, task_id) == nullptr) return false;
+      answers = buffer->answers;
+      envstep = EnvSteps();
+    }
+    const absl::Status status = buffer->rows->Push(items, envstep);
+    if (status.ok()) return true;
+    if (status.code() == absl::StatusCode::kInvalidArgument) return status;
+    if (status.code() != absl::StatusCode::kUnavailable) {
+      MutexLock lock(&mutex_);
+      End(Annotate(status, absl::StrCat("pushing into ", buffer->id)), "a buffer failed");
+      return false;
+    }
+    if (!refused) {
+      MutexLock lock(&mutex_);
+      ++counters_.pushes_waited;
+    }
+    refused = true;
+    if (!WaitForRoom(worker, task_id, std::string(status.message()), answers, buffer)) return false;
+  }
+}
+
+// Waits until a push is worth another try; false: its task is over.
+bool CoordinatorImpl::WaitForRoom(uint32_t worker, const std::string& task_id,
+                                  const std::string& why, int64_t answers, TaskBuffer* buffer) {
+  MutexLock lock(&mutex_);
+  if (FindTask(worker, task_id) == nullptr) return false;
+  FindWorker(worker)->waits_for = why;
+  bool in_time = true;
+  while (in_time && FindTask(worker, task_id) != nullptr && buffer->answers == answers) {
+    in_time = changed_.WaitFor(&mutex_, kPushRetry);
+  }
+  return FindTask(worker, task_id) != nullptr;
+}
+
+absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
+                                                      const CollectorFinished& info) {
+  DING_RETURN_IF_ERROR(CheckSteps(info.step_count()));
+  MutexLock lock(&mutex_);
+  RunningTask* const task = FindTaskOf(worker, info.task_id());
+  if (task == nullptr) return absl::OkStatus();
+  task->steps = std::max(task->steps, info.step_count());
+  if (!commander_->JudgeCollectorFinish(info)) {
+    FailTask(worker, FindWorker(worker));
+    Schedule();
+    return absl::OkStatus();
+  }
+  failures_[Hello::COLLECTOR] = 0;
+  const RunningTask finished = EndTask(worker, FindWorker(worker));
+  if (commander_->FinishCollectorTask(finished.collector, info)) {
+    converged_ = true;
+    End(absl::OkStatus(),
+        absl::StrCat("converged: mean return ", commander_->last_eval_value().value_or(0), " in ",
+                     info.task_id()));
+  }
+  Schedule();
+  return absl::OkStatus();
+}
+
+absl::Status CoordinatorImpl::HandleLearnerDemand(uint32_t worker, const LearnerDemand& demand) {
+  DING_RETURN_IF_ERROR(CheckDemand(demand));
+  std::shared_ptr<TaskBuffer> buffer;
+  {
+    MutexLock lock(&mutex_);
+    Worker* const sender = FindWorker(worker);
+    if (sender == nullptr) return absl::NotFoundError("there is no such worker");
+    if (demand.sequence() < 1 || demand.sequence() > sender->demand_sequence + 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "demand ", demand.sequence(), ", expected demand ", sender->demand_sequence + 1));
+    }
+    if (demand.sequence() <= sender->demand_sequence) return absl::OkStatus();  // came before
+    sender->demand_sequence = demand.sequence();
+    RunningTask* const task = FindTaskOf(worker, demand.task_id());
+    if (task == nullptr) return absl::OkStatus();
+    buffer = task->buffer;
+    buffer->removed.Read(demand.read());
+    ForgetRemoved(buffer.get());
+    if (buffer->demands.size() >= kMaxWaitingDemands) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          buffer->demands.size(), " demands wait for data, expected at most ", kMaxWaitingDemands));
+    }
+    if (buffer->removed.unread() >= kMaxUnreadDemands) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(buffer->removed.unread(),
+                       " answers are not reported read, expected at most ", kMaxUnreadDemands));
+    }
+    buffer->demands.push_back(demand);
+  }
+  Serve(buffer);
+  return absl::OkStatus();
+}
+
+// Answers demands for as long as there are rows. One thread at a time: they are answered in order.
+void CoordinatorImpl::Serve(const std::shared_ptr<TaskBuffer>& buffer) {
+  {
+    MutexLock lock(&mutex_);
+    if (buffer->serving) {
+      buffer->serve_again = true;
+      return;
+    }
+    buffer->serving = true;
+  }
+  bool answered = true;
+  while (const std::optional<LearnerDemand> demand = NextDemand(answered, buffer.get())) {
+    answered = Answer(*demand, Draw(buffer->rows.get(), *demand), buffer.get());
+  }
+}
+
+std::optional<LearnerDemand> CoordinatorImpl::NextDemand(bool answered, TaskBuffer* buffer) {
+  MutexLock lock(&mutex_);
+  const bool worth_it = answered || buffer->serve_again;
+  buffer->serve_again = false;
+  if (buffer->demands.empty() || !worth_it) {
+    buffer->serving = false;
+    return std::nullopt;
+  }
+  buffer->removed.BeginDraw(buffer->demands.front().sequence());
+  return buffer->demands.front();
+}
+
+// False: there were too few rows.
+bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> drawn,
+                             TaskBuffer* buffer) {
+  MutexLock lock(&mutex_);
+  // A learner that is gone has taken its demands along.
+  if (buffer->demands.empty() || buffer->demands.front().task_id() != demand.task_id()) return true;
+  Worker* const learner = FindWorker(*buffer->learner);
+  if (!drawn.ok()) {
+    buffer->removed.CancelDraw(demand.sequence());
+    ForgetRemoved(buffer);
+    if (drawn.status().code() != absl::StatusCode::kFailedPrecondition) {
+      End(Annotate(drawn.status(), absl::StrCat("drawing from ", buffer->id)), "a buffer failed");
+      return true;
+    }
+    if (learner->waits_for.empty()) ++counters_.demands_waited;
+    learner->waits_for = std::string(drawn.status().message());
+    return false;
+  }
+  learner->waits_for.clear();
+  buffer->demands.pop_front();
+  ++buffer->answers;
+  buffer->rows_drawn += drawn->rows;
+  buffer->staleness = drawn->staleness;
+  ++counters_.demands_answered;
+  CoordinatorMessage message;
+  *message.mutable_learner_data() = std::move(drawn->answer);
+  message.mutable_learner_data()->set_envstep(EnvSteps());
+  sender_->Send(*buffer->learner, message);
+  changed_.SignalAll();
+  return true;
+}
+
+absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerInfo& info) {
+  if (info.priority_size() != info.replay_unique_id_size() ||
+      info.priority_size() != info.replay_buffer_idx_size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        info.priority_size(), " priorities for ", info.replay_unique_id_size(), " ids and ",
+        info.replay_buffer_idx_size(), " places of rows, expected as many of each"));
+  }
+  DING_RETURN_IF_ERROR(CheckSteps(info.learner_step()));
+  std::shared_ptr<TaskBuffer> buffer;
+  {
+    MutexLock lock(&mutex_);
+    RunningTask* const task = FindTaskOf(worker, info.task_id());
+    if (task == nullptr) return absl::OkStatus();
+    buffer = task->buffer;
+  }
+  if (info.priority_size() > 0) {
+    PriorityInfo priorities;
+    priorities.priority.assign(info.priority().begin(), info.priority().end());
+    priorities.replay_unique_id.assign(info.replay_unique_id().begin(),
+                                       info.replay_unique_id().end());
+    priorities.replay_buffer_idx.assign(info.replay_buffer_idx().begin(),
+                                        info.replay_buffer_idx().end());
+    DING_RETURN_IF_ERROR(buffer->rows->Update(priorities));
+  }
+  MutexLock lock(&mutex_);
+  RunningTask* const task = FindTask(worker, info.task_id());
+  if (task == nullptr) return absl::OkStatus();
+  Worker* const sender = FindWorker(worker);
+  sender->stalled = info.stalled();
+  if (task->first_step < 0) {
+    task->first_step = info.learner_step();
+  } else if (info.learner_step() > task->steps) {
+    failures_[Hello::LEARNER] = 0;  // it trains
+  }
+  task->steps = info.learner_step();
+  train_iter_ = info.learner_step();
+  commander_->UpdateLearnerInfo(task->learner, info);
+  CheckBudget();
+  if (!ended_ && commander_->JudgeLearnerFinish(info)) FinishLearnerTask(worker, sender);
+  Schedule();
+  return absl::OkStatus();
+}
+
+absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyVersion& version) {
+  MutexLock lock(&mutex_);
+  const Worker* const sender = FindWorker(worker);
+  if (sender == nullptr || !sender->task.has_value() ||
+      sender->task->learner.policy_id() != version.policy_id()) {
+    ++counters_.late_messages;
+    return absl::OkStatus();
+  }
+  PolicyHistory& history = policies_[version.policy_id()];
+  if (version.version() <= history.newest) {
+    return absl::InvalidArgumentError(absl::StrCat("version ", version.version(), " of ",
+                                                   version.policy_id(), " after version ",
+                                                   history.newest, ", expected a newer one"));
+  }
+  // What is deleted later is a key of a policy, whatever a learner sends.
+  const std::string key = PolicyKey(version.policy_id(), version.version());
+  if (version.key() != key) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a policy with key '", version.key(), "', expected '", key, "'"));
+  }
+  history.newest = version.version();
+  history.stored.push_back(version);
+  policy_version_ = version.version();
+  if (history.stored.size() > 2) {
+    forgotten_keys_.push_back(history.stored.front().key());
+    history.stored.pop_front();
+  }
+  CoordinatorMessage message;
+  *message.mutable_policy_version() = version;
+  for (const auto& [id, other] : workers_) {
+    if (other.task.has_value() && other.task->state.kind == Hello::COLLECTOR &&
+        other.task->collector.policy_id() == version.policy_id()) {
+      sender_->Send(id, message);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Takes what the commander gives, and gives it to who is free.
+void CoordinatorImpl::Schedule() {
+  if (!started_ || ended_) return;
+  CheckBudget();
+  if (ended_) return;
+  DropFinishedPolicies();
+  GiveBackExpired();
+  const int64_t now = deps_.clock->MonotonicNanos();
+  while (std::optional<LearnerTask> task = commander_->GetLearnerTask()) {
+    waiting_learner_tasks_.push_back({*std::move(task), now});
+  }
+  while (std::optional<CollectorTask> task = commander_->GetCollectorTask()) {
+    waiting_collector_tasks_.push_back({*std::move(task), now});
+  }
+  AssignLearnerTasks();
+  AssignCollectorTasks();
+  timer_.Signal();
+}
+
+void CoordinatorImpl::GiveBackExpired() {
+  while (!waiting_learner_tasks_.empty() &&
+         Elapsed(waiting_learner_tasks_.front().since_nanos) >= options_.learner_task_timeout) {
+    const LearnerTask task = std::move(waiting_learner_tasks_.front().task);
+    waiting_learner_tasks_.pop_front();
+    LOG(WARNING) << "no learner took " << task.task_id() << " within "
+                 << options_.learner_task_timeout;
+    commander_->NotifyFailLearnerTask(task);
+  }
+  while (!waiting_collector_tasks_.empty() &&
+         Elapsed(waiting_collector_tasks_.front().since_nanos) >= options_.collector_task_timeout) {
+    const CollectorTask task = std::move(waiting_collector_tasks_.front().task);
+    waiting_collector_tasks_.pop_front();
+    LOG(WARNING) << "no collector took " << task.task_id() << " within "
+                 << options_.collector_task_timeout;
+    commander_->NotifyFailCollectorTask(task);
+  }
+}
+
+void CoordinatorImpl::AssignLearnerTasks() {
+  std::deque<WaitingTask<LearnerTask>> waiting;
+  waiting.swap(waiting_learner_tasks_);
+  for (WaitingTask<LearnerTask>& task : waiting) {
+    if (ended_ || !StartLearnerTask(task.task)) waiting_learner_tasks_.push_back(std::move(task));
+  }
+}
+
+void CoordinatorImpl::AssignCollectorTasks() {
+  std::deque<WaitingTask<CollectorTask>> waiting;
+  waiting.swap(waiting_collector_tasks_);
+  for (WaitingTask<CollectorTask>& task : waiting) {
+    if (ended_ || !StartCollectorTask(task.task)) {
+      waiting_collector_tasks_.push_back(std::move(task));
+    }
+  }
+}
+
+// False: it has to wait.
+bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
+  const auto known = buffers_.find(waiting.buffer_id());
+  if (known != buffers_.end() && known->second->learner.has_value()) return false;
+  const std::optional<AssignedWorker> assigned =
+      resources_.Assign(Hello::LEARNER, waiting.resources());
+  if (!assigned.has_value()) return false;
+  absl::StatusOr<std::shared_ptr<TaskBuffer>> buffer = BufferOf(waiting.buffer_id());
+  if (!buffer.ok()) {
+    End(Annotate(buffer.status(), absl::StrCat("making ", waiting.buffer_id())), "a buffer failed");
+    return false;
+  }
+  PolicyHistory& history = policies_[waiting.policy_id()];
+  history.finished = false;
+  RunningTask task;
+  task.state = {waiting.task_id(), Hello::LEARNER, assigned->worker, deps_.clock->MonotonicNanos()};
+  task.learner = waiting;
+  task.learner.set_first_version(history.newest + 1);
+  task.buffer = *std::move(buffer);
+  task.buffer->learner = assigned->worker;
+  CoordinatorMessage message;
+  *message.mutable_start_task()->mutable_learner() = task.learner;
+  FindWorker(assigned->worker)->task = std::move(task);
+  sender_->Send(assigned->worker, message);
+  return true;
+}
+
+bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting) {
+  const auto buffer = buffers_.find(waiting.buffer_id());
+  if (buffer == buffers_.end() || !buffer->second->started) return false;
+  const std::optional<AssignedWorker> assigned =
+      resources_.Assign(Hello::COLLECTOR, waiting.resources());
+  if (!assigned.has_value()) return false;
+  RunningTask task;
+  task.state = {waiting.task_id(), Hello::COLLECTOR, assigned->worker,
+                deps_.clock->MonotonicNanos()};
+  task.collector = waiting;
+  task.buffer = buffer->second;
+  const auto history = policies_.find(waiting.policy_id());
+  if (history != policies_.end() && !history->second.stored.empty()) {
+    *task.collector.mutable_policy() = history->second.stored.back();
+  }
+  CoordinatorMessage message;
+  *message.mutable_start_task()->mutable_collector() = task.collector;
+  FindWorker(assigned->worker)->task = std::move(task);
+  sender_->Send(assigned->worker, message);
+  return true;
+}
+
+absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::BufferOf(
+    const std::string& buffer_id) {
+  const auto it = buffers_.find(buffer_id);
+  if (it != buffers_.end()) return it->second;
+  auto buffer = std::make_shared<TaskBuffer>();
+  buffer->id = buffer_id;
+  // The buffer belongs to what is captured, and calls it only while it is called itself.
+  const auto on_removed = [this, buffer = buffer.get()](const RemovedItems& removed) {
+    MutexLock lock(&mutex_);
+    buffer->removed.Add(removed.chunks);
+    ForgetRemoved(buffer);
+  };
+  DING_ASSIGN_OR_RETURN(buffer->rows, make_buffer_(buffer_id, on_removed));
+  buffers_[buffer_id] = buffer;
+  return buffer;
+}
+
+// The task is over, and its worker free.
+RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
+  RunningTask task = *std::move(worker->task);
+  worker->task.reset();
+  worker->stalled.clear();
+  worker->waits_for.clear();
+  if (task.state.kind == Hello::LEARNER) {
+    task.buffer->learner.reset();
+    task.buffer->demands.clear();
+    task.buffer->removed.ForgetReader();
+    ForgetRemoved(task.buffer.get());
+  } else if (!task.collector.eval_flag()) {
+    finished_steps_ += task.steps;
+  }
+  resources_.Update(worker->hello.role(), id, worker->hello.resources());
+  changed_.SignalAll();
+  return task;
+}
+
+void CoordinatorImpl::FailTask(uint32_t id, Worker* worker) {
+  const RunningTask task = EndTask(id, worker);
+  if (task.state.kind == Hello::LEARNER) {
+    commander_->NotifyFailLearnerTask(task.learner);
+  } else {
+    commander_->NotifyFailCollectorTask(task.collector);
+  }
+}
+
+void CoordinatorImpl::CloseTask(uint32_t id, Worker* worker) {
+  CoordinatorMessage message;
+  message.mutable_close_task()->set_task_id(worker->task->state.task_id);
+  sender_->Send(id, message);
+}
+
+// Its buffer goes, and with it what is collected for it. Evaluations go on.
+void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
+  CloseTask(id, worker);
+  const RunningTask finished = EndTask(id, worker);
+  commander_->FinishLearnerTask(finished.learner);
+  policies_[finished.learner.policy_id()].finished = true;
+  finished.buffer->closed = true;
+  buffers_.erase(finished.buffer->id);
+  forgotten_buffers_.push_back(finished.buffer);
+  for (auto& [other_id, other] : workers_) {
+    if (!other.task.has_value() || other.task->buffer != finished.buffer) continue;
+    if (other.task->collector.eval_flag()) continue;
+    CloseTask(other_id, &other);
+    FailTask(other_id, &other);
+  }
+  std::deque<WaitingTask<CollectorTask>> waiting;
+  waiting.swap(waiting_collector_tasks_);
+  for (WaitingTask<CollectorTask>& task : waiting) {
+    if (task.task.buffer_id() == finished.buffer->id) {
+      commander_->NotifyFailCollectorTask(task.task);
+    } else {
+      waiting_collector_tasks_.push_back(std::move(task));
+    }
+  }
+}
+
+// Deletes the last versions of policies that nobody learns or plays any more.
+void CoordinatorImpl::DropFinishedPolicies() {
+  for (auto& [policy_id, history] : policies_) {
+    if (!history.finished || history.stored.empty()) continue;
+    const std::string& wanted = policy_id;
+    const bool used = std::any_of(workers_.begin(), workers_.end(), [&wanted](const auto& entry) {
+      return entry.second.task.has_value() && entry.second.task->collector.policy_id() == wanted;
+    });
+    if (used) continue;
+    for (const PolicyVersion& version : history.stored) forgotten_keys_.push_back(version.key());
+    history.stored.clear();
+  }
+}
+
+void CoordinatorImpl::CheckBudget() {
+  if (ended_) return;
+  const int64_t envsteps = EnvSteps();
+  if (options_.max_env_step > 0 && envsteps >= options_.max_env_step) {
+    End(absl::OkStatus(), absl::StrCat(envsteps, " env steps of ", options_.max_env_step));
+  } else if (options_.max_train_iter > 0 && train_iter_ >= options_.max_train_iter) {
+    End(absl::OkStatus(),
+        absl::StrCat(train_iter_, " train iterations of ", options_.max_train_iter));
+  } else if (started_ && options_.max_time > absl::ZeroDuration() &&
+             Elapsed(start_nanos_) >= options_.max_time) {
+    End(absl::OkStatus(),
+        absl::StrCat("the time of ", absl::FormatDuration(options_.max_time), " is over"));
+  }
+}
+
+void CoordinatorImpl::End(const absl::Status& status, const std::string& reason) {
+  if (ended_) return;
+  ended_ = true;
+  final_status_ = status;
+  end_reason_ = reason;
+  LOG(INFO) << "the run ends: " << reason << (status.ok() ? "" : ": ") << status.message();
+  CoordinatorMessage message;
+  message.mutable_end_run()->set_converged(converged_);
+  message.mutable_end_run()->set_reason(reason);
+  for (auto& [id, worker] : workers_) {
+    sender_->Send(id, message);
+    if (worker.task.has_value()) FailTask(id, &worker);
+  }
+  changed_.SignalAll();
+  timer_.SignalAll();
+}
+
+absl::Status CoordinatorImpl::WaitUntilDone(absl::Duration timeout) {
+  const Timer waited(Clock::Real());
+  MutexLock lock(&mutex_);
+  while (!ended_) {
+    const absl::Duration left = timeout - waited.Elapsed();
+    if (left <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the run goes on after ", absl::FormatDuration(timeout)));
+    }
+    changed_.WaitFor(&mutex_, left);
+  }
+  return final_status_;
+}
+
+absl::Status CoordinatorImpl::Close(const std::string& reason) {
+  {
+    MutexLock lock(&mutex_);
+    End(absl::OkStatus(), reason);
+    for (const auto& [id, buffer] : buffers_) {
+      buffer->closed = true;
+      forgotten_buffers_.push_back(buffer);
+    }
+    buffers_.clear();
+  }
+  if (timer_thread_.joinable()) timer_thread_.join();
+  DeleteForgotten();
+  return remover_.Close();
+}
+
+void CoordinatorImpl::ForgetChunks(const std::vector<int64_t>& chunks) {
+  for (const int64_t chunk : chunks) forgotten_keys_.push_back(ChunkKey(chunk));
+}
+
+void CoordinatorImpl::ForgetRemoved(TaskBuffer* buffer) {
+  const std::vector<int64_t> chunks = buffer->removed.TakeDeletable();
+  buffer->chunks -= static_cast<int64_t>(chunks.size());
+  ForgetChunks(chunks);
+}
+
+void CoordinatorImpl::DeleteForgotten() {
+  while (true) {
+    std::vector<std::shared_ptr<TaskBuffer>> buffers;
+    std::vector<std::string> keys;
+    {
+      MutexLock lock(&mutex_);
+      buffers.swap(forgotten_buffers_);
+      keys.swap(forgotten_keys_);
+    }
+    if (buffers.empty() && keys.empty()) return;
+    for (std::string& key : keys) remover_.Add(std::move(key));
+    for (const std::shared_ptr<TaskBuffer>& buffer : buffers) buffer->rows->Clear();
+  }
+}
+
+int64_t CoordinatorImpl::EnvSteps() const {
+  int64_t steps = finished_steps_;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.task.has_value() && worker.task->state.kind == Hello::COLLECTOR &&
+        !worker.task->collector.eval_flag()) {
+      steps += worker.task->steps;
+    }
+  }
+  return steps;
+}
+
+void CoordinatorImpl::FillWorker(uint32_t id, const Worker& worker, WorkerStatus* status) const {
+  status->set_worker(id);
+  status->set_name(worker.hello.name());
+  status->set_role(worker.hello.role());
+  status->set_peer(worker.peer);
+  status->set_pid(worker.hello.pid());
+  status->set_alive_seconds(absl::ToDoubleSeconds(Elapsed(worker.joined_nanos)));
+  status->set_waits_for(worker.waits_for.empty() ? worker.stalled : worker.waits_for);
+  if (!worker.task.has_value()) return;
+  const RunningTask& task = *worker.task;
+  status->set_task_id(task.state.task_id);
+  const double seconds = absl::ToDoubleSeconds(Elapsed(task.state.start_nanos));
+  const auto steps = static_cast<double>(task.steps - std::max<int64_t>(task.first_step, 0));
+  if (seconds > 0) status->set_steps_per_second(steps / seconds);
+}
+
+RunStatus CoordinatorImpl::status() const {
+  RunStatus status;
+  std::vector<std::shared_ptr<TaskBuffer>> buffers;
+  {
+    MutexLock lock(&mutex_);
+    status.set_run(options_.run);
+    if (started_) status.set_elapsed_seconds(absl::ToDoubleSeconds(Elapsed(start_nanos_)));
+    status.set_envstep(EnvSteps());
+    status.set_train_iter(train_iter_);
+    const std::optional<double> eval_value = commander_->last_eval_value();
+    if (eval_value.has_value()) status.set_eval_value(*eval_value);
+    status.set_converged(converged_);
+    status.set_policy_version(policy_version_);
+    status.set_workers_lost(workers_lost_);
+    status.set_workers_joined(workers_joined_);
+    for (const auto& [id, worker] : workers_) FillWorker(id, worker, status.add_worker());
+    for (const auto& [id, buffer] : buffers_) {
+      BufferStatus* const of_buffer = status.add_buffer();
+      of_buffer->set_buffer_id(id);
+      of_buffer->set_sample_count(buffer->rows_drawn);
+      of_buffer->set_chunks(buffer->chunks);
+      of_buffer->set_staleness_iterations(buffer->staleness);
+      buffers.push_back(buffer);
+    }
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    status.mutable_buffer(static_cast<int>(i))->set_count(buffers[i]->rows->count());
+    status.mutable_buffer(static_cast<int>(i))->set_push_count(buffers[i]->rows->push_count());
+  }
+  return status;
+}
+
+Coordinator::Counters CoordinatorImpl::counters() const {
+  MutexLock lock(&mutex_);
+  return counters_;
+}
+
+}  // namespace
+
+std::vector<std::string> Coordinator::Problems(const Options& options) {
+  std::vector<std::string> problems;
+  if (options.collector_task_timeout <= absl::ZeroDuration()) {
+    problems.push_back(absl::StrCat("collector_task_timeout is ",
+                                    absl::FormatDuration(options.collector_task_timeout),
+                                    ", expected more than 0"));
+  }
+  if (options.learner_task_timeout <= absl::ZeroDuration()) {
+    problems.push_back(absl::StrCat("learner_task_timeout is ",
+                                    absl::FormatDuration(options.learner_task_timeout),
+                                    ", expected more than 0"));
+  }
+  if (options.collectors < 0) {
+    problems.push_back(absl::StrCat("collectors is ", options.collectors, ", expected at least 0"));
+  }
+  if (options.max_task_failures < 1) {
+    problems.push_back(
+        absl::StrCat("max_task_failures is ", options.max_task_failures, ", expected at least 1"));
+  }
+  if (options.max_env_step < 0 || options.max_train_iter < 0 ||
+      options.max_time < absl::ZeroDuration()) {
+    problems.push_back("a budget is below 0, expected 0 for none");
+  }
+  return problems;
+}
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& options,
+                                                                 Parts parts,
+                                                                 const ComponentDeps& deps) {
+  std::vector<std::string> problems = Problems(options);
+  if (parts.commander == nullptr) problems.push_back("no commander");
+  if (parts.make_buffer == nullptr) problems.push_back("nothing that makes buffers");
+  if (parts.delete_key == nullptr) problems.push_back("nothing that deletes data");
+  if (parts.sender == nullptr) problems.push_back("no sender");
+  if (!problems.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("coordinator: ", absl::StrJoin(problems, "; ")));
+  }
+  return absl::make_unique<CoordinatorImpl>(options, std::move(parts), deps);
+}
+
+}  // namespace ding

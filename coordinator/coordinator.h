@@ -1,0 +1,130 @@
+// Runs a parallel run: gives tasks to workers, keeps the buffers of what collectors announce, answers
+// the demands of learners, and says when it is over. It knows workers by their numbers and no wire.
+//
+//                 BaseCommander: which tasks
+//                        │
+//     WorkerJoined ──► Coordinator ──► CoordinatorSender      StartTask, CloseTask, EndRun
+//     Handle       ──►   │     │
+//     WorkerLost   ──►   │     └──► DataDeleter               chunks and policies nobody needs
+//                    IBuffer per buffer_id
+//
+// Everything happens in the call that brought it about; a thread of its own waits for what comes
+// with time: a task that nobody takes, the end of max_seconds.
+//
+//   task     given ──► waits (for its buffer's learner, for a free worker) ──► runs ──► over
+//            The buffer is there before its learner's task is sent, and collectors are given tasks
+//            once that learner has started (D92). Who is given a task is free again when it reports
+//            the end, or when CloseTask is sent: what it still says of the task is dropped then.
+//   data     are pushed, then acknowledged. A push that the buffer refuses for its rate keeps its
+//            caller, and so the worker, waiting. A row that was acknowledged is in the buffer, or was
+//            drawn or evicted by its rules; also if its worker or the learner dies.
+//   demand   is answered when there are rows, with all batches that can be drawn then.
+//   chunk    is deleted when its last item left the buffer and all demands answered before that are
+//            read. All items of a chunk come in one message, chunks in the order of their numbers.
+//   policy   only the newest version counts. One is deleted when there are two newer ones.
+//
+// Ownership: owns commander and buffers; the sender is not owned and outlives it.
+// Threads:   thread-safe. Handle() is called by one thread per worker at a time, and may wait: not
+//            longer than until WorkerLost() or Close().
+// Errors:    of Handle(): what the worker sent cannot be; its session is to be ended, and
+//            WorkerLost() called. Errors of the run itself come out of WaitUntilDone().
+//
+// Example: coordinator/example_test.cc.
+#ifndef DING_WORKER_COORDINATOR_COORDINATOR_H_
+#define DING_WORKER_COORDINATOR_COORDINATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/removed_items.h"
+#include "ding_worker/replay_buffer/used_data_remover.h"
+
+namespace ding {
+
+// How the coordinator talks to workers.
+class CoordinatorSender {
+ public:
+  virtual ~CoordinatorSender() = default;
+
+  // Queues a message behind those sent before to this worker, and returns. It is called under the
+  // coordinator's lock: it must not wait for a worker, and not call the coordinator. A worker that
+  // is gone is no error: WorkerLost() says so.
+  virtual void Send(uint32_t worker, const CoordinatorMessage& message) = 0;
+};
+
+class Coordinator {
+ public:
+  struct Options {
+    std::string run;  // its name
+    absl::Duration collector_task_timeout = absl::Seconds(30);
+    absl::Duration learner_task_timeout = absl::Seconds(600);
+    // Collectors that the commander's task space is for; each one that joins beyond them adds a task.
+    int collectors = 1;
+    // Tasks of one kind that fail in a row, while their workers live, after which the run fails.
+    int max_task_failures = 3;
+    // The run ends when one of them is reached; 0: no limit.
+    int64_t max_env_step = 0;
+    int64_t max_train_iter = 0;
+    absl::Duration max_time = absl::ZeroDuration();
+  };
+  // `on_removed` is to be passed on to the buffer.
+  using BufferFactory = std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(
+      const std::string& buffer_id, OnRemoved on_removed)>;
+  struct Parts {
+    std::unique_ptr<BaseCommander> commander;
+    BufferFactory make_buffer;  // called under the lock
+    DataDeleter delete_key;     // deletes a key of the store: of a chunk, or of a policy
+    CoordinatorSender* sender = nullptr;
+  };
+  struct Counters {
+    int64_t rows_pushed = 0;
+    int64_t rows_acknowledged = 0;  // of these
+    int64_t demands_answered = 0;
+    int64_t demands_waited = 0;  // found too few rows at first
+    int64_t pushes_waited = 0;   // were refused for their rate at first
+    int64_t late_messages = 0;   // of tasks that were over
+  };
+
+  // A sentence for each option that is out of range.
+  static std::vector<std::string> Problems(const Options& options);
+  // kInvalidArgument lists them.
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Create(const Options& options, Parts parts,
+                                                             const ComponentDeps& deps);
+  virtual ~Coordinator() = default;  // as Close()
+
+  // From now on tasks are given. Once.
+  virtual void Start() = 0;
+
+  // A worker with a number that none had before. `peer` is for people.
+  virtual void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) = 0;
+  // Its task is given to another one; what it announced stays.
+  virtual void WorkerLost(uint32_t worker, const absl::Status& why) = 0;
+  //   kInvalidArgument, kDataLoss  what it sent cannot be
+  //   kResourceExhausted           it demands more than it reads
+  //   kNotFound                    no such worker
+  virtual absl::Status Handle(uint32_t worker, const WorkerMessage& message) = 0;
+
+  // OK when the run has converged or used up its budget, or Close() was called; else why it failed,
+  // or kDeadlineExceeded: it goes on.
+  virtual absl::Status WaitUntilDone(absl::Duration timeout) = 0;
+  // Ends the run if it goes on, forgets all rows and deletes their chunks. The first error of
+  // deleting. May be repeated.
+  virtual absl::Status Close(const std::string& reason) = 0;
+
+  virtual RunStatus status() const = 0;
+  virtual Counters counters() const = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_COORDINATOR_H_

@@ -1,0 +1,189 @@
+#include "ding_worker/coordinator/solo_commander.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/serial_common.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
+
+}  // namespace
+
+std::vector<std::string> SoloCommander::Problems(const Options& options) {
+  std::vector<std::string> problems;
+  TaskSpace::AppendProblems(options.collector_task_space, "collector_task_space", &problems);
+  TaskSpace::AppendProblems(options.learner_task_space, "learner_task_space", &problems);
+  if (!(options.eval_interval >= 0)) {
+    problems.push_back(
+        absl::StrCat("eval_interval is ", options.eval_interval, ", expected at least 0 seconds"));
+  }
+  if (std::isnan(options.stop_value)) {
+    problems.push_back("stop_value is NaN, expected a number");
+  }
+  return problems;
+}
+
+absl::StatusOr<std::unique_ptr<SoloCommander>> SoloCommander::Create(const Options& options,
+                                                                     CommandMode* policy,
+                                                                     const ComponentDeps& deps) {
+  DING_RETURN_IF_ERROR(ProblemsToStatus(Problems(options), "solo commander"));
+  return absl::WrapUnique(new SoloCommander(options, policy, deps));
+}
+
+SoloCommander::SoloCommander(const Options& options, CommandMode* policy, const ComponentDeps& deps)
+    : options_(options),
+      policy_(policy),
+      deps_(deps),
+      collector_space_(options.collector_task_space),
+      learner_space_(options.learner_task_space) {}
+
+bool SoloCommander::EvaluationIsDue() const {
+  if (evaluating_) return false;
+  if (!eval_began_nanos_.has_value()) return true;
+  if (!collected_since_evaluation_) return false;
+  const int64_t nanos = deps_.clock->MonotonicNanos() - *eval_began_nanos_;
+  return absl::Nanoseconds(nanos) > absl::Seconds(options_.eval_interval);
+}
+
+void SoloCommander::AddCollectSetting(bool eval_flag, CollectorTask* task) const {
+  if (policy_ == nullptr) return;
+  const NamedValues info = {{"learner_step", static_cast<double>(learner_step_)},
+                            {"envstep", static_cast<double>(total_collector_env_step_)}};
+  const NamedValues settings =
+      eval_flag ? policy_->GetSettingEval(info) : policy_->GetSettingCollect(info);
+  for (const auto& [name, value] : settings) {
+    Setting* const setting = task->add_collect_setting();
+    setting->set_name(name);
+    setting->set_value(value);
+  }
+}
+
+std::optional<CollectorTask> SoloCommander::GetCollectorTask() {
+  if (converged_ || collector_space_.full() || current_policy_id_.empty()) return std::nullopt;
+  collector_space_.Take();
+  CollectorTask task;
+  task.set_eval_flag(EvaluationIsDue());
+  if (task.eval_flag()) {
+    evaluating_ = true;
+    eval_began_nanos_ = deps_.clock->MonotonicNanos();
+  }
+  collected_since_evaluation_ = !task.eval_flag();
+  task.set_number(task.eval_flag() ? evaluations_++ : collections_++);
+  task.set_task_id(absl::StrCat("collector_task_", collector_tasks_++));
+  task.set_buffer_id(current_buffer_id_);
+  task.set_policy_id(current_policy_id_);
+  AddCollectSetting(task.eval_flag(), &task);
+  *task.mutable_resources() = options_.collector_resources;
+  return task;
+}
+
+std::optional<LearnerTask> SoloCommander::GetLearnerTask() {
+  if (converged_ || learner_space_.full()) return std::nullopt;
+  learner_space_.Take();
+  LearnerTask task;
+  if (failed_learner_tasks_.empty()) {
+    task.set_policy_id(absl::StrCat("policy_", models_));
+    task.set_buffer_id(absl::StrCat("buffer_", models_));
+    ++models_;
+    current_policy_id_ = task.policy_id();
+    current_buffer_id_ = task.buffer_id();
+    *task.mutable_resources() = options_.learner_resources;
+  } else {
+    task = std::move(failed_learner_tasks_.front());
+    failed_learner_tasks_.pop_front();
+    task.set_resume(true);
+  }
+  task.set_task_id(absl::StrCat("learner_task_", learner_tasks_++));
+  return task;
+}
+
+void SoloCommander::ReleaseCollectorTask(const CollectorTask& task) {
+  collector_space_.Release();
+  if (task.eval_flag()) evaluating_ = false;
+}
+
+bool SoloCommander::FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) {
+  ReleaseCollectorTask(task);
+  if (!task.eval_flag()) {
+    total_collector_env_step_ += info.step_count();
+    total_sample_count_ += info.sample_count();
+    total_episode_count_ += info.episode_return_size();
+  }
+  const NamedValues metrics = MetricsOf(task, info);
+  const std::string name = task.eval_flag() ? "evaluator" : "collector";
+  // -1: no parameters acted; a chart begins at 0.
+  const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
+  LOG(INFO) << name << " at iteration " << train_iter << ", " << task.task_id() << ": "
+            << MetricsLine(metrics);
+  WriteIterMetrics(metrics, name, train_iter, deps_.metrics.get());
+  WriteStepMetrics(metrics, name, total_collector_env_step_, "total_envstep_count",
+                   deps_.metrics.get());
+  if (!task.eval_flag() || info.episode_return_size() == 0) return converged_;
+  last_eval_returns_.assign(info.episode_return().begin(), info.episode_return().end());
+  last_eval_value_ = *metrics.Get("reward_mean");
+  if (*last_eval_value_ >= options_.stop_value && info.train_iter() > 0) converged_ = true;
+  return converged_;
+}
+
+NamedValues SoloCommander::MetricsOf(const CollectorTask& task,
+                                     const CollectorFinished& info) const {
+  const double episodes = info.episode_return_size();
+  const double steps = static_cast<double>(info.step_count());
+  const double samples = static_cast<double>(info.sample_count());
+  const double seconds = info.duration_seconds();
+  NamedValues metrics = {{"episode_count", episodes},
+                         {"envstep_count", steps},
+                         {"avg_envstep_per_episode", Ratio(steps, episodes)},
+                         {"avg_envstep_per_sec", Ratio(steps, seconds)},
+                         {"avg_time_per_step", Ratio(seconds, steps)},
+                         {"avg_time_per_episode", Ratio(seconds, episodes)}};
+  if (task.eval_flag()) {
+    metrics.Set("evaluate_time", seconds);
+  } else {
+    metrics.Set("train_sample_count", samples);
+    metrics.Set("avg_sample_per_episode", Ratio(samples, episodes));
+    metrics.Set("avg_train_sample_per_sec", Ratio(samples, seconds));
+    metrics.Set("avg_episode_per_sec", Ratio(episodes, seconds));
+    metrics.Set("collect_time", seconds);
+    metrics.Set("total_envstep_count", static_cast<double>(total_collector_env_step_));
+    metrics.Set("total_train_sample_count", static_cast<double>(total_sample_count_));
+    metrics.Set("total_episode_count", static_cast<double>(total_episode_count_));
+  }
+  if (episodes > 0) AddStatistics("reward", info.episode_return(), &metrics);
+  return metrics;
+}
+
+void SoloCommander::FinishLearnerTask(const LearnerTask& task) {
+  learner_space_.Release();
+  if (task.policy_id() != current_policy_id_) return;
+  current_policy_id_.clear();
+  current_buffer_id_.clear();
+  learner_step_ = 0;
+  // The next policy begins with an evaluation, as the first one did.
+  eval_began_nanos_.reset();
+}
+
+void SoloCommander::NotifyFailCollectorTask(const CollectorTask& task) {
+  ReleaseCollectorTask(task);
+}
+
+void SoloCommander::NotifyFailLearnerTask(const LearnerTask& task) {
+  learner_space_.Release();
+  failed_learner_tasks_.push_back(task);
+}
+
+void SoloCommander::UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) {
+  if (task.policy_id() == current_policy_id_) learner_step_ = info.learner_step();
+}
+
+}  // namespace ding
