@@ -203,6 +203,7 @@ class CoordinatorImpl : public Coordinator {
   absl::Status Handle(uint32_t worker, const WorkerMessage& message) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status WaitUntilDone(absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void RequestEnd(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
   RunStatus status() const override ABSL_LOCKS_EXCLUDED(mutex_);
   Counters counters() const override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -1058,6 +1059,11 @@ absl::Status CoordinatorImpl::WaitUntilDone(absl::Duration timeout) {
     changed_.WaitFor(&mutex_, left);
   }
   return final_status_;
+}
+
+void CoordinatorImpl::RequestEnd(const std::string& reason) {
+  MutexLock lock(&mutex_);
+  End(absl::OkStatus(), reason);
 }
 
 absl::Status CoordinatorImpl::Close(const std::string& reason) {

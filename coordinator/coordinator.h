@@ -117,7 +117,9 @@ class Coordinator {
   // OK when the run has converged or used up its budget, or Close() was called; else why it failed,
   // or kDeadlineExceeded: it goes on.
   virtual absl::Status WaitUntilDone(absl::Duration timeout) = 0;
-  // Ends the run if it goes on, forgets all rows and deletes their chunks. The first error of
+  // Ends the run if it goes on: every worker is told.
+  virtual void RequestEnd(const std::string& reason) = 0;
+  // The same, and forgets all rows and deletes their chunks. The first error of
   // deleting. May be repeated.
   virtual absl::Status Close(const std::string& reason) = 0;
 

@@ -6,6 +6,8 @@
 // Each part is a batch as of data/wire.h, with its own checksum; of the segments it has the columns
 // stream, first_step, length (int64) and end (uint8).
 //
+// Rows without an observation (items) have nothing to be stored for and cannot be decoded.
+//
 // Ownership: EncodedSegments keeps the blocks of its data alive.
 // Threads:   thread-safe.
 //

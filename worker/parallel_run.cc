@@ -176,7 +176,7 @@ absl::Status Run::LookAfterWorkers() {
 
 void Run::Finish() {
   if (parts_.coordinator == nullptr) return;
-  parts_.coordinator->End("the run is over");
+  parts_.coordinator->RequestEnd("the run is over");
   if (!comm_->WaitForWorkersToLeave(kLeaveTimeout)) {
     LOG(WARNING) << "some workers have not left within " << absl::FormatDuration(kLeaveTimeout);
   }

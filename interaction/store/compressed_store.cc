@@ -63,11 +63,12 @@ absl::Status CompressedStore::Get(absl::string_view key, std::string* value) {
   std::unique_ptr<Scratch> scratch = TakeScratch();
   const auto giver = absl::MakeCleanup([&] { ReturnScratch(std::move(scratch)); });
   DING_RETURN_IF_ERROR(store_->Get(key, &scratch->raw));
-  return Annotate(Unpack(scratch->raw, *codec_, value),
+  return Annotate(internal_store::Unpack(scratch->raw, *codec_, value),
                   absl::StrCat("store '", url_, "': '", key, "'"));
 }
 
-absl::Status Unpack(absl::string_view packed, const Codec& codec, std::string* value) {
+absl::Status internal_store::Unpack(absl::string_view packed, const Codec& codec,
+                                    std::string* value) {
   ByteCursor cursor(packed);
   const absl::string_view magic = cursor.TakeBytes(kMagic.size());
   const auto id = cursor.Take<uint8_t>();

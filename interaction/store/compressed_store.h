@@ -57,9 +57,12 @@ class CompressedStore : public Store {
   std::vector<std::unique_ptr<Scratch>> scratch_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The value that `packed` holds.
+namespace internal_store {
+
+// The value that `packed` holds; kDataLoss if it holds none.
 absl::Status Unpack(absl::string_view packed, const Codec& codec, std::string* value);
 
+}  // namespace internal_store
 }  // namespace ding
 
 #endif  // DING_WORKER_INTERACTION_STORE_COMPRESSED_STORE_H_

@@ -20,6 +20,7 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/store/testing/store_conformance.h"
 #include "gmock/gmock.h"
@@ -102,6 +103,22 @@ TEST_F(FileStoreTest, AnyFlippedBitAndAnyMissingByteIsDataLoss) {
   EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kDataLoss));
   OverwriteFile(In("a"), good);
   EXPECT_EQ(Get("a").value(), "some bytes");
+}
+
+TEST_F(FileStoreTest, MutantsOfAFileAreItsValueOrDataLoss) {
+  const std::string text = "some bytes, some more bytes, and more";
+  ASSERT_THAT(store_->Put("a", {text}), IsOk());
+  const std::string good = ReadFile(In("a")).value();
+  Fuzz(5000, [&](Mutator* mutator) {
+    const std::string bad = mutator->Mutate(good);
+    OverwriteFile(In("a"), bad);
+    const absl::StatusOr<std::string> value = Get("a");
+    if (bad == good) {
+      EXPECT_EQ(value.value(), text);
+    } else {
+      EXPECT_THAT(value, StatusIs(absl::StatusCode::kDataLoss));
+    }
+  });
 }
 
 TEST_F(FileStoreTest, AFileThatIsLargerThanAnyValueTakesNoMemory) {

@@ -162,9 +162,6 @@ absl::StatusOr<std::shared_ptr<ItemLoader::Layout>> ItemLoader::LayoutFor(const 
   for (const FieldSpec& field : items->fields()) {
     if (!IsPlace(field.name) && field.name != kColumnReplayUniqueId) added.push_back(field);
   }
-  if (IsItems(chunk.rows.spec())) {
-    return absl::InvalidArgumentError("a chunk holds items itself, expected rows");
-  }
   DING_ASSIGN_OR_RETURN(
       TransitionLayout transitions,
       MakeTransitionLayout(chunk.rows.spec(), chunk.final_obs.spec().size(), added));

@@ -1,0 +1,429 @@
+#include "ding_worker/learner/comm/item_loader.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/items.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/segment_wire.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/store/mem_store.h"
+#include "ding_worker/replay_buffer/advanced_buffer.h"
+#include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "ding_worker/replay_buffer/testing/test_streams.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Fails as told, and counts.
+class FakeStore : public MemStore {
+ public:
+  absl::Status Get(absl::string_view key, std::string* value) override {
+    ++gets;
+    if (on_get != nullptr) {
+      const absl::Status status = on_get(key);
+      if (!status.ok()) return status;
+    }
+    return MemStore::Get(key, value);
+  }
+
+  std::atomic<int> gets{0};
+  std::function<absl::Status(absl::string_view key)> on_get;
+};
+
+class ItemLoaderTest : public testing::Test {
+ protected:
+  ItemLoaderTest() {
+    options_.sleep = [this](absl::Duration pause) { slept_.push_back(pause); };
+  }
+  void Put(int64_t chunk, const SegmentBatch& data) {
+    ASSERT_THAT(store_.Put(ChunkKey(chunk), EncodedSegments(data).pieces()), IsOk());
+  }
+  std::unique_ptr<ItemLoader> Loader() { return ItemLoader::Create(&store_, options_).value(); }
+
+  FakeStore store_;
+  ItemLoaderOptions options_;
+  std::vector<absl::Duration> slept_;
+};
+
+// Items of one row as a buffer draws them: replay_unique_id counts from 100.
+Batch Drawn(const std::vector<Item>& items, std::vector<FieldSpec> more = {}) {
+  std::vector<FieldSpec> fields = {Scalar("chunk", DType::kInt64), Scalar("row", DType::kInt64),
+                                   Scalar("length", DType::kInt64),
+                                   Scalar(kColumnReplayUniqueId, DType::kInt64)};
+  fields.insert(fields.end(), more.begin(), more.end());
+  const auto count = static_cast<int64_t>(items.size());
+  BatchBuilder builder = BatchBuilder::Create(MakeSpec(fields).value(), count).value();
+  for (size_t i = 0; i < items.size(); ++i) {
+    builder.column<int64_t>(0)[i] = items[i].chunk;
+    builder.column<int64_t>(1)[i] = items[i].row;
+    builder.column<int64_t>(2)[i] = items[i].length;
+    builder.column<int64_t>(3)[i] = 100 + static_cast<int64_t>(i);
+    for (size_t field = 0; field < more.size(); ++field) {
+      builder.column<float>(static_cast<int>(4 + field))[i] = 0.5f * static_cast<float>(i);
+    }
+  }
+  return std::move(builder).Seal(count);
+}
+
+// Row t of the chunk: obs 10 + t, reward t + 1. Final observations: 100, 101, 102.
+SegmentBatch HandMade() {
+  const SpecPtr rows =
+      MakeSpec({Box("obs", {}), Discrete("action", 9), Scalar("reward", DType::kFloat32)}).value();
+  BatchBuilder builder = BatchBuilder::Create(rows, 6).value();
+  for (int t = 0; t < 6; ++t) {
+    builder.column<float>(0)[t] = static_cast<float>(10 + t);
+    builder.column<int64_t>(1)[t] = t;
+    builder.column<float>(2)[t] = static_cast<float>(t + 1);
+  }
+  BatchBuilder obs = BatchBuilder::Create(MakeSpec({Box("obs", {})}).value(), 3).value();
+  for (int i = 0; i < 3; ++i) obs.column<float>(0)[i] = static_cast<float>(100 + i);
+  SegmentBatch data;
+  data.rows = std::move(builder).Seal(6);
+  data.final_obs = std::move(obs).Seal(3);
+  data.segments = {{0, 0, 0, 3, SegmentEnd::kCut},
+                   {1, 0, 3, 2, SegmentEnd::kTerminated},
+                   {2, 0, 5, 1, SegmentEnd::kTruncated}};
+  return data;
+}
+
+TEST_F(ItemLoaderTest, WindowsEndWithTheirSegments) {
+  Put(7, HandMade());
+  options_.nstep = 2;
+  options_.gamma = 0.5;
+  const auto loader = Loader();
+  DING_ASSERT_OK_AND_ASSIGN(
+      const LoadedItems loaded,
+      loader->Load(Drawn({{7, 5, 1}, {7, 0, 1}, {7, 1, 1}, {7, 2, 1}, {7, 3, 1}, {7, 4, 1}})));
+  EXPECT_EQ(loaded.missing, 0);
+  EXPECT_THAT(loaded.why_missing, IsOk());
+  const Batch& batch = loaded.batch;
+  EXPECT_THAT(batch.column<float>("obs"), ElementsAre(15, 10, 11, 12, 13, 14));
+  EXPECT_THAT(batch.column<int64_t>("action"), ElementsAre(5, 0, 1, 2, 3, 4));
+  EXPECT_THAT(batch.column<float>("reward"), ElementsAre(6, 2, 3.5, 3, 6.5, 5));
+  EXPECT_THAT(batch.column<float>("next_obs"), ElementsAre(102, 12, 100, 100, 101, 101));
+  EXPECT_THAT(batch.column<float>("discount"), ElementsAre(0.5, 0.25, 0.25, 0.5, 0, 0));
+  EXPECT_THAT(batch.column<int32_t>("n_step"), ElementsAre(1, 2, 2, 1, 2, 1));
+  EXPECT_THAT(batch.column<int64_t>(kColumnReplayUniqueId),
+              ElementsAre(100, 101, 102, 103, 104, 105));
+}
+
+// Every column of each row, by replay_unique_id.
+std::map<int64_t, std::vector<std::string>> RowsById(const Batch& batch) {
+  std::map<int64_t, std::vector<std::string>> rows;
+  const absl::Span<const int64_t> ids = batch.column<int64_t>(kColumnReplayUniqueId);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    std::vector<std::string>& columns = rows[ids[i]];
+    for (int field = 0; field < batch.spec().size(); ++field) {
+      const auto bytes = static_cast<size_t>(batch.spec().row_bytes(field));
+      const auto* const column = reinterpret_cast<const char*>(batch.view().raw_column(field));
+      columns.emplace_back(column + i * bytes, bytes);
+    }
+  }
+  return rows;
+}
+
+SegmentBatch ItemsOfRows(int64_t chunk, int64_t rows) {
+  std::vector<Item> items;
+  for (int64_t row = 0; row < rows; ++row) items.push_back({chunk, row, 1});
+  const Batch all = Drawn(items);
+  const SpecPtr spec =
+      MakeSpec({all.spec().field(0), all.spec().field(1), all.spec().field(2)}).value();
+  BatchBuilder builder = BatchBuilder::Create(spec, rows).value();
+  CopyRows(all.view().Fields(spec.get(), 0), builder.view(), 0);
+  return MakeItems(std::move(builder).Seal(rows)).value();
+}
+
+// The same data in a buffer of rows, and in a store with a buffer of items.
+class SameAsBufferTest : public ItemLoaderTest, public testing::WithParamInterface<int> {};
+
+INSTANTIATE_TEST_SUITE_P(NStep, SameAsBufferTest, testing::Values(1, 3));
+
+TEST_P(SameAsBufferTest, GivesWhatABufferOfRowsGives) {
+  constexpr int64_t kChunks = 20;
+  for (const bool stacks : {false, true}) {
+    NaiveReplayBuffer::Options options;
+    const auto items = NaiveReplayBuffer::Create(options).value();
+    options.nstep = GetParam();
+    options.gamma = 0.9;
+    const auto rows = NaiveReplayBuffer::Create(options).value();
+    options_.nstep = GetParam();
+    options_.gamma = 0.9;
+    TestStreams streams(0, stacks);
+    Rng rng(3, "item_loader_test");
+    // No segment goes on in another, where the buffer's windows would go on, too.
+    int64_t stream = 0;
+    for (int64_t chunk = 0; chunk < kChunks; ++chunk) {
+      std::vector<SegmentPlan> plan;
+      for (uint64_t i = 0; i <= rng.UniformInt(4); ++i) {
+        plan.push_back({stream++, 1 + static_cast<int64_t>(rng.UniformInt(9)),
+                        static_cast<SegmentEnd>(rng.UniformInt(3))});
+      }
+      const SegmentBatch data = streams.Make(plan);
+      ASSERT_THAT(rows->Push(data, 0), IsOk());
+      ASSERT_THAT(items->Push(ItemsOfRows(chunk, data.size()), 0), IsOk());
+      Put(chunk, data);
+    }
+    const int64_t count = rows->count();
+    ASSERT_GT(count, 100);
+    const auto loader = Loader();
+    DING_ASSERT_OK_AND_ASSIGN(const Batch drawn, items->Sample(count, 0));
+    DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded, loader->Load(drawn));
+    DING_ASSERT_OK_AND_ASSIGN(const Batch expected, rows->Sample(count, 0));
+    EXPECT_EQ(loaded.batch.spec(), expected.spec()) << loaded.batch.spec().DebugString();
+    EXPECT_EQ(RowsById(loaded.batch), RowsById(expected));
+    EXPECT_EQ(store_.gets, kChunks * (stacks ? 2 : 1));
+  }
+}
+
+TEST_F(ItemLoaderTest, HasTheColumnsOfAPrioritizedBufferInItsOrder) {
+  TestStreams streams;
+  const SegmentBatch data = streams.Make({{0, 4, SegmentEnd::kCut}});
+  Put(1, data);
+  AdvancedReplayBuffer::Options options;
+  const auto rows = AdvancedReplayBuffer::Create(options).value();
+  const auto items = AdvancedReplayBuffer::Create(options).value();
+  ASSERT_THAT(rows->Push(data, 0), IsOk());
+  ASSERT_THAT(items->Push(ItemsOfRows(1, 4), 0), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Batch drawn, items->Sample(4, 0));
+  const auto loader = Loader();
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded, loader->Load(drawn));
+  DING_ASSERT_OK_AND_ASSIGN(const Batch expected, rows->Sample(4, 0));
+  EXPECT_EQ(loaded.batch.spec(), expected.spec()) << loaded.batch.spec().DebugString();
+  EXPECT_THAT(loaded.batch.column<float>(kColumnWeight),
+              testing::ElementsAreArray(drawn.column<float>(kColumnWeight)));
+}
+
+TEST_F(ItemLoaderTest, ColumnsOfItemsStandInThePlaceOfThoseOfRows) {
+  Put(7, HandMade());
+  const auto loader = Loader();
+  DING_ASSERT_OK_AND_ASSIGN(
+      const LoadedItems loaded,
+      loader->Load(Drawn({{7, 0, 1}, {7, 1, 1}, {7, 2, 1}},
+                         {Scalar("weight", DType::kFloat32), Scalar("x", DType::kFloat32)})));
+  std::vector<std::string> names;
+  for (const FieldSpec& field : loaded.batch.spec().fields()) names.push_back(field.name);
+  EXPECT_THAT(names, ElementsAre("obs", "action", "reward", "next_obs", "discount", "n_step",
+                                 kColumnReplayUniqueId, "weight", "x"));
+  EXPECT_THAT(loaded.batch.column<float>("weight"), ElementsAre(0, 0.5, 1));
+
+  TestStreams streams;
+  Put(8, streams.Make({{0, 3, SegmentEnd::kCut}}));
+  NaiveReplayBuffer::Options options;
+  const auto items = NaiveReplayBuffer::Create(options).value();
+  ASSERT_THAT(items->Push(TestItems({{8, 0, 1}, {8, 2, 1}}, /*collect_iter=*/55), 0), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Batch drawn, items->Sample(2, 0));
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems replaced, Loader()->Load(drawn));
+  EXPECT_THAT(replaced.batch.column<int64_t>(kColumnCollectIter), ElementsAre(55, 55));
+  EXPECT_LT(*replaced.batch.spec().Find(kColumnCollectIter),
+            *replaced.batch.spec().Find(kColumnDiscount));
+}
+
+TEST_F(ItemLoaderTest, ItemsWhoseChunkIsDeletedOrDamagedAreLeftOutAndCounted) {
+  Put(1, HandMade());
+  std::string bytes = EncodedSegments(HandMade()).ToString();
+  bytes[bytes.size() / 2] ^= 1;
+  ASSERT_THAT(store_.Put(ChunkKey(2), {bytes}), IsOk());
+  const auto loader = Loader();
+  const Batch items = Drawn({{3, 0, 1}, {1, 4, 1}, {2, 0, 1}, {3, 99, 1}, {-1, 0, 1}, {1, 2, 1}},
+                            {Scalar("weight", DType::kFloat32)});
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded, loader->Load(items));
+  EXPECT_EQ(loaded.missing, 4);
+  EXPECT_THAT(loaded.why_missing, StatusIs(absl::StatusCode::kNotFound, HasSubstr("data/0/3")));
+  EXPECT_THAT(loaded.batch.column<int64_t>(kColumnReplayUniqueId), ElementsAre(101, 105));
+  EXPECT_THAT(loaded.batch.column<float>("weight"), ElementsAre(0.5, 2.5));
+  EXPECT_THAT(loaded.batch.column<float>("obs"), ElementsAre(14, 12));
+  EXPECT_EQ(store_.gets, 4) << "one for each chunk";
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems damaged, loader->Load(items.Slice(2, 1)));
+  EXPECT_THAT(damaged.why_missing, StatusIs(absl::StatusCode::kDataLoss, HasSubstr("data/0/2")));
+}
+
+TEST_F(ItemLoaderTest, AllMayBeMissing) {
+  const auto loader = Loader();
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded, loader->Load(Drawn({{3, 0, 1}})));
+  EXPECT_EQ(loaded.missing, 1);
+  EXPECT_EQ(loaded.batch.rows(), 0);
+  Put(3, HandMade());
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems later, loader->Load(Drawn({{3, 0, 1}})));
+  EXPECT_EQ(later.missing, 0) << "it is asked for again";
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems none, loader->Load(Drawn({})));
+  EXPECT_EQ(none.missing + none.batch.rows(), 0);
+}
+
+TEST_F(ItemLoaderTest, AStoreThatIsUnavailableIsAskedAgainAFewTimes) {
+  Put(1, HandMade());
+  Put(2, HandMade());
+  options_.attempts = 3;
+  options_.pause = absl::Milliseconds(7);
+  int failures = 2;
+  store_.on_get = [&failures](absl::string_view) {
+    return failures-- > 0 ? absl::UnavailableError("away") : absl::OkStatus();
+  };
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems back, Loader()->Load(Drawn({{1, 0, 1}})));
+  EXPECT_EQ(back.missing, 0);
+  EXPECT_THAT(slept_, ElementsAre(absl::Milliseconds(7), absl::Milliseconds(7)));
+
+  slept_.clear();
+  store_.gets = 0;
+  failures = 1000;
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems away,
+                            Loader()->Load(Drawn({{1, 0, 1}, {2, 0, 1}, {1, 1, 1}})));
+  EXPECT_EQ(away.missing, 3);
+  EXPECT_THAT(away.why_missing, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("away")));
+  EXPECT_EQ(slept_.size(), 2u) << "the pauses of a batch are bounded, not of each chunk";
+  EXPECT_EQ(store_.gets, 4);
+
+  slept_.clear();
+  store_.on_get = [](absl::string_view) { return absl::DataLossError("broken"); };
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems broken, Loader()->Load(Drawn({{1, 0, 1}})));
+  EXPECT_EQ(broken.missing, 1);
+  EXPECT_TRUE(slept_.empty()) << "it does not get better by waiting";
+}
+
+TEST_F(ItemLoaderTest, OtherErrorsOfTheStoreAreErrors) {
+  store_.on_get = [](absl::string_view) { return absl::ResourceExhaustedError("memory"); };
+  EXPECT_THAT(Loader()->Load(Drawn({{1, 0, 1}})),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("memory")));
+}
+
+TEST_F(ItemLoaderTest, ItemsOutsideOfTheirChunkAreRefusedByName) {
+  Put(1, HandMade());
+  const auto loader = Loader();
+  EXPECT_THAT(loader->Load(Drawn({{1, 5, 1}, {1, 6, 1}})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("item 1 is row 6"), HasSubstr("6 rows"))));
+  EXPECT_THAT(loader->Load(Drawn({{1, INT64_MAX, 1}})),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  for (const Item& bad : {Item{1, -1, 1}, Item{1, 0, 0}, Item{1, 0, 2}, Item{1, 0, -7}}) {
+    EXPECT_THAT(loader->Load(Drawn({{1, 0, 1}, bad})),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("item 1 of 2")));
+  }
+  EXPECT_THAT(loader->Load(HandMade().rows),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'chunk'")));
+  EXPECT_THAT(loader->Load(ItemsOfRows(1, 1).rows),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'replay_unique_id'")));
+  EXPECT_THAT(loader->Load(Drawn({{1, 0, 1}})), IsOk());
+}
+
+TEST_F(ItemLoaderTest, TheFirstChunkAndTheFirstItemsFixTheLayout) {
+  Put(1, HandMade());
+  TestStreams streams;
+  Put(2, streams.Make({{0, 3, SegmentEnd::kCut}}));
+  Put(3, ItemsOfRows(1, 2));
+  Put(4, SegmentBatch());
+  const auto loader = Loader();
+  EXPECT_THAT(loader->Load(Drawn({{3, 0, 1}})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("data/0/3")))
+      << "rows without an observation";
+  EXPECT_THAT(loader->Load(Drawn({{4, 0, 1}})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 rows")));
+  // Both are read before there is a layout.
+  EXPECT_THAT(Loader()->Load(Drawn({{1, 0, 1}, {2, 0, 1}})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("obs")));
+  ASSERT_THAT(loader->Load(Drawn({{1, 0, 1}})), IsOk());
+  EXPECT_THAT(loader->Load(Drawn({{2, 0, 1}})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("data/0/2")));
+  EXPECT_THAT(loader->Load(Drawn({{1, 0, 1}}, {Scalar("weight", DType::kFloat32)})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("items")));
+  EXPECT_THAT(Loader()->Load(Drawn({{1, 0, 1}}, {Scalar("discount", DType::kFloat32)})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("discount")));
+}
+
+TEST_F(ItemLoaderTest, KeepsTheChunksThatWereUsedLast) {
+  for (int64_t chunk = 1; chunk <= 3; ++chunk) Put(chunk, HandMade());
+  Loader()->Load(Drawn({{1, 0, 1}})).value();
+  const auto first = Loader();
+  first->Load(Drawn({{1, 0, 1}})).value();
+  options_.cache_bytes = 2 * first->cached_bytes();
+  const auto loader = Loader();
+  store_.gets = 0;
+  const auto gets_of = [&](int64_t chunk) {
+    const int before = store_.gets;
+    EXPECT_THAT(loader->Load(Drawn({{chunk, 0, 1}})), IsOk());
+    return store_.gets - before;
+  };
+  EXPECT_EQ(gets_of(1), 1);
+  EXPECT_EQ(gets_of(2), 1);
+  EXPECT_EQ(gets_of(1), 0);
+  EXPECT_EQ(gets_of(3), 1);
+  EXPECT_EQ(gets_of(1), 0) << "used after 2";
+  EXPECT_EQ(gets_of(2), 1);
+  EXPECT_LE(loader->cached_bytes(), options_.cache_bytes);
+  // A batch may need more chunks than are kept.
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems all,
+                            loader->Load(Drawn({{1, 0, 1}, {2, 1, 1}, {3, 2, 1}})));
+  EXPECT_THAT(all.batch.column<float>("obs"), ElementsAre(10, 11, 12));
+}
+
+TEST_F(ItemLoaderTest, ThreadsShareIt) {
+  constexpr int64_t kChunks = 8;
+  TestStreams streams;
+  for (int64_t chunk = 0; chunk < kChunks; ++chunk) {
+    Put(chunk, streams.Make({{chunk, 10, SegmentEnd::kTerminated}}));
+  }
+  const auto probe = Loader();
+  probe->Load(Drawn({{0, 0, 1}})).value();
+  options_.cache_bytes = 3 * probe->cached_bytes();
+  options_.sleep = absl::SleepFor;
+  const auto loader = Loader();
+  std::vector<std::thread> threads;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&loader, seed] {
+      Rng rng(seed, "threads");
+      for (int round = 0; round < 100; ++round) {
+        std::vector<Item> items;
+        for (int i = 0; i < 6; ++i) {
+          items.push_back({static_cast<int64_t>(rng.UniformInt(kChunks)),
+                           static_cast<int64_t>(rng.UniformInt(10)), 1});
+        }
+        const LoadedItems loaded = loader->Load(Drawn(items)).value();
+        ASSERT_EQ(loaded.missing, 0);
+        EXPECT_THAT(CheckRows(loaded.batch), IsOk());
+        for (size_t i = 0; i < items.size(); ++i) {
+          EXPECT_EQ(loaded.batch.column<float>("obs/place")[4 * i],
+                    static_cast<float>(items[i].chunk));
+          EXPECT_EQ(loaded.batch.column<float>("obs/place")[4 * i + 1],
+                    static_cast<float>(items[i].row));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(ItemLoaderTest, OptionsOutOfRangeAreRefused) {
+  options_.nstep = 0;
+  options_.gamma = 1.5;
+  options_.attempts = 0;
+  EXPECT_THAT(ItemLoader::Create(&store_, options_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("nstep"), HasSubstr("gamma"), HasSubstr("attempts"))));
+}
+
+}  // namespace
+}  // namespace ding
