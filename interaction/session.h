@@ -9,6 +9,9 @@
 // acknowledged is sent again; one that comes twice has no effect, one that comes early waits. (gRPC
 // loses nothing and keeps the order; the tests' transport does not.)
 //
+// What has arrived and what its user has taken are told apart: a slow receiver holds its sender back,
+// and neither loses the lease nor has everything sent again.
+//
 // A side that has heard nothing for the length of the lease ends the session for good: also one
 // that was stopped (SIGSTOP) for that long and finds frames waiting when it wakes. So who holds a
 // session that lives has not been replaced, but for the time that its own clock cannot see.

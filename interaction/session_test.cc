@@ -402,6 +402,24 @@ TEST(Session, WhoWasStoppedDoesNotReceiveWhatHadArrived) {
   EXPECT_THAT(puppet.session->Receive(kLong), StatusIs(kUnavailable, HasSubstr("lease")));
 }
 
+// But for the message that it was just about to send.
+TEST(Session, WhoWasStoppedSendsNoMore) {
+  SimulatedClock clock;
+  SessionOptions options = Patient();
+  options.clock = &clock;
+  options.window = kMaxQueuedMessages + 50;
+  // Only the writer, whom the connection holds up, has a reason to wake.
+  options.resend = options.lease;
+  Puppet puppet(options);
+  SendNumbers(puppet.session.get(), options.window);
+  clock.Advance(options.lease);
+  int sent = 0;
+  absl::StatusOr<std::string> bytes = puppet.peer->Receive(kLong);
+  for (; bytes.ok(); bytes = puppet.peer->Receive(kLong)) ++sent;
+  EXPECT_THAT(bytes, StatusIs(kUnavailable));
+  EXPECT_LE(sent, kMaxQueuedMessages + 1);
+}
+
 TEST(Session, ThePeerLearnsTheReasonBehindWhatWasSent) {
   Sessions sessions(Patient());
   SendNumbers(sessions.here.get(), 100);
