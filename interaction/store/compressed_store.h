@@ -38,6 +38,7 @@ class CompressedStore : public Store {
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
     return store_->List(prefix);
   }
+  absl::Status Clear() override { return store_->Clear(); }
   const std::string& url() const override { return url_; }
 
  private:

@@ -257,6 +257,11 @@ absl::StatusOr<std::vector<std::string>> FileStore::List(absl::string_view prefi
   return keys;
 }
 
+absl::Status FileStore::Clear() {
+  const absl::Status status = RemoveRecursively(folder_);
+  return status.ok() ? status : absl::UnavailableError(status.message());
+}
+
 absl::Status FileStore::RemoveTemporaryFiles(absl::Time written_before) {
   const absl::Status status = ForEachFile(folder_, [&](const std::string& path) {
     struct stat info;

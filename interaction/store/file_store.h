@@ -48,6 +48,7 @@ class FileStore : public Store {
   absl::Status Get(absl::string_view key, std::string* value) override;
   absl::Status Delete(absl::string_view key) override;
   absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override;
+  absl::Status Clear() override;
   const std::string& url() const override { return url_; }
 
   // Those last written before that time. A writer that lives all the same fails with kUnavailable.

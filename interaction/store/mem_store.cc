@@ -72,6 +72,13 @@ absl::Status MemStore::Delete(absl::string_view key) {
   return absl::OkStatus();
 }
 
+absl::Status MemStore::Clear() {
+  std::map<std::string, Value, std::less<>> deleted;
+  MutexLock lock(&content_->mutex);
+  deleted.swap(content_->values);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<std::string>> MemStore::List(absl::string_view prefix) {
   std::vector<std::string> keys;
   MutexLock lock(&content_->mutex);

@@ -55,6 +55,9 @@ class Store {
   // The keys that begin with `prefix`, sorted: to clean up, not for the hot path.
   virtual absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) = 0;
 
+  // Deletes everything, and what the store itself left: nobody uses it any more.
+  virtual absl::Status Clear() = 0;
+
   // As it was asked for: "file:/dev/shm/run".
   virtual const std::string& url() const = 0;
 };
