@@ -36,9 +36,8 @@ constexpr absl::Duration kPushRetry = absl::Milliseconds(5);
 // Demands of a learner that wait for data, and those whose answers it has not read.
 constexpr size_t kMaxWaitingDemands = 64;
 constexpr size_t kMaxUnreadDemands = 1024;
-// Of one demand.
-constexpr int kMaxBatches = 256;
-constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
+// Rows of one demand, in all its batches.
+constexpr int64_t kMaxDemandRows = int64_t{1} << 22;
 // Sums of so many steps of a few million tasks do not overflow.
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
 
@@ -151,15 +150,14 @@ absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand) {
 }
 
 absl::Status CheckDemand(const LearnerDemand& demand) {
-  if (demand.batch_size() < 1 || demand.batch_size() > kMaxBatchSize) {
-    return absl::InvalidArgumentError(absl::StrCat("a demand for batches of ", demand.batch_size(),
-                                                   " rows, expected 1 to ", kMaxBatchSize));
+  // By the quotient, which does not overflow.
+  if (demand.batch_size() >= 1 && demand.batches() >= 1 &&
+      demand.batch_size() <= kMaxDemandRows / demand.batches()) {
+    return absl::OkStatus();
   }
-  if (demand.batches() < 1 || demand.batches() > kMaxBatches) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a demand for ", demand.batches(), " batches, expected 1 to ", kMaxBatches));
-  }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a demand for ", demand.batches(), " batches of ", demand.batch_size(),
+                   " rows, expected at least 1 of 1, and at most ", kMaxDemandRows, " rows"));
 }
 
 // The role whose message it is; none: anybody's.

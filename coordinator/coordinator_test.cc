@@ -493,7 +493,7 @@ TEST_F(CoordinatorTest, DemandsThatCannotBeEndTheirWorker) {
   EXPECT_THAT(coordinator_->Handle(kLearner, Demand(id, 1, 0)), StatusIs(kInvalid));
   EXPECT_THAT(coordinator_->Handle(kLearner, Demand(id, 1, int64_t{1} << 50)), StatusIs(kInvalid));
   EXPECT_THAT(coordinator_->Handle(kLearner, Demand(id, 1, 1, 0, 0)), StatusIs(kInvalid));
-  EXPECT_THAT(coordinator_->Handle(kLearner, Demand(id, 1, 1, 0, 100000)), StatusIs(kInvalid));
+  EXPECT_THAT(coordinator_->Handle(kLearner, Demand(id, 1, 1 << 20, 0, 5)), StatusIs(kInvalid));
   EXPECT_THAT(coordinator_->Handle(kLearner, Demand(id, 2, 1)), StatusIs(kInvalid));
   absl::Status status;
   uint64_t sequence = 0;
