@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <thread>
@@ -36,11 +37,11 @@ constexpr absl::Duration kPushRetry = absl::Milliseconds(5);
 // Demands of a learner that wait for data, and those whose answers it has not read.
 constexpr size_t kMaxWaitingDemands = 64;
 constexpr size_t kMaxUnreadDemands = 1024;
-// Of one demand.
-constexpr int kMaxBatches = 256;
-constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
+// Rows of one demand, in all its batches.
+constexpr int64_t kMaxDemandRows = int64_t{1} << 22;
 // Sums of so many steps of a few million tasks do not overflow.
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Rows of a buffer_id, and the demands for them. All but `rows`, which is thread-safe and is not
 // called under it, is guarded by the coordinator's lock.
@@ -151,15 +152,14 @@ absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand) {
 }
 
 absl::Status CheckDemand(const LearnerDemand& demand) {
-  if (demand.batch_size() < 1 || demand.batch_size() > kMaxBatchSize) {
-    return absl::InvalidArgumentError(absl::StrCat("a demand for batches of ", demand.batch_size(),
-                                                   " rows, expected 1 to ", kMaxBatchSize));
+  // By the quotient, which does not overflow.
+  if (demand.batch_size() >= 1 && demand.batches() >= 1 &&
+      demand.batch_size() <= kMaxDemandRows / demand.batches()) {
+    return absl::OkStatus();
   }
-  if (demand.batches() < 1 || demand.batches() > kMaxBatches) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a demand for ", demand.batches(), " batches, expected 1 to ", kMaxBatches));
-  }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a demand for ", demand.batches(), " batches of ", demand.batch_size(),
+                   " rows, expected at least 1 of 1, and at most ", kMaxDemandRows, " rows"));
 }
 
 // The role whose message it is; none: anybody's.
@@ -305,6 +305,7 @@ class CoordinatorImpl : public Coordinator {
   std::map<Hello::Role, int> failures_ ABSL_GUARDED_BY(mutex_);  // in a row
   int64_t finished_steps_ ABSL_GUARDED_BY(mutex_) = 0;           // of tasks that are over
   int64_t train_iter_ ABSL_GUARDED_BY(mutex_) = 0;
+  double best_eval_value_ ABSL_GUARDED_BY(mutex_) = -kInfinity;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<TaskBuffer>> forgotten_buffers_ ABSL_GUARDED_BY(mutex_);
@@ -635,7 +636,9 @@ absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
   }
   failures_[Hello::COLLECTOR] = 0;
   const RunningTask finished = EndTask(worker, FindWorker(worker));
-  if (commander_->FinishCollectorTask(finished.collector, info)) {
+  const bool converged = commander_->FinishCollectorTask(finished.collector, info);
+  best_eval_value_ = std::max(best_eval_value_, commander_->last_eval_value().value_or(-kInfinity));
+  if (converged) {
     converged_ = true;
     End(absl::OkStatus(),
         absl::StrCat("converged: mean return ", commander_->last_eval_value().value_or(0), " in ",
@@ -1143,7 +1146,13 @@ RunStatus CoordinatorImpl::status() const {
     status.set_envstep(EnvSteps());
     status.set_train_iter(train_iter_);
     const std::optional<double> eval_value = commander_->last_eval_value();
-    if (eval_value.has_value()) status.set_eval_value(*eval_value);
+    if (eval_value.has_value()) {
+      status.set_eval_value(*eval_value);
+      status.set_best_eval_value(best_eval_value_);
+      for (const double episode_return : commander_->last_eval_returns()) {
+        status.add_eval_return(episode_return);
+      }
+    }
     status.set_converged(converged_);
     status.set_policy_version(policy_version_);
     status.set_workers_lost(workers_lost_);
