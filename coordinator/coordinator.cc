@@ -39,6 +39,8 @@ constexpr size_t kMaxWaitingDemands = 64;
 constexpr size_t kMaxUnreadDemands = 1024;
 // Rows of one demand, in all its batches.
 constexpr int64_t kMaxDemandRows = int64_t{1} << 22;
+// A collector has at most eight announcements under way, and stores one chunk for the next.
+constexpr int64_t kMaxUnannouncedChunks = 16;
 // Sums of so many steps of a few million tasks do not overflow.
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -262,6 +264,7 @@ class CoordinatorImpl : public Coordinator {
   // Deleting, which waits for the store, happens outside of the lock.
   void ForgetChunks(const std::vector<int64_t>& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetRemoved(TaskBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetUnannounced(uint32_t id, const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DeleteForgotten() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Worker* FindWorker(uint32_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -388,6 +391,7 @@ void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
         commander_->DecreaseCollectorTaskSpace();
       }
       if (lost->task.has_value()) FailTask(worker, lost);
+      if (role == Hello::COLLECTOR) ForgetUnannounced(worker, *lost);
     }
     resources_.Delete(role, worker);
     workers_.erase(worker);
@@ -1092,6 +1096,14 @@ void CoordinatorImpl::ForgetRemoved(TaskBuffer* buffer) {
   const std::vector<int64_t> chunks = buffer->removed.TakeDeletable();
   buffer->chunks -= static_cast<int64_t>(chunks.size());
   ForgetChunks(chunks);
+}
+
+// What a collector stored and could not announce before it went.
+void CoordinatorImpl::ForgetUnannounced(uint32_t id, const Worker& worker) {
+  const int64_t next = std::max(worker.newest_chunk + 1, ChunkNumber(id, 0));
+  for (int64_t chunk = next; chunk < next + kMaxUnannouncedChunks; ++chunk) {
+    forgotten_keys_.push_back(ChunkKey(chunk));
+  }
 }
 
 void CoordinatorImpl::DeleteForgotten() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -16,6 +17,10 @@ namespace ding {
 namespace {
 
 double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
+
+double MeanOf(const google::protobuf::RepeatedField<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / values.size();
+}
 
 }  // namespace
 
@@ -115,28 +120,48 @@ void SoloCommander::ReleaseCollectorTask(const CollectorTask& task) {
 bool SoloCommander::FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) {
   ReleaseCollectorTask(task);
   if (!task.eval_flag()) {
-    total_collector_env_step_ += info.step_count();
-    total_sample_count_ += info.sample_count();
-    total_episode_count_ += info.episode_return_size();
+    NoteCollected(info);
+    return converged_;
   }
-  const NamedValues metrics = MetricsOf(task, info);
-  const std::string name = task.eval_flag() ? "evaluator" : "collector";
-  // -1: no parameters acted; a chart begins at 0.
-  const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
-  LOG(INFO) << name << " at iteration " << train_iter << ", " << task.task_id() << ": "
-            << MetricsLine(metrics);
-  WriteIterMetrics(metrics, name, train_iter, deps_.metrics.get());
-  WriteStepMetrics(metrics, name, total_collector_env_step_, "total_envstep_count",
-                   deps_.metrics.get());
-  if (!task.eval_flag() || info.episode_return_size() == 0) return converged_;
+  Measure(/*eval_flag=*/true, info);
+  if (info.episode_return_size() == 0) return converged_;
   last_eval_returns_.assign(info.episode_return().begin(), info.episode_return().end());
-  last_eval_value_ = *metrics.Get("reward_mean");
+  last_eval_value_ = MeanOf(info.episode_return());
   if (*last_eval_value_ >= options_.stop_value && info.train_iter() > 0) converged_ = true;
   return converged_;
 }
 
-NamedValues SoloCommander::MetricsOf(const CollectorTask& task,
-                                     const CollectorFinished& info) const {
+void SoloCommander::NoteCollected(const CollectorFinished& info) {
+  total_collector_env_step_ += info.step_count();
+  total_sample_count_ += info.sample_count();
+  total_episode_count_ += info.episode_return_size();
+  collected_.set_train_iter(info.train_iter());
+  collected_.set_step_count(collected_.step_count() + info.step_count());
+  collected_.set_sample_count(collected_.sample_count() + info.sample_count());
+  collected_.set_duration_seconds(collected_.duration_seconds() + info.duration_seconds());
+  collected_.mutable_episode_return()->MergeFrom(info.episode_return());
+  const int64_t now = deps_.clock->MonotonicNanos();
+  if (measured_nanos_.has_value() &&
+      absl::Nanoseconds(now - *measured_nanos_) < options_.log_interval) {
+    return;
+  }
+  measured_nanos_ = now;
+  Measure(/*eval_flag=*/false, collected_);
+  collected_.Clear();
+}
+
+void SoloCommander::Measure(bool eval_flag, const CollectorFinished& info) {
+  const NamedValues metrics = MetricsOf(eval_flag, info);
+  const absl::string_view what = eval_flag ? "evaluator" : "collector";
+  // -1: no parameters acted; a chart begins at 0.
+  const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
+  LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
+  WriteIterMetrics(metrics, what, train_iter, deps_.metrics.get());
+  WriteStepMetrics(metrics, what, total_collector_env_step_, "total_envstep_count",
+                   deps_.metrics.get());
+}
+
+NamedValues SoloCommander::MetricsOf(bool eval_flag, const CollectorFinished& info) const {
   const double episodes = info.episode_return_size();
   const double steps = static_cast<double>(info.step_count());
   const double samples = static_cast<double>(info.sample_count());
@@ -147,7 +172,7 @@ NamedValues SoloCommander::MetricsOf(const CollectorTask& task,
                          {"avg_envstep_per_sec", Ratio(steps, seconds)},
                          {"avg_time_per_step", Ratio(seconds, steps)},
                          {"avg_time_per_episode", Ratio(seconds, episodes)}};
-  if (task.eval_flag()) {
+  if (eval_flag) {
     metrics.Set("evaluate_time", seconds);
   } else {
     metrics.Set("train_sample_count", samples);

@@ -207,6 +207,20 @@ TEST_F(SoloCommanderTest, TaskIdsAreNeverUsedAgain) {
   }
 }
 
+TEST_F(SoloCommanderTest, CollectingTasksOfASecondAreOneMeasurement) {
+  const auto commander = Make();
+  (void)commander->GetLearnerTask();
+  (void)commander->GetCollectorTask();  // an evaluation
+  const CollectorTask collection = *commander->GetCollectorTask();
+  (void)commander->FinishCollectorTask(collection, Finished({1, 3}, 5));
+  (void)commander->FinishCollectorTask(*commander->GetCollectorTask(), Finished({4}, 6));
+  clock_.Advance(absl::Seconds(1));
+  (void)commander->FinishCollectorTask(*commander->GetCollectorTask(), Finished({5, 6}, 7));
+  EXPECT_THAT(metrics_->ValuesOf("collector_iter/episode_count"), ElementsAre(2, 3));
+  EXPECT_THAT(metrics_->ValuesOf("collector_iter/reward_mean"), ElementsAre(2, 5));
+  EXPECT_THAT(metrics_->ValuesOf("collector_iter/total_episode_count"), ElementsAre(2, 5));
+}
+
 // The original had two of them swapped (D90).
 TEST_F(SoloCommanderTest, MeasuresFinishedTasksLikeASerialRun) {
   const auto commander = Make();

@@ -23,6 +23,7 @@
 #include "ding_worker/worker/parallel_worker.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/run_result.h"
 #include "ding_worker/worker/text_config.h"
 #include "gflags/gflags.h"
 
@@ -106,7 +107,9 @@ absl::Status Coordinate(const ExperimentConfig& config, bool start_workers, Tran
   options.listen = FLAGS_listen;
   if (start_workers) options.program = "/proc/self/exe";
   options.interrupted = [] { return InterruptSignal() != 0; };
-  return RunParallel(config, options, transport);
+  DING_ASSIGN_OR_RETURN(const RunResult result, RunParallel(config, options, transport));
+  std::printf("result %s\n", ToJson(result).c_str());
+  return absl::OkStatus();
 }
 
 absl::Status Work(Hello::Role role, const std::string& config_digest, Transport* transport) {

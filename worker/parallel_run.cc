@@ -83,7 +83,8 @@ class Run {
   absl::Status Watch();
   // Lets the workers leave, and cleans up.
   void Finish();
-  absl::Status WriteResult();
+  // The result, which the folder gets, too.
+  absl::StatusOr<RunResult> WriteResult();
 
  private:
   absl::Status StartWorkers();
@@ -189,7 +190,7 @@ void Run::Finish() {
   if (!logs.ok()) LOG(WARNING) << "some of the logs could not be written: " << logs.message();
 }
 
-absl::Status Run::WriteResult() {
+absl::StatusOr<RunResult> Run::WriteResult() {
   const RunStatus status = parts_.coordinator->status();
   RunResult result;
   result.stop = status.converged();
@@ -199,16 +200,14 @@ absl::Status Run::WriteResult() {
   result.eval_value_raw.assign(status.eval_return().begin(), status.eval_return().end());
   result.wall_seconds = timer_.Seconds();
   result.finish_time = Clock::Real()->Now();
-  const std::string json = ToJson(result);
-  DING_RETURN_IF_ERROR(folder_->WriteText("result.json", absl::StrCat(json, "\n")));
-  std::printf("result %s\n", json.c_str());
-  return absl::OkStatus();
+  DING_RETURN_IF_ERROR(folder_->WriteText("result.json", absl::StrCat(ToJson(result), "\n")));
+  return result;
 }
 
 }  // namespace
 
-absl::Status RunParallel(const ExperimentConfig& config, const ParallelRunOptions& options,
-                         Transport* transport) {
+absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,
+                                      const ParallelRunOptions& options, Transport* transport) {
   Run run(config, options);
   absl::Status status = run.Start(transport);
   if (status.ok()) status = run.Watch();

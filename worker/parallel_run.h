@@ -7,9 +7,10 @@
 #include <functional>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ding_worker/interaction/transport.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/run_result.h"
 
 namespace ding {
 
@@ -23,9 +24,9 @@ struct ParallelRunOptions {
 };
 
 // Runs until it has converged, its budget is used up, or it is interrupted; writes the run's folder
-// and prints the result. `config` has no FindParallelProblems().
-absl::Status RunParallel(const ExperimentConfig& config, const ParallelRunOptions& options,
-                         Transport* transport);
+// and returns the result. `config` has no FindParallelProblems().
+absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,
+                                      const ParallelRunOptions& options, Transport* transport);
 
 }  // namespace ding
 
