@@ -790,10 +790,13 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
 
 absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyVersion& version) {
   MutexLock lock(&mutex_);
+  // What is deleted later is a key of a policy, whatever a learner sends.
+  const std::string key = PolicyKey(version.policy_id(), version.version());
   const Worker* const sender = FindWorker(worker);
   if (sender == nullptr || !sender->task.has_value() ||
       sender->task->learner.policy_id() != version.policy_id()) {
     ++counters_.late_messages;
+    if (ended_) forgotten_keys_.push_back(key);  // It was on its way.
     return absl::OkStatus();
   }
   PolicyHistory& history = policies_[version.policy_id()];
@@ -802,8 +805,6 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
                                                    version.policy_id(), " after version ",
                                                    history.newest, ", expected a newer one"));
   }
-  // What is deleted later is a key of a policy, whatever a learner sends.
-  const std::string key = PolicyKey(version.policy_id(), version.version());
   if (version.key() != key) {
     return absl::InvalidArgumentError(
         absl::StrCat("a policy with key '", version.key(), "', expected '", key, "'"));
@@ -1082,6 +1083,8 @@ absl::Status CoordinatorImpl::Close(const std::string& reason) {
       forgotten_buffers_.push_back(buffer);
     }
     buffers_.clear();
+    for (auto& [policy_id, history] : policies_) history.finished = true;
+    DropFinishedPolicies();
   }
   if (timer_thread_.joinable()) timer_thread_.join();
   DeleteForgotten();
