@@ -799,7 +799,7 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
                                                    history.newest, ", expected a newer one"));
   }
   // What is deleted later is a key of a policy, whatever a learner sends.
-  const std::string key = PolicyKey(version.policy_id(), version.version());
+  const std::string key = PolicyKey(version.policy_id(), version.version(), worker);
   if (version.key() != key) {
     return absl::InvalidArgumentError(
         absl::StrCat("a policy with key '", version.key(), "', expected '", key, "'"));

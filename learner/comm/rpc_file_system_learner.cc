@@ -132,7 +132,7 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearn
   policy.set_policy_id(task.policy_id());
   policy.set_version(next_version_);
   policy.set_train_iter(learner->train_iter());
-  policy.set_key(PolicyKey(task.policy_id(), next_version_));
+  policy.set_key(PolicyKey(task.policy_id(), next_version_, slave_.worker()));
   const absl::Status put = store_->Put(policy.key(), model.pieces());
   if (absl::IsUnavailable(put) || absl::IsResourceExhausted(put)) {
     // The collectors go on with an older one; the next one may be stored again.
