@@ -134,7 +134,7 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearn
   policy.set_policy_id(task.policy_id());
   policy.set_version(next_version_);
   policy.set_train_iter(learner->train_iter());
-  policy.set_key(PolicyKey(task.policy_id(), next_version_));
+  policy.set_key(PolicyKey(task.policy_id(), next_version_, slave_.worker()));
   absl::Status put = store_->Put(policy.key(), model.pieces());
   // Without a first one no collector begins, and nothing is learned.
   while (WorthTryingAgain(put) && next_version_ == 1) {
