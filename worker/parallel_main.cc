@@ -17,6 +17,7 @@
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/interrupt.h"
+#include "ding_worker/worker/parallel_registry.h"
 #include "ding_worker/worker/parallel_run.h"
 #include "ding_worker/worker/parallel_setup.h"
 #include "ding_worker/worker/parallel_worker.h"
@@ -153,7 +154,7 @@ int Main(int argc, char** argv) {
   InitProgram(&argc, &argv, kHelp);
   if (!taken.ok()) return ReportFailure(taken);
   if (FLAGS_list_modules) {
-    std::printf("%s", ListModules().c_str());
+    std::printf("%s%s", ListModules().c_str(), ListParallelModules().c_str());
     return 0;
   }
   for (std::string& setting : FlagSettings()) settings.push_back(std::move(setting));
