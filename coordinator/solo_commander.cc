@@ -35,6 +35,10 @@ std::vector<std::string> SoloCommander::Problems(const Options& options) {
   if (std::isnan(options.stop_value)) {
     problems.push_back("stop_value is NaN, expected a number");
   }
+  if (!(options.stop_after_seconds >= 0)) {
+    problems.push_back(absl::StrCat("stop_after_seconds is ", options.stop_after_seconds,
+                                    ", expected at least 0 seconds"));
+  }
   return problems;
 }
 
@@ -49,6 +53,7 @@ SoloCommander::SoloCommander(const Options& options, CommandMode* policy, const 
     : options_(options),
       policy_(policy),
       deps_(deps),
+      made_nanos_(deps.clock->MonotonicNanos()),
       collector_space_(options.collector_task_space),
       learner_space_(options.learner_task_space) {}
 
@@ -58,6 +63,12 @@ bool SoloCommander::EvaluationIsDue() const {
   if (!collected_since_evaluation_) return false;
   const int64_t nanos = deps_.clock->MonotonicNanos() - *eval_began_nanos_;
   return absl::Nanoseconds(nanos) > absl::Seconds(options_.eval_interval);
+}
+
+bool SoloCommander::HasConverged(const CollectorFinished& evaluation) const {
+  return *last_eval_value_ >= options_.stop_value && evaluation.train_iter() > 0 &&
+         absl::Nanoseconds(deps_.clock->MonotonicNanos() - made_nanos_) >=
+             absl::Seconds(options_.stop_after_seconds);
 }
 
 void SoloCommander::AddCollectSetting(bool eval_flag, CollectorTask* task) const {
@@ -127,7 +138,7 @@ bool SoloCommander::FinishCollectorTask(const CollectorTask& task, const Collect
   if (info.episode_return_size() == 0) return converged_;
   last_eval_returns_.assign(info.episode_return().begin(), info.episode_return().end());
   last_eval_value_ = MeanOf(info.episode_return());
-  if (*last_eval_value_ >= options_.stop_value && info.train_iter() > 0) converged_ = true;
+  converged_ = converged_ || HasConverged(info);
   return converged_;
 }
 

@@ -51,6 +51,7 @@ class SoloCommander : public BaseCommander {
     Resources learner_resources;
     // Mean return of an evaluation at which the run has converged, if training has begun.
     double stop_value = std::numeric_limits<double>::infinity();
+    double stop_after_seconds = 0;  // from the making of the commander on; at least 0
   };
   // A sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
@@ -83,6 +84,7 @@ class SoloCommander : public BaseCommander {
   SoloCommander(const Options& options, CommandMode* policy, const ComponentDeps& deps);
 
   bool EvaluationIsDue() const;
+  bool HasConverged(const CollectorFinished& evaluation) const;
   void ReleaseCollectorTask(const CollectorTask& task);
   void AddCollectSetting(bool eval_flag, CollectorTask* task) const;
   // Counts it, and measures all since the last measurement if it is time to.
@@ -94,6 +96,7 @@ class SoloCommander : public BaseCommander {
   const Options options_;
   CommandMode* const policy_;
   const ComponentDeps deps_;
+  const int64_t made_nanos_;
   TaskSpace collector_space_;
   TaskSpace learner_space_;
   int64_t collector_tasks_ = 0;  // given, evaluations included

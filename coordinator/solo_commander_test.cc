@@ -117,6 +117,18 @@ TEST_F(SoloCommanderTest, AnUntrainedPolicyDoesNotConverge) {
   EXPECT_EQ(commander->last_eval_value(), 5);
 }
 
+TEST_F(SoloCommanderTest, ConvergesNotBeforeItIsAllowedTo) {
+  options_.stop_value = 20;
+  options_.eval_interval = 1;
+  options_.stop_after_seconds = 60;
+  const auto commander = Make();
+  (void)commander->GetLearnerTask();
+  EXPECT_FALSE(commander->FinishCollectorTask(*commander->GetCollectorTask(), Finished({50}, 5)));
+  (void)commander->GetCollectorTask();
+  clock_.Advance(absl::Seconds(60));
+  EXPECT_TRUE(commander->FinishCollectorTask(*commander->GetCollectorTask(), Finished({50}, 6)));
+}
+
 TEST_F(SoloCommanderTest, EvaluatesWhenTheIntervalIsOverSinceTheLastOneBegan) {
   const auto commander = Make();
   (void)commander->GetLearnerTask();

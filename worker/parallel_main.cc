@@ -106,6 +106,7 @@ absl::Status Coordinate(const ExperimentConfig& config, bool start_workers, Tran
   options.exp_dir = FLAGS_exp_dir;
   options.listen = FLAGS_listen;
   if (start_workers) options.program = "/proc/self/exe";
+  options.program_name = google::ProgramInvocationName();
   options.interrupted = [] { return InterruptSignal() != 0; };
   DING_ASSIGN_OR_RETURN(const RunResult result, RunParallel(config, options, transport));
   std::printf("result %s\n", ToJson(result).c_str());

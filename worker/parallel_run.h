@@ -19,6 +19,7 @@ struct ParallelRunOptions {
   std::string listen;   // where workers are to connect to
   // Program to start as worker processes, which are watched; empty: somebody else starts them.
   std::string program;
+  std::string program_name;  // as it is told; empty: `program`
   // Asked now and then: whether to end the run.
   std::function<bool()> interrupted = [] { return false; };
 };
