@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <thread>
@@ -36,11 +37,13 @@ constexpr absl::Duration kPushRetry = absl::Milliseconds(5);
 // Demands of a learner that wait for data, and those whose answers it has not read.
 constexpr size_t kMaxWaitingDemands = 64;
 constexpr size_t kMaxUnreadDemands = 1024;
-// Of one demand.
-constexpr int kMaxBatches = 256;
-constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
+// Rows of one demand, in all its batches.
+constexpr int64_t kMaxDemandRows = int64_t{1} << 22;
+// A collector has at most eight announcements under way, and stores one chunk for the next.
+constexpr int64_t kMaxUnannouncedChunks = 16;
 // Sums of so many steps of a few million tasks do not overflow.
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Rows of a buffer_id, and the demands for them. All but `rows`, which is thread-safe and is not
 // called under it, is guarded by the coordinator's lock.
@@ -151,15 +154,14 @@ absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand) {
 }
 
 absl::Status CheckDemand(const LearnerDemand& demand) {
-  if (demand.batch_size() < 1 || demand.batch_size() > kMaxBatchSize) {
-    return absl::InvalidArgumentError(absl::StrCat("a demand for batches of ", demand.batch_size(),
-                                                   " rows, expected 1 to ", kMaxBatchSize));
+  // By the quotient, which does not overflow.
+  if (demand.batch_size() >= 1 && demand.batches() >= 1 &&
+      demand.batch_size() <= kMaxDemandRows / demand.batches()) {
+    return absl::OkStatus();
   }
-  if (demand.batches() < 1 || demand.batches() > kMaxBatches) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a demand for ", demand.batches(), " batches, expected 1 to ", kMaxBatches));
-  }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a demand for ", demand.batches(), " batches of ", demand.batch_size(),
+                   " rows, expected at least 1 of 1, and at most ", kMaxDemandRows, " rows"));
 }
 
 // The role whose message it is; none: anybody's.
@@ -262,6 +264,7 @@ class CoordinatorImpl : public Coordinator {
   // Deleting, which waits for the store, happens outside of the lock.
   void ForgetChunks(const std::vector<int64_t>& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetRemoved(TaskBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetUnannounced(uint32_t id, const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DeleteForgotten() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Worker* FindWorker(uint32_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -305,6 +308,7 @@ class CoordinatorImpl : public Coordinator {
   std::map<Hello::Role, int> failures_ ABSL_GUARDED_BY(mutex_);  // in a row
   int64_t finished_steps_ ABSL_GUARDED_BY(mutex_) = 0;           // of tasks that are over
   int64_t train_iter_ ABSL_GUARDED_BY(mutex_) = 0;
+  double best_eval_value_ ABSL_GUARDED_BY(mutex_) = -kInfinity;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<TaskBuffer>> forgotten_buffers_ ABSL_GUARDED_BY(mutex_);
@@ -387,6 +391,7 @@ void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
         commander_->DecreaseCollectorTaskSpace();
       }
       if (lost->task.has_value()) FailTask(worker, lost);
+      if (role == Hello::COLLECTOR) ForgetUnannounced(worker, *lost);
     }
     resources_.Delete(role, worker);
     workers_.erase(worker);
@@ -635,7 +640,9 @@ absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
   }
   failures_[Hello::COLLECTOR] = 0;
   const RunningTask finished = EndTask(worker, FindWorker(worker));
-  if (commander_->FinishCollectorTask(finished.collector, info)) {
+  const bool converged = commander_->FinishCollectorTask(finished.collector, info);
+  best_eval_value_ = std::max(best_eval_value_, commander_->last_eval_value().value_or(-kInfinity));
+  if (converged) {
     converged_ = true;
     End(absl::OkStatus(),
         absl::StrCat("converged: mean return ", commander_->last_eval_value().value_or(0), " in ",
@@ -1091,6 +1098,14 @@ void CoordinatorImpl::ForgetRemoved(TaskBuffer* buffer) {
   ForgetChunks(chunks);
 }
 
+// What a collector stored and could not announce before it went.
+void CoordinatorImpl::ForgetUnannounced(uint32_t id, const Worker& worker) {
+  const int64_t next = std::max(worker.newest_chunk + 1, ChunkNumber(id, 0));
+  for (int64_t chunk = next; chunk < next + kMaxUnannouncedChunks; ++chunk) {
+    forgotten_keys_.push_back(ChunkKey(chunk));
+  }
+}
+
 void CoordinatorImpl::DeleteForgotten() {
   while (true) {
     std::vector<std::shared_ptr<TaskBuffer>> buffers;
@@ -1143,7 +1158,13 @@ RunStatus CoordinatorImpl::status() const {
     status.set_envstep(EnvSteps());
     status.set_train_iter(train_iter_);
     const std::optional<double> eval_value = commander_->last_eval_value();
-    if (eval_value.has_value()) status.set_eval_value(*eval_value);
+    if (eval_value.has_value()) {
+      status.set_eval_value(*eval_value);
+      status.set_best_eval_value(best_eval_value_);
+      for (const double episode_return : commander_->last_eval_returns()) {
+        status.add_eval_return(episode_return);
+      }
+    }
     status.set_converged(converged_);
     status.set_policy_version(policy_version_);
     status.set_workers_lost(workers_lost_);

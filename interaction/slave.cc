@@ -37,6 +37,7 @@ absl::StatusOr<EndRun> Slave::Serve() {
     session_status_ = status;
   }
   CloseTask();
+  callbacks_.join();
   DING_RETURN_IF_ERROR(status);
   return end;
 }
@@ -47,6 +48,9 @@ bool Slave::Handle(const CoordinatorMessage& message, EndRun* end) {
     return false;
   }
   if (message.has_start_task()) {
+    // One that was closed may still be ending: it must not see the next one's state.
+    CloseTask();
+    callbacks_.join();
     {
       MutexLock lock(&mutex_);
       task_id_ = IdOf(message.start_task());

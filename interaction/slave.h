@@ -27,11 +27,13 @@ namespace ding {
 
 class Slave {
  public:
-  // Called on the thread of Serve(); neither may wait for long.
+  // Called on the thread of Serve().
   struct Callbacks {
-    std::function<void(const StartTask&)> start;  // a task; the one before is over
-    // The running task is to end; also called when there is none.
+    std::function<void(const StartTask&)> start;  // a task; must not wait
+    // The running task is to end; also called when there is none. Must not wait.
     std::function<void()> close;
+    // Waits until the running task, which was told to close or has ended, is over.
+    std::function<void()> join;
   };
 
   Slave(WorkerSession* session, Callbacks callbacks);
@@ -40,7 +42,7 @@ class Slave {
   virtual ~Slave() = default;
 
   // Takes messages until the run ends or the session is over. A task that is running then is told
-  // to close, and may still report how it ended.
+  // to close and waited for; it may still report how it ended.
   absl::StatusOr<EndRun> Serve();
 
   // Number of this incarnation of the worker.

@@ -30,6 +30,8 @@ namespace {
 
 // Reports of a learner whose buffer wants no priorities.
 constexpr int64_t kSendInfoFreq = 20;
+// What a learner that dies loses, at most, if the config does not say otherwise.
+constexpr double kMaxResumeSeconds = 10;
 
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env, MakeEnvManager(config, 1, clock));
@@ -108,8 +110,12 @@ class ConfiguredLearner : public TaskLearner {
     deps.seed = config.seed();
     LearnerConfig learner_config = config.policy().learn().learner();
     const std::string resume = JoinPath(JoinPath(deps.exp_dir, "ckpt"), kResumeCheckpoint);
+    LearnerHooksConfig& hooks = *learner_config.mutable_hook();
+    if (hooks.save_ckpt_seconds() == 0 && config.resume().period_seconds() > 0) {
+      hooks.set_save_ckpt_seconds(std::min(kMaxResumeSeconds, config.resume().period_seconds()));
+    }
     if (task.resume() && PathExists(resume)) {
-      learner_config.mutable_hook()->set_load_ckpt_before_run(resume);
+      hooks.set_load_ckpt_before_run(resume);
     }
     DING_ASSIGN_OR_RETURN(made->learner_,
                           create_learner(learner_config, made->policy_->learn_mode(), deps));

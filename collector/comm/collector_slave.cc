@@ -23,6 +23,8 @@ void CollectorSlave::ResetTask(const StartTask& start) {
   // Versions that come later are told apart by it.
   policy_.set_policy_id(start.collector().policy_id());
   progress_ = CollectorProgress();
+  // What an earlier task announced and was not acknowledged never will be.
+  acknowledged_ = announced_;
 }
 
 void CollectorSlave::Take(const CoordinatorMessage& message) {

@@ -45,15 +45,11 @@ RpcFileSystemCollector::RpcFileSystemCollector(const Options& options, WorkerSes
       store_(store),
       factory_(std::move(factory)),
       slave_(session, {[this](const StartTask& start) { BeginTask(start.collector()); },
-                       [this] { CloseTask(); }}) {}
+                       [this] { CloseTask(); }, [this] { JoinTask(); }}) {}
 
 RpcFileSystemCollector::~RpcFileSystemCollector() { JoinTask(); }
 
-absl::StatusOr<EndRun> RpcFileSystemCollector::Run() {
-  absl::StatusOr<EndRun> end = slave_.Serve();
-  JoinTask();
-  return end;
-}
+absl::StatusOr<EndRun> RpcFileSystemCollector::Run() { return slave_.Serve(); }
 
 void RpcFileSystemCollector::Close() { session_->Close("the collector leaves the run"); }
 
@@ -62,7 +58,6 @@ void RpcFileSystemCollector::JoinTask() {
 }
 
 void RpcFileSystemCollector::BeginTask(const CollectorTask& task) {
-  JoinTask();  // It has said that it is over.
   {
     MutexLock lock(&mutex_);
     closing_ = false;

@@ -43,15 +43,12 @@ RpcFileSystemLearner::RpcFileSystemLearner(const CommLearnerOptions& options,
       store_(store),
       factory_(std::move(factory)),
       slave_(session, {[this](const StartTask& start) { BeginTask(start.learner()); },
-                       /*close=*/[] {}}) {}  // Its source ends, and with it Start().
+                       // Its source ends, and with it Start().
+                       /*close=*/[] {}, [this] { JoinTask(); }}) {}
 
 RpcFileSystemLearner::~RpcFileSystemLearner() { JoinTask(); }
 
-absl::StatusOr<EndRun> RpcFileSystemLearner::Run() {
-  absl::StatusOr<EndRun> end = slave_.Serve();
-  JoinTask();
-  return end;
-}
+absl::StatusOr<EndRun> RpcFileSystemLearner::Run() { return slave_.Serve(); }
 
 void RpcFileSystemLearner::Close() { session_->Close("the learner leaves the run"); }
 
@@ -60,7 +57,6 @@ void RpcFileSystemLearner::JoinTask() {
 }
 
 void RpcFileSystemLearner::BeginTask(const LearnerTask& task) {
-  JoinTask();  // It has said that it is over.
   task_thread_ = std::thread([this, task] { RunTask(task); });
 }
 

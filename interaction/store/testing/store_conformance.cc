@@ -37,7 +37,7 @@ TEST_P(StoreConformance, GetsWhatWasPut) {
   EXPECT_EQ(value, "one, two");
   // Any bytes; a value that is longer than the one before.
   std::string bytes;
-  for (int i = 0; i < 100000; ++i) bytes.push_back(static_cast<char>(i * i >> 3));
+  for (int64_t i = 0; i < 100000; ++i) bytes.push_back(static_cast<char>(i * i >> 3));
   ASSERT_THAT(store_->Put("policy/p.0/12", {bytes}), IsOk());
   ASSERT_THAT(store_->Get("policy/p.0/12", &value), IsOk());
   EXPECT_TRUE(value == bytes);

@@ -1,0 +1,151 @@
+// What a message of a collector and a demand of a learner cost the coordinator, beside the work that
+// nobody can leave out: to decode and push the items, to draw and encode them.
+//
+//   TakeData/items, TakeDataFloor/items     one message with that many items
+//   AnswerDemand/rows, AnswerDemandFloor/rows
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "benchmark/benchmark.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/naive_commander.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/items.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/removed_items.h"
+#include "ding_worker/replay_buffer/testing/test_items.h"
+
+namespace ding {
+namespace {
+
+constexpr uint32_t kLearner = 1;
+constexpr uint32_t kCollector = 2;
+constexpr int64_t kRows = 100000;
+
+std::unique_ptr<IBuffer> MakeBuffer(OnRemoved on_removed) {
+  NaiveReplayBuffer::Options options;
+  options.capacity_rows = kRows;
+  options.on_removed = std::move(on_removed);
+  return NaiveReplayBuffer::Create(options).value();
+}
+
+// The items of the collector's chunk number `sequence`.
+std::string EncodedItems(uint64_t sequence, int64_t items) {
+  return EncodedBatch(
+             TestItemsOfChunk(ChunkNumber(kCollector, static_cast<uint32_t>(sequence)), items).rows)
+      .ToString();
+}
+
+class NullSender : public CoordinatorSender {
+ public:
+  void Send(uint32_t, const CoordinatorMessage& message) override {
+    benchmark::DoNotOptimize(message.ByteSizeLong());
+  }
+};
+
+// With a learner and a collector at work.
+class Bench {
+ public:
+  Bench() {
+    Coordinator::Parts parts;
+    parts.commander = NaiveCommander::Create({}).value();
+    parts.make_buffer = [](const std::string&, OnRemoved on_removed) {
+      return MakeBuffer(std::move(on_removed));
+    };
+    parts.delete_key = [](const std::string&) { return absl::OkStatus(); };
+    parts.sender = &sender_;
+    coordinator_ = Coordinator::Create({}, std::move(parts), ComponentDeps()).value();
+    coordinator_->Start();
+    Hello hello;
+    hello.set_role(Hello::LEARNER);
+    coordinator_->WorkerJoined(kLearner, hello, "");
+    WorkerMessage started;
+    started.mutable_task_started()->set_task_id("learner_task_id1");
+    Handle(kLearner, started);
+    hello.set_role(Hello::COLLECTOR);
+    coordinator_->WorkerJoined(kCollector, hello, "");
+  }
+  void Handle(uint32_t worker, const WorkerMessage& message) {
+    const absl::Status status = coordinator_->Handle(worker, message);
+    DING_CHECK(status.ok()) << status;
+  }
+  void Push(std::string items) {
+    WorkerMessage message;
+    CollectorData* const data = message.mutable_collector_data();
+    data->set_task_id("collector_task_id1");
+    data->set_sequence(++sequence_);
+    data->set_items(std::move(items));
+    Handle(kCollector, message);
+  }
+
+ private:
+  NullSender sender_;
+  std::unique_ptr<Coordinator> coordinator_;
+  uint64_t sequence_ = 0;
+};
+
+void TakeData(benchmark::State& state) {
+  Bench bench;
+  uint64_t sequence = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    std::string items = EncodedItems(++sequence, state.range(0));
+    state.ResumeTiming();
+    bench.Push(std::move(items));
+  }
+}
+
+void TakeDataFloor(benchmark::State& state) {
+  const std::unique_ptr<IBuffer> buffer = MakeBuffer([](const RemovedItems&) {});
+  uint64_t sequence = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    const std::string items = EncodedItems(++sequence, state.range(0));
+    state.ResumeTiming();
+    const SegmentBatch pushed = MakeItems(DecodeBatch(items).value()).value();
+    DING_CHECK(buffer->Push(pushed, 0).ok());
+  }
+}
+
+void AnswerDemand(benchmark::State& state) {
+  Bench bench;
+  bench.Push(EncodedItems(1, kRows));
+  WorkerMessage message;
+  LearnerDemand* const demand = message.mutable_learner_demand();
+  demand->set_task_id("learner_task_id1");
+  demand->set_batch_size(state.range(0));
+  demand->set_batches(1);
+  uint64_t sequence = 0;
+  for (auto _ : state) {
+    demand->set_read(sequence);
+    demand->set_sequence(++sequence);
+    bench.Handle(kLearner, message);
+  }
+}
+
+void AnswerDemandFloor(benchmark::State& state) {
+  const std::unique_ptr<IBuffer> buffer = MakeBuffer([](const RemovedItems&) {});
+  DING_CHECK(buffer->Push(TestItemsOfChunk(1, kRows), 0).ok());
+  for (auto _ : state) {
+    std::string items = EncodedBatch(buffer->Sample(state.range(0), 0).value()).ToString();
+    benchmark::DoNotOptimize(items.data());
+  }
+}
+
+BENCHMARK(TakeData)->Arg(1)->Arg(64)->Arg(1024);
+BENCHMARK(TakeDataFloor)->Arg(1)->Arg(64)->Arg(1024);
+BENCHMARK(AnswerDemand)->Arg(64)->Arg(1024);
+BENCHMARK(AnswerDemandFloor)->Arg(64)->Arg(1024);
+
+}  // namespace
+}  // namespace ding

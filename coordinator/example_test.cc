@@ -1,0 +1,91 @@
+// The example of docs/coordinator.md.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/solo_commander.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/removed_items.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+// What each worker was told last. A program's sender puts messages into the workers' sessions.
+class LastMessages : public CoordinatorSender {
+ public:
+  void Send(uint32_t worker, const CoordinatorMessage& message) override {
+    last_[worker] = message;
+  }
+  const CoordinatorMessage& of(uint32_t worker) { return last_[worker]; }
+
+ private:
+  std::map<uint32_t, CoordinatorMessage> last_;
+};
+
+absl::StatusOr<std::unique_ptr<Coordinator>> MakeCoordinator(CoordinatorSender* sender) {
+  SoloCommander::Options solo;
+  solo.stop_value = 195;
+  Coordinator::Parts parts;
+  DING_ASSIGN_OR_RETURN(parts.commander,
+                        SoloCommander::Create(solo, /*policy=*/nullptr, ComponentDeps()));
+  parts.make_buffer = [](const std::string& buffer_id, OnRemoved on_removed) {
+    NaiveReplayBuffer::Options options;
+    options.capacity_rows = 10000;
+    options.name = buffer_id;
+    options.on_removed = std::move(on_removed);
+    return NaiveReplayBuffer::Create(options);
+  };
+  parts.delete_key = [](const std::string& /*key*/) { return absl::OkStatus(); };
+  parts.sender = sender;
+  return Coordinator::Create(Coordinator::Options(), std::move(parts), ComponentDeps());
+}
+
+absl::StatusOr<RunStatus> RunUntilConverged() {
+  LastMessages told;
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Coordinator> coordinator, MakeCoordinator(&told));
+  coordinator->Start();
+  constexpr uint32_t kLearner = 1;
+  constexpr uint32_t kCollector = 2;
+
+  Hello hello;
+  hello.set_role(Hello::LEARNER);
+  coordinator->WorkerJoined(kLearner, hello, "in process");
+  WorkerMessage started;
+  started.mutable_task_started()->set_task_id(told.of(kLearner).start_task().learner().task_id());
+  DING_RETURN_IF_ERROR(coordinator->Handle(kLearner, started));
+
+  hello.set_role(Hello::COLLECTOR);
+  coordinator->WorkerJoined(kCollector, hello, "in process");
+  const CollectorTask evaluation = told.of(kCollector).start_task().collector();
+  WorkerMessage finished;
+  CollectorFinished* const info = finished.mutable_collector_finished();
+  info->set_task_id(evaluation.task_id());
+  info->set_collector_done(true);
+  info->set_train_iter(1000);
+  info->add_episode_return(200);
+  DING_RETURN_IF_ERROR(coordinator->Handle(kCollector, finished));
+
+  DING_RETURN_IF_ERROR(coordinator->WaitUntilDone(absl::Seconds(5)));
+  return coordinator->status();
+}
+
+TEST(CoordinatorExample, Converges) {
+  DING_ASSERT_OK_AND_ASSIGN(const RunStatus status, RunUntilConverged());
+  EXPECT_TRUE(status.converged());
+  EXPECT_EQ(status.eval_value(), 200);
+}
+
+}  // namespace
+}  // namespace ding
