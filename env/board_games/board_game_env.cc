@@ -39,10 +39,6 @@ absl::Status CheckOptions(const BoardGameOptions& options) {
                                                    ", expected 0..", Position::kMaxOpening, " in ",
                                                    Position::kName));
   }
-  if (!(options.draw_reward >= -1 && options.draw_reward <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("draw_reward is ", options.draw_reward, ", expected -1..1"));
-  }
   return absl::OkStatus();
 }
 
@@ -109,10 +105,10 @@ class Match {
   bool over() const { return position_.over(); }
   int SideOf(int player) const { return player == first_player_ ? 0 : 1; }
   bool IsTurnOf(int player) const { return !over() && position_.to_move() == SideOf(player); }
-  float RewardOf(int player, const BoardGameOptions& options) const {
-    if (!over()) return 0;
+  // 1 won, -1 lost, 0 neither.
+  float RewardOf(int player) const {
     if (position_.HasWon(SideOf(player))) return 1;
-    return position_.HasWon(1 - SideOf(player)) ? -1 : static_cast<float>(options.draw_reward);
+    return position_.HasWon(1 - SideOf(player)) ? -1 : 0;
   }
 
   void Play(int move) { position_.Play(move); }
@@ -217,8 +213,8 @@ class GameOfTwo final : public Env {
     match_.Play(static_cast<int>(action.scalar<int64_t>(match_.IsTurnOf(0) ? 0 : 1)));
     Show(obs);
     result->terminated = match_.over();
-    result->reward = match_.RewardOf(0, options_);
-    result->other_rewards[0] = match_.RewardOf(1, options_);
+    result->reward = match_.RewardOf(0);
+    result->other_rewards[0] = match_.RewardOf(1);
     return absl::OkStatus();
   }
 
@@ -262,7 +258,7 @@ class GameOfOne final : public Env {
     Answer();
     match_.Show(0, 0, obs);
     result->terminated = match_.over();
-    result->reward = match_.RewardOf(0, options_);
+    result->reward = match_.RewardOf(0);
     return absl::OkStatus();
   }
 

@@ -8,9 +8,8 @@
 // one move, and both see every position; for one, a step is a move of the player and the answer.
 // What a player sees and does is the same in both, so that a policy can go from one to the other.
 //
-// Reward, with the last move: 1 to who wins and -1 to who loses, `draw_reward` to both if neither
-// does; before it 0. With a draw as bad as a loss, both play for the win alone. An episode
-// terminates with the game; a limit of steps is never reached before.
+// Reward: 1 to who wins and -1 to who loses, with the last move; else 0. An episode terminates with
+// the game; a limit of steps is never reached before.
 //
 // An episode starts from its seed: which player begins, unless that is fixed; and `opening_moves`
 // moves, uniform among the legal ones, that no player chose. Parameters of a reset take the place
@@ -37,7 +36,6 @@ namespace ding {
 struct BoardGameOptions {
   std::optional<int> first_player;  // 0 or 1; unset: drawn, each as likely
   int opening_moves = 0;            // 0 to Position::kMaxOpening, which end no game
-  double draw_reward = 0;           // of both players, -1 to 1
 };
 
 // The game of two, named Position::kName. For TicTacToe and ConnectFour.

@@ -40,7 +40,6 @@ BoardGameOptions ToOptions(const BoardGameConfig& config) {
   BoardGameOptions options;
   if (config.has_first_player()) options.first_player = config.first_player();
   options.opening_moves = config.opening_moves();
-  options.draw_reward = config.draw_reward();
   return options;
 }
 
