@@ -19,10 +19,10 @@ namespace {
 
 // A whole episode; its observation is the number of its chunk in the task.
 absl::StatusOr<SegmentBatch> OneRow(int number) {
-  DING_ASSIGN_OR_RETURN(const SpecPtr rows,
-                        MakeSpec({Box(kColumnObs, {}), Discrete(kColumnAction, 2),
-                                  Scalar(kColumnReward, DType::kFloat32),
-                                  Scalar(kColumnPriority, DType::kFloat32)}));
+  DING_ASSIGN_OR_RETURN(
+      const SpecPtr rows,
+      MakeSpec({Box(kColumnObs, {}), Discrete(kColumnAction, 2),
+                Scalar(kColumnReward, DType::kFloat32), Scalar(kColumnPriority, DType::kFloat32)}));
   DING_ASSIGN_OR_RETURN(BatchBuilder row, BatchBuilder::Create(rows, 1));
   row.column<float>(0)[0] = static_cast<float>(number);
   row.column<int64_t>(1)[0] = number % 2;
@@ -43,11 +43,10 @@ absl::StatusOr<SegmentBatch> OneRow(int number) {
 NaiveCollector::NaiveCollector(WorkerSession* session, Store* store)
     : session_(session),
       store_(store),
-      slave_(session, {[this](const StartTask&) {
-                         task_thread_ = std::thread([this] { RunTask(); });
-                       },
-                       /*close=*/[] {},  // It sees that with its next chunk.
-                       [this] { JoinTask(); }}) {}
+      slave_(session,
+             {[this](const StartTask&) { task_thread_ = std::thread([this] { RunTask(); }); },
+              /*close=*/[] {},  // It sees that with its next chunk.
+              [this] { JoinTask(); }}) {}
 
 NaiveCollector::~NaiveCollector() { JoinTask(); }
 

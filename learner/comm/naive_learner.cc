@@ -21,11 +21,10 @@ constexpr absl::Duration kDataTimeout = absl::Minutes(10);
 NaiveLearner::NaiveLearner(WorkerSession* session, Store* store)
     : session_(session),
       store_(store),
-      slave_(session, {[this](const StartTask&) {
-                         task_thread_ = std::thread([this] { RunTask(); });
-                       },
-                       /*close=*/[] {},  // What waits for data is woken.
-                       [this] { JoinTask(); }}) {}
+      slave_(session,
+             {[this](const StartTask&) { task_thread_ = std::thread([this] { RunTask(); }); },
+              /*close=*/[] {},  // What waits for data is woken.
+              [this] { JoinTask(); }}) {}
 
 NaiveLearner::~NaiveLearner() { JoinTask(); }
 
