@@ -1043,7 +1043,8 @@ void CoordinatorImpl::CheckBudget() {
 void CoordinatorImpl::End(const absl::Status& status, const std::string& reason) {
   if (ended_) return;
   ended_ = true;
-  final_status_ = status;
+  // A task's kDeadlineExceeded must not read as "the run goes on".
+  final_status_ = absl::IsDeadlineExceeded(status) ? absl::InternalError(status.message()) : status;
   end_reason_ = reason;
   LOG(INFO) << "the run ends: " << reason << (status.ok() ? "" : ": ") << status.message();
   CoordinatorMessage message;

@@ -805,6 +805,18 @@ TEST_F(CoordinatorTest, TasksThatKeepFailingEndTheRunWithTheirError) {
                        AllOf(HasSubstr("3 tasks failed in a row"), HasSubstr("env 3 died"))));
 }
 
+// That is what WaitUntilDone() says of a run that goes on.
+TEST_F(CoordinatorTest, TasksThatFailForADeadlineEndTheRunToo) {
+  StartTraining();
+  for (int i = 0; i < 3; ++i) {
+    Handle(kCollector, Failed(collector_.task_id(), absl::StatusCode::kDeadlineExceeded));
+    collector_ = TakeCollectorTask(kCollector);
+  }
+  EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()),
+              StatusIs(absl::StatusCode::kInternal,
+                       AllOf(HasSubstr("3 tasks failed in a row"), HasSubstr("env 3 died"))));
+}
+
 TEST_F(CoordinatorTest, ALearnerThatTrainsBetweenFailuresIsTriedAgain) {
   StartTraining();
   for (int i = 0; i < 10; ++i) {

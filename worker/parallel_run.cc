@@ -129,7 +129,8 @@ absl::Status Run::Start(Transport* transport) {
   comm.config_digest = ConfigDigest(config_);
   comm.session.lease = absl::Seconds(config_.system().coordinator().lease_seconds());
   comm.on_worker_lost = [this](const Hello& hello, const absl::Status& why) {
-    if (absl::IsUnavailable(why)) lost_.Add(hello.pid());
+    // Who closes the session itself is about to end. Any other may be stopped, or hang.
+    if (!absl::IsAborted(why)) lost_.Add(hello.pid());
   };
   DING_ASSIGN_OR_RETURN(comm_, CommCoordinator::Create(std::move(comm), transport));
   ComponentDeps deps;

@@ -34,6 +34,8 @@ namespace {
 constexpr int64_t kSendInfoFreq = 20;
 // What a learner that dies loses, at most, if the config does not say otherwise.
 constexpr double kMaxResumeSeconds = 10;
+// What a session can do.
+constexpr double kMinLeaseSeconds = 0.02;
 
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env, MakeEnvManager(config, 1, clock));
@@ -170,7 +172,11 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   at_least("policy.learn.prefetch_batches", policy.learn().prefetch_batches(), 1);
   at_least("policy.learn.loader_threads", policy.learn().loader_threads(), 1);
   above_zero("policy.learn.data_timeout", policy.learn().data_timeout());
-  above_zero("system.coordinator.lease_seconds", config.system().coordinator().lease_seconds());
+  const double lease = config.system().coordinator().lease_seconds();
+  if (!(lease >= kMinLeaseSeconds)) {
+    problems.push_back(absl::StrCat("system.coordinator.lease_seconds is ", lease, ", expected ",
+                                    kMinLeaseSeconds, " or more"));
+  }
   const auto known = [&](absl::string_view path, const absl::Status& found) {
     if (!found.ok()) problems.push_back(absl::StrCat(path, ": ", found.message()));
   };
