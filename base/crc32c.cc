@@ -44,13 +44,54 @@ uint32_t ExtendByTable(const uint8_t* data, size_t size, uint32_t crc) {
 }
 
 #if defined(__x86_64__)
+// The instruction takes three cycles, but one can be begun in each: of three blocks in a row, all are
+// read at once, and what they give is put together.
+constexpr size_t kBlockBytes = 1024;
+
+// What each byte of a remainder becomes after a block of zeros.
+using ShiftTables = std::array<std::array<uint32_t, 256>, 4>;
+
+ShiftTables MakeShiftTables() {
+  const std::array<uint8_t, kBlockBytes> zeros = {};
+  ShiftTables tables = {};
+  for (uint32_t position = 0; position < 4; ++position) {
+    std::array<uint32_t, 256>& table = tables[position];
+    for (uint32_t byte = 1; byte < 256; ++byte) {
+      const uint32_t others = byte & (byte - 1);  // without its lowest bit
+      table[byte] = others == 0 ? ExtendByTable(zeros.data(), zeros.size(), byte << 8 * position)
+                                : table[others] ^ table[byte ^ others];
+    }
+  }
+  return tables;
+}
+
+uint32_t AfterBlockOfZeros(uint32_t crc) {
+  static const ShiftTables* const tables = new ShiftTables(MakeShiftTables());
+  const ShiftTables& t = *tables;
+  return t[0][crc & 0xFF] ^ t[1][crc >> 8 & 0xFF] ^ t[2][crc >> 16 & 0xFF] ^ t[3][crc >> 24];
+}
+
+uint64_t WordAt(const uint8_t* data) {
+  uint64_t word;
+  std::memcpy(&word, data, 8);
+  return word;
+}
+
 __attribute__((target("sse4.2"))) uint32_t ExtendByInstruction(const uint8_t* data, size_t size,
                                                                uint32_t crc) {
+  for (; size >= 3 * kBlockBytes; data += 3 * kBlockBytes, size -= 3 * kBlockBytes) {
+    uint64_t first = crc, second = 0, third = 0;
+    for (const uint8_t* word = data; word < data + kBlockBytes; word += 8) {
+      first = __builtin_ia32_crc32di(first, WordAt(word));
+      second = __builtin_ia32_crc32di(second, WordAt(word + kBlockBytes));
+      third = __builtin_ia32_crc32di(third, WordAt(word + 2 * kBlockBytes));
+    }
+    crc = AfterBlockOfZeros(static_cast<uint32_t>(first)) ^ static_cast<uint32_t>(second);
+    crc = AfterBlockOfZeros(crc) ^ static_cast<uint32_t>(third);
+  }
   uint64_t wide = crc;
   for (; size >= 8; data += 8, size -= 8) {
-    uint64_t word;
-    std::memcpy(&word, data, 8);
-    wide = __builtin_ia32_crc32di(wide, word);
+    wide = __builtin_ia32_crc32di(wide, WordAt(data));
   }
   crc = static_cast<uint32_t>(wide);
   for (; size > 0; ++data, --size) crc = __builtin_ia32_crc32qi(crc, *data);

@@ -297,6 +297,9 @@ class CoordinatorImpl : public Coordinator {
   absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
   std::string end_reason_ ABSL_GUARDED_BY(mutex_);
   int64_t start_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the first collecting task.
+  std::optional<int64_t> collecting_nanos_ ABSL_GUARDED_BY(mutex_);
+  int64_t end_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
   int collectors_ ABSL_GUARDED_BY(mutex_) = 0;  // that are there
   int64_t workers_joined_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -929,6 +932,9 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting) {
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_collector() = task.collector;
   FindWorker(assigned->worker)->task = std::move(task);
+  if (!waiting.eval_flag() && !collecting_nanos_.has_value()) {
+    collecting_nanos_ = deps_.clock->MonotonicNanos();
+  }
   sender_->Send(assigned->worker, message);
   return true;
 }
@@ -1043,6 +1049,7 @@ void CoordinatorImpl::CheckBudget() {
 void CoordinatorImpl::End(const absl::Status& status, const std::string& reason) {
   if (ended_) return;
   ended_ = true;
+  end_nanos_ = deps_.clock->MonotonicNanos();
   // A task's kDeadlineExceeded must not read as "the run goes on".
   final_status_ = absl::IsDeadlineExceeded(status) ? absl::InternalError(status.message()) : status;
   end_reason_ = reason;
@@ -1162,6 +1169,11 @@ RunStatus CoordinatorImpl::status() const {
     MutexLock lock(&mutex_);
     status.set_run(options_.run);
     if (started_) status.set_elapsed_seconds(absl::ToDoubleSeconds(Elapsed(start_nanos_)));
+    if (collecting_nanos_.has_value()) {
+      const int64_t until = ended_ ? end_nanos_ : deps_.clock->MonotonicNanos();
+      status.set_collecting_seconds(
+          absl::ToDoubleSeconds(absl::Nanoseconds(until - *collecting_nanos_)));
+    }
     status.set_envstep(EnvSteps());
     status.set_train_iter(train_iter_);
     const std::optional<double> eval_value = commander_->last_eval_value();

@@ -19,11 +19,12 @@ class ThreadedDataLoader : public AsyncDataLoader {
  public:
   ThreadedDataLoader(const Options& options, BatchSource source, std::function<void()> cancel)
       : options_(options),
-        max_slots_(2 * static_cast<size_t>(std::max(1, options.num_workers))),
+        num_workers_(static_cast<size_t>(std::max(1, options.num_workers))),
+        max_slots_(std::max(2 * num_workers_, static_cast<size_t>(options.batches_ahead))),
         source_(std::move(source)),
         cancel_(std::move(cancel)) {
     threads_.emplace_back([this] { Ask(); });
-    for (size_t i = 0; i < max_slots_ / 2; ++i) threads_.emplace_back([this] { Load(); });
+    for (size_t i = 0; i < num_workers_; ++i) threads_.emplace_back([this] { Load(); });
   }
   ~ThreadedDataLoader() override { Close(); }
 
@@ -48,12 +49,16 @@ class ThreadedDataLoader : public AsyncDataLoader {
   void End() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
+  const size_t num_workers_;
   const size_t max_slots_;
   const BatchSource source_;
   const std::function<void()> cancel_;
 
   Mutex mutex_;
-  CondVar changed_;
+  // One for each who waits, so that a batch wakes only those whom it concerns.
+  CondVar room_;                                                     // for Ask()
+  CondVar to_load_;                                                  // for Load()
+  CondVar loaded_;                                                   // for Next()
   std::deque<std::shared_ptr<Slot>> slots_ ABSL_GUARDED_BY(mutex_);  // in the order of the source
   bool source_ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status source_status_ ABSL_GUARDED_BY(mutex_);  // to be handed out once
@@ -65,23 +70,31 @@ class ThreadedDataLoader : public AsyncDataLoader {
 };
 
 void ThreadedDataLoader::Ask() {
+  bool full = false;
   while (true) {
     {
       const MutexLock lock(&mutex_);
-      while (!ended_ && slots_.size() >= max_slots_) changed_.WaitFor(&mutex_, absl::Hours(1));
+      // Once all are there, it pauses until half of them are gone: where processors are few, threads
+      // that take turns batch by batch wait for each other more than they work.
+      while (full && !ended_ && slots_.size() > max_slots_ / 2) {
+        room_.WaitFor(&mutex_, absl::Hours(1));
+      }
       if (ended_) return;
     }
     absl::StatusOr<std::optional<BatchLoader>> next = CallUser("the source of batches", source_);
     const MutexLock lock(&mutex_);
     if (ended_) return;
-    changed_.SignalAll();
     if (next.ok() && next->has_value()) {
       slots_.push_back(std::make_shared<Slot>());
       slots_.back()->load = **std::move(next);
+      full = slots_.size() >= max_slots_;
+      to_load_.Signal();
       continue;
     }
     source_ended_ = true;
     source_status_ = next.status();
+    to_load_.SignalAll();
+    loaded_.Signal();
     return;
   }
 }
@@ -95,7 +108,7 @@ std::shared_ptr<ThreadedDataLoader::Slot> ThreadedDataLoader::NextToLoad() {
       return slot;
     }
     if (source_ended_) return nullptr;
-    changed_.WaitFor(&mutex_, absl::Hours(1));
+    to_load_.WaitFor(&mutex_, absl::Hours(1));
   }
   return nullptr;
 }
@@ -105,7 +118,7 @@ void ThreadedDataLoader::Load() {
     absl::StatusOr<TrainData> loaded = CallUser("loading a batch", slot->load);
     const MutexLock lock(&mutex_);
     slot->loaded = std::move(loaded);
-    changed_.SignalAll();
+    if (!slots_.empty() && slot == slots_.front()) loaded_.Signal();
   }
 }
 
@@ -116,7 +129,7 @@ absl::StatusOr<std::optional<TrainData>> ThreadedDataLoader::Next() {
     if (!slots_.empty() && slots_.front()->loaded.has_value()) {
       absl::StatusOr<TrainData> data = *std::move(slots_.front()->loaded);
       slots_.pop_front();
-      changed_.SignalAll();
+      if (slots_.size() <= max_slots_ / 2) room_.Signal();
       if (data.ok()) return *std::move(data);
       End();
       return data.status();
@@ -126,7 +139,7 @@ absl::StatusOr<std::optional<TrainData>> ThreadedDataLoader::Next() {
       if (!source_status_.ok()) return source_status_;
       break;
     }
-    if (!changed_.WaitUntil(&mutex_, deadline) && absl::Now() >= deadline) {
+    if (!loaded_.WaitUntil(&mutex_, deadline) && absl::Now() >= deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat("no batch within ", absl::FormatDuration(options_.timeout), ": ",
                        slots_.empty() ? "the source gives none"
@@ -139,7 +152,9 @@ absl::StatusOr<std::optional<TrainData>> ThreadedDataLoader::Next() {
 void ThreadedDataLoader::End() {
   ended_ = true;
   slots_.clear();
-  changed_.SignalAll();
+  room_.SignalAll();
+  to_load_.SignalAll();
+  loaded_.SignalAll();
 }
 
 void ThreadedDataLoader::Close() {
@@ -160,6 +175,10 @@ absl::StatusOr<std::unique_ptr<AsyncDataLoader>> AsyncDataLoader::Create(
   if (options.num_workers < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("data loader: num_workers is ", options.num_workers, ", expected 0 or more"));
+  }
+  if (options.batches_ahead < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("data loader: batches_ahead is ",
+                                                   options.batches_ahead, ", expected 0 or more"));
   }
   if (source == nullptr) return absl::InvalidArgumentError("data loader: no source of batches");
   if (options.timeout <= absl::ZeroDuration()) {

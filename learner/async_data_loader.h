@@ -4,7 +4,7 @@
 //
 // The source is asked on a thread of its own, which may wait for whoever draws; what it returns, the
 // loading of one batch (reading files, gathering), is run by `num_workers` threads. At most
-// 2 * num_workers batches are being asked for, being loaded or ready. Next() is a
+// max(2 * num_workers, batches_ahead) batches are being asked for, being loaded or ready. Next() is a
 // BaseLearner::DataSource.
 //
 // Ownership: owns its threads, which Close() joins.
@@ -36,12 +36,15 @@ class AsyncDataLoader {
   struct Options {
     // Threads that load, 0 or more; 0 is 1.
     int num_workers = 0;
+    // More than 2 * num_workers of them keep the learner busy while its threads wait for a processor;
+    // what it learns from is that much older. 0 or more.
+    int batches_ahead = 0;
     // Next() that waits longer fails.
     absl::Duration timeout = absl::Minutes(10);
   };
 
   // `cancel`, if it is set, makes a `source` that waits return; it is called by Close().
-  //   kInvalidArgument  num_workers < 0, no source, timeout not above zero
+  //   kInvalidArgument  num_workers or batches_ahead < 0, no source, timeout not above zero
   static absl::StatusOr<std::unique_ptr<AsyncDataLoader>> Create(const Options& options,
                                                                  BatchSource source,
                                                                  std::function<void()> cancel);

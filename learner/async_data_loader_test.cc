@@ -130,6 +130,34 @@ TEST(AsyncDataLoaderTest, LoadsAsManyBatchesAtOnceAsItHasWorkers) {
   }
 }
 
+TEST(AsyncDataLoaderTest, IsAsManyBatchesAheadAsItIsToldAndFetchesThemByHalves) {
+  Options options;
+  options.num_workers = 1;
+  options.batches_ahead = 8;
+  std::atomic<int64_t> loaded{0};
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto loader,
+      AsyncDataLoader::Create(
+          options,
+          [&, asked = int64_t{0}]() mutable -> absl::StatusOr<std::optional<BatchLoader>> {
+            return [&loaded, n = asked++]() -> absl::StatusOr<TrainData> {
+              ++loaded;
+              return TrainData(Batch(), n);
+            };
+          },
+          nullptr));
+  int64_t next = 0;
+  for (int64_t all : {8, 12, 16}) {
+    WaitUntil([&] { return loaded == all; });
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_EQ(loaded, all);
+      DING_ASSERT_OK_AND_ASSIGN(const std::optional<TrainData> data, loader->Next());
+      ASSERT_TRUE(data.has_value());
+      EXPECT_EQ(data->envstep, next++);
+    }
+  }
+}
+
 TEST(AsyncDataLoaderTest, AnErrorComesWhenItsBatchWouldAndEndsIt) {
   struct ErrorCase {
     BatchLoader third;
@@ -284,6 +312,10 @@ TEST(AsyncDataLoaderTest, RefusesWhatItCannotWorkWith) {
   EXPECT_THAT(AsyncDataLoader::Create(options, Numbers(1), nullptr),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("num_workers is -1")));
   options.num_workers = 0;
+  options.batches_ahead = -1;
+  EXPECT_THAT(AsyncDataLoader::Create(options, Numbers(1), nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("batches_ahead is -1")));
+  options.batches_ahead = 0;
   options.timeout = absl::ZeroDuration();
   EXPECT_THAT(AsyncDataLoader::Create(options, Numbers(1), nullptr),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("timeout is 0")));

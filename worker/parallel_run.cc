@@ -241,6 +241,7 @@ absl::StatusOr<RunResult> Run::WriteResult() {
   if (status.has_eval_value()) result.eval_value = status.eval_value();
   result.eval_value_raw.assign(status.eval_return().begin(), status.eval_return().end());
   result.wall_seconds = timer_.Seconds();
+  if (status.has_collecting_seconds()) result.collecting_seconds = status.collecting_seconds();
   result.finish_time = Clock::Real()->Now();
   DING_RETURN_IF_ERROR(folder_->WriteText("result.json", absl::StrCat(ToJson(result), "\n")));
   return result;

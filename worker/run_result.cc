@@ -13,6 +13,7 @@ std::string ToJson(const RunResult& result) {
   json["eval_value_raw"] = result.eval_value_raw;
   for (const auto& [name, value] : result.metric) json["metric"][name] = value;
   json["wall_seconds"] = result.wall_seconds;
+  if (result.collecting_seconds) json["collecting_seconds"] = *result.collecting_seconds;
   json["finish_time"] =
       absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", result.finish_time, absl::UTCTimeZone());
   return json.dump();

@@ -21,11 +21,13 @@ struct RunResult {
   std::vector<double> eval_value_raw;
   NamedValues metric;  // of the last evaluation on data that were held out; empty: none
   double wall_seconds = 0;
+  // Of a parallel run: since the first task to collect was given, without start and end of processes.
+  std::optional<double> collecting_seconds;
   absl::Time finish_time;
 };
 
 // One line: {"stop": true, "env_step": 1080, ...}. A value that there is not, or that is not
-// finite, is null; "metric" is there only if there is one.
+// finite, is null; "metric" and "collecting_seconds" are there only if there are any.
 std::string ToJson(const RunResult& result);
 
 }  // namespace ding

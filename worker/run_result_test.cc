@@ -29,6 +29,14 @@ TEST(RunResultTest, HasAMetricIfThereIsOne) {
   EXPECT_NE(json.find(R"("metric":{"accuracy":0.5,"loss":2.0})"), std::string::npos) << json;
 }
 
+TEST(RunResultTest, HasTheTimeOfCollectingIfThereIsOne) {
+  RunResult result;
+  EXPECT_EQ(ToJson(result).find("collecting"), std::string::npos);
+  result.collecting_seconds = 0.25;
+  const std::string json = ToJson(result);
+  EXPECT_NE(json.find(R"("collecting_seconds":0.25)"), std::string::npos) << json;
+}
+
 TEST(RunResultTest, WhatThereIsNotIsNull) {
   RunResult result;
   result.eval_value_raw = {std::numeric_limits<double>::quiet_NaN()};

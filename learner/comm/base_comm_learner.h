@@ -37,7 +37,7 @@ struct CommLearnerOptions {
   int64_t batch_size = 64;
   int64_t nstep = 1;
   double gamma = 0.99;
-  // Batches that are drawn ahead while the learner trains, at least 1.
+  // Batches that are loaded ahead while the learner trains, at least 1; as many again are drawn.
   int prefetch_batches = 8;
   int loader_threads = 1;  // at least 1
   // Train iterations between two versions of the policy for the collectors, at least 1.

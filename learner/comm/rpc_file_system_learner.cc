@@ -101,6 +101,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   DemandSource source(options_, &slave_, items.get());
   AsyncDataLoader::Options loader_options;
   loader_options.num_workers = options_.loader_threads;
+  loader_options.batches_ahead = options_.prefetch_batches;
   loader_options.timeout = options_.data_timeout + kBeyondDataTimeout;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<AsyncDataLoader> loader,
                         AsyncDataLoader::Create(
