@@ -13,9 +13,8 @@
 namespace ding {
 namespace {
 
-constexpr absl::Duration kAcceptTimeout = absl::Seconds(1);  // then finished threads are joined
-constexpr absl::Duration kHelloTimeout = absl::Seconds(5);
-constexpr absl::Duration kReceiveTimeout = absl::Minutes(1);
+constexpr absl::Duration kAcceptTimeout = absl::Seconds(1);   // then finished threads are joined
+constexpr absl::Duration kReceiveTimeout = absl::Seconds(1);  // then stuck workers are disconnected
 constexpr absl::Duration kGreetTimeout = absl::Seconds(1);
 
 }  // namespace
@@ -50,8 +49,8 @@ void CommCoordinator::Listen() {
     }
     MutexLock lock(&mutex_);
     if (closing_) return;
-    if (peers_.size() >= kMaxWorkers) {
-      LOG(WARNING) << "refusing " << (*connection)->peer() << ": there are " << kMaxWorkers
+    if (peers_.size() >= static_cast<size_t>(options_.max_workers)) {
+      LOG(WARNING) << "refusing " << (*connection)->peer() << ": there are " << peers_.size()
                    << " connections already";
       continue;
     }
@@ -88,6 +87,7 @@ void CommCoordinator::Serve(int64_t peer, const std::shared_ptr<Session>& sessio
       LOG(WARNING) << "refused " << session->peer() << ": " << why.message();
     }
     workers_.erase(worker);
+    changed_.SignalAll();
   }
   session->Close(why.message());
   MutexLock lock(&mutex_);
@@ -96,7 +96,7 @@ void CommCoordinator::Serve(int64_t peer, const std::shared_ptr<Session>& sessio
 }
 
 absl::StatusOr<Hello> CommCoordinator::Greet(uint32_t worker, Session* session) {
-  DING_ASSIGN_OR_RETURN(const std::string bytes, session->Receive(kHelloTimeout));
+  DING_ASSIGN_OR_RETURN(const std::string bytes, session->Receive(options_.hello_timeout));
   DING_ASSIGN_OR_RETURN(const WorkerMessage message, ParseWorkerMessage(bytes));
   if (!message.has_hello()) {
     return absl::InvalidArgumentError("the first message is not Hello");
@@ -127,7 +127,7 @@ absl::Status CommCoordinator::ServeAdmitted(uint32_t worker, const Hello& hello,
   {
     MutexLock lock(&mutex_);
     if (closing_) return absl::CancelledError("the run is over");
-    workers_[worker] = session;
+    if (works) workers_[worker].session = session;
   }
   if (works) {
     LOG(INFO) << RoleName(hello.role()) << " '" << hello.name() << "' joins as worker " << worker
@@ -136,6 +136,8 @@ absl::Status CommCoordinator::ServeAdmitted(uint32_t worker, const Hello& hello,
   }
   absl::Status status;
   while (status.ok()) {
+    status = TakesMessages(worker);
+    if (!status.ok()) break;
     const absl::StatusOr<std::string> bytes = session->Receive(kReceiveTimeout);
     if (absl::IsDeadlineExceeded(bytes.status())) continue;
     status = bytes.status();
@@ -153,6 +155,12 @@ absl::Status CommCoordinator::ServeAdmitted(uint32_t worker, const Hello& hello,
   return status;
 }
 
+absl::Status CommCoordinator::TakesMessages(uint32_t worker) const {
+  MutexLock lock(&mutex_);
+  const auto found = workers_.find(worker);
+  return found == workers_.end() ? absl::OkStatus() : found->second.stuck;
+}
+
 absl::Status CommCoordinator::Answer(uint32_t worker, const Hello& hello,
                                      const WorkerMessage& message, Session* session) {
   if (!message.has_status_request()) {
@@ -167,19 +175,17 @@ absl::Status CommCoordinator::Answer(uint32_t worker, const Hello& hello,
 }
 
 void CommCoordinator::Send(uint32_t worker, const CoordinatorMessage& message) {
-  std::shared_ptr<Session> session;
-  {
-    MutexLock lock(&mutex_);
-    const auto found = workers_.find(worker);
-    if (found == workers_.end()) return;  // Gone; the coordinator is being told.
-    session = found->second;
-  }
-  // The coordinator does not wait: a worker with a window full of messages is stuck.
+  MutexLock lock(&mutex_);
+  const auto found = workers_.find(worker);
+  // Gone; the coordinator is being told.
+  if (found == workers_.end() || !found->second.stuck.ok()) return;
+  // The coordinator does not wait: a worker with a window full of messages is stuck. Its thread
+  // disconnects it, as that takes its time.
   const absl::Status sent =
-      session->Send(message.SerializeAsString(), /*timeout=*/absl::ZeroDuration());
+      found->second.session->Send(message.SerializeAsString(), /*timeout=*/absl::ZeroDuration());
   if (absl::IsDeadlineExceeded(sent) || absl::IsInvalidArgument(sent)) {
-    LOG(WARNING) << "disconnecting worker " << worker << ": " << sent.message();
-    session->Close("the worker does not take its messages");
+    found->second.stuck = absl::ResourceExhaustedError(
+        absl::StrCat("the worker does not take its messages: ", sent.message()));
   }
 }
 

@@ -40,7 +40,9 @@ class CommCoordinator : public CoordinatorSender {
   static constexpr int kMaxWorkers = 1000;
 
   struct Options {
-    std::string address;  // where to listen, in the transport's terms
+    int max_workers = kMaxWorkers;  // connections at a time, at least 1; others are closed
+    absl::Duration hello_timeout = absl::Seconds(5);  // for the first message
+    std::string address;                              // where to listen, in the transport's terms
     // What workers are told; its version and worker number are filled in.
     Welcome welcome;
     // Of a worker that was started with a config: it must be the same. Empty: none is.
@@ -61,15 +63,20 @@ class CommCoordinator : public CoordinatorSender {
 
   // Admits workers from now on. Once.
   void Start(Coordinator* coordinator);
-  // Waits until all workers have left, at most `timeout`. False: some have not.
+  // Waits until all workers have left, at most `timeout`. False: some have not. Operators may stay.
   bool WaitForWorkersToLeave(absl::Duration timeout);
-  // Disconnects all, who are told `reason`; may be repeated.
+  // Disconnects all, who are told `reason`; may be repeated. The coordinator's run has ended before:
+  // a worker whose data wait for room in a buffer is served until then.
   void Close(absl::string_view reason);
 
   // Of Coordinator. A worker that takes no messages is disconnected.
   void Send(uint32_t worker, const CoordinatorMessage& message) override;
 
  private:
+  struct Worker {
+    std::shared_ptr<Session> session;
+    absl::Status stuck;  // OK, or why nothing is sent to it any more
+  };
   struct Peer {
     std::shared_ptr<Session> session;
     std::thread thread;
@@ -84,6 +91,8 @@ class CommCoordinator : public CoordinatorSender {
   void Serve(int64_t peer, const std::shared_ptr<Session>& session);
   absl::Status ServeAdmitted(uint32_t worker, const Hello& hello,
                              const std::shared_ptr<Session>& session);
+  // Of an admitted worker: whether it takes what is sent to it.
+  absl::Status TakesMessages(uint32_t worker) const;
   absl::StatusOr<Hello> Greet(uint32_t worker, Session* session);
   absl::Status CheckHello(const Hello& hello) const;
   absl::Status Answer(uint32_t worker, const Hello& hello, const WorkerMessage& message,
@@ -93,10 +102,10 @@ class CommCoordinator : public CoordinatorSender {
   const std::unique_ptr<Listener> listener_;
   Coordinator* coordinator_ = nullptr;
   std::thread listening_;
-  Mutex mutex_;
-  CondVar changed_;  // peers_
+  mutable Mutex mutex_;
+  CondVar changed_;  // peers_, workers_
   std::map<int64_t, Peer> peers_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint32_t, std::shared_ptr<Session>> workers_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
   uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
 };

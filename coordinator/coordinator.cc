@@ -59,6 +59,7 @@ struct TaskBuffer {
   RemovedChunks removed;
   int64_t answers = 0;
   int64_t rows_drawn = 0;
+  int64_t rows_removed = 0;
   int64_t chunks = 0;  // that lie in the store
   double staleness = 0;
 };
@@ -793,10 +794,13 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
 
 absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyVersion& version) {
   MutexLock lock(&mutex_);
+  // What is deleted later is a key of a policy, whatever a learner sends.
+  const std::string key = PolicyKey(version.policy_id(), version.version(), worker);
   const Worker* const sender = FindWorker(worker);
   if (sender == nullptr || !sender->task.has_value() ||
       sender->task->learner.policy_id() != version.policy_id()) {
     ++counters_.late_messages;
+    if (ended_) forgotten_keys_.push_back(key);  // It was on its way.
     return absl::OkStatus();
   }
   PolicyHistory& history = policies_[version.policy_id()];
@@ -805,8 +809,6 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
                                                    version.policy_id(), " after version ",
                                                    history.newest, ", expected a newer one"));
   }
-  // What is deleted later is a key of a policy, whatever a learner sends.
-  const std::string key = PolicyKey(version.policy_id(), version.version());
   if (version.key() != key) {
     return absl::InvalidArgumentError(
         absl::StrCat("a policy with key '", version.key(), "', expected '", key, "'"));
@@ -946,6 +948,7 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::BufferOf(
   // The buffer belongs to what is captured, and calls it only while it is called itself.
   const auto on_removed = [this, buffer = buffer.get()](const RemovedItems& removed) {
     MutexLock lock(&mutex_);
+    buffer->rows_removed += static_cast<int64_t>(removed.items.size());
     buffer->removed.Add(removed.chunks);
     ForgetRemoved(buffer);
   };
@@ -1047,7 +1050,8 @@ void CoordinatorImpl::End(const absl::Status& status, const std::string& reason)
   if (ended_) return;
   ended_ = true;
   end_nanos_ = deps_.clock->MonotonicNanos();
-  final_status_ = status;
+  // A task's kDeadlineExceeded must not read as "the run goes on".
+  final_status_ = absl::IsDeadlineExceeded(status) ? absl::InternalError(status.message()) : status;
   end_reason_ = reason;
   LOG(INFO) << "the run ends: " << reason << (status.ok() ? "" : ": ") << status.message();
   CoordinatorMessage message;
@@ -1089,6 +1093,8 @@ absl::Status CoordinatorImpl::Close(const std::string& reason) {
       forgotten_buffers_.push_back(buffer);
     }
     buffers_.clear();
+    for (auto& [policy_id, history] : policies_) history.finished = true;
+    DropFinishedPolicies();
   }
   if (timer_thread_.joinable()) timer_thread_.join();
   DeleteForgotten();
@@ -1150,6 +1156,7 @@ void CoordinatorImpl::FillWorker(uint32_t id, const Worker& worker, WorkerStatus
   if (!worker.task.has_value()) return;
   const RunningTask& task = *worker.task;
   status->set_task_id(task.state.task_id);
+  status->set_evaluates(task.collector.eval_flag());
   const double seconds = absl::ToDoubleSeconds(Elapsed(task.state.start_nanos));
   const auto steps = static_cast<double>(task.steps - std::max<int64_t>(task.first_step, 0));
   if (seconds > 0) status->set_steps_per_second(steps / seconds);
@@ -1186,6 +1193,7 @@ RunStatus CoordinatorImpl::status() const {
       BufferStatus* const of_buffer = status.add_buffer();
       of_buffer->set_buffer_id(id);
       of_buffer->set_sample_count(buffer->rows_drawn);
+      of_buffer->set_removed_count(buffer->rows_removed);
       of_buffer->set_chunks(buffer->chunks);
       of_buffer->set_staleness_iterations(buffer->staleness);
       buffers.push_back(buffer);

@@ -119,7 +119,7 @@ class Coordinator {
   virtual absl::Status WaitUntilDone(absl::Duration timeout) = 0;
   // Ends the run if it goes on: every worker is told.
   virtual void RequestEnd(const std::string& reason) = 0;
-  // The same, and forgets all rows and deletes their chunks. The first error of
+  // The same, and forgets all rows and deletes their chunks, and the policies. The first error of
   // deleting. May be repeated.
   virtual absl::Status Close(const std::string& reason) = 0;
 

@@ -145,11 +145,11 @@ WorkerMessage Started(const std::string& task_id) {
   return message;
 }
 
-WorkerMessage Version(const std::string& policy_id, uint64_t version) {
+WorkerMessage Version(const std::string& policy_id, uint64_t version, uint32_t worker = kLearner) {
   WorkerMessage message;
   message.mutable_policy_version()->set_policy_id(policy_id);
   message.mutable_policy_version()->set_version(version);
-  message.mutable_policy_version()->set_key(PolicyKey(policy_id, version));
+  message.mutable_policy_version()->set_key(PolicyKey(policy_id, version, worker));
   return message;
 }
 
@@ -311,7 +311,7 @@ TEST_F(CoordinatorTest, RunsFromTheFirstTaskToConvergence) {
   const CollectorTask evaluation = TakeCollectorTask(kCollector);
   EXPECT_TRUE(evaluation.eval_flag());
   EXPECT_EQ(evaluation.policy().version(), 1u);
-  EXPECT_EQ(evaluation.policy().key(), "policy/policy_0/1");
+  EXPECT_EQ(evaluation.policy().key(), "policy/policy_0/1-1");
   Handle(kCollector, Started(evaluation.task_id()));
   Handle(kCollector, Finished(evaluation.task_id(), 50));
   collector_ = TakeCollectorTask(kCollector);
@@ -566,7 +566,7 @@ TEST_F(CoordinatorTest, AnotherLearnerGoesOnWithTheSameBuffer) {
   Handle(kOther, Demand(task.task_id(), 1, 6));
   EXPECT_THAT(TakeAnswers(kOther), SizeIs(1)) << "the old learner's demand is forgotten";
   EXPECT_EQ(coordinator_->status().workers_lost(), 1);
-  Handle(kOther, Version("policy_0", 3));
+  Handle(kOther, Version("policy_0", 3, kOther));
   EXPECT_EQ(coordinator_->status().policy_version(), 3u);
 }
 
@@ -629,7 +629,7 @@ TEST_F(CoordinatorTest, AFinishedLearnerTaskTakesItsBufferAlong) {
   ASSERT_THAT(sent, SizeIs(1));
   EXPECT_EQ(sent[0].close_task().task_id(), collector_.task_id());
   EXPECT_THAT(DeletedWhen(2), UnorderedElementsAre(ChunkKey(Chunk(kCollector, 0)),
-                                                   PolicyKey(learner_.policy_id(), 1)));
+                                                   PolicyKey(learner_.policy_id(), 1, kLearner)));
   EXPECT_EQ(coordinator_->status().buffer_size(), 1);
   EXPECT_EQ(coordinator_->status().buffer(0).buffer_id(), next.buffer_id());
   // What the collector had under way is dropped, and it goes on with the next policy.
@@ -656,7 +656,7 @@ TEST_F(CoordinatorTest, AnEvaluationOfAFinishedPolicyGoesOn) {
   EXPECT_THAT(store_.deleted(), IsEmpty()) << "it may not have read its policy yet";
   Handle(kCollector, Finished(evaluation.task_id(), 2));
   EXPECT_EQ(coordinator_->status().eval_value(), 2);
-  EXPECT_THAT(DeletedWhen(1), ElementsAre(PolicyKey(learner_.policy_id(), 1)));
+  EXPECT_THAT(DeletedWhen(1), ElementsAre(PolicyKey(learner_.policy_id(), 1, kLearner)));
 }
 
 TEST_F(CoordinatorTest, KeepsTheTwoNewestVersionsOfAPolicy) {
@@ -666,14 +666,16 @@ TEST_F(CoordinatorTest, KeepsTheTwoNewestVersionsOfAPolicy) {
     Handle(kLearner, Version("policy_0", version));
   }
   EXPECT_THAT(sender_.Take(kCollector), SizeIs(4));
-  EXPECT_THAT(DeletedWhen(2), ElementsAre("policy/policy_0/1", "policy/policy_0/2"));
+  EXPECT_THAT(DeletedWhen(2), ElementsAre("policy/policy_0/1-1", "policy/policy_0/2-1"));
   EXPECT_THAT(coordinator_->Handle(kLearner, Version("policy_0", 4)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected a newer one")));
   WorkerMessage message = Version("policy_0", 5);
   message.mutable_policy_version()->set_key("data/1/0");
   EXPECT_THAT(
       coordinator_->Handle(kLearner, message),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 'policy/policy_0/5'")));
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 'policy/policy_0/5-1'")));
+  EXPECT_THAT(coordinator_->Handle(kLearner, Version("policy_0", 5, kOther)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'policy/policy_0/5-3'")));
   Handle(kLearner, Version("policy_of_another", 9));
   EXPECT_EQ(coordinator_->status().policy_version(), 4u);
 }
@@ -796,6 +798,18 @@ TEST_F(CoordinatorTest, TasksThatKeepFailingEndTheRunWithTheirError) {
                 StatusIs(absl::StatusCode::kDeadlineExceeded));
     ASSERT_FALSE(collector_.task_id().empty());
     Handle(kCollector, Failed(collector_.task_id(), absl::StatusCode::kInternal));
+    collector_ = TakeCollectorTask(kCollector);
+  }
+  EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()),
+              StatusIs(absl::StatusCode::kInternal,
+                       AllOf(HasSubstr("3 tasks failed in a row"), HasSubstr("env 3 died"))));
+}
+
+// That is what WaitUntilDone() says of a run that goes on.
+TEST_F(CoordinatorTest, TasksThatFailForADeadlineEndTheRunToo) {
+  StartTraining();
+  for (int i = 0; i < 3; ++i) {
+    Handle(kCollector, Failed(collector_.task_id(), absl::StatusCode::kDeadlineExceeded));
     collector_ = TakeCollectorTask(kCollector);
   }
   EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()),

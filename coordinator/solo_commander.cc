@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -17,6 +18,10 @@ namespace {
 
 double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
+double MeanOf(const google::protobuf::RepeatedField<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / values.size();
+}
+
 }  // namespace
 
 std::vector<std::string> SoloCommander::Problems(const Options& options) {
@@ -29,6 +34,10 @@ std::vector<std::string> SoloCommander::Problems(const Options& options) {
   }
   if (std::isnan(options.stop_value)) {
     problems.push_back("stop_value is NaN, expected a number");
+  }
+  if (!(options.stop_after_seconds >= 0)) {
+    problems.push_back(absl::StrCat("stop_after_seconds is ", options.stop_after_seconds,
+                                    ", expected at least 0 seconds"));
   }
   return problems;
 }
@@ -44,6 +53,7 @@ SoloCommander::SoloCommander(const Options& options, CommandMode* policy, const 
     : options_(options),
       policy_(policy),
       deps_(deps),
+      made_nanos_(deps.clock->MonotonicNanos()),
       collector_space_(options.collector_task_space),
       learner_space_(options.learner_task_space) {}
 
@@ -53,6 +63,12 @@ bool SoloCommander::EvaluationIsDue() const {
   if (!collected_since_evaluation_) return false;
   const int64_t nanos = deps_.clock->MonotonicNanos() - *eval_began_nanos_;
   return absl::Nanoseconds(nanos) > absl::Seconds(options_.eval_interval);
+}
+
+bool SoloCommander::HasConverged(const CollectorFinished& evaluation) const {
+  return *last_eval_value_ >= options_.stop_value && evaluation.train_iter() > 0 &&
+         absl::Nanoseconds(deps_.clock->MonotonicNanos() - made_nanos_) >=
+             absl::Seconds(options_.stop_after_seconds);
 }
 
 void SoloCommander::AddCollectSetting(bool eval_flag, CollectorTask* task) const {
@@ -115,28 +131,48 @@ void SoloCommander::ReleaseCollectorTask(const CollectorTask& task) {
 bool SoloCommander::FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) {
   ReleaseCollectorTask(task);
   if (!task.eval_flag()) {
-    total_collector_env_step_ += info.step_count();
-    total_sample_count_ += info.sample_count();
-    total_episode_count_ += info.episode_return_size();
+    NoteCollected(info);
+    return converged_;
   }
-  const NamedValues metrics = MetricsOf(task, info);
-  const std::string name = task.eval_flag() ? "evaluator" : "collector";
-  // -1: no parameters acted; a chart begins at 0.
-  const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
-  LOG(INFO) << name << " at iteration " << train_iter << ", " << task.task_id() << ": "
-            << MetricsLine(metrics);
-  WriteIterMetrics(metrics, name, train_iter, deps_.metrics.get());
-  WriteStepMetrics(metrics, name, total_collector_env_step_, "total_envstep_count",
-                   deps_.metrics.get());
-  if (!task.eval_flag() || info.episode_return_size() == 0) return converged_;
+  Measure(/*eval_flag=*/true, info);
+  if (info.episode_return_size() == 0) return converged_;
   last_eval_returns_.assign(info.episode_return().begin(), info.episode_return().end());
-  last_eval_value_ = *metrics.Get("reward_mean");
-  if (*last_eval_value_ >= options_.stop_value && info.train_iter() > 0) converged_ = true;
+  last_eval_value_ = MeanOf(info.episode_return());
+  converged_ = converged_ || HasConverged(info);
   return converged_;
 }
 
-NamedValues SoloCommander::MetricsOf(const CollectorTask& task,
-                                     const CollectorFinished& info) const {
+void SoloCommander::NoteCollected(const CollectorFinished& info) {
+  total_collector_env_step_ += info.step_count();
+  total_sample_count_ += info.sample_count();
+  total_episode_count_ += info.episode_return_size();
+  collected_.set_train_iter(info.train_iter());
+  collected_.set_step_count(collected_.step_count() + info.step_count());
+  collected_.set_sample_count(collected_.sample_count() + info.sample_count());
+  collected_.set_duration_seconds(collected_.duration_seconds() + info.duration_seconds());
+  collected_.mutable_episode_return()->MergeFrom(info.episode_return());
+  const int64_t now = deps_.clock->MonotonicNanos();
+  if (measured_nanos_.has_value() &&
+      absl::Nanoseconds(now - *measured_nanos_) < options_.log_interval) {
+    return;
+  }
+  measured_nanos_ = now;
+  Measure(/*eval_flag=*/false, collected_);
+  collected_.Clear();
+}
+
+void SoloCommander::Measure(bool eval_flag, const CollectorFinished& info) {
+  const NamedValues metrics = MetricsOf(eval_flag, info);
+  const absl::string_view what = eval_flag ? "evaluator" : "collector";
+  // -1: no parameters acted; a chart begins at 0.
+  const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
+  LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
+  WriteIterMetrics(metrics, what, train_iter, deps_.metrics.get());
+  WriteStepMetrics(metrics, what, total_collector_env_step_, "total_envstep_count",
+                   deps_.metrics.get());
+}
+
+NamedValues SoloCommander::MetricsOf(bool eval_flag, const CollectorFinished& info) const {
   const double episodes = info.episode_return_size();
   const double steps = static_cast<double>(info.step_count());
   const double samples = static_cast<double>(info.sample_count());
@@ -147,7 +183,7 @@ NamedValues SoloCommander::MetricsOf(const CollectorTask& task,
                          {"avg_envstep_per_sec", Ratio(steps, seconds)},
                          {"avg_time_per_step", Ratio(seconds, steps)},
                          {"avg_time_per_episode", Ratio(seconds, episodes)}};
-  if (task.eval_flag()) {
+  if (eval_flag) {
     metrics.Set("evaluate_time", seconds);
   } else {
     metrics.Set("train_sample_count", samples);

@@ -12,7 +12,8 @@
 // the learner.
 //
 // Measurements of finished tasks go to "collector_iter/...", "collector_step/...",
-// "evaluator_iter/..." and "evaluator_step/...", named as those of serial runs.
+// "evaluator_iter/..." and "evaluator_step/...", named as those of serial runs. Collecting tasks may
+// finish hundreds of times a second: those of log_interval are one measurement.
 //
 // Ownership: a value of the coordinator's; the command mode is not owned and outlives it.
 // Threads:   as of a BaseCommander.
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/task_space.h"
 #include "ding_worker/data/named_values.h"
@@ -42,11 +44,14 @@ class SoloCommander : public BaseCommander {
   struct Options {
     int collector_task_space = 1;
     int learner_task_space = 1;
-    double eval_interval = 60;      // seconds, at least 0
+    double eval_interval = 60;  // seconds, at least 0
+    // Between two measurements of collecting tasks, at least 0.
+    absl::Duration log_interval = absl::Seconds(1);
     Resources collector_resources;  // needed
     Resources learner_resources;
     // Mean return of an evaluation at which the run has converged, if training has begun.
     double stop_value = std::numeric_limits<double>::infinity();
+    double stop_after_seconds = 0;  // from the making of the commander on; at least 0
   };
   // A sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
@@ -79,14 +84,19 @@ class SoloCommander : public BaseCommander {
   SoloCommander(const Options& options, CommandMode* policy, const ComponentDeps& deps);
 
   bool EvaluationIsDue() const;
+  bool HasConverged(const CollectorFinished& evaluation) const;
   void ReleaseCollectorTask(const CollectorTask& task);
   void AddCollectSetting(bool eval_flag, CollectorTask* task) const;
-  // What is measured of a finished task; reward_... only if it finished an episode.
-  NamedValues MetricsOf(const CollectorTask& task, const CollectorFinished& info) const;
+  // Counts it, and measures all since the last measurement if it is time to.
+  void NoteCollected(const CollectorFinished& info);
+  void Measure(bool eval_flag, const CollectorFinished& info);
+  // reward_... only if an episode was finished.
+  NamedValues MetricsOf(bool eval_flag, const CollectorFinished& info) const;
 
   const Options options_;
   CommandMode* const policy_;
   const ComponentDeps deps_;
+  const int64_t made_nanos_;
   TaskSpace collector_space_;
   TaskSpace learner_space_;
   int64_t collector_tasks_ = 0;  // given, evaluations included
@@ -104,6 +114,8 @@ class SoloCommander : public BaseCommander {
   int64_t total_collector_env_step_ = 0;
   int64_t total_sample_count_ = 0;
   int64_t total_episode_count_ = 0;
+  CollectorFinished collected_;  // of all collecting tasks since the last measurement
+  std::optional<int64_t> measured_nanos_;
   std::optional<double> last_eval_value_;
   std::vector<double> last_eval_returns_;
   bool converged_ = false;

@@ -22,6 +22,7 @@ absl::StatusOr<std::unique_ptr<BaseCommander>> CreateSoloCommander(const Command
   options.collector_resources = config.collector_resources();
   options.learner_resources = config.learner_resources();
   options.stop_value = deps.stop_value;
+  options.stop_after_seconds = config.stop_after_seconds();
   return SoloCommander::Create(options, deps.policy, deps);
 }
 

@@ -117,6 +117,18 @@ TEST_F(SoloCommanderTest, AnUntrainedPolicyDoesNotConverge) {
   EXPECT_EQ(commander->last_eval_value(), 5);
 }
 
+TEST_F(SoloCommanderTest, ConvergesNotBeforeItIsAllowedTo) {
+  options_.stop_value = 20;
+  options_.eval_interval = 1;
+  options_.stop_after_seconds = 60;
+  const auto commander = Make();
+  (void)commander->GetLearnerTask();
+  EXPECT_FALSE(commander->FinishCollectorTask(*commander->GetCollectorTask(), Finished({50}, 5)));
+  (void)commander->GetCollectorTask();
+  clock_.Advance(absl::Seconds(60));
+  EXPECT_TRUE(commander->FinishCollectorTask(*commander->GetCollectorTask(), Finished({50}, 6)));
+}
+
 TEST_F(SoloCommanderTest, EvaluatesWhenTheIntervalIsOverSinceTheLastOneBegan) {
   const auto commander = Make();
   (void)commander->GetLearnerTask();
@@ -205,6 +217,20 @@ TEST_F(SoloCommanderTest, TaskIdsAreNeverUsedAgain) {
       commander->FinishLearnerTask(learner);
     }
   }
+}
+
+TEST_F(SoloCommanderTest, CollectingTasksOfASecondAreOneMeasurement) {
+  const auto commander = Make();
+  (void)commander->GetLearnerTask();
+  (void)commander->GetCollectorTask();  // an evaluation
+  const CollectorTask collection = *commander->GetCollectorTask();
+  (void)commander->FinishCollectorTask(collection, Finished({1, 3}, 5));
+  (void)commander->FinishCollectorTask(*commander->GetCollectorTask(), Finished({4}, 6));
+  clock_.Advance(absl::Seconds(1));
+  (void)commander->FinishCollectorTask(*commander->GetCollectorTask(), Finished({5, 6}, 7));
+  EXPECT_THAT(metrics_->ValuesOf("collector_iter/episode_count"), ElementsAre(2, 3));
+  EXPECT_THAT(metrics_->ValuesOf("collector_iter/reward_mean"), ElementsAre(2, 5));
+  EXPECT_THAT(metrics_->ValuesOf("collector_iter/total_episode_count"), ElementsAre(2, 5));
 }
 
 // The original had two of them swapped (D90).

@@ -24,8 +24,10 @@ inline std::string ChunkKey(int64_t chunk) {
   return absl::StrCat("data/", absl::Hex(WorkerOfChunk(chunk)), "/",
                       absl::Hex(static_cast<uint32_t>(chunk)));
 }
-inline std::string PolicyKey(absl::string_view policy_id, uint64_t version) {
-  return absl::StrCat("policy/", policy_id, "/", version);
+// With the learner's number: one that was replaced, and does not know it yet, writes to no key of
+// its successor.
+inline std::string PolicyKey(absl::string_view policy_id, uint64_t version, uint32_t worker) {
+  return absl::StrCat("policy/", policy_id, "/", version, "-", absl::Hex(worker));
 }
 
 }  // namespace ding

@@ -20,7 +20,6 @@ namespace {
 
 using Kind = SessionFrame::Kind;
 
-constexpr absl::Duration kMinLease = absl::Milliseconds(20);
 // How long either side of a Close() goes on so that the reason arrives.
 constexpr absl::Duration kPatience = absl::Milliseconds(500);
 // Of a reason.
@@ -49,9 +48,9 @@ class SessionImpl : public Session {
   SessionImpl(std::unique_ptr<Connection> connection, const SessionOptions& options)
       : options_(options),
         window_(static_cast<uint64_t>(options.window)),
+        connection_(std::move(connection)),
         lease_(options.lease),
         period_(PeriodOf(options.lease, options.resend)),
-        connection_(std::move(connection)),
         heard_(LeaseTime()) {
     reader_ = std::thread([this] { Read(); });
     writer_ = std::thread([this] { Write(); });
@@ -419,7 +418,7 @@ void SessionImpl::SendFrame(uint64_t sequence) {
 }
 
 void SessionImpl::set_lease(absl::Duration lease) {
-  DING_CHECK(lease >= kMinLease) << "the lease is " << absl::FormatDuration(lease);
+  DING_CHECK(lease >= kMinSessionLease) << "the lease is " << absl::FormatDuration(lease);
   MutexLock lock(&mutex_);
   lease_ = lease;
   period_ = PeriodOf(lease, options_.resend);
@@ -430,7 +429,8 @@ void SessionImpl::set_lease(absl::Duration lease) {
 
 std::unique_ptr<Session> Session::Start(std::unique_ptr<Connection> connection,
                                         const SessionOptions& options) {
-  DING_CHECK(options.lease >= kMinLease) << "the lease is " << absl::FormatDuration(options.lease);
+  DING_CHECK(options.lease >= kMinSessionLease)
+      << "the lease is " << absl::FormatDuration(options.lease);
   DING_CHECK(options.resend > absl::ZeroDuration())
       << "resend is " << absl::FormatDuration(options.resend);
   DING_CHECK(options.window >= 1) << "the window is " << options.window;

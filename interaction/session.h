@@ -43,8 +43,11 @@ namespace ding {
 // The largest message of a session: what a connection takes, less the session's own fields.
 inline constexpr int64_t kMaxSessionMessageBytes = kMaxMessageBytes - 64;
 
+// Of every session.
+inline constexpr absl::Duration kMinSessionLease = absl::Milliseconds(20);
+
 struct SessionOptions {
-  // Without a sign of life for that long, the session is over; at least 20 ms.
+  // Without a sign of life for that long, the session is over; at least kMinSessionLease.
   absl::Duration lease = absl::Seconds(5);
   // A frame that is not acknowledged for that long is sent again.
   absl::Duration resend = absl::Milliseconds(250);
@@ -83,7 +86,7 @@ class Session {
   // sent before; this waits for at most half a second for it to have arrived.
   virtual void Close(absl::string_view reason) = 0;
 
-  // From now on the lease is that long; at least 20 ms. Whoever joins is told by whoever has the
+  // From now on the lease is that long; at least kMinSessionLease. Whoever joins is told by whoever has the
   // other side.
   virtual void set_lease(absl::Duration lease) = 0;
 

@@ -565,5 +565,20 @@ TEST(SessionFuzz, WellFormedFrames) {
   });
 }
 
+TEST(SessionTest, ALeaseMayBeSetLater) {
+  SimulatedClock clock;
+  SessionOptions options = Patient();
+  options.clock = &clock;
+  Sessions sessions(options);
+  // While nothing arrives, so that nothing renews it.
+  sessions.connections.faulty.set_black_hole(true);
+  sessions.here->set_lease(absl::Hours(2));
+  clock.Advance(absl::Hours(1));
+  EXPECT_THAT(sessions.here->status(), IsOk());
+  EXPECT_THAT(sessions.there->status(), StatusIs(kUnavailable));
+  sessions.here->set_lease(kMinSessionLease);
+  EXPECT_THAT(sessions.here->status(), StatusIs(kUnavailable, HasSubstr("20ms")));
+}
+
 }  // namespace
 }  // namespace ding

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "absl/time/time.h"
+#include "absl/time/clock.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -48,7 +48,8 @@ bool Slave::Handle(const CoordinatorMessage& message, EndRun* end) {
     return false;
   }
   if (message.has_start_task()) {
-    // One that was closed may still be ending: it must not see the next one's state.
+    // A coordinator may say CloseTask and StartTask in one breath. Were the new task known before the
+    // old one is over, the old one would not see that it is closed, or would cancel the new one.
     CloseTask();
     callbacks_.join();
     {
@@ -94,6 +95,14 @@ absl::Status Slave::TaskStatusLocked() const {
   DING_RETURN_IF_ERROR(session_status_);
   if (closing_) return absl::CancelledError("the task is being closed");
   return absl::OkStatus();
+}
+
+absl::Status Slave::Pause(absl::Duration duration) {
+  const absl::Time deadline = absl::Now() + duration;
+  MutexLock lock(&mutex_);
+  while (TaskStatusLocked().ok() && changed_.WaitUntil(&mutex_, deadline)) {
+  }
+  return TaskStatusLocked();
 }
 
 std::string Slave::task_id() const {

@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/worker_session.h"
@@ -27,12 +28,13 @@ namespace ding {
 
 class Slave {
  public:
-  // Called on the thread of Serve().
+  // Called on the thread of Serve(); neither start nor close may wait for long.
   struct Callbacks {
-    std::function<void(const StartTask&)> start;  // a task; must not wait
-    // The running task is to end; also called when there is none. Must not wait.
+    std::function<void(const StartTask&)> start;  // a task; the one before is joined
+    // The running task is to end; also called when there is none.
     std::function<void()> close;
-    // Waits until the running task, which was told to close or has ended, is over.
+    // Waits for the task before, which has said that it is over or was told to close. Until then
+    // nothing of the next one is known here: what the old one does still counts as its own.
     std::function<void()> join;
   };
 
@@ -54,6 +56,8 @@ class Slave {
   absl::Status Started();
   // It is over, without a result.
   absl::Status Fail(const absl::Status& status);
+  // Waits for that long, or until TaskStatus(), which is returned, is not OK.
+  absl::Status Pause(absl::Duration duration);
   // Wakes what waits for it, as when the coordinator closes it.
   void CancelTask();
 

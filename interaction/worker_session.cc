@@ -10,7 +10,20 @@
 namespace ding {
 namespace {
 
-absl::StatusOr<Welcome> AskToJoin(const Hello& hello, absl::Duration timeout, Session* session) {
+// The lease that the coordinator asks for, else `otherwise`.
+absl::StatusOr<absl::Duration> LeaseOf(const Welcome& welcome, absl::Duration otherwise) {
+  if (!welcome.has_lease_seconds()) return otherwise;
+  if (!(welcome.lease_seconds() >= absl::ToDoubleSeconds(kMinSessionLease))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the coordinator asks for a lease of ", welcome.lease_seconds(),
+                     " seconds, expected ", absl::ToDoubleSeconds(kMinSessionLease), " or more"));
+  }
+  return absl::Seconds(welcome.lease_seconds());
+}
+
+absl::StatusOr<Welcome> AskToJoin(const Hello& hello, const WorkerSession::Options& options,
+                                  Session* session) {
+  const absl::Duration timeout = options.join_timeout;
   WorkerMessage message;
   *message.mutable_hello() = hello;
   DING_RETURN_IF_ERROR(session->Send(message.SerializeAsString(), timeout));
@@ -25,9 +38,9 @@ absl::StatusOr<Welcome> AskToJoin(const Hello& hello, absl::Duration timeout, Se
     return absl::InvalidArgumentError("the coordinator answers with another message than Welcome");
   }
   DING_RETURN_IF_ERROR(CheckProtocol(welcome.welcome().version()));
-  if (welcome.welcome().lease_seconds() > 0) {
-    session->set_lease(absl::Seconds(welcome.welcome().lease_seconds()));
-  }
+  DING_ASSIGN_OR_RETURN(const absl::Duration lease,
+                        LeaseOf(welcome.welcome(), options.session.lease));
+  session->set_lease(lease);
   return *std::move(welcome.mutable_welcome());
 }
 
@@ -40,8 +53,11 @@ absl::StatusOr<std::unique_ptr<WorkerSession>> WorkerSession::Join(Transport* tr
   *hello.mutable_version() = CurrentProtocol();
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
                         transport->Connect(address, options.join_timeout));
-  std::unique_ptr<Session> session = Session::Start(std::move(connection), options.session);
-  absl::StatusOr<Welcome> welcome = AskToJoin(hello, options.join_timeout, session.get());
+  // Until it is welcome, a worker waits for join_timeout, not for the lease.
+  SessionOptions joining = options.session;
+  joining.lease += options.join_timeout;
+  std::unique_ptr<Session> session = Session::Start(std::move(connection), joining);
+  absl::StatusOr<Welcome> welcome = AskToJoin(hello, options, session.get());
   if (!welcome.ok()) {
     session->Close("could not join");
     return Annotate(welcome.status(), absl::StrCat("joining the run at ", address));

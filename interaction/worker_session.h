@@ -28,6 +28,7 @@ namespace ding {
 class WorkerSession {
  public:
   struct Options {
+    // Its lease is that of the coordinator, if that says one.
     SessionOptions session;
     // For the coordinator to listen and to answer.
     absl::Duration join_timeout = absl::Seconds(30);
@@ -36,6 +37,8 @@ class WorkerSession {
   // `hello` without version, which is filled in.
   //   kDeadlineExceeded    nobody listens at `address`, or does not answer
   //   kFailedPrecondition  the coordinator refuses the worker; its reason
+  //   kUnavailable         it is gone, or takes no more workers
+  //   kInvalidArgument     what it answers is no Welcome, or one that cannot be
   static absl::StatusOr<std::unique_ptr<WorkerSession>> Join(Transport* transport,
                                                              const std::string& address,
                                                              Hello hello, const Options& options);

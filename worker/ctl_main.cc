@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -11,7 +10,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
-#include "ding_worker/interaction/worker_session.h"
+#include "ding_worker/worker/ask_status.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/status_text.h"
 #include "gflags/gflags.h"
@@ -38,24 +37,11 @@ absl::Status PrintStatus() {
   if (FLAGS_coordinator.empty()) {
     return absl::InvalidArgumentError("--coordinator=HOST:PORT is missing; see --help");
   }
-  Hello hello;
-  hello.set_role(Hello::OPERATOR);
-  hello.set_name(absl::StrCat("ctl-", getpid()));
-  hello.set_pid(getpid());
   GrpcTransport transport;
-  WorkerSession::Options options;
-  options.join_timeout = absl::Seconds(FLAGS_timeout);
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerSession> session,
-                        WorkerSession::Join(&transport, FLAGS_coordinator, hello, options));
-  WorkerMessage request;
-  request.mutable_status_request();
-  DING_RETURN_IF_ERROR(session->Send(request, options.join_timeout));
-  DING_ASSIGN_OR_RETURN(const CoordinatorMessage answer, session->Receive(options.join_timeout));
-  session->Close("done");
-  if (!answer.has_run_status()) {
-    return absl::InternalError("the coordinator answers with another message than the status");
-  }
-  std::printf("%s", FormatRunStatus(answer.run_status()).c_str());
+  DING_ASSIGN_OR_RETURN(const RunStatus status,
+                        AskStatus(FLAGS_coordinator, absl::StrCat("ctl-", getpid()),
+                                  absl::Seconds(FLAGS_timeout), &transport));
+  std::printf("%s", FormatRunStatus(status).c_str());
   return absl::OkStatus();
 }
 

@@ -17,11 +17,13 @@
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/interrupt.h"
+#include "ding_worker/worker/parallel_registry.h"
 #include "ding_worker/worker/parallel_run.h"
 #include "ding_worker/worker/parallel_setup.h"
 #include "ding_worker/worker/parallel_worker.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/run_result.h"
 #include "ding_worker/worker/text_config.h"
 #include "gflags/gflags.h"
 
@@ -104,8 +106,11 @@ absl::Status Coordinate(const ExperimentConfig& config, bool start_workers, Tran
   options.exp_dir = FLAGS_exp_dir;
   options.listen = FLAGS_listen;
   if (start_workers) options.program = "/proc/self/exe";
+  options.program_name = google::ProgramInvocationName();
   options.interrupted = [] { return InterruptSignal() != 0; };
-  return RunParallel(config, options, transport);
+  DING_ASSIGN_OR_RETURN(const RunResult result, RunParallel(config, options, transport));
+  std::printf("result %s\n", ToJson(result).c_str());
+  return absl::OkStatus();
 }
 
 absl::Status Work(Hello::Role role, const std::string& config_digest, Transport* transport) {
@@ -149,7 +154,7 @@ int Main(int argc, char** argv) {
   InitProgram(&argc, &argv, kHelp);
   if (!taken.ok()) return ReportFailure(taken);
   if (FLAGS_list_modules) {
-    std::printf("%s", ListModules().c_str());
+    std::printf("%s%s", ListModules().c_str(), ListParallelModules().c_str());
     return 0;
   }
   for (std::string& setting : FlagSettings()) settings.push_back(std::move(setting));

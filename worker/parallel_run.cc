@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
@@ -26,6 +27,7 @@
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/parallel_setup.h"
 #include "ding_worker/worker/run_folder.h"
+#include "ding_worker/worker/run_memory.h"
 #include "ding_worker/worker/run_result.h"
 #include "ding_worker/worker/status_text.h"
 #include "ding_worker/worker/supervisor.h"
@@ -39,6 +41,8 @@ namespace {
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
 // For workers to end their tasks (a learner saves a checkpoint) and leave.
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(20);
+// For processes to end when their workers have left.
+constexpr absl::Duration kStopTimeout = absl::Seconds(5);
 
 // Processes whose sessions ended while they live, for whoever watches them.
 class LostProcesses {
@@ -62,14 +66,15 @@ std::string RunName(const std::string& exp_dir) {
   return absl::StrCat(Basename(exp_dir), "-", absl::ToUnixMicros(absl::Now()), "-", getpid());
 }
 
+// Of runs whose config names no store.
+std::string MemoryBase() { return absl::StrCat("/dev/shm/ding_worker-", geteuid()); }
+
 // `base` with the folder `run` in it.
 std::string StoreUrl(const std::string& base, const std::string& run) {
-  const std::string url =
-      base.empty() ? absl::StrCat("file:/dev/shm/ding_worker-", getuid()) : base;
-  const size_t settings = url.find('?');
+  const size_t settings = base.find('?');
   return settings == std::string::npos
-             ? absl::StrCat(url, "/", run)
-             : absl::StrCat(url.substr(0, settings), "/", run, url.substr(settings));
+             ? absl::StrCat(base, "/", run)
+             : absl::StrCat(base.substr(0, settings), "/", run, base.substr(settings));
 }
 
 // The parts of one run, in the order of their making.
@@ -83,11 +88,15 @@ class Run {
   absl::Status Watch();
   // Lets the workers leave, and cleans up.
   void Finish();
-  absl::Status WriteResult();
+  // The result, which the folder gets, too.
+  absl::StatusOr<RunResult> WriteResult();
 
  private:
+  absl::StatusOr<std::string> MakeStore();
   absl::Status StartWorkers();
   absl::Status LookAfterWorkers();
+  void EndWorkers();
+  void LogRows() const;
 
   const ExperimentConfig& config_;
   const ParallelRunOptions& options_;
@@ -95,6 +104,7 @@ class Run {
   LostProcesses lost_;
   std::unique_ptr<RunFolder> folder_;
   std::string run_;
+  std::unique_ptr<RunMemory> memory_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<CommCoordinator> comm_;
   CoordinatorParts parts_;
@@ -107,8 +117,7 @@ absl::Status Run::Start(Transport* transport) {
   const std::string config_text = PrintTextConfig(config_);
   DING_RETURN_IF_ERROR(folder_->WriteText("total_config.textproto", config_text));
   run_ = RunName(folder_->path());
-  const std::string store_url = StoreUrl(config_.system().store_url(), run_);
-  DING_ASSIGN_OR_RETURN(store_, create_store(store_url));
+  DING_ASSIGN_OR_RETURN(const std::string store_url, MakeStore());
 
   CommCoordinator::Options comm;
   comm.address = options_.listen;
@@ -120,7 +129,8 @@ absl::Status Run::Start(Transport* transport) {
   comm.config_digest = ConfigDigest(config_);
   comm.session.lease = absl::Seconds(config_.system().coordinator().lease_seconds());
   comm.on_worker_lost = [this](const Hello& hello, const absl::Status& why) {
-    if (absl::IsUnavailable(why)) lost_.Add(hello.pid());
+    // Who closes the session itself is about to end. Any other may be stopped, or hang.
+    if (!absl::IsAborted(why)) lost_.Add(hello.pid());
   };
   DING_ASSIGN_OR_RETURN(comm_, CommCoordinator::Create(std::move(comm), transport));
   ComponentDeps deps;
@@ -135,9 +145,24 @@ absl::Status Run::Start(Transport* transport) {
   return options_.program.empty() ? absl::OkStatus() : StartWorkers();
 }
 
+// The store's URL.
+absl::StatusOr<std::string> Run::MakeStore() {
+  std::string url = StoreUrl(config_.system().store_url(), run_);
+  if (config_.system().store_url().empty()) {
+    for (const std::string& dead : RemoveDeadRuns(MemoryBase())) {
+      LOG(WARNING) << "removed what run " << dead << ", which was killed, left in " << MemoryBase();
+    }
+    DING_ASSIGN_OR_RETURN(memory_, RunMemory::Create(MemoryBase(), run_));
+    url = absl::StrCat("file:", memory_->path());
+  }
+  DING_ASSIGN_OR_RETURN(store_, create_store(url));
+  return url;
+}
+
 absl::Status Run::StartWorkers() {
   Supervisor::Options options;
   options.program = options_.program;
+  options.program_name = options_.program_name;
   supervisor_.emplace(options);
   const auto start = [this](absl::string_view role, int number) {
     const std::string name = absl::StrCat(role, "-", number);
@@ -175,21 +200,39 @@ absl::Status Run::LookAfterWorkers() {
 }
 
 void Run::Finish() {
-  if (parts_.coordinator == nullptr) return;
-  parts_.coordinator->RequestEnd("the run is over");
-  if (!comm_->WaitForWorkersToLeave(kLeaveTimeout)) {
-    LOG(WARNING) << "some workers have not left within " << absl::FormatDuration(kLeaveTimeout);
-  }
-  if (supervisor_.has_value()) supervisor_->Stop(absl::Seconds(5));
-  comm_->Close("the run is over");
-  absl::Status closed = parts_.coordinator->Close("the run is over");
-  closed.Update(store_->Clear());
-  if (!closed.ok()) LOG(WARNING) << "the store is not clean: " << closed.message();
+  if (parts_.coordinator != nullptr) EndWorkers();
+  const absl::Status cleared = store_ == nullptr ? absl::OkStatus() : store_->Clear();
+  if (!cleared.ok()) LOG(WARNING) << "the store is not clean: " << cleared.message();
+  if (folder_ == nullptr) return;
   const absl::Status logs = folder_->FlushLogs();
   if (!logs.ok()) LOG(WARNING) << "some of the logs could not be written: " << logs.message();
 }
 
-absl::Status Run::WriteResult() {
+void Run::EndWorkers() {
+  parts_.coordinator->RequestEnd("the run is over");
+  if (!comm_->WaitForWorkersToLeave(kLeaveTimeout)) {
+    LOG(WARNING) << "some workers have not left within " << absl::FormatDuration(kLeaveTimeout);
+  }
+  if (supervisor_.has_value()) supervisor_->Stop(kStopTimeout);
+  comm_->Close("the run is over");
+  LogRows();
+  const absl::Status closed = parts_.coordinator->Close("the run is over");
+  if (!closed.ok()) LOG(WARNING) << "some data are not deleted: " << closed.message();
+}
+
+// Nothing that was acknowledged is lost: it is in the buffer, or has left it by its rules.
+void Run::LogRows() const {
+  const Coordinator::Counters counters = parts_.coordinator->counters();
+  LOG(INFO) << "rows: " << counters.rows_pushed << " pushed, " << counters.rows_acknowledged
+            << " acknowledged";
+  const RunStatus status = parts_.coordinator->status();
+  for (const BufferStatus& buffer : status.buffer()) {
+    LOG(INFO) << buffer.buffer_id() << ": " << buffer.push_count() << " rows pushed, "
+              << buffer.count() << " in it, " << buffer.removed_count() << " evicted";
+  }
+}
+
+absl::StatusOr<RunResult> Run::WriteResult() {
   const RunStatus status = parts_.coordinator->status();
   RunResult result;
   result.stop = status.converged();
@@ -200,16 +243,14 @@ absl::Status Run::WriteResult() {
   result.wall_seconds = timer_.Seconds();
   if (status.has_collecting_seconds()) result.collecting_seconds = status.collecting_seconds();
   result.finish_time = Clock::Real()->Now();
-  const std::string json = ToJson(result);
-  DING_RETURN_IF_ERROR(folder_->WriteText("result.json", absl::StrCat(json, "\n")));
-  std::printf("result %s\n", json.c_str());
-  return absl::OkStatus();
+  DING_RETURN_IF_ERROR(folder_->WriteText("result.json", absl::StrCat(ToJson(result), "\n")));
+  return result;
 }
 
 }  // namespace
 
-absl::Status RunParallel(const ExperimentConfig& config, const ParallelRunOptions& options,
-                         Transport* transport) {
+absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,
+                                      const ParallelRunOptions& options, Transport* transport) {
   Run run(config, options);
   absl::Status status = run.Start(transport);
   if (status.ok()) status = run.Watch();

@@ -7,9 +7,10 @@
 #include <functional>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ding_worker/interaction/transport.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/run_result.h"
 
 namespace ding {
 
@@ -18,14 +19,15 @@ struct ParallelRunOptions {
   std::string listen;   // where workers are to connect to
   // Program to start as worker processes, which are watched; empty: somebody else starts them.
   std::string program;
+  std::string program_name;  // as it is told; empty: `program`
   // Asked now and then: whether to end the run.
   std::function<bool()> interrupted = [] { return false; };
 };
 
 // Runs until it has converged, its budget is used up, or it is interrupted; writes the run's folder
-// and prints the result. `config` has no FindParallelProblems().
-absl::Status RunParallel(const ExperimentConfig& config, const ParallelRunOptions& options,
-                         Transport* transport);
+// and returns the result. `config` has no FindParallelProblems().
+absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,
+                                      const ParallelRunOptions& options, Transport* transport);
 
 }  // namespace ding
 

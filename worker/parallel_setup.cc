@@ -9,6 +9,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/comm/comm_collector_registry.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/coordinator/commander_registry.h"
 #include "ding_worker/data/checkpoint.h"
@@ -17,6 +18,7 @@
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/interaction/protocol.h"
 #include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/learner/comm/comm_learner_registry.h"
 #include "ding_worker/learner/hooks.h"
 #include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -32,6 +34,8 @@ namespace {
 constexpr int64_t kSendInfoFreq = 20;
 // What a learner that dies loses, at most, if the config does not say otherwise.
 constexpr double kMaxResumeSeconds = 10;
+// What a session can do.
+constexpr double kMinLeaseSeconds = 0.02;
 
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env, MakeEnvManager(config, 1, clock));
@@ -168,17 +172,22 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   at_least("policy.learn.prefetch_batches", policy.learn().prefetch_batches(), 1);
   at_least("policy.learn.loader_threads", policy.learn().loader_threads(), 1);
   above_zero("policy.learn.data_timeout", policy.learn().data_timeout());
-  above_zero("system.coordinator.lease_seconds", config.system().coordinator().lease_seconds());
-  const absl::Status commander = get_parallel_commander_cls(policy.other().commander()).status();
-  if (!commander.ok()) {
-    problems.push_back(absl::StrCat("policy.other.commander.type: ", commander.message()));
+  const double lease = config.system().coordinator().lease_seconds();
+  if (!(lease >= kMinLeaseSeconds)) {
+    problems.push_back(absl::StrCat("system.coordinator.lease_seconds is ", lease, ", expected ",
+                                    kMinLeaseSeconds, " or more"));
   }
-  const absl::Status collector =
-      get_parallel_collector_cls(policy.collect().parallel_collector()).status();
-  if (!collector.ok()) {
-    problems.push_back(
-        absl::StrCat("policy.collect.parallel_collector.type: ", collector.message()));
-  }
+  const auto known = [&](absl::string_view path, const absl::Status& found) {
+    if (!found.ok()) problems.push_back(absl::StrCat(path, ": ", found.message()));
+  };
+  known("system.comm_collector_type",
+        CommCollectorRegistry().Find(config.system().comm_collector_type()).status());
+  known("system.comm_learner_type",
+        CommLearnerRegistry().Find(config.system().comm_learner_type()).status());
+  known("policy.other.commander.type",
+        get_parallel_commander_cls(policy.other().commander()).status());
+  known("policy.collect.parallel_collector.type",
+        get_parallel_collector_cls(policy.collect().parallel_collector()).status());
   if (IsSupervised(config)) {
     problems.push_back("data_set.path is set: a parallel run learns from what it collects");
   }

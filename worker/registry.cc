@@ -1,32 +1,23 @@
 #include "ding_worker/worker/registry.h"
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "ding_worker/worker/list_registry.h"
 
 namespace ding {
-namespace {
-
-template <typename Factory>
-void AppendNames(const Registry<Factory>& registry, std::string* text) {
-  absl::StrAppend(text, registry.kind(), ": ", absl::StrJoin(registry.Names(), ", "), "\n");
-}
-
-}  // namespace
 
 std::string ListModules() {
   std::string text;
-  AppendNames(EnvRegistry(), &text);
-  AppendNames(EnvManagerRegistry(), &text);
-  AppendNames(PolicyRegistry(), &text);
-  AppendNames(NetworkRegistry(), &text);
-  AppendNames(BufferRegistry(), &text);
-  AppendNames(SerialCollectorRegistry(), &text);
-  AppendNames(BattleCollectorRegistry(), &text);
-  AppendNames(SerialEvaluatorRegistry(), &text);
-  AppendNames(BattleEvaluatorRegistry(), &text);
-  AppendNames(MetricEvaluatorRegistry(), &text);
-  AppendNames(LearnerRegistry(), &text);
-  AppendNames(LearnerHookRegistry(), &text);
+  ListRegistry(EnvRegistry(), &text);
+  ListRegistry(EnvManagerRegistry(), &text);
+  ListRegistry(PolicyRegistry(), &text);
+  ListRegistry(NetworkRegistry(), &text);
+  ListRegistry(BufferRegistry(), &text);
+  ListRegistry(SerialCollectorRegistry(), &text);
+  ListRegistry(BattleCollectorRegistry(), &text);
+  ListRegistry(SerialEvaluatorRegistry(), &text);
+  ListRegistry(BattleEvaluatorRegistry(), &text);
+  ListRegistry(MetricEvaluatorRegistry(), &text);
+  ListRegistry(LearnerRegistry(), &text);
+  ListRegistry(LearnerHookRegistry(), &text);
   return text;
 }
 

@@ -12,6 +12,8 @@
 //   register_learner_hook, build_learner_hook_by_cfg  learner/hook_registry.h
 //   add_learner_hook, merge_hooks, show_hooks         learner/hook.h
 //
+// What only parallel runs have is in worker/parallel_registry.h.
+//
 // What can be made is what is linked: a program lists the factory targets that it wants, or
 // //worker:default_modules.
 #ifndef DING_WORKER_WORKER_REGISTRY_H_

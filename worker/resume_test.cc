@@ -62,7 +62,8 @@ policy {
 resume { period_seconds: 0 period_rounds: 3 }
 )";
 
-// All that an on-policy run can remember: moments of observations and returns, and a learning rate.
+// All that an on-policy run can remember: moments of observations and returns, and the schedules of
+// learning rate and entropy weight.
 constexpr char kOnPolicyConfig[] = R"(
 seed: 5
 max_train_iter: 600
@@ -75,6 +76,8 @@ policy {
         model { encoder_hidden_size: [16] }
         critic { encoder_hidden_size: [16] }
         lr_decay_env_steps: 20000
+        entropy_weight: 0.01
+        entropy_decay_env_steps: 10000
         normalize_obs: true
         scale_reward: true
       }

@@ -36,6 +36,11 @@ std::string Summary(const RunStatus& status) {
   return summary;
 }
 
+std::string TaskText(const WorkerStatus& worker) {
+  if (worker.task_id().empty()) return "-";
+  return worker.evaluates() ? absl::StrCat(worker.task_id(), ", eval") : worker.task_id();
+}
+
 }  // namespace
 
 ProgressState ProgressOf(const RunStatus& status) {
@@ -57,14 +62,13 @@ std::string FormatRunStatus(const RunStatus& status) {
   }
   absl::StrAppend(&text, "  policy ", status.policy_version(), "  joined ", status.workers_joined(),
                   "  lost ", status.workers_lost(), status.converged() ? "  converged" : "", "\n");
-  absl::StrAppend(&text, absl::StrFormat("%6s  %-14s %-10s %8s  %-20s %12s  %s\n", "worker", "name",
+  absl::StrAppend(&text, absl::StrFormat("%6s  %-14s %-10s %8s  %-25s %12s  %s\n", "worker", "name",
                                          "role", "pid", "task", "rate", "waits for"));
   for (const WorkerStatus& worker : status.worker()) {
     absl::StrAppend(
-        &text, absl::StrFormat("%6d  %-14s %-10s %8d  %-20s %10.0f/s  %s\n", worker.worker(),
+        &text, absl::StrFormat("%6d  %-14s %-10s %8d  %-25s %10.0f/s  %s\n", worker.worker(),
                                worker.name(), std::string(RoleName(worker.role())), worker.pid(),
-                               worker.task_id().empty() ? std::string("-") : worker.task_id(),
-                               worker.steps_per_second(), worker.waits_for()));
+                               TaskText(worker), worker.steps_per_second(), worker.waits_for()));
   }
   for (const BufferStatus& buffer : status.buffer()) {
     absl::StrAppend(&text, "buffer ", buffer.buffer_id(), ": ", buffer.count(), " rows of ",

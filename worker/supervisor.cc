@@ -22,7 +22,9 @@ namespace {
 constexpr absl::Duration kReapPeriod = absl::Milliseconds(5);
 
 // Whether `pid` has ended; takes its status then.
-bool Reap(pid_t pid, int* wait_status) { return waitpid(pid, wait_status, WNOHANG) == pid; }
+bool Reap(pid_t pid, int* wait_status) {
+  return pid > 0 && waitpid(pid, wait_status, WNOHANG) == pid;
+}
 
 void KillAndReap(pid_t pid) {
   kill(pid, SIGKILL);
@@ -54,7 +56,9 @@ absl::Status Supervisor::Start(const Worker& worker) {
 }
 
 absl::Status Supervisor::Spawn(Process* process) {
-  std::vector<char*> arguments = {const_cast<char*>(options_.program.c_str())};
+  const std::string& name =
+      options_.program_name.empty() ? options_.program : options_.program_name;
+  std::vector<char*> arguments = {const_cast<char*>(name.c_str())};
   for (const std::string& argument : process->worker.arguments) {
     arguments.push_back(const_cast<char*>(argument.c_str()));
   }
@@ -80,46 +84,51 @@ absl::Status Supervisor::Spawn(Process* process) {
 }
 
 absl::Status Supervisor::Restart() {
-  for (Process& process : processes_) {
-    int wait_status = 0;
-    if (!Reap(process.pid, &wait_status)) continue;
-    DING_RETURN_IF_ERROR(HandleEnd(wait_status, &process));
-  }
   int wait_status = 0;
-  given_up_.erase(std::remove_if(given_up_.begin(), given_up_.end(),
-                                 [&](pid_t pid) { return Reap(pid, &wait_status); }),
-                  given_up_.end());
+  for (Process& process : processes_) {
+    if (!Reap(process.pid, &wait_status)) continue;
+    DING_RETURN_IF_ERROR(
+        StartAgain(absl::StrCat("ended: ", DescribeWaitStatus(wait_status)), &process));
+  }
+  const auto ended = [&wait_status](pid_t pid) {
+    if (!Reap(pid, &wait_status)) return false;
+    LOG(INFO) << "process " << pid
+              << ", which was replaced, ended: " << DescribeWaitStatus(wait_status);
+    return true;
+  };
+  given_up_.erase(std::remove_if(given_up_.begin(), given_up_.end(), ended), given_up_.end());
   return absl::OkStatus();
 }
 
-absl::Status Supervisor::HandleEnd(int wait_status, Process* process) {
+absl::Status Supervisor::StartAgain(absl::string_view ended, Process* process) {
   const absl::Duration lived =
       absl::Nanoseconds(options_.clock->MonotonicNanos() - process->started_nanos);
   process->failures = lived < options_.short_life ? process->failures + 1 : 0;
-  const std::string ended =
-      absl::StrCat(process->worker.name, " (process ", process->pid, ") ended after ",
-                   absl::FormatDuration(lived), ": ", DescribeWaitStatus(wait_status));
+  const std::string what =
+      absl::StrCat(process->worker.name, " (process ", process->pid, "), started ",
+                   absl::FormatDuration(lived), " ago, ", ended);
+  process->pid = 0;
   if (process->failures >= options_.max_failures) {
-    process->pid = 0;
     return absl::InternalError(
-        absl::StrCat(ended, ", ", process->failures, " times in a row soon after its start"));
+        absl::StrCat(what, ", ", process->failures, " times in a row soon after its start"));
   }
-  LOG(WARNING) << ended << "; starting another one";
+  LOG(WARNING) << what << "; starting another one";
   ++restarts_;
   return Spawn(process);
 }
 
 absl::Status Supervisor::Replace(pid_t pid) {
+  if (pid <= 0) return absl::OkStatus();
   const auto found = std::find_if(processes_.begin(), processes_.end(),
                                   [pid](const Process& process) { return process.pid == pid; });
   if (found == processes_.end()) return absl::OkStatus();
   int wait_status = 0;
-  if (Reap(pid, &wait_status)) return HandleEnd(wait_status, &*found);
-  LOG(WARNING) << found->worker.name << " (process " << pid
-               << ") is alive but its lease ran out; starting another one";
+  if (Reap(pid, &wait_status)) {
+    return StartAgain(absl::StrCat("ended: ", DescribeWaitStatus(wait_status)), &*found);
+  }
+  // It is stopped or hangs, or it is just ending.
   given_up_.push_back(pid);
-  ++restarts_;
-  return Spawn(&*found);
+  return StartAgain("lost its session", &*found);
 }
 
 void Supervisor::Stop(absl::Duration timeout) {

@@ -29,7 +29,8 @@ class Supervisor {
     std::vector<std::string> arguments;  // of the program
   };
   struct Options {
-    std::string program;  // path
+    std::string program;       // path
+    std::string program_name;  // as it is told; empty: the path
     // A worker that ends sooner than that counts as failed,
     absl::Duration short_life = absl::Seconds(2);
     // and after so many failures in a row is given up. At least 1.
@@ -47,27 +48,28 @@ class Supervisor {
   // Starts another process in the place of each one that has ended; to be called now and then.
   absl::Status Restart();
 
-  // The process `pid` is alive but has been given up (its lease ran out): starts another one in its
-  // place. The old one is left to end by itself, until Stop(). Not ours: no effect.
+  // The process `pid` has been given up (its session is over): starts another one in its place, as if
+  // it had ended. If it is alive, it is left to end by itself, until Stop(). Not ours: no effect.
   absl::Status Replace(pid_t pid);
 
   // Waits until all have ended by themselves, and kills what is left after `timeout`.
   void Stop(absl::Duration timeout);
 
-  // Of the workers' present processes, in the order of their start.
+  // Of the workers' present processes, in the order of their start; 0 for one that was given up.
   std::vector<pid_t> pids() const;
   int64_t restarts() const { return restarts_; }
 
  private:
   struct Process {
     Worker worker;
-    pid_t pid = 0;
+    pid_t pid = 0;  // 0: there is none
     int64_t started_nanos = 0;
     int failures = 0;  // in a row
   };
 
   absl::Status Spawn(Process* process);
-  absl::Status HandleEnd(int wait_status, Process* process);
+  // Another one in the place of a process that `ended` somehow.
+  absl::Status StartAgain(absl::string_view ended, Process* process);
 
   const Options options_;
   std::vector<Process> processes_;

@@ -23,7 +23,7 @@ void CollectorSlave::ResetTask(const StartTask& start) {
   // Versions that come later are told apart by it.
   policy_.set_policy_id(start.collector().policy_id());
   progress_ = CollectorProgress();
-  // What an earlier task announced and was not acknowledged never will be.
+  // What a closed task announced is dropped, and not always acknowledged.
   acknowledged_ = announced_;
 }
 
@@ -53,7 +53,12 @@ absl::Status CollectorSlave::Announce(std::string items, const CollectorProgress
     progress_ = progress;
     data->set_sequence(++announced_);
   }
-  return Send(message);
+  const absl::Status sent = Send(message);
+  if (!sent.ok()) {  // The coordinator expects the same number next.
+    MutexLock lock(&mutex_);
+    --announced_;
+  }
+  return sent;
 }
 
 absl::Status CollectorSlave::ReportStall(absl::string_view reason) {

@@ -68,7 +68,6 @@ void RpcFileSystemCollector::BeginTask(const CollectorTask& task) {
 void RpcFileSystemCollector::CloseTask() {
   MutexLock lock(&mutex_);
   closing_ = true;
-  closed_.SignalAll();
   if (running_ != nullptr) running_->Close();
 }
 
@@ -104,15 +103,19 @@ absl::Status RpcFileSystemCollector::SendData(const SegmentBatch& data,
                                               const CollectorProgress& progress) {
   DING_RETURN_IF_ERROR(slave_.TaskStatus());
   const int64_t chunk = ChunkNumber(slave_.worker(), ++chunks_);
-  DING_RETURN_IF_ERROR(PutChunk(chunk, data));
-  absl::StatusOr<std::string> items = EncodeItems(data, chunk);
-  const absl::Status announced =
-      items.ok() ? slave_.Announce(*std::move(items), progress) : items.status();
-  if (!announced.ok()) {  // Nobody will ask for it.
+  const absl::Status sent = PutAndAnnounce(chunk, data, progress);
+  if (!sent.ok()) {  // Nobody will ask for it.
     const absl::Status removed = store_->Delete(ChunkKey(chunk));
     if (!removed.ok()) LOG(WARNING) << removed.message();
   }
-  return announced;
+  return sent;
+}
+
+absl::Status RpcFileSystemCollector::PutAndAnnounce(int64_t chunk, const SegmentBatch& data,
+                                                    const CollectorProgress& progress) {
+  DING_RETURN_IF_ERROR(PutChunk(chunk, data));
+  DING_ASSIGN_OR_RETURN(std::string items, EncodeItems(data, chunk));
+  return slave_.Announce(std::move(items), progress);
 }
 
 absl::Status RpcFileSystemCollector::PutChunk(int64_t chunk, const SegmentBatch& data) {
@@ -124,11 +127,7 @@ absl::Status RpcFileSystemCollector::PutChunk(int64_t chunk, const SegmentBatch&
   LOG(WARNING) << reason << "; trying again every " << absl::FormatDuration(options_.store_retry);
   DING_RETURN_IF_ERROR(slave_.ReportStall(reason));
   while (WorthTryingAgain(status)) {
-    {
-      MutexLock lock(&mutex_);
-      if (!closing_) closed_.WaitFor(&mutex_, options_.store_retry);
-    }
-    DING_RETURN_IF_ERROR(slave_.TaskStatus());
+    DING_RETURN_IF_ERROR(slave_.Pause(options_.store_retry));
     status = store_->Put(ChunkKey(chunk), encoded.pieces());
   }
   DING_RETURN_IF_ERROR(status);

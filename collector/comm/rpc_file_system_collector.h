@@ -63,6 +63,8 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   void RunTask(const CollectorTask& task);
   absl::StatusOr<CollectorFinishInfo> Collect(const CollectorTask& task);
   void JoinTask();
+  absl::Status PutAndAnnounce(int64_t chunk, const SegmentBatch& data,
+                              const CollectorProgress& progress);
   // Puts the chunk, however often that takes.
   absl::Status PutChunk(int64_t chunk, const SegmentBatch& data);
 
@@ -75,7 +77,6 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   std::string read_bytes_;  // memory for reading, kept; of the task's thread
 
   Mutex mutex_;
-  CondVar closed_;
   BaseParallelCollector* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread task_thread_;  // of the thread of Run()

@@ -63,7 +63,7 @@ absl::Status DemandSource::Wait() {
   --under_way_;
   {
     MutexLock lock(&mutex_);
-    unread_[data->sequence()] = data->items_size();
+    if (data->items_size() > 0) unread_[data->sequence()] = data->items_size();
     answered_ = data->sequence();
   }
   for (std::string& items : *data->mutable_items()) {

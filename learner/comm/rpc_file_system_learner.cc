@@ -24,6 +24,12 @@ namespace {
 constexpr int kHookPriority = 100;
 // The source says itself that there are no data, by its own timeout.
 constexpr absl::Duration kBeyondDataTimeout = absl::Minutes(1);
+// Between two attempts to publish the first policy.
+constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
+
+bool WorthTryingAgain(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
 
 void AddPriorities(const PriorityInfo& priorities, LearnerInfo* info) {
   for (size_t i = 0; i < priorities.priority.size(); ++i) {
@@ -43,8 +49,8 @@ RpcFileSystemLearner::RpcFileSystemLearner(const CommLearnerOptions& options,
       store_(store),
       factory_(std::move(factory)),
       slave_(session, {[this](const StartTask& start) { BeginTask(start.learner()); },
-                       // Its source ends, and with it Start().
-                       /*close=*/[] {}, [this] { JoinTask(); }}) {}
+                       /*close=*/[] {},  // Its source ends, and with it Start().
+                       [this] { JoinTask(); }}) {}
 
 RpcFileSystemLearner::~RpcFileSystemLearner() { JoinTask(); }
 
@@ -129,9 +135,15 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearn
   policy.set_policy_id(task.policy_id());
   policy.set_version(next_version_);
   policy.set_train_iter(learner->train_iter());
-  policy.set_key(PolicyKey(task.policy_id(), next_version_));
-  const absl::Status put = store_->Put(policy.key(), model.pieces());
-  if (absl::IsUnavailable(put) || absl::IsResourceExhausted(put)) {
+  policy.set_key(PolicyKey(task.policy_id(), next_version_, slave_.worker()));
+  absl::Status put = store_->Put(policy.key(), model.pieces());
+  // Without a first one no collector begins, and nothing is learned.
+  while (WorthTryingAgain(put) && next_version_ == 1) {
+    DING_RETURN_IF_ERROR(ReportStall(learner, put));
+    DING_RETURN_IF_ERROR(slave_.Pause(kStoreRetry));
+    put = store_->Put(policy.key(), model.pieces());
+  }
+  if (WorthTryingAgain(put)) {
     // The collectors go on with an older one; the next one may be stored again.
     LOG_EVERY_N(WARNING, 100) << "a policy version is not published: " << put.message();
     return absl::OkStatus();
@@ -139,6 +151,13 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearn
   DING_RETURN_IF_ERROR(put);
   ++next_version_;
   return slave_.SendPolicy(policy);
+}
+
+absl::Status RpcFileSystemLearner::ReportStall(BaseLearner* learner, const absl::Status& why) {
+  LearnerInfo info;
+  info.set_learner_step(learner->train_iter());
+  info.set_stalled(absl::StrCat("the store takes no policy: ", why.message()));
+  return slave_.SendInfo(std::move(info));
 }
 
 absl::Status RpcFileSystemLearner::SendInfo(BaseLearner* learner) {

@@ -43,6 +43,7 @@ class RpcFileSystemLearner : public BaseCommLearner {
   // Hooks of the learner.
   absl::Status SendPolicy(const LearnerTask& task, BaseLearner* learner);
   absl::Status SendInfo(BaseLearner* learner);
+  absl::Status ReportStall(BaseLearner* learner, const absl::Status& why);
 
   const CommLearnerOptions options_;
   WorkerSession* const session_;

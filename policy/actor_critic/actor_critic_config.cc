@@ -44,6 +44,8 @@ void AppendConfigProblems(const ActorCriticConfig& config, std::vector<std::stri
   }
   RequireAtLeastZero(config.value_weight(), "value_weight", problems);
   RequireAtLeastZero(config.entropy_weight(), "entropy_weight", problems);
+  RequireAtLeastZero(config.entropy_decay_env_steps(), "entropy_decay_env_steps", problems);
+  RequireAtLeastZero(config.final_entropy_weight(), "final_entropy_weight", problems);
   if (!(std::abs(config.initial_log_std()) <= 20)) {
     problems->push_back(
         absl::StrCat("initial_log_std is ", config.initial_log_std(), ", must be in [-20, 20]"));
@@ -121,6 +123,8 @@ ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,
   options.adam.lr = config.learning_rate();
   options.adam.eps = config.adam_eps();
   options.lr_decay_env_steps = config.lr_decay_env_steps();
+  options.entropy_decay_env_steps = config.entropy_decay_env_steps();
+  options.final_entropy_weight = config.final_entropy_weight();
   options.grad_clip_norm = config.grad_clip_norm();
   options.networks.initial_log_std = config.initial_log_std();
   options.networks.normalize_obs = config.normalize_obs();

@@ -40,6 +40,7 @@ constexpr char kRng[] = "rng";
 constexpr char kOptimizerScope[] = "optimizer";
 constexpr char kRewardScalerScope[] = "reward_scaler";
 constexpr char kLr[] = "lr";
+constexpr char kEntropyWeight[] = "entropy_weight";
 constexpr char kEnvStep[] = "envstep";
 
 FieldSpec FloatColumn(absl::string_view name) { return Box(name, {}); }
@@ -219,10 +220,19 @@ class ActorCriticPolicy::Command : public CommandMode {
 
   NamedValues GetSettingCollect(const NamedValues& /*info*/) override { return {}; }
   NamedValues GetSettingLearn(const NamedValues& info) override {
-    if (options_.lr_decay_env_steps <= 0) return {};
-    const Schedule schedule = {ScheduleKind::kLinear, options_.adam.lr, 0,
-                               options_.lr_decay_env_steps};
-    return {{kLr, schedule.At(info.GetOr(kEnvStep, 0))}};
+    const double env_step = info.GetOr(kEnvStep, 0);
+    NamedValues settings;
+    if (options_.lr_decay_env_steps > 0) {
+      const Schedule schedule = {ScheduleKind::kLinear, options_.adam.lr, 0,
+                                 options_.lr_decay_env_steps};
+      settings.Set(kLr, schedule.At(env_step));
+    }
+    if (options_.entropy_decay_env_steps > 0) {
+      const Schedule schedule = {ScheduleKind::kLinear, options_.update.loss_options.entropy_coef,
+                                 options_.final_entropy_weight, options_.entropy_decay_env_steps};
+      settings.Set(kEntropyWeight, schedule.At(env_step));
+    }
+    return settings;
   }
 
  private:
@@ -234,6 +244,7 @@ class ActorCriticPolicy::Learn : public LearnMode {
   Learn(const ActorCriticPolicyOptions& options, ActorCritic* actor_critic, GroupAdam adam)
       : options_(options),
         update_(options.update),
+        loss_options_(options.update.loss_options),
         networks_(*actor_critic),
         adam_(std::move(adam)),
         rng_(options.seed, "policy/shuffle"),
@@ -305,6 +316,7 @@ class ActorCriticPolicy::Learn : public LearnMode {
     if (const std::optional<double> lr = settings.Get(kLr)) {
       DING_RETURN_IF_ERROR(adam_.set_lr(*lr));
     }
+    DING_RETURN_IF_ERROR(SetEntropyWeight(settings));
     MeasureData(rows);
     const int64_t size =
         update_.minibatch_rows > 0 ? std::min(update_.minibatch_rows, rows.rows()) : rows.rows();
@@ -329,6 +341,17 @@ class ActorCriticPolicy::Learn : public LearnMode {
         ++done;
       }
     }
+    return absl::OkStatus();
+  }
+
+  // What the settings say or, if they do not, the options: for this call only.
+  absl::Status SetEntropyWeight(const NamedValues& settings) {
+    const double weight = settings.GetOr(kEntropyWeight, update_.loss_options.entropy_coef);
+    if (!(weight >= 0 && std::isfinite(weight))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kEntropyWeight, " is ", weight, ", must be finite and at least 0"));
+    }
+    loss_options_.entropy_coef = weight;
     return absl::OkStatus();
   }
 
@@ -361,7 +384,7 @@ class ActorCriticPolicy::Learn : public LearnMode {
     const ActorCriticLossResult result = update_.loss(
         {log_prob_, entropy_, networks_.value(), rows.column<float>(field(kLogProb)),
          rows.column<float>(field(kValue)), adv_, rows.column<float>(field(kReturn))},
-        update_.loss_options,
+        loss_options_,
         {absl::MakeSpan(d_log_prob_), absl::MakeSpan(d_entropy_), networks_.d_value()});
     if (!std::isfinite(result.loss)) return NotFinite(result.loss);
     // The first minibatch of a call is always learned from: the policy cannot have moved yet.
@@ -407,6 +430,7 @@ class ActorCriticPolicy::Learn : public LearnMode {
 
   const ActorCriticPolicyOptions& options_;
   const ActorCriticUpdate& update_;
+  ActorCriticLossOptions loss_options_;  // of the current call
   ActorCritic& networks_;
   GroupAdam adam_;
   Rng rng_;

@@ -11,8 +11,8 @@
 //                rows were acted on; only then the rows go into the statistics
 //   eval     the most probable action; statistics stand still
 //   learn    on rows of GetTrainSample(): `epochs` times all rows, in minibatches of a random order
-//   command  setting "lr" for learn mode, if it decays: a function of info "envstep" alone, so that
-//            a resumed run needs no state for it
+//   command  settings "lr" and "entropy_weight" for learn mode, if they decay: functions of info
+//            "envstep" alone, so that a resumed run needs no state for them
 //
 // A learning iteration is a minibatch. It reports the scalars cur_lr, total_loss, policy_loss,
 // value_loss, entropy, approx_kl, clip_fraction, grad_norm, and once a call the same for all:
@@ -60,7 +60,10 @@ struct ActorCriticPolicyOptions {
   double gae_lambda = 0.95;
   AdamOptions adam;
   double lr_decay_env_steps = 0;  // the rate falls linearly to 0 by then; 0: it stays
-  double grad_clip_norm = 0;      // of the gradient of all parameters; 0: not clipped
+  // The entropy weight moves linearly from update.loss_options to this one by then; 0: it stays.
+  double entropy_decay_env_steps = 0;
+  double final_entropy_weight = 0;  // at least 0
+  double grad_clip_norm = 0;        // of the gradient of all parameters; 0: not clipped
   ActorCriticOptions networks;
   bool freeze_statistics = false;  // of observations: use them, but do not move them
   bool scale_reward = false;

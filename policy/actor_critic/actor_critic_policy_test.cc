@@ -247,6 +247,43 @@ TEST(ActorCriticPolicy, TheLearningRateFallsWithTheEnvSteps) {
   EXPECT_FALSE(constant->command_mode()->GetSettingLearn({{"envstep", 5}}).Get("lr").has_value());
 }
 
+TEST(ActorCriticPolicy, TheEntropyWeightMovesWithTheEnvSteps) {
+  ActorCriticPolicyOptions options = Options();
+  options.update.loss_options.entropy_coef = 0.06;
+  options.entropy_decay_env_steps = 1000;
+  options.final_entropy_weight = 0.02;
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(options));
+  const Batch batch = MakeOnPolicyBatch(Observation(), Action(), 12, 5);
+  std::vector<LearnStep> steps;
+  // The weight that a call learned with, by what it reports of the loss.
+  const auto learned_with = [&] {
+    const NamedValues& loss = steps[0].scalars;
+    return (*loss.Get("policy_loss") +
+            options.update.loss_options.value_coef * *loss.Get("value_loss") -
+            *loss.Get("total_loss")) /
+           *loss.Get("entropy");
+  };
+  for (const auto& [env_step, weight] : {std::pair(0.0, 0.06), std::pair(250.0, 0.05),
+                                         std::pair(1000.0, 0.02), std::pair(5000.0, 0.02)}) {
+    const NamedValues settings = policy->command_mode()->GetSettingLearn({{"envstep", env_step}});
+    EXPECT_FALSE(settings.Get("lr").has_value());
+    ASSERT_THAT(policy->learn_mode()->Forward(batch, settings, &steps), IsOk());
+    EXPECT_NEAR(learned_with(), weight, 1e-9) << "env step " << env_step;
+  }
+  // A setting is of its call alone: what the next one does must not depend on it.
+  ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
+  EXPECT_NEAR(learned_with(), 0.06, 1e-9);
+  for (const double weight : {-1.0, static_cast<double>(kNan)}) {
+    EXPECT_THAT(policy->learn_mode()->Forward(batch, {{"entropy_weight", weight}}, &steps),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("entropy_weight is ")));
+  }
+  DING_ASSERT_OK_AND_ASSIGN(const auto constant, Create(Options()));
+  EXPECT_FALSE(constant->command_mode()
+                   ->GetSettingLearn({{"envstep", 5}})
+                   .Get("entropy_weight")
+                   .has_value());
+}
+
 TEST(ActorCriticPolicy, AStepThatFailsTakesBackThoseBeforeIt) {
   ActorCriticPolicyOptions options = Options();
   options.update.epochs = 1;

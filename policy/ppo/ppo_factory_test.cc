@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
@@ -43,11 +44,16 @@ TEST_F(PpoFactory, HandsTheConfigOn) {
   params_.set_epoch_per_collect(3);
   common().set_learning_rate(0.25);
   common().set_lr_decay_env_steps(100);
+  common().set_entropy_weight(0.5);
+  common().set_entropy_decay_env_steps(200);
+  common().set_final_entropy_weight(0.25);
   *common().mutable_critic() = common().model();
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create());
   EXPECT_EQ(policy->collect_mode()->attributes().n_sample, 64);
   EXPECT_TRUE(policy->collect_mode()->attributes().on_policy);
-  EXPECT_DOUBLE_EQ(*policy->command_mode()->GetSettingLearn({{"envstep", 50}}).Get("lr"), 0.125);
+  const NamedValues settings = policy->command_mode()->GetSettingLearn({{"envstep", 50}});
+  EXPECT_DOUBLE_EQ(*settings.Get("lr"), 0.125);
+  EXPECT_DOUBLE_EQ(*settings.Get("entropy_weight"), 0.4375);
   EXPECT_EQ(policy->learn_mode()->info(),
             "ppo on mlp 4-8, logit 8-2: 130 parameters; critic mlp 4-8, value 8-1: 121 parameters");
   std::vector<LearnStep> steps;
@@ -73,6 +79,8 @@ TEST_F(PpoFactory, ReportsAllProblemsAtOnce) {
   common().set_gae_lambda(1.5);
   common().set_value_weight(-1);
   common().set_entropy_weight(-1);
+  common().set_entropy_decay_env_steps(-1);
+  common().set_final_entropy_weight(-1);
   common().set_initial_log_std(21);
   common().set_obs_clip(0);
   common().mutable_critic()->set_type("transformer");
@@ -93,6 +101,8 @@ TEST_F(PpoFactory, ReportsAllProblemsAtOnce) {
                                     "gae_lambda is 1.5",
                                     "value_weight is -1",
                                     "entropy_weight is -1",
+                                    "entropy_decay_env_steps is -1",
+                                    "final_entropy_weight is -1",
                                     "initial_log_std is 21",
                                     "obs_clip is 0",
                                     "critic: ",

@@ -1,0 +1,202 @@
+#include "ding_worker/collector/comm/collector_slave.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/collector_link.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/testing/fake_coordinator.h"
+#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/worker_session.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr absl::Duration kLong = absl::Minutes(1);
+constexpr uint64_t kWindow = CollectorSlave::kMaxUnacknowledged;
+
+// The tasks have no thread: the test is the task.
+class CollectorSlaveTest : public testing::Test {
+ protected:
+  CollectorSlaveTest()
+      : worker_(coordinator_.Join()),
+        slave_(worker_.get(), {[this](const StartTask& start) {
+                                 MutexLock lock(&mutex_);
+                                 started_ = start.collector().task_id();
+                                 changed_.SignalAll();
+                               },
+                               [] {}, [] {}}),
+        serving_([this] { slave_.Serve().IgnoreError(); }) {}
+  void TearDown() override {
+    coordinator_.session()->Close("the test is over");
+    serving_.join();
+  }
+
+  void Start(const std::string& task_id) {
+    coordinator_.StartCollector(task_id);
+    MutexLock lock(&mutex_);
+    while (started_ != task_id) ASSERT_TRUE(changed_.WaitFor(&mutex_, kLong));
+  }
+  absl::Status Announce(const std::string& items = "items") {
+    CollectorProgress progress;
+    progress.cur_step = ++steps_;
+    return slave_.Announce(items, progress);
+  }
+  void AnnounceAll(uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i) ASSERT_THAT(Announce(), IsOk());
+  }
+  // On a thread of its own, after as many as may be under way.
+  absl::Status AnnounceOneMore(const std::function<void()>& meanwhile) {
+    absl::Status status = absl::UnknownError("waits");
+    std::thread announcing([&] { status = Announce(); });
+    meanwhile();
+    announcing.join();
+    return status;
+  }
+
+  FakeCoordinator coordinator_;
+  const std::unique_ptr<WorkerSession> worker_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::string started_ ABSL_GUARDED_BY(mutex_);
+  int64_t steps_ = 0;
+  CollectorSlave slave_;
+  std::thread serving_;
+};
+
+TEST_F(CollectorSlaveTest, AnnouncesInOrderWithProgress) {
+  Start("a");
+  AnnounceAll(2);
+  for (uint64_t i = 1; i <= 2; ++i) {
+    const CollectorData data = coordinator_.Receive().collector_data();
+    EXPECT_EQ(data.task_id(), "a");
+    EXPECT_EQ(data.sequence(), i);
+    EXPECT_EQ(data.items(), "items");
+    EXPECT_EQ(data.progress().cur_step(), static_cast<int64_t>(i));
+  }
+}
+
+TEST_F(CollectorSlaveTest, WaitsForAnAcknowledgementWhenTooManyAreUnderWay) {
+  Start("a");
+  AnnounceAll(kWindow);
+  for (uint64_t i = 0; i < kWindow; ++i) coordinator_.Receive();
+  const absl::Status status = AnnounceOneMore([this] {
+    EXPECT_FALSE(coordinator_.HearsMore()) << "it waits";
+    coordinator_.Acknowledge("a", 1);
+    EXPECT_EQ(coordinator_.Receive().collector_data().sequence(), kWindow + 1);
+  });
+  EXPECT_THAT(status, IsOk());
+}
+
+// Of acknowledgements that come again, or late, none makes room twice.
+TEST_F(CollectorSlaveTest, RepeatedAcknowledgementsHaveNoEffect) {
+  Start("a");
+  AnnounceAll(kWindow);
+  for (uint64_t i = 0; i < kWindow; ++i) coordinator_.Receive();
+  coordinator_.Acknowledge("a", 2);
+  coordinator_.Acknowledge("a", 2);
+  coordinator_.Acknowledge("a", 1);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(AnnounceOneMore([this] { coordinator_.Receive(); }), IsOk());
+  }
+  const absl::Status status = AnnounceOneMore([this] {
+    EXPECT_FALSE(coordinator_.HearsMore());
+    coordinator_.CloseTask("a");
+  });
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST_F(CollectorSlaveTest, ClosingTheTaskWakesIt) {
+  Start("a");
+  AnnounceAll(kWindow);
+  EXPECT_THAT(AnnounceOneMore([this] { coordinator_.CloseTask("a"); }),
+              StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST_F(CollectorSlaveTest, TheEndOfTheSessionWakesIt) {
+  Start("a");
+  AnnounceAll(kWindow);
+  EXPECT_THAT(AnnounceOneMore([this] { coordinator_.session()->Close("enough"); }),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
+}
+
+// Its task was closed, and what it announced was never acknowledged.
+TEST_F(CollectorSlaveTest, TheNextTaskDoesNotWaitForTheLastOnes) {
+  Start("a");
+  AnnounceAll(kWindow);
+  coordinator_.CloseTask("a");
+  Start("b");
+  AnnounceAll(kWindow);
+  const WorkerMessage last = coordinator_.ReceiveUntil([](const WorkerMessage& message) {
+    return message.collector_data().sequence() == 2 * kWindow;
+  });
+  EXPECT_EQ(last.collector_data().task_id(), "b");
+}
+
+TEST_F(CollectorSlaveTest, ANumberThatWasNotSentIsUsedAgain) {
+  Start("a");
+  EXPECT_THAT(Announce(std::string(kMaxMessageBytes, 'x')),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Announce(), IsOk());
+  EXPECT_EQ(coordinator_.Receive().collector_data().sequence(), 1u);
+}
+
+TEST_F(CollectorSlaveTest, TheNewestPolicyWins) {
+  Start("a");
+  EXPECT_FALSE(slave_.NewerPolicy(0, absl::ZeroDuration()).value().has_value());
+  coordinator_.Publish("policy_0", 3, "three");
+  coordinator_.Publish("policy_0", 2, "late");
+  coordinator_.Publish("policy_1", 9, "of another task");
+  coordinator_.Publish("policy_0", 4, "four");
+  const std::optional<PolicyVersion> newest = slave_.NewerPolicy(3, kLong).value();
+  ASSERT_TRUE(newest.has_value());
+  EXPECT_EQ(newest->version(), 4u);
+  EXPECT_EQ(newest->key(), "four");
+  EXPECT_FALSE(slave_.NewerPolicy(4, absl::Milliseconds(20)).value().has_value());
+}
+
+TEST_F(CollectorSlaveTest, ATaskBeginsWithoutThePolicyOfTheLastOne) {
+  Start("a");
+  coordinator_.Publish("policy_0", 3, "three");
+  EXPECT_TRUE(slave_.NewerPolicy(0, kLong).value().has_value());
+  Start("b");
+  EXPECT_FALSE(slave_.NewerPolicy(0, absl::ZeroDuration()).value().has_value());
+}
+
+TEST_F(CollectorSlaveTest, WaitingForAPolicyEndsWithTheTask) {
+  Start("a");
+  std::thread closing([this] { coordinator_.CloseTask("a"); });
+  EXPECT_THAT(slave_.NewerPolicy(0, kLong), StatusIs(absl::StatusCode::kCancelled));
+  closing.join();
+}
+
+TEST_F(CollectorSlaveTest, StallsAndEndsAreReported) {
+  Start("a");
+  AnnounceAll(1);
+  EXPECT_THAT(slave_.ReportStall("the store is full"), IsOk());
+  coordinator_.Receive();
+  const CollectorData stalled = coordinator_.Receive().collector_data();
+  EXPECT_FALSE(stalled.has_sequence());
+  EXPECT_EQ(stalled.progress().stalled(), "the store is full");
+  EXPECT_EQ(stalled.progress().cur_step(), 1) << "with the progress so far";
+  CollectorFinished info;
+  info.set_collector_done(true);
+  EXPECT_THAT(slave_.Finish(info), IsOk());
+  EXPECT_EQ(coordinator_.Receive().collector_finished().task_id(), "a");
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,46 @@
+// A collector worker without envs and policies: of every task it stores and announces 20 chunks of
+// one row, and reports that it is done with the 20th. To try a coordinator out.
+//
+// Ownership, threads: as BaseCommCollector.
+#ifndef DING_WORKER_COLLECTOR_COMM_NAIVE_COLLECTOR_H_
+#define DING_WORKER_COLLECTOR_COMM_NAIVE_COLLECTOR_H_
+
+#include <cstdint>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/collector/comm/base_comm_collector.h"
+#include "ding_worker/collector/comm/collector_slave.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/interaction/worker_session.h"
+
+namespace ding {
+
+class NaiveCollector : public BaseCommCollector {
+ public:
+  static constexpr int kChunksPerTask = 20;
+
+  NaiveCollector(WorkerSession* session, Store* store);
+  ~NaiveCollector() override;
+
+  absl::StatusOr<EndRun> Run() override;
+  void Close() override;
+
+ private:
+  void RunTask();
+  absl::Status Collect();
+  void JoinTask();
+
+  WorkerSession* const session_;
+  Store* const store_;
+  CollectorSlave slave_;
+  uint32_t chunks_ = 0;      // put; of the task's thread
+  std::thread task_thread_;  // of the thread of Run()
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_COMM_NAIVE_COLLECTOR_H_

@@ -1,0 +1,359 @@
+#include "ding_worker/collector/comm/rpc_file_system_collector.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/base_parallel_collector.h"
+#include "ding_worker/collector/collector_link.h"
+#include "ding_worker/collector/comm/base_comm_collector.h"
+#include "ding_worker/collector/comm/collector_slave.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/segment_wire.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/state_wire.h"
+#include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/mem_store.h"
+#include "ding_worker/interaction/testing/fake_coordinator.h"
+#include "ding_worker/interaction/worker_session.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr absl::Duration kLong = absl::Minutes(1);
+
+// Its Put() fails as told, by its number from 1.
+class FlakyStore : public MemStore {
+ public:
+  absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override {
+    const absl::Status status = on_put == nullptr ? absl::OkStatus() : on_put(++puts_);
+    return status.ok() ? MemStore::Put(key, pieces) : status;
+  }
+
+  std::function<absl::Status(int)> on_put;  // set before use
+
+ private:
+  std::atomic<int> puts_{0};
+};
+
+// One row, whose reward is `reward`.
+SegmentBatch OneRow(float reward) {
+  const SpecPtr rows =
+      MakeSpec({Box("obs", {}), Discrete("action", 9), Scalar("reward", DType::kFloat32)}).value();
+  BatchBuilder builder = BatchBuilder::Create(rows, 1).value();
+  builder.column<float>(0)[0] = 0;
+  builder.column<int64_t>(1)[0] = 0;
+  builder.column<float>(2)[0] = reward;
+  BatchBuilder obs = BatchBuilder::Create(MakeSpec({Box("obs", {})}).value(), 1).value();
+  obs.column<float>(0)[0] = 1;
+  SegmentBatch data;
+  data.rows = std::move(builder).Seal(1);
+  data.final_obs = std::move(obs).Seal(1);
+  data.segments = {{0, 0, 0, 1, SegmentEnd::kTerminated}};
+  return data;
+}
+
+// Does what a test says, with the link.
+class ScriptedCollector : public BaseParallelCollector {
+ public:
+  using Script = std::function<absl::Status(CollectorLink*, const std::function<bool()>& closed)>;
+
+  ScriptedCollector(Script script, CollectorLink* link) : script_(std::move(script)), link_(link) {}
+  absl::Status Run() override {
+    return script_(link_, [this] { return closed(); });
+  }
+  CollectorFinishInfo GetFinishInfo() const override {
+    CollectorFinishInfo info;
+    info.collector_done = !closed();
+    info.train_iter = 5;
+    info.episode_return = {1, 2};
+    return info;
+  }
+
+ private:
+  const Script script_;
+  CollectorLink* const link_;
+};
+
+class ScriptedTask : public TaskCollector {
+ public:
+  ScriptedTask(ScriptedCollector::Script script, CollectorLink* link)
+      : collector_(std::move(script), link) {}
+  BaseParallelCollector* collector() override { return &collector_; }
+
+ private:
+  ScriptedCollector collector_;
+};
+
+class RpcFileSystemCollectorTest : public testing::Test {
+ protected:
+  void Run(TaskCollectorFactory factory) {
+    RpcFileSystemCollector::Options options;
+    options.store_retry = absl::Milliseconds(5);
+    collector_ = std::make_unique<RpcFileSystemCollector>(options, worker_.get(), &store_,
+                                                          std::move(factory));
+    running_ = std::thread([this] { end_ = collector_->Run(); });
+  }
+  void RunScript(ScriptedCollector::Script script) {
+    Run([script](const CollectorTask&, CollectorLink* link) {
+      return std::make_unique<ScriptedTask>(script, link);
+    });
+  }
+  absl::StatusOr<EndRun> End() {
+    if (running_.joinable()) running_.join();
+    return end_;
+  }
+  void TearDown() override {
+    coordinator_.session()->Close("the test is over");
+    End().IgnoreError();
+  }
+
+  // Up to the end of the task, what came: announced rewards, stalls, the end.
+  struct Heard {
+    std::vector<uint64_t> sequences;
+    std::vector<float> rewards;
+    std::vector<std::string> stalls;
+    WorkerMessage end;
+  };
+  Heard HearTask() {
+    Heard heard;
+    heard.end = coordinator_.ReceiveUntil([&](const WorkerMessage& message) {
+      if (message.has_collector_data()) Hear(message.collector_data(), &heard);
+      return message.has_collector_finished() || message.has_task_failed();
+    });
+    return heard;
+  }
+  void Hear(const CollectorData& data, Heard* heard) {
+    if (data.items().empty()) {
+      heard->stalls.push_back(data.progress().stalled());
+      return;
+    }
+    heard->sequences.push_back(data.sequence());
+    const Batch items = DecodeBatch(data.items()).value();
+    std::string bytes;
+    ASSERT_THAT(store_.Get(ChunkKey(items.column<int64_t>("chunk")[0]), &bytes), IsOk());
+    heard->rewards.push_back(DecodeSegments(bytes).value().rows.column<float>("reward")[0]);
+    coordinator_.Acknowledge(data.task_id(), data.sequence());
+  }
+  std::vector<std::string> Stored() { return store_.List("").value(); }
+
+  FakeCoordinator coordinator_;
+  const std::unique_ptr<WorkerSession> worker_ = coordinator_.Join();
+  FlakyStore store_;
+  std::unique_ptr<RpcFileSystemCollector> collector_;
+  std::thread running_;
+  absl::StatusOr<EndRun> end_ = absl::UnknownError("runs");
+};
+
+absl::Status SendRows(CollectorLink* link, int count) {
+  for (int i = 1; i <= count; ++i) {
+    const absl::Status sent = link->SendData(OneRow(static_cast<float>(i)), {});
+    if (!sent.ok()) return sent;
+  }
+  return absl::OkStatus();
+}
+
+// Waits for its close, as a collector does between its steps.
+absl::Status PlayUntilClosed(const std::function<bool()>& closed) {
+  while (!closed()) absl::SleepFor(absl::Milliseconds(1));
+  return absl::CancelledError("closed");
+}
+
+TEST_F(RpcFileSystemCollectorTest, StoresThenAnnouncesThenReports) {
+  RunScript([](CollectorLink* link, const auto&) { return SendRows(link, 20); });
+  coordinator_.StartCollector("a");
+  const Heard heard = HearTask();
+  ASSERT_THAT(heard.rewards, SizeIs(20));
+  for (size_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(heard.sequences[i], i + 1);
+    EXPECT_EQ(heard.rewards[i], static_cast<float>(i) + 1);
+  }
+  EXPECT_THAT(heard.stalls, IsEmpty());
+  const CollectorFinished& finished = heard.end.collector_finished();
+  EXPECT_EQ(finished.task_id(), "a");
+  EXPECT_TRUE(finished.collector_done());
+  EXPECT_EQ(finished.train_iter(), 5);
+  EXPECT_THAT(finished.episode_return(), ElementsAre(1, 2));
+  EXPECT_EQ(Stored().front(), ChunkKey(ChunkNumber(FakeCoordinator::kWorker, 1)));
+
+  coordinator_.StartCollector("b");
+  EXPECT_EQ(HearTask().sequences.front(), 21u) << "numbers are of the worker";
+  coordinator_.EndRun("over");
+  EXPECT_EQ(End().value().reason(), "over");
+}
+
+TEST_F(RpcFileSystemCollectorTest, AStoreThatIsFullOrGonePausesItAndLosesNothing) {
+  store_.on_put = [](int put) {
+    if (put >= 2 && put < 5) return absl::ResourceExhaustedError("no space left");
+    if (put >= 7 && put < 9) return absl::UnavailableError("the disk is away");
+    return absl::OkStatus();
+  };
+  RunScript([](CollectorLink* link, const auto&) { return SendRows(link, 5); });
+  coordinator_.StartCollector("a");
+  const Heard heard = HearTask();
+  EXPECT_THAT(heard.rewards, ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(heard.sequences, ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(heard.stalls,
+              ElementsAre(AllOf(HasSubstr("takes no data"), HasSubstr("no space left")), "",
+                          HasSubstr("the disk is away"), ""));
+  EXPECT_TRUE(heard.end.has_collector_finished());
+  EXPECT_THAT(Stored(), SizeIs(5));
+}
+
+TEST_F(RpcFileSystemCollectorTest, ClosedWhileTheStoreIsFullItEnds) {
+  store_.on_put = [](int) { return absl::ResourceExhaustedError("no space left"); };
+  RunScript([](CollectorLink* link, const auto&) { return SendRows(link, 1); });
+  coordinator_.StartCollector("a");
+  coordinator_.ReceiveUntil([](const WorkerMessage& message) {
+    return message.collector_data().progress().has_stalled();
+  });
+  coordinator_.CloseTask("a");
+  EXPECT_FALSE(HearTask().end.collector_finished().collector_done());
+  EXPECT_THAT(Stored(), IsEmpty());
+}
+
+TEST_F(RpcFileSystemCollectorTest, AnotherErrorOfTheStoreFailsTheTask) {
+  store_.on_put = [](int) { return absl::PermissionDeniedError("read-only"); };
+  RunScript([](CollectorLink* link, const auto&) { return SendRows(link, 1); });
+  coordinator_.StartCollector("a");
+  const TaskFailed failed = HearTask().end.task_failed();
+  EXPECT_EQ(failed.code(), static_cast<int>(absl::StatusCode::kPermissionDenied));
+  EXPECT_THAT(failed.message(), HasSubstr("read-only"));
+}
+
+// What was stored and could not be announced is deleted again.
+TEST_F(RpcFileSystemCollectorTest, ChunksThatNobodyHearsOfAreDeleted) {
+  absl::Status last;
+  RunScript([&last](CollectorLink* link, const auto&) {
+    last = SendRows(link, CollectorSlave::kMaxUnacknowledged + 1);
+    return last;
+  });
+  coordinator_.StartCollector("a");
+  for (uint64_t i = 0; i <= CollectorSlave::kMaxUnacknowledged; ++i) coordinator_.Receive();
+  coordinator_.CloseTask("a");
+  EXPECT_TRUE(HearTask().end.has_collector_finished());
+  EXPECT_THAT(last, StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(Stored(), SizeIs(CollectorSlave::kMaxUnacknowledged));
+}
+
+TEST_F(RpcFileSystemCollectorTest, AFactoryThatFailsFailsTheTaskWithTheReason) {
+  int made = 0;
+  Run([&made](const CollectorTask&,
+              CollectorLink* link) -> absl::StatusOr<std::unique_ptr<TaskCollector>> {
+    if (++made == 1) return absl::NotFoundError("no env 'CartPole-v7'");
+    return std::make_unique<ScriptedTask>(
+        [](CollectorLink* to, const auto&) { return SendRows(to, 1); }, link);
+  });
+  coordinator_.StartCollector("a");
+  const TaskFailed failed = HearTask().end.task_failed();
+  EXPECT_EQ(failed.task_id(), "a");
+  EXPECT_EQ(failed.message(), "no env 'CartPole-v7'");
+  coordinator_.StartCollector("b");
+  EXPECT_TRUE(HearTask().end.has_collector_finished()) << "the next task may be better";
+}
+
+TEST_F(RpcFileSystemCollectorTest, ACollectorThatFailsFailsTheTask) {
+  RunScript([](CollectorLink*, const auto&) { return absl::InternalError("env 3 died"); });
+  coordinator_.StartCollector("a");
+  EXPECT_EQ(HearTask().end.task_failed().message(), "env 3 died");
+}
+
+// As a coordinator does when the learner's task ends.
+TEST_F(RpcFileSystemCollectorTest, CloseAndStartInOneBreath) {
+  std::atomic<int> runs{0};
+  RunScript([&runs](CollectorLink* link, const auto& closed) {
+    if (++runs > 1) return SendRows(link, 2);
+    const absl::Status sent = SendRows(link, CollectorSlave::kMaxUnacknowledged);
+    return sent.ok() ? PlayUntilClosed(closed) : sent;
+  });
+  coordinator_.StartCollector("a");
+  for (uint64_t i = 0; i <= CollectorSlave::kMaxUnacknowledged; ++i) coordinator_.Receive();
+  coordinator_.CloseTask("a");
+  coordinator_.StartCollector("b");
+  EXPECT_EQ(HearTask().end.collector_finished().task_id(), "a");
+  const Heard heard = HearTask();
+  EXPECT_EQ(heard.end.collector_finished().task_id(), "b");
+  EXPECT_TRUE(heard.end.collector_finished().collector_done());
+  EXPECT_THAT(heard.rewards, ElementsAre(1, 2));
+}
+
+TEST_F(RpcFileSystemCollectorTest, GetsTheNewestPolicyThatIsThere) {
+  const EncodedBatch model =
+      EncodeState([](StateWriter* writer) { return writer->WriteDouble("weight", 2.5); }).value();
+  double weight = 0;
+  uint64_t version = 0;
+  bool newer = true;
+  RunScript([&](CollectorLink* link, const auto&) {
+    const auto update = link->GetPolicyUpdate(0, kLong);  // the first is deleted already
+    if (!update.ok()) return update.status();
+    version = (*update)->version;
+    weight = (*update)->model->ReadDouble("weight").value();
+    newer = link->GetPolicyUpdate(version, absl::ZeroDuration()).value().has_value();
+    return absl::OkStatus();
+  });
+  ASSERT_THAT(store_.Put(PolicyKey("policy_0", 2), model.pieces()), IsOk());
+  coordinator_.StartCollector("a");
+  coordinator_.Publish("policy_0", 1, PolicyKey("policy_0", 1));
+  coordinator_.Publish("policy_0", 2, PolicyKey("policy_0", 2));
+  EXPECT_TRUE(HearTask().end.has_collector_finished());
+  EXPECT_EQ(version, 2u);
+  EXPECT_EQ(weight, 2.5);
+  EXPECT_FALSE(newer);
+}
+
+TEST_F(RpcFileSystemCollectorTest, APolicyThatCannotBeReadIsAnError) {
+  RunScript(
+      [](CollectorLink* link, const auto&) { return link->GetPolicyUpdate(0, kLong).status(); });
+  const std::vector<absl::string_view> garbage = {"garbage"};
+  ASSERT_THAT(store_.Put("policy/policy_0/1", garbage), IsOk());
+  coordinator_.StartCollector("a");
+  coordinator_.Publish("policy_0", 1, "policy/policy_0/1");
+  EXPECT_THAT(HearTask().end.task_failed().message(), Not(IsEmpty()));
+}
+
+TEST_F(RpcFileSystemCollectorTest, LosingTheCoordinatorEndsTaskAndRun) {
+  RunScript([](CollectorLink* link, const auto&) {
+    return SendRows(link, CollectorSlave::kMaxUnacknowledged + 1);
+  });
+  coordinator_.StartCollector("a");
+  for (uint64_t i = 0; i <= CollectorSlave::kMaxUnacknowledged; ++i) coordinator_.Receive();
+  coordinator_.session()->Close("enough");
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
+}
+
+TEST_F(RpcFileSystemCollectorTest, CloseLeavesTheRun) {
+  RunScript([](CollectorLink*, const auto& closed) { return PlayUntilClosed(closed); });
+  coordinator_.StartCollector("a");
+  EXPECT_TRUE(coordinator_.Receive().has_task_started());
+  collector_->Close();
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kCancelled));
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,427 @@
+#include "ding_worker/coordinator/comm_coordinator.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/interaction/in_process_transport.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/protocol.h"
+#include "ding_worker/interaction/session.h"
+#include "ding_worker/interaction/testing/faulty_transport.h"
+#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/worker_session.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr absl::Duration kLong = absl::Minutes(1);
+constexpr char kAddress[] = "run";
+
+// Notes who came and what was said.
+class NotingCoordinator : public Coordinator {
+ public:
+  void Start() override {}
+  void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& /*peer*/) override {
+    MutexLock lock(&mutex_);
+    names_[worker] = hello.name();
+    changed_.SignalAll();
+  }
+  void WorkerLost(uint32_t worker, const absl::Status& why) override {
+    MutexLock lock(&mutex_);
+    lost_[names_[worker]] = why;
+    names_.erase(worker);
+    changed_.SignalAll();
+  }
+  absl::Status Handle(uint32_t worker, const WorkerMessage& message) override {
+    if (on_handle != nullptr) return on_handle(worker, message);
+    MutexLock lock(&mutex_);
+    heard_.push_back(absl::StrCat(names_[worker], ": ", message.task_started().task_id()));
+    changed_.SignalAll();
+    return absl::OkStatus();
+  }
+  absl::Status WaitUntilDone(absl::Duration /*timeout*/) override { return absl::OkStatus(); }
+  void RequestEnd(const std::string& /*reason*/) override {}
+  absl::Status Close(const std::string& /*reason*/) override { return absl::OkStatus(); }
+  RunStatus status() const override {
+    RunStatus status;
+    status.set_run("run-7");
+    return status;
+  }
+  Counters counters() const override { return {}; }
+
+  // Why it was lost; waits for that.
+  absl::Status WhyLost(const std::string& name) {
+    MutexLock lock(&mutex_);
+    while (lost_.count(name) == 0) {
+      if (!changed_.WaitFor(&mutex_, kLong)) return absl::UnknownError("it is not lost");
+    }
+    return lost_[name];
+  }
+  uint32_t NumberOf(const std::string& name) {
+    MutexLock lock(&mutex_);
+    while (true) {
+      for (const auto& [worker, other] : names_) {
+        if (other == name) return worker;
+      }
+      if (!changed_.WaitFor(&mutex_, kLong)) return 0;
+    }
+  }
+  std::vector<std::string> heard(size_t at_least) {
+    MutexLock lock(&mutex_);
+    while (heard_.size() < at_least && changed_.WaitFor(&mutex_, kLong)) {
+    }
+    return heard_;
+  }
+  size_t joined() const {
+    MutexLock lock(&mutex_);
+    return names_.size() + lost_.size();
+  }
+
+  std::function<absl::Status(uint32_t, const WorkerMessage&)> on_handle;  // set before use
+
+ private:
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::map<uint32_t, std::string> names_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, absl::Status> lost_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> heard_ ABSL_GUARDED_BY(mutex_);
+};
+
+WorkerMessage Started(const std::string& task_id) {
+  WorkerMessage message;
+  message.mutable_task_started()->set_task_id(task_id);
+  return message;
+}
+
+WorkerMessage HelloMessage(const std::string& name) {
+  WorkerMessage message;
+  message.mutable_hello()->set_name(name);
+  *message.mutable_hello()->mutable_version() = CurrentProtocol();
+  return message;
+}
+
+class CommCoordinatorTest : public testing::Test {
+ protected:
+  CommCoordinatorTest() {
+    options_.address = kAddress;
+    options_.config_digest = "digest-a";
+    options_.welcome.set_run("run-7");
+    options_.welcome.set_lease_seconds(300);
+    options_.session.lease = absl::Minutes(5);
+  }
+  void TearDown() override {
+    if (comm_ != nullptr) comm_->Close("the test is over");
+  }
+
+  void Start() {
+    comm_ = CommCoordinator::Create(options_, &transport_).value();
+    comm_->Start(&coordinator_);
+  }
+  absl::StatusOr<std::unique_ptr<WorkerSession>> TryJoin(const Hello& hello) {
+    return WorkerSession::Join(&transport_, kAddress, hello, {});
+  }
+  std::unique_ptr<WorkerSession> Join(const std::string& name,
+                                      Hello::Role role = Hello::COLLECTOR) {
+    Hello hello;
+    hello.set_name(name);
+    hello.set_role(role);
+    return TryJoin(hello).value();
+  }
+  // Of a peer that does what it likes.
+  std::unique_ptr<Session> RawSession() {
+    SessionOptions options;
+    options.lease = absl::Minutes(5);
+    return Session::Start(transport_.Connect(kAddress, kLong).value(), options);
+  }
+  // That the others go on.
+  void ExpectServed(WorkerSession* worker, const std::string& name) {
+    const size_t before = coordinator_.heard(0).size();
+    EXPECT_THAT(worker->Send(Started("still here"), kLong), IsOk());
+    EXPECT_EQ(coordinator_.heard(before + 1).back(), absl::StrCat(name, ": still here"));
+  }
+
+  InProcessTransport transport_;
+  NotingCoordinator coordinator_;
+  CommCoordinator::Options options_;
+  std::unique_ptr<CommCoordinator> comm_;
+};
+
+TEST_F(CommCoordinatorTest, AdmitsWorkersAndHandsOverWhatTheySay) {
+  Start();
+  const auto a = Join("a");
+  const auto b = Join("b", Hello::LEARNER);
+  EXPECT_NE(a->welcome().worker(), b->welcome().worker());
+  EXPECT_EQ(a->welcome().run(), "run-7");
+  EXPECT_EQ(a->welcome().lease_seconds(), 300);
+  EXPECT_EQ(coordinator_.NumberOf("a"), a->welcome().worker());
+  EXPECT_THAT(a->Send(Started("1"), kLong), IsOk());
+  EXPECT_THAT(a->Send(Started("2"), kLong), IsOk());
+  EXPECT_THAT(coordinator_.heard(2), ElementsAre("a: 1", "a: 2"));
+
+  CoordinatorMessage message;
+  message.mutable_close_task()->set_task_id("x");
+  comm_->Send(b->welcome().worker(), message);
+  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorMessage received, b->Receive(kLong));
+  EXPECT_EQ(received.close_task().task_id(), "x");
+  comm_->Send(999, message);  // Nobody: no error.
+}
+
+TEST_F(CommCoordinatorTest, OneCoordinatorPerAddress) {
+  Start();
+  EXPECT_THAT(CommCoordinator::Create(options_, &transport_),
+              StatusIs(absl::StatusCode::kAlreadyExists));
+}
+
+TEST_F(CommCoordinatorTest, AnotherConfigIsRefused) {
+  Start();
+  Hello hello;
+  hello.set_name("stranger");
+  hello.set_config_digest("digest-b");
+  EXPECT_THAT(TryJoin(hello), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                       AllOf(HasSubstr("collector 'stranger'"),
+                                             HasSubstr("digest-a"), HasSubstr("digest-b"))));
+  hello.set_config_digest("digest-a");
+  EXPECT_THAT(TryJoin(hello), IsOk());
+}
+
+TEST_F(CommCoordinatorTest, AnotherMajorIsRefused) {
+  Start();
+  const std::unique_ptr<Session> raw = RawSession();
+  WorkerMessage hello = HelloMessage("old");
+  hello.mutable_hello()->mutable_version()->set_major(kProtocolMajor + 1);
+  EXPECT_THAT(raw->Send(hello.SerializeAsString(), kLong), IsOk());
+  EXPECT_THAT(raw->Receive(kLong),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("protocol version is 2.0")));
+  EXPECT_EQ(coordinator_.joined(), 0u);
+}
+
+// What a peer sends before it is admitted, and what it is told.
+TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
+  options_.hello_timeout = absl::Milliseconds(100);
+  Start();
+  const auto good = Join("good");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"\xff\xff\xff", "3 bytes that are no message"},
+      {std::string(), "an empty message"},
+      {Started("x").SerializeAsString(), "the first message is not Hello"},
+      {std::string(1 << 20, 'x'), "message of a worker"}};
+  for (const auto& [bytes, reason] : cases) {
+    const std::unique_ptr<Session> raw = RawSession();
+    EXPECT_THAT(raw->Send(bytes, kLong), IsOk());
+    EXPECT_THAT(raw->Receive(kLong), StatusIs(absl::StatusCode::kAborted, HasSubstr(reason)));
+  }
+  const std::unique_ptr<Session> silent = RawSession();
+  EXPECT_THAT(silent->Receive(kLong),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("no message")));
+  // One that does not even speak of sessions.
+  const std::unique_ptr<Connection> foreign = transport_.Connect(kAddress, kLong).value();
+  EXPECT_THAT(foreign->Send("GET / HTTP/1.1\r\n\r\n", kLong), IsOk());
+  absl::Status end;
+  while (end.ok()) end = foreign->Receive(kLong).status();
+  EXPECT_THAT(end, StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(coordinator_.joined(), 1u);
+  ExpectServed(good.get(), "good");
+}
+
+TEST_F(CommCoordinatorTest, WhoTalksNonsenseLaterIsDisconnectedWithTheReason) {
+  std::vector<std::string> told;
+  options_.on_worker_lost = [&told](const Hello& hello, const absl::Status& why) {
+    told.push_back(absl::StrCat(hello.name(), ": ", why.message()));
+  };
+  Start();
+  const auto good = Join("good");
+  const std::unique_ptr<Session> raw = RawSession();
+  EXPECT_THAT(raw->Send(HelloMessage("bad").SerializeAsString(), kLong), IsOk());
+  EXPECT_THAT(raw->Receive(kLong), IsOk());  // Welcome
+  EXPECT_THAT(raw->Send("\xff\xff\xff", kLong), IsOk());
+  EXPECT_THAT(raw->Receive(kLong), StatusIs(absl::StatusCode::kAborted, HasSubstr("no message")));
+  EXPECT_THAT(coordinator_.WhyLost("bad"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no message")));
+  ExpectServed(good.get(), "good");
+  comm_->Close("over");
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_THAT(told[0], AllOf(HasSubstr("bad"), HasSubstr("no message")));
+}
+
+TEST_F(CommCoordinatorTest, WhatTheCoordinatorRefusesEndsTheSession) {
+  coordinator_.on_handle = [](uint32_t, const WorkerMessage&) {
+    return absl::InvalidArgumentError("data 9, expected data 1");
+  };
+  Start();
+  const auto worker = Join("a");
+  EXPECT_THAT(worker->Send(Started("x"), kLong), IsOk());
+  EXPECT_THAT(worker->Receive(kLong),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("data 9, expected data 1")));
+  EXPECT_THAT(coordinator_.WhyLost("a"), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(CommCoordinatorTest, WhoSendsTooMuchAtOnceIsToldAndGoesOn) {
+  Start();
+  const auto worker = Join("a");
+  WorkerMessage large;
+  large.mutable_task_failed()->set_message(std::string(kMaxSessionMessageBytes, 'x'));
+  EXPECT_THAT(worker->Send(large, kLong), StatusIs(absl::StatusCode::kInvalidArgument));
+  ExpectServed(worker.get(), "a");
+}
+
+TEST_F(CommCoordinatorTest, AWorkerThatLeavesIsLost) {
+  Start();
+  const auto a = Join("a");
+  const auto b = Join("b");
+  EXPECT_FALSE(comm_->WaitForWorkersToLeave(absl::ZeroDuration()));
+  a->Close("done");
+  EXPECT_THAT(coordinator_.WhyLost("a"), StatusIs(absl::StatusCode::kAborted, HasSubstr("done")));
+  ExpectServed(b.get(), "b");
+  b->Close("done");
+  EXPECT_TRUE(comm_->WaitForWorkersToLeave(kLong));
+}
+
+TEST_F(CommCoordinatorTest, AWorkerThatFallsSilentIsLost) {
+  options_.session.lease = absl::Milliseconds(200);
+  options_.welcome.set_lease_seconds(0.2);
+  Start();
+  FaultyTransport faulty(&transport_, {});
+  Hello hello;
+  hello.set_name("silent");
+  DING_ASSERT_OK_AND_ASSIGN(const auto worker, WorkerSession::Join(&faulty, kAddress, hello, {}));
+  faulty.set_black_hole(true);
+  EXPECT_THAT(coordinator_.WhyLost("silent"),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("nothing was heard of")));
+  EXPECT_THAT(worker->Receive(kLong), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(CommCoordinatorTest, MoreWorkersThanAllowedAreTurnedAwayUntilOneLeaves) {
+  options_.max_workers = 2;
+  Start();
+  const auto a = Join("a");
+  const auto b = Join("b");
+  Hello third;
+  third.set_name("third");
+  EXPECT_THAT(TryJoin(third), StatusIs(absl::StatusCode::kUnavailable));
+  ExpectServed(a.get(), "a");
+  b->Close("done");
+  EXPECT_THAT(coordinator_.WhyLost("b"), StatusIs(absl::StatusCode::kAborted));
+  // Its place is free when its thread is joined: when the next one knocks, or a second later.
+  absl::StatusOr<std::unique_ptr<WorkerSession>> joined = TryJoin(third);
+  const absl::Time deadline = absl::Now() + kLong;
+  while (!joined.ok() && absl::Now() < deadline) joined = TryJoin(third);
+  EXPECT_THAT(joined, IsOk());
+}
+
+TEST_F(CommCoordinatorTest, AWorkerThatTakesNoMessagesIsDisconnected) {
+  Start();
+  const auto stuck = Join("stuck");
+  const auto good = Join("good");
+  const uint32_t number = stuck->welcome().worker();
+  CoordinatorMessage message;
+  message.mutable_close_task()->set_task_id("x");
+  // One window full, and more: none of it waits.
+  for (int i = 0; i < 2 * options_.session.window; ++i) comm_->Send(number, message);
+  EXPECT_THAT(coordinator_.WhyLost("stuck"), StatusIs(absl::StatusCode::kResourceExhausted,
+                                                      HasSubstr("does not take its messages")));
+  absl::Status end;
+  int taken = 0;
+  for (; end.ok(); ++taken) end = stuck->Receive(kLong).status();
+  EXPECT_LE(taken - 1, options_.session.window) << "nothing is sent behind what was left out";
+  EXPECT_THAT(end, StatusIs(absl::StatusCode::kAborted, HasSubstr("does not take")));
+  ExpectServed(good.get(), "good");
+}
+
+TEST_F(CommCoordinatorTest, AMessageThatIsTooLargeToBeSentEndsTheSession) {
+  Start();
+  const auto worker = Join("a");
+  CoordinatorMessage message;
+  message.mutable_learner_data()->add_items(std::string(kMaxSessionMessageBytes, 'x'));
+  comm_->Send(worker->welcome().worker(), message);
+  EXPECT_THAT(coordinator_.WhyLost("a"), StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+TEST_F(CommCoordinatorTest, CloseTellsTheReasonToAll) {
+  Start();
+  const auto a = Join("a");
+  const auto b = Join("b", Hello::LEARNER);
+  const auto c = Join("c", Hello::OPERATOR);
+  const std::unique_ptr<Session> unknown = RawSession();
+  comm_->Close("the run is over");
+  for (WorkerSession* const worker : {a.get(), b.get(), c.get()}) {
+    EXPECT_THAT(worker->Receive(kLong),
+                StatusIs(absl::StatusCode::kAborted, HasSubstr("the run is over")));
+  }
+  EXPECT_FALSE(unknown->Receive(kLong).ok());
+  EXPECT_THAT(coordinator_.WhyLost("a"), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(coordinator_.WhyLost("b"), StatusIs(absl::StatusCode::kCancelled));
+  comm_->Close("again");
+}
+
+// Joining and leaving while it closes: nobody hangs, and all threads end.
+TEST_F(CommCoordinatorTest, CloseWhileWorkersComeAndGo) {
+  Start();
+  std::vector<std::thread> workers;
+  for (int i = 0; i < 4; ++i) {
+    workers.emplace_back([this, i] {
+      Hello hello;
+      hello.set_name(absl::StrCat("w", i));
+      WorkerSession::Options options;
+      options.join_timeout = absl::Seconds(2);
+      while (true) {
+        const auto joined = WorkerSession::Join(&transport_, kAddress, hello, options);
+        if (!joined.ok()) return;
+        (*joined)->Send(Started("x"), kLong).IgnoreError();
+      }
+    });
+  }
+  coordinator_.heard(8);
+  comm_->Close("over");
+  for (std::thread& worker : workers) worker.join();
+}
+
+TEST_F(CommCoordinatorTest, OperatorsMayAskForTheStatusAndNothingElse) {
+  Start();
+  const auto watcher = Join("watcher", Hello::OPERATOR);
+  WorkerMessage ask;
+  ask.mutable_status_request();
+  EXPECT_THAT(watcher->Send(ask, kLong), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorMessage answer, watcher->Receive(kLong));
+  EXPECT_EQ(answer.run_status().run(), "run-7");
+  EXPECT_EQ(coordinator_.joined(), 0u) << "it is no worker";
+  EXPECT_TRUE(comm_->WaitForWorkersToLeave(absl::ZeroDuration())) << "nor waited for";
+
+  EXPECT_THAT(watcher->Send(Started("x"), kLong), IsOk());
+  EXPECT_THAT(watcher->Receive(kLong), StatusIs(absl::StatusCode::kAborted,
+                                                HasSubstr("an operator may ask for the status")));
+  EXPECT_THAT(coordinator_.heard(0), IsEmpty());
+}
+
+TEST_F(CommCoordinatorTest, WorkersMayAskForTheStatusToo) {
+  Start();
+  const auto worker = Join("a");
+  WorkerMessage ask;
+  ask.mutable_status_request();
+  EXPECT_THAT(worker->Send(ask, kLong), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorMessage answer, worker->Receive(kLong));
+  EXPECT_EQ(answer.run_status().run(), "run-7");
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,71 @@
+// The coordinator's end of one worker's session, in the hands of a test.
+//
+// Threads: thread-safe, but for Join().
+//
+// Example:
+//   FakeCoordinator coordinator;
+//   const std::unique_ptr<WorkerSession> worker = coordinator.Join();
+//   coordinator.StartCollector("task_0");
+//   EXPECT_EQ(coordinator.Receive().task_started().task_id(), "task_0");
+#ifndef DING_WORKER_INTERACTION_TESTING_FAKE_COORDINATOR_H_
+#define DING_WORKER_INTERACTION_TESTING_FAKE_COORDINATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/interaction/in_process_transport.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/session.h"
+#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/worker_session.h"
+
+namespace ding {
+
+class FakeCoordinator {
+ public:
+  static constexpr char kAddress[] = "coordinator";
+  static constexpr uint32_t kWorker = 7;
+
+  FakeCoordinator();
+  ~FakeCoordinator();
+
+  // A worker's session whose other end is session().
+  std::unique_ptr<WorkerSession> Join();
+  // The same, with `greet` in the place of an answer to Hello.
+  absl::StatusOr<std::unique_ptr<WorkerSession>> JoinWith(
+      const WorkerSession::Options& options,
+      const std::function<void(const Hello&, Session*)>& greet);
+  static CoordinatorMessage MakeWelcome();
+
+  InProcessTransport* transport() { return &transport_; }
+  Session* session() { return session_.get(); }
+
+  void Send(const CoordinatorMessage& message);
+  // "buffer_0" and "policy_0".
+  void StartCollector(const std::string& task_id);
+  void StartLearner(const std::string& task_id, uint64_t first_version = 1);
+  void CloseTask(const std::string& task_id);
+  void Acknowledge(const std::string& task_id, uint64_t sequence);
+  void Publish(const std::string& policy_id, uint64_t version, const std::string& key);
+  void EndRun(const std::string& reason);
+
+  // The next message; none within a minute: an empty one.
+  WorkerMessage Receive();
+  // The next one that `wanted` says yes to; others are dropped.
+  WorkerMessage ReceiveUntil(const std::function<bool(const WorkerMessage&)>& wanted);
+  // Whether one comes within a short while: for what is not to happen.
+  bool HearsMore();
+
+ private:
+  InProcessTransport transport_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_TESTING_FAKE_COORDINATOR_H_

@@ -1,0 +1,241 @@
+#include "ding_worker/learner/comm/demand_source.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/segment_wire.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/mem_store.h"
+#include "ding_worker/interaction/testing/fake_coordinator.h"
+#include "ding_worker/interaction/worker_session.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/learner/comm/item_loader.h"
+#include "ding_worker/learner/comm/learner_slave.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr absl::Duration kLong = absl::Minutes(1);
+
+// One row, whose reward is the chunk's number.
+SegmentBatch OneRow(int64_t chunk) {
+  const SpecPtr rows =
+      MakeSpec({Box("obs", {}), Discrete("action", 9), Scalar("reward", DType::kFloat32)}).value();
+  BatchBuilder builder = BatchBuilder::Create(rows, 1).value();
+  builder.column<float>(0)[0] = 0;
+  builder.column<int64_t>(1)[0] = 0;
+  builder.column<float>(2)[0] = static_cast<float>(chunk);
+  BatchBuilder obs = BatchBuilder::Create(MakeSpec({Box("obs", {})}).value(), 1).value();
+  obs.column<float>(0)[0] = 1;
+  SegmentBatch data;
+  data.rows = std::move(builder).Seal(1);
+  data.final_obs = std::move(obs).Seal(1);
+  data.segments = {{0, 0, 0, 1, SegmentEnd::kTerminated}};
+  return data;
+}
+
+// A drawn batch of the first row of each chunk.
+std::string Items(const std::vector<int64_t>& chunks) {
+  const SpecPtr spec =
+      MakeSpec({Scalar(kColumnChunk, DType::kInt64), Scalar(kColumnRow, DType::kInt64),
+                Scalar(kColumnLength, DType::kInt64), Scalar(kColumnReplayUniqueId, DType::kInt64)})
+          .value();
+  const auto count = static_cast<int64_t>(chunks.size());
+  BatchBuilder builder = BatchBuilder::Create(spec, count).value();
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    builder.column<int64_t>(0)[i] = chunks[i];
+    builder.column<int64_t>(1)[i] = 0;
+    builder.column<int64_t>(2)[i] = 1;
+    builder.column<int64_t>(3)[i] = static_cast<int64_t>(i);
+  }
+  return EncodedBatch(std::move(builder).Seal(count)).ToString();
+}
+
+class DemandSourceTest : public testing::Test {
+ protected:
+  DemandSourceTest()
+      : worker_(coordinator_.Join()),
+        slave_(worker_.get(), {[this](const StartTask&) {
+                                 MutexLock lock(&mutex_);
+                                 started_ = true;
+                                 changed_.SignalAll();
+                               },
+                               [] {}, [] {}}),
+        serving_([this] { slave_.Serve().IgnoreError(); }) {
+    options_.batch_size = 2;
+    options_.prefetch_batches = 4;  // two per demand
+    loader_ = ItemLoader::Create(&store_, {}).value();
+    coordinator_.StartLearner("a");
+    MutexLock lock(&mutex_);
+    while (!started_) changed_.WaitFor(&mutex_, kLong);
+  }
+  ~DemandSourceTest() override {
+    coordinator_.session()->Close("the test is over");
+    serving_.join();
+  }
+
+  void Put(int64_t chunk) {
+    ASSERT_THAT(store_.Put(ChunkKey(chunk), EncodedSegments(OneRow(chunk)).pieces()), IsOk());
+  }
+  void Answer(uint64_t sequence, const std::vector<std::string>& batches, int64_t envstep = 0) {
+    CoordinatorMessage message;
+    message.mutable_learner_data()->set_task_id("a");
+    message.mutable_learner_data()->set_sequence(sequence);
+    message.mutable_learner_data()->set_envstep(envstep);
+    for (const std::string& items : batches) message.mutable_learner_data()->add_items(items);
+    coordinator_.Send(message);
+  }
+  LearnerDemand NextDemand() {
+    return coordinator_
+        .ReceiveUntil([](const WorkerMessage& message) { return message.has_learner_demand(); })
+        .learner_demand();
+  }
+
+  CommLearnerOptions options_;
+  FakeCoordinator coordinator_;
+  const std::unique_ptr<WorkerSession> worker_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  LearnerSlave slave_;
+  std::thread serving_;
+  MemStore store_;
+  std::unique_ptr<ItemLoader> loader_;
+};
+
+TEST_F(DemandSourceTest, KeepsTwoDemandsUnderWayAndLoadsInOrder) {
+  for (int64_t chunk = 1; chunk <= 4; ++chunk) Put(chunk);
+  DemandSource source(options_, &slave_, loader_.get());
+  source.set_train_iter(17);
+  Answer(1, {Items({1, 2}), Items({3})}, /*envstep=*/50);
+  DING_ASSERT_OK_AND_ASSIGN(const auto first, source.Next());
+  const LearnerDemand demand = NextDemand();
+  EXPECT_EQ(demand.batch_size(), 2);
+  EXPECT_EQ(demand.batches(), 2);
+  EXPECT_EQ(demand.train_iter(), 17);
+  EXPECT_EQ(NextDemand().sequence(), 2u);
+  EXPECT_EQ(NextDemand().sequence(), 3u) << "for the one that was answered";
+
+  DING_ASSERT_OK_AND_ASSIGN(const TrainData data, (*first)());
+  EXPECT_EQ(data.envstep, 50);
+  ASSERT_EQ(data.batch.rows(), 2);
+  EXPECT_EQ(data.batch.column<float>("reward")[0], 1);
+  EXPECT_EQ(data.batch.column<float>("reward")[1], 2);
+  DING_ASSERT_OK_AND_ASSIGN(const auto second, source.Next());
+  EXPECT_EQ((*second)().value().batch.column<float>("reward")[0], 3);
+  Answer(2, {Items({4})});
+  DING_ASSERT_OK_AND_ASSIGN(const auto third, source.Next());
+  EXPECT_EQ((*third)().value().batch.column<float>("reward")[0], 4);
+}
+
+// What is not read may not be deleted: the mark stands before the first batch that is not.
+TEST_F(DemandSourceTest, AnswersAreMarkedReadInOrderWhenAllTheirBatchesAre) {
+  for (int64_t chunk = 1; chunk <= 2; ++chunk) Put(chunk);
+  DemandSource source(options_, &slave_, loader_.get());
+  Answer(1, {Items({1}), Items({2})});
+  Answer(2, {Items({1})});
+  std::vector<BatchLoader> loads;
+  for (int i = 0; i < 3; ++i) loads.push_back(*source.Next().value());
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(NextDemand().read(), 0u);
+  const auto read_after = [&](int load, uint64_t answer) {
+    EXPECT_THAT(loads[static_cast<size_t>(load)](), IsOk());
+    Answer(answer, {Items({1})});
+    EXPECT_TRUE(source.Next().value().has_value());
+    return NextDemand().read();
+  };
+  EXPECT_EQ(read_after(2, 3), 0u) << "the second answer is read, the first is not";
+  EXPECT_EQ(read_after(0, 4), 0u) << "one of its two batches";
+  EXPECT_EQ(read_after(1, 5), 2u) << "the third is not loaded";
+}
+
+TEST_F(DemandSourceTest, ChunksThatAreGoneAreLeftOutAndCounted) {
+  Put(1);
+  Put(3);
+  DemandSource source(options_, &slave_, loader_.get());
+  Answer(1, {Items({1, 2, 3}), Items({2})});
+  DING_ASSERT_OK_AND_ASSIGN(const auto load, source.Next());
+  EXPECT_EQ((*load)().value().batch.rows(), 2);
+  EXPECT_EQ(source.missing_rows(), 1);
+  DING_ASSERT_OK_AND_ASSIGN(const auto empty, source.Next());
+  EXPECT_EQ((*empty)().value().batch.rows(), 0);
+  EXPECT_EQ(source.missing_rows(), 2);
+}
+
+TEST_F(DemandSourceTest, NoDataWithinTheTimeoutIsAnError) {
+  options_.data_timeout = absl::Milliseconds(100);
+  DemandSource source(options_, &slave_, loader_.get());
+  EXPECT_THAT(source.Next(), StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                      AllOf(HasSubstr("no data to learn from within 100ms"),
+                                            HasSubstr("policy.learn.data_timeout"))));
+}
+
+TEST_F(DemandSourceTest, AfterASecondItSaysThatItWaits) {
+  DemandSource source(options_, &slave_, loader_.get());
+  std::thread next([&source] { EXPECT_FALSE(source.Next().value().has_value()); });
+  const WorkerMessage info = coordinator_.ReceiveUntil(
+      [](const WorkerMessage& message) { return message.has_learner_info(); });
+  EXPECT_EQ(info.learner_info().stalled(), "waits for data");
+  coordinator_.CloseTask("a");
+  next.join();
+}
+
+TEST_F(DemandSourceTest, EndsWhenTheTaskIsClosed) {
+  DemandSource source(options_, &slave_, loader_.get());
+  std::thread closing([this] { coordinator_.CloseTask("a"); });
+  DING_ASSERT_OK_AND_ASSIGN(const auto none, source.Next());
+  EXPECT_FALSE(none.has_value());
+  closing.join();
+}
+
+TEST_F(DemandSourceTest, TheEndOfTheSessionIsAnError) {
+  DemandSource source(options_, &slave_, loader_.get());
+  std::thread closing([this] { coordinator_.session()->Close("enough"); });
+  EXPECT_THAT(source.Next(), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
+  closing.join();
+}
+
+TEST_F(DemandSourceTest, AnAnswerThatIsNoBatchIsAnError) {
+  DemandSource source(options_, &slave_, loader_.get());
+  Answer(1, {"garbage"});
+  DING_ASSERT_OK_AND_ASSIGN(const auto load, source.Next());
+  EXPECT_FALSE((*load)().ok());
+}
+
+// An answer without batches is skipped, and does not keep those behind it from being read.
+TEST_F(DemandSourceTest, AnEmptyAnswerIsSkipped) {
+  Put(1);
+  DemandSource source(options_, &slave_, loader_.get());
+  Answer(1, {});
+  Answer(2, {Items({1})});
+  DING_ASSERT_OK_AND_ASSIGN(const auto load, source.Next());
+  EXPECT_THAT((*load)(), IsOk());
+  for (int i = 0; i < 4; ++i) NextDemand();
+  Answer(3, {Items({1})});
+  EXPECT_TRUE(source.Next().value().has_value());
+  EXPECT_EQ(NextDemand().read(), 2u);
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,139 @@
+#include "ding_worker/learner/comm/learner_slave.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/testing/fake_coordinator.h"
+#include "ding_worker/interaction/worker_session.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr absl::Duration kLong = absl::Minutes(1);
+
+class LearnerSlaveTest : public testing::Test {
+ protected:
+  LearnerSlaveTest()
+      : worker_(coordinator_.Join()),
+        slave_(worker_.get(), {[this](const StartTask& start) {
+                                 MutexLock lock(&mutex_);
+                                 started_ = start.learner().task_id();
+                                 changed_.SignalAll();
+                               },
+                               [] {}, [] {}}),
+        serving_([this] { slave_.Serve().IgnoreError(); }) {}
+  void TearDown() override {
+    coordinator_.session()->Close("the test is over");
+    serving_.join();
+  }
+
+  void Start(const std::string& task_id) {
+    coordinator_.StartLearner(task_id);
+    MutexLock lock(&mutex_);
+    while (started_ != task_id) ASSERT_TRUE(changed_.WaitFor(&mutex_, kLong));
+  }
+  void Answer(const std::string& task_id, uint64_t sequence) {
+    CoordinatorMessage message;
+    message.mutable_learner_data()->set_task_id(task_id);
+    message.mutable_learner_data()->set_sequence(sequence);
+    coordinator_.Send(message);
+  }
+
+  FakeCoordinator coordinator_;
+  const std::unique_ptr<WorkerSession> worker_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::string started_ ABSL_GUARDED_BY(mutex_);
+  LearnerSlave slave_;
+  std::thread serving_;
+};
+
+TEST_F(LearnerSlaveTest, DemandsAreNumberedAndAnswersComeInOrder) {
+  Start("a");
+  DING_ASSERT_OK_AND_ASSIGN(const uint64_t first, slave_.Demand(32, 4, 10));
+  slave_.SetRead(1);
+  slave_.SetRead(0);  // does not go back
+  DING_ASSERT_OK_AND_ASSIGN(const uint64_t second, slave_.Demand(32, 4, 11));
+  EXPECT_EQ(first, 1u);
+  EXPECT_EQ(second, 2u);
+  const LearnerDemand heard = coordinator_.Receive().learner_demand();
+  EXPECT_EQ(heard.task_id(), "a");
+  EXPECT_EQ(heard.sequence(), 1u);
+  EXPECT_EQ(heard.batch_size(), 32);
+  EXPECT_EQ(heard.batches(), 4);
+  EXPECT_EQ(heard.train_iter(), 10);
+  EXPECT_EQ(heard.read(), 0u);
+  EXPECT_EQ(coordinator_.Receive().learner_demand().read(), 1u);
+  Answer("a", 1);
+  Answer("a", 2);
+  EXPECT_EQ(slave_.NextData(kLong).value().sequence(), 1u);
+  EXPECT_EQ(slave_.NextData(kLong).value().sequence(), 2u);
+  EXPECT_THAT(slave_.NextData(absl::Milliseconds(10)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("10ms")));
+}
+
+TEST_F(LearnerSlaveTest, AnswersOfOtherTasksAreDropped) {
+  Start("a");
+  Answer("a", 1);
+  Start("b");
+  Answer("a", 2);
+  Answer("b", 3);
+  EXPECT_EQ(slave_.NextData(kLong).value().sequence(), 3u);
+  DING_ASSERT_OK_AND_ASSIGN(const uint64_t sequence, slave_.Demand(1, 1, 0));
+  EXPECT_EQ(sequence, 1u) << "numbers are of the worker";
+}
+
+TEST_F(LearnerSlaveTest, ClosingTheTaskWakesWhoWaits) {
+  Start("a");
+  std::thread closing([this] { coordinator_.CloseTask("a"); });
+  EXPECT_THAT(slave_.NextData(kLong), StatusIs(absl::StatusCode::kCancelled));
+  closing.join();
+  EXPECT_THAT(slave_.Demand(1, 1, 0), StatusIs(absl::StatusCode::kCancelled));
+}
+
+TEST_F(LearnerSlaveTest, TheEndOfTheSessionWakesWhoWaits) {
+  Start("a");
+  std::thread closing([this] { coordinator_.session()->Close("enough"); });
+  EXPECT_THAT(slave_.NextData(kLong), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
+  closing.join();
+}
+
+TEST_F(LearnerSlaveTest, TheLastReportEndsTheTask) {
+  Start("a");
+  LearnerInfo info;
+  info.set_learner_step(3);
+  EXPECT_THAT(slave_.SendInfo(info), IsOk());
+  EXPECT_EQ(coordinator_.Receive().learner_info().task_id(), "a");
+  info.set_learner_done(true);
+  EXPECT_THAT(slave_.SendInfo(info), IsOk());
+  EXPECT_TRUE(coordinator_.Receive().learner_info().learner_done());
+  coordinator_.CloseTask("a");  // as a coordinator does; it is over
+  Answer("a", 1);
+  Start("b");
+  EXPECT_THAT(slave_.TaskStatus(), IsOk());
+  EXPECT_THAT(slave_.NextData(absl::ZeroDuration()), StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST_F(LearnerSlaveTest, PoliciesArePassedOn) {
+  Start("a");
+  PolicyVersion policy;
+  policy.set_policy_id("policy_0");
+  policy.set_version(4);
+  EXPECT_THAT(slave_.SendPolicy(policy), IsOk());
+  EXPECT_EQ(coordinator_.Receive().policy_version().version(), 4u);
+}
+
+}  // namespace
+}  // namespace ding

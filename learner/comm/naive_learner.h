@@ -1,0 +1,56 @@
+// A learner worker without a policy: demands batches of two rows, looks whether their chunks can be
+// read, gives the priorities back that it got, and is done when it has learned from more than five
+// batches. To try a coordinator out.
+//
+// Ownership, threads: as BaseCommLearner.
+#ifndef DING_WORKER_LEARNER_COMM_NAIVE_LEARNER_H_
+#define DING_WORKER_LEARNER_COMM_NAIVE_LEARNER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/interaction/worker_session.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/learner/comm/learner_slave.h"
+
+namespace ding {
+
+class NaiveLearner : public BaseCommLearner {
+ public:
+  static constexpr int64_t kBatchSize = 2;
+  static constexpr int64_t kMaxBatches = 5;  // that it learns from and goes on
+
+  NaiveLearner(WorkerSession* session, Store* store);
+  ~NaiveLearner() override;
+
+  absl::StatusOr<EndRun> Run() override;
+  void Close() override;
+
+  // Rows whose chunk could be read, and not.
+  int64_t read_rows() const { return read_rows_.load(); }
+  int64_t missing_rows() const { return missing_rows_.load(); }
+
+ private:
+  void RunTask();
+  absl::Status Learn();
+  // Into `info`: the priorities of one batch.
+  absl::Status LearnFrom(absl::string_view items, LearnerInfo* info);
+  void JoinTask();
+
+  WorkerSession* const session_;
+  Store* const store_;
+  LearnerSlave slave_;
+  std::atomic<int64_t> read_rows_{0};
+  std::atomic<int64_t> missing_rows_{0};
+  std::thread task_thread_;  // of the thread of Run()
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_LEARNER_COMM_NAIVE_LEARNER_H_

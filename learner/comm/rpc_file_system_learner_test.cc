@@ -1,0 +1,355 @@
+#include "ding_worker/learner/comm/rpc_file_system_learner.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/segment_wire.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state_wire.h"
+#include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/mem_store.h"
+#include "ding_worker/interaction/testing/fake_coordinator.h"
+#include "ding_worker/interaction/worker_session.h"
+#include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/learner/hook.h"
+#include "ding_worker/learner/hooks.h"
+#include "ding_worker/learner/testing/fake_learn_mode.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr int64_t kChunk = 1;
+
+// Its Put() of policies fails as told, by its number from 1.
+class FlakyStore : public MemStore {
+ public:
+  absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override {
+    const absl::Status status = on_put == nullptr ? absl::OkStatus() : on_put(++puts_);
+    return status.ok() ? MemStore::Put(key, pieces) : status;
+  }
+
+  std::function<absl::Status(int)> on_put;  // set before use
+
+ private:
+  int puts_ = 0;
+};
+
+SegmentBatch OneRow() {
+  const SpecPtr rows =
+      MakeSpec({Box("obs", {}), Discrete("action", 9), Scalar("reward", DType::kFloat32)}).value();
+  BatchBuilder builder = BatchBuilder::Create(rows, 1).value();
+  builder.column<float>(0)[0] = 0;
+  builder.column<int64_t>(1)[0] = 0;
+  builder.column<float>(2)[0] = 1;
+  BatchBuilder obs = BatchBuilder::Create(MakeSpec({Box("obs", {})}).value(), 1).value();
+  obs.column<float>(0)[0] = 1;
+  SegmentBatch data;
+  data.rows = std::move(builder).Seal(1);
+  data.final_obs = std::move(obs).Seal(1);
+  data.segments = {{0, 0, 0, 1, SegmentEnd::kTerminated}};
+  return data;
+}
+
+// A drawn batch of one row.
+std::string Items(int64_t chunk) {
+  const SpecPtr spec =
+      MakeSpec({Scalar(kColumnChunk, DType::kInt64), Scalar(kColumnRow, DType::kInt64),
+                Scalar(kColumnLength, DType::kInt64), Scalar(kColumnReplayUniqueId, DType::kInt64),
+                Scalar(kColumnReplayBufferIdx, DType::kInt64)})
+          .value();
+  BatchBuilder builder = BatchBuilder::Create(spec, 1).value();
+  builder.column<int64_t>(0)[0] = chunk;
+  builder.column<int64_t>(1)[0] = 0;
+  builder.column<int64_t>(2)[0] = 1;
+  builder.column<int64_t>(3)[0] = 41;
+  builder.column<int64_t>(4)[0] = 3;
+  return EncodedBatch(std::move(builder).Seal(1)).ToString();
+}
+
+class FakeTask : public TaskLearner {
+ public:
+  FakeTask(int64_t train_iterations, FakeLearnMode* mode, std::vector<std::string>* checkpoints) {
+    BaseLearner::Options options;
+    options.train_iterations = train_iterations;
+    options.log_policy = false;
+    LearnerHooks hooks;
+    add_learner_hook(&hooks, std::make_shared<SaveCkptHook>("save_ckpt_after_run", 20,
+                                                            HookPosition::kAfterRun, 1));
+    learner_ = BaseLearner::Create(options, mode, std::move(hooks), {}).value();
+    learner_->set_checkpoint_fn([checkpoints](absl::string_view name) {
+      checkpoints->emplace_back(name);
+      return absl::OkStatus();
+    });
+  }
+  BaseLearner* learner() override { return learner_.get(); }
+  NamedValues LearnSettings(int64_t /*train_iter*/, int64_t /*envstep*/) override { return {}; }
+
+ private:
+  std::unique_ptr<BaseLearner> learner_;
+};
+
+class RpcFileSystemLearnerTest : public testing::Test {
+ protected:
+  RpcFileSystemLearnerTest() {
+    options_.batch_size = 1;
+    options_.prefetch_batches = 2;
+    options_.send_policy_freq = 2;
+    mode_.report_priority = true;
+  }
+
+  void Run() {
+    Run([this](const LearnerTask&) {
+      return std::make_unique<FakeTask>(train_iterations_, &mode_, &checkpoints_);
+    });
+  }
+  void Run(TaskLearnerFactory factory) {
+    // Not by way of the store's failures.
+    ASSERT_THAT(store_.MemStore::Put(ChunkKey(kChunk), EncodedSegments(OneRow()).pieces()), IsOk());
+    learner_ = std::make_unique<RpcFileSystemLearner>(options_, worker_.get(), &store_,
+                                                      std::move(factory));
+    running_ = std::thread([this] { end_ = learner_->Run(); });
+  }
+  absl::StatusOr<EndRun> End() {
+    if (running_.joinable()) running_.join();
+    return end_;
+  }
+  void TearDown() override {
+    coordinator_.session()->Close("the test is over");
+    End().IgnoreError();
+  }
+
+  // What a learner said, and the answers that it got: batches of `chunk`.
+  struct Heard {
+    std::vector<LearnerInfo> infos;
+    std::vector<uint64_t> versions;
+    std::vector<std::string> stalls;
+    WorkerMessage end;
+  };
+  Heard ServeUntil(const std::function<bool(const WorkerMessage&)>& end, int64_t chunk = kChunk) {
+    Heard heard;
+    heard.end = coordinator_.ReceiveUntil([&](const WorkerMessage& message) {
+      if (message.has_learner_demand()) Answer(message.learner_demand(), chunk);
+      if (message.has_policy_version())
+        heard.versions.push_back(message.policy_version().version());
+      if (message.has_learner_info()) {
+        const LearnerInfo& info = message.learner_info();
+        info.stalled().empty() ? heard.infos.push_back(info)
+                               : heard.stalls.push_back(info.stalled());
+      }
+      return end(message);
+    });
+    return heard;
+  }
+  Heard ServeTask(int64_t chunk = kChunk) {
+    return ServeUntil(
+        [](const WorkerMessage& message) {
+          return message.has_task_failed() || message.learner_info().learner_done();
+        },
+        chunk);
+  }
+  void Answer(const LearnerDemand& demand, int64_t chunk) {
+    CoordinatorMessage message;
+    message.mutable_learner_data()->set_task_id(demand.task_id());
+    message.mutable_learner_data()->set_sequence(demand.sequence());
+    for (int i = 0; i < demand.batches(); ++i) {
+      message.mutable_learner_data()->add_items(Items(chunk));
+    }
+    coordinator_.Send(message);
+  }
+  double PublishedWeight(uint64_t version) {
+    std::string bytes;
+    EXPECT_THAT(store_.Get(PolicyKey("policy_0", version), &bytes), IsOk());
+    return DecodeState(bytes, "policy").value()->ReadDouble("weight").value();
+  }
+
+  CommLearnerOptions options_;
+  int64_t train_iterations_ = 5;
+  FakeLearnMode mode_;
+  std::vector<std::string> checkpoints_;
+  FlakyStore store_;
+  FakeCoordinator coordinator_;
+  const std::unique_ptr<WorkerSession> worker_ = coordinator_.Join();
+  std::unique_ptr<RpcFileSystemLearner> learner_;
+  std::thread running_;
+  absl::StatusOr<EndRun> end_ = absl::UnknownError("runs");
+};
+
+TEST_F(RpcFileSystemLearnerTest, LearnsReportsAndPublishes) {
+  Run();
+  coordinator_.StartLearner("a");
+  const Heard heard = ServeTask();
+  ASSERT_THAT(heard.infos, SizeIs(6));
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(heard.infos[i].task_id(), "a");
+    EXPECT_EQ(heard.infos[i].learner_step(), static_cast<int64_t>(i) + 1);
+    EXPECT_FALSE(heard.infos[i].learner_done());
+    EXPECT_THAT(heard.infos[i].priority(), ElementsAre(0.5f));
+    EXPECT_THAT(heard.infos[i].replay_unique_id(), ElementsAre(41));
+    EXPECT_THAT(heard.infos[i].replay_buffer_idx(), ElementsAre(3));
+  }
+  EXPECT_TRUE(heard.infos[5].learner_done());
+  EXPECT_THAT(heard.infos[5].priority(), IsEmpty()) << "not twice";
+  // Before the first iteration, and after 2 and 4.
+  EXPECT_THAT(heard.versions, ElementsAre(1, 2, 3));
+  EXPECT_EQ(PublishedWeight(1), 0);
+  EXPECT_EQ(PublishedWeight(2), 2);
+  EXPECT_EQ(PublishedWeight(3), 4);
+
+  // The next task, as a coordinator gives it.
+  coordinator_.CloseTask("a");
+  coordinator_.StartLearner("b", /*first_version=*/8);
+  const Heard next = ServeTask();
+  EXPECT_EQ(next.infos.back().task_id(), "b");
+  EXPECT_THAT(next.infos, SizeIs(6));
+  EXPECT_THAT(next.versions, ElementsAre(8, 9, 10));
+  EXPECT_THAT(checkpoints_, SizeIs(2));
+}
+
+TEST_F(RpcFileSystemLearnerTest, ReportsAreGatheredAndLoseNoPriorities) {
+  options_.send_info_freq = 2;
+  Run();
+  coordinator_.StartLearner("a");
+  const Heard heard = ServeTask();
+  ASSERT_THAT(heard.infos, SizeIs(3));
+  EXPECT_EQ(heard.infos[0].priority_size(), 2);
+  EXPECT_EQ(heard.infos[1].priority_size(), 2);
+  EXPECT_EQ(heard.infos[2].priority_size(), 1) << "of the last iteration, which was not due";
+}
+
+TEST_F(RpcFileSystemLearnerTest, APolicyThatFailsFailsTheTask) {
+  mode_.next_error = absl::InternalError("the loss is NaN");
+  Run();
+  coordinator_.StartLearner("a");
+  const TaskFailed failed = ServeTask().end.task_failed();
+  EXPECT_EQ(failed.task_id(), "a");
+  EXPECT_EQ(failed.code(), static_cast<int>(absl::StatusCode::kInternal));
+  EXPECT_THAT(failed.message(), HasSubstr("the loss is NaN"));
+  coordinator_.StartLearner("b");
+  EXPECT_TRUE(ServeTask().infos.back().learner_done()) << "the next task goes well";
+}
+
+TEST_F(RpcFileSystemLearnerTest, AFactoryThatFailsFailsTheTask) {
+  Run([](const LearnerTask&) { return absl::NotFoundError("no policy 'dpn'"); });
+  coordinator_.StartLearner("a");
+  EXPECT_EQ(ServeTask().end.task_failed().message(), "no policy 'dpn'");
+}
+
+TEST_F(RpcFileSystemLearnerTest, NoDataFailTheTask) {
+  options_.data_timeout = absl::Milliseconds(50);
+  Run();
+  coordinator_.StartLearner("a");
+  const WorkerMessage failed = coordinator_.ReceiveUntil(
+      [](const WorkerMessage& message) { return message.has_task_failed(); });
+  EXPECT_EQ(failed.task_failed().code(), static_cast<int>(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(failed.task_failed().message(), HasSubstr("no data to learn from"));
+}
+
+// Batches of which nothing can be read are passed over.
+TEST_F(RpcFileSystemLearnerTest, GoesOnWithoutChunksThatAreGone) {
+  Run();
+  coordinator_.StartLearner("a");
+  int demands = 0;
+  ServeUntil(
+      [&demands](const WorkerMessage& message) {
+        demands += message.has_learner_demand() ? 1 : 0;
+        return demands == 6;
+      },
+      /*chunk=*/99);
+  const Heard heard = ServeTask();
+  EXPECT_EQ(heard.infos.back().learner_step(), 5);
+}
+
+TEST_F(RpcFileSystemLearnerTest, TheEndOfTheRunSavesACheckpoint) {
+  train_iterations_ = 1000000;
+  Run();
+  coordinator_.StartLearner("a");
+  ServeUntil(
+      [](const WorkerMessage& message) { return message.learner_info().learner_step() >= 3; });
+  EXPECT_THAT(checkpoints_, IsEmpty());
+  coordinator_.EndRun("over");
+  EXPECT_EQ(End().value().reason(), "over");
+  ASSERT_THAT(checkpoints_, SizeIs(1));
+}
+
+// The first one is what collectors begin with: it is tried again.
+TEST_F(RpcFileSystemLearnerTest, TheFirstPolicyWaitsForTheStore) {
+  store_.on_put = [](int put) {
+    return put <= 2 ? absl::UnavailableError("the disk is away") : absl::OkStatus();
+  };
+  Run();
+  coordinator_.StartLearner("a");
+  const Heard heard = ServeTask();
+  EXPECT_THAT(heard.stalls,
+              ElementsAre(HasSubstr("the disk is away"), HasSubstr("the disk is away")));
+  EXPECT_THAT(heard.versions, ElementsAre(1, 2, 3));
+  EXPECT_EQ(PublishedWeight(1), 0);
+}
+
+TEST_F(RpcFileSystemLearnerTest, LaterPoliciesAreLeftOutWhileTheStoreIsFullAndTrainingGoesOn) {
+  train_iterations_ = 8;
+  store_.on_put = [](int put) {
+    return put == 2 || put == 3 ? absl::ResourceExhaustedError("no space left") : absl::OkStatus();
+  };
+  Run();
+  coordinator_.StartLearner("a");
+  const Heard heard = ServeTask();
+  EXPECT_EQ(heard.infos.back().learner_step(), 8);
+  EXPECT_THAT(heard.versions, ElementsAre(1, 2, 3));
+  EXPECT_EQ(PublishedWeight(2), 6) << "those after 2 and 4 iterations were not published";
+}
+
+TEST_F(RpcFileSystemLearnerTest, ClosedWhileTheFirstPolicyWaitsItEnds) {
+  store_.on_put = [](int) { return absl::ResourceExhaustedError("no space left"); };
+  Run();
+  coordinator_.StartLearner("a");
+  coordinator_.ReceiveUntil(
+      [](const WorkerMessage& message) { return !message.learner_info().stalled().empty(); });
+  coordinator_.CloseTask("a");
+  EXPECT_EQ(ServeTask().end.task_failed().code(), static_cast<int>(absl::StatusCode::kCancelled));
+}
+
+TEST_F(RpcFileSystemLearnerTest, AnotherErrorOfTheStoreFailsTheTask) {
+  store_.on_put = [](int) { return absl::PermissionDeniedError("read-only"); };
+  Run();
+  coordinator_.StartLearner("a");
+  EXPECT_THAT(ServeTask().end.task_failed().message(), HasSubstr("read-only"));
+}
+
+TEST_F(RpcFileSystemLearnerTest, LosingTheCoordinatorEndsTaskAndRun) {
+  train_iterations_ = 1000000;
+  Run();
+  coordinator_.StartLearner("a");
+  ServeUntil(
+      [](const WorkerMessage& message) { return message.learner_info().learner_step() >= 3; });
+  coordinator_.session()->Close("enough");
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Which program tools/train builds and starts, and with what: in a checkout of its own, whose Bazel and programs are shell
+# scripts.
+set -euo pipefail
+mkdir -p "$TEST_TMPDIR/repo/tools" "$TEST_TMPDIR/repo/worker/configs"
+cp "$(readlink -f tools/train)" "$(readlink -f tools/lib.sh)" "$TEST_TMPDIR/repo/tools"
+cd "$TEST_TMPDIR/repo"
+
+fail() {
+  printf '%s\n' "$@" >&2
+  exit 1
+}
+
+cat >tools/setup <<'EOS'
+#!/usr/bin/env bash
+echo "setup: $*"
+EOS
+mkdir -p fake bin/worker
+cat >fake/bazel <<'EOS'
+#!/usr/bin/env bash
+case $1 in
+  info) echo "$FAKE_BIN" ;;
+  build) echo "build: ${*: -1}" ;;
+esac
+EOS
+for program in serial serial_torch parallel; do
+  printf '#!/usr/bin/env bash\necho "%s: $*"\n' $program >bin/worker/$program
+done
+chmod +x tools/setup fake/bazel bin/worker/*
+export PATH=$PWD/fake:$PATH FAKE_BIN=$PWD/bin
+echo 'policy { type: "dqn" }' >plain.textproto
+echo 'model { type: "torch_cnn" }' >torch.textproto
+
+# expect 'LINES' ARGUMENT...: what setup, Bazel and the program were called with.
+expect() {
+  local expected=$1
+  shift
+  tools/train "$@" >out 2>&1 || fail "'$*' failed:" "$(cat out)"
+  [ "$(cat out)" = "$expected" ] || fail "'$*' gave:" "$(cat out)" "expected:" "$expected"
+}
+# refused 'PART OF THE MESSAGE' ARGUMENT...
+refused() {
+  local message=$1
+  shift
+  if tools/train "$@" >out 2>&1; then fail "'$*' was not refused:" "$(cat out)"; fi
+  grep -qF -- "$message" out || fail "'$*' was refused with:" "$(cat out)"
+  if grep -q '^setup\|^build' out; then fail "'$*' was refused late:" "$(cat out)"; fi
+}
+
+expect $'setup: build\nbuild: //worker:serial\nserial: --config=plain.textproto --seed=1' plain.textproto --seed=1
+expect $'setup: build torch\nbuild: //worker:serial_torch\nserial_torch: --config=torch.textproto' torch.textproto
+expect $'setup: build torch\nbuild: //worker:serial_torch\nserial_torch: --config=plain.textproto --set=a.type=torch_mlp' \
+  plain.textproto --set=a.type=torch_mlp
+expect $'setup: build grpc\nbuild: //worker:parallel\nparallel: --config=plain.textproto --max_seconds=60' \
+  --parallel plain.textproto --max_seconds=60
+expect $'setup: build grpc\nbuild: //worker:parallel\nparallel: --role=collector --coordinator=127.0.0.1:7235' \
+  --parallel --role=collector --coordinator=127.0.0.1:7235
+expect $'setup: build grpc\nbuild: //worker:parallel\n'"$PWD/bin/worker/parallel" --parallel --program plain.textproto
+expect $'setup: build\nbuild: //worker:serial\n'"$PWD/bin/worker/serial" --program plain.textproto
+
+refused 'network of libtorch, which --parallel does not have' --parallel torch.textproto
+refused 'network of libtorch, which --parallel does not have' --parallel plain.textproto --set=a.type=torch_mlp
+refused '--parallel needs a CONFIG' --parallel
+refused '--program needs one CONFIG' --parallel --program
+refused "there is no file 'nothing.textproto'" --parallel nothing.textproto
+tools/train --help >out
+grep -q 'tools/train --parallel CONFIG' out || fail "$(cat out)"

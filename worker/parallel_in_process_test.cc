@@ -1,0 +1,306 @@
+// A whole parallel run between the threads of one process: coordinator, its side of the wire and the
+// workers, also over a transport that loses, repeats, delays and reorders.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/comm/base_comm_collector.h"
+#include "ding_worker/collector/comm/naive_collector.h"
+#include "ding_worker/collector/comm/rpc_file_system_collector.h"
+#include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/comm_coordinator.h"
+#include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/naive_commander.h"
+#include "ding_worker/interaction/in_process_transport.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/interaction/store/store_registry.h"
+#include "ding_worker/interaction/testing/faulty_transport.h"
+#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/worker_session.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/learner/comm/naive_learner.h"
+#include "ding_worker/learner/comm/rpc_file_system_learner.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/advanced_buffer.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/removed_items.h"
+#include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/experiment_config.h"
+#include "ding_worker/worker/parallel_setup.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::Ge;
+using testing::IsEmpty;
+
+constexpr absl::Duration kLong = absl::Minutes(4);
+constexpr char kAddress[] = "run";
+
+// A naive commander whose run has converged when there were a learner's task and two collecting
+// ones. What it notes is read after the coordinator is closed.
+class CountingCommander : public BaseCommander {
+ public:
+  explicit CountingCommander(std::unique_ptr<NaiveCommander> naive) : naive_(std::move(naive)) {}
+
+  std::optional<CollectorTask> GetCollectorTask() override { return naive_->GetCollectorTask(); }
+  std::optional<LearnerTask> GetLearnerTask() override { return naive_->GetLearnerTask(); }
+  bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override {
+    naive_->FinishCollectorTask(task, info);
+    finished_.push_back(info);
+    return naive_->finished_learner_tasks() >= 1 && naive_->finished_collector_tasks() >= 2;
+  }
+  void FinishLearnerTask(const LearnerTask& task) override {
+    naive_->FinishLearnerTask(task);
+    learned_.push_back(task.task_id());
+  }
+  void NotifyFailCollectorTask(const CollectorTask& task) override {
+    naive_->NotifyFailCollectorTask(task);
+  }
+  void NotifyFailLearnerTask(const LearnerTask& task) override {
+    naive_->NotifyFailLearnerTask(task);
+  }
+  void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override {
+    naive_->UpdateLearnerInfo(task, info);
+  }
+  void IncreaseCollectorTaskSpace() override { naive_->IncreaseCollectorTaskSpace(); }
+  void DecreaseCollectorTaskSpace() override { naive_->DecreaseCollectorTaskSpace(); }
+  int64_t total_collector_env_step() const override { return naive_->total_collector_env_step(); }
+  std::optional<double> last_eval_value() const override { return std::nullopt; }
+  const std::vector<double>& last_eval_returns() const override {
+    return naive_->last_eval_returns();
+  }
+
+  const NaiveCommander& naive() const { return *naive_; }
+  const std::vector<CollectorFinished>& finished() const { return finished_; }
+  const std::vector<std::string>& learned() const { return learned_; }
+
+ private:
+  const std::unique_ptr<NaiveCommander> naive_;
+  std::vector<CollectorFinished> finished_;
+  std::vector<std::string> learned_;
+};
+
+// Joins the run by `transport`, and works on a thread of its own until the run ends.
+class WorkerThread {
+ public:
+  template <typename MakeWorker>
+  WorkerThread(Hello::Role role, const std::string& name, Transport* transport,
+               MakeWorker make_worker) {
+    thread_ = std::thread([this, role, name, transport, make_worker] {
+      Hello hello;
+      hello.set_role(role);
+      hello.set_name(name);
+      hello.mutable_resources()->set_cpus(1);
+      absl::StatusOr<std::unique_ptr<WorkerSession>> session =
+          WorkerSession::Join(transport, kAddress, hello, {});
+      if (!session.ok()) {
+        end_ = session.status();
+        return;
+      }
+      end_ = make_worker(session->get())->Run().status();
+      (*session)->Close("done");
+    });
+  }
+  ~WorkerThread() { Join().IgnoreError(); }
+
+  absl::Status Join() {
+    if (thread_.joinable()) thread_.join();
+    return end_;
+  }
+
+ private:
+  std::thread thread_;
+  absl::Status end_;
+};
+
+CommCoordinator::Options CommOptions() {
+  CommCoordinator::Options options;
+  options.address = kAddress;
+  options.session.lease = absl::Minutes(1);
+  options.welcome.set_lease_seconds(60);
+  options.welcome.set_run("run-1");
+  return options;
+}
+
+// Ends a run as the program does.
+absl::Status EndRunOf(Coordinator* coordinator, CommCoordinator* comm) {
+  coordinator->RequestEnd("the test is over");
+  EXPECT_TRUE(comm->WaitForWorkersToLeave(kLong));
+  comm->Close("the test is over");
+  return coordinator->Close("the test is over");
+}
+
+class NaiveRunTest : public testing::TestWithParam<uint64_t> {};  // by the seed; 0: no faults
+
+// DI-engine's tests of its comm collectors and learners.
+TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
+  Faults faults;
+  faults.seed = GetParam();
+  if (faults.seed > 0) {
+    faults.lose = 0.05;
+    faults.repeat = 0.1;
+    faults.delay = 0.2;
+  }
+  SCOPED_TRACE(absl::StrCat("seed ", faults.seed));
+  InProcessTransport base;
+  FaultyTransport transport(&base, faults);
+  const std::unique_ptr<Store> store = create_store("mem:").value();
+  DING_ASSERT_OK_AND_ASSIGN(const auto comm, CommCoordinator::Create(CommOptions(), &base));
+
+  NaiveCommander::Options commander_options;
+  commander_options.collector_task_space = 2;
+  auto commander =
+      std::make_unique<CountingCommander>(NaiveCommander::Create(commander_options).value());
+  const CountingCommander* const counts = commander.get();
+  Coordinator::Options options;
+  options.collectors = 2;
+  Coordinator::Parts parts;
+  parts.commander = std::move(commander);
+  parts.make_buffer = [](const std::string& id,
+                         OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
+    AdvancedReplayBuffer::Options buffer;
+    buffer.name = id;
+    buffer.capacity_rows = 1000;
+    // More than two tasks give: a collecting task is finished before the learner begins.
+    constexpr int64_t kRows = 2 * NaiveCollector::kChunksPerTask + 1;
+    buffer.sample_min_limit_ratio = static_cast<double>(kRows) / NaiveLearner::kBatchSize;
+    buffer.on_removed = std::move(on_removed);
+    return AdvancedReplayBuffer::Create(buffer);
+  };
+  parts.delete_key = [&store](const std::string& key) { return store->Delete(key); };
+  parts.sender = comm.get();
+  DING_ASSERT_OK_AND_ASSIGN(const auto coordinator,
+                            Coordinator::Create(options, std::move(parts), {}));
+  coordinator->Start();
+  comm->Start(coordinator.get());
+
+  std::atomic<int64_t> read{0};
+  std::atomic<int64_t> missing{0};
+  const auto make_collector = [&store](WorkerSession* session) {
+    return std::make_unique<NaiveCollector>(session, store.get());
+  };
+  struct CountedLearner {
+    absl::StatusOr<EndRun> Run() {
+      absl::StatusOr<EndRun> end = learner->Run();
+      *read += learner->read_rows();
+      *missing += learner->missing_rows();
+      return end;
+    }
+    std::unique_ptr<NaiveLearner> learner;
+    std::atomic<int64_t>* read;
+    std::atomic<int64_t>* missing;
+  };
+  const auto make_learner = [&](WorkerSession* session) {
+    return std::make_unique<CountedLearner>(
+        CountedLearner{std::make_unique<NaiveLearner>(session, store.get()), &read, &missing});
+  };
+  WorkerThread a(Hello::COLLECTOR, "collector-0", &transport, make_collector);
+  WorkerThread b(Hello::COLLECTOR, "collector-1", &transport, make_collector);
+  WorkerThread c(Hello::LEARNER, "learner-0", &transport, make_learner);
+  EXPECT_THAT(coordinator->WaitUntilDone(kLong), IsOk());
+  EXPECT_THAT(EndRunOf(coordinator.get(), comm.get()), IsOk());
+  for (WorkerThread* const worker : {&a, &b, &c}) EXPECT_THAT(worker->Join(), IsOk());
+
+  EXPECT_TRUE(coordinator->status().converged());
+  EXPECT_EQ(coordinator->status().workers_joined(), 3);
+  EXPECT_EQ(coordinator->status().buffer_size(), 0);
+  EXPECT_THAT(counts->finished().size(), Ge(2u));
+  for (const CollectorFinished& info : counts->finished()) {
+    EXPECT_EQ(info.sample_count(), NaiveCollector::kChunksPerTask);
+  }
+  ASSERT_THAT(counts->learned().size(), Ge(1u));
+  for (const std::string& task : counts->learned()) {
+    // Five reports, and the one that it is done.
+    const std::vector<LearnerInfo> infos = counts->naive().learner_infos(task);
+    ASSERT_EQ(infos.size(), 6u);
+    for (size_t i = 0; i < infos.size(); ++i) {
+      EXPECT_EQ(infos[i].learner_step(), static_cast<int64_t>(i) + 1);
+      EXPECT_EQ(infos[i].learner_done(), i == 5);
+      EXPECT_EQ(infos[i].priority_size(), 2) << "echoed";
+    }
+  }
+  const int64_t tasks = static_cast<int64_t>(counts->learned().size());
+  EXPECT_GE(read, tasks * 6 * NaiveLearner::kBatchSize);
+  EXPECT_EQ(missing, 0) << "what was drawn can be read";
+  EXPECT_GE(coordinator->counters().rows_acknowledged, 2 * NaiveCollector::kChunksPerTask);
+  EXPECT_THAT(store->List("").value(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, NaiveRunTest, testing::Values(0, 1, 2, 3, 4));
+
+class CartPoleRunTest : public testing::TestWithParam<std::string> {};  // by the store's URL
+
+TEST_P(CartPoleRunTest, LearnsForSomeIterationsAndLeavesNothing) {
+  const std::string exp_dir = absl::StrCat(testing::TempDir(), "/exp");
+  DING_ASSERT_OK_AND_ASSIGN(
+      ExperimentConfig config,
+      LoadExperimentConfig("worker/configs/cartpole_dqn_parallel.textproto",
+                           {"max_train_iter=200", "env.stop_value=1000", "policy.priority=true",
+                            "env.collector_env_num=2", "env.evaluator_env_num=2",
+                            "policy.other.commander.eval_interval=0.2",
+                            "policy.other.replay_buffer.type=\"advanced\"",
+                            "policy.other.replay_buffer.replay_buffer_size=200"}));
+  ASSERT_THAT(FindParallelProblems(config), IsEmpty());
+  std::string url = GetParam();
+  if (url == "file:") absl::StrAppend(&url, testing::TempDir(), "/store");
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store, create_store(url));
+  InProcessTransport base;
+  Faults faults;
+  faults.seed = 11;
+  faults.lose = 0.02;
+  faults.delay = 0.1;
+  FaultyTransport transport(&base, faults);
+  DING_ASSERT_OK_AND_ASSIGN(const auto comm, CommCoordinator::Create(CommOptions(), &base));
+  ComponentDeps deps;
+  deps.exp_dir = exp_dir;
+  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorParts parts,
+                            MakeCoordinator(config, "run-1", deps, store.get(), comm.get()));
+  parts.coordinator->Start();
+  comm->Start(parts.coordinator.get());
+  const auto make_collector = [&](WorkerSession* session) {
+    return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session,
+                                                    store.get(),
+                                                    MakeTaskCollectorFactory(config, deps));
+  };
+  const auto make_learner = [&](WorkerSession* session) {
+    return std::make_unique<RpcFileSystemLearner>(
+        MakeCommLearnerOptions(config), session, store.get(), MakeTaskLearnerFactory(config, deps));
+  };
+  WorkerThread a(Hello::COLLECTOR, "collector-0", &transport, make_collector);
+  WorkerThread b(Hello::COLLECTOR, "collector-1", &transport, make_collector);
+  WorkerThread c(Hello::LEARNER, "learner-0", &transport, make_learner);
+  EXPECT_THAT(parts.coordinator->WaitUntilDone(kLong), IsOk());
+  EXPECT_THAT(EndRunOf(parts.coordinator.get(), comm.get()), IsOk());
+  for (WorkerThread* const worker : {&a, &b, &c}) EXPECT_THAT(worker->Join(), IsOk());
+
+  const RunStatus status = parts.coordinator->status();
+  EXPECT_GE(status.train_iter(), 200);
+  EXPECT_GT(status.envstep(), 0);
+  EXPECT_TRUE(status.has_eval_value());
+  EXPECT_GT(status.policy_version(), 1u);
+  EXPECT_EQ(status.buffer_size(), 0);
+  const Coordinator::Counters counters = parts.coordinator->counters();
+  EXPECT_GT(counters.rows_acknowledged, 200) << "rows left the buffer, and their chunks the store";
+  EXPECT_GT(counters.demands_answered, 0);
+  EXPECT_THAT(store->List("").value(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, CartPoleRunTest, testing::Values("mem:", "file:"));
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,19 @@
+#include "ding_worker/worker/parallel_registry.h"
+
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+TEST(ParallelRegistryTest, ListsWhatIsLinkedAsLinesByRegistry) {
+  EXPECT_EQ(ListParallelModules(),
+            "parallel collector: zergling\n"
+            "commander: naive, solo\n"
+            "comm collector: flask_fs, grpc_fs\n"
+            "comm learner: flask_fs, grpc_fs\n"
+            "store: file, mem\n"
+            "codec: lz4, zstd\n");
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,566 @@
+// The programs of a parallel run as people start them: real processes, which are killed, stopped,
+// refused and interrupted. Each test ends with no process and no folder of its run left.
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/grpc/grpc_transport.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/protocol.h"
+#include "ding_worker/interaction/session.h"
+#include "ding_worker/interaction/transport.h"
+#include "ding_worker/worker/ask_status.h"
+#include "ding_worker/worker/testing/child_program.h"
+#include "ding_worker/worker/testing/soak.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr char kProgram[] = "worker/parallel";
+constexpr char kConfig[] = "worker/configs/cartpole_dqn_parallel.textproto";
+constexpr char kSoakConfig[] = "worker/configs/cartpole_dqn_soak.textproto";
+// A run that goes on until the test is done with it.
+constexpr char kForever[] = "--set=system.max_seconds=0";
+// Only a broken program needs that long.
+constexpr absl::Duration kPatience = absl::Minutes(2);
+
+class ParallelTest : public testing::Test {
+ protected:
+  ParallelTest() {
+    AdoptOrphans();
+    std::string folder = absl::StrCat(testing::TempDir(), "/parallel_XXXXXX");
+    folder_ = mkdtemp(folder.data());
+  }
+  ~ParallelTest() override {
+    EXPECT_THAT(ReapOrphans(absl::ZeroDuration()), IsEmpty()) << "processes were left";
+    EXPECT_THAT(MemoryOfRuns(), IsEmpty());
+    EXPECT_THAT(RemoveRecursively(folder_), IsOk());
+  }
+
+  std::string Path(absl::string_view name) const { return JoinPath(folder_, name); }
+  // Runs of this test are called like its folder.
+  std::string RunPath(absl::string_view run) const {
+    return Path(absl::StrCat(Basename(folder_), "-", run));
+  }
+
+  // Folders in the memory of this machine.
+  std::vector<std::string> MemoryOfRuns() const {
+    const absl::StatusOr<std::vector<std::string>> all =
+        ListDirectory(absl::StrCat("/dev/shm/ding_worker-", geteuid()));
+    std::vector<std::string> mine;
+    if (!all.ok()) return mine;
+    std::copy_if(
+        all->begin(), all->end(), std::back_inserter(mine),
+        [this](const std::string& name) { return absl::StartsWith(name, Basename(folder_)); });
+    return mine;
+  }
+
+  std::vector<std::string> Args(absl::string_view config, absl::string_view run,
+                                const std::vector<std::string>& more) const {
+    std::vector<std::string> args = {absl::StrCat("--config=", config),
+                                     absl::StrCat("--exp_dir=", RunPath(run))};
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+  }
+  std::unique_ptr<ChildProgram> Start(absl::string_view name, const std::vector<std::string>& args,
+                                      const std::function<void()>& before = {}) const {
+    return std::make_unique<ChildProgram>(program_, args, Path(name), before);
+  }
+  // One that is to end by itself.
+  std::unique_ptr<ChildProgram> Run(absl::string_view name,
+                                    const std::vector<std::string>& args) const {
+    std::unique_ptr<ChildProgram> program = Start(name, args);
+    EXPECT_TRUE(program->Wait(kPatience).has_value()) << program->err();
+    return program;
+  }
+  // Ends it as a person would.
+  static void Interrupt(ChildProgram* program) {
+    kill(program->pid(), SIGINT);
+    EXPECT_EQ(program->Wait(kPatience), 128 + SIGINT) << program->err();
+  }
+
+  std::string WaitForAddress(const ChildProgram& program) const {
+    EXPECT_TRUE(Eventually(
+        [&] { return !CoordinatorAddress(program).empty() || !program.IsRunning(); }, kPatience));
+    EXPECT_FALSE(CoordinatorAddress(program).empty()) << program.err();
+    return CoordinatorAddress(program);
+  }
+  absl::StatusOr<RunStatus> Ask(const std::string& address) {
+    return AskStatus(address, "test", absl::Seconds(30), &transport_);
+  }
+  // The first status that is as wanted.
+  RunStatus WaitForStatus(const ChildProgram& program,
+                          const std::function<bool(const RunStatus&)>& wanted) {
+    RunStatus last;
+    const std::string address = WaitForAddress(program);
+    const bool found = Eventually(
+        [&] {
+          const absl::StatusOr<RunStatus> status = Ask(address);
+          if (status.ok()) last = *status;
+          return !status.ok() || wanted(*status);
+        },
+        kPatience);
+    EXPECT_TRUE(found && wanted(last)) << last.DebugString() << program.err();
+    return last;
+  }
+  // A learner that trains and collectors that have collected.
+  static bool IsTraining(const RunStatus& status) {
+    return status.worker_size() == 3 && status.train_iter() > 0 && status.policy_version() > 1;
+  }
+  static const WorkerStatus* Find(const RunStatus& status, absl::string_view name) {
+    for (const WorkerStatus& worker : status.worker()) {
+      if (worker.name() == name) return &worker;
+    }
+    return nullptr;
+  }
+  static int64_t PidOf(const RunStatus& status, absl::string_view name) {
+    const WorkerStatus* const worker = Find(status, name);
+    return worker == nullptr ? 0 : worker->pid();
+  }
+  static bool SomebodyWaitsFor(const RunStatus& status, absl::string_view what) {
+    return std::any_of(status.worker().begin(), status.worker().end(), [&](const auto& worker) {
+      return absl::StrContains(worker.waits_for(), what);
+    });
+  }
+  std::string Log(absl::string_view run, absl::string_view process) const {
+    return ReadFile(JoinPath(RunPath(run), absl::StrCat("log/", process, "_logger.txt")))
+        .value_or("");
+  }
+
+  // A run that trains goes on to train.
+  void ExpectGoesOn(const ChildProgram& program) {
+    const RunStatus now = WaitForStatus(program, IsTraining);
+    WaitForStatus(program, [&](const RunStatus& status) {
+      return status.envstep() > now.envstep() + 1000 &&
+             status.policy_version() > now.policy_version();
+    });
+  }
+
+  std::string folder_;
+  std::string program_ = kProgram;
+  GrpcTransport transport_;
+};
+
+int ConnectTo(const std::string& address) {
+  const std::pair<std::string, std::string> host_port =
+      absl::StrSplit(address, absl::MaxSplits(':', 1));
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(std::stoi(host_port.second)));
+  inet_pton(AF_INET, host_port.first.c_str(), &to.sin_addr);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+TEST_F(ParallelTest, ConvergesAndLeavesNothing) {
+  const auto program = Run("run", Args(kConfig, "a", {"--seed=0"}));
+  EXPECT_EQ(program->Wait(kPatience), 0) << program->err();
+  const std::string address = WaitForAddress(*program);
+  DING_ASSERT_OK_AND_ASSIGN(const std::string result,
+                            ReadFile(JoinPath(RunPath("a"), "result.json")));
+  EXPECT_EQ(program->out(), absl::StrCat("result ", result));
+  EXPECT_THAT(result, HasSubstr("\"stop\":true"));
+  EXPECT_THAT(result, HasSubstr("\"eval_value_raw\":[200.0,"));
+  EXPECT_EQ(ConnectTo(address), -1) << "somebody listens at " << address;
+  for (const char* name : {"coordinator", "learner-0", "collector-0", "collector-1"}) {
+    EXPECT_NE(Log("a", name), "") << name;
+    EXPECT_TRUE(IsDirectory(JoinPath(RunPath("a"), absl::StrCat("log/", name)))) << name;
+  }
+  DING_ASSERT_OK_AND_ASSIGN(const auto checkpoints, ListDirectory(JoinPath(RunPath("a"), "ckpt")));
+  EXPECT_THAT(checkpoints, SizeIs(1));
+}
+
+TEST_F(ParallelTest, CtlTellsTheStatus) {
+  const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  WaitForStatus(*program, IsTraining);
+  const std::string address = WaitForAddress(*program);
+  program_ = "worker/ctl";
+  const auto status = Run("status", {"status", absl::StrCat("--coordinator=", address)});
+  EXPECT_EQ(status->Wait(kPatience), 0) << status->err();
+  EXPECT_THAT(status->out(), AllOf(HasSubstr("learner-0"), HasSubstr("collector-0"),
+                                   HasSubstr("collector-1"), HasSubstr("buffer buffer_0: ")));
+  const auto unknown = Run("unknown", {absl::StrCat("--coordinator=", address), "stop"});
+  EXPECT_EQ(unknown->Wait(kPatience), 1);
+  EXPECT_THAT(unknown->err(), HasSubstr("command 'stop' is not known, expected: status"));
+  const auto nowhere = Run("nowhere", {"status"});
+  EXPECT_EQ(nowhere->Wait(kPatience), 1);
+  EXPECT_THAT(nowhere->err(), HasSubstr("--coordinator=HOST:PORT is missing"));
+  Interrupt(program.get());
+  const auto gone = Run("gone", {"status", absl::StrCat("--coordinator=", address), "--timeout=1"});
+  EXPECT_EQ(gone->Wait(kPatience), 1);
+  EXPECT_THAT(gone->err(), HasSubstr(address));
+}
+
+// A minute of it by hand: bazel run //worker/testing:soak
+TEST_F(ParallelTest, GoesOnWhileItsWorkersAreKilledAndThenConverges) {
+  SoakOptions options;
+  options.folder = RunPath("a");
+  options.seed = std::random_device{}();  // NOLINT(ding): each run tries other moments
+  options.kills = 6;
+  options.seconds = 12;
+  options.say = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
+  SCOPED_TRACE(absl::StrCat("seed ", options.seed));
+  DING_ASSERT_OK_AND_ASSIGN(const SoakReport report, RunSoak(options, &transport_));
+  EXPECT_EQ(report.kills, 6);
+  EXPECT_GT(report.rows_acknowledged, 0);
+}
+
+// Its successor has long written policies when the learner wakes, and what that does then must not
+// show.
+TEST_F(ParallelTest, AWorkerThatIsStoppedForTooLongIsReplacedAndEndsWhenItWakes) {
+  const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  const RunStatus before = WaitForStatus(*program, IsTraining);
+  for (const std::string name : {"collector-0", "learner-0"}) {
+    const int64_t pid = PidOf(before, name);
+    ASSERT_EQ(kill(static_cast<pid_t>(pid), SIGSTOP), 0);
+    const RunStatus replaced = WaitForStatus(*program, [&](const RunStatus& status) {
+      return PidOf(status, name) != 0 && PidOf(status, name) != pid && IsTraining(status);
+    });
+    ASSERT_EQ(kill(static_cast<pid_t>(pid), SIGCONT), 0);
+    EXPECT_TRUE(Eventually([&] {
+      return absl::StrContains(Log("a", "coordinator"),
+                               absl::StrCat("process ", pid,
+                                            ", which was replaced, ended: exit "
+                                            "status 1"));
+    })) << Log("a", "coordinator");
+    EXPECT_THAT(program->err(), HasSubstr(absl::StrCat(name, " has lost the coordinator: ")));
+    EXPECT_EQ(kill(static_cast<pid_t>(pid), 0), -1) << "it is reaped";
+    // The coordinator refused nothing of the successor.
+    WaitForStatus(*program, [&](const RunStatus& status) {
+      return PidOf(status, name) == PidOf(replaced, name) &&
+             status.policy_version() > replaced.policy_version();
+    });
+  }
+  // The collector did not take its messages, which may have been noticed first.
+  EXPECT_THAT(program->err(), HasSubstr("the length of the lease"));
+  Interrupt(program.get());
+}
+
+TEST_F(ParallelTest, WorkersEndWithinTheirLeaseWhenTheCoordinatorIsKilled) {
+  const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  const RunStatus status = WaitForStatus(*program, IsTraining);
+  // One of them has to notice by its lease alone.
+  const pid_t stopped = static_cast<pid_t>(PidOf(status, "collector-1"));
+  kill(stopped, SIGSTOP);
+  kill(program->pid(), SIGKILL);
+  EXPECT_EQ(program->Wait(kPatience), -SIGKILL);
+  kill(stopped, SIGCONT);
+  EXPECT_THAT(ReapOrphans(absl::Minutes(1)),
+              AllOf(SizeIs(3), Each(Field("code", &Orphan::code, 1))));
+  for (const char* name : {"learner-0", "collector-0", "collector-1"}) {
+    EXPECT_THAT(program->err(), HasSubstr(absl::StrCat(name, " has lost the coordinator: ")));
+  }
+  EXPECT_THAT(MemoryOfRuns(), SizeIs(1));
+  // The next run cleans up.
+  const auto next = Run("next", Args(kConfig, "b", {"--max_train_iter=20"}));
+  EXPECT_EQ(next->Wait(kPatience), 0) << next->err();
+  EXPECT_THAT(Log("b", "coordinator"), HasSubstr("removed what run "));
+  EXPECT_THAT(MemoryOfRuns(), IsEmpty());
+}
+
+TEST_F(ParallelTest, AnInterruptedRunSavesACheckpoint) {
+  const auto program = Start(
+      "run",
+      Args(kSoakConfig, "a", {kForever, "--set=policy.learn.learner.hook.save_ckpt_seconds=0"}));
+  WaitForStatus(*program, IsTraining);
+  Interrupt(program.get());
+  DING_ASSERT_OK_AND_ASSIGN(const auto checkpoints, ListDirectory(JoinPath(RunPath("a"), "ckpt")));
+  EXPECT_THAT(checkpoints, Contains(testing::StartsWith("iteration_")));
+  EXPECT_THAT(program->out(), HasSubstr("\"stop\":false"));
+}
+
+TEST_F(ParallelTest, WhatCannotStartSaysWhy) {
+  const auto fails = [this](const std::vector<std::string>& args,
+                            const testing::Matcher<std::string>& why) {
+    const auto program = Run("fails", args);
+    EXPECT_EQ(program->Wait(kPatience), 1);
+    EXPECT_THAT(program->err(), why);
+  };
+  fails({"--role=nonsense"},
+        HasSubstr("--role is 'nonsense', expected all, coordinator, collector or learner"));
+  fails({}, HasSubstr("--config is missing"));
+  fails({"--role=learner"}, HasSubstr("--coordinator=HOST:PORT is missing"));
+  fails(
+      Args(kConfig, "a", {"--set=system.comm_collector_type=pigeon"}),
+      AllOf(HasSubstr("system.comm_collector_type"), HasSubstr("'pigeon'"), HasSubstr("grpc_fs")));
+  fails(Args(kConfig, "a", {"--set=system.comm_learner_type=pigeon"}),
+        AllOf(HasSubstr("system.comm_learner_type"), HasSubstr("'pigeon'")));
+  fails(Args(kConfig, "a", {"--set=system.coordinator.lease_seconds=0.001"}),
+        HasSubstr("system.coordinator.lease_seconds is 0.001"));
+  fails(Args(kConfig, "a", {"--listen=nowhere"}), HasSubstr("nowhere"));
+  fails(Args(kConfig, "b", {"--set=system.store_url=carrier:/pigeon"}), HasSubstr("carrier"));
+}
+
+TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
+  const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  const std::string address = WaitForAddress(*program);
+  WaitForStatus(*program, IsTraining);
+
+  const auto second = Run("second", Args(kConfig, "b", {absl::StrCat("--listen=", address)}));
+  EXPECT_EQ(second->Wait(kPatience), 1);
+  EXPECT_THAT(second->err(), HasSubstr(address));
+  EXPECT_THAT(MemoryOfRuns(), SizeIs(1));
+
+  const auto other = Run("other", {"--role=collector", absl::StrCat("--coordinator=", address),
+                                   absl::StrCat("--config=", kConfig)});
+  EXPECT_EQ(other->Wait(kPatience), 1);
+  EXPECT_THAT(other->err(), AllOf(HasSubstr("the config of collector"),
+                                  HasSubstr("start it with the same config, or without one")));
+
+  // Of a later version.
+  DING_ASSERT_OK_AND_ASSIGN(auto later, transport_.Connect(address, absl::Seconds(30)));
+  const std::unique_ptr<Session> session = Session::Start(std::move(later), {});
+  WorkerMessage message;
+  message.mutable_hello()->mutable_version()->set_major(CurrentProtocol().major() + 1);
+  ASSERT_THAT(session->Send(message.SerializeAsString(), absl::Seconds(30)), IsOk());
+  EXPECT_THAT(session->Receive(absl::Seconds(30)),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("protocol version is ")));
+
+  // Not gRPC, and not a frame.
+  std::mt19937 random(7);
+  std::string noise(100000, '\0');
+  for (char& byte : noise) byte = static_cast<char>(random());
+  for (int i = 0; i < 20; ++i) {
+    const int fd = ConnectTo(address);
+    ASSERT_GE(fd, 0);
+    (void)!send(fd, noise.data() + i, noise.size() - static_cast<size_t>(i), MSG_NOSIGNAL);
+    close(fd);
+  }
+  DING_ASSERT_OK_AND_ASSIGN(auto connection, transport_.Connect(address, absl::Seconds(30)));
+  ASSERT_THAT(connection->Send(noise, absl::Seconds(30)), IsOk());
+  EXPECT_TRUE(Eventually([&] {
+    return absl::StrContains(Log("a", "coordinator"), absl::StrCat("refused ", "127.0.0.1"));
+  }));
+  connection->Close();
+
+  ExpectGoesOn(*program);
+  EXPECT_EQ(WaitForStatus(*program, IsTraining).workers_lost(), 0);
+  Interrupt(program.get());
+}
+
+TEST_F(ParallelTest, WorkersOfAnyOriginMayJoin) {
+  const auto coordinator = Start("run", Args(kConfig, "a", {"--role=coordinator"}));
+  const std::string address = absl::StrCat("--coordinator=", WaitForAddress(*coordinator));
+  const auto learner = Start("learner", {"--role=learner", address});
+  const auto collector =
+      Start("collector", {"--role=collector", address, absl::StrCat("--config=", kConfig)});
+  EXPECT_EQ(coordinator->Wait(kPatience), 0) << coordinator->err();
+  EXPECT_EQ(learner->Wait(kPatience), 0) << learner->err();
+  EXPECT_EQ(collector->Wait(kPatience), 0) << collector->err();
+  EXPECT_THAT(coordinator->out(), HasSubstr("\"stop\":true"));
+}
+
+TEST_F(ParallelTest, ALearnerWithoutDataFails) {
+  const auto coordinator =
+      Start("run", Args(kConfig, "a", {"--role=coordinator", "--set=policy.learn.data_timeout=1"}));
+  const auto learner = Start(
+      "learner", {"--role=learner", absl::StrCat("--coordinator=", WaitForAddress(*coordinator))});
+  EXPECT_EQ(coordinator->Wait(kPatience), 1);
+  EXPECT_THAT(coordinator->err(), AllOf(HasSubstr("3 tasks failed in a row"),
+                                        HasSubstr("no data to learn from within 1s")));
+  EXPECT_EQ(learner->Wait(kPatience), 0) << learner->err();
+}
+
+class ChaosTest : public ParallelTest {
+ protected:
+  ChaosTest() { program_ = "worker/testing/parallel_with_chaos"; }
+
+  std::string WriteConfig(absl::string_view fault) const {
+    const std::string path = Path("chaos.textproto");
+    EXPECT_THAT(WriteFileAtomically(path, absl::StrCat(R"(
+env {
+  type: "chaos"
+  params { [type.googleapis.com/ding.ChaosConfig] { at_step: 3 fault: )",
+                                                       fault, R"( } }
+  collector_env_num: 2
+  evaluator_env_num: 2
+}
+policy {
+  type: "dqn"
+  params { [type.googleapis.com/ding.DqnConfig] { model { encoder_hidden_size: [8] } } }
+  learn { batch_size: 8 }
+  other { commander { collector_task_space: 2 } }
+}
+)")),
+                IsOk());
+    return path;
+  }
+};
+
+TEST_F(ChaosTest, AnEnvThatKeepsFailingEndsTheRunWithItsName) {
+  const auto program = Run("run", Args(WriteConfig("ERROR"), "a", {}));
+  EXPECT_EQ(program->Wait(kPatience), 1);
+  EXPECT_THAT(program->err(), AllOf(HasSubstr("3 tasks failed in a row"), HasSubstr("chaos")));
+  EXPECT_EQ(program->out(), "");
+}
+
+TEST_F(ChaosTest, ACollectorThatKeepsDyingEndsTheRunWithItsName) {
+  const auto program = Run("run", Args(WriteConfig("KILL"), "a", {}));
+  EXPECT_EQ(program->Wait(kPatience), 1);
+  EXPECT_THAT(program->err(),
+              AllOf(HasSubstr("collector-"), HasSubstr("5 times in a row soon after its start")));
+}
+
+// A store that is gone, read-only or full pauses the run.
+class StoreTest : public ParallelTest {
+ protected:
+  void SetUp() override { ASSERT_THAT(CreateDirectories(Path("store")), IsOk()); }
+
+  std::unique_ptr<ChildProgram> StartWithStore(const std::function<void()>& before) {
+    return Start("run",
+                 Args(kSoakConfig, "a",
+                      {kForever, absl::StrCat("--set=system.store_url=file:", Path("store"))}),
+                 before);
+  }
+  void ExpectPauses(const ChildProgram& program) {
+    WaitForStatus(program, [](const RunStatus& status) {
+      return SomebodyWaitsFor(status, "the store takes no data");
+    });
+  }
+  void ExpectIsOver(const ChildProgram& program) {
+    ExpectGoesOn(program);
+    WaitForStatus(program, [](const RunStatus& status) {
+      return !SomebodyWaitsFor(status, "the store takes no data");
+    });
+  }
+};
+
+TEST_F(StoreTest, MayBeGoneForATime) {
+  const auto program = StartWithStore({});
+  WaitForStatus(*program, IsTraining);
+  ASSERT_EQ(rename(Path("store").c_str(), Path("away").c_str()), 0);
+  ExpectPauses(*program);
+  ASSERT_EQ(rename(Path("away").c_str(), Path("store").c_str()), 0);
+  ExpectIsOver(*program);
+  EXPECT_EQ(WaitForStatus(*program, IsTraining).workers_lost(), 0);
+  Interrupt(program.get());
+  DING_ASSERT_OK_AND_ASSIGN(const auto left, ListDirectory(Path("store")));
+  EXPECT_THAT(left, IsEmpty());
+}
+
+// In a mount namespace of its own, with a file system of a few megabytes as the store.
+class SmallStoreTest : public StoreTest {
+ protected:
+  // False: this machine does not allow it.
+  static bool EnterNamespace() {
+    const auto write_all = [](const char* path, const std::string& text) {
+      const int fd = open(path, O_WRONLY | O_CLOEXEC);
+      const bool written = fd >= 0 && write(fd, text.data(), text.size()) > 0;
+      close(fd);
+      return written;
+    };
+    const std::string uid = absl::StrCat(geteuid(), " ", geteuid(), " 1");
+    const std::string gid = absl::StrCat(getegid(), " ", getegid(), " 1");
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && write_all("/proc/self/setgroups", "deny") &&
+           write_all("/proc/self/uid_map", uid) && write_all("/proc/self/gid_map", gid) &&
+           mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  }
+  static void MountOrExit(const std::string& folder) {
+    if (!EnterNamespace() || mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=64m") != 0) {
+      _exit(kNotAllowed);
+    }
+  }
+  // In the program's namespaces; in a process of one thread, as they demand.
+  static bool Remount(const ChildProgram& program, const std::string& folder, unsigned long flags,
+                      const std::string& options) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      const auto enter = [&](const char* kind, int type) {
+        const std::string path = absl::StrCat("/proc/", program.pid(), "/ns/", kind);
+        return setns(open(path.c_str(), O_RDONLY | O_CLOEXEC), type) == 0;
+      };
+      _exit(enter("user", CLONE_NEWUSER) && enter("mnt", CLONE_NEWNS) &&
+                    mount("tmpfs", folder.c_str(), "tmpfs", MS_REMOUNT | flags, options.c_str()) ==
+                        0
+                ? 0
+                : 1);
+    }
+    return ReapChild(pid) == 0;
+  }
+  static int ReapChild(pid_t pid) {
+    int wait_status = 0;
+    return waitpid(pid, &wait_status, 0) == pid && WIFEXITED(wait_status) ? WEXITSTATUS(wait_status)
+                                                                          : -1;
+  }
+
+  void SetUp() override {
+    StoreTest::SetUp();
+    const pid_t pid = fork();
+    if (pid == 0) {
+      MountOrExit(Path("store"));
+      _exit(0);
+    }
+    if (ReapChild(pid) != 0) GTEST_SKIP() << "no mount namespaces here";
+    program_run_ = StartWithStore([this] { MountOrExit(Path("store")); });
+    WaitForStatus(*program_run_, IsTraining);
+  }
+
+  static constexpr int kNotAllowed = 99;
+  std::unique_ptr<ChildProgram> program_run_;
+};
+
+TEST_F(SmallStoreTest, MayBeFullForATime) {
+  // It cannot be made smaller than what is in it: the smallest that can be has no room.
+  const auto resize = [this](int kilobytes) {
+    return Remount(*program_run_, Path("store"), 0, absl::StrCat("size=", kilobytes, "k"));
+  };
+  ASSERT_TRUE(Eventually([&] { return !resize(512); }));
+  int kilobytes = 512;
+  while (!resize(kilobytes)) kilobytes += 16;
+  ExpectPauses(*program_run_);
+  EXPECT_TRUE(Remount(*program_run_, Path("store"), 0, "size=64m"));
+  ExpectIsOver(*program_run_);
+  EXPECT_EQ(WaitForStatus(*program_run_, IsTraining).workers_lost(), 0);
+  Interrupt(program_run_.get());
+}
+
+TEST_F(SmallStoreTest, MayBeReadOnlyForATime) {
+  // Busy for as long as a file is open for writing.
+  EXPECT_TRUE(
+      Eventually([&] { return Remount(*program_run_, Path("store"), MS_RDONLY, "size=64m"); }));
+  ExpectPauses(*program_run_);
+  EXPECT_TRUE(Remount(*program_run_, Path("store"), 0, "size=64m"));
+  ExpectIsOver(*program_run_);
+  EXPECT_EQ(WaitForStatus(*program_run_, IsTraining).workers_lost(), 0);
+  Interrupt(program_run_.get());
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,84 @@
+#include "ding_worker/worker/run_memory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+namespace {
+
+constexpr char kLockName[] = ".lock";
+
+absl::Status MakeBase(const std::string& base) {
+  if (mkdir(base.c_str(), 0700) != 0 && errno != EEXIST) {
+    return ErrnoStatus(errno, absl::StrCat("cannot make '", base, "'"));
+  }
+  struct stat info;
+  if (lstat(base.c_str(), &info) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("cannot look at '", base, "'"));
+  }
+  if (S_ISDIR(info.st_mode) && info.st_uid == geteuid()) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("'", base, "' is not a folder of user ", geteuid(), " but of user ", info.st_uid,
+                   " or a link: remove it, or set system.store_url to another folder"));
+}
+
+// A lock file that is in its place is locked, if its owner lives.
+absl::StatusOr<int> MakeLock(const std::string& folder) {
+  const std::string path = JoinPath(folder, kLockName);
+  const std::string made = absl::StrCat(path, ".new");
+  const int fd = open(made.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot make '", made, "'"));
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0 && rename(made.c_str(), path.c_str()) == 0) return fd;
+  const absl::Status status = ErrnoStatus(errno, absl::StrCat("cannot lock '", path, "'"));
+  close(fd);
+  return status;
+}
+
+// Whether the run in `folder` has ended without removing it.
+bool IsDead(const std::string& folder) {
+  const int fd = open(JoinPath(folder, kLockName).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool dead = flock(fd, LOCK_EX | LOCK_NB) == 0;
+  close(fd);
+  return dead;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunMemory>> RunMemory::Create(const std::string& base,
+                                                             const std::string& run) {
+  DING_RETURN_IF_ERROR(MakeBase(base));
+  const std::string path = JoinPath(base, run);
+  DING_RETURN_IF_ERROR(CreateNewDirectory(path));
+  const absl::StatusOr<int> lock = MakeLock(path);
+  if (lock.ok()) return absl::WrapUnique(new RunMemory(path, *lock));
+  RemoveRecursively(path).IgnoreError();  // The error that is worth telling is the first one.
+  return lock.status();
+}
+
+RunMemory::~RunMemory() {
+  RemoveRecursively(path_).IgnoreError();  // The next run tries again.
+  close(lock_);
+}
+
+std::vector<std::string> RemoveDeadRuns(const std::string& base) {
+  std::vector<std::string> removed;
+  const absl::StatusOr<std::vector<std::string>> runs = ListDirectory(base);
+  if (!runs.ok()) return removed;
+  for (const std::string& run : *runs) {
+    const std::string folder = JoinPath(base, run);
+    if (IsDead(folder) && RemoveRecursively(folder).ok()) removed.push_back(run);
+  }
+  return removed;
+}
+
+}  // namespace ding

@@ -1,0 +1,50 @@
+// The folder of a run's data in the memory of this machine. It is gone with its run: also one whose
+// coordinator was killed, when the next run begins.
+//
+//   <base>/<run>/.lock    held by the run's coordinator; the kernel lets go of it when that ends
+//   <base>/<run>/...      the store's
+//
+// What is not locked and has no lock file is no run's, and stays.
+//
+// Ownership: owns the folder, and removes it.
+// Threads:   thread-compatible; runs of several processes may begin and end at a time.
+#ifndef DING_WORKER_WORKER_RUN_MEMORY_H_
+#define DING_WORKER_WORKER_RUN_MEMORY_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace ding {
+
+class RunMemory {
+ public:
+  // Makes `base` for this user alone, if there is none, and the folder in it.
+  //   kPermissionDenied   `base` is another user's, or a link
+  //   kAlreadyExists      there is such a run
+  //   kResourceExhausted  the memory is full
+  static absl::StatusOr<std::unique_ptr<RunMemory>> Create(const std::string& base,
+                                                           const std::string& run);
+  RunMemory(const RunMemory&) = delete;
+  RunMemory& operator=(const RunMemory&) = delete;
+  ~RunMemory();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  RunMemory(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+
+  const std::string path_;
+  const int lock_;
+};
+
+// Removes the folders of runs below `base` whose coordinators have ended; their names.
+std::vector<std::string> RemoveDeadRuns(const std::string& base);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_RUN_MEMORY_H_

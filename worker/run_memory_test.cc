@@ -1,0 +1,81 @@
+#include "ding_worker/worker/run_memory.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class RunMemoryTest : public testing::Test {
+ protected:
+  RunMemoryTest() {
+    std::string folder = absl::StrCat(testing::TempDir(), "/run_memory_XXXXXX");
+    folder_ = mkdtemp(folder.data());
+    base_ = JoinPath(folder_, "base");
+  }
+  ~RunMemoryTest() override { EXPECT_THAT(RemoveRecursively(folder_), IsOk()); }
+
+  // A run whose process is killed in its middle.
+  void KillRun(const std::string& name) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      const auto memory = RunMemory::Create(base_, name);
+      if (memory.ok()) (void)WriteFileAtomically(JoinPath((*memory)->path(), "data"), "rows");
+      raise(SIGKILL);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    ASSERT_TRUE(PathExists(JoinPath(JoinPath(base_, name), "data")));
+  }
+
+  std::string folder_;
+  std::string base_;
+};
+
+TEST_F(RunMemoryTest, IsGoneWithItsRun) {
+  std::string path;
+  {
+    DING_ASSERT_OK_AND_ASSIGN(const auto memory, RunMemory::Create(base_, "a"));
+    path = memory->path();
+    EXPECT_EQ(path, JoinPath(base_, "a"));
+    EXPECT_THAT(WriteFileAtomically(JoinPath(path, "data"), "rows"), IsOk());
+    EXPECT_THAT(RunMemory::Create(base_, "a"), StatusIs(absl::StatusCode::kAlreadyExists));
+  }
+  EXPECT_FALSE(PathExists(path));
+}
+
+TEST_F(RunMemoryTest, TheFoldersOfDeadRunsAreRemovedAndNoOthers) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto alive, RunMemory::Create(base_, "alive"));
+  KillRun("dead");
+  ASSERT_THAT(CreateDirectories(JoinPath(base_, "other")), IsOk());
+  EXPECT_THAT(RemoveDeadRuns(base_), ElementsAre("dead"));
+  DING_ASSERT_OK_AND_ASSIGN(const auto left, ListDirectory(base_));
+  EXPECT_THAT(left, ElementsAre("alive", "other"));
+  EXPECT_THAT(RemoveDeadRuns(base_), IsEmpty());
+  EXPECT_THAT(RemoveDeadRuns(JoinPath(folder_, "nothing")), IsEmpty());
+}
+
+TEST_F(RunMemoryTest, AFolderThatMayBeSomebodyElsesIsNotUsed) {
+  ASSERT_EQ(symlink(folder_.c_str(), base_.c_str()), 0);
+  EXPECT_THAT(RunMemory::Create(base_, "a"),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("system.store_url")));
+}
+
+}  // namespace
+}  // namespace ding
