@@ -278,7 +278,6 @@ void Rows(benchmark::State& state) {
   const int64_t ahead = std::max<int64_t>(16 * rows, 4096);
   CommLearnerOptions options;
   options.batch_size = 256;
-  options.prefetch_batches = 16;
   options.send_policy_freq = int64_t{1} << 40;
   Progress pushed;
   Progress learned;

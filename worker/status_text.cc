@@ -22,7 +22,7 @@ std::string Summary(const RunStatus& status) {
   std::vector<std::string> waiting;
   for (const WorkerStatus& worker : status.worker()) {
     if (!worker.waits_for().empty()) {
-      waiting.push_back(absl::StrCat(worker.name(), " waits: ", worker.waits_for()));
+      waiting.push_back(absl::StrCat(worker.name(), " waits for ", worker.waits_for()));
     }
   }
   std::string summary = absl::StrCat(status.worker_size(), " workers");

@@ -50,7 +50,7 @@ absl::Status DemandSource::Wait() {
   if (absl::IsDeadlineExceeded(data.status()) && patience < options_.data_timeout) {
     LearnerInfo info;
     info.set_learner_step(train_iter_.load(std::memory_order_relaxed));
-    info.set_stalled("no data");
+    info.set_stalled("data");
     DING_RETURN_IF_ERROR(slave_->SendInfo(info));
     data = slave_->NextData(options_.data_timeout - patience);
   }

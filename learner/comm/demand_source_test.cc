@@ -196,7 +196,7 @@ TEST_F(DemandSourceTest, AfterASecondItSaysThatItWaits) {
   std::thread next([&source] { EXPECT_FALSE(source.Next().value().has_value()); });
   const WorkerMessage info = coordinator_.ReceiveUntil(
       [](const WorkerMessage& message) { return message.has_learner_info(); });
-  EXPECT_EQ(info.learner_info().stalled(), "waits for data");
+  EXPECT_EQ(info.learner_info().stalled(), "data");
   coordinator_.CloseTask("a");
   next.join();
 }

@@ -184,7 +184,8 @@ class RpcFileSystemLearnerTest : public testing::Test {
   }
   double PublishedWeight(uint64_t version) {
     std::string bytes;
-    EXPECT_THAT(store_.Get(PolicyKey("policy_0", version), &bytes), IsOk());
+    EXPECT_THAT(store_.Get(PolicyKey("policy_0", version, FakeCoordinator::kWorker), &bytes),
+                IsOk());
     return DecodeState(bytes, "policy").value()->ReadDouble("weight").value();
   }
 
