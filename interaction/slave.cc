@@ -37,7 +37,7 @@ absl::StatusOr<EndRun> Slave::Serve() {
     session_status_ = status;
   }
   CloseTask();
-  callbacks_.join();
+  JoinTask();
   DING_RETURN_IF_ERROR(status);
   return end;
 }
@@ -51,7 +51,7 @@ bool Slave::Handle(const CoordinatorMessage& message, EndRun* end) {
     // A coordinator may say CloseTask and StartTask in one breath. Were the new task known before the
     // old one is over, the old one would not see that it is closed, or would cancel the new one.
     CloseTask();
-    callbacks_.join();
+    JoinTask();
     {
       MutexLock lock(&mutex_);
       task_id_ = IdOf(message.start_task());
@@ -59,7 +59,7 @@ bool Slave::Handle(const CoordinatorMessage& message, EndRun* end) {
       closing_ = false;
       ResetTask(message.start_task());
     }
-    callbacks_.start(message.start_task());
+    task_thread_ = std::thread([this, start = message.start_task()] { callbacks_.run(start); });
   } else if (message.has_close_task()) {
     bool mine = false;
     {
@@ -77,7 +77,11 @@ bool Slave::Handle(const CoordinatorMessage& message, EndRun* end) {
 
 void Slave::CloseTask() {
   CancelTask();
-  callbacks_.close();
+  if (callbacks_.close != nullptr) callbacks_.close();
+}
+
+void Slave::JoinTask() {
+  if (task_thread_.joinable()) task_thread_.join();
 }
 
 void Slave::CancelTask() {

@@ -4,8 +4,8 @@
 //     Serve()  ◄── StartTask, CloseTask, EndRun, and what the subclass takes ── coordinator
 //     Started(), Fail() ──────────────────────────────────────────────────────►
 //
-// Ownership: the session outlives it.
-// Threads:   thread-safe: Serve() has a thread, the task others.
+// Ownership: the session outlives it. Owns the task's thread, which Serve() joins.
+// Threads:   thread-safe: Serve() has a thread, the task another.
 // Blocking:  what waits in a subclass returns kCancelled when the task is being closed, and the
 //            session's status when that is over.
 #ifndef DING_WORKER_INTERACTION_SLAVE_H_
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -28,14 +29,13 @@ namespace ding {
 
 class Slave {
  public:
-  // Called on the thread of Serve(); neither start nor close may wait for long.
   struct Callbacks {
-    std::function<void(const StartTask&)> start;  // a task; the one before is joined
-    // The running task is to end; also called when there is none.
+    // Runs a task on a thread of its own, to its end: it has said then that it is over. Until then
+    // nothing of the next task is known here: what the old one does still counts as its own.
+    std::function<void(const StartTask&)> run;
+    // The running task is to end: TaskStatus() says so already. Also called when there is none, on
+    // the thread of Serve(), which is not to wait for long. May be empty.
     std::function<void()> close;
-    // Waits for the task before, which has said that it is over or was told to close. Until then
-    // nothing of the next one is known here: what the old one does still counts as its own.
-    std::function<void()> join;
   };
 
   Slave(WorkerSession* session, Callbacks callbacks);
@@ -44,7 +44,7 @@ class Slave {
   virtual ~Slave() = default;
 
   // Takes messages until the run ends or the session is over. A task that is running then is told
-  // to close and waited for; it may still report how it ended.
+  // to close, may still report how it ended, and is waited for. Once.
   absl::StatusOr<EndRun> Serve();
 
   // Number of this incarnation of the worker.
@@ -83,6 +83,7 @@ class Slave {
   // False: the run is over.
   bool Handle(const CoordinatorMessage& message, EndRun* end);
   void CloseTask();
+  void JoinTask();
 
   WorkerSession* const session_;
   const Callbacks callbacks_;
@@ -90,6 +91,7 @@ class Slave {
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status session_status_ ABSL_GUARDED_BY(mutex_);
+  std::thread task_thread_;  // of the thread of Serve()
 };
 
 }  // namespace ding

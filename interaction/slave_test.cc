@@ -34,23 +34,15 @@ class TestSlave : public Slave {
 
   TestSlave(WorkerSession* session, Task task)
       : Slave(session, {[this](const StartTask& start) {
-                          Note("start " + start.collector().task_id());
-                          thread_ = std::thread([this] { task_(this); });
+                          Note("run " + start.collector().task_id());
+                          task_(this);
                         },
-                        [this] { Note("close"); },
-                        [this] {
-                          Join();
-                          Note("join");
-                        }}),
+                        [this] { Note("close"); }}),
         task_(std::move(task)) {}
-  ~TestSlave() override { Join(); }
 
   using Slave::EndTask;
   using Slave::task_id;
 
-  void Join() {
-    if (thread_.joinable()) thread_.join();
-  }
   void Note(const std::string& what) {
     MutexLock lock(&noted_mutex_);
     noted_.push_back(what);
@@ -69,7 +61,6 @@ class TestSlave : public Slave {
   void Take(const CoordinatorMessage&) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { ++taken_; }
 
   const Task task_;
-  std::thread thread_;
   int taken_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable Mutex noted_mutex_;
   std::vector<std::string> noted_ ABSL_GUARDED_BY(noted_mutex_);
@@ -85,10 +76,7 @@ class SlaveTest : public testing::Test {
  protected:
   void Serve(TestSlave::Task task) {
     slave_ = std::make_unique<TestSlave>(worker_.get(), std::move(task));
-    serving_ = std::thread([this] {
-      end_ = slave_->Serve();
-      slave_->Join();
-    });
+    serving_ = std::thread([this] { end_ = slave_->Serve(); });
   }
   absl::StatusOr<EndRun> End() {
     if (serving_.joinable()) serving_.join();
@@ -164,7 +152,7 @@ TEST_F(SlaveTest, TheNextTaskIsNotKnownBeforeTheOldOneIsOver) {
   EXPECT_EQ(coordinator_.Receive().task_failed().task_id(), "a");
   EXPECT_EQ(coordinator_.Receive().task_started().task_id(), "b");
   EXPECT_THAT(slave_->TaskStatus(), IsOk());
-  EXPECT_EQ(slave_->noted().back(), "start b");
+  EXPECT_EQ(slave_->noted().back(), "run b");
 }
 
 TEST_F(SlaveTest, AStartClosesWhatRuns) {

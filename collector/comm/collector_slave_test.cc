@@ -38,7 +38,7 @@ class CollectorSlaveTest : public testing::Test {
                                  started_ = start.collector().task_id();
                                  changed_.SignalAll();
                                },
-                               [] {}, [] {}}),
+                               /*close=*/nullptr}),
         serving_([this] { slave_.Serve().IgnoreError(); }) {}
   void TearDown() override {
     coordinator_.session()->Close("the test is over");

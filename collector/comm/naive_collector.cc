@@ -43,24 +43,11 @@ absl::StatusOr<SegmentBatch> OneRow(int number) {
 NaiveCollector::NaiveCollector(WorkerSession* session, Store* store)
     : session_(session),
       store_(store),
-      slave_(session,
-             {[this](const StartTask&) { task_thread_ = std::thread([this] { RunTask(); }); },
-              /*close=*/[] {},  // It sees that with its next chunk.
-              [this] { JoinTask(); }}) {}
+      slave_(session, {[this](const StartTask&) { RunTask(); }, /*close=*/nullptr}) {}
 
-NaiveCollector::~NaiveCollector() { JoinTask(); }
-
-absl::StatusOr<EndRun> NaiveCollector::Run() {
-  absl::StatusOr<EndRun> end = slave_.Serve();
-  JoinTask();
-  return end;
-}
+absl::StatusOr<EndRun> NaiveCollector::Run() { return slave_.Serve(); }
 
 void NaiveCollector::Close() { session_->Close("the collector leaves the run"); }
-
-void NaiveCollector::JoinTask() {
-  if (task_thread_.joinable()) task_thread_.join();
-}
 
 void NaiveCollector::RunTask() {
   absl::Status status = Collect();

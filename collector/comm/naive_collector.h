@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,7 +23,6 @@ class NaiveCollector : public BaseCommCollector {
   static constexpr int kChunksPerTask = 20;
 
   NaiveCollector(WorkerSession* session, Store* store);
-  ~NaiveCollector() override;
 
   absl::StatusOr<EndRun> Run() override;
   void Close() override;
@@ -32,13 +30,11 @@ class NaiveCollector : public BaseCommCollector {
  private:
   void RunTask();
   absl::Status Collect();
-  void JoinTask();
 
   WorkerSession* const session_;
   Store* const store_;
   CollectorSlave slave_;
-  uint32_t chunks_ = 0;      // put; of the task's thread
-  std::thread task_thread_;  // of the thread of Run()
+  uint32_t chunks_ = 0;  // put; of the task's thread
 };
 
 }  // namespace ding

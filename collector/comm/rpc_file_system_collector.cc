@@ -44,30 +44,15 @@ RpcFileSystemCollector::RpcFileSystemCollector(const Options& options, WorkerSes
       session_(session),
       store_(store),
       factory_(std::move(factory)),
-      slave_(session, {[this](const StartTask& start) { BeginTask(start.collector()); },
-                       [this] { CloseTask(); }, [this] { JoinTask(); }}) {}
-
-RpcFileSystemCollector::~RpcFileSystemCollector() { JoinTask(); }
+      slave_(session, {[this](const StartTask& start) { RunTask(start.collector()); },
+                       [this] { CloseTask(); }}) {}
 
 absl::StatusOr<EndRun> RpcFileSystemCollector::Run() { return slave_.Serve(); }
 
 void RpcFileSystemCollector::Close() { session_->Close("the collector leaves the run"); }
 
-void RpcFileSystemCollector::JoinTask() {
-  if (task_thread_.joinable()) task_thread_.join();
-}
-
-void RpcFileSystemCollector::BeginTask(const CollectorTask& task) {
-  {
-    MutexLock lock(&mutex_);
-    closing_ = false;
-  }
-  task_thread_ = std::thread([this, task] { RunTask(task); });
-}
-
 void RpcFileSystemCollector::CloseTask() {
   MutexLock lock(&mutex_);
-  closing_ = true;
   if (running_ != nullptr) running_->Close();
 }
 
@@ -86,15 +71,15 @@ absl::StatusOr<CollectorFinishInfo> RpcFileSystemCollector::Collect(const Collec
   {
     MutexLock lock(&mutex_);
     running_ = made->collector();
-    if (closing_) running_->Close();
+    if (!slave_.TaskStatus().ok()) running_->Close();
   }
   absl::Status status = slave_.Started();
   if (status.ok()) status = made->collector()->Run();
   {
     MutexLock lock(&mutex_);
     running_ = nullptr;
-    if (closing_ && absl::IsCancelled(status)) status = absl::OkStatus();
   }
+  if (!slave_.TaskStatus().ok() && absl::IsCancelled(status)) status = absl::OkStatus();
   DING_RETURN_IF_ERROR(status);
   return made->collector()->GetFinishInfo();
 }

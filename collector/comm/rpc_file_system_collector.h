@@ -19,7 +19,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -46,7 +45,6 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
 
   RpcFileSystemCollector(const Options& options, WorkerSession* session, Store* store,
                          TaskCollectorFactory factory);
-  ~RpcFileSystemCollector() override;
 
   absl::StatusOr<EndRun> Run() override;
   void Close() override;
@@ -57,12 +55,10 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
                                                               absl::Duration timeout) override;
 
   // Callbacks of the slave.
-  void BeginTask(const CollectorTask& task);
+  void RunTask(const CollectorTask& task);
   void CloseTask();
 
-  void RunTask(const CollectorTask& task);
   absl::StatusOr<CollectorFinishInfo> Collect(const CollectorTask& task);
-  void JoinTask();
   absl::Status PutAndAnnounce(int64_t chunk, const SegmentBatch& data,
                               const CollectorProgress& progress);
   // Puts the chunk, however often that takes.
@@ -78,8 +74,6 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
 
   Mutex mutex_;
   BaseParallelCollector* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread task_thread_;  // of the thread of Run()
 };
 
 }  // namespace ding

@@ -86,11 +86,13 @@ class ScriptedCollector : public BaseParallelCollector {
 
   ScriptedCollector(Script script, CollectorLink* link) : script_(std::move(script)), link_(link) {}
   absl::Status Run() override {
-    return script_(link_, [this] { return closed(); });
+    const absl::Status status = script_(link_, [this] { return closed(); });
+    done_ = status.ok();
+    return status;
   }
   CollectorFinishInfo GetFinishInfo() const override {
     CollectorFinishInfo info;
-    info.collector_done = !closed();
+    info.collector_done = done_;
     info.train_iter = 5;
     info.episode_return = {1, 2};
     return info;
@@ -99,6 +101,7 @@ class ScriptedCollector : public BaseParallelCollector {
  private:
   const Script script_;
   CollectorLink* const link_;
+  bool done_ = false;
 };
 
 class ScriptedTask : public TaskCollector {

@@ -25,9 +25,11 @@
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
 #include "ding_worker/interaction/worker_session.h"
+#include "ding_worker/learner/async_data_loader.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/comm/item_loader.h"
 #include "ding_worker/learner/comm/learner_slave.h"
+#include "ding_worker/learner/train_data.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -82,7 +84,7 @@ class DemandSourceTest : public testing::Test {
                                  started_ = true;
                                  changed_.SignalAll();
                                },
-                               [] {}, [] {}}),
+                               /*close=*/nullptr}),
         serving_([this] { slave_.Serve().IgnoreError(); }) {
     options_.batch_size = 2;
     options_.prefetch_batches = 4;  // two per demand
@@ -229,7 +231,8 @@ TEST_F(DemandSourceTest, AnEmptyAnswerIsSkipped) {
   DemandSource source(options_, &slave_, loader_.get());
   Answer(1, {});
   Answer(2, {Items({1})});
-  DING_ASSERT_OK_AND_ASSIGN(const auto load, source.Next());
+  const std::optional<BatchLoader> load = source.Next().value();
+  ASSERT_TRUE(load.has_value());
   EXPECT_THAT((*load)(), IsOk());
   for (int i = 0; i < 4; ++i) NextDemand();
   Answer(3, {Items({1})});

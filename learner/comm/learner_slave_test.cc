@@ -32,7 +32,7 @@ class LearnerSlaveTest : public testing::Test {
                                  started_ = start.learner().task_id();
                                  changed_.SignalAll();
                                },
-                               [] {}, [] {}}),
+                               /*close=*/nullptr}),
         serving_([this] { slave_.Serve().IgnoreError(); }) {}
   void TearDown() override {
     coordinator_.session()->Close("the test is over");

@@ -21,24 +21,11 @@ constexpr absl::Duration kDataTimeout = absl::Minutes(10);
 NaiveLearner::NaiveLearner(WorkerSession* session, Store* store)
     : session_(session),
       store_(store),
-      slave_(session,
-             {[this](const StartTask&) { task_thread_ = std::thread([this] { RunTask(); }); },
-              /*close=*/[] {},  // What waits for data is woken.
-              [this] { JoinTask(); }}) {}
+      slave_(session, {[this](const StartTask&) { RunTask(); }, /*close=*/nullptr}) {}
 
-NaiveLearner::~NaiveLearner() { JoinTask(); }
-
-absl::StatusOr<EndRun> NaiveLearner::Run() {
-  absl::StatusOr<EndRun> end = slave_.Serve();
-  JoinTask();
-  return end;
-}
+absl::StatusOr<EndRun> NaiveLearner::Run() { return slave_.Serve(); }
 
 void NaiveLearner::Close() { session_->Close("the learner leaves the run"); }
-
-void NaiveLearner::JoinTask() {
-  if (task_thread_.joinable()) task_thread_.join();
-}
 
 void NaiveLearner::RunTask() {
   absl::Status status = Learn();

@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,7 +26,6 @@ class NaiveLearner : public BaseCommLearner {
   static constexpr int64_t kMaxBatches = 5;  // that it learns from and goes on
 
   NaiveLearner(WorkerSession* session, Store* store);
-  ~NaiveLearner() override;
 
   absl::StatusOr<EndRun> Run() override;
   void Close() override;
@@ -41,14 +39,12 @@ class NaiveLearner : public BaseCommLearner {
   absl::Status Learn();
   // Into `info`: the priorities of one batch.
   absl::Status LearnFrom(absl::string_view items, LearnerInfo* info);
-  void JoinTask();
 
   WorkerSession* const session_;
   Store* const store_;
   LearnerSlave slave_;
   std::atomic<int64_t> read_rows_{0};
   std::atomic<int64_t> missing_rows_{0};
-  std::thread task_thread_;  // of the thread of Run()
 };
 
 }  // namespace ding

@@ -48,23 +48,13 @@ RpcFileSystemLearner::RpcFileSystemLearner(const CommLearnerOptions& options,
       session_(session),
       store_(store),
       factory_(std::move(factory)),
-      slave_(session, {[this](const StartTask& start) { BeginTask(start.learner()); },
-                       /*close=*/[] {},  // Its source ends, and with it Start().
-                       [this] { JoinTask(); }}) {}
-
-RpcFileSystemLearner::~RpcFileSystemLearner() { JoinTask(); }
+      // When a task is closed, its source ends, and with it Start().
+      slave_(session, {[this](const StartTask& start) { RunTask(start.learner()); },
+                       /*close=*/nullptr}) {}
 
 absl::StatusOr<EndRun> RpcFileSystemLearner::Run() { return slave_.Serve(); }
 
 void RpcFileSystemLearner::Close() { session_->Close("the learner leaves the run"); }
-
-void RpcFileSystemLearner::JoinTask() {
-  if (task_thread_.joinable()) task_thread_.join();
-}
-
-void RpcFileSystemLearner::BeginTask(const LearnerTask& task) {
-  task_thread_ = std::thread([this, task] { RunTask(task); });
-}
 
 void RpcFileSystemLearner::RunTask(const LearnerTask& task) {
   const absl::Status status = Learn(task);

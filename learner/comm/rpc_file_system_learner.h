@@ -12,7 +12,6 @@
 #define DING_WORKER_LEARNER_COMM_RPC_FILE_SYSTEM_LEARNER_H_
 
 #include <cstdint>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,17 +27,13 @@ class RpcFileSystemLearner : public BaseCommLearner {
  public:
   RpcFileSystemLearner(const CommLearnerOptions& options, WorkerSession* session, Store* store,
                        TaskLearnerFactory factory);
-  ~RpcFileSystemLearner() override;
 
   absl::StatusOr<EndRun> Run() override;
   void Close() override;
 
  private:
-  void BeginTask(const LearnerTask& task);
-
   void RunTask(const LearnerTask& task);
   absl::Status Learn(const LearnerTask& task);
-  void JoinTask();
 
   // Hooks of the learner.
   absl::Status SendPolicy(const LearnerTask& task, BaseLearner* learner);
@@ -55,8 +50,6 @@ class RpcFileSystemLearner : public BaseCommLearner {
   uint64_t next_version_ = 1;
   LearnerInfo info_;  // the next report
   int64_t reported_iter_ = 0;
-
-  std::thread task_thread_;  // of the thread of Run()
 };
 
 }  // namespace ding
