@@ -115,8 +115,7 @@ class ConfiguredLearner : public TaskLearner {
     LearnerConfig learner_config = config.policy().learn().learner();
     const std::string resume = JoinPath(JoinPath(deps.exp_dir, "ckpt"), kResumeCheckpoint);
     if (task.resume()) {
-      // What the learner before left half written. Should it be alive all the same, it cannot put
-      // that in the place of ours any more.
+      // What the learner before left half written.
       DING_RETURN_IF_ERROR(CleanUpCheckpoints(deps.exp_dir, std::numeric_limits<int64_t>::max()));
       if (PathExists(resume)) learner_config.mutable_hook()->set_load_ckpt_before_run(resume);
     }
