@@ -1,6 +1,7 @@
 #include "ding_worker/worker/parallel_setup.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,7 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/experiment_setup.h"
+#include "ding_worker/worker/run_checkpoints.h"
 #include "ding_worker/worker/text_config.h"
 
 namespace ding {
@@ -118,8 +120,10 @@ class ConfiguredLearner : public TaskLearner {
     if (hooks.save_ckpt_seconds() == 0 && config.resume().period_seconds() > 0) {
       hooks.set_save_ckpt_seconds(std::min(kMaxResumeSeconds, config.resume().period_seconds()));
     }
-    if (task.resume() && PathExists(resume)) {
-      hooks.set_load_ckpt_before_run(resume);
+    if (task.resume()) {
+      // What the learner before left half written.
+      DING_RETURN_IF_ERROR(CleanUpCheckpoints(deps.exp_dir, std::numeric_limits<int64_t>::max()));
+      if (PathExists(resume)) hooks.set_load_ckpt_before_run(resume);
     }
     DING_ASSIGN_OR_RETURN(made->learner_,
                           create_learner(learner_config, made->policy_->learn_mode(), deps));

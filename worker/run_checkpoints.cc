@@ -119,6 +119,19 @@ absl::StatusOr<std::optional<ResumePoint>> OpenNewestResumePoint(const std::stri
   return std::nullopt;
 }
 
+namespace {
+
+// A process that was given up may be alive and write to it still: what it finishes later must be
+// whole, or not come to its place. So the folder goes in one step, and then what is in it.
+absl::Status RemoveHalfWritten(const std::string& path) {
+  DING_ASSIGN_OR_RETURN(const std::string aside, CreateTemporaryDirectory(path));
+  const absl::Status moved = RenamePath(path, JoinPath(aside, "removed"));
+  const absl::Status removed = RemoveRecursively(aside);
+  return moved.ok() || absl::IsNotFound(moved) ? removed : moved;
+}
+
+}  // namespace
+
 absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position) {
   const std::string folder = CheckpointFolder(exp_dir);
   if (!IsDirectory(folder)) return absl::OkStatus();
@@ -126,7 +139,7 @@ absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position) {
   for (const std::string& name : names) {
     const std::string path = JoinPath(folder, name);
     if (absl::StrContains(name, ".tmp.")) {
-      DING_RETURN_IF_ERROR(RemoveRecursively(path));
+      DING_RETURN_IF_ERROR(RemoveHalfWritten(path));
       continue;
     }
     // Set aside where the file system cannot exchange two names (see ReplaceDirectory): all there

@@ -67,6 +67,7 @@ void RpcFileSystemCollector::RunTask(const CollectorTask& task) {
 }
 
 absl::StatusOr<CollectorFinishInfo> RpcFileSystemCollector::Collect(const CollectorTask& task) {
+  policy_stalls_ = false;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<TaskCollector> made, factory_(task, this));
   {
     MutexLock lock(&mutex_);
@@ -120,12 +121,19 @@ absl::Status RpcFileSystemCollector::PutChunk(int64_t chunk, const SegmentBatch&
   return slave_.ReportStall("");
 }
 
+absl::Status RpcFileSystemCollector::ReportPolicyStall(const std::string& reason) {
+  if (policy_stalls_ != reason.empty()) return absl::OkStatus();
+  policy_stalls_ = !reason.empty();
+  return slave_.ReportStall(reason);
+}
+
 absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpdate(
     uint64_t version, absl::Duration timeout) {
   DING_ASSIGN_OR_RETURN(std::optional<PolicyVersion> newest, slave_.NewerPolicy(version, timeout));
   while (newest.has_value()) {
     const absl::Status read = store_->Get(newest->key(), &read_bytes_);
     if (read.ok()) {
+      DING_RETURN_IF_ERROR(ReportPolicyStall(""));
       PolicyUpdate update;
       update.version = newest->version();
       update.train_iter = newest->train_iter();
@@ -135,6 +143,10 @@ absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpd
     // Old versions are deleted: there is a newer one, or will be in a moment.
     if (!absl::IsNotFound(read) && !WorthTryingAgain(read)) return read;
     if (timeout == absl::ZeroDuration()) return std::nullopt;
+    if (WorthTryingAgain(read)) {
+      DING_RETURN_IF_ERROR(
+          ReportPolicyStall(absl::StrCat("the store gives no policy: ", read.message())));
+    }
     DING_ASSIGN_OR_RETURN(newest, slave_.NewerPolicy(newest->version(), timeout));
   }
   return std::nullopt;

@@ -61,6 +61,8 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   absl::StatusOr<CollectorFinishInfo> Collect(const CollectorTask& task);
   absl::Status PutAndAnnounce(int64_t chunk, const SegmentBatch& data,
                               const CollectorProgress& progress);
+  // Says why no policy can be read, once; empty: one can again.
+  absl::Status ReportPolicyStall(const std::string& reason);
   // Puts the chunk, however often that takes.
   absl::Status PutChunk(int64_t chunk, const SegmentBatch& data);
 
@@ -69,8 +71,9 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   Store* const store_;
   const TaskCollectorFactory factory_;
   CollectorSlave slave_;
-  uint32_t chunks_ = 0;     // put; of the task's thread
-  std::string read_bytes_;  // memory for reading, kept; of the task's thread
+  uint32_t chunks_ = 0;         // put; of the task's thread
+  std::string read_bytes_;      // memory for reading, kept; of the task's thread
+  bool policy_stalls_ = false;  // and was said to; of the task's thread
 
   Mutex mutex_;
   BaseParallelCollector* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
