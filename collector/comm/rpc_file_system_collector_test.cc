@@ -320,10 +320,10 @@ TEST_F(RpcFileSystemCollectorTest, GetsTheNewestPolicyThatIsThere) {
     newer = link->GetPolicyUpdate(version, absl::ZeroDuration()).value().has_value();
     return absl::OkStatus();
   });
-  ASSERT_THAT(store_.Put(PolicyKey("policy_0", 2), model.pieces()), IsOk());
+  ASSERT_THAT(store_.Put(PolicyKey("policy_0", 2, 7), model.pieces()), IsOk());
   coordinator_.StartCollector("a");
-  coordinator_.Publish("policy_0", 1, PolicyKey("policy_0", 1));
-  coordinator_.Publish("policy_0", 2, PolicyKey("policy_0", 2));
+  coordinator_.Publish("policy_0", 1, PolicyKey("policy_0", 1, 7));
+  coordinator_.Publish("policy_0", 2, PolicyKey("policy_0", 2, 7));
   EXPECT_TRUE(HearTask().end.has_collector_finished());
   EXPECT_EQ(version, 2u);
   EXPECT_EQ(weight, 2.5);
