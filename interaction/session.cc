@@ -79,7 +79,7 @@ class SessionImpl : public Session {
   bool Expired() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return LeaseTime() - heard_ >= lease_;
   }
-  absl::Status LeaseRanOut() const {
+  absl::Status LeaseRanOut() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return absl::UnavailableError(absl::StrCat("nothing was heard of ", peer(), " for ",
                                                absl::FormatDuration(lease_),
                                                ", the length of the lease"));
