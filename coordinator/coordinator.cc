@@ -39,6 +39,8 @@ constexpr size_t kMaxWaitingDemands = 64;
 constexpr size_t kMaxUnreadDemands = 1024;
 // Rows of one demand, in all its batches.
 constexpr int64_t kMaxDemandRows = int64_t{1} << 22;
+// Versions of a policy that are sent to a worker who says nothing.
+constexpr int kMaxPoliciesUnheard = 64;
 // A collector has at most eight announcements under way, and stores one chunk for the next.
 constexpr int64_t kMaxUnannouncedChunks = 16;
 // Sums of so many steps of a few million tasks do not overflow.
@@ -81,8 +83,10 @@ struct Worker {
   uint64_t data_sequence = 0;    // the last one that was handled
   int64_t newest_chunk = -1;     // of those
   uint64_t demand_sequence = 0;  // that came
-  std::string stalled;           // as it says itself
-  std::string waits_for;         // of the buffer
+  int policies_since_heard = 0;  // versions that it was sent since it said something
+  std::optional<PolicyVersion> withheld_policy;  // the newest, if it was not sent
+  std::string stalled;                           // as it says itself
+  std::string waits_for;                         // of the buffer
 };
 
 template <typename Task>
@@ -226,6 +230,9 @@ class CoordinatorImpl : public Coordinator {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status HandlePolicyVersion(uint32_t worker, const PolicyVersion& version)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendPolicy(uint32_t id, const PolicyVersion& version, Worker* worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteHeard(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Data.
   absl::StatusOr<std::shared_ptr<TaskBuffer>> AdmitData(uint32_t worker, const CollectorData& data,
@@ -415,13 +422,14 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
   DING_ASSIGN_OR_RETURN(const std::optional<Hello::Role> expected, SenderOf(message));
   {
     MutexLock lock(&mutex_);
-    const Worker* const sender = FindWorker(worker);
+    Worker* const sender = FindWorker(worker);
     if (sender == nullptr) return absl::NotFoundError("there is no such worker");
     if (expected.has_value() && sender->hello.role() != *expected) {
       return absl::InvalidArgumentError(absl::StrCat(
           "a ", Hello::Role_Name(sender->hello.role()), " sent what only a ",
           Hello::Role_Name(*expected), " sends: kind ", static_cast<int>(message.message_case())));
     }
+    NoteHeard(worker, sender);
   }
   switch (message.message_case()) {
     case WorkerMessage::kTaskStarted:
@@ -820,15 +828,32 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
     forgotten_keys_.push_back(history.stored.front().key());
     history.stored.pop_front();
   }
-  CoordinatorMessage message;
-  *message.mutable_policy_version() = version;
-  for (const auto& [id, other] : workers_) {
+  for (auto& [id, other] : workers_) {
     if (other.task.has_value() && other.task->state.kind == Hello::COLLECTOR &&
         other.task->collector.policy_id() == version.policy_id()) {
-      sender_->Send(id, message);
+      SendPolicy(id, version, &other);
     }
   }
   return absl::OkStatus();
+}
+
+// Who is silent, stopped perhaps, gets no further versions until it says something, and then the
+// newest: else its messages would pile up, and it would be taken for stuck.
+void CoordinatorImpl::SendPolicy(uint32_t id, const PolicyVersion& version, Worker* worker) {
+  worker->withheld_policy = version;
+  if (worker->policies_since_heard >= kMaxPoliciesUnheard) return;
+  ++worker->policies_since_heard;
+  CoordinatorMessage message;
+  *message.mutable_policy_version() = version;
+  sender_->Send(id, message);
+  worker->withheld_policy.reset();
+}
+
+void CoordinatorImpl::NoteHeard(uint32_t id, Worker* worker) {
+  worker->policies_since_heard = 0;
+  if (!worker->withheld_policy.has_value()) return;
+  const PolicyVersion version = *std::move(worker->withheld_policy);
+  SendPolicy(id, version, worker);
 }
 
 // Takes what the commander gives, and gives it to who is free.
@@ -961,6 +986,7 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::BufferOf(
 RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
   RunningTask task = *std::move(worker->task);
   worker->task.reset();
+  worker->withheld_policy.reset();
   worker->stalled.clear();
   worker->waits_for.clear();
   if (task.state.kind == Hello::LEARNER) {

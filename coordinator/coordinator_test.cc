@@ -680,6 +680,23 @@ TEST_F(CoordinatorTest, KeepsTheTwoNewestVersionsOfAPolicy) {
   EXPECT_EQ(coordinator_->status().policy_version(), 4u);
 }
 
+TEST_F(CoordinatorTest, WhoIsSilentGetsTheNewestPolicyWhenItSpeaksAgain) {
+  StartTraining();
+  sender_.Take(kCollector);
+  for (uint64_t version = 1; version <= 200; ++version) {
+    Handle(kLearner, Version("policy_0", version));
+  }
+  EXPECT_THAT(sender_.Take(kCollector), SizeIs(64)) << "its messages must not pile up";
+  Handle(kCollector, Data(collector_.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 6), 24));
+  std::vector<uint64_t> versions;
+  for (const CoordinatorMessage& message : sender_.Take(kCollector)) {
+    if (message.has_policy_version()) versions.push_back(message.policy_version().version());
+  }
+  EXPECT_THAT(versions, ElementsAre(200u));
+  Handle(kLearner, Version("policy_0", 201));
+  EXPECT_THAT(sender_.Take(kCollector), SizeIs(1));
+}
+
 TEST_F(CoordinatorTest, ATaskThatNobodyTakesIsGivenBack) {
   commander_options_.collector_resources.set_cpus(4);
   Start();

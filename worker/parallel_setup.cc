@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/crc32c.h"
@@ -192,6 +193,11 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
         get_parallel_commander_cls(policy.other().commander()).status());
   known("policy.collect.parallel_collector.type",
         get_parallel_collector_cls(policy.collect().parallel_collector()).status());
+  if (absl::StartsWith(config.system().store_url(), "mem:")) {
+    problems.push_back(absl::StrCat("system.store_url is '", config.system().store_url(),
+                                    "', memory of one process, expected what all of them can read: "
+                                    "'file:/folder'"));
+  }
   if (IsSupervised(config)) {
     problems.push_back("data_set.path is set: a parallel run learns from what it collects");
   }
