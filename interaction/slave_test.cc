@@ -153,6 +153,7 @@ TEST_F(SlaveTest, TheNextTaskIsNotKnownBeforeTheOldOneIsOver) {
   EXPECT_EQ(coordinator_.Receive().task_started().task_id(), "b");
   EXPECT_THAT(slave_->TaskStatus(), IsOk());
   EXPECT_EQ(slave_->noted().back(), "run b");
+  TearDown();  // The task uses what is of this function.
 }
 
 TEST_F(SlaveTest, AStartClosesWhatRuns) {
