@@ -84,6 +84,8 @@ class Run {
       : config_(config), options_(options) {}
 
   absl::Status Start(Transport* transport);
+  // Of a run that could not start: its folder goes, which holds nothing yet.
+  void RemoveFolder();
   // Until it is over, whatever the reason, which is returned if it is no good one.
   absl::Status Watch();
   // Lets the workers leave, and cleans up.
@@ -143,6 +145,14 @@ absl::Status Run::Start(Transport* transport) {
   std::fprintf(stderr, "run folder: %s\ncoordinator: %s\n", folder_->path().c_str(),
                comm_->address().c_str());
   return options_.program.empty() ? absl::OkStatus() : StartWorkers();
+}
+
+void Run::RemoveFolder() {
+  if (folder_ == nullptr) return;
+  const std::string path = folder_->path();
+  folder_.reset();
+  const absl::Status removed = RemoveRecursively(path);
+  if (!removed.ok()) LOG(WARNING) << removed.message();
 }
 
 // The store's URL.
@@ -252,8 +262,13 @@ absl::StatusOr<RunResult> Run::WriteResult() {
 absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,
                                       const ParallelRunOptions& options, Transport* transport) {
   Run run(config, options);
-  absl::Status status = run.Start(transport);
-  if (status.ok()) status = run.Watch();
+  const absl::Status started = run.Start(transport);
+  if (!started.ok()) {
+    run.Finish();
+    run.RemoveFolder();
+    return started;
+  }
+  const absl::Status status = run.Watch();
   if (!status.ok()) LOG(INFO) << "the run failed: " << status.message();
   run.Finish();
   DING_RETURN_IF_ERROR(status);

@@ -349,6 +349,9 @@ TEST_F(ParallelTest, WhatCannotStartSaysWhy) {
         HasSubstr("system.coordinator.lease_seconds is 0.001"));
   fails(Args(kConfig, "a", {"--listen=nowhere"}), HasSubstr("nowhere"));
   fails(Args(kConfig, "b", {"--set=system.store_url=carrier:/pigeon"}), HasSubstr("carrier"));
+  fails(Args(kConfig, "c", {"--set=system.store_url=mem:a"}), HasSubstr("memory of one process"));
+  EXPECT_FALSE(PathExists(RunPath("a"))) << "a run that cannot start leaves no folder";
+  EXPECT_FALSE(PathExists(RunPath("b")));
 }
 
 TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
