@@ -129,11 +129,7 @@ absl::Status CommCoordinator::ServeAdmitted(uint32_t worker, const Hello& hello,
     if (closing_) return absl::CancelledError("the run is over");
     if (works) workers_[worker].session = session;
   }
-  if (works) {
-    LOG(INFO) << RoleName(hello.role()) << " '" << hello.name() << "' joins as worker " << worker
-              << " from " << session->peer();
-    coordinator_->WorkerJoined(worker, hello, session->peer());
-  }
+  if (works) coordinator_->WorkerJoined(worker, hello, session->peer());
   absl::Status status;
   while (status.ok()) {
     status = TakesMessages(worker);
@@ -147,8 +143,6 @@ absl::Status CommCoordinator::ServeAdmitted(uint32_t worker, const Hello& hello,
     }
   }
   if (works) {
-    LOG(INFO) << RoleName(hello.role()) << " '" << hello.name() << "' (worker " << worker
-              << ") is gone: " << status.message();
     coordinator_->WorkerLost(worker, status);
     if (options_.on_worker_lost != nullptr) options_.on_worker_lost(hello, status);
   }
