@@ -27,6 +27,7 @@
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/experiment_setup.h"
+#include "ding_worker/worker/game_setup.h"
 #include "ding_worker/worker/run_checkpoints.h"
 #include "ding_worker/worker/text_config.h"
 
@@ -252,6 +253,9 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
                                                  Store* store, CoordinatorSender* sender) {
   CoordinatorParts made;
   DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> evaluator_env,
+                        MakeEvaluatorEnvManager(config, 1, deps.clock));
+  DING_RETURN_IF_ERROR(CheckSamePlayer(env, evaluator_env->env_spec()));
   // Collect mode only to ask what it is.
   PolicyModes modes;
   modes.learn = modes.eval = false;
