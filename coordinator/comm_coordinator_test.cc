@@ -14,7 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/interaction/in_process_transport.h"
@@ -22,6 +24,7 @@
 #include "ding_worker/interaction/protocol.h"
 #include "ding_worker/interaction/session.h"
 #include "ding_worker/interaction/testing/faulty_transport.h"
+#include "ding_worker/interaction/testing/message_mutator.h"
 #include "ding_worker/interaction/transport.h"
 #include "ding_worker/interaction/worker_session.h"
 #include "gmock/gmock.h"
@@ -430,6 +433,34 @@ TEST_F(CommCoordinatorTest, WorkersMayAskForTheStatusToo) {
   EXPECT_THAT(worker->Send(ask, kLong), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const CoordinatorMessage answer, worker->Receive(kLong));
   EXPECT_EQ(answer.run_status().run(), "run-7");
+}
+
+// Peers that say anything, as their first words and later; a worker beside them is not disturbed.
+TEST_F(CommCoordinatorTest, WhateverPeersSayTheOthersGoOn) {
+  Start();
+  const auto witness = Join("witness");
+  std::map<absl::StatusCode, int> outcomes;
+  Fuzz(100, [&](Mutator* mutator) {
+    auto session = Session::Start(transport_.Connect(kAddress, kLong).value(), options_.session);
+    absl::StatusOr<std::string> heard = "";
+    for (int i = 0; i < 5 && heard.ok(); ++i) {
+      WorkerMessage message = i == 0 ? HelloMessage("x") : Started("y");
+      if (mutator->Coin()) MutateMessage(mutator, &message);
+      std::string bytes = message.SerializeAsString();
+      if (mutator->rng()->UniformInt(8) == 0) bytes = mutator->Mutate(bytes);
+      session->Send(bytes, kLong).IgnoreError();
+      // Who was welcomed hears no more, who was not that the session is over.
+      heard = session->Receive(i == 0 ? kLong : absl::ZeroDuration());
+      if (absl::IsDeadlineExceeded(heard.status())) heard = "";
+    }
+    ++outcomes[heard.status().code()];
+    session->Close("enough");
+  });
+  EXPECT_GE(outcomes.size(), 2u);
+  WorkerMessage ask;
+  ask.mutable_status_request();
+  EXPECT_THAT(witness->Send(ask, kLong), IsOk());
+  EXPECT_THAT(witness->Receive(kLong), IsOk());
 }
 
 }  // namespace

@@ -1,18 +1,22 @@
 #include "ding_worker/interaction/worker_session.h"
 
 #include <cmath>
+#include <map>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/in_process_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/protocol.h"
 #include "ding_worker/interaction/session.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
+#include "ding_worker/interaction/testing/message_mutator.h"
 #include "ding_worker/interaction/transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -154,6 +158,23 @@ TEST(WorkerSessionTest, AfterItsEndEveryCallSaysWhy) {
   EXPECT_THAT(worker->Send(message, kLong),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
   EXPECT_THAT(worker->status(), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
+}
+
+TEST(WorkerSessionFuzz, WhateverTheWelcomeIsJoiningEnds) {
+  std::map<absl::StatusCode, int> outcomes;
+  Fuzz(300, [&outcomes](Mutator* mutator) {
+    FakeCoordinator coordinator;
+    CoordinatorMessage welcome = FakeCoordinator::MakeWelcome();
+    welcome.mutable_welcome()->set_lease_seconds(5);
+    MutateMessage(mutator, &welcome);
+    std::string bytes = welcome.SerializeAsString();
+    if (mutator->rng()->UniformInt(4) == 0) bytes = mutator->Mutate(bytes);
+    const auto joined = coordinator.JoinWith({}, [&bytes](const Hello&, Session* session) {
+      EXPECT_THAT(session->Send(bytes, kLong), IsOk());
+    });
+    ++outcomes[joined.status().code()];
+  });
+  EXPECT_GE(outcomes.size(), 3u) << "it joined, met another version, and heard what is no Welcome";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -11,10 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/base_parallel_collector.h"
 #include "ding_worker/collector/collector_link.h"
@@ -32,6 +36,7 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
+#include "ding_worker/interaction/testing/message_mutator.h"
 #include "ding_worker/interaction/worker_session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -356,6 +361,71 @@ TEST_F(RpcFileSystemCollectorTest, CloseLeavesTheRun) {
   EXPECT_TRUE(coordinator_.Receive().has_task_started());
   collector_->Close();
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kCancelled));
+}
+
+// What a coordinator says to a collector, perhaps changed.
+CoordinatorMessage RandomMessage(Mutator* mutator) {
+  CoordinatorMessage message;
+  Rng* const rng = mutator->rng();
+  const std::string task_id = absl::StrCat("task_", rng->UniformInt(3));
+  switch (rng->UniformInt(8)) {
+    case 0:
+    case 1: {
+      CollectorTask* const task = message.mutable_start_task()->mutable_collector();
+      task->set_task_id(task_id);
+      task->set_policy_id("policy_0");
+      break;
+    }
+    case 2:
+      message.mutable_close_task()->set_task_id(task_id);
+      break;
+    case 3:
+    case 4:
+      message.mutable_policy_version()->set_policy_id("policy_0");
+      message.mutable_policy_version()->set_version(rng->UniformInt(9));
+      message.mutable_policy_version()->set_key("policy/policy_0/1");
+      break;
+    default:
+      message.mutable_collector_data_ack()->set_task_id(task_id);
+      message.mutable_collector_data_ack()->set_sequence(1 + rng->UniformInt(20));
+  }
+  if (mutator->Coin()) MutateMessage(mutator, &message);
+  return message;
+}
+
+TEST(RpcFileSystemCollectorFuzz, WhateverTheCoordinatorSaysTheRunEnds) {
+  std::map<absl::StatusCode, int> ends;
+  Fuzz(100, [&ends](Mutator* mutator) {
+    FakeCoordinator coordinator;
+    const std::unique_ptr<WorkerSession> worker = coordinator.Join();
+    MemStore store;
+    RpcFileSystemCollector::Options options;
+    options.store_retry = absl::Milliseconds(1);
+    const auto script = [](CollectorLink* link, const auto&) {
+      link->GetPolicyUpdate(0, absl::Milliseconds(1)).status().IgnoreError();
+      return SendRows(link, 3);
+    };
+    RpcFileSystemCollector collector(options, worker.get(), &store,
+                                     [&script](const CollectorTask&, CollectorLink* link) {
+                                       return std::make_unique<ScriptedTask>(script, link);
+                                     });
+    absl::StatusOr<EndRun> end = absl::UnknownError("runs");
+    std::thread running([&] { end = collector.Run(); });
+    for (int i = 0; i < 30; ++i) {
+      std::string bytes = RandomMessage(mutator).SerializeAsString();
+      if (mutator->rng()->UniformInt(50) == 0) bytes = mutator->Mutate(bytes);
+      coordinator.session()->Send(bytes, kLong).IgnoreError();
+    }
+    if (mutator->Coin()) {
+      CoordinatorMessage message;
+      message.mutable_end_run()->set_reason("over");
+      coordinator.session()->Send(message.SerializeAsString(), kLong).IgnoreError();
+    }
+    coordinator.session()->Close("over");
+    running.join();
+    ++ends[end.status().code()];
+  });
+  EXPECT_GE(ends.size(), 3u) << "it ended, was lost, and heard what is no message";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -10,9 +11,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
@@ -27,6 +31,7 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
+#include "ding_worker/interaction/testing/message_mutator.h"
 #include "ding_worker/interaction/worker_session.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
@@ -44,6 +49,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+constexpr absl::Duration kLong = absl::Minutes(1);
 constexpr int64_t kChunk = 1;
 
 // Its Put() of policies fails as told, by its number from 1.
@@ -350,6 +356,69 @@ TEST_F(RpcFileSystemLearnerTest, LosingTheCoordinatorEndsTaskAndRun) {
       [](const WorkerMessage& message) { return message.learner_info().learner_step() >= 3; });
   coordinator_.session()->Close("enough");
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
+}
+
+// What a coordinator says to a learner, perhaps changed.
+CoordinatorMessage RandomMessage(Mutator* mutator) {
+  CoordinatorMessage message;
+  Rng* const rng = mutator->rng();
+  const std::string task_id = absl::StrCat("task_", rng->UniformInt(3));
+  switch (rng->UniformInt(8)) {
+    case 0:
+    case 1: {
+      LearnerTask* const task = message.mutable_start_task()->mutable_learner();
+      task->set_task_id(task_id);
+      task->set_policy_id("policy_0");
+      task->set_first_version(1 + rng->UniformInt(9));
+      break;
+    }
+    case 2:
+      message.mutable_close_task()->set_task_id(task_id);
+      break;
+    case 3:
+      message.mutable_policy_version()->set_policy_id("policy_0");
+      message.mutable_policy_version()->set_version(rng->UniformInt(9));
+      break;
+    default:
+      message.mutable_learner_data()->set_task_id(task_id);
+      message.mutable_learner_data()->set_sequence(1 + rng->UniformInt(9));
+      message.mutable_learner_data()->add_items(Items(kChunk));
+  }
+  if (mutator->Coin()) MutateMessage(mutator, &message);
+  return message;
+}
+
+TEST(RpcFileSystemLearnerFuzz, WhateverTheCoordinatorSaysTheRunEnds) {
+  std::map<absl::StatusCode, int> ends;
+  Fuzz(100, [&ends](Mutator* mutator) {
+    FakeCoordinator coordinator;
+    const std::unique_ptr<WorkerSession> worker = coordinator.Join();
+    MemStore store;
+    ASSERT_THAT(store.Put(ChunkKey(kChunk), EncodedSegments(OneRow()).pieces()), IsOk());
+    FakeLearnMode mode;
+    std::vector<std::string> checkpoints;
+    CommLearnerOptions options;
+    options.batch_size = 1;
+    RpcFileSystemLearner learner(options, worker.get(), &store, [&](const LearnerTask&) {
+      return std::make_unique<FakeTask>(/*train_iterations=*/3, &mode, &checkpoints);
+    });
+    absl::StatusOr<EndRun> end = absl::UnknownError("runs");
+    std::thread running([&] { end = learner.Run(); });
+    for (int i = 0; i < 30; ++i) {
+      std::string bytes = RandomMessage(mutator).SerializeAsString();
+      if (mutator->rng()->UniformInt(50) == 0) bytes = mutator->Mutate(bytes);
+      coordinator.session()->Send(bytes, kLong).IgnoreError();
+    }
+    if (mutator->Coin()) {
+      CoordinatorMessage message;
+      message.mutable_end_run()->set_reason("over");
+      coordinator.session()->Send(message.SerializeAsString(), kLong).IgnoreError();
+    }
+    coordinator.session()->Close("over");
+    running.join();
+    ++ends[end.status().code()];
+  });
+  EXPECT_GE(ends.size(), 3u) << "it ended, was lost, and heard what is no message";
 }
 
 }  // namespace

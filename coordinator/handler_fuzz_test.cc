@@ -1,0 +1,326 @@
+// Random runs whose workers say what they should and what nobody should: whatever it is, the
+// coordinator goes on, loses no row that it acknowledged, and deletes no chunk that is in use.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/solo_commander.h"
+#include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/protocol.h"
+#include "ding_worker/interaction/testing/message_mutator.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/removed_items.h"
+#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "glog/logging.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+constexpr int64_t kRowsPerChunk = 4;
+
+// The workers' end: does what they would do, and sometimes says something else.
+class Workers : public CoordinatorSender {
+ public:
+  void Send(uint32_t worker, const CoordinatorMessage& message) override {
+    MutexLock lock(&mutex_);
+    const auto found = workers_.find(worker);
+    if (found == workers_.end()) return;
+    if (message.has_start_task()) found->second.task = message.start_task();
+    if (message.has_close_task()) found->second.task.Clear();
+    if (!message.has_collector_data_ack()) return;
+    // Of its running task, as a worker does: what came when that was over is dropped.
+    const CollectorDataAck& ack = message.collector_data_ack();
+    if (ack.task_id().empty() || ack.task_id() != found->second.task.collector().task_id()) return;
+    for (const auto& [sequence, data] : found->second.sent) {
+      if (data.chunk >= 0 && sequence <= ack.sequence() && data.task_id == ack.task_id()) {
+        acknowledged_.insert(data.chunk);
+      }
+    }
+  }
+
+  void Join(uint32_t id, Hello::Role role) {
+    MutexLock lock(&mutex_);
+    workers_[id].role = role;
+  }
+  void Lose(uint32_t id) {
+    MutexLock lock(&mutex_);
+    workers_.erase(id);
+  }
+  std::vector<uint32_t> ids() const {
+    MutexLock lock(&mutex_);
+    std::vector<uint32_t> ids;
+    for (const auto& [id, worker] : workers_) ids.push_back(id);
+    return ids;
+  }
+  // Chunks whose rows were acknowledged.
+  std::set<int64_t> acknowledged() const {
+    MutexLock lock(&mutex_);
+    return acknowledged_;
+  }
+
+  // What such a worker says next; an error if its bytes are no message.
+  absl::StatusOr<WorkerMessage> Says(uint32_t id, Mutator* mutator) {
+    MutexLock lock(&mutex_);
+    Worker& worker = workers_[id];
+    Rng* const rng = mutator->rng();
+    WorkerMessage message;
+    if (worker.role == Hello::OPERATOR || rng->UniformInt(20) == 0) {
+      message.mutable_status_request();
+    } else if (worker.role == Hello::COLLECTOR) {
+      CollectorSays(id, rng, &worker, &message);
+    } else {
+      LearnerSays(id, rng, &worker, &message);
+    }
+    if (rng->UniformInt(4) == 0) MutateMessage(mutator, &message);
+    if (rng->UniformInt(8) == 0) {
+      DING_ASSIGN_OR_RETURN(message,
+                            ParseWorkerMessage(mutator->Mutate(message.SerializeAsString())));
+    }
+    if (message.has_collector_data()) {
+      // Only rows of the running task are kept. Of two messages with one number the second one is
+      // taken for the first, sent again.
+      const CollectorData& data = message.collector_data();
+      const bool kept =
+          !data.items().empty() && data.task_id() == worker.task.collector().task_id();
+      const int64_t chunk = kept ? ChunkNumber(id, worker.chunks - 1) : -1;
+      worker.sent.insert({data.sequence(), {data.task_id(), chunk}});
+    }
+    return message;
+  }
+
+ private:
+  struct SentData {
+    std::string task_id;
+    int64_t chunk = 0;  // -1: none
+  };
+  struct Worker {
+    Hello::Role role = Hello::COLLECTOR;
+    StartTask task;
+    uint64_t sequence = 0;
+    uint32_t chunks = 0;
+    std::map<uint64_t, SentData> sent;  // by sequence
+    uint64_t demands = 0;
+    uint64_t versions = 0;
+    int64_t steps = 0;
+  };
+
+  static void Fail(const std::string& task_id, WorkerMessage* message) {
+    message->mutable_task_failed()->set_task_id(task_id);
+    message->mutable_task_failed()->set_code(static_cast<int>(absl::StatusCode::kCancelled));
+  }
+
+  static void CollectorSays(uint32_t id, Rng* rng, Worker* worker, WorkerMessage* message) {
+    const CollectorTask& task = worker->task.collector();
+    const uint64_t what = rng->UniformInt(10);
+    if (what == 0) {
+      message->mutable_task_started()->set_task_id(task.task_id());
+    } else if (what == 1) {
+      Fail(task.task_id(), message);
+    } else if (what == 2 || task.eval_flag()) {
+      CollectorFinished* const info = message->mutable_collector_finished();
+      info->set_task_id(task.task_id());
+      info->set_collector_done(true);
+      info->set_step_count(10);
+      info->add_episode_return(1);
+    } else {
+      CollectorData* const data = message->mutable_collector_data();
+      data->set_task_id(task.task_id());
+      data->set_sequence(++worker->sequence);
+      const int64_t chunk = ChunkNumber(id, worker->chunks++);
+      data->set_items(EncodedBatch(TestItemsOfChunk(chunk, kRowsPerChunk).rows).ToString());
+      data->mutable_progress()->set_cur_step(++worker->steps);
+    }
+  }
+
+  static void LearnerSays(uint32_t id, Rng* rng, Worker* worker, WorkerMessage* message) {
+    const LearnerTask& task = worker->task.learner();
+    switch (rng->UniformInt(8)) {
+      case 0:
+        Fail(task.task_id(), message);
+        break;
+      case 1: {
+        PolicyVersion* const version = message->mutable_policy_version();
+        worker->versions = std::max(worker->versions + 1, task.first_version());
+        version->set_policy_id(task.policy_id());
+        version->set_version(worker->versions);
+        version->set_key(PolicyKey(task.policy_id(), worker->versions, id));
+        break;
+      }
+      case 2: {
+        LearnerInfo* const info = message->mutable_learner_info();
+        info->set_task_id(task.task_id());
+        info->set_learner_step(++worker->steps);
+        info->set_learner_done(rng->UniformInt(10) == 0);
+        break;
+      }
+      case 3:
+      case 4:
+        message->mutable_task_started()->set_task_id(task.task_id());
+        break;
+      default: {
+        LearnerDemand* const demand = message->mutable_learner_demand();
+        demand->set_task_id(task.task_id());
+        demand->set_sequence(++worker->demands);
+        demand->set_batch_size(1 + static_cast<int64_t>(rng->UniformInt(8)));
+        demand->set_batches(1 + static_cast<int32_t>(rng->UniformInt(3)));
+        demand->set_read(worker->demands - 1);
+      }
+    }
+  }
+
+  mutable Mutex mutex_;  // the coordinator has a thread of its own
+  std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
+  std::set<int64_t> acknowledged_ ABSL_GUARDED_BY(mutex_);
+};
+
+class RandomRun {
+ public:
+  explicit RandomRun(Mutator* mutator) : mutator_(mutator) {
+    ComponentDeps deps;
+    deps.clock = &clock_;
+    SoloCommander::Options commander;
+    commander.collector_task_space = 2;
+    commander.eval_interval = 5;
+    commander.stop_value = 100;
+    Coordinator::Options options;
+    options.collectors = 2;
+    options.max_task_failures = 1000;
+    Coordinator::Parts parts;
+    parts.commander = SoloCommander::Create(commander, nullptr, deps).value();
+    parts.make_buffer = [this](const std::string& /*id*/, OnRemoved on_removed) {
+      NaiveReplayBuffer::Options buffer;
+      buffer.capacity_rows = 12 * kRowsPerChunk;
+      buffer.on_removed = [this, on_removed](const RemovedItems& removed) {
+        // First: what is deleted in consequence was removed before.
+        removed_.insert(removed.chunks.begin(), removed.chunks.end());
+        on_removed(removed);
+      };
+      return NaiveReplayBuffer::Create(buffer);
+    };
+    parts.delete_key = [this](const std::string& key) {
+      MutexLock lock(&mutex_);
+      deleted_.push_back(key);
+      return absl::OkStatus();
+    };
+    parts.sender = &workers_;
+    coordinator_ = Coordinator::Create(options, std::move(parts), deps).value();
+    coordinator_->Start();
+  }
+
+  void Step() {
+    Rng* const rng = mutator_->rng();
+    const std::vector<uint32_t> ids = workers_.ids();
+    const uint64_t what = rng->UniformInt(20);
+    if (ids.empty() || (what == 0 && ids.size() < 6)) {
+      Join();
+    } else if (what == 1) {
+      Lose(ids[rng->UniformInt(ids.size())], "its lease ran out");
+    } else if (what == 2) {
+      clock_.Advance(absl::Seconds(static_cast<int64_t>(rng->UniformInt(10))));
+    } else {
+      const uint32_t worker = ids[rng->UniformInt(ids.size())];
+      const absl::StatusOr<WorkerMessage> message = workers_.Says(worker, mutator_);
+      const absl::Status status =
+          message.ok() ? coordinator_->Handle(worker, *message) : message.status();
+      ++outcomes[status.code()];
+      if (!status.ok()) Lose(worker, status.message());
+    }
+  }
+
+  void CheckEnd() {
+    const RunStatus status = coordinator_->status();
+    const Coordinator::Counters counters = coordinator_->counters();
+    EXPECT_LE(counters.rows_acknowledged, counters.rows_pushed);
+    for (const BufferStatus& buffer : status.buffer()) {
+      EXPECT_EQ(buffer.push_count(), buffer.count() + buffer.removed_count());
+    }
+    CheckDeleted();
+    rows_acknowledged += counters.rows_acknowledged;
+    demands_answered += counters.demands_answered;
+    EXPECT_THAT(coordinator_->Close("over"), IsOk());
+  }
+
+  // Of all runs: that they were no idle ones.
+  static std::map<absl::StatusCode, int> outcomes;
+  static int64_t rows_acknowledged;
+  static int64_t demands_answered;
+
+ private:
+  void Join() {
+    const uint64_t kind = mutator_->rng()->UniformInt(4);
+    Hello hello;
+    hello.set_role(kind == 0 ? Hello::LEARNER : kind == 1 ? Hello::OPERATOR : Hello::COLLECTOR);
+    if (mutator_->rng()->UniformInt(8) == 0) MutateMessage(mutator_, &hello);
+    workers_.Join(++last_worker_, hello.role());
+    coordinator_->WorkerJoined(last_worker_, hello, "peer");
+  }
+  void Lose(uint32_t worker, absl::string_view why) {
+    workers_.Lose(worker);
+    coordinator_->WorkerLost(worker, absl::UnavailableError(why));
+  }
+  // No chunk whose rows are in a buffer: one that was acknowledged goes when it was evicted.
+  void CheckDeleted() {
+    MutexLock lock(&mutex_);
+    const std::set<std::string> deleted(deleted_.begin(), deleted_.end());
+    for (const int64_t chunk : workers_.acknowledged()) {
+      if (removed_.count(chunk) > 0) continue;
+      EXPECT_EQ(deleted.count(ChunkKey(chunk)), 0u) << ChunkKey(chunk) << " is in use";
+    }
+    for (const std::string& key : deleted) {
+      EXPECT_TRUE(absl::StartsWith(key, "policy/") || absl::StartsWith(key, "data/")) << key;
+    }
+  }
+
+  Mutator* const mutator_;
+  SimulatedClock clock_;
+  Workers workers_;
+  uint32_t last_worker_ = 0;
+  std::set<int64_t> removed_;
+  Mutex mutex_;
+  std::vector<std::string> deleted_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Coordinator> coordinator_;
+};
+
+std::map<absl::StatusCode, int> RandomRun::outcomes;
+int64_t RandomRun::rows_acknowledged = 0;
+int64_t RandomRun::demands_answered = 0;
+
+TEST(HandlerFuzz, ARunGoesOnWhateverItsWorkersSay) {
+  constexpr int kSteps = 300;
+  FLAGS_minloglevel = google::ERROR;
+  Fuzz(200, [](Mutator* mutator) {
+    RandomRun run(mutator);
+    for (int i = 0; i < kSteps; ++i) run.Step();
+    run.CheckEnd();
+  });
+  EXPECT_GT(RandomRun::rows_acknowledged, 1000);
+  EXPECT_GT(RandomRun::demands_answered, 100);
+  EXPECT_GT(RandomRun::outcomes[absl::StatusCode::kInvalidArgument], 100);
+  EXPECT_GT(RandomRun::outcomes[absl::StatusCode::kOk], 1000);
+}
+
+}  // namespace
+}  // namespace ding
