@@ -25,8 +25,9 @@ constexpr absl::string_view kTemporarySeconds = "3600";
 // Of the head of a list: a name that no other list has, before the header.
 constexpr size_t kIdBytes = 16;
 constexpr absl::string_view kScanCount = "1000";
-// How often a value may be replaced while it is read.
-constexpr int kReads = 5;
+// How often a value in parts may be replaced while it is read; each try has a good chance, since
+// writing it takes as long.
+constexpr int kReads = 100;
 
 std::string NewId() {
   std::random_device random;

@@ -4,6 +4,8 @@
 //   PutGetDelete/bytes         a value is put in three pieces, got into the same string, deleted
 //   PutGetDeleteFloor/bytes    SET, GET and UNLINK of the same bytes by hiredis: no checksum
 //   PutGetDeleteThreads/bytes  the same by two threads, each with values of its own
+//   PutGetDeleteKept/bytes/..  the same with an append-only file in the temporary folder that is
+//                              flushed never (0) or before each reply (1)
 //   PutGetDeleteLz4/bytes      values of which half is zero, compressed
 //   RowsOfChunks/rows          chunks of that many transitions of 4 floats: encoded, put, got,
 //                              decoded, deleted
@@ -46,12 +48,7 @@ std::string Value(int64_t size) {
   return value;
 }
 
-void PutGetDeleteBy(benchmark::State& state, absl::string_view settings) {
-  static RedisServer* const redis = RedisServer::Start({}).value().release();
-  static const std::unique_ptr<Store> shared = create_store(redis->Url("run")).value();
-  std::unique_ptr<Store> own;
-  if (!settings.empty()) own = create_store(absl::StrCat(redis->Url("run"), settings)).value();
-  Store* const store = own == nullptr ? shared.get() : own.get();
+void PutGetDeleteIn(benchmark::State& state, Store* store) {
   const std::string key = absl::StrCat("data/1/", state.thread_index());
   const std::string value = Value(state.range(0));
   const absl::string_view all = value;
@@ -66,11 +63,29 @@ void PutGetDeleteBy(benchmark::State& state, absl::string_view settings) {
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 
+void PutGetDeleteBy(benchmark::State& state, absl::string_view settings) {
+  const std::unique_ptr<RedisServer> redis = RedisServer::Start({}).value();
+  PutGetDeleteIn(state, create_store(absl::StrCat(redis->Url("run"), settings)).value().get());
+}
+
 void PutGetDelete(benchmark::State& state) {
   PutGetDeleteBy(state, "");
   if (state.range(0) == 64 << 10) state.SetLabel("reach=250MB/s");
 }
-void PutGetDeleteThreads(benchmark::State& state) { PutGetDeleteBy(state, ""); }
+
+void PutGetDeleteThreads(benchmark::State& state) {
+  static RedisServer* const redis = RedisServer::Start({}).value().release();
+  static Store* const store = create_store(redis->Url("run")).value().release();
+  PutGetDeleteIn(state, store);
+}
+
+void PutGetDeleteKept(benchmark::State& state) {
+  RedisServer::Options options;
+  options.append_fsync = state.range(1) == 0 ? "no" : "always";
+  const std::unique_ptr<RedisServer> redis = RedisServer::Start(options).value();
+  PutGetDeleteIn(state, create_store(redis->Url("run")).value().get());
+}
+
 void PutGetDeleteLz4(benchmark::State& state) { PutGetDeleteBy(state, "?compress=lz4"); }
 
 void PutGetDeleteFloor(benchmark::State& state) {
@@ -132,6 +147,7 @@ void Sizes(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK(PutGetDeleteFloor)->Apply(Sizes);
 BENCHMARK(PutGetDelete)->Apply(Sizes);
 BENCHMARK(PutGetDeleteThreads)->Arg(64 << 10)->Threads(2)->UseRealTime();
+BENCHMARK(PutGetDeleteKept)->Args({64 << 10, 0})->Args({64 << 10, 1})->UseRealTime();
 BENCHMARK(PutGetDeleteLz4)->Arg(4 << 10)->Arg(64 << 10)->UseRealTime();
 BENCHMARK(RowsOfChunks)->Arg(128)->Arg(1024)->UseRealTime();
 
