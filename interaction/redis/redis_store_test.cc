@@ -411,7 +411,8 @@ TEST_F(RedisStoreTest, MoreThreadsThanConnections) {
   EXPECT_THAT(store_->List("").value(), SizeIs(8 * 200));
 }
 
-// Every Put that returned OK is there after any number of kills, whole.
+// Every Put that returned OK is there after any number of kills, whole. (By "everysec" it is not: a
+// Redis that is flushing its file replies before it has written.)
 class KilledRedis : public testing::TestWithParam<const char*> {};
 
 TEST_P(KilledRedis, LosesNothingThatWasAcknowledged) {

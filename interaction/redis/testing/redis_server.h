@@ -35,6 +35,7 @@ class RedisServer {
   struct Options {
     std::string password;  // empty: none
     // "always", "everysec", "no": with an append-only file, flushed so; empty: nothing is kept.
+    // When it is killed, "always" and "no" lose nothing that it has replied to.
     std::string append_fsync;
     std::vector<std::string> lines;  // more of redis.conf, such as "maxmemory 4mb"
   };
