@@ -51,11 +51,11 @@ expect $'setup: build\nbuild: //worker:serial\nserial: --config=plain.textproto 
 expect $'setup: build torch\nbuild: //worker:serial_torch\nserial_torch: --config=torch.textproto' torch.textproto
 expect $'setup: build torch\nbuild: //worker:serial_torch\nserial_torch: --config=plain.textproto --set=a.type=torch_mlp' \
   plain.textproto --set=a.type=torch_mlp
-expect $'setup: build grpc\nbuild: //worker:parallel\nparallel: --config=plain.textproto --max_seconds=60' \
+expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --config=plain.textproto --max_seconds=60' \
   --parallel plain.textproto --max_seconds=60
-expect $'setup: build grpc\nbuild: //worker:parallel\nparallel: --role=collector --coordinator=127.0.0.1:7235' \
+expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --role=collector --coordinator=127.0.0.1:7235' \
   --parallel --role=collector --coordinator=127.0.0.1:7235
-expect $'setup: build grpc\nbuild: //worker:parallel\n'"$PWD/bin/worker/parallel" --parallel --program plain.textproto
+expect $'setup: build grpc redis\nbuild: //worker:parallel\n'"$PWD/bin/worker/parallel" --parallel --program plain.textproto
 expect $'setup: build\nbuild: //worker:serial\n'"$PWD/bin/worker/serial" --program plain.textproto
 
 refused 'network of libtorch, which --parallel does not have' --parallel torch.textproto

@@ -4,6 +4,7 @@
 // collectors hand over the same chunk again and again, and the learner only counts the rows of its
 // batches, of which it draws as many as are pushed.
 //   Rows/rows/floats       chunks of that many rows, with observations of that many floats
+//   RowsByRedis/rows/floats  the same with a store in a Redis of this machine
 //   RowsFloor/rows/floats  one thread writes, reads and deletes the same files, and copies every row
 //   Publish                a model of 1 MB, from the end of the iteration that made it until both
 //                          collectors have loaded it
@@ -47,7 +48,10 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/redis/testing/redis_server.h"
 #include "ding_worker/interaction/store/file_store.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/worker_session.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
@@ -170,8 +174,9 @@ class Processes {
     std::function<void()> end;  // lets go what waits in the others
   };
 
-  Processes(int64_t capacity_rows, const CommLearnerOptions& learner_options, Work work)
-      : work_(std::move(work)), store_(FileStore::Create(ScratchFolder()).value()) {
+  Processes(int64_t capacity_rows, const CommLearnerOptions& learner_options,
+            std::unique_ptr<Store> store, Work work)
+      : work_(std::move(work)), store_(std::move(store)) {
     CommCoordinator::Options comm;
     comm.address = "127.0.0.1:0";
     comm_ = CommCoordinator::Create(comm, &transport_).value();
@@ -230,7 +235,7 @@ class Processes {
   }
 
   const Work work_;
-  const std::unique_ptr<FileStore> store_;
+  const std::unique_ptr<Store> store_;
   GrpcTransport transport_;
   std::unique_ptr<CommCoordinator> comm_;
   std::unique_ptr<Coordinator> coordinator_;
@@ -271,7 +276,7 @@ void CountWork(const SegmentBatch& chunk, benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * BytesOf(chunk));
 }
 
-void Rows(benchmark::State& state) {
+void RowsBy(benchmark::State& state, std::unique_ptr<Store> store) {
   const SegmentBatch chunk = MakeChunk(state.range(0), state.range(1));
   const int64_t rows = chunk.rows.rows();
   // Neither side is ahead of the other for longer than that.
@@ -303,12 +308,20 @@ void Rows(benchmark::State& state) {
     pushed.End();
     learned.End();
   };
-  Processes processes(kBufferChunks * rows, options, std::move(work));
+  Processes processes(kBufferChunks * rows, options, std::move(store), std::move(work));
   int64_t target = 2 * kBufferChunks * rows;  // Chunks leave the buffer by then.
   learned.WaitFor(target);
   constexpr int64_t kStride = 64;
   while (state.KeepRunningBatch(kStride)) learned.WaitFor(target += kStride * rows);
   CountWork(chunk, state);
+}
+
+void Rows(benchmark::State& state) { RowsBy(state, FileStore::Create(ScratchFolder()).value()); }
+
+void RowsByRedis(benchmark::State& state) {
+  const std::unique_ptr<RedisServer> redis = RedisServer::Start({}).value();
+  RowsBy(state, create_store(redis->Url("run")).value());
+  state.SetLabel(state.range(1) == 4 ? "reach=100k/s" : "reach=250MB/s");
 }
 
 void RowsFloor(benchmark::State& state) {
@@ -362,7 +375,8 @@ void Publish(benchmark::State& state) {
     wanted.End();
     loaded.End();
   };
-  Processes processes(chunk.rows.rows() * kCollectors, options, std::move(work));
+  Processes processes(chunk.rows.rows() * kCollectors, options,
+                      FileStore::Create(ScratchFolder()).value(), std::move(work));
   int64_t target = 0;
   const auto publish_one = [&] {
     wanted.Add(1);
@@ -380,6 +394,7 @@ void Chunks(benchmark::internal::Benchmark* benchmark) {
 }
 
 BENCHMARK(Rows)->Apply(Chunks);
+BENCHMARK(RowsByRedis)->Apply(Chunks);
 BENCHMARK(RowsFloor)->Apply(Chunks);
 BENCHMARK(Publish)->UseRealTime();
 

@@ -38,6 +38,8 @@ namespace {
 constexpr int64_t kSendInfoFreq = 20;
 // What a learner that dies loses, at most, if the config does not say otherwise.
 constexpr double kMaxResumeSeconds = 10;
+// Type of the workers whose data lie in Redis.
+constexpr absl::string_view kRedisType = "grpc_redis";
 // What a session can do.
 constexpr double kMinLeaseSeconds = 0.02;
 
@@ -199,6 +201,15 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
                                     "', memory of one process, expected what all of them can read: "
                                     "'file:/folder'"));
   }
+  const bool redis = absl::StartsWith(config.system().store_url(), "redis:");
+  const auto fits_store = [&](absl::string_view path, const std::string& type) {
+    if ((type == kRedisType) == redis) return;
+    problems.push_back(absl::StrCat(path, " is '", type, "' and system.store_url '",
+                                    config.system().store_url(), "', expected '", kRedisType,
+                                    "' with a store of 'redis:HOST:PORT', and only with one"));
+  };
+  fits_store("system.comm_collector_type", config.system().comm_collector_type());
+  fits_store("system.comm_learner_type", config.system().comm_learner_type());
   if (IsSupervised(config)) {
     problems.push_back("data_set.path is set: a parallel run learns from what it collects");
   }

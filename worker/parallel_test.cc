@@ -32,6 +32,7 @@
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/protocol.h"
+#include "ding_worker/interaction/redis/testing/redis_server.h"
 #include "ding_worker/interaction/session.h"
 #include "ding_worker/interaction/transport.h"
 #include "ding_worker/worker/ask_status.h"
@@ -350,6 +351,15 @@ TEST_F(ParallelTest, WhatCannotStartSaysWhy) {
   fails(Args(kConfig, "a", {"--listen=nowhere"}), HasSubstr("nowhere"));
   fails(Args(kConfig, "b", {"--set=system.store_url=carrier:/pigeon"}), HasSubstr("carrier"));
   fails(Args(kConfig, "c", {"--set=system.store_url=mem:a"}), HasSubstr("memory of one process"));
+  fails(Args(kConfig, "a", {"--set=system.store_url=redis:127.0.0.1:1"}),
+        AllOf(HasSubstr("system.comm_collector_type is 'grpc_fs'"), HasSubstr("'grpc_redis'")));
+  fails(Args(kConfig, "a", {"--set=system.comm_learner_type=grpc_redis"}),
+        AllOf(HasSubstr("system.comm_learner_type is 'grpc_redis'"), HasSubstr("redis:HOST:PORT")));
+  fails(Args(kConfig, "a",
+             {"--set=system.store_url=redis:127.0.0.1:1",
+              "--set=system.comm_collector_type=grpc_redis",
+              "--set=system.comm_learner_type=grpc_redis"}),
+        HasSubstr("cannot connect to Redis at 127.0.0.1:1"));
   EXPECT_FALSE(PathExists(RunPath("a"))) << "a run that cannot start leaves no folder";
   EXPECT_FALSE(PathExists(RunPath("b")));
 }
@@ -465,7 +475,20 @@ TEST_F(ChaosTest, ACollectorThatKeepsDyingEndsTheRunWithItsName) {
 }
 
 // A store that is gone, read-only or full pauses the run.
-class StoreTest : public ParallelTest {
+class PausesTest : public ParallelTest {
+ protected:
+  void ExpectPauses(const ChildProgram& program) {
+    WaitForStatus(program,
+                  [](const RunStatus& status) { return SomebodyWaitsFor(status, "the store "); });
+  }
+  void ExpectIsOver(const ChildProgram& program) {
+    ExpectGoesOn(program);
+    WaitForStatus(program,
+                  [](const RunStatus& status) { return !SomebodyWaitsFor(status, "the store "); });
+  }
+};
+
+class StoreTest : public PausesTest {
  protected:
   void SetUp() override { ASSERT_THAT(CreateDirectories(Path("store")), IsOk()); }
 
@@ -475,15 +498,6 @@ class StoreTest : public ParallelTest {
                       {kForever, kLongLease, kFewPolicies,
                        absl::StrCat("--set=system.store_url=file:", Path("store"))}),
                  before);
-  }
-  void ExpectPauses(const ChildProgram& program) {
-    WaitForStatus(program,
-                  [](const RunStatus& status) { return SomebodyWaitsFor(status, "the store "); });
-  }
-  void ExpectIsOver(const ChildProgram& program) {
-    ExpectGoesOn(program);
-    WaitForStatus(program,
-                  [](const RunStatus& status) { return !SomebodyWaitsFor(status, "the store "); });
   }
 };
 
@@ -584,6 +598,71 @@ TEST_F(SmallStoreTest, MayBeReadOnlyForATime) {
   ExpectIsOver(*program_run_);
   EXPECT_EQ(WaitForStatus(*program_run_, IsTraining).workers_lost(), 0);
   Interrupt(program_run_.get());
+}
+
+class RedisTest : public PausesTest {
+ protected:
+  void StartRedis(const RedisServer::Options& options) {
+    DING_ASSERT_OK_AND_ASSIGN(redis_, RedisServer::Start(options));
+  }
+  std::vector<std::string> RedisArgs(absl::string_view config, std::vector<std::string> more) {
+    more.push_back(absl::StrCat("--set=system.store_url=", redis_->Url("runs")));
+    more.push_back("--set=system.comm_collector_type=grpc_redis");
+    more.push_back("--set=system.comm_learner_type=grpc_redis");
+    return Args(config, "a", more);
+  }
+  std::string KeysOfRuns() {
+    return redis_->Command({"EVAL", "return #redis.call('KEYS', 'runs/*') .. ''", "0"}).value();
+  }
+
+  std::unique_ptr<RedisServer> redis_;
+};
+
+TEST_F(RedisTest, ConvergesAndLeavesNothingNorTellsThePassword) {
+  RedisServer::Options options;
+  options.password = "s3cret-and-l0ng";
+  StartRedis(options);
+  const auto program = Run("run", RedisArgs(kConfig, {"--seed=0"}));
+  EXPECT_EQ(program->Wait(kPatience), 0) << program->err();
+  EXPECT_THAT(program->out(), HasSubstr("\"stop\":true"));
+  EXPECT_EQ(KeysOfRuns(), "0");
+  std::string all = absl::StrCat(program->out(), program->err());
+  for (const char* name : {"coordinator", "learner-0", "collector-0", "collector-1"}) {
+    absl::StrAppend(&all, Log("a", name));
+  }
+  absl::StrAppend(&all, ReadFile(JoinPath(RunPath("a"), "total_config.textproto")).value());
+  EXPECT_THAT(all, AllOf(HasSubstr("password_file"), Not(HasSubstr(options.password))));
+}
+
+TEST_F(RedisTest, MayBeKilledAndComeBackWithWhatWasAcknowledged) {
+  RedisServer::Options options;
+  options.append_fsync = "always";
+  StartRedis(options);
+  const auto program = Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies}));
+  WaitForStatus(*program, IsTraining);
+  redis_->Kill();
+  ExpectPauses(*program);
+  ASSERT_THAT(redis_->Restart(), IsOk());
+  ExpectIsOver(*program);
+  EXPECT_EQ(WaitForStatus(*program, IsTraining).workers_lost(), 0);
+  Interrupt(program.get());
+  EXPECT_THAT(Log("a", "learner-0"), Not(HasSubstr("Redis has lost what it had")));
+  EXPECT_EQ(KeysOfRuns(), "0");
+}
+
+// Collectors that begin then find no policy, and the learner none of the rows that it draws.
+TEST_F(RedisTest, MayComeBackEmptyWhichIsSaid) {
+  StartRedis({});
+  const auto program = Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies}));
+  const RunStatus before = WaitForStatus(*program, IsTraining);
+  redis_->Kill();
+  for (const char* name : {"collector-0", "collector-1"}) {
+    kill(static_cast<pid_t>(PidOf(before, name)), SIGKILL);
+  }
+  ASSERT_THAT(redis_->Restart(), IsOk());
+  ExpectIsOver(*program);
+  EXPECT_THAT(Log("a", "learner-0"), HasSubstr("Redis has lost what it had"));
+  Interrupt(program.get());
 }
 
 }  // namespace

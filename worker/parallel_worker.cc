@@ -26,6 +26,9 @@ namespace ding {
 namespace {
 
 constexpr absl::Duration kInterruptPeriod = absl::Milliseconds(50);
+// For a store that is gone, and between two attempts to open it.
+constexpr absl::Duration kStorePatience = absl::Minutes(1);
+constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
 
 Hello MakeHello(Hello::Role role, const ParallelWorkerOptions& options) {
   Hello hello;
@@ -37,6 +40,20 @@ Hello MakeHello(Hello::Role role, const ParallelWorkerOptions& options) {
   hello.mutable_resources()->set_memory_bytes(static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) *
                                               sysconf(_SC_PAGESIZE));
   return hello;
+}
+
+// A store that is gone or full for a moment is no reason to lose a worker, which would only come
+// back to the same store.
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& url,
+                                                 const std::function<bool()>& interrupted) {
+  const absl::Time deadline = absl::Now() + kStorePatience;
+  while (true) {
+    absl::StatusOr<std::unique_ptr<Store>> store = create_store(url);
+    const bool worth_trying_again =
+        absl::IsUnavailable(store.status()) || absl::IsResourceExhausted(store.status());
+    if (!worth_trying_again || absl::Now() > deadline || interrupted()) return store;
+    absl::SleepFor(kStoreRetry);
+  }
 }
 
 // Leaves the run when the process is interrupted.
@@ -84,7 +101,8 @@ absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& op
   const Welcome& welcome = session->welcome();
   DING_ASSIGN_OR_RETURN(const ExperimentConfig config,
                         ParseExperimentConfig(welcome.config(), "the coordinator's config", {}));
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, create_store(welcome.store_url()));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
+                        OpenStore(welcome.store_url(), options.interrupted));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessLogs> logs,
                         ProcessLogs::Open(welcome.exp_dir(), options.name,
                                           absl::StrCat(options.name, ".csv"), Clock::Real()));

@@ -1,5 +1,6 @@
 // The collector worker whose data lie in a store and whose messages travel by a session: what
-// DI-engine's FlaskFileSystemCollector does by HTTP and pickled files. Type "grpc_fs".
+// DI-engine's FlaskFileSystemCollector does by HTTP and pickled files. Types "grpc_fs" and, with
+// Redis, "grpc_redis".
 //
 //     task ──► thread: factory ──► BaseParallelCollector::Run()
 //                                     │ SendData           ▲ GetPolicyUpdate

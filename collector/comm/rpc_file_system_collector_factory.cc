@@ -14,6 +14,8 @@ absl::StatusOr<std::unique_ptr<BaseCommCollector>> Create(WorkerSession* session
 }
 
 DING_REGISTER(CommCollectorRegistry(), "grpc_fs", Create);
+// The same with a store in Redis; who composes the run looks that it is one.
+DING_REGISTER(CommCollectorRegistry(), "grpc_redis", Create);
 // The original's name of it.
 DING_REGISTER(CommCollectorRegistry(), "flask_fs", Create);
 

@@ -2,12 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <filesystem>
 #include <functional>
 #include <random>
@@ -15,42 +13,22 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "ding_worker/base/bytes.h"
-#include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/io_vectors.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/store/store_checks.h"
+#include "ding_worker/interaction/store/value_format.h"
 
 namespace ding {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr absl::string_view kMagic = "DSTO";
-constexpr uint16_t kVersion = 1;
-constexpr int64_t kHeaderBytes = 20;
 constexpr absl::string_view kTemporaryPrefix = ".tmp.";
-
-std::string HeaderWithoutChecksum(int64_t size) {
-  std::string header(kMagic);
-  AppendNumber(kVersion, &header);
-  AppendNumber(uint16_t{0}, &header);
-  AppendNumber(static_cast<uint64_t>(size), &header);
-  return header;
-}
-
-std::string MakeHeader(absl::Span<const absl::string_view> pieces, int64_t size) {
-  std::string header = HeaderWithoutChecksum(size);
-  uint32_t crc = Crc32c(header);
-  for (const absl::string_view piece : pieces) crc = Crc32c(piece, crc);
-  AppendNumber(crc, &header);
-  return header;
-}
 
 // Of a store: several machines have the same process ids, and processes fork.
 std::string UniqueName() {
@@ -58,39 +36,6 @@ std::string UniqueName() {
   return absl::StrCat(kTemporaryPrefix, absl::Hex(random(), absl::kZeroPad8),
                       absl::Hex(random(), absl::kZeroPad8));
 }
-
-// Takes `count` bytes off the front of what is still to be written or read.
-void Advance(size_t count, absl::InlinedVector<iovec, 16>* vectors, size_t* first) {
-  while (*first < vectors->size() && count >= (*vectors)[*first].iov_len) {
-    count -= (*vectors)[*first].iov_len;
-    ++*first;
-  }
-  if (count == 0) return;
-  iovec& vector = (*vectors)[*first];
-  vector.iov_base = static_cast<char*>(vector.iov_base) + count;
-  vector.iov_len -= count;
-}
-
-// Moves all bytes by writev or readv, which may move fewer at a time. 0, an errno, or kEnded.
-constexpr int kEnded = -1;
-template <typename Move>
-int MoveAll(Move move, int fd, absl::InlinedVector<iovec, 16> vectors) {
-  size_t first = 0;
-  Advance(0, &vectors, &first);
-  while (first < vectors.size()) {
-    const ssize_t moved = move(fd, &vectors[first],
-                               static_cast<int>(std::min<size_t>(vectors.size() - first, IOV_MAX)));
-    if (moved < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    if (moved == 0) return kEnded;
-    Advance(static_cast<size_t>(moved), &vectors, &first);
-  }
-  return 0;
-}
-
-iovec VectorOf(absl::string_view bytes) { return {const_cast<char*>(bytes.data()), bytes.size()}; }
 
 // Makes the folders of `key` below `folder`, but not that one. 0 or an errno.
 int MakeFoldersOf(const std::string& folder, absl::string_view key) {
@@ -183,10 +128,11 @@ absl::StatusOr<int> FileStore::OpenTemporary(absl::string_view key, std::string*
 absl::Status FileStore::WriteAndRename(int fd, const std::string& temporary, absl::string_view key,
                                        absl::Span<const absl::string_view> pieces,
                                        int64_t size) const {
-  const std::string header = MakeHeader(pieces, size);
-  absl::InlinedVector<iovec, 16> vectors = {VectorOf(header)};
+  const std::string header = MakeValueHeader(pieces, size);
+  IoVectors vectors = {VectorOf(header)};
   for (const absl::string_view piece : pieces) vectors.push_back(VectorOf(piece));
-  int error = MoveAll(writev, fd, std::move(vectors));
+  int error = MoveAll([fd](iovec* parts, int count) { return writev(fd, parts, count); },
+                      std::move(vectors));
   // Network file systems report a full disk as late as here.
   if (close(fd) != 0 && error == 0) error = errno;
   if (error == 0 && rename(temporary.c_str(), JoinPath(folder_, key).c_str()) != 0) error = errno;
@@ -218,22 +164,20 @@ absl::Status FileStore::Get(absl::string_view key, std::string* value) {
   struct stat info;
   if (fstat(fd, &info) != 0) return ErrorOf(errno, "get", key);
   if (S_ISDIR(info.st_mode)) return NoSuchKey(*this, key);
-  const int64_t size = info.st_size - kHeaderBytes;
+  const int64_t size = info.st_size - kValueHeaderBytes;
   if (size < 0 || size > kMaxValueBytes) {
     return Damaged(key, absl::StrCat("a file of ", info.st_size, " bytes"));
   }
   // Of a string that is read into again and again, only the bytes by which values differ in size
   // are cleared here.
   value->resize(static_cast<size_t>(size));
-  char header[kHeaderBytes];
-  const int error = MoveAll(readv, fd, {{header, sizeof(header)}, VectorOf(*value)});
-  if (error == kEnded) return Damaged(key, "it ends too early");
+  char header[kValueHeaderBytes];
+  const int error = MoveAll([fd](iovec* parts, int count) { return readv(fd, parts, count); },
+                            {{header, sizeof(header)}, VectorOf(*value)});
+  if (error == kIoEnded) return Damaged(key, "it ends too early");
   if (error != 0) return ErrorOf(error, "get", key);
-  const absl::string_view found(header, sizeof(header));
-  if (found == MakeHeader({*value}, size)) return absl::OkStatus();
-  const bool known = absl::StartsWith(found, HeaderWithoutChecksum(size));
-  return Damaged(key, known ? absl::StrCat("the checksum of its ", size, " bytes is another")
-                            : absl::StrCat("its header is not that of ", size, " bytes"));
+  const std::string damage = DamageOfValue({header, sizeof(header)}, *value);
+  return damage.empty() ? absl::OkStatus() : Damaged(key, damage);
 }
 
 absl::Status FileStore::Delete(absl::string_view key) {

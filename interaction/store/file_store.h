@@ -1,12 +1,11 @@
 // Values as files of a folder: of tmpfs for the processes of one machine, of a file system that
 // several machines share for more.
 //
-//     <folder>/data/3/1f       "DSTO" | version u16, 0 u16 | size u64 | CRC-32C u32 | value
+//     <folder>/data/3/1f       header and value (value_format.h)
 //     <folder>/data/3/.tmp.*   being written; renamed when it is whole
 //
-// All numbers are little endian; the checksum is of what comes before it and of the value. Nothing
-// is flushed to a disk: the data need not survive the machine. Whatever remains after it went down
-// is found out by the checksum.
+// Nothing is flushed to a disk: the data need not survive the machine. Whatever remains after it
+// went down is found out by the checksum.
 //
 // The folder is made by Create(), those of keys on demand. A folder that is gone later (unmounted,
 // removed) is not made again, since that might be on another disk: kUnavailable until it is back.

@@ -1,10 +1,21 @@
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/store/file_store.h"
 #include "ding_worker/interaction/store/store_registry.h"
 
 namespace ding {
 namespace {
 
-DING_REGISTER(StoreRegistry(), "file", FileStore::Create);
+absl::StatusOr<std::unique_ptr<Store>> Create(const std::string& folder,
+                                              const StoreSettings& settings) {
+  DING_RETURN_IF_ERROR(CheckStoreSettings(settings, {}));
+  return FileStore::Create(folder);
+}
+
+DING_REGISTER(StoreRegistry(), "file", Create);
 
 }  // namespace
 }  // namespace ding

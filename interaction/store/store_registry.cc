@@ -1,16 +1,35 @@
 #include "ding_worker/interaction/store/store_registry.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_split.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/store/codec.h"
 #include "ding_worker/interaction/store/compressed_store.h"
 
 namespace ding {
 namespace {
+
+constexpr absl::string_view kCompress = "compress";
+
+absl::StatusOr<StoreSettings> ParseSettings(absl::string_view text) {
+  StoreSettings settings;
+  for (const absl::string_view setting : absl::StrSplit(text, '&')) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(setting, absl::MaxSplits('=', 1));
+    if (parts.first.empty() || parts.second.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("setting '", setting, "', expected '<name>=<value>'"));
+    }
+    if (!settings.emplace(parts.first, parts.second).second) {
+      return absl::InvalidArgumentError(absl::StrCat("'", parts.first, "' is set twice"));
+    }
+  }
+  return settings;
+}
 
 absl::StatusOr<std::unique_ptr<Store>> CreateChecked(absl::string_view url) {
   const size_t colon = url.find(':');
@@ -19,22 +38,20 @@ absl::StatusOr<std::unique_ptr<Store>> CreateChecked(absl::string_view url) {
   }
   const absl::string_view scheme = url.substr(0, colon);
   absl::string_view place = url.substr(colon + 1);
-  absl::string_view setting;
+  StoreSettings settings;
   const size_t question = place.find('?');
   if (question != absl::string_view::npos) {
-    setting = place.substr(question + 1);
+    DING_ASSIGN_OR_RETURN(settings, ParseSettings(place.substr(question + 1)));
     place = place.substr(0, question);
-    if (!absl::ConsumePrefix(&setting, "compress=")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown setting '", setting, "', expected 'compress=<codec>'"));
-    }
   }
   DING_ASSIGN_OR_RETURN(const StoreFactory create, StoreRegistry().Find(scheme));
   const Codec* codec = nullptr;
-  if (question != absl::string_view::npos) {
-    DING_ASSIGN_OR_RETURN(codec, CodecRegistry().Find(setting));
+  const auto compress = settings.find(std::string(kCompress));
+  if (compress != settings.end()) {
+    DING_ASSIGN_OR_RETURN(codec, CodecRegistry().Find(compress->second));
+    settings.erase(compress);
   }
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, create(std::string(place)));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, create(std::string(place), settings));
   if (codec == nullptr) return store;
   return std::unique_ptr<Store>(
       std::make_unique<CompressedStore>(std::move(store), codec, std::string(url)));
@@ -45,6 +62,18 @@ absl::StatusOr<std::unique_ptr<Store>> CreateChecked(absl::string_view url) {
 Registry<StoreFactory>& StoreRegistry() {
   static auto* const registry = new Registry<StoreFactory>("store");
   return *registry;
+}
+
+absl::Status CheckStoreSettings(const StoreSettings& settings,
+                                absl::Span<const absl::string_view> known) {
+  for (const auto& [name, value] : settings) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string expected = absl::StrCat("'", kCompress, "=<codec>'");
+    for (const absl::string_view other : known) absl::StrAppend(&expected, ", '", other, "=...'");
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown setting '", name, "=", value, "', expected ", expected));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Store>> create_store(absl::string_view url) {

@@ -43,6 +43,13 @@ TEST(StoreRegistry, SaysWhatIsWrongWithAUrl) {
   EXPECT_THAT(create_store(""), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(create_store("mem:?size=3"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'size=3'")));
+  EXPECT_THAT(create_store("mem:?compress=lz4&size=3"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'size=3'")));
+  EXPECT_THAT(create_store("file:/x?compress=lz4&compress=zstd"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("set twice")));
+  for (const char* const url : {"mem:?", "mem:?compress", "mem:?=lz4", "mem:?compress=lz4&"}) {
+    EXPECT_THAT(create_store(url), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(url)));
+  }
   EXPECT_THAT(create_store("file:relative"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("absolute")));
   const std::string file = JoinPath(FreshTestFolder(), "file");

@@ -6,22 +6,24 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/wire.h"
+#include "glog/logging.h"
 
 namespace ding {
 namespace {
 
 // Two demands are enough to have one under way while the batches of the other are learned from.
 constexpr int kDemands = 2;
-// After that long without data, the learner says that it waits.
+// After that long without data, the learner says that it waits; and again, it is idle.
 constexpr absl::Duration kPatience = absl::Seconds(1);
 
 }  // namespace
 
 DemandSource::DemandSource(const CommLearnerOptions& options, LearnerSlave* slave,
-                           ItemLoader* loader)
+                           ItemLoader* loader, std::function<absl::Status()> on_idle)
     : options_(options),
       slave_(slave),
       loader_(loader),
+      on_idle_(std::move(on_idle)),
       batches_per_demand_(std::max(1, options.prefetch_batches / kDemands)) {}
 
 absl::StatusOr<std::optional<BatchLoader>> DemandSource::Next() {
@@ -45,14 +47,19 @@ absl::Status DemandSource::Demand() {
 }
 
 absl::Status DemandSource::Wait() {
-  const absl::Duration patience = std::min(kPatience, options_.data_timeout);
-  absl::StatusOr<LearnerData> data = slave_->NextData(patience);
-  if (absl::IsDeadlineExceeded(data.status()) && patience < options_.data_timeout) {
-    LearnerInfo info;
-    info.set_learner_step(train_iter_.load(std::memory_order_relaxed));
-    info.set_stalled("data");
-    DING_RETURN_IF_ERROR(slave_->SendInfo(info));
-    data = slave_->NextData(options_.data_timeout - patience);
+  absl::Duration left = options_.data_timeout;
+  absl::StatusOr<LearnerData> data = slave_->NextData(std::min(kPatience, left));
+  for (bool told = false; absl::IsDeadlineExceeded(data.status()) && left > kPatience;
+       told = true) {
+    left -= kPatience;
+    if (!told) {
+      LearnerInfo info;
+      info.set_learner_step(train_iter_.load(std::memory_order_relaxed));
+      info.set_stalled("data");
+      DING_RETURN_IF_ERROR(slave_->SendInfo(info));
+    }
+    if (on_idle_ != nullptr) DING_RETURN_IF_ERROR(on_idle_());
+    data = slave_->NextData(std::min(kPatience, left));
   }
   if (absl::IsDeadlineExceeded(data.status())) {
     return absl::DeadlineExceededError(
@@ -76,6 +83,10 @@ absl::StatusOr<TrainData> DemandSource::Load(const Drawn& drawn) {
   DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(drawn.items));
   DING_ASSIGN_OR_RETURN(LoadedItems loaded, loader_->Load(items));
   missing_rows_.fetch_add(loaded.missing, std::memory_order_relaxed);
+  if (loaded.missing > 0) {
+    LOG_EVERY_N(WARNING, 100) << loaded.missing << " of " << items.rows()
+                              << " drawn rows are left out: " << loaded.why_missing.message();
+  }
   CountRead(drawn.sequence);
   return TrainData(std::move(loaded.batch), drawn.envstep);
 }

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,7 +31,9 @@ namespace ding {
 
 class DemandSource {
  public:
-  DemandSource(const CommLearnerOptions& options, LearnerSlave* slave, ItemLoader* loader);
+  // `on_idle`, if there is one, is called by Next() every second without data; an error ends that.
+  DemandSource(const CommLearnerOptions& options, LearnerSlave* slave, ItemLoader* loader,
+               std::function<absl::Status()> on_idle = nullptr);
 
   // A BatchSource: the loading of the next batch; none when the task is being closed.
   //   kDeadlineExceeded  no data within options.data_timeout
@@ -60,6 +63,7 @@ class DemandSource {
   const CommLearnerOptions& options_;
   LearnerSlave* const slave_;
   ItemLoader* const loader_;
+  const std::function<absl::Status()> on_idle_;
   const int batches_per_demand_;
   int under_way_ = 0;  // demands that are not answered
   std::deque<Drawn> drawn_;

@@ -130,13 +130,16 @@ absl::Status ItemLoader::FindChunks(absl::Span<const int64_t> chunks, std::vecto
   found->resize(chunks.size());
   cache_.Find(chunks, absl::MakeSpan(*found));
   int pauses = options_.attempts - 1;
+  absl::Status gone;  // the store, after all pauses
   absl::flat_hash_map<int64_t, ChunkPtr> read;
   for (size_t i = 0; i < chunks.size(); ++i) {
     ChunkPtr& chunk = (*found)[i];
     if (chunk != nullptr) continue;
     const auto [place, is_new] = read.try_emplace(chunks[i]);
     if (is_new) {
-      absl::StatusOr<ChunkPtr> made = ReadChunk(chunks[i], &pauses);
+      absl::StatusOr<ChunkPtr> made =
+          gone.ok() ? ReadChunk(chunks[i], &pauses) : absl::StatusOr<ChunkPtr>(gone);
+      if (absl::IsUnavailable(made.status())) gone = made.status();
       if (made.ok()) {
         place->second = *std::move(made);
         cache_.Insert(chunks[i], place->second);

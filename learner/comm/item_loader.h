@@ -24,7 +24,8 @@
 // Threads:   thread-safe. Nothing is locked while a chunk is read or a batch gathered; two threads
 //            that miss the same chunk both read it.
 // Blocking:  Load() reads the chunks that are not kept one after the other. While the store is
-//            unavailable it pauses and tries again, `attempts` - 1 times in all.
+//            unavailable it pauses and tries again, `attempts` - 1 times in all; then it asks for
+//            no more chunks.
 //
 // Example:
 //   auto loader = ItemLoader::Create(store.get(), {}).value();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/state_wire.h"
@@ -26,6 +27,8 @@ constexpr int kHookPriority = 100;
 constexpr absl::Duration kBeyondDataTimeout = absl::Minutes(1);
 // Between two attempts to publish the first policy.
 constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
+// Between two looks whether the policy is still in the store, while no row can be read.
+constexpr absl::Duration kLookForPolicy = absl::Seconds(1);
 
 bool WorthTryingAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
@@ -69,6 +72,11 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   BaseLearner* const learner = made->learner();
   next_version_ = std::max<uint64_t>(1, task.first_version());
   info_.Clear();
+  {
+    MutexLock lock(&mutex_);
+    published_key_.clear();
+    published_.reset();
+  }
   reported_iter_ = learner->train_iter();
   const auto send_policy = [this, &task](BaseLearner* sender) { return SendPolicy(task, sender); };
   const auto send_info = [this](BaseLearner* sender) { return SendInfo(sender); };
@@ -88,7 +96,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   item_options.cache_bytes = options_.cache_bytes;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ItemLoader> items,
                         ItemLoader::Create(store_, item_options));
-  DemandSource source(options_, &slave_, items.get());
+  DemandSource source(options_, &slave_, items.get(), [this] { return RestorePolicy(); });
   AsyncDataLoader::Options loader_options;
   loader_options.num_workers = options_.loader_threads;
   loader_options.batches_ahead = options_.prefetch_batches;
@@ -97,10 +105,15 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
                         AsyncDataLoader::Create(
                             loader_options, [&source] { return source.Next(); },
                             /*cancel=*/[this] { slave_.CancelTask(); }));
+  absl::Time next_look = absl::InfinitePast();
   const auto next = [&]() -> absl::StatusOr<std::optional<TrainData>> {
     source.set_train_iter(learner->train_iter());
     DING_ASSIGN_OR_RETURN(std::optional<TrainData> data, loader->Next());
     while (data.has_value() && data->batch.empty()) {  // None of its rows could be read.
+      if (absl::Now() >= next_look) {
+        DING_RETURN_IF_ERROR(RestorePolicy());
+        next_look = absl::Now() + kLookForPolicy;
+      }
       DING_ASSIGN_OR_RETURN(data, loader->Next());
     }
     if (data.has_value()) {
@@ -118,7 +131,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
 }
 
 absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearner* learner) {
-  DING_ASSIGN_OR_RETURN(const EncodedBatch model, EncodeState([learner](StateWriter* writer) {
+  DING_ASSIGN_OR_RETURN(EncodedBatch model, EncodeState([learner](StateWriter* writer) {
                           return learner->policy()->SaveModel(writer);
                         }));
   PolicyVersion policy;
@@ -126,12 +139,19 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearn
   policy.set_version(next_version_);
   policy.set_train_iter(learner->train_iter());
   policy.set_key(PolicyKey(task.policy_id(), next_version_, slave_.worker()));
-  absl::Status put = store_->Put(policy.key(), model.pieces());
+  const auto publish = [&]() -> absl::Status {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(store_->Put(policy.key(), model.pieces()));
+    published_key_ = policy.key();
+    published_ = std::move(model);
+    return absl::OkStatus();
+  };
+  absl::Status put = publish();
   // Without a first one no collector begins, and nothing is learned.
   while (WorthTryingAgain(put) && next_version_ == 1) {
     DING_RETURN_IF_ERROR(ReportStall(learner, put));
     DING_RETURN_IF_ERROR(slave_.Pause(kStoreRetry));
-    put = store_->Put(policy.key(), model.pieces());
+    put = publish();
   }
   if (WorthTryingAgain(put)) {
     // The collectors go on with an older one; the next one may be stored again.
@@ -141,6 +161,18 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearn
   DING_RETURN_IF_ERROR(put);
   ++next_version_;
   return slave_.SendPolicy(policy);
+}
+
+absl::Status RpcFileSystemLearner::RestorePolicy() {
+  MutexLock lock(&mutex_);
+  if (published_key_.empty()) return absl::OkStatus();
+  const absl::Status found = store_->Get(published_key_, &found_);
+  if (!absl::IsNotFound(found)) return absl::OkStatus();
+  const absl::Status put = store_->Put(published_key_, published_->pieces());
+  if (WorthTryingAgain(put)) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(put);
+  LOG(WARNING) << found.message() << ": it is put there again";
+  return absl::OkStatus();
 }
 
 absl::Status RpcFileSystemLearner::ReportStall(BaseLearner* learner, const absl::Status& why) {

@@ -1,5 +1,6 @@
 // The learner worker whose data lie in a store and whose messages travel by a session: what
-// DI-engine's FlaskFileSystemLearner does by HTTP and pickled files. Type "grpc_fs".
+// DI-engine's FlaskFileSystemLearner does by HTTP and pickled files. Types "grpc_fs" and, with
+// Redis, "grpc_redis".
 //
 //     LearnerData ──► DemandSource ──► AsyncDataLoader ──► BaseLearner::Start()
 //                     reads the store    ahead of time         │ hooks
@@ -12,9 +13,14 @@
 #define DING_WORKER_LEARNER_COMM_RPC_FILE_SYSTEM_LEARNER_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/worker_session.h"
@@ -39,6 +45,9 @@ class RpcFileSystemLearner : public BaseCommLearner {
   absl::Status SendPolicy(const LearnerTask& task, BaseLearner* learner);
   absl::Status SendInfo(BaseLearner* learner);
   absl::Status ReportStall(BaseLearner* learner, const absl::Status& why);
+  // Puts the newest published policy into the store again, if it is not there: a store that has
+  // lost its data would leave the collectors without one, and the learner without data for ever.
+  absl::Status RestorePolicy() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CommLearnerOptions options_;
   WorkerSession* const session_;
@@ -50,6 +59,13 @@ class RpcFileSystemLearner : public BaseCommLearner {
   uint64_t next_version_ = 1;
   LearnerInfo info_;  // the next report
   int64_t reported_iter_ = 0;
+
+  // While a policy is put and while it is looked for: what is put again is never one that the
+  // coordinator has deleted for a newer one.
+  Mutex mutex_;
+  std::string published_key_ ABSL_GUARDED_BY(mutex_);  // empty: none yet
+  std::optional<EncodedBatch> published_ ABSL_GUARDED_BY(mutex_);
+  std::string found_ ABSL_GUARDED_BY(mutex_);  // memory for looking
 };
 
 }  // namespace ding

@@ -14,6 +14,8 @@ absl::StatusOr<std::unique_ptr<BaseCommLearner>> Create(const CommLearnerOptions
 }
 
 DING_REGISTER(CommLearnerRegistry(), "grpc_fs", Create);
+// The same with a store in Redis; who composes the run looks that it is one.
+DING_REGISTER(CommLearnerRegistry(), "grpc_redis", Create);
 // The original's name of it.
 DING_REGISTER(CommLearnerRegistry(), "flask_fs", Create);
 

@@ -292,6 +292,26 @@ TEST_F(RpcFileSystemLearnerTest, GoesOnWithoutChunksThatAreGone) {
   EXPECT_EQ(heard.infos.back().learner_step(), 5);
 }
 
+// A store that has lost everything, the policy too: without it no collector would bring new data.
+TEST_F(RpcFileSystemLearnerTest, PutsItsPolicyIntoAStoreThatHasLostItAgain) {
+  Run();
+  coordinator_.StartLearner("a");
+  ServeUntil([](const WorkerMessage& message) { return message.has_policy_version(); },
+             /*chunk=*/99);
+  ASSERT_THAT(store_.Clear(), IsOk());
+  const std::string key = PolicyKey("policy_0", 1, FakeCoordinator::kWorker);
+  const auto is_back = [&](const WorkerMessage& message) {
+    return message.has_learner_demand() && store_.List(key)->size() == 1;
+  };
+  ServeUntil(is_back, /*chunk=*/99);
+  EXPECT_EQ(PublishedWeight(1), 0);
+  // Also while it waits for data.
+  ASSERT_THAT(store_.Clear(), IsOk());
+  while (store_.List(key)->empty()) std::this_thread::yield();
+  coordinator_.EndRun("over");
+  EXPECT_EQ(End().value().reason(), "over");
+}
+
 TEST_F(RpcFileSystemLearnerTest, TheEndOfTheRunSavesACheckpoint) {
   train_iterations_ = 1000000;
   Run();

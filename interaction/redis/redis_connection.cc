@@ -1,0 +1,281 @@
+#include "ding_worker/interaction/redis/redis_connection.h"
+
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "ding_worker/base/io_vectors.h"
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+namespace {
+
+using internal_redis::ParseStringReply;
+using internal_redis::StatusOfReply;
+using internal_redis::StringReply;
+
+constexpr absl::string_view kLineEnd = "\r\n";
+// Of the first bytes of a reply: a small value comes with them in one system call, a large one is
+// read to its place.
+constexpr size_t kFirstBytes = 4096;
+
+struct ErrorKind {
+  absl::string_view code;
+  absl::StatusCode status;
+  absl::string_view advice;
+};
+
+constexpr ErrorKind kErrorKinds[] = {
+    {"OOM", absl::StatusCode::kResourceExhausted,
+     "Redis is full: give it more 'maxmemory', or let less be kept"},
+    {"NOAUTH", absl::StatusCode::kPermissionDenied,
+     "Redis wants a password: name its file by the setting 'password_file'"},
+    {"WRONGPASS", absl::StatusCode::kPermissionDenied,
+     "the password of 'password_file' is not that of Redis"},
+    {"NOPERM", absl::StatusCode::kPermissionDenied, "Redis does not allow us that command"},
+    {"ERR AUTH", absl::StatusCode::kPermissionDenied,
+     "Redis has no password: set its 'requirepass', or leave out 'password_file'"},
+    {"LOADING", absl::StatusCode::kUnavailable, "Redis is reading its data"},
+    {"READONLY", absl::StatusCode::kUnavailable,
+     "Redis is a replica that may only be read: use its master, or make it one by 'REPLICAOF NO "
+     "ONE'"},
+    {"MASTERDOWN", absl::StatusCode::kUnavailable, "Redis is a replica without its master"},
+    {"MISCONF", absl::StatusCode::kUnavailable,
+     "Redis cannot save its data, and takes no others: look at its log and its disk"},
+    {"NOREPLICAS", absl::StatusCode::kUnavailable, "Redis has too few replicas"},
+    {"BUSY", absl::StatusCode::kUnavailable, "Redis runs a script"},
+    {"TRYAGAIN", absl::StatusCode::kUnavailable, "Redis moves its keys"},
+    {"CLUSTERDOWN", absl::StatusCode::kUnavailable, "the cluster of Redis is down"},
+    {"WRONGTYPE", absl::StatusCode::kFailedPrecondition, "what lies there is of another type"},
+};
+
+RedisReply ToReply(const redisReply& reply) {
+  RedisReply made;
+  made.nil = reply.type == REDIS_REPLY_NIL;
+  made.integer = reply.type == REDIS_REPLY_INTEGER ? reply.integer : 0;
+  if (reply.str != nullptr) made.text.assign(reply.str, reply.len);
+  for (size_t i = 0; i < reply.elements; ++i) made.elements.push_back(ToReply(*reply.element[i]));
+  return made;
+}
+
+// Of all elements, too: EXEC puts the errors of its commands there.
+absl::Status ErrorIn(const redisReply& reply) {
+  if (reply.type == REDIS_REPLY_ERROR) return StatusOfReply({reply.str, reply.len});
+  for (size_t i = 0; i < reply.elements; ++i) DING_RETURN_IF_ERROR(ErrorIn(*reply.element[i]));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status internal_redis::StatusOfReply(absl::string_view error) {
+  for (const ErrorKind& kind : kErrorKinds) {
+    absl::string_view rest = error;
+    if (absl::ConsumePrefix(&rest, kind.code) && (rest.empty() || rest.front() == ' ')) {
+      return absl::Status(kind.status, absl::StrCat(kind.advice, " (it says '", error, "')"));
+    }
+  }
+  return absl::InternalError(absl::StrCat("Redis says '", error, "'"));
+}
+
+StringReply internal_redis::ParseStringReply(absl::string_view bytes) {
+  StringReply reply;
+  if (bytes.empty()) return reply;
+  const size_t end = bytes.find(kLineEnd);
+  if (bytes.front() != '$' && bytes.front() != '-') {
+    reply.kind = StringReply::Kind::kOther;
+  } else if (end != absl::string_view::npos) {
+    reply.line_bytes = end + kLineEnd.size();
+    const absl::string_view line = bytes.substr(1, end - 1);
+    if (bytes.front() == '-') {
+      reply.kind = StringReply::Kind::kError;
+      reply.error = line;
+    } else if (line == "-1") {
+      reply.kind = StringReply::Kind::kNil;
+    } else {
+      const bool valid = absl::SimpleAtoi(line, &reply.size) && reply.size >= 0;
+      reply.kind = valid ? StringReply::Kind::kString : StringReply::Kind::kOther;
+    }
+  } else if (bytes.size() >= kFirstBytes) {
+    reply.kind = StringReply::Kind::kOther;
+  }
+  return reply;
+}
+
+RedisConnection::RedisConnection(redisContext* context, std::string name)
+    : context_(context), name_(std::move(name)) {}
+
+RedisConnection::~RedisConnection() { redisFree(context_); }
+
+absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(
+    const RedisServerAddress& server) {
+  const std::string name = absl::StrCat(server.host, ":", server.port);
+  redisContext* const context = redisConnectWithTimeout(server.host.c_str(), server.port,
+                                                        absl::ToTimeval(server.connect_timeout));
+  if (context == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
+  auto connection = absl::WrapUnique(new RedisConnection(context, name));
+  if (context->err != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot connect to Redis at ", name, ": ", context->errstr));
+  }
+  fcntl(context->fd, F_SETFD, FD_CLOEXEC);  // Envs and workers are other processes.
+  if (redisSetTimeout(context, absl::ToTimeval(server.io_timeout)) != REDIS_OK) {
+    return absl::UnavailableError(absl::StrCat("cannot set timeouts of the connection to ", name));
+  }
+  if (!server.password.empty()) {
+    DING_RETURN_IF_ERROR(connection->Call({"AUTH", server.password}).status());
+  }
+  return connection;
+}
+
+absl::Status RedisConnection::Broken(int error, absl::string_view action) {
+  broken_ = true;
+  if (error == EAGAIN || error == EWOULDBLOCK) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("cannot ", action, " Redis at ", name_, ": nothing moved for too long"));
+  }
+  return absl::UnavailableError(
+      absl::StrCat("cannot ", action, " Redis at ", name_, ": ",
+                   error == kIoEnded ? "it closed the connection" : std::strerror(error)));
+}
+
+absl::Status RedisConnection::NoRedis(absl::string_view found) {
+  broken_ = true;
+  return absl::UnavailableError(
+      absl::StrCat("what listens at ", name_, " is no Redis: it says '",
+                   absl::CHexEscape(found.substr(0, std::min<size_t>(found.size(), 60))), "'"));
+}
+
+absl::Status RedisConnection::Send(absl::Span<const absl::string_view> args,
+                                   absl::Span<const absl::string_view> value) {
+  std::string head = absl::StrCat("*", args.size() + (value.empty() ? 0 : 1), kLineEnd);
+  for (const absl::string_view arg : args) {
+    absl::StrAppend(&head, "$", arg.size(), kLineEnd, arg, kLineEnd);
+  }
+  size_t size = 0;
+  for (const absl::string_view piece : value) size += piece.size();
+  if (!value.empty()) absl::StrAppend(&head, "$", size, kLineEnd);
+  IoVectors vectors = {VectorOf(head)};
+  for (const absl::string_view piece : value) vectors.push_back(VectorOf(piece));
+  if (!value.empty()) vectors.push_back(VectorOf(kLineEnd));
+  const auto send = [this](iovec* parts, int count) {
+    msghdr message = {};
+    message.msg_iov = parts;
+    message.msg_iovlen = static_cast<size_t>(count);
+    return sendmsg(context_->fd, &message, MSG_NOSIGNAL);
+  };
+  const int error = MoveAll(send, std::move(vectors));
+  return error == 0 ? absl::OkStatus() : Broken(error, "write to");
+}
+
+absl::StatusOr<RedisReply> RedisConnection::ReadReply() {
+  void* read = nullptr;
+  errno = 0;
+  if (redisGetReply(context_, &read) != REDIS_OK) {
+    if (context_->err == REDIS_ERR_PROTOCOL) return NoRedis(context_->errstr);
+    return Broken(context_->err == REDIS_ERR_EOF ? kIoEnded : errno, "read from");
+  }
+  const std::unique_ptr<redisReply, void (*)(void*)> reply(static_cast<redisReply*>(read),
+                                                           freeReplyObject);
+  DING_RETURN_IF_ERROR(ErrorIn(*reply));
+  return ToReply(*reply);
+}
+
+absl::StatusOr<RedisReply> RedisConnection::Call(absl::Span<const absl::string_view> args,
+                                                 absl::Span<const absl::string_view> value) {
+  DING_RETURN_IF_ERROR(Send(args, value));
+  return ReadReply();
+}
+
+absl::StatusOr<std::optional<int64_t>> RedisConnection::Get(
+    absl::Span<const absl::string_view> args, int64_t max_bytes, absl::Span<char> header,
+    size_t offset, std::string* value) {
+  DING_RETURN_IF_ERROR(Send(args, {}));
+  char first[kFirstBytes];
+  size_t got = 0;
+  StringReply reply;
+  while (reply.kind == StringReply::Kind::kIncomplete) {
+    const ssize_t count = recv(context_->fd, first + got, sizeof(first) - got, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return Broken(count == 0 ? kIoEnded : errno, "read from");
+    got += static_cast<size_t>(count);
+    reply = ParseStringReply({first, got});
+  }
+  const absl::string_view more = absl::string_view(first, got).substr(reply.line_bytes);
+  if (reply.kind == StringReply::Kind::kString) {
+    const int64_t bytes = reply.size - static_cast<int64_t>(header.size());
+    if (bytes < 0 || bytes > max_bytes) {
+      broken_ = true;  // What follows is not read.
+      return absl::DataLossError(absl::StrCat("a string of ", reply.size, " bytes"));
+    }
+    value->resize(offset + static_cast<size_t>(bytes));
+    char line_end[2];
+    const IoVectors places = {{header.data(), header.size()},
+                              {&(*value)[offset], static_cast<size_t>(bytes)},
+                              {line_end, sizeof(line_end)}};
+    const size_t total = static_cast<size_t>(reply.size) + sizeof(line_end);
+    if (more.size() > total) return NoRedis(more.substr(total));
+    size_t copied = 0;
+    for (const iovec& place : places) {
+      const size_t count = std::min(place.iov_len, more.size() - copied);
+      if (count > 0) std::memcpy(place.iov_base, more.data() + copied, count);
+      copied += count;
+    }
+    const auto receive = [this](iovec* parts, int count) {
+      msghdr message = {};
+      message.msg_iov = parts;
+      message.msg_iovlen = static_cast<size_t>(count);
+      return recvmsg(context_->fd, &message, MSG_WAITALL);
+    };
+    const int error = MoveAll(receive, places, copied);
+    if (error != 0) return Broken(error, "read from");
+    if (absl::string_view(line_end, 2) != kLineEnd) return NoRedis({line_end, 2});
+    return bytes;
+  }
+  if (reply.kind == StringReply::Kind::kOther || !more.empty()) return NoRedis({first, got});
+  if (reply.kind == StringReply::Kind::kError) return StatusOfReply(reply.error);
+  return std::nullopt;
+}
+
+absl::Status CheckRedisServer(RedisConnection* connection) {
+  DING_ASSIGN_OR_RETURN(const RedisReply info, connection->Call({"INFO"}));
+  // Lines "name:value"; empty if there is no such line.
+  const auto field = [&info](absl::string_view name) {
+    for (absl::string_view line : absl::StrSplit(info.text, kLineEnd)) {
+      if (absl::ConsumePrefix(&line, name) && absl::ConsumePrefix(&line, ":")) return line;
+    }
+    return absl::string_view();
+  };
+  if (field("loading") == "1") return StatusOfReply("LOADING");
+  if (field("redis_mode") == "cluster") {
+    return absl::FailedPreconditionError(
+        "Redis is part of a cluster, expected a server of its own ('cluster-enabled no')");
+  }
+  if (field("role") == "slave") {
+    return absl::UnavailableError(absl::StrCat("Redis is a replica of ", field("master_host"), ":",
+                                               field("master_port"),
+                                               ", which may only be read: use its master"));
+  }
+  const absl::string_view policy = field("maxmemory_policy");
+  const absl::string_view maxmemory = field("maxmemory");
+  if (maxmemory != "0" && !maxmemory.empty() && policy != "noeviction") {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "Redis deletes keys (maxmemory-policy ", policy, ") when its ", maxmemory,
+        " bytes of maxmemory are full, which would lose samples without a word; expected "
+        "'maxmemory-policy noeviction'"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ding

@@ -1,0 +1,321 @@
+#include "ding_worker/interaction/redis/redis_store.h"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/store/store_checks.h"
+#include "ding_worker/interaction/store/value_format.h"
+
+namespace ding {
+namespace {
+
+constexpr absl::string_view kStoreId = ".store_id";
+constexpr absl::string_view kTemporary = ".tmp/";
+// A list that its writer has not gone on with for so long.
+constexpr absl::string_view kTemporarySeconds = "3600";
+// Of the head of a list: a name that no other list has, before the header.
+constexpr size_t kIdBytes = 16;
+constexpr absl::string_view kScanCount = "1000";
+// How often a value in parts may be replaced while it is read; each try has a good chance, since
+// writing it takes as long.
+constexpr int kReads = 100;
+
+std::string NewId() {
+  std::random_device random;
+  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+}
+
+std::string AddressOf(const RedisServerAddress& server) {
+  const bool v6 = absl::StrContains(server.host, ':');
+  return absl::StrCat(v6 ? "[" : "", server.host, v6 ? "]:" : ":", server.port);
+}
+
+// For MATCH.
+std::string EscapedPattern(absl::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (absl::string_view("*?[]\\").find(c) != absl::string_view::npos) escaped.push_back('\\');
+    escaped.push_back(c);
+  }
+  return escaped;
+}
+
+absl::Status CheckOptions(const RedisStore::Options& options) {
+  const RedisServerAddress& server = options.server;
+  if (server.host.empty() || server.port < 1 || server.port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", AddressOf(server), "' is no address of a Redis, expected HOST:PORT"));
+  }
+  DING_RETURN_IF_ERROR(Annotate(CheckStoreKey(options.prefix), "prefix"));
+  if (options.max_connections < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_connections is ", options.max_connections, ", expected 1 or more"));
+  }
+  if (options.part_bytes < 1 || options.part_bytes > RedisStore::kMaxPartBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("part_bytes is ", options.part_bytes,
+                                                   ", expected 1 to ", RedisStore::kMaxPartBytes));
+  }
+  return absl::OkStatus();
+}
+
+// The next `bytes` bytes of the pieces, as pieces; `piece` and `offset` are where they begin.
+std::vector<absl::string_view> TakePart(absl::Span<const absl::string_view> pieces, int64_t bytes,
+                                        size_t* piece, size_t* offset) {
+  std::vector<absl::string_view> part;
+  auto left = static_cast<size_t>(bytes);
+  while (left > 0 && *piece < pieces.size()) {
+    part.push_back(pieces[*piece].substr(*offset, left));
+    left -= part.back().size();
+    *offset += part.back().size();
+    if (*offset == pieces[*piece].size()) {
+      ++*piece;
+      *offset = 0;
+    }
+  }
+  return part;
+}
+
+// What lies there was replaced while it was read.
+absl::Status Replaced() { return absl::AbortedError("it is replaced again and again"); }
+
+absl::Status Nothing() { return absl::NotFoundError(""); }
+
+absl::Status Damaged(absl::string_view how) {
+  return absl::DataLossError(absl::StrCat("it is damaged: ", how));
+}
+
+}  // namespace
+
+RedisStore::RedisStore(const Options& options)
+    : options_(options),
+      url_(absl::StrCat("redis:", AddressOf(options.server), "/", options.prefix)),
+      pool_(options.server, options.max_connections) {}
+
+absl::StatusOr<std::unique_ptr<RedisStore>> RedisStore::Create(const Options& options) {
+  DING_RETURN_IF_ERROR(CheckOptions(options));
+  auto store = absl::WrapUnique(new RedisStore(options));
+  absl::StatusOr<RedisPool::Taken> taken = store->pool_.Take();
+  absl::Status status = taken.status();
+  if (status.ok()) {
+    status = store->OpenStore(taken->connection.get());
+    store->pool_.Return(std::move(taken->connection));
+  }
+  if (status.ok()) return store;
+  return absl::IsDeadlineExceeded(status) ? absl::UnavailableError(status.message()) : status;
+}
+
+absl::Status RedisStore::OpenStore(RedisConnection* connection) {
+  const std::string name = Name(kStoreId);
+  DING_ASSIGN_OR_RETURN(RedisReply found, connection->Call({"GET", name}));
+  if (found.nil) {  // A Redis that is full may be joined all the same.
+    DING_RETURN_IF_ERROR(connection->Call({"SET", name, NewId(), "NX"}).status());
+    DING_ASSIGN_OR_RETURN(found, connection->Call({"GET", name}));
+  }
+  id_ = std::move(found.text);
+  return absl::OkStatus();
+}
+
+std::string RedisStore::Name(absl::string_view key) const {
+  return absl::StrCat(options_.prefix, "/", key);
+}
+
+absl::Status RedisStore::Do(absl::string_view action, absl::string_view key, const Work& work) {
+  absl::Status status;
+  for (bool again = true; again;) {
+    absl::StatusOr<RedisPool::Taken> taken = pool_.Take();
+    status = taken.status();
+    again = false;
+    if (status.ok()) {
+      status = work(taken->connection.get());
+      // What is broken and kUnavailable was closed: Redis has been restarted since it was used.
+      again = taken->connection->broken() && !taken->is_new && absl::IsUnavailable(status);
+      pool_.Return(std::move(taken->connection));
+    }
+  }
+  if (status.ok() || absl::IsNotFound(status)) return status;
+  const bool later = absl::IsDeadlineExceeded(status) || absl::IsAborted(status);
+  return absl::Status(
+      later ? absl::StatusCode::kUnavailable : status.code(),
+      absl::StrCat("store '", url_, "': cannot ", action, " '", key, "': ", status.message()));
+}
+
+absl::Status RedisStore::Put(absl::string_view key, absl::Span<const absl::string_view> pieces) {
+  DING_ASSIGN_OR_RETURN(const int64_t size, CheckPut(*this, key, pieces));
+  const std::string header = MakeValueHeader(pieces, size);
+  const std::string name = Name(key);
+  if (size > options_.part_bytes) {
+    return Do("put", key, [&](RedisConnection* connection) {
+      return PutParts(name, header, pieces, connection);
+    });
+  }
+  std::vector<absl::string_view> value = {header};
+  value.insert(value.end(), pieces.begin(), pieces.end());
+  return Do("put", key, [&](RedisConnection* connection) {
+    return connection->Call({"SET", name}, value).status();
+  });
+}
+
+absl::Status RedisStore::PutParts(absl::string_view name, absl::string_view header,
+                                  absl::Span<const absl::string_view> pieces,
+                                  RedisConnection* connection) {
+  const std::string id = NewId();
+  const std::string temporary = Name(absl::StrCat(kTemporary, id));
+  std::vector<absl::string_view> part = {id, header};
+  absl::Status status;
+  for (size_t piece = 0, offset = 0; status.ok() && !part.empty();) {
+    status = connection->Call({"RPUSH", temporary}, part).status();
+    if (status.ok()) status = connection->Call({"EXPIRE", temporary, kTemporarySeconds}).status();
+    part = TakePart(pieces, options_.part_bytes, &piece, &offset);
+  }
+  if (status.ok()) status = connection->Call({"PERSIST", temporary}).status();
+  if (status.ok()) status = connection->Call({"RENAME", temporary, name}).status();
+  if (status.ok() || connection->broken()) return status;
+  // The error that is worth telling is the first one; what is left goes after its time.
+  connection->Call({"UNLINK", temporary}).IgnoreError();
+  return status;
+}
+
+absl::Status RedisStore::Get(absl::string_view key, std::string* value) {
+  DING_RETURN_IF_ERROR(CheckKey(*this, key));
+  const std::string name = Name(key);
+  const absl::Status status = Do("get", key, [&](RedisConnection* connection) {
+    absl::Status read = Replaced();
+    for (int i = 0; i < kReads && absl::IsAborted(read); ++i) {
+      read = GetOnce(name, connection, value);
+    }
+    return read;
+  });
+  return absl::IsNotFound(status) ? Missing(key) : status;
+}
+
+absl::Status RedisStore::GetOnce(absl::string_view name, RedisConnection* connection,
+                                 std::string* value) {
+  char header[kValueHeaderBytes];
+  const absl::StatusOr<std::optional<int64_t>> found =
+      connection->Get({"GET", name}, kMaxPartBytes, absl::MakeSpan(header), 0, value);
+  if (absl::IsFailedPrecondition(found.status())) return GetParts(name, connection, value);
+  if (absl::IsDataLoss(found.status())) return Damaged(found.status().message());
+  DING_RETURN_IF_ERROR(found.status());
+  if (!found->has_value()) return Nothing();
+  const std::string damage = DamageOfValue({header, sizeof(header)}, *value);
+  return damage.empty() ? absl::OkStatus() : Damaged(damage);
+}
+
+absl::Status RedisStore::GetParts(absl::string_view name, RedisConnection* connection,
+                                  std::string* value) {
+  const auto read = [&](const std::string& index, absl::Span<char> header, size_t offset,
+                        std::string* to) {
+    return connection->Get({"LINDEX", name, index}, kMaxPartBytes, header, offset, to);
+  };
+  const auto head = [&]() -> absl::StatusOr<std::string> {
+    std::string bytes;
+    DING_ASSIGN_OR_RETURN(const std::optional<int64_t> found, read("0", {}, 0, &bytes));
+    if (!found.has_value()) return Nothing();
+    return bytes;
+  };
+  const auto read_all = [&]() -> absl::Status {
+    DING_ASSIGN_OR_RETURN(const std::string first, head());
+    value->clear();
+    for (int64_t i = 1, size = 0;; ++i) {
+      const absl::StatusOr<std::optional<int64_t>> part =
+          read(absl::StrCat(i), {}, static_cast<size_t>(size), value);
+      DING_RETURN_IF_ERROR(part.status());
+      if (!part->has_value()) break;
+      size += **part;
+      if (size > kMaxValueBytes) return absl::DataLossError("it has too many parts");
+    }
+    // The parts of a list never change: those between two looks at the same head are its.
+    DING_ASSIGN_OR_RETURN(const std::string last, head());
+    if (first != last) return Replaced();
+    const std::string damage =
+        DamageOfValue(absl::string_view(first).substr(std::min(kIdBytes, first.size())), *value);
+    return damage.empty() ? absl::OkStatus() : absl::DataLossError(damage);
+  };
+  const absl::Status status = read_all();
+  if (absl::IsFailedPrecondition(status)) return Replaced();  // by a string
+  return absl::IsDataLoss(status) ? Damaged(status.message()) : status;
+}
+
+absl::Status RedisStore::Missing(absl::string_view key) {
+  const absl::Status missing = NoSuchKey(*this, key);
+  if (lost_at_.load() == 0) {
+    std::string id;
+    const std::string name = Name(kStoreId);
+    const absl::Status read = Do("get", kStoreId, [&](RedisConnection* connection) -> absl::Status {
+      DING_ASSIGN_OR_RETURN(const RedisReply found, connection->Call({"GET", name}));
+      id = found.text;
+      return absl::OkStatus();
+    });
+    DING_RETURN_IF_ERROR(read);
+    if (id == id_) return missing;
+    int64_t never = 0;
+    lost_at_.compare_exchange_strong(never, absl::ToUnixSeconds(absl::Now()));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      missing.message(),
+      "; Redis has lost what it had: it was restarted without its data, or "
+      "emptied, and was first seen so at ",
+      absl::FormatTime(absl::FromUnixSeconds(lost_at_.load())), " ('appendonly yes' keeps them)"));
+}
+
+absl::Status RedisStore::Delete(absl::string_view key) {
+  DING_RETURN_IF_ERROR(CheckKey(*this, key));
+  const std::string name = Name(key);
+  return Do("delete", key, [&](RedisConnection* connection) {
+    return connection->Call({"UNLINK", name}).status();
+  });
+}
+
+absl::Status RedisStore::Scan(absl::string_view beginning, RedisConnection* connection,
+                              const std::function<absl::Status(const RedisReply& names)>& page) {
+  const std::string pattern = absl::StrCat(EscapedPattern(beginning), "*");
+  std::string cursor = "0";
+  do {
+    DING_ASSIGN_OR_RETURN(const RedisReply reply, connection->Call({"SCAN", cursor, "MATCH",
+                                                                    pattern, "COUNT", kScanCount}));
+    if (reply.elements.size() != 2) return absl::InternalError("Redis cannot scan its keys");
+    DING_RETURN_IF_ERROR(page(reply.elements[1]));
+    cursor = reply.elements[0].text;
+  } while (cursor != "0");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> RedisStore::List(absl::string_view prefix) {
+  std::vector<std::string> keys;
+  const size_t key_begin = Name("").size();
+  DING_RETURN_IF_ERROR(Do("list", prefix, [&](RedisConnection* connection) {
+    keys.clear();
+    return Scan(Name(prefix), connection, [&](const RedisReply& names) {
+      for (const RedisReply& name : names.elements) {
+        const absl::string_view key = absl::string_view(name.text).substr(key_begin);
+        if (CheckStoreKey(key).ok()) keys.emplace_back(key);
+      }
+      return absl::OkStatus();
+    });
+  }));
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  return keys;
+}
+
+absl::Status RedisStore::Clear() {
+  return Do("clear", "", [&](RedisConnection* connection) {
+    return Scan(Name(""), connection, [&](const RedisReply& names) -> absl::Status {
+      if (names.elements.empty()) return absl::OkStatus();
+      std::vector<absl::string_view> command = {"UNLINK"};
+      for (const RedisReply& name : names.elements) command.push_back(name.text);
+      return connection->Call(command).status();
+    });
+  });
+}
+
+}  // namespace ding

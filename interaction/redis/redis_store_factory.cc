@@ -1,0 +1,64 @@
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/redis/redis_store.h"
+#include "ding_worker/interaction/store/store.h"
+#include "ding_worker/interaction/store/store_registry.h"
+
+namespace ding {
+namespace {
+
+constexpr char kPasswordFile[] = "password_file";
+
+absl::StatusOr<std::string> ReadPassword(const std::string& path) {
+  DING_ASSIGN_OR_RETURN(std::string password, ReadFile(path));
+  password.resize(std::min(password.find_first_of("\r\n"), password.size()));
+  if (!password.empty()) return password;
+  return absl::InvalidArgumentError(absl::StrCat("the first line of '", path, "' is empty"));
+}
+
+// `place` is HOST:PORT/PREFIX; an IPv6 address stands in brackets.
+absl::StatusOr<std::unique_ptr<Store>> Create(const std::string& place,
+                                              const StoreSettings& settings) {
+  DING_RETURN_IF_ERROR(CheckStoreSettings(settings, {kPasswordFile}));
+  if (absl::StrContains(place, '@')) {
+    return absl::InvalidArgumentError(
+        "a password in a URL would be printed and logged: put it into a file, and name that by "
+        "'?password_file=/FILE'");
+  }
+  RedisStore::Options options;
+  const size_t slash = place.find('/');
+  absl::string_view host = absl::string_view(place).substr(0, slash);
+  const size_t colon = host.rfind(':');
+  if (slash == std::string::npos || colon == absl::string_view::npos ||
+      !absl::SimpleAtoi(host.substr(colon + 1), &options.server.port)) {
+    return absl::InvalidArgumentError("expected 'redis:HOST:PORT/PREFIX'");
+  }
+  host = host.substr(0, colon);
+  if (absl::ConsumePrefix(&host, "[") != absl::ConsumeSuffix(&host, "]")) {
+    return absl::InvalidArgumentError("expected 'redis:HOST:PORT/PREFIX'");
+  }
+  options.server.host = std::string(host);
+  options.prefix = place.substr(slash + 1);
+  const auto file = settings.find(kPasswordFile);
+  if (file != settings.end()) {
+    DING_ASSIGN_OR_RETURN(options.server.password, ReadPassword(file->second));
+  }
+  return RedisStore::Create(options);
+}
+
+DING_REGISTER(StoreRegistry(), "redis", Create);
+
+}  // namespace
+}  // namespace ding
