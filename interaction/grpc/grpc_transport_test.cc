@@ -22,10 +22,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/grpc/link.grpc.pb.h"
 #include "ding_worker/interaction/grpc/link.pb.h"
+#include "ding_worker/interaction/grpc/link_credentials.h"
+#include "ding_worker/interaction/grpc/testing/test_credentials.h"
 #include "ding_worker/interaction/transport.h"
 #include "ding_worker/interaction/transport_conformance.h"
 #include "gmock/gmock.h"
@@ -40,6 +44,7 @@ using ::testing::StartsWith;
 
 constexpr absl::StatusCode kAlreadyExists = absl::StatusCode::kAlreadyExists;
 constexpr absl::StatusCode kDeadlineExceeded = absl::StatusCode::kDeadlineExceeded;
+constexpr absl::StatusCode kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
 
@@ -135,11 +140,31 @@ TransportConformanceCase Grpc() {
   grpc.name = "Grpc";
   grpc.create = [] { return std::make_unique<GrpcTransport>(); };
   grpc.fresh_address = [] { return Socket::Listening()->address(); };
-  grpc.bad_address = "192.0.2.1:50051";
+  grpc.bad_address = "192.0.2.300:50051";
   return grpc;
 }
 
-INSTANTIATE_TEST_SUITE_P(Grpc, TransportConformance, testing::Values(Grpc()),
+// With both sides' certificates, and a token.
+TransportConformanceCase SecureGrpc() {
+  TransportConformanceCase grpc = Grpc();
+  grpc.name = "SecureGrpc";
+  grpc.create = [] {
+    const std::string folder = FreshTestFolder();
+    const TestAuthority authority(folder, "ca");
+    authority.Issue("both");
+    GrpcTransportOptions options;
+    options.tls_ca = authority.path();
+    options.tls_cert = JoinPath(folder, "both.pem");
+    options.tls_key = JoinPath(folder, "both.key");
+    options.token_file = JoinPath(folder, "tokens");
+    options.role = "learner";
+    WritePrivateFile(options.token_file, TestTokens());
+    return std::make_unique<GrpcTransport>(options);
+  };
+  return grpc;
+}
+
+INSTANTIATE_TEST_SUITE_P(Grpc, TransportConformance, testing::Values(Grpc(), SecureGrpc()),
                          TransportConformanceName);
 
 class GrpcTransportTest : public ::testing::Test {
@@ -250,19 +275,44 @@ TEST_F(GrpcTransportTest, WhoClosedBeforeItWasAcceptedHasStillSent) {
   EXPECT_THAT(server->Receive(kLong), StatusIs(kUnavailable));
 }
 
-TEST_F(GrpcTransportTest, OnlyAddressesOfLoopback) {
-  for (const std::string address :
-       {"0.0.0.0:0", "192.168.1.1:5000", "[::]:0", "example.com:80", "128.0.0.1:0"}) {
-    EXPECT_THAT(transport_.Listen(address), StatusIs(kInvalidArgument, HasSubstr("TLS")));
-    EXPECT_THAT(transport_.Connect(address, kLong), StatusIs(kInvalidArgument, HasSubstr("TLS")));
+TEST_F(GrpcTransportTest, BeyondLoopbackNeedsTlsAndAToken) {
+  for (const std::string address : {"0.0.0.0:0", "192.168.1.1:5000", "[::]:5000", "128.0.0.1:0"}) {
+    EXPECT_THAT(transport_.Listen(address),
+                StatusIs(kFailedPrecondition,
+                         HasSubstr("--tls_cert, --tls_key, --tls_ca, --token_file are missing")));
   }
-  for (const std::string address :
-       {"", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:x",
-        ":5000", "[::1:0", "::1]:0", "[]:1"}) {
+  for (const std::string address : {"0.0.0.0:5000", "192.168.1.1:5000", "example.com:80"}) {
+    EXPECT_THAT(transport_.Connect(address, kLong),
+                StatusIs(kFailedPrecondition, HasSubstr("--tls_ca, --token_file are missing")));
+  }
+}
+
+TEST_F(GrpcTransportTest, Addresses) {
+  for (const std::string address : {"",
+                                    ":",
+                                    "127.0.0.1",
+                                    "127.0.0.1:",
+                                    "127.0.0.1:65536",
+                                    "127.0.0.1:-1",
+                                    "127.0.0.1:x",
+                                    ":5000",
+                                    "[::1:0",
+                                    "::1]:0",
+                                    "[]:1",
+                                    "1.2.3:5",
+                                    "1.2.3.4.5:5",
+                                    "256.1.1.1:5",
+                                    "[127.0.0.1]:5",
+                                    "a_b:5",
+                                    "-a:5",
+                                    "a b:5",
+                                    "a/b:5",
+                                    "dns:///a:5"}) {
     EXPECT_THAT(transport_.Listen(address), StatusIs(kInvalidArgument)) << address;
     EXPECT_THAT(transport_.Connect(address, kLong), StatusIs(kInvalidArgument)) << address;
   }
   EXPECT_THAT(transport_.Connect("127.0.0.1:0", kLong), StatusIs(kInvalidArgument));
+  EXPECT_THAT(transport_.Listen("trainer.lan:0"), StatusIs(kInvalidArgument, HasSubstr("a name")));
   for (const std::string address : {"localhost:0", "127.1.2.3:0"}) {
     DING_ASSERT_OK_AND_ASSIGN(const auto listener, transport_.Listen(address));
     EXPECT_FALSE(absl::EndsWith(listener->address(), ":0")) << listener->address();
