@@ -12,9 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/interaction/in_process_transport.h"
@@ -119,6 +121,89 @@ WorkerMessage HelloMessage(const std::string& name) {
   message.mutable_hello()->set_name(name);
   *message.mutable_hello()->mutable_version() = CurrentProtocol();
   return message;
+}
+
+// Says of all who connect that they have shown the token of `identity`.
+class IdentifyingTransport : public Transport {
+ public:
+  explicit IdentifyingTransport(std::string identity) : identity_(std::move(identity)) {}
+
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) override {
+    DING_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, base_.Listen(address));
+    return std::make_unique<IdentifyingListener>(std::move(listener), identity_);
+  }
+  absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& address,
+                                                      absl::Duration timeout) override {
+    return base_.Connect(address, timeout);
+  }
+
+ private:
+  class Identified : public Connection {
+   public:
+    Identified(std::unique_ptr<Connection> base, std::string identity)
+        : base_(std::move(base)), identity_(std::move(identity)) {}
+    absl::Status Send(std::string message, absl::Duration timeout) override {
+      return base_->Send(std::move(message), timeout);
+    }
+    absl::StatusOr<std::string> Receive(absl::Duration timeout) override {
+      return base_->Receive(timeout);
+    }
+    void Close() override { base_->Close(); }
+    const std::string& peer() const override { return base_->peer(); }
+    absl::string_view identity() const override { return identity_; }
+
+   private:
+    const std::unique_ptr<Connection> base_;
+    const std::string identity_;
+  };
+  class IdentifyingListener : public Listener {
+   public:
+    IdentifyingListener(std::unique_ptr<Listener> base, std::string identity)
+        : base_(std::move(base)), identity_(std::move(identity)) {}
+    absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) override {
+      DING_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, base_->Accept(timeout));
+      return std::make_unique<Identified>(std::move(connection), identity_);
+    }
+    const std::string& address() const override { return base_->address(); }
+    void Close() override { base_->Close(); }
+
+   private:
+    const std::unique_ptr<Listener> base_;
+    const std::string identity_;
+  };
+
+  InProcessTransport base_;
+  const std::string identity_;
+};
+
+TEST(CommCoordinatorIdentityTest, ARoleNeedsItsToken) {
+  for (const Hello::Role shown : {Hello::COLLECTOR, Hello::LEARNER, Hello::OPERATOR}) {
+    IdentifyingTransport transport{std::string(RoleName(shown))};
+    NotingCoordinator coordinator;
+    CommCoordinator::Options options;
+    options.address = kAddress;
+    const auto comm = CommCoordinator::Create(options, &transport).value();
+    comm->Start(&coordinator);
+    for (const Hello::Role role : {Hello::COLLECTOR, Hello::LEARNER, Hello::OPERATOR}) {
+      Hello hello;
+      hello.set_role(role);
+      hello.set_name("w");
+      const auto joined = WorkerSession::Join(&transport, kAddress, hello, {});
+      if (role == shown) {
+        EXPECT_THAT(joined, IsOk());
+      } else {
+        EXPECT_THAT(
+            joined,
+            StatusIs(absl::StatusCode::kFailedPrecondition,
+                     HasSubstr(absl::StrCat("'w' says that it is a ", RoleName(role),
+                                            ", and has shown the token of a ", RoleName(shown)))));
+      }
+    }
+    if (shown != Hello::OPERATOR) {
+      EXPECT_THAT(coordinator.WhyLost("w"), StatusIs(absl::StatusCode::kAborted));
+    }
+    EXPECT_EQ(coordinator.joined(), shown == Hello::OPERATOR ? 0u : 1u);
+  }
 }
 
 class CommCoordinatorTest : public testing::Test {

@@ -122,7 +122,7 @@ absl::StatusOr<LinkCredentials> LoadCallerCredentials(const GrpcTransportOptions
   });
   if (own == tokens.end()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("token file '", options.token_file, "' has no line for a ", options.role));
+        absl::StrCat("token file '", options.token_file, "' has no line of role '", options.role, "'"));
   }
   credentials.tokens.push_back(*own);
   return credentials;
