@@ -272,6 +272,37 @@ TEST_F(CommCoordinatorTest, AdmitsWorkersAndHandsOverWhatTheySay) {
   comm_->Send(999, message);  // Nobody: no error.
 }
 
+// What is meant for one incarnation of a worker does not reach another, and their messages are told
+// apart.
+TEST_F(CommCoordinatorTest, WhoComesBackIsSomebodyElse) {
+  std::vector<uint32_t> senders;
+  coordinator_.on_handle = [&senders](uint32_t worker, const WorkerMessage&) {
+    senders.push_back(worker);
+    return absl::FailedPreconditionError("go");
+  };
+  Start();
+  const auto first = Join("a");
+  const auto second = Join("a");
+  const uint32_t numbers[] = {first->welcome().worker(), second->welcome().worker()};
+  EXPECT_NE(numbers[0], numbers[1]);
+  CoordinatorMessage message;
+  message.mutable_close_task()->set_task_id("of the first");
+  comm_->Send(numbers[0], message);
+  message.mutable_close_task()->set_task_id("of the second");
+  comm_->Send(numbers[1], message);
+  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorMessage received, second->Receive(kLong));
+  EXPECT_EQ(received.close_task().task_id(), "of the second");
+  for (WorkerSession* const session : {second.get(), first.get()}) {
+    EXPECT_THAT(session->Send(Started("x"), kLong), IsOk());
+    while (session->Receive(kLong).ok()) {
+    }
+  }
+  EXPECT_THAT(senders, ElementsAre(numbers[1], numbers[0]));
+  comm_->Send(numbers[0], message);  // Gone for good: no error.
+  const auto third = Join("a");
+  EXPECT_GT(third->welcome().worker(), numbers[1]);
+}
+
 TEST_F(CommCoordinatorTest, OneCoordinatorPerAddress) {
   Start();
   EXPECT_THAT(CommCoordinator::Create(options_, &transport_),

@@ -18,6 +18,7 @@
 #include "ding_worker/interaction/grpc/link.grpc.pb.h"
 #include "ding_worker/interaction/grpc/link.pb.h"
 #include "ding_worker/interaction/grpc/link_credentials.h"
+#include "ding_worker/interaction/grpc/testing/tcp.h"
 #include "ding_worker/interaction/grpc/testing/test_credentials.h"
 #include "ding_worker/interaction/session.h"
 #include "ding_worker/interaction/transport.h"
@@ -230,6 +231,22 @@ TEST_F(GrpcSecurityTest, CallersWithCertificatesThatAreNotValid) {
     const auto server = listener_->Accept(name == "both" ? kLong : kShort);
     EXPECT_EQ(server.ok(), name == "both") << name;
     context.TryCancel();
+  }
+}
+
+// All that a caller has sent, token and message, sent once more by somebody who has listened.
+TEST_F(GrpcSecurityTest, RecordedBytesOpenNothing) {
+  for (const bool tls : {true, false}) {
+    const GrpcTransportOptions options = tls ? Tls() : GrpcTransportOptions();
+    Listen(WithToken("", options));
+    Wire wire(listener_->address());
+    ASSERT_THAT(Connect(WithToken("learner", options), wire.address()), IsOk());
+    wire.Cut();
+    const auto socket = Socket::ConnectedTo(listener_->address());
+    socket->Write(wire.sent());
+    const auto again = listener_->Accept(tls ? kShort : kLong);
+    // Without TLS the bytes are good for another connection: so loopback is the limit.
+    EXPECT_EQ(again.ok(), !tls);
   }
 }
 

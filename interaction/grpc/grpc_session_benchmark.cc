@@ -63,7 +63,8 @@ void RoundTripP99(benchmark::State& state) {
 
 void PipelinedTls(benchmark::State& state) {
   RunPipelined(TlsPeers()->ConnectInSession(), state);
-  state.SetLabel("reach=1.33");
+  // A quarter of the message rate, of the size of control messages.
+  if (state.range(0) == 64) state.SetLabel("reach=1.33");
 }
 void PipelinedTlsFloor(benchmark::State& state) { Pipelined(state); }
 void RoundTripTls(benchmark::State& state) { RunRoundTrips(TlsPeers()->ConnectInSession(), state); }

@@ -121,8 +121,8 @@ absl::StatusOr<LinkCredentials> LoadCallerCredentials(const GrpcTransportOptions
     return token.role == options.role;
   });
   if (own == tokens.end()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("token file '", options.token_file, "' has no line of role '", options.role, "'"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "token file '", options.token_file, "' has no line of role '", options.role, "'"));
   }
   credentials.tokens.push_back(*own);
   return credentials;

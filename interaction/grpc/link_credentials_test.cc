@@ -89,7 +89,8 @@ TEST_F(LinkCredentialsTest, ACallerShowsTheFirstTokenOfItsRole) {
   EXPECT_EQ(caller.tokens[0].token, first);
   GrpcTransportOptions collector = Options("both");
   collector.role = "collector";
-  EXPECT_THAT(Caller(collector), StatusIs(kFailedPrecondition, HasSubstr("no line of role 'collector'")));
+  EXPECT_THAT(Caller(collector),
+              StatusIs(kFailedPrecondition, HasSubstr("no line of role 'collector'")));
 }
 
 TEST_F(LinkCredentialsTest, LoopbackNeedsNothing) {
