@@ -16,6 +16,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -134,6 +135,20 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     if (count == 0) return content;
     content.append(buffer, static_cast<size_t>(count));
   }
+}
+
+absl::StatusOr<std::string> ReadPrivateFile(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("cannot open '", path, "'"));
+  }
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "'%s' holds a secret, and its permissions %04o let others than its owner at it, expected "
+        "0600: chmod 600 '%s'",
+        path, info.st_mode & 07777, path));
+  }
+  return ReadFile(path);
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {

@@ -32,6 +32,10 @@ bool IsDirectory(const std::string& path);
 //   kPermissionDenied, kInternal  could not be read
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
+// The same for a file with a secret in it.
+//   kFailedPrecondition  others than its owner may read or write it
+absl::StatusOr<std::string> ReadPrivateFile(const std::string& path);
+
 // Writes a temporary file beside `path`, flushes it to the disk and renames it to `path`; the
 // parent folder must exist.
 //   kResourceExhausted  disk full, quota, file too large

@@ -1,5 +1,7 @@
 #include "ding_worker/base/file.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <string>
 #include <thread>
@@ -70,6 +72,23 @@ TEST_F(FileTest, ReadErrorsNameThePath) {
   EXPECT_THAT(ReadFile(folder_), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(folder_)));
   EXPECT_THAT(RandomAccessFile::Open(In("none")), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(RandomAccessFile::Open(folder_), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(FileTest, ASecretThatOthersMayReadIsRefused) {
+  const std::string path = In("secret");
+  ASSERT_THAT(WriteFileAtomically(path, "x"), IsOk());
+  for (const mode_t mode : {0644, 0640, 0604, 0620, 0610, 0777}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    EXPECT_THAT(ReadPrivateFile(path), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                                AllOf(HasSubstr(path), HasSubstr("expected 0600"))))
+        << mode;
+  }
+  for (const mode_t mode : {0600, 0400}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    DING_ASSERT_OK_AND_ASSIGN(const std::string secret, ReadPrivateFile(path));
+    EXPECT_EQ(secret, "x");
+  }
+  EXPECT_THAT(ReadPrivateFile(In("none")), StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(FileTest, WritingIntoAMissingFolderNamesThePath) {

@@ -101,7 +101,7 @@ absl::StatusOr<Hello> CommCoordinator::Greet(uint32_t worker, Session* session) 
   if (!message.has_hello()) {
     return absl::InvalidArgumentError("the first message is not Hello");
   }
-  DING_RETURN_IF_ERROR(CheckHello(message.hello()));
+  DING_RETURN_IF_ERROR(CheckHello(message.hello(), session->identity()));
   CoordinatorMessage answer;
   *answer.mutable_welcome() = options_.welcome;
   *answer.mutable_welcome()->mutable_version() = CurrentProtocol();
@@ -110,8 +110,13 @@ absl::StatusOr<Hello> CommCoordinator::Greet(uint32_t worker, Session* session) 
   return message.hello();
 }
 
-absl::Status CommCoordinator::CheckHello(const Hello& hello) const {
+absl::Status CommCoordinator::CheckHello(const Hello& hello, absl::string_view identity) const {
   DING_RETURN_IF_ERROR(CheckProtocol(hello.version()));
+  if (!identity.empty() && identity != RoleName(hello.role())) {
+    return absl::PermissionDeniedError(absl::StrCat("'", hello.name(), "' says that it is a ",
+                                                    RoleName(hello.role()),
+                                                    ", and has shown the token of a ", identity));
+  }
   if (!hello.config_digest().empty() && hello.config_digest() != options_.config_digest) {
     return absl::FailedPreconditionError(
         absl::StrCat("the config of ", RoleName(hello.role()), " '", hello.name(), "' has digest ",

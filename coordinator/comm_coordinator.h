@@ -5,8 +5,9 @@
 //                                  ▲                                 │
 //                                  └────────────── Send ─────────────┘
 //
-// A worker is admitted if it speaks this protocol and, if it was started with a config, with the
-// coordinator's. Whatever it sends, the others go on: one that sends what is no message is
+// A worker is admitted if it speaks this protocol, in the role of the token that it has shown to the
+// transport (if that asks for one) and, if it was started with a config, with the coordinator's.
+// Whatever it sends, the others go on: one that sends what is no message is
 // disconnected with the reason.
 //
 // Ownership: transport and coordinator outlive it.
@@ -94,7 +95,7 @@ class CommCoordinator : public CoordinatorSender {
   // Of an admitted worker: whether it takes what is sent to it.
   absl::Status TakesMessages(uint32_t worker) const;
   absl::StatusOr<Hello> Greet(uint32_t worker, Session* session);
-  absl::Status CheckHello(const Hello& hello) const;
+  absl::Status CheckHello(const Hello& hello, absl::string_view identity) const;
   absl::Status Answer(uint32_t worker, const Hello& hello, const WorkerMessage& message,
                       Session* session);
 

@@ -12,11 +12,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/interaction/in_process_transport.h"
@@ -124,6 +126,89 @@ WorkerMessage HelloMessage(const std::string& name) {
   return message;
 }
 
+// Says of all who connect that they have shown the token of `identity`.
+class IdentifyingTransport : public Transport {
+ public:
+  explicit IdentifyingTransport(std::string identity) : identity_(std::move(identity)) {}
+
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) override {
+    DING_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, base_.Listen(address));
+    return std::make_unique<IdentifyingListener>(std::move(listener), identity_);
+  }
+  absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& address,
+                                                      absl::Duration timeout) override {
+    return base_.Connect(address, timeout);
+  }
+
+ private:
+  class Identified : public Connection {
+   public:
+    Identified(std::unique_ptr<Connection> base, std::string identity)
+        : base_(std::move(base)), identity_(std::move(identity)) {}
+    absl::Status Send(std::string message, absl::Duration timeout) override {
+      return base_->Send(std::move(message), timeout);
+    }
+    absl::StatusOr<std::string> Receive(absl::Duration timeout) override {
+      return base_->Receive(timeout);
+    }
+    void Close() override { base_->Close(); }
+    const std::string& peer() const override { return base_->peer(); }
+    absl::string_view identity() const override { return identity_; }
+
+   private:
+    const std::unique_ptr<Connection> base_;
+    const std::string identity_;
+  };
+  class IdentifyingListener : public Listener {
+   public:
+    IdentifyingListener(std::unique_ptr<Listener> base, std::string identity)
+        : base_(std::move(base)), identity_(std::move(identity)) {}
+    absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) override {
+      DING_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, base_->Accept(timeout));
+      return std::make_unique<Identified>(std::move(connection), identity_);
+    }
+    const std::string& address() const override { return base_->address(); }
+    void Close() override { base_->Close(); }
+
+   private:
+    const std::unique_ptr<Listener> base_;
+    const std::string identity_;
+  };
+
+  InProcessTransport base_;
+  const std::string identity_;
+};
+
+TEST(CommCoordinatorIdentityTest, ARoleNeedsItsToken) {
+  for (const Hello::Role shown : {Hello::COLLECTOR, Hello::LEARNER, Hello::OPERATOR}) {
+    IdentifyingTransport transport{std::string(RoleName(shown))};
+    NotingCoordinator coordinator;
+    CommCoordinator::Options options;
+    options.address = kAddress;
+    const auto comm = CommCoordinator::Create(options, &transport).value();
+    comm->Start(&coordinator);
+    for (const Hello::Role role : {Hello::COLLECTOR, Hello::LEARNER, Hello::OPERATOR}) {
+      Hello hello;
+      hello.set_role(role);
+      hello.set_name("w");
+      const auto joined = WorkerSession::Join(&transport, kAddress, hello, {});
+      if (role == shown) {
+        EXPECT_THAT(joined, IsOk());
+      } else {
+        EXPECT_THAT(
+            joined,
+            StatusIs(absl::StatusCode::kFailedPrecondition,
+                     HasSubstr(absl::StrCat("'w' says that it is a ", RoleName(role),
+                                            ", and has shown the token of a ", RoleName(shown)))));
+      }
+    }
+    if (shown != Hello::OPERATOR) {
+      EXPECT_THAT(coordinator.WhyLost("w"), StatusIs(absl::StatusCode::kAborted));
+    }
+    EXPECT_EQ(coordinator.joined(), shown == Hello::OPERATOR ? 0u : 1u);
+  }
+}
+
 class CommCoordinatorTest : public testing::Test {
  protected:
   CommCoordinatorTest() {
@@ -188,6 +273,37 @@ TEST_F(CommCoordinatorTest, AdmitsWorkersAndHandsOverWhatTheySay) {
   DING_ASSERT_OK_AND_ASSIGN(const CoordinatorMessage received, b->Receive(kLong));
   EXPECT_EQ(received.close_task().task_id(), "x");
   comm_->Send(999, message);  // Nobody: no error.
+}
+
+// What is meant for one incarnation of a worker does not reach another, and their messages are told
+// apart.
+TEST_F(CommCoordinatorTest, WhoComesBackIsSomebodyElse) {
+  std::vector<uint32_t> senders;
+  coordinator_.on_handle = [&senders](uint32_t worker, const WorkerMessage&) {
+    senders.push_back(worker);
+    return absl::FailedPreconditionError("go");
+  };
+  Start();
+  const auto first = Join("a");
+  const auto second = Join("a");
+  const uint32_t numbers[] = {first->welcome().worker(), second->welcome().worker()};
+  EXPECT_NE(numbers[0], numbers[1]);
+  CoordinatorMessage message;
+  message.mutable_close_task()->set_task_id("of the first");
+  comm_->Send(numbers[0], message);
+  message.mutable_close_task()->set_task_id("of the second");
+  comm_->Send(numbers[1], message);
+  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorMessage received, second->Receive(kLong));
+  EXPECT_EQ(received.close_task().task_id(), "of the second");
+  for (WorkerSession* const session : {second.get(), first.get()}) {
+    EXPECT_THAT(session->Send(Started("x"), kLong), IsOk());
+    while (session->Receive(kLong).ok()) {
+    }
+  }
+  EXPECT_THAT(senders, ElementsAre(numbers[1], numbers[0]));
+  comm_->Send(numbers[0], message);  // Gone for good: no error.
+  const auto third = Join("a");
+  EXPECT_GT(third->welcome().worker(), numbers[1]);
 }
 
 TEST_F(CommCoordinatorTest, OneCoordinatorPerAddress) {

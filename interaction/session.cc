@@ -63,6 +63,7 @@ class SessionImpl : public Session {
   void Close(absl::string_view reason) override;
   void set_lease(absl::Duration lease) override;
   const std::string& peer() const override { return connection_->peer(); }
+  absl::string_view identity() const override { return connection_->identity(); }
 
  private:
   struct Outgoing {

@@ -90,7 +90,9 @@ class Session {
   // other side.
   virtual void set_lease(absl::Duration lease) = 0;
 
+  // Of the connection.
   virtual const std::string& peer() const = 0;
+  virtual absl::string_view identity() const = 0;
 };
 
 }  // namespace ding

@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace ding {
@@ -55,6 +56,10 @@ class Connection {
 
   // The other side, for messages to people: "127.0.0.1:41234".
   virtual const std::string& peer() const = 0;
+
+  // As whom the other side was let in: "collector", "learner" or "operator", of which it has shown
+  // the token. Empty: nobody asked for one.
+  virtual absl::string_view identity() const { return ""; }
 };
 
 class Listener {
@@ -78,13 +83,15 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  //   kAlreadyExists     somebody listens there
-  //   kInvalidArgument   not an address of this transport
+  //   kAlreadyExists       somebody listens there
+  //   kInvalidArgument     not an address of this transport
+  //   kFailedPrecondition  one that needs credentials which are missing, or are not good
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) = 0;
 
   // Waits for somebody to listen there, too.
-  //   kDeadlineExceeded  nobody took the connection in time
-  //   kInvalidArgument   not an address of this transport
+  //   kDeadlineExceeded    nobody took the connection in time; says why, where that is known
+  //   kInvalidArgument, kFailedPrecondition  as of Listen()
+  //   kUnauthenticated     whoever listens does not let us in, or is not who we want
   virtual absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& address,
                                                               absl::Duration timeout) = 0;
 };

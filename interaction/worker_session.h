@@ -37,6 +37,7 @@ class WorkerSession {
   // `hello` without version, which is filled in.
   //   kDeadlineExceeded    nobody listens at `address`, or does not answer
   //   kFailedPrecondition  the coordinator refuses the worker; its reason
+  //   kUnauthenticated     it does not let us in, or is not who we want (Transport::Connect())
   //   kUnavailable         it is gone, or takes no more workers
   //   kInvalidArgument     what it answers is no Welcome, or one that cannot be
   static absl::StatusOr<std::unique_ptr<WorkerSession>> Join(Transport* transport,

@@ -264,3 +264,6 @@ def ding_worker_dependencies():
     maybe(system_repo, name = "hiredis", debian_packages = ["libhiredis-dev"], packages = {
         "": cc_library_text("hiredis", ["hiredis"], visibility = _RESTRICTED),
     })
+    maybe(system_repo, name = "openssl", debian_packages = ["libssl-dev"], packages = {
+        "": cc_library_text("crypto", ["crypto"], visibility = _RESTRICTED),
+    })

@@ -7,10 +7,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/worker/ask_status.h"
+#include "ding_worker/worker/link_flags.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/status_text.h"
 #include "gflags/gflags.h"
@@ -28,6 +30,8 @@ constexpr char kHelp[] =
 
   --coordinator=HOST:PORT   as the run prints it at its start
   --timeout=SECONDS         to wait for the coordinator (default: 5)
+
+{link flags}
   --help                    prints this page, and exits
 
 Exit code: 0 it has answered, 1 an error.
@@ -37,7 +41,7 @@ absl::Status PrintStatus() {
   if (FLAGS_coordinator.empty()) {
     return absl::InvalidArgumentError("--coordinator=HOST:PORT is missing; see --help");
   }
-  GrpcTransport transport;
+  GrpcTransport transport(LinkOptions("operator"));
   DING_ASSIGN_OR_RETURN(const RunStatus status,
                         AskStatus(FLAGS_coordinator, absl::StrCat("ctl-", getpid()),
                                   absl::Seconds(FLAGS_timeout), &transport));
@@ -63,7 +67,7 @@ std::string TakeCommand(int* argc, char** argv) {
 
 int Main(int argc, char** argv) {
   const std::string command = TakeCommand(&argc, argv);
-  InitProgram(&argc, &argv, kHelp);
+  InitProgram(&argc, &argv, absl::StrReplaceAll(kHelp, {{"{link flags}\n", kLinkFlagsHelp}}));
   if (command != "status") {
     return ReportFailure(absl::InvalidArgumentError(
         absl::StrCat("command '", command, "' is not known, expected: status; see --help")));

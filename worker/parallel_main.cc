@@ -13,10 +13,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/interrupt.h"
+#include "ding_worker/worker/link_flags.h"
 #include "ding_worker/worker/parallel_registry.h"
 #include "ding_worker/worker/parallel_run.h"
 #include "ding_worker/worker/parallel_setup.h"
@@ -45,9 +47,9 @@ namespace ding {
 namespace {
 
 constexpr char kHelp[] =
-    R"(Trains a policy by an experiment config, in several processes of this machine.
+    R"(Trains a policy by an experiment config, in several processes, of this machine and of others.
 
-  parallel --config=FILE [flags]                       starts and watches all of them
+  parallel --config=FILE [flags]                       starts and watches all, on this machine
   parallel --role=coordinator --config=FILE [flags]    one alone: workers are started by you
   parallel --role=collector --coordinator=HOST:PORT    (also learner); joins, and leaves, at any time
 
@@ -62,9 +64,11 @@ constexpr char kHelp[] =
   --max_env_step=N      ends the run after N env steps
   --max_train_iter=N    ends the run after N train iterations
   --max_seconds=N       ends the run after N seconds
-  --listen=HOST:PORT    where the coordinator listens, on this machine only; port 0: one that is free
+  --listen=HOST:PORT    where the coordinator listens; port 0: one that is free; 0.0.0.0: for workers
+                          of other machines (docs/security.md)
   --name=NAME           of a worker, in logs and in `ctl status`
 
+{link flags}
   --print_config        prints the config with every default filled in, and exits
   --list_modules        prints the types of envs, policies, buffers ... in this program, and exits
   --help                prints this page, and exits
@@ -107,6 +111,7 @@ absl::Status Coordinate(const ExperimentConfig& config, bool start_workers, Tran
   options.listen = FLAGS_listen;
   if (start_workers) options.program = "/proc/self/exe";
   options.program_name = google::ProgramInvocationName();
+  options.program_flags = LinkFlags();
   options.interrupted = [] { return InterruptSignal() != 0; };
   DING_ASSIGN_OR_RETURN(const RunResult result, RunParallel(config, options, transport));
   std::printf("result %s\n", ToJson(result).c_str());
@@ -141,7 +146,7 @@ absl::Status RunRole(const std::vector<std::string>& settings) {
   if (!FLAGS_config.empty()) {
     DING_ASSIGN_OR_RETURN(config, LoadConfig(settings));
   }
-  GrpcTransport transport;
+  GrpcTransport transport(LinkOptions(works ? FLAGS_role : ""));
   CatchInterrupts();
   if (coordinates) return Coordinate(*config, FLAGS_role == "all", &transport);
   return Work(FLAGS_role == "collector" ? Hello::COLLECTOR : Hello::LEARNER,
@@ -151,7 +156,7 @@ absl::Status RunRole(const std::vector<std::string>& settings) {
 int Main(int argc, char** argv) {
   std::vector<std::string> settings;
   const absl::Status taken = TakeSettings(&argc, argv, &settings);
-  InitProgram(&argc, &argv, kHelp);
+  InitProgram(&argc, &argv, absl::StrReplaceAll(kHelp, {{"{link flags}\n", kLinkFlagsHelp}}));
   if (!taken.ok()) return ReportFailure(taken);
   if (FLAGS_list_modules) {
     std::printf("%s%s", ListModules().c_str(), ListParallelModules().c_str());

@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
@@ -75,6 +76,14 @@ std::string StoreUrl(const std::string& base, const std::string& run) {
   return settings == std::string::npos
              ? absl::StrCat(base, "/", run)
              : absl::StrCat(base.substr(0, settings), "/", run, base.substr(settings));
+}
+
+// Where processes of this machine find who listens on `address`: "0.0.0.0:7235" is no place to
+// connect to, and in no certificate.
+std::string LocalAddress(const std::string& address) {
+  if (absl::StartsWith(address, "0.0.0.0:")) return absl::StrCat("127.0.0.1", address.substr(7));
+  if (absl::StartsWith(address, "[::]:")) return absl::StrCat("[::1]", address.substr(4));
+  return address;
 }
 
 // The parts of one run, in the order of their making.
@@ -176,9 +185,11 @@ absl::Status Run::StartWorkers() {
   supervisor_.emplace(options);
   const auto start = [this](absl::string_view role, int number) {
     const std::string name = absl::StrCat(role, "-", number);
-    return supervisor_->Start({name,
-                               {absl::StrCat("--role=", role), absl::StrCat("--name=", name),
-                                absl::StrCat("--coordinator=", comm_->address())}});
+    std::vector<std::string> flags = {
+        absl::StrCat("--role=", role), absl::StrCat("--name=", name),
+        absl::StrCat("--coordinator=", LocalAddress(comm_->address()))};
+    flags.insert(flags.end(), options_.program_flags.begin(), options_.program_flags.end());
+    return supervisor_->Start({name, std::move(flags)});
   };
   DING_RETURN_IF_ERROR(start("learner", 0));
   for (int i = 0; i < config_.policy().collect().collector_num(); ++i) {

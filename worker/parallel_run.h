@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/interaction/transport.h"
@@ -19,7 +20,8 @@ struct ParallelRunOptions {
   std::string listen;   // where workers are to connect to
   // Program to start as worker processes, which are watched; empty: somebody else starts them.
   std::string program;
-  std::string program_name;  // as it is told; empty: `program`
+  std::string program_name;                // as it is told; empty: `program`
+  std::vector<std::string> program_flags;  // that each of them gets, besides those of its part
   // Asked now and then: whether to end the run.
   std::function<bool()> interrupted = [] { return false; };
 };

@@ -5,10 +5,19 @@
 //   Pipelined/threads:4    four sessions with one listener
 //   RoundTrip              a question and its answer, one at a time
 //   RoundTripP50, -P99     the time within which half of them, or 99 of 100, are back
+//   PipelinedTls, RoundTripTls   the same with TLS, certificates of both sides and a token; floors:
+//                          without
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <string>
 
 #include "benchmark/benchmark.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
+#include "ding_worker/interaction/grpc/link_credentials.h"
+#include "ding_worker/interaction/grpc/testing/test_credentials.h"
 #include "ding_worker/interaction/testing/message_runs.h"
 
 namespace ding {
@@ -16,6 +25,27 @@ namespace {
 
 MessagePeers* Peers() {
   static auto* const peers = new MessagePeers(std::make_unique<GrpcTransport>(), "127.0.0.1:0");
+  return peers;
+}
+
+GrpcTransportOptions Tls() {
+  std::string folder = JoinPath(std::filesystem::temp_directory_path().string(), "tls_XXXXXX");
+  DING_CHECK(mkdtemp(folder.data()) != nullptr) << folder;
+  const TestAuthority authority(folder, "ca");
+  authority.Issue("both");
+  GrpcTransportOptions options;
+  options.tls_ca = authority.path();
+  options.tls_cert = JoinPath(folder, "both.pem");
+  options.tls_key = JoinPath(folder, "both.key");
+  options.token_file = JoinPath(folder, "tokens");
+  options.role = "collector";
+  WritePrivateFile(options.token_file, TestTokens());
+  return options;
+}
+
+MessagePeers* TlsPeers() {
+  static auto* const peers =
+      new MessagePeers(std::make_unique<GrpcTransport>(Tls()), "127.0.0.1:0");
   return peers;
 }
 
@@ -31,6 +61,15 @@ void RoundTripP99(benchmark::State& state) {
   state.SetLabel("reach=5ms");
 }
 
+void PipelinedTls(benchmark::State& state) {
+  RunPipelined(TlsPeers()->ConnectInSession(), state);
+  // A quarter of the message rate, of the size of control messages.
+  if (state.range(0) == 64) state.SetLabel("reach=1.33");
+}
+void PipelinedTlsFloor(benchmark::State& state) { Pipelined(state); }
+void RoundTripTls(benchmark::State& state) { RunRoundTrips(TlsPeers()->ConnectInSession(), state); }
+void RoundTripTlsFloor(benchmark::State& state) { RoundTrip(state); }
+
 void Streams(benchmark::internal::Benchmark* benchmark) {
   benchmark->Arg(64)->Threads(1)->Threads(4)->UseRealTime();
 }
@@ -45,6 +84,12 @@ BENCHMARK(Pipelined)->Arg(16 << 10)->UseRealTime();
 BENCHMARK(PipelinedFloor)->Arg(16 << 10)->UseRealTime();
 BENCHMARK(RoundTrip)->UseRealTime();
 BENCHMARK(RoundTripFloor)->UseRealTime();
+BENCHMARK(PipelinedTls)->Apply(Streams);
+BENCHMARK(PipelinedTlsFloor)->Apply(Streams);
+BENCHMARK(PipelinedTls)->Arg(16 << 10)->UseRealTime();
+BENCHMARK(PipelinedTlsFloor)->Arg(16 << 10)->UseRealTime();
+BENCHMARK(RoundTripTls)->UseRealTime();
+BENCHMARK(RoundTripTlsFloor)->UseRealTime();
 BENCHMARK(RoundTripP50)->Apply(Quantile);
 BENCHMARK(RoundTripP99)->Apply(Quantile);
 

@@ -13,12 +13,12 @@
 #include <deque>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
@@ -29,6 +29,8 @@
 #include "ding_worker/interaction/grpc/frames_connection.h"
 #include "ding_worker/interaction/grpc/link.grpc.pb.h"
 #include "ding_worker/interaction/grpc/link.pb.h"
+#include "ding_worker/interaction/grpc/link_address.h"
+#include "ding_worker/interaction/grpc/link_tokens.h"
 #include "grpc/grpc.h"
 #include "grpcpp/grpcpp.h"
 
@@ -55,50 +57,10 @@ int Millis(absl::Duration duration) {
 
 // ---- addresses
 
-struct Endpoint {
-  // "127.0.0.1:50051" or "[::1]:50051".
-  std::string ToString() const {
-    return is_v6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
-  }
-  // Names no host, so that nothing has to be looked up.
-  std::string target() const { return absl::StrCat(is_v6 ? "ipv6:" : "ipv4:", ToString()); }
-
-  std::string host;
-  int port = 0;
-  bool is_v6 = false;
-};
-
-absl::StatusOr<Endpoint> ParseAddress(const std::string& address) {
-  Endpoint endpoint;
-  const size_t colon = address.rfind(':');
-  absl::string_view host = absl::string_view(address).substr(0, colon);
-  endpoint.is_v6 = absl::ConsumePrefix(&host, "[") && absl::ConsumeSuffix(&host, "]");
-  if (colon == std::string::npos || host.empty() ||
-      !absl::SimpleAtoi(absl::string_view(address).substr(colon + 1), &endpoint.port) ||
-      endpoint.port < 0 || endpoint.port > 65535) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", address, "' is no address; expected one like 127.0.0.1:50051 or [::1]:50051"));
-  }
-  endpoint.host = host == "localhost" ? "127.0.0.1" : std::string(host);
-  in_addr v4;
-  in6_addr v6;
-  const bool loopback =
-      endpoint.is_v6
-          ? inet_pton(AF_INET6, endpoint.host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6)
-          : inet_pton(AF_INET, endpoint.host.c_str(), &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
-  if (!loopback) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", address,
-                     "' is not an address of this machine's loopback (127.0.0.1, [::1], "
-                     "localhost); anything beyond it needs TLS and a token, which this version "
-                     "does not have"));
-  }
-  return endpoint;
-}
-
 // Whether a listener can have the endpoint now. gRPC does not tell why it could not.
-absl::Status CheckFree(const Endpoint& endpoint) {
-  const int fd = socket(endpoint.is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+absl::Status CheckFree(const LinkAddress& endpoint) {
+  const bool is_v6 = endpoint.kind == LinkAddress::Kind::kV6;
+  const int fd = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const absl::Cleanup close_fd = [fd] { close(fd); };
   const int on = 1;
   sockaddr_in v4 = {};
@@ -111,8 +73,8 @@ absl::Status CheckFree(const Endpoint& endpoint) {
   inet_pton(AF_INET6, endpoint.host.c_str(), &v6.sin6_addr);
   // SO_REUSEADDR as gRPC: connections of a listener that is gone do not matter.
   if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
-      (endpoint.is_v6 ? bind(fd, reinterpret_cast<const sockaddr*>(&v6), sizeof(v6))
-                      : bind(fd, reinterpret_cast<const sockaddr*>(&v4), sizeof(v4))) != 0) {
+      (is_v6 ? bind(fd, reinterpret_cast<const sockaddr*>(&v6), sizeof(v6))
+             : bind(fd, reinterpret_cast<const sockaddr*>(&v4), sizeof(v4))) != 0) {
     const int error = errno;
     const std::string message =
         absl::StrCat("cannot listen on ", endpoint.ToString(), ": ", std::strerror(error));
@@ -120,6 +82,30 @@ absl::Status CheckFree(const Endpoint& endpoint) {
                                : absl::UnavailableError(message);
   }
   return absl::OkStatus();
+}
+
+// ---- credentials
+
+// Of the call, with the token.
+constexpr char kTokenKey[] = "ding-token";
+
+std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const LinkCredentials& credentials) {
+  if (!credentials.tls) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(
+      credentials.ca.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                             : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = credentials.ca;
+  options.pem_key_cert_pairs = {{credentials.key, credentials.cert}};
+  return grpc::SslServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const LinkCredentials& credentials) {
+  if (!credentials.tls) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = credentials.ca;
+  options.pem_cert_chain = credentials.cert;
+  options.pem_private_key = credentials.key;
+  return grpc::SslCredentials(options);
 }
 
 // "127.0.0.1:41234" of "ipv4:127.0.0.1:41234", "[::1]:41234" of "ipv6:%5B::1%5D:41234".
@@ -135,8 +121,8 @@ class Server;
 class ServerConnection final : public FramesConnection,
                                private grpc::ServerBidiReactor<Frames, Frames> {
  public:
-  explicit ServerConnection(grpc::CallbackServerContext* context)
-      : FramesConnection(PeerName(context->peer())), context_(context) {}
+  ServerConnection(grpc::CallbackServerContext* context, absl::string_view identity)
+      : FramesConnection(PeerName(context->peer())), identity_(identity), context_(context) {}
   ~ServerConnection() override { Close(); }
 
   grpc::ServerBidiReactor<Frames, Frames>* Start() {
@@ -144,6 +130,7 @@ class ServerConnection final : public FramesConnection,
     Advance();
     return this;
   }
+  absl::string_view identity() const override { return identity_; }
   // The peer could not wait to be accepted, and left nothing to receive.
   bool given_up() const { return cancelled_ && exhausted(); }
   // From now on the connection keeps its server alive.
@@ -163,6 +150,7 @@ class ServerConnection final : public FramesConnection,
   void OnCancel() override { cancelled_ = true; }
   void OnDone() override { Gone(""); }
 
+  const std::string identity_;
   std::atomic<bool> cancelled_{false};
   std::shared_ptr<Server> server_;
   grpc::CallbackServerContext* const context_;  // valid until OnDone()
@@ -172,22 +160,20 @@ class ServerConnection final : public FramesConnection,
 // Answers a peer that is not taken.
 class Refusal final : public grpc::ServerBidiReactor<Frames, Frames> {
  public:
-  explicit Refusal(const std::string& why) {
-    Finish(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, why));
-  }
+  Refusal(grpc::StatusCode code, const std::string& why) { Finish(grpc::Status(code, why)); }
   void OnDone() override { delete this; }
 };
 
 // Owned by the listener and by each accepted connection.
 class Server final : public Link::CallbackService, public std::enable_shared_from_this<Server> {
  public:
-  static absl::StatusOr<std::shared_ptr<Server>> Start(Endpoint endpoint) {
+  static absl::StatusOr<std::shared_ptr<Server>> Start(LinkAddress endpoint,
+                                                       LinkCredentials credentials) {
     DING_RETURN_IF_ERROR(CheckFree(endpoint));
-    auto server = std::make_shared<Server>();
+    auto server = std::make_shared<Server>(std::move(credentials.tokens));
     grpc::ServerBuilder builder;
     builder.RegisterService(server.get());
-    builder.AddListeningPort(endpoint.ToString(), grpc::InsecureServerCredentials(),
-                             &endpoint.port);
+    builder.AddListeningPort(endpoint.ToString(), ServerCredentials(credentials), &endpoint.port);
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes + kFramesOverhead);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -196,6 +182,8 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(GrpcTransport::kKeepAlive));
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+    // Who shows no token has no call.
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Millis(GrpcTransport::kKeepAlive));
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Millis(kAttempt));
     server->server_ = builder.BuildAndStart();
     server->endpoint_ = endpoint;
@@ -206,6 +194,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     return server;
   }
 
+  explicit Server(std::vector<LinkToken> tokens) : tokens_(std::move(tokens)) {}
   ~Server() override {
     if (server_ == nullptr) return;
     StopListening();
@@ -261,16 +250,39 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
   }
 
   grpc::ServerBidiReactor<Frames, Frames>* Open(grpc::CallbackServerContext* context) override {
+    const absl::StatusOr<absl::string_view> identity = Identify(*context);
+    if (!identity.ok()) {
+      return new Refusal(grpc::StatusCode::UNAUTHENTICATED,
+                         std::string(identity.status().message()));
+    }
     MutexLock lock(&mutex_);
-    if (closed_) return new Refusal("the listener was closed");
-    if (waiting_.size() >= kMaxWaitingPeers) return new Refusal("too many peers are waiting");
-    waiting_.push_back(std::make_unique<ServerConnection>(context));
+    if (closed_) {
+      return new Refusal(grpc::StatusCode::UNAVAILABLE, "the listener was closed");
+    }
+    if (waiting_.size() >= kMaxWaitingPeers) {
+      return new Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many peers are waiting");
+    }
+    waiting_.push_back(std::make_unique<ServerConnection>(context, *identity));
     changed_.Signal();
     return waiting_.back()->Start();
   }
 
  private:
-  Endpoint endpoint_;
+  // Whose token the peer shows; empty: none is asked for.
+  absl::StatusOr<absl::string_view> Identify(const grpc::CallbackServerContext& context) const {
+    if (tokens_.empty()) return absl::string_view();
+    const auto shown = context.client_metadata().find(kTokenKey);
+    if (shown == context.client_metadata().end()) {
+      return absl::UnauthenticatedError("it asks for a token, and none was shown");
+    }
+    const absl::string_view role =
+        RoleOfToken(tokens_, absl::string_view(shown->second.data(), shown->second.size()));
+    if (role.empty()) return absl::UnauthenticatedError("it does not know the token");
+    return role;
+  }
+
+  const std::vector<LinkToken> tokens_;
+  LinkAddress endpoint_;
   std::unique_ptr<grpc::Server> server_;
   std::thread shutdown_;
 
@@ -302,15 +314,20 @@ class GrpcListener final : public Listener {
 class ClientConnection final : public FramesConnection,
                                private grpc::ClientBidiReactor<Frames, Frames> {
  public:
-  ClientConnection(const std::shared_ptr<grpc::Channel>& channel, std::string peer)
+  // Fails at once, with the reason, where nobody listens: that is lost in gRPC's own waiting.
+  ClientConnection(const std::shared_ptr<grpc::Channel>& channel,
+                   const std::vector<LinkToken>& tokens, std::string peer)
       : FramesConnection(std::move(peer)), stub_(Link::NewStub(channel)) {
-    context_.set_wait_for_ready(true);
+    for (const LinkToken& token : tokens) context_.AddMetadata(kTokenKey, token.token);
     stub_->async()->Open(&context_, this);
     AddHold();
     StartCall();
     Advance();
   }
   ~ClientConnection() override { Close(); }
+
+  // Why it could not be opened. Known once WaitUntilOpen() has said that it could not.
+  const grpc::Status& end() const { return end_; }
 
  private:
   using Reactor = grpc::ClientBidiReactor<Frames, Frames>;
@@ -327,14 +344,54 @@ class ClientConnection final : public FramesConnection,
   void OnReadDone(bool ok) override { ReadDone(ok); }
   void OnWriteDone(bool ok) override { WriteDone(ok); }
   void OnWritesDoneDone(bool ok) override { WriteDone(ok); }
-  void OnDone(const grpc::Status& status) override { Gone(status.error_message()); }
+  void OnDone(const grpc::Status& status) override {
+    end_ = status;
+    Gone(status.error_message());
+  }
 
+  grpc::Status end_;  // written before Gone()
   const std::unique_ptr<Link::Stub> stub_;
   grpc::ClientContext context_;
 };
 
-grpc::ChannelArguments ClientArguments() {
+// What a failed attempt means, in words for whoever set the flags.
+struct Failure {
+  std::string why;
+  // Another attempt would end in the same way.
+  bool final = false;
+};
+Failure Explain(const grpc::Status& status, const LinkCredentials& credentials) {
+  const std::string said = status.error_message();
+  const auto says = [&said](absl::string_view words) { return absl::StrContains(said, words); };
+  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) return {said, true};
+  if (credentials.tls && says("certificate verify failed")) {
+    return {"its certificate is not signed by an authority in --tls_ca, or not valid now", true};
+  }
+  if (credentials.tls && says("is not in peer certificate")) {
+    return {"its certificate is that of another host", true};
+  }
+  if (credentials.tls && says("wrong version number")) {
+    return {"it does not speak TLS, and --tls_ca asks for it", true};
+  }
+  // So a listener ends what it cannot make sense of, and TLS 1.3 who did not convince it. It may
+  // also just have gone.
+  if (says("Socket closed") || says("Connection reset by peer")) {
+    return {absl::StrCat("it closes new connections at once, as one does ",
+                         !credentials.tls           ? "that speaks TLS (--tls_ca is missing here)"
+                         : credentials.cert.empty() ? "that asks for a certificate (--tls_cert and "
+                                                      "--tls_key are missing here)"
+                                                    : "that does not accept our certificate")};
+  }
+  constexpr absl::string_view kLastError = "last error: ";
+  const size_t last_error = absl::string_view(said).rfind(kLastError);
+  return {last_error == std::string::npos ? said : said.substr(last_error + kLastError.size())};
+}
+
+grpc::ChannelArguments ClientArguments(const LinkAddress& endpoint) {
   grpc::ChannelArguments arguments;
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, endpoint.authority);
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, Millis(kAttempt));
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes + kFramesOverhead);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
@@ -355,26 +412,44 @@ grpc::ChannelArguments ClientArguments() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> GrpcTransport::Listen(const std::string& address) {
-  DING_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseAddress(address));
-  DING_ASSIGN_OR_RETURN(std::shared_ptr<Server> server, Server::Start(endpoint));
+  DING_ASSIGN_OR_RETURN(const LinkAddress endpoint, ParseLinkAddress(address));
+  if (endpoint.kind == LinkAddress::Kind::kName) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot listen on '", address,
+        "', a name; expected a number: 0.0.0.0 or [::] for all addresses of the machine"));
+  }
+  DING_ASSIGN_OR_RETURN(LinkCredentials credentials,
+                        LoadListenerCredentials(options_, endpoint, absl::Now()));
+  DING_ASSIGN_OR_RETURN(std::shared_ptr<Server> server,
+                        Server::Start(endpoint, std::move(credentials)));
   return std::make_unique<GrpcListener>(std::move(server));
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::string& address,
                                                                    absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
-  DING_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseAddress(address));
+  DING_ASSIGN_OR_RETURN(const LinkAddress endpoint, ParseLinkAddress(address));
   if (endpoint.port == 0) {
     return absl::InvalidArgumentError(absl::StrCat("'", address, "': nobody listens on port 0"));
   }
+  DING_ASSIGN_OR_RETURN(const LinkCredentials credentials,
+                        LoadCallerCredentials(options_, endpoint, absl::Now()));
   const std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
-      endpoint.target(), grpc::InsecureChannelCredentials(), ClientArguments());
+      endpoint.target(), ChannelCredentials(credentials), ClientArguments(endpoint));
   std::string refusal;
   while (true) {
-    auto connection = std::make_unique<ClientConnection>(channel, endpoint.ToString());
+    auto connection =
+        std::make_unique<ClientConnection>(channel, credentials.tokens, endpoint.ToString());
     const absl::Status status = connection->WaitUntilOpen(deadline - absl::Now());
     if (status.ok()) return connection;
-    if (absl::IsUnavailable(status)) refusal = absl::StrCat(": ", status.message());
+    if (absl::IsUnavailable(status)) {
+      Failure failure = Explain(connection->end(), credentials);
+      if (failure.final) {
+        return absl::UnauthenticatedError(
+            absl::StrCat("no connection to ", address, ": ", failure.why));
+      }
+      refusal = absl::StrCat(": ", failure.why);
+    }
     connection->CloseWithin(absl::ZeroDuration());
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) {

@@ -1,12 +1,5 @@
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,15 +10,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/grpc/link.grpc.pb.h"
 #include "ding_worker/interaction/grpc/link.pb.h"
+#include "ding_worker/interaction/grpc/link_credentials.h"
+#include "ding_worker/interaction/grpc/testing/tcp.h"
+#include "ding_worker/interaction/grpc/testing/test_credentials.h"
 #include "ding_worker/interaction/transport.h"
 #include "ding_worker/interaction/transport_conformance.h"
 #include "gmock/gmock.h"
@@ -40,6 +37,7 @@ using ::testing::StartsWith;
 
 constexpr absl::StatusCode kAlreadyExists = absl::StatusCode::kAlreadyExists;
 constexpr absl::StatusCode kDeadlineExceeded = absl::StatusCode::kDeadlineExceeded;
+constexpr absl::StatusCode kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
 
@@ -48,98 +46,36 @@ constexpr absl::Duration kLong = absl::Seconds(60);
 // For what is not to happen.
 constexpr absl::Duration kShort = absl::Milliseconds(50);
 
-// A TCP socket, closed by its destructor.
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) { EXPECT_GE(fd, 0); }
-  // Listening at a free port.
-  static std::unique_ptr<Socket> Listening() {
-    auto made = std::make_unique<Socket>(socket(AF_INET, SOCK_STREAM, 0));
-    const sockaddr_in any = Loopback(0);
-    EXPECT_EQ(bind(made->fd_, reinterpret_cast<const sockaddr*>(&any), sizeof(any)), 0);
-    EXPECT_EQ(listen(made->fd_, 8), 0);
-    return made;
-  }
-  static std::unique_ptr<Socket> ConnectedTo(const std::string& address) {
-    auto made = std::make_unique<Socket>(socket(AF_INET, SOCK_STREAM, 0));
-    int port = 0;
-    EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
-    const sockaddr_in to = Loopback(port);
-    EXPECT_EQ(connect(made->fd_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
-    return made;
-  }
-  ~Socket() { close(fd_); }
-
-  int fd() const { return fd_; }
-  std::string address() const {
-    sockaddr_in self = {};
-    socklen_t size = sizeof(self);
-    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&self), &size), 0);
-    return absl::StrCat("127.0.0.1:", ntohs(self.sin_port));
-  }
-  // The peer may have gone, which is fine.
-  void Write(absl::string_view bytes) const { send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
-
- private:
-  static sockaddr_in Loopback(int port) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-  }
-
-  const int fd_;
-};
-
-// A wire that can be cut: it carries one TCP connection to `address`.
-class Wire {
- public:
-  explicit Wire(const std::string& address)
-      : listening_(Socket::Listening()),
-        to_(Socket::ConnectedTo(address)),
-        thread_([this] { Carry(); }) {}
-  ~Wire() { Cut(); }
-
-  std::string address() const { return listening_->address(); }
-  void Cut() {
-    cut_ = true;
-    if (thread_.joinable()) thread_.join();
-    to_.reset();
-  }
-
- private:
-  void Carry() {
-    const Socket from(accept(listening_->fd(), nullptr, nullptr));
-    pollfd ends[] = {{from.fd(), POLLIN, 0}, {to_->fd(), POLLIN, 0}};
-    std::string bytes(1 << 16, '\0');
-    while (!cut_) {
-      if (poll(ends, 2, 1) <= 0) continue;
-      for (int i = 0; i < 2; ++i) {
-        if (ends[i].revents == 0) continue;
-        const ssize_t size = read(ends[i].fd, &bytes[0], bytes.size());
-        if (size <= 0) return;
-        (i == 0 ? *to_ : from).Write(absl::string_view(bytes).substr(0, size));
-      }
-    }
-  }
-
-  const std::unique_ptr<Socket> listening_;
-  std::unique_ptr<Socket> to_;
-  std::atomic<bool> cut_{false};
-  std::thread thread_;
-};
-
 TransportConformanceCase Grpc() {
   TransportConformanceCase grpc;
   grpc.name = "Grpc";
   grpc.create = [] { return std::make_unique<GrpcTransport>(); };
   grpc.fresh_address = [] { return Socket::Listening()->address(); };
-  grpc.bad_address = "192.0.2.1:50051";
+  grpc.bad_address = "192.0.2.300:50051";
   return grpc;
 }
 
-INSTANTIATE_TEST_SUITE_P(Grpc, TransportConformance, testing::Values(Grpc()),
+// With both sides' certificates, and a token.
+TransportConformanceCase SecureGrpc() {
+  TransportConformanceCase grpc = Grpc();
+  grpc.name = "SecureGrpc";
+  grpc.create = [] {
+    const std::string folder = FreshTestFolder();
+    const TestAuthority authority(folder, "ca");
+    authority.Issue("both");
+    GrpcTransportOptions options;
+    options.tls_ca = authority.path();
+    options.tls_cert = JoinPath(folder, "both.pem");
+    options.tls_key = JoinPath(folder, "both.key");
+    options.token_file = JoinPath(folder, "tokens");
+    options.role = "learner";
+    WritePrivateFile(options.token_file, TestTokens());
+    return std::make_unique<GrpcTransport>(options);
+  };
+  return grpc;
+}
+
+INSTANTIATE_TEST_SUITE_P(Grpc, TransportConformance, testing::Values(Grpc(), SecureGrpc()),
                          TransportConformanceName);
 
 class GrpcTransportTest : public ::testing::Test {
@@ -250,19 +186,44 @@ TEST_F(GrpcTransportTest, WhoClosedBeforeItWasAcceptedHasStillSent) {
   EXPECT_THAT(server->Receive(kLong), StatusIs(kUnavailable));
 }
 
-TEST_F(GrpcTransportTest, OnlyAddressesOfLoopback) {
-  for (const std::string address :
-       {"0.0.0.0:0", "192.168.1.1:5000", "[::]:0", "example.com:80", "128.0.0.1:0"}) {
-    EXPECT_THAT(transport_.Listen(address), StatusIs(kInvalidArgument, HasSubstr("TLS")));
-    EXPECT_THAT(transport_.Connect(address, kLong), StatusIs(kInvalidArgument, HasSubstr("TLS")));
+TEST_F(GrpcTransportTest, BeyondLoopbackNeedsTlsAndAToken) {
+  for (const std::string address : {"0.0.0.0:0", "192.168.1.1:5000", "[::]:5000", "128.0.0.1:0"}) {
+    EXPECT_THAT(transport_.Listen(address),
+                StatusIs(kFailedPrecondition,
+                         HasSubstr("--tls_cert, --tls_key, --tls_ca, --token_file are missing")));
   }
-  for (const std::string address :
-       {"", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:x",
-        ":5000", "[::1:0", "::1]:0", "[]:1"}) {
+  for (const std::string address : {"0.0.0.0:5000", "192.168.1.1:5000", "example.com:80"}) {
+    EXPECT_THAT(transport_.Connect(address, kLong),
+                StatusIs(kFailedPrecondition, HasSubstr("--tls_ca, --token_file are missing")));
+  }
+}
+
+TEST_F(GrpcTransportTest, Addresses) {
+  for (const std::string address : {"",
+                                    ":",
+                                    "127.0.0.1",
+                                    "127.0.0.1:",
+                                    "127.0.0.1:65536",
+                                    "127.0.0.1:-1",
+                                    "127.0.0.1:x",
+                                    ":5000",
+                                    "[::1:0",
+                                    "::1]:0",
+                                    "[]:1",
+                                    "1.2.3:5",
+                                    "1.2.3.4.5:5",
+                                    "256.1.1.1:5",
+                                    "[127.0.0.1]:5",
+                                    "a_b:5",
+                                    "-a:5",
+                                    "a b:5",
+                                    "a/b:5",
+                                    "dns:///a:5"}) {
     EXPECT_THAT(transport_.Listen(address), StatusIs(kInvalidArgument)) << address;
     EXPECT_THAT(transport_.Connect(address, kLong), StatusIs(kInvalidArgument)) << address;
   }
   EXPECT_THAT(transport_.Connect("127.0.0.1:0", kLong), StatusIs(kInvalidArgument));
+  EXPECT_THAT(transport_.Listen("trainer.lan:0"), StatusIs(kInvalidArgument, HasSubstr("a name")));
   for (const std::string address : {"localhost:0", "127.1.2.3:0"}) {
     DING_ASSERT_OK_AND_ASSIGN(const auto listener, transport_.Listen(address));
     EXPECT_FALSE(absl::EndsWith(listener->address(), ":0")) << listener->address();

@@ -91,6 +91,7 @@ class FaultyTransport::FaultyConnection : public Connection {
     user_->Close();
   }
   const std::string& peer() const override { return peer_; }
+  absl::string_view identity() const override { return base_->identity(); }
 
  private:
   void Relay(uint64_t direction, Connection* from, Connection* to) {

@@ -1,0 +1,131 @@
+#include "ding_worker/interaction/grpc/link_credentials.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/grpc/certificates.h"
+
+namespace ding {
+namespace {
+
+bool WantsTls(const GrpcTransportOptions& options) {
+  return !options.tls_ca.empty() || !options.tls_cert.empty() || !options.tls_key.empty();
+}
+
+// The flags of `needed` that are empty.
+struct Needed {
+  absl::string_view flag;
+  const std::string& value;
+};
+std::vector<std::string> Missing(const std::vector<Needed>& needed) {
+  std::vector<std::string> missing;
+  for (const Needed& each : needed) {
+    if (each.value.empty()) missing.push_back(absl::StrCat("--", each.flag));
+  }
+  return missing;
+}
+
+std::string AreMissing(const std::vector<std::string>& flags) {
+  return absl::StrCat(absl::StrJoin(flags, ", "), flags.size() == 1 ? " is" : " are", " missing");
+}
+
+// `tls`: what TLS needs at this side.
+absl::Status CheckComplete(const GrpcTransportOptions& options, const LinkAddress& address,
+                           absl::string_view what, std::vector<Needed> tls) {
+  const std::vector<std::string> missing_tls = Missing(tls);
+  if (!address.loopback()) {
+    tls.push_back({"token_file", options.token_file});
+    const std::vector<std::string> missing = Missing(tls);
+    if (missing.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        what, " ", address.ToString(),
+        ", which is beyond this machine's loopback, needs TLS and a token: ", AreMissing(missing),
+        " (tools/make_certs makes the files)"));
+  }
+  if (!WantsTls(options) || missing_tls.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " ", address.ToString(), " with TLS: ", AreMissing(missing_tls)));
+}
+
+absl::StatusOr<PemFile> ReadPem(const std::string& path) {
+  DING_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+  return PemFile{path, std::move(text)};
+}
+
+// Those of the files that are named.
+absl::Status LoadTls(const GrpcTransportOptions& options, CertificateUse use, absl::Time now,
+                     LinkCredentials* credentials) {
+  credentials->tls = true;
+  PemFile ca, cert, key;
+  if (!options.tls_ca.empty()) {
+    DING_ASSIGN_OR_RETURN(ca, ReadPem(options.tls_ca));
+    DING_RETURN_IF_ERROR(CheckAuthorities(ca, now));
+  }
+  if (!options.tls_cert.empty()) {
+    DING_ASSIGN_OR_RETURN(cert, ReadPem(options.tls_cert));
+    key.path = options.tls_key;
+    DING_ASSIGN_OR_RETURN(key.text, ReadPrivateFile(key.path));
+    DING_RETURN_IF_ERROR(CheckOwnCertificate(cert, key, use, now));
+    if (!options.tls_ca.empty()) DING_RETURN_IF_ERROR(CheckSignedBy(ca, cert, use, now));
+  }
+  credentials->ca = std::move(ca.text);
+  credentials->cert = std::move(cert.text);
+  credentials->key = std::move(key.text);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<LinkToken>> LoadTokens(const std::string& path) {
+  DING_ASSIGN_OR_RETURN(const std::string text, ReadPrivateFile(path));
+  return ParseLinkTokens(text, path);
+}
+
+}  // namespace
+
+absl::StatusOr<LinkCredentials> LoadListenerCredentials(const GrpcTransportOptions& options,
+                                                        const LinkAddress& address,
+                                                        absl::Time now) {
+  std::vector<Needed> tls = {{"tls_cert", options.tls_cert}, {"tls_key", options.tls_key}};
+  if (options.tls_client_certs) tls.push_back({"tls_ca", options.tls_ca});
+  DING_RETURN_IF_ERROR(CheckComplete(options, address, "listening on", std::move(tls)));
+  LinkCredentials credentials;
+  if (WantsTls(options)) {
+    DING_RETURN_IF_ERROR(LoadTls(options, CertificateUse::kListener, now, &credentials));
+    // Then it has only told whether the own certificate is a good one.
+    if (!options.tls_client_certs) credentials.ca.clear();
+  }
+  if (!options.token_file.empty()) {
+    DING_ASSIGN_OR_RETURN(credentials.tokens, LoadTokens(options.token_file));
+  }
+  return credentials;
+}
+
+absl::StatusOr<LinkCredentials> LoadCallerCredentials(const GrpcTransportOptions& options,
+                                                      const LinkAddress& address, absl::Time now) {
+  std::vector<Needed> tls = {{"tls_ca", options.tls_ca}};
+  if (!options.tls_cert.empty()) tls.push_back({"tls_key", options.tls_key});
+  if (!options.tls_key.empty()) tls.push_back({"tls_cert", options.tls_cert});
+  DING_RETURN_IF_ERROR(CheckComplete(options, address, "connecting to", std::move(tls)));
+  LinkCredentials credentials;
+  if (WantsTls(options)) {
+    DING_RETURN_IF_ERROR(LoadTls(options, CertificateUse::kCaller, now, &credentials));
+  }
+  if (options.token_file.empty()) return credentials;
+  DING_ASSIGN_OR_RETURN(const std::vector<LinkToken> tokens, LoadTokens(options.token_file));
+  const auto own = std::find_if(tokens.begin(), tokens.end(), [&options](const LinkToken& token) {
+    return token.role == options.role;
+  });
+  if (own == tokens.end()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "token file '", options.token_file, "' has no line of role '", options.role, "'"));
+  }
+  credentials.tokens.push_back(*own);
+  return credentials;
+}
+
+}  // namespace ding

@@ -1,0 +1,116 @@
+// TCP by hand, for tests of what listens on it.
+//
+// Threads: thread-compatible.
+#ifndef DING_WORKER_INTERACTION_GRPC_TESTING_TCP_H_
+#define DING_WORKER_INTERACTION_GRPC_TESTING_TCP_H_
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+
+// A TCP socket, closed by its destructor.
+class Socket {
+ public:
+  explicit Socket(int fd) : fd_(fd) { EXPECT_GE(fd, 0); }
+  // Listening at a free port.
+  static std::unique_ptr<Socket> Listening() {
+    auto made = std::make_unique<Socket>(socket(AF_INET, SOCK_STREAM, 0));
+    const sockaddr_in any = Loopback(0);
+    EXPECT_EQ(bind(made->fd_, reinterpret_cast<const sockaddr*>(&any), sizeof(any)), 0);
+    EXPECT_EQ(listen(made->fd_, 8), 0);
+    return made;
+  }
+  static std::unique_ptr<Socket> ConnectedTo(const std::string& address) {
+    auto made = std::make_unique<Socket>(socket(AF_INET, SOCK_STREAM, 0));
+    int port = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+    const sockaddr_in to = Loopback(port);
+    EXPECT_EQ(connect(made->fd_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+    return made;
+  }
+  ~Socket() { close(fd_); }
+
+  int fd() const { return fd_; }
+  std::string address() const {
+    sockaddr_in self = {};
+    socklen_t size = sizeof(self);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&self), &size), 0);
+    return absl::StrCat("127.0.0.1:", ntohs(self.sin_port));
+  }
+  // The peer may have gone, which is fine.
+  void Write(absl::string_view bytes) const { send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+
+ private:
+  static sockaddr_in Loopback(int port) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+  }
+
+  const int fd_;
+};
+
+// A wire that can be cut, and notes what goes along: it carries one TCP connection to `address`.
+class Wire {
+ public:
+  explicit Wire(const std::string& address)
+      : listening_(Socket::Listening()),
+        to_(Socket::ConnectedTo(address)),
+        thread_([this] { Carry(); }) {}
+  ~Wire() { Cut(); }
+
+  std::string address() const { return listening_->address(); }
+  // What the caller has sent. After Cut().
+  const std::string& sent() const { return sent_; }
+  void Cut() {
+    cut_ = true;
+    if (thread_.joinable()) thread_.join();
+    to_.reset();
+  }
+
+ private:
+  void Carry() {
+    const Socket from(accept(listening_->fd(), nullptr, nullptr));
+    pollfd ends[] = {{from.fd(), POLLIN, 0}, {to_->fd(), POLLIN, 0}};
+    std::string bytes(1 << 16, '\0');
+    while (!cut_) {
+      if (poll(ends, 2, 1) <= 0) continue;
+      for (int i = 0; i < 2; ++i) {
+        if (ends[i].revents == 0) continue;
+        const ssize_t size = read(ends[i].fd, &bytes[0], bytes.size());
+        if (size <= 0) return;
+        const absl::string_view carried =
+            absl::string_view(bytes).substr(0, static_cast<size_t>(size));
+        if (i == 0) sent_.append(carried.data(), carried.size());
+        (i == 0 ? *to_ : from).Write(carried);
+      }
+    }
+  }
+
+  const std::unique_ptr<Socket> listening_;
+  std::unique_ptr<Socket> to_;
+  std::string sent_;  // of the thread
+  std::atomic<bool> cut_{false};
+  std::thread thread_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_GRPC_TESTING_TCP_H_
