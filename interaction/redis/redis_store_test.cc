@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -409,6 +410,8 @@ TEST_F(RedisStoreTest, MoreThreadsThanConnections) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(store_->List("").value(), SizeIs(8 * 200));
+  const std::string clients = redis_->Command({"CLIENT", "LIST"}).value();
+  EXPECT_LE(std::count(clients.begin(), clients.end(), '\n'), 2 + 1) << "one asks this";
 }
 
 // Every Put that returned OK is there after any number of kills, whole. (By "everysec" it is not: a
