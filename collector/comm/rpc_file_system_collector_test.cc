@@ -313,11 +313,11 @@ TEST_F(RpcFileSystemCollectorTest, GetsTheNewestPolicyThatIsThere) {
   uint64_t version = 0;
   bool newer = true;
   RunScript([&](CollectorLink* link, const auto&) {
-    const auto update = link->GetPolicyUpdate(0, kLong);  // the first is deleted already
+    const auto update = link->GetPolicyUpdate(0, 0, kLong);  // the first is deleted already
     if (!update.ok()) return update.status();
     version = (*update)->version;
     weight = (*update)->model->ReadDouble("weight").value();
-    newer = link->GetPolicyUpdate(version, absl::ZeroDuration()).value().has_value();
+    newer = link->GetPolicyUpdate(0, version, absl::ZeroDuration()).value().has_value();
     return absl::OkStatus();
   });
   ASSERT_THAT(store_.Put(PolicyKey("policy_0", 2, 7), model.pieces()), IsOk());
@@ -332,7 +332,7 @@ TEST_F(RpcFileSystemCollectorTest, GetsTheNewestPolicyThatIsThere) {
 
 TEST_F(RpcFileSystemCollectorTest, APolicyThatCannotBeReadIsAnError) {
   RunScript(
-      [](CollectorLink* link, const auto&) { return link->GetPolicyUpdate(0, kLong).status(); });
+      [](CollectorLink* link, const auto&) { return link->GetPolicyUpdate(0, 0, kLong).status(); });
   const std::vector<absl::string_view> garbage = {"garbage"};
   ASSERT_THAT(store_.Put("policy/policy_0/1", garbage), IsOk());
   coordinator_.StartCollector("a");
