@@ -323,8 +323,8 @@ class LeagueTest : public testing::Test {
       CommCoordinator::Create(CommOptions(), &transport_).value();
 };
 
-// More than 85 % of the games against random play are won, where one that plays at random too wins
-// 43 % and one that learns with a wrong sign next to none.
+// A mean return of 0.8 against random play: one that plays at random too has 0, and one that learns
+// with a wrong sign loses nearly all.
 TEST_F(LeagueTest, LearnsFromItsPastAndBeatsRandomPlay) {
   ExperimentConfig config =
       Config({"env.stop_value=0.8", "policy.other.commander.eval_interval=0.1",
