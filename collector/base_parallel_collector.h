@@ -28,7 +28,10 @@ struct ParallelCollectorTask {
   std::string task_id;
   bool eval_flag = false;       // evaluate: no exploration, no data
   NamedValues collect_setting;  // of the policy's forward pass
-  int64_t stream_base = 0;      // first stream of its rows; env i has the stream stream_base + i
+  // First stream of its rows; env i has the stream stream_base + i, of a game of two the streams
+  // stream_base + 2 * i and the next one.
+  int64_t stream_base = 0;
+  int home_seat = 0;  // of a game: the seat of player 0 in the env
 };
 
 // What a task gave, for the commander.
@@ -42,7 +45,15 @@ struct CollectorFinishInfo {
   int64_t predefined_episode_count = 0;
   int64_t step_count = 0;
   int64_t sample_count = 0;
-  std::vector<double> episode_return;  // of all finished episodes
+  bool is_game = false;                // the sign of a return says who won
+  std::vector<double> episode_return;  // of all finished episodes, of player 0
+};
+
+// One of two who play against each other in a collecting task.
+struct ParallelPlayer {
+  CollectMode* collect_mode = nullptr;
+  // It learns: its rows are wanted, and newer versions of its policy.
+  bool updates = true;
 };
 
 // What a parallel collector is made with.
@@ -50,10 +61,12 @@ struct ParallelCollectorParts {
   // Of the kind that the task wants. Run() launches it, if need be, and closes it. An episode_num of
   // its own is to be episodes_per_env, so that envs rest when they are done.
   EnvManager* env = nullptr;
-  CollectMode* collect_mode = nullptr;  // of collecting tasks
+  CollectMode* collect_mode = nullptr;  // of collecting tasks for one
   EvalMode* eval_mode = nullptr;        // of evaluations
   CollectorLink* link = nullptr;
   int64_t episodes_per_env = 1;  // at least 1
+  // Of collecting tasks in a game. The link knows them by their numbers.
+  std::vector<ParallelPlayer> players = {};
 };
 
 class BaseParallelCollector {

@@ -45,11 +45,12 @@ class CollectorLink {
   //   other codes   the data cannot be delivered; they are lost with this call
   virtual absl::Status SendData(const SegmentBatch& data, const CollectorProgress& progress) = 0;
 
-  // The newest version of the policy, if it is newer than `version`. Waits for one at most `timeout`
-  // (zero: takes what is there).
+  // The newest version of the policy of `player`, 0 of a task for one, if it is newer than
+  // `version`. Waits for one at most `timeout` (zero: takes what is there).
   //   kCancelled    the task is being closed
   //   kInvalidArgument, kDataLoss ...  what was published cannot be read
-  virtual absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(uint64_t version,
+  //   kNotFound     a version that a player was to play by is gone
+  virtual absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(int player, uint64_t version,
                                                                       absl::Duration timeout) = 0;
 };
 

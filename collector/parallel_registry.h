@@ -18,6 +18,7 @@ namespace ding {
 struct ParallelCollectorDescriptor {
   std::string name;
   ParallelCollectorConfig default_config;
+  bool plays_games = false;  // collects in games of two; else in envs for one
   std::function<absl::StatusOr<std::unique_ptr<BaseParallelCollector>>(
       const ParallelCollectorConfig&, const ParallelCollectorTask&, const ParallelCollectorParts&,
       const ComponentDeps&)>

@@ -1,25 +1,5 @@
-// The parallel collector of one policy, for envs for one.
-//
-//     GetPolicyUpdate ──► policy ──► envs ──► TrajBuffer ──► GetTrainSample ──► SendData
-//      each vector step                          └─ n_sample * env_num rows, or whole episodes
-//
-// It waits for the first version of the policy; from then on it takes a newer one, if there is one,
-// before a vector step: the version that acted stands in each row as `collect_iter`. Whether there
-// is one costs a call of the link, which has been told of it already.
-//
-// Rows are handed over when there are n_sample of each env in the mean, those of an episode that
-// goes on as a segment that ends as kCut; with n_episode (or traj_len_inf) an episode's rows when it
-// is over. Each env plays episodes_per_env episodes and is then left alone; when all have, the rest
-// is handed over. An abnormal step drops those rows of its episode that were not handed over, and
-// its env plays another one. What is not handed over when the task is closed is dropped.
-//
-// A task with eval_flag waits for a policy, evaluates it as InteractionSerialEvaluator does, with
-// episodes_per_env episodes of each env, and sends no data.
-//
-// Metrics, every print_freq hand-overs and 5 seconds, of a collecting task: averages over the last
-// 2 * print_freq hand-overs of `policy_time` and `env_time` (seconds of a vector step) and
-// `payload_bytes` (of a row that is sent, with its share of the final observations), as
-// "<name>_iter/<metric>", and a line in the log.
+// The parallel collector of one policy, for envs for one. How it plays and what it hands over is in
+// parallel_collector_core.h.
 //
 // Ownership, threads: as BaseParallelCollector.
 //
@@ -32,45 +12,17 @@
 #ifndef DING_WORKER_COLLECTOR_ZERGLING_PARALLEL_COLLECTOR_H_
 #define DING_WORKER_COLLECTOR_ZERGLING_PARALLEL_COLLECTOR_H_
 
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
-#include "ding_worker/base/clock.h"
-#include "ding_worker/base/mutex.h"
 #include "ding_worker/collector/base_parallel_collector.h"
-#include "ding_worker/collector/collect_core.h"
-#include "ding_worker/collector/collector_link.h"
-#include "ding_worker/collector/serial_collector.h"
-#include "ding_worker/collector/traj_buffer.h"
-#include "ding_worker/data/segment.h"
-#include "ding_worker/env/env_manager.h"
-#include "ding_worker/metrics/averages.h"
+#include "ding_worker/collector/parallel_collector_core.h"
 #include "ding_worker/metrics/component.h"
 
 namespace ding {
 
-class ZerglingParallelCollector : public BaseParallelCollector {
+class ZerglingParallelCollector : public ParallelCollectorCore {
  public:
-  struct Options {
-    // Hand-overs between two lines of averages, at least 1.
-    int64_t print_freq = 5;
-    // Between two looks for a newer policy; 0: before every vector step.
-    absl::Duration update_policy_period;
-    // Abnormal steps of one env, without a row or an episode of it handed over in between, after
-    // which Run() fails; at least 1.
-    int max_abnormal = 10;
-
-    // What is wrong with them; empty if nothing is.
-    std::vector<std::string> Problems() const;
-  };
-
   // The name is "collector" or "evaluator", if deps has none.
   //   kInvalidArgument  options or parts (all problems at once), a policy with neither n_sample nor
   //                     n_episode
@@ -78,58 +30,8 @@ class ZerglingParallelCollector : public BaseParallelCollector {
       const Options& options, ParallelCollectorTask task, const ParallelCollectorParts& parts,
       ComponentDeps deps);
 
-  //   kInvalidArgument     policy and envs do not fit together, or a version of the policy does not
-  //                        fit
-  //   kFailedPrecondition  no env is ready (its episode_num is too low, say), or the second call
-  //   kResourceExhausted   an env kept being abnormal
-  //   other codes          an env, the policy or the link failed
-  absl::Status Run() override;
-  CollectorFinishInfo GetFinishInfo() const override;
-
  private:
-  ZerglingParallelCollector(const Options& options, ParallelCollectorTask task,
-                            const ParallelCollectorParts& parts, ComponentDeps deps);
-
-  absl::Status TryRun();
-  absl::Status WaitForPolicy();
-  // Takes a newer policy, if there is one within the timeout.
-  absl::Status TakePolicy(absl::Duration timeout);
-  absl::Status Evaluate();
-  absl::Status Collect();
-  absl::Status Play(CollectCore* core);
-  absl::Status StepEnvs(CollectCore* core);
-  ActingEnvs Playing(const ReadyObs& ready);
-  void Account(const Timesteps& timesteps, int64_t step_count);
-  bool has_played_all(int env_id) const {
-    return episodes_[static_cast<size_t>(env_id)] >= parts_.episodes_per_env;
-  }
-  absl::Status HandOver(CollectCore* core);
-  void Log(const SegmentBatch& data, const CollectorProgress& progress,
-           const CollectCore::StepTimes& times);
-  // A link that says kCancelled closes the task.
-  absl::Status OfLink(const absl::Status& status);
-
-  const Options options_;
-  const ParallelCollectorTask task_;
-  const ParallelCollectorParts parts_;
-  const ComponentDeps deps_;
-
-  // Of the thread that runs.
-  bool has_run_ = false;
-  uint64_t version_ = 0;               // of the policy that acts; 0: there is none yet
-  CollectOptions acting_;              // with its train iteration
-  std::optional<Timer> since_look_;    // for a newer policy
-  std::vector<int64_t> episodes_;      // finished ones of each env
-  int64_t envs_playing_ = 0;           // those that have not played all
-  int waits_ = 0;                      // for an env to be ready, in a row
-  std::vector<int> playing_ids_;       // scratch of Playing()
-  std::vector<int64_t> playing_rows_;  // scratch of Playing()
-  Monitor averages_;
-  std::optional<Timer> since_log_;
-  int64_t hand_overs_ = 0;
-
-  mutable Mutex mutex_;
-  CollectorFinishInfo info_ ABSL_GUARDED_BY(mutex_);
+  using ParallelCollectorCore::ParallelCollectorCore;
 };
 
 }  // namespace ding

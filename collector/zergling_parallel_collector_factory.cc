@@ -2,10 +2,10 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/base_parallel_collector.h"
 #include "ding_worker/collector/parallel.pb.h"
+#include "ding_worker/collector/parallel_config.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/collector/zergling_parallel_collector.h"
 #include "ding_worker/metrics/component.h"
@@ -18,11 +18,7 @@ constexpr char kName[] = "zergling";
 absl::StatusOr<std::unique_ptr<BaseParallelCollector>> CreateZerglingParallelCollector(
     const ParallelCollectorConfig& config, const ParallelCollectorTask& task,
     const ParallelCollectorParts& parts, const ComponentDeps& deps) {
-  ZerglingParallelCollector::Options options;
-  options.print_freq = config.print_freq();
-  options.update_policy_period = absl::Seconds(config.update_policy_second());
-  options.max_abnormal = config.max_abnormal();
-  return ZerglingParallelCollector::Create(options, task, parts, deps);
+  return ZerglingParallelCollector::Create(ToOptions(config), task, parts, deps);
 }
 
 ParallelCollectorDescriptor Descriptor() {

@@ -46,6 +46,11 @@ class BaseCommander {
 
   virtual void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) = 0;
 
+  // A learner has stored a version of its policy.
+  virtual void PolicyPublished(const PolicyVersion& /*version*/) {}
+  // Whether that version is needed though there are newer ones. What is not, once, may be deleted.
+  virtual bool KeepsPolicy(const PolicyVersion& /*version*/) const { return false; }
+
   // A collector joined beyond those that the run was begun with, or one of these left. Tasks that run
   // go on.
   virtual void IncreaseCollectorTaskSpace() = 0;
@@ -56,6 +61,8 @@ class BaseCommander {
   // Of the last evaluation, if there was one.
   virtual std::optional<double> last_eval_value() const = 0;
   virtual const std::vector<double>& last_eval_returns() const = 0;
+  // What else there is to say of the run.
+  virtual void AddStatus(RunStatus* /*status*/) const {}
 };
 
 }  // namespace ding

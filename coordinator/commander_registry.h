@@ -7,11 +7,13 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
+#include "ding_worker/coordinator/eval_opponent.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
 
@@ -26,12 +28,15 @@ struct CommanderDeps : ComponentDeps {
   CommandMode* policy = nullptr;
   // Mean return of an evaluation at which the run has converged.
   double stop_value = std::numeric_limits<double>::infinity();
+  // Of a league: whom evaluations play.
+  std::vector<EvalOpponent> eval_opponents;
 };
 
 // What get_parallel_commander_cls() returns: a type of commander before it is made.
 struct CommanderDescriptor {
   std::string name;
   CommanderConfig default_config;
+  bool plays_games = false;  // its collecting tasks have two players; else one
   std::function<absl::StatusOr<std::unique_ptr<BaseCommander>>(const CommanderConfig&,
                                                                const CommanderDeps&)>
       create;

@@ -1,10 +1,12 @@
 #include "ding_worker/coordinator/commander_registry.h"
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/naive_commander.h"
+#include "ding_worker/coordinator/one_vs_one_commander.h"
 #include "ding_worker/coordinator/solo_commander.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(CommanderRegistry, CommandersAreFoundByName) {
-  EXPECT_THAT(CommanderRegistry().Names(), ElementsAre("naive", "solo"));
+  EXPECT_THAT(CommanderRegistry().Names(), ElementsAre("naive", "one_vs_one", "solo"));
   CommanderConfig config;
   DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<BaseCommander> commander,
                             create_parallel_commander(config, ComponentDeps()));
@@ -27,15 +29,26 @@ TEST(CommanderRegistry, CommandersAreFoundByName) {
   DING_ASSERT_OK_AND_ASSIGN(const CommanderDescriptor descriptor,
                             get_parallel_commander_cls(config));
   EXPECT_EQ(descriptor.default_config.type(), "naive");
+  EXPECT_FALSE(descriptor.plays_games);
   config.set_type("one_vs_one");
+  DING_ASSERT_OK_AND_ASSIGN(commander, create_parallel_commander(config, ComponentDeps()));
+  EXPECT_NE(dynamic_cast<OneVsOneCommander*>(commander.get()), nullptr);
+  EXPECT_TRUE(get_parallel_commander_cls(config)->plays_games);
+  config.set_type("royale");
   EXPECT_THAT(create_parallel_commander(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("this program has: naive, solo")));
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("this program has: naive, one_vs_one, solo")));
 }
 
 TEST(CommanderRegistry, DefaultsAreThoseOfTheOriginal) {
-  const CommanderConfig config;
+  CommanderConfig config;
   EXPECT_EQ(config.type(), "solo");
-  EXPECT_EQ(config.collector_task_space(), 1);
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<BaseCommander> commander,
+                            create_parallel_commander(config, ComponentDeps()));
+  EXPECT_EQ(dynamic_cast<SoloCommander&>(*commander).collector_space().max(), 1);
+  config.set_type("one_vs_one");
+  DING_ASSERT_OK_AND_ASSIGN(commander, create_parallel_commander(config, ComponentDeps()));
+  EXPECT_EQ(dynamic_cast<OneVsOneCommander&>(*commander).solo().collector_space().max(), 2);
   EXPECT_EQ(config.learner_task_space(), 1);
   EXPECT_EQ(config.eval_interval(), 60);
   const CoordinatorConfig coordinator;
@@ -64,6 +77,30 @@ TEST(CommanderRegistry, ReadsTheConfig) {
   config.set_eval_interval(-1);
   EXPECT_THAT(create_parallel_commander(config, deps),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("eval_interval is -1")));
+}
+
+TEST(CommanderRegistry, ReadsTheConfigOfALeague) {
+  CommanderConfig config;
+  config.set_type("one_vs_one");
+  config.set_collector_task_space(3);
+  config.mutable_league()->add_player_category("fast");
+  config.mutable_league()->mutable_naive_sp_player()->set_one_phase_step(7);
+  CommanderDeps deps;
+  deps.eval_opponents = {{"easy", std::nullopt}, {"hard", 0.5}};
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<BaseCommander> commander,
+                            create_parallel_commander(config, deps));
+  auto& league = dynamic_cast<OneVsOneCommander&>(*commander);
+  EXPECT_EQ(league.solo().collector_space().max(), 3);
+  EXPECT_EQ(league.league().active().id(), "naive_sp_player_fast_0");
+  EXPECT_EQ(league.eval_opponent().name, "easy");
+
+  config.mutable_league()->mutable_active_players()->set_naive_sp_player(0);
+  EXPECT_THAT(create_parallel_commander(config, deps),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("one_vs_one commander: a league without players")));
+  config.mutable_league()->mutable_payoff()->set_type("solitaire");
+  EXPECT_THAT(create_parallel_commander(config, deps),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("league.payoff.type")));
 }
 
 }  // namespace

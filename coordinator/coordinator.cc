@@ -98,8 +98,9 @@ struct WaitingTask {
 // What the newest versions of a policy are.
 struct PolicyHistory {
   uint64_t newest = 0;
-  std::deque<PolicyVersion> stored;  // at most two, oldest first
-  bool finished = false;             // its learner task is
+  // The two newest, and older ones that somebody keeps; oldest first.
+  std::deque<PolicyVersion> stored;
+  bool finished = false;  // its learner task is
 };
 
 // What a demand drew.
@@ -263,6 +264,9 @@ class CoordinatorImpl : public Coordinator {
   void CloseTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishLearnerTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropFinishedPolicies() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropPolicies(size_t keep_newest, PolicyHistory* history)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsKept(const PolicyVersion& version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckBudget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const absl::Status& status, const std::string& reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -824,10 +828,8 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
   history.newest = version.version();
   history.stored.push_back(version);
   policy_version_ = version.version();
-  if (history.stored.size() > 2) {
-    forgotten_keys_.push_back(history.stored.front().key());
-    history.stored.pop_front();
-  }
+  commander_->PolicyPublished(version);
+  DropPolicies(/*keep_newest=*/2, &history);
   for (auto& [id, other] : workers_) {
     if (other.task.has_value() && other.task->state.kind == Hello::COLLECTOR &&
         other.task->collector.policy_id() == version.policy_id()) {
@@ -953,6 +955,9 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting) {
   const auto history = policies_.find(waiting.policy_id());
   if (history != policies_.end() && !history->second.stored.empty()) {
     *task.collector.mutable_policy() = history->second.stored.back();
+    for (TaskPlayer& player : *task.collector.mutable_player()) {
+      if (player.update_policy()) *player.mutable_policy() = history->second.stored.back();
+    }
   }
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_collector() = task.collector;
@@ -1052,9 +1057,40 @@ void CoordinatorImpl::DropFinishedPolicies() {
       return entry.second.task.has_value() && entry.second.task->collector.policy_id() == wanted;
     });
     if (used) continue;
-    for (const PolicyVersion& version : history.stored) forgotten_keys_.push_back(version.key());
-    history.stored.clear();
+    DropPolicies(/*keep_newest=*/0, &history);
   }
+}
+
+// Deletes all versions but the newest ones and those that are kept.
+void CoordinatorImpl::DropPolicies(size_t keep_newest, PolicyHistory* history) {
+  const size_t droppable = history->stored.size() - std::min(keep_newest, history->stored.size());
+  std::deque<PolicyVersion> left;
+  for (size_t i = 0; i < history->stored.size(); ++i) {
+    PolicyVersion& version = history->stored[i];
+    if (i < droppable && !IsKept(version)) {
+      forgotten_keys_.push_back(version.key());
+    } else {
+      left.push_back(std::move(version));
+    }
+  }
+  history->stored = std::move(left);
+}
+
+// The commander wants it, or a task plays by it.
+bool CoordinatorImpl::IsKept(const PolicyVersion& version) const {
+  if (ended_) return false;
+  const auto plays = [&version](const CollectorTask& task) {
+    return std::any_of(task.player().begin(), task.player().end(), [&](const TaskPlayer& player) {
+      return !player.update_policy() && player.policy().key() == version.key();
+    });
+  };
+  return commander_->KeepsPolicy(version) ||
+         std::any_of(workers_.begin(), workers_.end(),
+                     [&](const auto& entry) {
+                       return entry.second.task.has_value() && plays(entry.second.task->collector);
+                     }) ||
+         std::any_of(waiting_collector_tasks_.begin(), waiting_collector_tasks_.end(),
+                     [&](const auto& waiting) { return plays(waiting.task); });
 }
 
 void CoordinatorImpl::CheckBudget() {
@@ -1214,6 +1250,7 @@ RunStatus CoordinatorImpl::status() const {
     status.set_policy_version(policy_version_);
     status.set_workers_lost(workers_lost_);
     status.set_workers_joined(workers_joined_);
+    commander_->AddStatus(&status);
     for (const auto& [id, worker] : workers_) FillWorker(id, worker, status.add_worker());
     for (const auto& [id, buffer] : buffers_) {
       BufferStatus* const of_buffer = status.add_buffer();

@@ -21,7 +21,8 @@
 //   demand   is answered when there are rows, with all batches that can be drawn then.
 //   chunk    is deleted when its last item left the buffer and all demands answered before that are
 //            read. All items of a chunk come in one message, chunks in the order of their numbers.
-//   policy   only the newest version counts. One is deleted when there are two newer ones.
+//   policy   only the newest version counts. One is deleted when there are two newer ones, and
+//            neither the commander keeps it nor a task plays by it.
 //
 // Ownership: owns commander and buffers; the sender is not owned and outlives it.
 // Threads:   thread-safe. Handle() is called by one thread per worker at a time, and may wait: not

@@ -172,6 +172,27 @@ Hello HelloOf(Hello::Role role, double cpus = 1) {
   return hello;
 }
 
+// As SoloCommander; keeps version 2, and its first collecting task plays against version 1.
+class KeepingCommander : public SoloCommander {
+ public:
+  explicit KeepingCommander(const SoloCommander& solo) : SoloCommander(solo) {}
+
+  std::optional<CollectorTask> GetCollectorTask() override {
+    std::optional<CollectorTask> task = SoloCommander::GetCollectorTask();
+    if (!task.has_value() || task->eval_flag()) return task;
+    task->add_player()->set_update_policy(true);
+    if (task->number() == 0) *task->add_player()->mutable_policy() = first_;
+    return task;
+  }
+  void PolicyPublished(const PolicyVersion& version) override {
+    if (version.version() == 1) first_ = version;
+  }
+  bool KeepsPolicy(const PolicyVersion& version) const override { return version.version() == 2; }
+
+ private:
+  PolicyVersion first_;
+};
+
 class CoordinatorTest : public testing::Test {
  protected:
   CoordinatorTest() {
@@ -190,6 +211,7 @@ class CoordinatorTest : public testing::Test {
 
   void Start() {
     auto commander = SoloCommander::Create(commander_options_, nullptr, deps_).value();
+    if (keeps_policies_) commander = std::make_unique<KeepingCommander>(*commander);
     commander_ = commander.get();
     Coordinator::Parts parts;
     parts.commander = std::move(commander);
@@ -282,6 +304,7 @@ class CoordinatorTest : public testing::Test {
   Coordinator::Options options_;
   Coordinator::BufferFactory make_buffer_;
   int64_t capacity_ = 1000;
+  bool keeps_policies_ = false;
   std::vector<std::string> buffers_made_;
   FakeSender sender_;
   FakeStore store_;
@@ -678,6 +701,38 @@ TEST_F(CoordinatorTest, KeepsTheTwoNewestVersionsOfAPolicy) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'policy/policy_0/5-3'")));
   Handle(kLearner, Version("policy_of_another", 9));
   EXPECT_EQ(coordinator_->status().policy_version(), 4u);
+}
+
+TEST_F(CoordinatorTest, WhatIsKeptOrPlayedByIsNotDeleted) {
+  keeps_policies_ = true;
+  Start();
+  Join(kLearner, Hello::LEARNER);
+  learner_ = TakeLearnerTask(kLearner);
+  for (uint64_t version = 1; version <= 3; ++version) {
+    Handle(kLearner, Version("policy_0", version));
+    if (version == 1) {
+      Handle(kLearner, Started(learner_.task_id()));
+      Join(kCollector, Hello::COLLECTOR);
+      Handle(kCollector, Finished(TakeCollectorTask(kCollector).task_id(), 1));
+      collector_ = TakeCollectorTask(kCollector);
+    }
+  }
+  ASSERT_EQ(collector_.player_size(), 2);
+  EXPECT_EQ(collector_.player(0).policy().version(), 1u) << "the newest then, for who learns";
+  EXPECT_EQ(collector_.player(1).policy().key(), "policy/policy_0/1-1");
+  for (uint64_t version = 4; version <= 6; ++version) {
+    Handle(kLearner, Version("policy_0", version));
+  }
+  EXPECT_THAT(DeletedWhen(2), ElementsAre("policy/policy_0/3-1", "policy/policy_0/4-1"));
+  Handle(kCollector, Finished(collector_.task_id(), 1));
+  EXPECT_EQ(TakeCollectorTask(kCollector).player(0).policy().version(), 6u);
+  Handle(kLearner, Version("policy_0", 7));
+  EXPECT_THAT(DeletedWhen(4), UnorderedElementsAre("policy/policy_0/3-1", "policy/policy_0/4-1",
+                                                   "policy/policy_0/1-1", "policy/policy_0/5-1"));
+  // The learner is done: what is kept stays to the end of the run.
+  Handle(kLearner, Info(learner_.task_id(), 9, /*done=*/true));
+  EXPECT_THAT(DeletedWhen(6), Not(Contains("policy/policy_0/2-1")));
+  EXPECT_THAT(DeletedAfterClose(), Contains("policy/policy_0/2-1"));
 }
 
 TEST_F(CoordinatorTest, WhoIsSilentGetsTheNewestPolicyWhenItSpeaksAgain) {

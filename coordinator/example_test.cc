@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,7 +11,9 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/one_vs_one_commander.h"
 #include "ding_worker/coordinator/solo_commander.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"
@@ -79,6 +82,22 @@ absl::StatusOr<RunStatus> RunUntilConverged() {
 
   DING_RETURN_IF_ERROR(coordinator->WaitUntilDone(absl::Seconds(5)));
   return coordinator->status();
+}
+
+absl::StatusOr<std::unique_ptr<BaseCommander>> MakeLeague(const ComponentDeps& deps) {
+  OneVsOneCommander::Options options;
+  options.solo.stop_value = 0;
+  options.league.naive_sp_player.one_phase_step = 1000;
+  // Against perfect play a draw is the best that there is.
+  options.eval_opponents = {{"random", std::nullopt}, {"perfect", 0.0}};
+  return OneVsOneCommander::Create(options, /*policy=*/nullptr, deps);
+}
+
+TEST(CoordinatorExample, ALeaguePlaysTheEasiestOpponentFirst) {
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<BaseCommander> league,
+                            MakeLeague(ComponentDeps()));
+  EXPECT_TRUE(league->GetLearnerTask().has_value());
+  EXPECT_EQ(league->GetCollectorTask()->eval_opponent(), "random");
 }
 
 TEST(CoordinatorExample, Converges) {

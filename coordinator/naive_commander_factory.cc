@@ -16,7 +16,11 @@ constexpr char kName[] = "naive";
 absl::StatusOr<std::unique_ptr<BaseCommander>> CreateNaiveCommander(const CommanderConfig& config,
                                                                     const CommanderDeps&) {
   NaiveCommander::Options options;
-  options.collector_task_space = config.collector_task_space();
+  if (config.has_collector_task_space()) {
+    if (config.has_collector_task_space()) {
+      options.collector_task_space = config.collector_task_space();
+    }
+  }
   options.learner_task_space = config.learner_task_space();
   return NaiveCommander::Create(options);
 }

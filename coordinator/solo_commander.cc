@@ -68,7 +68,8 @@ bool SoloCommander::EvaluationIsDue() const {
 bool SoloCommander::HasConverged(const CollectorFinished& evaluation) const {
   return *last_eval_value_ >= options_.stop_value && evaluation.train_iter() > 0 &&
          absl::Nanoseconds(deps_.clock->MonotonicNanos() - made_nanos_) >=
-             absl::Seconds(options_.stop_after_seconds);
+             absl::Seconds(options_.stop_after_seconds) &&
+         (!options_.may_converge || options_.may_converge());
 }
 
 void SoloCommander::AddCollectSetting(bool eval_flag, CollectorTask* task) const {

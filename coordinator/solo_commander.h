@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -52,6 +53,8 @@ class SoloCommander : public BaseCommander {
     // Mean return of an evaluation at which the run has converged, if training has begun.
     double stop_value = std::numeric_limits<double>::infinity();
     double stop_after_seconds = 0;  // from the making of the commander on; at least 0
+    // Asked when an evaluation has reached stop_value: whether that is enough. Null: it is.
+    std::function<bool()> may_converge;
   };
   // A sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);

@@ -7,6 +7,7 @@
 #include "ding_worker/coordinator/commander_registry.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/coordinator/solo_commander.h"
+#include "ding_worker/coordinator/solo_options.h"
 
 namespace ding {
 namespace {
@@ -15,15 +16,7 @@ constexpr char kName[] = "solo";
 
 absl::StatusOr<std::unique_ptr<BaseCommander>> CreateSoloCommander(const CommanderConfig& config,
                                                                    const CommanderDeps& deps) {
-  SoloCommander::Options options;
-  options.collector_task_space = config.collector_task_space();
-  options.learner_task_space = config.learner_task_space();
-  options.eval_interval = config.eval_interval();
-  options.collector_resources = config.collector_resources();
-  options.learner_resources = config.learner_resources();
-  options.stop_value = deps.stop_value;
-  options.stop_after_seconds = config.stop_after_seconds();
-  return SoloCommander::Create(options, deps.policy, deps);
+  return SoloCommander::Create(ToSoloOptions(config, deps), deps.policy, deps);
 }
 
 CommanderDescriptor Descriptor() {

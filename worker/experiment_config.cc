@@ -69,6 +69,12 @@ void CheckEnv(const EnvSection& env, bool required, Checker* check) {
   } else if (env.has_evaluator_params()) {
     check->Report("env.evaluator_params", "set", "env.evaluator_type beside it");
   }
+  for (int i = 0; i < env.eval_opponent_size(); ++i) {
+    const std::string path = absl::StrCat("env.eval_opponent[", i, "]");
+    const EvalOpponentConfig& opponent = env.eval_opponent(i);
+    if (opponent.name().empty()) check->Report(absl::StrCat(path, ".name"), "empty", "a name");
+    check->Known(absl::StrCat(path, ".evaluator_type"), opponent.evaluator_type(), EnvRegistry());
+  }
   if (std::isnan(env.stop_value())) check->Report("env.stop_value", "nan", "a number");
   const EnvManagerConfig& manager = env.manager();
   check->Known("env.manager.type", manager.type(), EnvManagerRegistry());

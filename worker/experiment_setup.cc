@@ -36,6 +36,24 @@ absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(const Experi
   return ManagerOf(MakeEvaluatorEnvConfig(config), config, env_num, clock);
 }
 
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const ExperimentConfig& config,
+                                                                   const std::string& opponent,
+                                                                   int env_num,
+                                                                   const Clock* clock) {
+  if (config.env().eval_opponent_size() == 0) {
+    return MakeEvaluatorEnvManager(config, env_num, clock);
+  }
+  for (const EvalOpponentConfig& found : config.env().eval_opponent()) {
+    if (found.name() != opponent) continue;
+    EnvConfig env;
+    env.set_type(found.evaluator_type());
+    if (found.has_evaluator_params()) *env.mutable_params() = found.evaluator_params();
+    return ManagerOf(std::move(env), config, env_num, clock);
+  }
+  return absl::NotFoundError(
+      absl::StrCat("the config has no env.eval_opponent named '", opponent, "'"));
+}
+
 PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& env,
                                 const PolicyModes& modes) {
   PolicyContext context;

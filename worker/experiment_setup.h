@@ -24,6 +24,11 @@ absl::StatusOr<std::unique_ptr<EnvManager>> MakeEnvManager(const ExperimentConfi
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(const ExperimentConfig& config,
                                                                     int env_num,
                                                                     const Clock* clock);
+// The same of envs in which a league's policy plays this opponent. kNotFound: the config has none of
+// that name.
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const ExperimentConfig& config,
+                                                                   const std::string& opponent,
+                                                                   int env_num, const Clock* clock);
 
 // `env`: or, of a game, PlayerSpec() of it.
 PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& env,

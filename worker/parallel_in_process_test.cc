@@ -45,7 +45,9 @@
 namespace ding {
 namespace {
 
+using testing::ElementsAre;
 using testing::Ge;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr absl::Duration kLong = absl::Minutes(4);
@@ -301,6 +303,99 @@ TEST_P(CartPoleRunTest, LearnsForSomeIterationsAndLeavesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, CartPoleRunTest, testing::Values("mem:", "file:"));
+
+class LeagueTest : public testing::Test {
+ protected:
+  static ExperimentConfig Config(std::vector<std::string> settings = {}) {
+    settings.push_back("resume.period_seconds=0");
+    return LoadExperimentConfig("worker/configs/tictactoe_league_parallel.textproto", settings)
+        .value();
+  }
+  absl::StatusOr<CoordinatorParts> Make(const ExperimentConfig& config) {
+    ComponentDeps deps;
+    deps.exp_dir = absl::StrCat(testing::TempDir(), "/league");
+    return MakeCoordinator(config, "run-1", deps, store_.get(), comm_.get());
+  }
+
+  InProcessTransport transport_;
+  const std::unique_ptr<Store> store_ = create_store("mem:").value();
+  const std::unique_ptr<CommCoordinator> comm_ =
+      CommCoordinator::Create(CommOptions(), &transport_).value();
+};
+
+// A mean return of 0.8 against random play: one that plays at random too has 0, and one that learns
+// with a wrong sign loses nearly all.
+TEST_F(LeagueTest, LearnsFromItsPastAndBeatsRandomPlay) {
+  ExperimentConfig config =
+      Config({"env.stop_value=0.8", "policy.other.commander.eval_interval=0.1",
+              "policy.other.commander.league.naive_sp_player.one_phase_step=20",
+              "policy.other.commander.league.naive_sp_player.branch_probs.pfsp=0.8",
+              "policy.other.commander.league.naive_sp_player.branch_probs.sp=0.2",
+              "policy.other.commander.league.max_historical_players=5", "max_train_iter=40000"});
+  config.mutable_env()->mutable_eval_opponent()->RemoveLast();
+  config.mutable_env()->mutable_eval_opponent(0)->set_win_return(0.7);
+  ASSERT_THAT(FindParallelProblems(config), IsEmpty());
+  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorParts parts, Make(config));
+  parts.coordinator->Start();
+  comm_->Start(parts.coordinator.get());
+  ComponentDeps deps;
+  deps.exp_dir = absl::StrCat(testing::TempDir(), "/league");
+  const auto make_collector = [&](WorkerSession* session) {
+    return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session,
+                                                    store_.get(),
+                                                    MakeTaskCollectorFactory(config, deps));
+  };
+  const auto make_learner = [&](WorkerSession* session) {
+    return std::make_unique<RpcFileSystemLearner>(MakeCommLearnerOptions(config), session,
+                                                  store_.get(),
+                                                  MakeTaskLearnerFactory(config, deps));
+  };
+  WorkerThread a(Hello::COLLECTOR, "collector-0", &transport_, make_collector);
+  WorkerThread b(Hello::COLLECTOR, "collector-1", &transport_, make_collector);
+  WorkerThread c(Hello::LEARNER, "learner-0", &transport_, make_learner);
+  EXPECT_THAT(parts.coordinator->WaitUntilDone(kLong), IsOk());
+  const size_t policies = store_->List("policy").value().size();
+  EXPECT_THAT(EndRunOf(parts.coordinator.get(), comm_.get()), IsOk());
+  for (WorkerThread* const worker : {&a, &b, &c}) EXPECT_THAT(worker->Join(), IsOk());
+
+  const RunStatus status = parts.coordinator->status();
+  EXPECT_TRUE(status.converged()) << status.eval_value();
+  EXPECT_GE(status.eval_value(), 0.8);
+  EXPECT_GT(status.league().snapshots(), 0);
+  EXPECT_GT(status.league().games_with_historical(), 0);
+  EXPECT_LE(status.league().historical_players(), 5);
+  // Besides the historical players: the newest two, and those that tasks still play by.
+  EXPECT_LE(policies, 5u + 2 + 4) << "snapshots that left the league are deleted";
+  EXPECT_THAT(store_->List("").value(), IsEmpty());
+}
+
+TEST_F(LeagueTest, WhatIsNoLeagueIsRefused) {
+  ExperimentConfig config = Config({"policy.collect.parallel_collector.type=\"zergling\""});
+  EXPECT_THAT(FindParallelProblems(config),
+              ElementsAre(HasSubstr("'zergling' beside commander 'one_vs_one', expected one for "
+                                    "games: 'marine'")));
+  config = Config({"policy.other.commander.type=\"solo\""});
+  EXPECT_THAT(FindParallelProblems(config),
+              ElementsAre(HasSubstr("'marine' beside commander 'solo'"),
+                          HasSubstr("env.eval_opponent is set, but commander 'solo' has none")));
+  EXPECT_THAT(Make(config), StatusIs(absl::StatusCode::kInvalidArgument,
+                                     HasSubstr("'TicTacToe' is a game of 2 players, expected an "
+                                               "env for one")));
+  config = Config({"env.type=\"TicTacToe-vs-random\""});
+  EXPECT_THAT(Make(config),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("has 1 player, expected a game of 2 for policy.other.commander")));
+  config = Config();
+  config.mutable_env()->mutable_eval_opponent(1)->set_evaluator_type("TicTacToe");
+  EXPECT_THAT(Make(config), StatusIs(absl::StatusCode::kInvalidArgument,
+                                     HasSubstr("is a game of 2 players, expected an env for one")));
+  config.mutable_env()->mutable_eval_opponent(1)->set_evaluator_type("ConnectFour-vs-random");
+  EXPECT_THAT(Make(config), StatusIs(absl::StatusCode::kInvalidArgument,
+                                     HasSubstr("'ConnectFour-vs-random', which evaluates")));
+  config = Config({"policy.other.commander.league.active_players.naive_sp_player=0"});
+  EXPECT_THAT(Make(config),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a league without players")));
+}
 
 }  // namespace
 }  // namespace ding

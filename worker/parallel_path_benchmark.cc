@@ -296,7 +296,7 @@ void RowsBy(benchmark::State& state, std::unique_ptr<Store> store) {
   work.collect = [&] {
     return [&, own = int64_t{0}](CollectorLink* link) mutable -> absl::Status {
       if (!learned.WaitFor(kCollectors * own - ahead)) return absl::OkStatus();
-      DING_RETURN_IF_ERROR(link->GetPolicyUpdate(0, absl::ZeroDuration()).status());
+      DING_RETURN_IF_ERROR(link->GetPolicyUpdate(0, 0, absl::ZeroDuration()).status());
       DING_RETURN_IF_ERROR(link->SendData(chunk, {}));
       own += rows;
       pushed.Add(rows);
@@ -360,7 +360,7 @@ void Publish(benchmark::State& state) {
     return [&, policy, version = uint64_t{0},
             train_iter = int64_t{0}](CollectorLink* link) mutable -> absl::Status {
       DING_ASSIGN_OR_RETURN(const std::optional<PolicyUpdate> update,
-                            link->GetPolicyUpdate(version, absl::Milliseconds(100)));
+                            link->GetPolicyUpdate(0, version, absl::Milliseconds(100)));
       if (!update.has_value()) return absl::OkStatus();
       DING_RETURN_IF_ERROR(policy->LoadModel(update->model.get()));
       if (version == 0) DING_RETURN_IF_ERROR(link->SendData(chunk, {}));

@@ -7,8 +7,8 @@ namespace {
 
 TEST(ParallelRegistryTest, ListsWhatIsLinkedAsLinesByRegistry) {
   EXPECT_EQ(ListParallelModules(),
-            "parallel collector: zergling\n"
-            "commander: naive, solo\n"
+            "parallel collector: marine, zergling\n"
+            "commander: naive, one_vs_one, solo\n"
             "comm collector: flask_fs, grpc_fs\n"
             "comm learner: flask_fs, grpc_fs\n"
             "store: file, mem\n"

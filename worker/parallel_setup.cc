@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -14,6 +15,7 @@
 #include "ding_worker/collector/comm/comm_collector_registry.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/coordinator/commander_registry.h"
+#include "ding_worker/coordinator/eval_opponent.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/env/env_manager.h"
@@ -43,14 +45,67 @@ constexpr absl::string_view kRedisType = "grpc_redis";
 // What a session can do.
 constexpr double kMinLeaseSeconds = 0.02;
 
+// Whether the run is a league's.
+bool PlaysGames(const ExperimentConfig& config) {
+  const absl::StatusOr<CommanderDescriptor> commander =
+      get_parallel_commander_cls(config.policy().other().commander());
+  return commander.ok() && commander->plays_games;
+}
+
+// What one player sees and does in the env that collects, which is of the kind that the commander
+// is for.
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env, MakeEnvManager(config, 1, clock));
-  if (env->env_spec().players > 1) {
-    return absl::UnimplementedError(
-        absl::StrCat("env '", config.env().type(), "' is a game of ", env->env_spec().players,
-                     " players: parallel runs are for envs for one; //worker:serial plays games"));
+  const EnvSpec& spec = env->env_spec();
+  const std::string commander = absl::StrCat("policy.other.commander.type '",
+                                             config.policy().other().commander().type(), "'");
+  if (PlaysGames(config) && spec.players != 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "env '", config.env().type(), "' has ", spec.players,
+        spec.players == 1 ? " player" : " players", ", expected a game of 2 for ", commander));
   }
-  return env->env_spec();
+  if (!PlaysGames(config) && spec.players > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("env '", config.env().type(), "' is a game of ", spec.players,
+                     " players, expected an env for one for ", commander,
+                     "; games of 2 are for 'one_vs_one', with parallel collector 'marine'"));
+  }
+  return PlayerSpec(spec);
+}
+
+// Envs that evaluate; of a league, against the opponent that the task names.
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvs(const ExperimentConfig& config,
+                                                              const std::string& opponent,
+                                                              int env_num, const Clock* clock) {
+  return PlaysGames(config) ? MakeOpponentEnvManager(config, opponent, env_num, clock)
+                            : MakeEvaluatorEnvManager(config, env_num, clock);
+}
+
+std::vector<EvalOpponent> OpponentsOf(const ExperimentConfig& config) {
+  std::vector<EvalOpponent> opponents;
+  for (const EvalOpponentConfig& opponent : config.env().eval_opponent()) {
+    opponents.push_back({opponent.name(), std::nullopt});
+    if (opponent.has_win_return()) opponents.back().win_return = opponent.win_return();
+  }
+  if (opponents.empty()) opponents.push_back({kRuleBasedOpponent, std::nullopt});
+  return opponents;
+}
+
+// OK if the envs that evaluate are for one who sees and does what `player` does.
+absl::Status CheckEvaluatorEnvs(const ExperimentConfig& config, const EnvSpec& player,
+                                const Clock* clock) {
+  for (const EvalOpponent& opponent : OpponentsOf(config)) {
+    DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env,
+                          MakeEvaluatorEnvs(config, opponent.name, 1, clock));
+    DING_RETURN_IF_ERROR(CheckSamePlayer(player, env->env_spec()));
+    if (env->env_spec().players == 1) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "env '", env->env_spec().name, "', which evaluates, is a game of ", env->env_spec().players,
+        " players, expected an env for one, which plays the opponent itself: set "
+        "env.evaluator_type",
+        PlaysGames(config) ? " or env.eval_opponent" : ""));
+  }
+  return absl::OkStatus();
 }
 
 class ConfiguredCollector : public TaskCollector {
@@ -64,9 +119,9 @@ class ConfiguredCollector : public TaskCollector {
     const uint64_t number = static_cast<uint64_t>(task.number());
     const bool eval = task.eval_flag();
     DING_ASSIGN_OR_RETURN(
-        made->env_,
-        eval ? MakeEvaluatorEnvManager(config, config.env().evaluator_env_num(), deps.clock)
-             : MakeEnvManager(config, config.env().collector_env_num(), deps.clock));
+        made->env_, eval ? MakeEvaluatorEnvs(config, task.eval_opponent(),
+                                             config.env().evaluator_env_num(), deps.clock)
+                         : MakeEnvManager(config, config.env().collector_env_num(), deps.clock));
     // Evaluations have the same episodes each, collecting tasks never the same.
     DING_RETURN_IF_ERROR(made->env_->Seed(eval ? Rng::DeriveSeed(seed, "evaluator_env")
                                                : Rng::DeriveSeed(seed, "collector_env", number),
@@ -76,17 +131,28 @@ class ConfiguredCollector : public TaskCollector {
     modes.collect = !eval;
     modes.eval = eval;
     PolicyContext context = MakePolicyContext(config, PlayerSpec(made->env_->env_spec()), modes);
-    context.seed = Rng::DeriveSeed(seed, "collect_policy", number);
-    DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config), context));
+    for (int i = 0; i < std::max(1, task.player_size()); ++i) {
+      const uint64_t own_seed = Rng::DeriveSeed(seed, "collect_policy", number);
+      context.seed =
+          i == 0 ? own_seed : Rng::DeriveSeed(own_seed, "player", static_cast<uint64_t>(i));
+      DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy,
+                            create_policy(MakePolicyConfig(config), context));
+      made->policies_.push_back(std::move(policy));
+    }
 
     ParallelCollectorTask parameters;
+    parameters.home_seat = task.home_seat();
     parameters.task_id = task.task_id();
     parameters.eval_flag = eval;
     parameters.collect_setting = FromSettings(task.collect_setting());
     ParallelCollectorParts parts;
     parts.env = made->env_.get();
-    parts.collect_mode = made->policy_->collect_mode();
-    parts.eval_mode = made->policy_->eval_mode();
+    parts.collect_mode = made->policies_[0]->collect_mode();
+    parts.eval_mode = made->policies_[0]->eval_mode();
+    for (int i = 0; !eval && i < task.player_size(); ++i) {
+      parts.players.push_back({made->policies_[static_cast<size_t>(i)]->collect_mode(),
+                               task.player(i).update_policy()});
+    }
     parts.link = link;
     parts.episodes_per_env =
         eval ? config.env().evaluator_episode_num() : config.env().collector_episode_num();
@@ -101,7 +167,7 @@ class ConfiguredCollector : public TaskCollector {
 
  private:
   std::unique_ptr<EnvManager> env_;
-  std::unique_ptr<Policy> policy_;
+  std::vector<std::unique_ptr<Policy>> policies_;  // of each player
   std::unique_ptr<BaseParallelCollector> collector_;
 };
 
@@ -192,10 +258,22 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
         CommCollectorRegistry().Find(config.system().comm_collector_type()).status());
   known("system.comm_learner_type",
         CommLearnerRegistry().Find(config.system().comm_learner_type()).status());
-  known("policy.other.commander.type",
-        get_parallel_commander_cls(policy.other().commander()).status());
-  known("policy.collect.parallel_collector.type",
-        get_parallel_collector_cls(policy.collect().parallel_collector()).status());
+  const absl::StatusOr<CommanderDescriptor> commander =
+      get_parallel_commander_cls(policy.other().commander());
+  known("policy.other.commander.type", commander.status());
+  const absl::StatusOr<ParallelCollectorDescriptor> collector =
+      get_parallel_collector_cls(policy.collect().parallel_collector());
+  known("policy.collect.parallel_collector.type", collector.status());
+  if (commander.ok() && collector.ok() && commander->plays_games != collector->plays_games) {
+    problems.push_back(
+        absl::StrCat("policy.collect.parallel_collector.type is '", collector->name,
+                     "' beside commander '", commander->name, "', expected one for ",
+                     commander->plays_games ? "games: 'marine'" : "envs for one: 'zergling'"));
+  }
+  if (commander.ok() && !commander->plays_games && config.env().eval_opponent_size() > 0) {
+    problems.push_back(absl::StrCat("env.eval_opponent is set, but commander '", commander->name,
+                                    "' has none: expected env.evaluator_type"));
+  }
   if (absl::StartsWith(config.system().store_url(), "mem:")) {
     problems.push_back(absl::StrCat("system.store_url is '", config.system().store_url(),
                                     "', memory of one process, expected what all of them can read: "
@@ -264,9 +342,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
                                                  Store* store, CoordinatorSender* sender) {
   CoordinatorParts made;
   DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> evaluator_env,
-                        MakeEvaluatorEnvManager(config, 1, deps.clock));
-  DING_RETURN_IF_ERROR(CheckSamePlayer(env, evaluator_env->env_spec()));
+  DING_RETURN_IF_ERROR(CheckEvaluatorEnvs(config, env, deps.clock));
   // Collect mode only to ask what it is.
   PolicyModes modes;
   modes.learn = modes.eval = false;
@@ -281,6 +357,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   commander_deps.name = "commander";
   commander_deps.policy = made.policy->command_mode();
   commander_deps.stop_value = config.env().stop_value();
+  if (PlaysGames(config)) commander_deps.eval_opponents = OpponentsOf(config);
   Coordinator::Parts parts;
   DING_ASSIGN_OR_RETURN(parts.commander, create_parallel_commander(
                                              config.policy().other().commander(), commander_deps));

@@ -41,6 +41,19 @@ std::string TaskText(const WorkerStatus& worker) {
   return worker.evaluates() ? absl::StrCat(worker.task_id(), ", eval") : worker.task_id();
 }
 
+std::string LeagueText(const LeagueStatus& league) {
+  std::string text = absl::StrCat("league: ", league.player_id(), " has ",
+                                  league.historical_players(), " historical players");
+  if (league.has_min_win_rate()) {
+    absl::StrAppend(&text, absl::StrFormat(", wins %.0f %% against the strongest",
+                                           100 * league.min_win_rate()));
+  }
+  absl::StrAppend(&text,
+                  absl::StrFormat(", rating %.2f +- %.2f", league.rating(), league.rating_sigma()),
+                  ", is evaluated against ", league.eval_opponent());
+  return text;
+}
+
 }  // namespace
 
 ProgressState ProgressOf(const RunStatus& status) {
@@ -70,6 +83,7 @@ std::string FormatRunStatus(const RunStatus& status) {
                                worker.name(), std::string(RoleName(worker.role())), worker.pid(),
                                TaskText(worker), worker.steps_per_second(), worker.waits_for()));
   }
+  if (status.has_league()) absl::StrAppend(&text, LeagueText(status.league()), "\n");
   for (const BufferStatus& buffer : status.buffer()) {
     absl::StrAppend(&text, "buffer ", buffer.buffer_id(), ": ", buffer.count(), " rows of ",
                     buffer.push_count(), " pushed, ", buffer.sample_count(), " drawn, ",

@@ -70,6 +70,22 @@ TEST(StatusTextTest, WhatThereIsNotAlways) {
   EXPECT_THAT(FormatRunStatus(status), HasSubstr("drawn rows are 210 train iterations old\n"));
 }
 
+TEST(StatusTextTest, ALeague) {
+  RunStatus status = Status();
+  LeagueStatus* const league = status.mutable_league();
+  league->set_player_id("main");
+  league->set_historical_players(3);
+  league->set_rating(1.5);
+  league->set_rating_sigma(0.25);
+  league->set_eval_opponent("perfect");
+  EXPECT_THAT(
+      FormatRunStatus(status),
+      HasSubstr("\nleague: main has 3 historical players, rating 1.50 +- 0.25, is evaluated "
+                "against perfect\n"));
+  league->set_min_win_rate(0.456);
+  EXPECT_THAT(FormatRunStatus(status), HasSubstr("players, wins 46 % against the strongest, "));
+}
+
 TEST(StatusTextTest, ARunThatHasNotBegun) {
   EXPECT_THAT(FormatRunStatus(RunStatus()), HasSubstr("env_step 0  train_iter 0"));
   EXPECT_EQ(ProgressOf(RunStatus()).detail, "0 workers");

@@ -1,8 +1,10 @@
 #include "ding_worker/collector/comm/collector_slave.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
@@ -19,9 +21,19 @@ void ToReport(const CollectorProgress& progress, ProgressReport* report) {
 }  // namespace
 
 void CollectorSlave::ResetTask(const StartTask& start) {
-  policy_ = start.collector().policy();
+  const CollectorTask& task = start.collector();
+  policies_.clear();
+  updates_.clear();
+  const auto add = [this](const PolicyVersion& policy, bool updates) {
+    policies_.push_back(policy);
+    updates_.push_back(updates);
+  };
+  if (task.player_size() == 0) add(task.policy(), /*updates=*/true);
+  for (const TaskPlayer& player : task.player()) add(player.policy(), player.update_policy());
   // Versions that come later are told apart by it.
-  policy_.set_policy_id(start.collector().policy_id());
+  for (size_t i = 0; i < policies_.size(); ++i) {
+    if (updates_[i]) policies_[i].set_policy_id(task.policy_id());
+  }
   progress_ = CollectorProgress();
   // What a closed task announced is dropped, and not always acknowledged.
   acknowledged_ = announced_;
@@ -32,8 +44,11 @@ void CollectorSlave::Take(const CoordinatorMessage& message) {
     acknowledged_ = std::max(acknowledged_, message.collector_data_ack().sequence());
   } else if (message.has_policy_version()) {
     const PolicyVersion& policy = message.policy_version();
-    if (policy.policy_id() == policy_.policy_id() && policy.version() > policy_.version()) {
-      policy_ = policy;
+    for (size_t i = 0; i < policies_.size(); ++i) {
+      if (updates_[i] && policy.policy_id() == policies_[i].policy_id() &&
+          policy.version() > policies_[i].version()) {
+        policies_[i] = policy;
+      }
     }
   }
 }
@@ -81,18 +96,29 @@ absl::Status CollectorSlave::Finish(CollectorFinished info) {
   return Send(message);
 }
 
-absl::StatusOr<std::optional<PolicyVersion>> CollectorSlave::NewerPolicy(uint64_t version,
+absl::StatusOr<std::optional<PolicyVersion>> CollectorSlave::NewerPolicy(int player,
+                                                                         uint64_t version,
                                                                          absl::Duration timeout) {
   MutexLock lock(&mutex_);
-  if (policy_.version() <= version && timeout > absl::ZeroDuration()) {
+  const auto index = static_cast<size_t>(player);
+  if (index >= policies_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the policy of player ", player, " in a task of ", policies_.size()));
+  }
+  if (policies_[index].version() <= version && timeout > absl::ZeroDuration()) {
     const absl::Time deadline = absl::Now() + timeout;
-    while (TaskStatusLocked().ok() && policy_.version() <= version &&
+    while (TaskStatusLocked().ok() && policies_[index].version() <= version &&
            changed_.WaitUntil(&mutex_, deadline)) {
     }
   }
   DING_RETURN_IF_ERROR(TaskStatusLocked());
-  if (policy_.version() <= version) return std::nullopt;
-  return policy_;
+  if (policies_[index].version() <= version) return std::nullopt;
+  return policies_[index];
+}
+
+bool CollectorSlave::FollowsPolicy(int player) const {
+  MutexLock lock(&mutex_);
+  return updates_[static_cast<size_t>(player)];
 }
 
 }  // namespace ding

@@ -2,7 +2,7 @@
 // newest policy that there is.
 //
 //     Announce(), Finish() ──────► CollectorData, CollectorFinished
-//     NewerPolicy() ◄───────────── PolicyVersion: latest wins
+//     NewerPolicy() ◄───────────── PolicyVersion: latest wins, for each player who learns
 //
 // At most kMaxUnacknowledged announcements are under way: when the coordinator's buffer pushes back,
 // Announce() waits.
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -38,15 +39,20 @@ class CollectorSlave : public Slave {
   absl::Status ReportStall(absl::string_view reason);
   // It is over; `info` without its id.
   absl::Status Finish(CollectorFinished info);
-  // The newest policy of the task, if it is newer than `version`; waits for one at most `timeout`.
-  absl::StatusOr<std::optional<PolicyVersion>> NewerPolicy(uint64_t version,
+  // The newest policy of this player of the task, if it is newer than `version`; waits for one at
+  // most `timeout`. kInvalidArgument if the task has no such player.
+  absl::StatusOr<std::optional<PolicyVersion>> NewerPolicy(int player, uint64_t version,
                                                            absl::Duration timeout);
+  // Whether newer versions of this player's policy may come.
+  bool FollowsPolicy(int player) const;
 
  private:
   void ResetTask(const StartTask& start) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Take(const CoordinatorMessage& message) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  PolicyVersion policy_ ABSL_GUARDED_BY(mutex_);
+  // Of each player; without a key: there is none yet.
+  std::vector<PolicyVersion> policies_ ABSL_GUARDED_BY(mutex_);
+  std::vector<bool> updates_ ABSL_GUARDED_BY(mutex_);  // whether newer ones are wanted
   CollectorProgress progress_ ABSL_GUARDED_BY(mutex_);
   // Of this worker, not of the task.
   uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -47,6 +47,15 @@ class CollectorSlaveTest : public testing::Test {
 
   void Start(const std::string& task_id) {
     coordinator_.StartCollector(task_id);
+    WaitForStart(task_id);
+  }
+  void Start(const CollectorTask& task) {
+    CoordinatorMessage message;
+    *message.mutable_start_task()->mutable_collector() = task;
+    coordinator_.Send(message);
+    WaitForStart(task.task_id());
+  }
+  void WaitForStart(const std::string& task_id) {
     MutexLock lock(&mutex_);
     while (started_ != task_id) ASSERT_TRUE(changed_.WaitFor(&mutex_, kLong));
   }
@@ -156,30 +165,51 @@ TEST_F(CollectorSlaveTest, ANumberThatWasNotSentIsUsedAgain) {
 
 TEST_F(CollectorSlaveTest, TheNewestPolicyWins) {
   Start("a");
-  EXPECT_FALSE(slave_.NewerPolicy(0, absl::ZeroDuration()).value().has_value());
+  EXPECT_FALSE(slave_.NewerPolicy(0, 0, absl::ZeroDuration()).value().has_value());
   coordinator_.Publish("policy_0", 3, "three");
   coordinator_.Publish("policy_0", 2, "late");
   coordinator_.Publish("policy_1", 9, "of another task");
   coordinator_.Publish("policy_0", 4, "four");
-  const std::optional<PolicyVersion> newest = slave_.NewerPolicy(3, kLong).value();
+  const std::optional<PolicyVersion> newest = slave_.NewerPolicy(0, 3, kLong).value();
   ASSERT_TRUE(newest.has_value());
   EXPECT_EQ(newest->version(), 4u);
   EXPECT_EQ(newest->key(), "four");
-  EXPECT_FALSE(slave_.NewerPolicy(4, absl::Milliseconds(20)).value().has_value());
+  EXPECT_FALSE(slave_.NewerPolicy(0, 4, absl::Milliseconds(20)).value().has_value());
+}
+
+// Two who play against each other: what one was before, it stays.
+TEST_F(CollectorSlaveTest, OnlyWhoLearnsGetsNewerPolicies) {
+  CollectorTask task;
+  task.set_task_id("a");
+  task.set_policy_id("policy_0");
+  task.add_player()->set_update_policy(true);
+  PolicyVersion* const pinned = task.add_player()->mutable_policy();
+  pinned->set_policy_id("policy_0");
+  pinned->set_version(2);
+  pinned->set_key("two");
+  Start(task);
+  coordinator_.Publish("policy_0", 5, "five");
+  EXPECT_EQ(slave_.NewerPolicy(0, 0, kLong).value()->key(), "five");
+  EXPECT_EQ(slave_.NewerPolicy(1, 0, kLong).value()->key(), "two");
+  EXPECT_FALSE(slave_.NewerPolicy(1, 2, absl::Milliseconds(20)).value().has_value());
+  EXPECT_TRUE(slave_.FollowsPolicy(0));
+  EXPECT_FALSE(slave_.FollowsPolicy(1));
+  EXPECT_THAT(slave_.NewerPolicy(2, 0, kLong),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("in a task of 2")));
 }
 
 TEST_F(CollectorSlaveTest, ATaskBeginsWithoutThePolicyOfTheLastOne) {
   Start("a");
   coordinator_.Publish("policy_0", 3, "three");
-  EXPECT_TRUE(slave_.NewerPolicy(0, kLong).value().has_value());
+  EXPECT_TRUE(slave_.NewerPolicy(0, 0, kLong).value().has_value());
   Start("b");
-  EXPECT_FALSE(slave_.NewerPolicy(0, absl::ZeroDuration()).value().has_value());
+  EXPECT_FALSE(slave_.NewerPolicy(0, 0, absl::ZeroDuration()).value().has_value());
 }
 
 TEST_F(CollectorSlaveTest, WaitingForAPolicyEndsWithTheTask) {
   Start("a");
   std::thread closing([this] { coordinator_.CloseTask("a"); });
-  EXPECT_THAT(slave_.NewerPolicy(0, kLong), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(slave_.NewerPolicy(0, 0, kLong), StatusIs(absl::StatusCode::kCancelled));
   closing.join();
 }
 

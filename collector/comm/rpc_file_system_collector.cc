@@ -14,6 +14,11 @@
 namespace ding {
 namespace {
 
+TaskGameResult ResultOf(double episode_return) {
+  if (episode_return == 0) return TaskGameResult::DRAWS;
+  return episode_return > 0 ? TaskGameResult::WINS : TaskGameResult::LOSSES;
+}
+
 CollectorFinished ToMessage(const CollectorFinishInfo& info) {
   CollectorFinished message;
   message.set_eval_flag(info.eval_flag);
@@ -28,6 +33,7 @@ CollectorFinished ToMessage(const CollectorFinishInfo& info) {
   message.set_sample_count(info.sample_count);
   for (const double episode_return : info.episode_return) {
     message.add_episode_return(episode_return);
+    if (info.is_game) message.add_game_result(ResultOf(episode_return));
   }
   return message;
 }
@@ -128,8 +134,9 @@ absl::Status RpcFileSystemCollector::ReportPolicyStall(const std::string& reason
 }
 
 absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpdate(
-    uint64_t version, absl::Duration timeout) {
-  DING_ASSIGN_OR_RETURN(std::optional<PolicyVersion> newest, slave_.NewerPolicy(version, timeout));
+    int player, uint64_t version, absl::Duration timeout) {
+  DING_ASSIGN_OR_RETURN(std::optional<PolicyVersion> newest,
+                        slave_.NewerPolicy(player, version, timeout));
   while (newest.has_value()) {
     const absl::Status read = store_->Get(newest->key(), &read_bytes_);
     if (read.ok()) {
@@ -140,14 +147,15 @@ absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpd
       DING_ASSIGN_OR_RETURN(update.model, DecodeState(read_bytes_, newest->key()));
       return update;
     }
-    // Old versions are deleted: there is a newer one, or will be in a moment.
+    // Old versions are deleted: there is a newer one, or will be in a moment, where newer ones count.
+    if (absl::IsNotFound(read) && !slave_.FollowsPolicy(player)) return read;
     if (!absl::IsNotFound(read) && !WorthTryingAgain(read)) return read;
     if (timeout == absl::ZeroDuration()) return std::nullopt;
     if (WorthTryingAgain(read)) {
       DING_RETURN_IF_ERROR(
           ReportPolicyStall(absl::StrCat("the store gives no policy: ", read.message())));
     }
-    DING_ASSIGN_OR_RETURN(newest, slave_.NewerPolicy(newest->version(), timeout));
+    DING_ASSIGN_OR_RETURN(newest, slave_.NewerPolicy(player, newest->version(), timeout));
   }
   return std::nullopt;
 }

@@ -52,7 +52,7 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
 
  private:
   absl::Status SendData(const SegmentBatch& data, const CollectorProgress& progress) override;
-  absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(uint64_t version,
+  absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(int player, uint64_t version,
                                                               absl::Duration timeout) override;
 
   // Callbacks of the slave.

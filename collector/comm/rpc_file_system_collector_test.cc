@@ -318,11 +318,11 @@ TEST_F(RpcFileSystemCollectorTest, GetsTheNewestPolicyThatIsThere) {
   uint64_t version = 0;
   bool newer = true;
   RunScript([&](CollectorLink* link, const auto&) {
-    const auto update = link->GetPolicyUpdate(0, kLong);  // the first is deleted already
+    const auto update = link->GetPolicyUpdate(0, 0, kLong);  // the first is deleted already
     if (!update.ok()) return update.status();
     version = (*update)->version;
     weight = (*update)->model->ReadDouble("weight").value();
-    newer = link->GetPolicyUpdate(version, absl::ZeroDuration()).value().has_value();
+    newer = link->GetPolicyUpdate(0, version, absl::ZeroDuration()).value().has_value();
     return absl::OkStatus();
   });
   ASSERT_THAT(store_.Put(PolicyKey("policy_0", 2, 7), model.pieces()), IsOk());
@@ -337,12 +337,61 @@ TEST_F(RpcFileSystemCollectorTest, GetsTheNewestPolicyThatIsThere) {
 
 TEST_F(RpcFileSystemCollectorTest, APolicyThatCannotBeReadIsAnError) {
   RunScript(
-      [](CollectorLink* link, const auto&) { return link->GetPolicyUpdate(0, kLong).status(); });
+      [](CollectorLink* link, const auto&) { return link->GetPolicyUpdate(0, 0, kLong).status(); });
   const std::vector<absl::string_view> garbage = {"garbage"};
   ASSERT_THAT(store_.Put("policy/policy_0/1", garbage), IsOk());
   coordinator_.StartCollector("a");
   coordinator_.Publish("policy_0", 1, "policy/policy_0/1");
   EXPECT_THAT(HearTask().end.task_failed().message(), Not(IsEmpty()));
+}
+
+class GameCollector : public BaseParallelCollector {
+ public:
+  absl::Status Run() override { return absl::OkStatus(); }
+  CollectorFinishInfo GetFinishInfo() const override {
+    CollectorFinishInfo info;
+    info.collector_done = true;
+    info.is_game = true;
+    info.episode_return = {1, 0, -2, 0.5};
+    return info;
+  }
+};
+
+class GameTask : public TaskCollector {
+ public:
+  BaseParallelCollector* collector() override { return &collector_; }
+
+ private:
+  GameCollector collector_;
+};
+
+TEST_F(RpcFileSystemCollectorTest, TheSignOfAReturnIsTheResultOfAGame) {
+  Run([](const CollectorTask&, CollectorLink*) -> absl::StatusOr<std::unique_ptr<TaskCollector>> {
+    return std::make_unique<GameTask>();
+  });
+  coordinator_.StartCollector("a");
+  EXPECT_THAT(HearTask().end.collector_finished().game_result(),
+              ElementsAre(TaskGameResult::WINS, TaskGameResult::DRAWS, TaskGameResult::LOSSES,
+                          TaskGameResult::WINS));
+}
+
+// Of who does not learn no newer one will come.
+TEST_F(RpcFileSystemCollectorTest, APinnedPolicyThatIsGoneIsAnError) {
+  RunScript(
+      [](CollectorLink* link, const auto&) { return link->GetPolicyUpdate(1, 0, kLong).status(); });
+  CoordinatorMessage message;
+  CollectorTask* const task = message.mutable_start_task()->mutable_collector();
+  task->set_task_id("a");
+  task->set_policy_id("policy_0");
+  task->add_player()->set_update_policy(true);
+  PolicyVersion* const pinned = task->add_player()->mutable_policy();
+  pinned->set_policy_id("policy_0");
+  pinned->set_version(2);
+  pinned->set_key(PolicyKey("policy_0", 2, 7));
+  coordinator_.Send(message);
+  const TaskFailed failed = HearTask().end.task_failed();
+  EXPECT_EQ(failed.code(), static_cast<int>(absl::StatusCode::kNotFound));
+  EXPECT_THAT(failed.message(), HasSubstr("policy_0"));
 }
 
 TEST_F(RpcFileSystemCollectorTest, LosingTheCoordinatorEndsTaskAndRun) {

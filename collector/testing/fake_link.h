@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -34,12 +35,13 @@ class FakeLink : public CollectorLink {
   std::function<absl::Status()> on_send_data;
   std::function<absl::Status()> on_get_policy_update;
 
-  // The next version.
-  void Publish(int64_t train_iter, std::shared_ptr<StateReader> model) {
+  // The next version of this player's policy.
+  void Publish(int64_t train_iter, std::shared_ptr<StateReader> model, int player = 0) {
     const MutexLock lock(&mutex_);
-    newest_.version += 1;
-    newest_.train_iter = train_iter;
-    newest_.model = std::move(model);
+    PolicyUpdate& newest = newest_[player];
+    newest.version += 1;
+    newest.train_iter = train_iter;
+    newest.model = std::move(model);
     published_.SignalAll();
   }
   std::vector<Sent> sent() const {
@@ -59,24 +61,24 @@ class FakeLink : public CollectorLink {
     sent_.push_back({data, progress});
     return absl::OkStatus();
   }
-  absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(uint64_t version,
+  absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(int player, uint64_t version,
                                                               absl::Duration timeout) override {
     if (on_get_policy_update) {
       if (absl::Status status = on_get_policy_update(); !status.ok()) return status;
     }
     const MutexLock lock(&mutex_);
     ++looks_;
-    if (newest_.version <= version && timeout > absl::ZeroDuration()) {
+    if (newest_[player].version <= version && timeout > absl::ZeroDuration()) {
       published_.WaitFor(&mutex_, timeout);
     }
-    if (newest_.version <= version) return std::nullopt;
-    return newest_;
+    if (newest_[player].version <= version) return std::nullopt;
+    return newest_[player];
   }
 
  private:
   mutable Mutex mutex_;
   CondVar published_;
-  PolicyUpdate newest_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, PolicyUpdate> newest_ ABSL_GUARDED_BY(mutex_);
   std::vector<Sent> sent_ ABSL_GUARDED_BY(mutex_);
   int64_t looks_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -1,0 +1,36 @@
+// Registers MarineParallelCollector as "marine".
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/collector/base_parallel_collector.h"
+#include "ding_worker/collector/marine_parallel_collector.h"
+#include "ding_worker/collector/parallel.pb.h"
+#include "ding_worker/collector/parallel_config.h"
+#include "ding_worker/collector/parallel_registry.h"
+#include "ding_worker/metrics/component.h"
+
+namespace ding {
+namespace {
+
+constexpr char kName[] = "marine";
+
+absl::StatusOr<std::unique_ptr<BaseParallelCollector>> CreateMarineParallelCollector(
+    const ParallelCollectorConfig& config, const ParallelCollectorTask& task,
+    const ParallelCollectorParts& parts, const ComponentDeps& deps) {
+  return MarineParallelCollector::Create(ToOptions(config), task, parts, deps);
+}
+
+ParallelCollectorDescriptor Descriptor() {
+  ParallelCollectorDescriptor descriptor;
+  descriptor.name = kName;
+  descriptor.default_config.set_type(kName);
+  descriptor.plays_games = true;
+  descriptor.create = CreateMarineParallelCollector;
+  return descriptor;
+}
+
+DING_REGISTER(ParallelCollectorRegistry(), kName, Descriptor());
+
+}  // namespace
+}  // namespace ding

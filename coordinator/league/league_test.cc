@@ -1,0 +1,227 @@
+#include "ding_worker/coordinator/league/league.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/league/league.pb.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr char kMain[] = "naive_sp_player_default_0";
+
+PolicyVersion Version(uint64_t number) {
+  PolicyVersion version;
+  version.set_policy_id("policy_0");
+  version.set_version(number);
+  version.set_key(absl::StrCat("key-", number));
+  return version;
+}
+
+OneVsOneLeague Make(const OneVsOneLeague::Options& options = {}) {
+  return OneVsOneLeague::Create(options).value();
+}
+
+// After `count` snapshots, of versions 1, 2, ...
+void MakeSnapshots(int count, OneVsOneLeague* league) {
+  for (int i = 1; i <= count; ++i) {
+    league->NotePolicy(Version(static_cast<uint64_t>(i)));
+    ASSERT_TRUE(league->NoteTrainStep(20 * i));
+  }
+}
+
+TEST(OneVsOneLeagueTest, DefaultsAreThoseOfTheOriginal) {
+  const OneVsOneLeague league = Make();
+  EXPECT_EQ(league.active().id(), kMain);
+  EXPECT_THAT(league.historical(), IsEmpty());
+  const LeagueConfig config;
+  EXPECT_EQ(config.player_category_size(), 0);
+  EXPECT_EQ(config.active_players().naive_sp_player(), 1);
+  EXPECT_EQ(config.naive_sp_player().one_phase_step(), 10);
+  EXPECT_EQ(config.naive_sp_player().branch_probs().pfsp(), 0.5);
+  EXPECT_EQ(config.naive_sp_player().branch_probs().sp(), 0.5);
+  EXPECT_EQ(config.naive_sp_player().strong_win_rate(), 0.7);
+  EXPECT_EQ(config.payoff().type(), "battle");
+  EXPECT_EQ(config.payoff().decay(), 0.99);
+  EXPECT_EQ(config.payoff().min_win_rate_games(), 8);
+  EXPECT_EQ(config.metric().mu(), 0);
+  EXPECT_EQ(config.metric().sigma(), 25.0 / 3);
+  EXPECT_EQ(config.metric().beta(), 25.0 / 6);
+  EXPECT_EQ(config.metric().tau(), 0);
+  EXPECT_EQ(config.metric().draw_probability(), 0.02);
+}
+
+TEST(OneVsOneLeagueTest, ALeagueWithoutPlayersIsRefused) {
+  OneVsOneLeague::Options options;
+  options.naive_sp_players = 0;
+  EXPECT_THAT(OneVsOneLeague::Create(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("a league without players: 1 categories with 0 active players")));
+  options.naive_sp_players = 2;
+  options.max_historical_players = 0;
+  options.player_category = {"a b"};
+  options.payoff.decay = 2;
+  EXPECT_THAT(
+      OneVsOneLeague::Create(options),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("2 active players, expected 1"), HasSubstr("player_category 'a b'"),
+                     HasSubstr("max_historical_players is 0"), HasSubstr("payoff.decay is 2"))));
+}
+
+TEST(OneVsOneLeagueTest, ItsFirstGamesAreSelfPlay) {
+  OneVsOneLeague league = Make();
+  for (int i = 0; i < 50; ++i) {
+    const OneVsOneLeague::Job job = league.GetJob();
+    EXPECT_EQ(job.home_id, kMain);
+    EXPECT_TRUE(job.self_play());
+    EXPECT_FALSE(job.away_policy.has_key());
+    league.FinishJob(job.home_id, job.away_id, {GameResult::kWin});
+  }
+  EXPECT_EQ(league.payoff().Record(kMain, kMain).draws, 50);
+  EXPECT_EQ(league.active().rating.mu, 0);
+}
+
+TEST(OneVsOneLeagueTest, ASnapshotIsAVersionThatStays) {
+  OneVsOneLeague league = Make();
+  EXPECT_FALSE(league.NoteTrainStep(20)) << "there is no version yet";
+  league.NotePolicy(Version(1));
+  EXPECT_TRUE(league.NoteTrainStep(21));
+  EXPECT_FALSE(league.NoteTrainStep(41)) << "of the same version";
+  league.NotePolicy(Version(2));
+  EXPECT_TRUE(league.NoteTrainStep(42));
+  league.NotePolicy(Version(3));
+  ASSERT_THAT(league.historical(), SizeIs(2));
+  EXPECT_EQ(league.historical()[0].id, absl::StrCat(kMain, "_21_historical"));
+  EXPECT_EQ(league.historical()[1].train_step, 42);
+  EXPECT_EQ(league.historical()[1].parent_id, kMain);
+  EXPECT_TRUE(league.Keeps(Version(1)));
+  EXPECT_TRUE(league.Keeps(Version(2)));
+  EXPECT_FALSE(league.Keeps(Version(3)));
+}
+
+TEST(OneVsOneLeagueTest, AStrongPlayerIsSnapshottedAfterOnePhase) {
+  OneVsOneLeague league = Make();
+  MakeSnapshots(1, &league);
+  league.NotePolicy(Version(2));
+  EXPECT_FALSE(league.NoteTrainStep(30));
+  league.FinishJob(kMain, league.historical()[0].id, std::vector<GameResult>(20, GameResult::kWin));
+  EXPECT_TRUE(league.NoteTrainStep(30));
+}
+
+TEST(OneVsOneLeagueTest, PlaysThoseThatItDoesNotBeat) {
+  OneVsOneLeague league = Make();
+  MakeSnapshots(3, &league);
+  const std::string weak = league.historical()[0].id;
+  const std::string strong = league.historical()[1].id;
+  const std::string unknown = league.historical()[2].id;
+  league.FinishJob(kMain, weak, std::vector<GameResult>(30, GameResult::kWin));
+  league.FinishJob(kMain, strong, std::vector<GameResult>(30, GameResult::kLoss));
+  EXPECT_THAT(league.WinRates(), ElementsAre(1, 0, 0.5));
+  EXPECT_GT(league.active().rating.sigma, 0);
+  EXPECT_LT(league.historical()[0].rating.mu, league.historical()[1].rating.mu);
+  std::map<std::string, int> games;
+  for (int i = 0; i < 4000; ++i) ++games[league.GetJob().away_id];
+  EXPECT_NEAR(games[kMain], 2000, 160);
+  EXPECT_EQ(games[weak], 0);
+  EXPECT_NEAR(games[strong], 1600, 160);
+  EXPECT_NEAR(games[unknown], 400, 100);
+}
+
+TEST(OneVsOneLeagueTest, TheWeakestOfTooManyLeaves) {
+  OneVsOneLeague::Options options;
+  options.max_historical_players = 2;
+  OneVsOneLeague league = Make(options);
+  MakeSnapshots(2, &league);
+  league.FinishJob(kMain, league.historical()[1].id, std::vector<GameResult>(20, GameResult::kWin));
+  const std::string weak = league.historical()[1].id;
+  league.NotePolicy(Version(3));
+  ASSERT_TRUE(league.NoteTrainStep(60));
+  ASSERT_THAT(league.historical(), SizeIs(2));
+  EXPECT_TRUE(league.Keeps(Version(1)));
+  EXPECT_FALSE(league.Keeps(Version(2)));
+  EXPECT_TRUE(league.Keeps(Version(3)));
+  // A task that played against it ends only now.
+  league.FinishJob(kMain, weak, {GameResult::kWin});
+  EXPECT_EQ(league.payoff().Record(kMain, weak).games(), 0);
+}
+
+TEST(OneVsOneLeagueTest, GoesOnAsItWasSaved) {
+  OneVsOneLeague league = Make();
+  MakeSnapshots(4, &league);
+  for (int i = 0; i < 40; ++i) {
+    const OneVsOneLeague::Job job = league.GetJob();
+    league.FinishJob(job.home_id, job.away_id,
+                     {i % 3 == 0 ? GameResult::kLoss : GameResult::kWin, GameResult::kDraw});
+  }
+  StateDict saved;
+  ASSERT_THAT(league.SaveState(&saved), IsOk());
+  OneVsOneLeague::Options options;
+  options.seed = 99;
+  OneVsOneLeague loaded = Make(options);
+  ASSERT_THAT(loaded.LoadState(&saved), IsOk());
+  for (OneVsOneLeague* each : {&league, &loaded}) {
+    each->NotePolicy(Version(5));
+    EXPECT_FALSE(each->NoteTrainStep(90));
+  }
+  for (int i = 0; i < 200; ++i) {
+    const OneVsOneLeague::Job job = league.GetJob();
+    const OneVsOneLeague::Job same = loaded.GetJob();
+    EXPECT_EQ(job.away_id, same.away_id);
+    EXPECT_EQ(job.away_policy.key(), same.away_policy.key());
+    for (OneVsOneLeague* each : {&league, &loaded}) {
+      each->FinishJob(job.home_id, job.away_id, {GameResult::kLoss});
+    }
+  }
+  EXPECT_EQ(loaded.WinRates(), league.WinRates());
+  EXPECT_EQ(loaded.active().rating.mu, league.active().rating.mu);
+  EXPECT_TRUE(loaded.NoteTrainStep(100));
+}
+
+TEST(OneVsOneLeagueTest, WhatIsNoLeagueChangesNothing) {
+  OneVsOneLeague league = Make();
+  MakeSnapshots(2, &league);
+  const auto load = [&league](const LeagueState& state) {
+    StateDict changed;
+    EXPECT_THAT(changed.WriteString("league", state.SerializeAsString()), IsOk());
+    EXPECT_THAT(changed.WriteRng("league_rng", Rng(0, "x")), IsOk());
+    return league.LoadState(&changed);
+  };
+  LeagueState state;
+  EXPECT_THAT(load(state), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 active")));
+  state.add_active()->set_id(kMain);
+  state.mutable_active(0)->mutable_rating()->set_sigma(1);
+  LeagueState bad = state;
+  bad.mutable_active(0)->mutable_rating()->set_sigma(0);
+  EXPECT_THAT(load(bad), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("saved rating")));
+  bad = state;
+  bad.add_historical()->set_id("old");
+  EXPECT_THAT(load(bad), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no policy")));
+  bad = state;
+  bad.add_payoff()->set_wins(-1);
+  EXPECT_THAT(load(bad), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("saved games")));
+  bad = state;
+  bad.mutable_active(0)->set_snapshot_step(5);
+  EXPECT_THAT(load(bad), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("a snapshot at step 5")));
+  EXPECT_THAT(league.historical(), SizeIs(2));
+  EXPECT_THAT(load(state), IsOk());
+  EXPECT_THAT(league.historical(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,75 @@
+// Who wins against whom in a league, of late: for each pair of players the games that they won, drew
+// and lost against each other, of which older ones count less.
+//
+//     before each game of a pair   wins, draws, losses *= decay      (not in self-play)
+//     the game                     one of the three += 1
+//     win rate                     (wins + draws / 2) / games; 0.5 while there are too few games
+//
+// A pair is one record, whoever of the two is asked about: its players stand in it in the order of
+// their names.
+//
+// Ownership: a value.   Threads: thread-compatible.
+//
+// Example:
+//   BattleSharedPayoff payoff({});
+//   payoff.Update("main", "old", {GameResult::kWin, GameResult::kDraw});
+//   payoff.WinRate("old", "main");   // 0.5: eight games are too few
+#ifndef DING_WORKER_COORDINATOR_LEAGUE_PAYOFF_H_
+#define DING_WORKER_COORDINATOR_LEAGUE_PAYOFF_H_
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ding_worker/coordinator/league/game_result.h"
+
+namespace ding {
+
+// Decayed counts, for one of two players.
+struct BattleRecord {
+  double wins = 0;
+  double draws = 0;
+  double losses = 0;
+
+  double games() const { return wins + draws + losses; }
+};
+
+class BattleSharedPayoff {
+ public:
+  struct Options {
+    double decay = 0.99;            // above 0, at most 1
+    double min_win_rate_games = 8;  // decayed ones, at least 1
+  };
+  using Pair = std::pair<std::string, std::string>;  // in the order of their names
+  // Of the first player of each pair.
+  using Records = std::map<Pair, BattleRecord>;
+
+  // A sentence for each option that is out of range.
+  static std::vector<std::string> Problems(const Options& options);
+
+  explicit BattleSharedPayoff(const Options& options) : options_(options) {}
+
+  // Of `home` against `away`; zeros if they have not met.
+  BattleRecord Record(const std::string& home, const std::string& away) const;
+  double WinRate(const std::string& home, const std::string& away) const;
+
+  // What one task played, in this order; results of `home`. One of self-play, whose results say
+  // nothing, is a draw.
+  void Update(const std::string& home, const std::string& away,
+              absl::Span<const GameResult> results);
+  // Drops the records of a player who has left.
+  void Forget(const std::string& player);
+
+  const Records& records() const { return records_; }
+  void set_records(Records records) { records_ = std::move(records); }
+
+ private:
+  Options options_;
+  Records records_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_LEAGUE_PAYOFF_H_

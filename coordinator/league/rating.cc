@@ -1,0 +1,101 @@
+#include "ding_worker/coordinator/league/rating.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace ding {
+namespace {
+
+// Below it, a quotient of two probabilities is taken from its limit.
+constexpr double kTinyProbability = 1e-150;
+// What is left of sigma^2 after a game, at least: rounding must not take all of it.
+constexpr double kMinShare = 1e-9;
+
+double Density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }
+double Probability(double x) { return std::erfc(-x / M_SQRT2) / 2; }
+
+// The x with Probability(x) == p, for p in [0.5, 1).
+double Quantile(double p) {
+  double low = 0;
+  double high = 40;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (Probability(middle) < p ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+// What a game says of the difference of two skills: how far its mean moves, and how much its
+// variance shrinks, both in units of its spread.
+struct Correction {
+  double v;
+  double w;
+};
+
+// `t`: the winner's lead before the game.
+Correction OfWin(double t, double margin) {
+  const double x = t - margin;
+  const double probability = Probability(x);
+  if (probability < kTinyProbability) return {-x, 1};
+  const double v = Density(x) / probability;
+  return {v, v * (v + x)};
+}
+
+Correction OfDraw(double t, double margin) {
+  const double lead = std::abs(t);
+  const double upper = margin - lead;
+  const double lower = -margin - lead;
+  const double probability = Probability(upper) - Probability(lower);
+  if (probability < kTinyProbability) return {std::copysign(lead - margin, -t), 1};
+  const double v = (Density(lower) - Density(upper)) / probability;
+  const double w = v * v + (upper * Density(upper) - lower * Density(lower)) / probability;
+  return {std::copysign(v, -t), w};
+}
+
+}  // namespace
+
+std::vector<std::string> LeagueMetric::Problems(const Options& options) {
+  std::vector<std::string> problems;
+  const auto check = [&](bool fits, double found, const char* name, const char* expected) {
+    if (fits && std::isfinite(found)) return;
+    problems.push_back(absl::StrCat("metric.", name, " is ", found, ", expected ", expected));
+  };
+  check(true, options.mu, "mu", "a number");
+  check(options.sigma > 0, options.sigma, "sigma", "above 0");
+  check(options.beta > 0, options.beta, "beta", "above 0");
+  check(options.tau >= 0, options.tau, "tau", "at least 0");
+  check(options.draw_probability > 0 && options.draw_probability < 1, options.draw_probability,
+        "draw_probability", "above 0 and below 1");
+  return problems;
+}
+
+LeagueMetric::LeagueMetric(const Options& options)
+    : options_(options),
+      draw_margin_(Quantile((options.draw_probability + 1) / 2) * M_SQRT2 * options.beta) {}
+
+void LeagueMetric::Rate(GameResult result, Rating* home, Rating* away) const {
+  const double tau2 = options_.tau * options_.tau;
+  const double home2 = home->sigma * home->sigma + tau2;
+  const double away2 = away->sigma * away->sigma + tau2;
+  const double spread = std::sqrt(2 * options_.beta * options_.beta + home2 + away2);
+  const double lead = (home->mu - away->mu) / spread;
+  const double margin = draw_margin_ / spread;
+  Correction correction = OfDraw(lead, margin);
+  if (result == GameResult::kWin) correction = OfWin(lead, margin);
+  if (result == GameResult::kLoss) {
+    correction = OfWin(-lead, margin);
+    correction.v = -correction.v;
+  }
+  home->mu += home2 / spread * correction.v;
+  away->mu -= away2 / spread * correction.v;
+  const auto shrunk = [&](double sigma2) {
+    const double share = 1 - sigma2 / (spread * spread) * correction.w;
+    return std::sqrt(sigma2 * std::max(share, kMinShare));
+  };
+  home->sigma = shrunk(home2);
+  away->sigma = shrunk(away2);
+}
+
+}  // namespace ding
