@@ -16,14 +16,12 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/coordinator/removed_chunks.h"
 #include "ding_worker/coordinator/resource_manager.h"
+#include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/coordinator/task_state.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/priority_info.h"
-#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
@@ -34,11 +32,6 @@ namespace {
 
 // How long a refused push waits before it tries again: the rate control fades with time.
 constexpr absl::Duration kPushRetry = absl::Milliseconds(5);
-// Demands of a learner that wait for data, and those whose answers it has not read.
-constexpr size_t kMaxWaitingDemands = 64;
-constexpr size_t kMaxUnreadDemands = 1024;
-// Rows of one demand, in all its batches.
-constexpr int64_t kMaxDemandRows = int64_t{1} << 22;
 // Versions of a policy that are sent to a worker who says nothing.
 constexpr int kMaxPoliciesUnheard = 64;
 // A collector has at most eight announcements under way, and stores one chunk for the next.
@@ -46,25 +39,6 @@ constexpr int64_t kMaxUnannouncedChunks = 16;
 // Sums of so many steps of a few million tasks do not overflow.
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Rows of a buffer_id, and the demands for them. All but `rows`, which is thread-safe and is not
-// called under it, is guarded by the coordinator's lock.
-struct TaskBuffer {
-  std::string id;
-  std::unique_ptr<IBuffer> rows;
-  bool started = false;             // a learner has started
-  bool closed = false;              // its last learner task is over
-  std::optional<uint32_t> learner;  // that runs the task
-  std::deque<LearnerDemand> demands;
-  bool serving = false;      // a thread draws for them, ...
-  bool serve_again = false;  // ... and rows came meanwhile
-  RemovedChunks removed;
-  int64_t answers = 0;
-  int64_t rows_drawn = 0;
-  int64_t rows_removed = 0;
-  int64_t chunks = 0;  // that lie in the store
-  double staleness = 0;
-};
 
 struct RunningTask {
   TaskState state;
@@ -102,71 +76,9 @@ struct PolicyHistory {
   bool finished = false;             // its learner task is
 };
 
-// What a demand drew.
-struct Drawn {
-  LearnerData answer;
-  int64_t rows = 0;
-  double staleness = 0;  // mean; 0 if the rows do not say
-};
-
 absl::Status CheckSteps(int64_t steps) {
   if (steps >= 0 && steps <= kMaxSteps) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(steps, " env steps, expected 0 to ", kMaxSteps));
-}
-
-// The chunks of `items`, each once. kInvalidArgument if one was not made by `worker`.
-absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker) {
-  std::vector<int64_t> chunks;
-  for (const int64_t chunk : items.column<int64_t>(kColumnChunk)) {
-    if (chunk < 0 || WorkerOfChunk(chunk) != worker) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "an item of chunk ", chunk, ", which is none of worker ", worker, "; expected its own"));
-    }
-    if (chunks.empty() || chunks.back() != chunk) chunks.push_back(chunk);
-  }
-  std::sort(chunks.begin(), chunks.end());
-  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
-  return chunks;
-}
-
-// Mean iterations since the rows were collected.
-double Staleness(const Batch& batch, int64_t train_iter) {
-  const std::optional<int> index = batch.spec().Find(kColumnCollectIter);
-  if (!index.has_value() || batch.spec().field(*index).dtype != DType::kInt64) return 0;
-  double sum = 0;
-  for (const int64_t iter : batch.column<int64_t>(*index)) {
-    sum += std::max(0.0, static_cast<double>(train_iter) - static_cast<double>(iter));
-  }
-  return sum / static_cast<double>(batch.rows());
-}
-
-// As many of the demanded batches as there are rows for, at least one; else why there is none.
-absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand) {
-  Drawn drawn;
-  for (int i = 0; i < demand.batches(); ++i) {
-    const absl::StatusOr<Batch> batch = rows->Sample(demand.batch_size(), demand.train_iter());
-    if (!batch.ok()) {
-      if (i == 0) return batch.status();
-      break;
-    }
-    drawn.staleness += (Staleness(*batch, demand.train_iter()) - drawn.staleness) / (i + 1);
-    drawn.rows += batch->rows();
-    drawn.answer.add_items(EncodedBatch(*batch).ToString());
-  }
-  drawn.answer.set_task_id(demand.task_id());
-  drawn.answer.set_sequence(demand.sequence());
-  return drawn;
-}
-
-absl::Status CheckDemand(const LearnerDemand& demand) {
-  // By the quotient, which does not overflow.
-  if (demand.batch_size() >= 1 && demand.batches() >= 1 &&
-      demand.batch_size() <= kMaxDemandRows / demand.batches()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("a demand for ", demand.batches(), " batches of ", demand.batch_size(),
-                   " rows, expected at least 1 of 1, and at most ", kMaxDemandRows, " rows"));
 }
 
 // The role whose message it is; none: anybody's.
@@ -479,7 +391,7 @@ void CoordinatorImpl::HandleTaskStarted(uint32_t worker, const TaskStarted& star
   MutexLock lock(&mutex_);
   RunningTask* const task = FindTaskOf(worker, started.task_id());
   if (task == nullptr || task->state.kind != Hello::LEARNER) return;
-  task->buffer->started = true;
+  task->buffer->set_started();
   Schedule();
 }
 
@@ -524,14 +436,14 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
       sender->waits_for.clear();
     }
     if (!pushed.ok() || !*pushed) {
-      buffer->chunks -= static_cast<int64_t>(chunks.size());
+      buffer->DropChunks(chunks.size());
       ForgetChunks(chunks);
       return pushed.status();
     }
     counters_.rows_pushed += items.rows.rows();
     // It was closed, and its rows forgotten, while these were under way.
-    if (buffer->closed) forgotten_buffers_.push_back(buffer);
-    if (sender != nullptr && !buffer->closed) {
+    if (buffer->closed()) forgotten_buffers_.push_back(buffer);
+    if (sender != nullptr && !buffer->closed()) {
       counters_.rows_acknowledged += items.rows.rows();
       CoordinatorMessage message;
       message.mutable_collector_data_ack()->set_task_id(data.task_id());
@@ -590,7 +502,7 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
     CheckBudget();
     return nullptr;
   }
-  task->buffer->chunks += static_cast<int64_t>(chunks.size());
+  task->buffer->AddChunks(chunks.size());
   return task->buffer;
 }
 
@@ -605,15 +517,15 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const std::stri
     {
       MutexLock lock(&mutex_);
       if (FindTask(worker, task_id) == nullptr) return false;
-      answers = buffer->answers;
+      answers = buffer->answers();
       envstep = EnvSteps();
     }
-    const absl::Status status = buffer->rows->Push(items, envstep);
+    const absl::Status status = buffer->rows()->Push(items, envstep);
     if (status.ok()) return true;
     if (status.code() == absl::StatusCode::kInvalidArgument) return status;
     if (status.code() != absl::StatusCode::kUnavailable) {
       MutexLock lock(&mutex_);
-      End(Annotate(status, absl::StrCat("pushing into ", buffer->id)), "a buffer failed");
+      End(Annotate(status, absl::StrCat("pushing into ", buffer->id())), "a buffer failed");
       return false;
     }
     if (!refused) {
@@ -632,7 +544,7 @@ bool CoordinatorImpl::WaitForRoom(uint32_t worker, const std::string& task_id,
   if (FindTask(worker, task_id) == nullptr) return false;
   FindWorker(worker)->waits_for = why;
   bool in_time = true;
-  while (in_time && FindTask(worker, task_id) != nullptr && buffer->answers == answers) {
+  while (in_time && FindTask(worker, task_id) != nullptr && buffer->answers() == answers) {
     in_time = changed_.WaitFor(&mutex_, kPushRetry);
   }
   return FindTask(worker, task_id) != nullptr;
@@ -680,18 +592,9 @@ absl::Status CoordinatorImpl::HandleLearnerDemand(uint32_t worker, const Learner
     RunningTask* const task = FindTaskOf(worker, demand.task_id());
     if (task == nullptr) return absl::OkStatus();
     buffer = task->buffer;
-    buffer->removed.Read(demand.read());
+    const absl::Status added = buffer->AddDemand(demand);
     ForgetRemoved(buffer.get());
-    if (buffer->demands.size() >= kMaxWaitingDemands) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          buffer->demands.size(), " demands wait for data, expected at most ", kMaxWaitingDemands));
-    }
-    if (buffer->removed.unread() >= kMaxUnreadDemands) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(buffer->removed.unread(),
-                       " answers are not reported read, expected at most ", kMaxUnreadDemands));
-    }
-    buffer->demands.push_back(demand);
+    DING_RETURN_IF_ERROR(added);
   }
   Serve(buffer);
   return absl::OkStatus();
@@ -701,28 +604,17 @@ absl::Status CoordinatorImpl::HandleLearnerDemand(uint32_t worker, const Learner
 void CoordinatorImpl::Serve(const std::shared_ptr<TaskBuffer>& buffer) {
   {
     MutexLock lock(&mutex_);
-    if (buffer->serving) {
-      buffer->serve_again = true;
-      return;
-    }
-    buffer->serving = true;
+    if (!buffer->BeginServing()) return;
   }
   bool answered = true;
   while (const std::optional<LearnerDemand> demand = NextDemand(answered, buffer.get())) {
-    answered = Answer(*demand, Draw(buffer->rows.get(), *demand), buffer.get());
+    answered = Answer(*demand, Draw(buffer->rows(), *demand), buffer.get());
   }
 }
 
 std::optional<LearnerDemand> CoordinatorImpl::NextDemand(bool answered, TaskBuffer* buffer) {
   MutexLock lock(&mutex_);
-  const bool worth_it = answered || buffer->serve_again;
-  buffer->serve_again = false;
-  if (buffer->demands.empty() || !worth_it) {
-    buffer->serving = false;
-    return std::nullopt;
-  }
-  buffer->removed.BeginDraw(buffer->demands.front().sequence());
-  return buffer->demands.front();
+  return buffer->NextDemand(answered);
 }
 
 // False: there were too few rows.
@@ -730,13 +622,13 @@ bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> 
                              TaskBuffer* buffer) {
   MutexLock lock(&mutex_);
   // A learner that is gone has taken its demands along.
-  if (buffer->demands.empty() || buffer->demands.front().task_id() != demand.task_id()) return true;
-  Worker* const learner = FindWorker(*buffer->learner);
+  if (!buffer->IsAsked(demand)) return true;
+  Worker* const learner = FindWorker(*buffer->learner());
   if (!drawn.ok()) {
-    buffer->removed.CancelDraw(demand.sequence());
+    buffer->TooFewRows(demand);
     ForgetRemoved(buffer);
     if (drawn.status().code() != absl::StatusCode::kFailedPrecondition) {
-      End(Annotate(drawn.status(), absl::StrCat("drawing from ", buffer->id)), "a buffer failed");
+      End(Annotate(drawn.status(), absl::StrCat("drawing from ", buffer->id())), "a buffer failed");
       return true;
     }
     if (learner->waits_for.empty()) ++counters_.demands_waited;
@@ -744,15 +636,12 @@ bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> 
     return false;
   }
   learner->waits_for.clear();
-  buffer->demands.pop_front();
-  ++buffer->answers;
-  buffer->rows_drawn += drawn->rows;
-  buffer->staleness = drawn->staleness;
+  buffer->Answered(*drawn);
   ++counters_.demands_answered;
   CoordinatorMessage message;
   *message.mutable_learner_data() = std::move(drawn->answer);
   message.mutable_learner_data()->set_envstep(EnvSteps());
-  sender_->Send(*buffer->learner, message);
+  sender_->Send(*buffer->learner(), message);
   changed_.SignalAll();
   return true;
 }
@@ -779,7 +668,7 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
                                        info.replay_unique_id().end());
     priorities.replay_buffer_idx.assign(info.replay_buffer_idx().begin(),
                                         info.replay_buffer_idx().end());
-    DING_RETURN_IF_ERROR(buffer->rows->Update(priorities));
+    DING_RETURN_IF_ERROR(buffer->rows()->Update(priorities));
   }
   MutexLock lock(&mutex_);
   RunningTask* const task = FindTask(worker, info.task_id());
@@ -915,7 +804,7 @@ void CoordinatorImpl::AssignCollectorTasks() {
 // False: it has to wait.
 bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   const auto known = buffers_.find(waiting.buffer_id());
-  if (known != buffers_.end() && known->second->learner.has_value()) return false;
+  if (known != buffers_.end() && known->second->learner().has_value()) return false;
   const std::optional<AssignedWorker> assigned =
       resources_.Assign(Hello::LEARNER, waiting.resources());
   if (!assigned.has_value()) return false;
@@ -931,7 +820,7 @@ bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   task.learner = waiting;
   task.learner.set_first_version(history.newest + 1);
   task.buffer = *std::move(buffer);
-  task.buffer->learner = assigned->worker;
+  task.buffer->set_learner(assigned->worker);
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_learner() = task.learner;
   FindWorker(assigned->worker)->task = std::move(task);
@@ -941,7 +830,7 @@ bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
 
 bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting) {
   const auto buffer = buffers_.find(waiting.buffer_id());
-  if (buffer == buffers_.end() || !buffer->second->started) return false;
+  if (buffer == buffers_.end() || !buffer->second->started()) return false;
   const std::optional<AssignedWorker> assigned =
       resources_.Assign(Hello::COLLECTOR, waiting.resources());
   if (!assigned.has_value()) return false;
@@ -968,16 +857,15 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::BufferOf(
     const std::string& buffer_id) {
   const auto it = buffers_.find(buffer_id);
   if (it != buffers_.end()) return it->second;
-  auto buffer = std::make_shared<TaskBuffer>();
-  buffer->id = buffer_id;
+  auto buffer = std::make_shared<TaskBuffer>(buffer_id);
   // The buffer belongs to what is captured, and calls it only while it is called itself.
   const auto on_removed = [this, buffer = buffer.get()](const RemovedItems& removed) {
     MutexLock lock(&mutex_);
-    buffer->rows_removed += static_cast<int64_t>(removed.items.size());
-    buffer->removed.Add(removed.chunks);
+    buffer->Removed(removed);
     ForgetRemoved(buffer);
   };
-  DING_ASSIGN_OR_RETURN(buffer->rows, make_buffer_(buffer_id, on_removed));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<IBuffer> rows, make_buffer_(buffer_id, on_removed));
+  buffer->set_rows(std::move(rows));
   buffers_[buffer_id] = buffer;
   return buffer;
 }
@@ -990,9 +878,7 @@ RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
   worker->stalled.clear();
   worker->waits_for.clear();
   if (task.state.kind == Hello::LEARNER) {
-    task.buffer->learner.reset();
-    task.buffer->demands.clear();
-    task.buffer->removed.ForgetReader();
+    task.buffer->ForgetLearner();
     ForgetRemoved(task.buffer.get());
   } else if (!task.collector.eval_flag()) {
     finished_steps_ += task.steps;
@@ -1023,8 +909,8 @@ void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
   const RunningTask finished = EndTask(id, worker);
   commander_->FinishLearnerTask(finished.learner);
   policies_[finished.learner.policy_id()].finished = true;
-  finished.buffer->closed = true;
-  buffers_.erase(finished.buffer->id);
+  finished.buffer->set_closed();
+  buffers_.erase(finished.buffer->id());
   forgotten_buffers_.push_back(finished.buffer);
   for (auto& [other_id, other] : workers_) {
     if (!other.task.has_value() || other.task->buffer != finished.buffer) continue;
@@ -1035,7 +921,7 @@ void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
   std::deque<WaitingTask<CollectorTask>> waiting;
   waiting.swap(waiting_collector_tasks_);
   for (WaitingTask<CollectorTask>& task : waiting) {
-    if (task.task.buffer_id() == finished.buffer->id) {
+    if (task.task.buffer_id() == finished.buffer->id()) {
       commander_->NotifyFailCollectorTask(task.task);
     } else {
       waiting_collector_tasks_.push_back(std::move(task));
@@ -1115,7 +1001,7 @@ absl::Status CoordinatorImpl::Close(const std::string& reason) {
     MutexLock lock(&mutex_);
     End(absl::OkStatus(), reason);
     for (const auto& [id, buffer] : buffers_) {
-      buffer->closed = true;
+      buffer->set_closed();
       forgotten_buffers_.push_back(buffer);
     }
     buffers_.clear();
@@ -1131,11 +1017,7 @@ void CoordinatorImpl::ForgetChunks(const std::vector<int64_t>& chunks) {
   for (const int64_t chunk : chunks) forgotten_keys_.push_back(ChunkKey(chunk));
 }
 
-void CoordinatorImpl::ForgetRemoved(TaskBuffer* buffer) {
-  const std::vector<int64_t> chunks = buffer->removed.TakeDeletable();
-  buffer->chunks -= static_cast<int64_t>(chunks.size());
-  ForgetChunks(chunks);
-}
+void CoordinatorImpl::ForgetRemoved(TaskBuffer* buffer) { ForgetChunks(buffer->TakeDeletable()); }
 
 // What a collector stored and could not announce before it went.
 void CoordinatorImpl::ForgetUnannounced(uint32_t id, const Worker& worker) {
@@ -1156,7 +1038,7 @@ void CoordinatorImpl::DeleteForgotten() {
     }
     if (buffers.empty() && keys.empty()) return;
     for (std::string& key : keys) remover_.Add(std::move(key));
-    for (const std::shared_ptr<TaskBuffer>& buffer : buffers) buffer->rows->Clear();
+    for (const std::shared_ptr<TaskBuffer>& buffer : buffers) buffer->rows()->Clear();
   }
 }
 
@@ -1216,18 +1098,13 @@ RunStatus CoordinatorImpl::status() const {
     status.set_workers_joined(workers_joined_);
     for (const auto& [id, worker] : workers_) FillWorker(id, worker, status.add_worker());
     for (const auto& [id, buffer] : buffers_) {
-      BufferStatus* const of_buffer = status.add_buffer();
-      of_buffer->set_buffer_id(id);
-      of_buffer->set_sample_count(buffer->rows_drawn);
-      of_buffer->set_removed_count(buffer->rows_removed);
-      of_buffer->set_chunks(buffer->chunks);
-      of_buffer->set_staleness_iterations(buffer->staleness);
+      buffer->FillStatus(status.add_buffer());
       buffers.push_back(buffer);
     }
   }
   for (size_t i = 0; i < buffers.size(); ++i) {
-    status.mutable_buffer(static_cast<int>(i))->set_count(buffers[i]->rows->count());
-    status.mutable_buffer(static_cast<int>(i))->set_push_count(buffers[i]->rows->push_count());
+    status.mutable_buffer(static_cast<int>(i))->set_count(buffers[i]->rows()->count());
+    status.mutable_buffer(static_cast<int>(i))->set_push_count(buffers[i]->rows()->push_count());
   }
   return status;
 }
