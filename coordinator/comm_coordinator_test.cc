@@ -60,6 +60,12 @@ class NotingCoordinator : public Coordinator {
     changed_.SignalAll();
     return absl::OkStatus();
   }
+  absl::StatusOr<uint32_t> Admit(const Hello& /*hello*/) override {
+    MutexLock lock(&mutex_);
+    return ++last_worker_;
+  }
+  absl::Status CloseJournal() override { return absl::OkStatus(); }
+  int32_t incarnation() const override { return 1; }
   absl::Status WaitUntilDone(absl::Duration /*timeout*/) override { return absl::OkStatus(); }
   void RequestEnd(const std::string& /*reason*/) override {}
   absl::Status Close(const std::string& /*reason*/) override { return absl::OkStatus(); }
@@ -103,6 +109,7 @@ class NotingCoordinator : public Coordinator {
  private:
   mutable Mutex mutex_;
   CondVar changed_;
+  uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint32_t, std::string> names_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Status> lost_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> heard_ ABSL_GUARDED_BY(mutex_);

@@ -69,6 +69,12 @@ absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worke
   return chunks;
 }
 
+void TaskBuffer::Recovered(int64_t rows_total, int64_t rows_lost) {
+  rows_before_ = rows_total - rows_->push_count();
+  rows_lost_ = rows_lost;
+  rows_removed_ = rows_total - rows_lost - rows_->count();
+}
+
 void TaskBuffer::ForgetLearner() {
   learner_.reset();
   demands_.clear();
@@ -131,10 +137,16 @@ std::vector<int64_t> TaskBuffer::TakeDeletable() {
   return chunks;
 }
 
+void TaskBuffer::FillRows(BufferStatus* status) const {
+  status->set_count(rows_->count());
+  status->set_push_count(rows_total());
+}
+
 void TaskBuffer::FillStatus(BufferStatus* status) const {
   status->set_buffer_id(id_);
   status->set_sample_count(rows_drawn_);
   status->set_removed_count(rows_removed_);
+  status->set_lost_count(rows_lost_);
   status->set_chunks(chunks_);
   status->set_staleness_iterations(staleness_);
 }

@@ -24,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/base/mutex.h"
 #include "ding_worker/coordinator/removed_chunks.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -61,6 +62,16 @@ class TaskBuffer {
   // Once: the buffer tells this object what it removes, so it is made after it.
   void set_rows(std::unique_ptr<IBuffer> rows) { rows_ = std::move(rows); }
 
+  // Held while rows are pushed and journaled, so that the journal has the buffer's order; taken
+  // before the coordinator's lock.
+  Mutex* pushing() { return &pushing_; }
+  // Pushed since its beginning, also to earlier coordinators of the run.
+  int64_t rows_total() const { return rows_before_ + rows_->push_count(); }
+  int64_t rows_lost() const { return rows_lost_; }
+  // It holds what is left of `rows_total` rows of an earlier coordinator, of which the data of
+  // `rows_lost` are gone. Before anybody pushes.
+  void Recovered(int64_t rows_total, int64_t rows_lost);
+
   // A learner has started: collecting for it makes sense.
   bool started() const { return started_; }
   void set_started() { started_ = true; }
@@ -93,12 +104,17 @@ class TaskBuffer {
   // Chunks that nobody reads any more; each is returned once.
   std::vector<int64_t> TakeDeletable();
 
-  // All but what the buffer itself counts.
+  // Asks the buffer, too, which may wait for it: not under the coordinator's lock.
+  void FillRows(BufferStatus* status) const;
+  // All the rest.
   void FillStatus(BufferStatus* status) const;
 
  private:
   const std::string id_;
   std::unique_ptr<IBuffer> rows_;
+  Mutex pushing_;
+  int64_t rows_before_ = 0;  // pushed, and not counted by the buffer
+  int64_t rows_lost_ = 0;
   bool started_ = false;
   bool closed_ = false;
   std::optional<uint32_t> learner_;

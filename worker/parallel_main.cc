@@ -1,8 +1,10 @@
 // //worker:parallel: trains by one config, in several processes. Links with the factories of the
 // modules that it is to know.
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -13,27 +15,35 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/interrupt.h"
+#include "ding_worker/worker/parallel_job.h"
 #include "ding_worker/worker/parallel_registry.h"
 #include "ding_worker/worker/parallel_run.h"
 #include "ding_worker/worker/parallel_setup.h"
 #include "ding_worker/worker/parallel_worker.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/run_folder.h"
 #include "ding_worker/worker/run_result.h"
 #include "ding_worker/worker/text_config.h"
 #include "gflags/gflags.h"
 
+constexpr char kAnyPort[] = "127.0.0.1:0";
+
 DEFINE_string(role, "all", "all, coordinator, collector or learner");
 DEFINE_string(config, "", "experiment config, in protobuf text format");
 DEFINE_string(coordinator, "", "host:port of the coordinator; of collectors and learners");
-DEFINE_string(listen, "127.0.0.1:0", "host:port where the coordinator listens");
+DEFINE_string(listen, kAnyPort, "host:port where the coordinator listens");
+DEFINE_int64(supervised_by, 0, "process id of who started this one, and ends with it");
+DEFINE_bool(resume, false, "go on with the run in --exp_dir");
 DEFINE_string(name, "", "name of this worker, for people");
 DEFINE_int64(seed, -1, "seed of the run; overrides the config's");
-DEFINE_string(exp_dir, "", "folder of the run; must not exist");
+DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
 DEFINE_int64(max_env_step, -1, "env steps after which the run ends; overrides the config's");
 DEFINE_int64(max_train_iter, -1,
              "train iterations after which the run ends; overrides the config's");
@@ -101,12 +111,32 @@ absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& sett
       absl::StrCat(FLAGS_config, " cannot run in parallel:\n  ", absl::StrJoin(problems, "\n  ")));
 }
 
-absl::Status Coordinate(const ExperimentConfig& config, bool start_workers, Transport* transport) {
+// Whether who started this process still lives, if it matters.
+bool SupervisorLives() { return FLAGS_supervised_by == 0 || getppid() == FLAGS_supervised_by; }
+
+absl::StatusOr<int> StartAll(const ExperimentConfig& config,
+                             const std::vector<std::string>& settings, Transport* transport) {
+  ParallelJobOptions options;
+  options.program = "/proc/self/exe";
+  options.program_name = google::ProgramInvocationName();
+  options.exp_dir = RunFolder::ChoosePath(FLAGS_exp_dir, config.exp_name(), Clock::Real());
+  options.resume = FLAGS_resume;
+  options.collectors = config.policy().collect().collector_num();
+  options.coordinator_arguments = {absl::StrCat("--config=", FLAGS_config),
+                                   absl::StrCat("--listen=", FLAGS_listen)};
+  for (const std::string& setting : settings) {
+    options.coordinator_arguments.push_back(absl::StrCat("--set=", setting));
+  }
+  options.interrupted = InterruptSignal;
+  return RunParallelJob(options, transport);
+}
+
+absl::Status Coordinate(const ExperimentConfig& config, Transport* transport) {
   ParallelRunOptions options;
   options.exp_dir = FLAGS_exp_dir;
+  options.resume = FLAGS_resume;
   options.listen = FLAGS_listen;
-  if (start_workers) options.program = "/proc/self/exe";
-  options.program_name = google::ProgramInvocationName();
+  if (FLAGS_resume && FLAGS_listen == kAnyPort) options.listen.clear();
   options.interrupted = [] { return InterruptSignal() != 0; };
   DING_ASSIGN_OR_RETURN(const RunResult result, RunParallel(config, options, transport));
   std::printf("result %s\n", ToJson(result).c_str());
@@ -119,15 +149,24 @@ absl::Status Work(Hello::Role role, const std::string& config_digest, Transport*
   options.name = FLAGS_name.empty() ? absl::StrCat(FLAGS_role, "-", getpid()) : FLAGS_name;
   options.config_digest = config_digest;
   options.interrupted = [] { return InterruptSignal() != 0; };
+  options.may_rejoin = SupervisorLives;
   return RunParallelWorker(role, options, transport);
 }
 
-absl::Status RunRole(const std::vector<std::string>& settings) {
+// The exit status, if the role was taken.
+absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   const bool coordinates = FLAGS_role == "all" || FLAGS_role == "coordinator";
   const bool works = FLAGS_role == "collector" || FLAGS_role == "learner";
   if (!coordinates && !works) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--role is '", FLAGS_role, "', expected all, coordinator, collector or learner"));
+  }
+  if (FLAGS_resume && FLAGS_exp_dir.empty()) {
+    return absl::InvalidArgumentError("--resume needs --exp_dir=FOLDER, the run to go on with");
+  }
+  if (coordinates && FLAGS_resume && FLAGS_config.empty()) {
+    DING_RETURN_IF_ERROR(ReadRunInfo(FLAGS_exp_dir).status());
+    FLAGS_config = JoinPath(FLAGS_exp_dir, "total_config.textproto");
   }
   if (coordinates && FLAGS_config.empty()) {
     return absl::InvalidArgumentError("--config is missing; see --help");
@@ -143,9 +182,17 @@ absl::Status RunRole(const std::vector<std::string>& settings) {
   }
   GrpcTransport transport;
   CatchInterrupts();
-  if (coordinates) return Coordinate(*config, FLAGS_role == "all", &transport);
-  return Work(FLAGS_role == "collector" ? Hello::COLLECTOR : Hello::LEARNER,
-              config.has_value() ? ConfigDigest(*config) : "", &transport);
+  if (FLAGS_role == "all") return StartAll(*config, settings, &transport);
+  if (coordinates) {
+    // Whoever started it is gone: so is the run.
+    if (FLAGS_supervised_by != 0) prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (!SupervisorLives()) raise(SIGTERM);
+    DING_RETURN_IF_ERROR(Coordinate(*config, &transport));
+    return 0;
+  }
+  DING_RETURN_IF_ERROR(Work(FLAGS_role == "collector" ? Hello::COLLECTOR : Hello::LEARNER,
+                            config.has_value() ? ConfigDigest(*config) : "", &transport));
+  return 0;
 }
 
 int Main(int argc, char** argv) {
@@ -164,9 +211,9 @@ int Main(int argc, char** argv) {
     std::printf("%s", PrintTextConfig(*config).c_str());
     return 0;
   }
-  const absl::Status status = RunRole(settings);
-  if (!status.ok()) return ReportFailure(status);
-  return InterruptSignal() == 0 ? 0 : 128 + InterruptSignal();
+  const absl::StatusOr<int> status = RunRole(settings);
+  if (!status.ok()) return ReportFailure(status.status());
+  return InterruptSignal() == 0 ? *status : 128 + InterruptSignal();
 }
 
 }  // namespace

@@ -6,33 +6,31 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <utility>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
-#include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/journal.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
+#include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/parallel_setup.h"
+#include "ding_worker/worker/resume.h"
 #include "ding_worker/worker/run_folder.h"
 #include "ding_worker/worker/run_memory.h"
 #include "ding_worker/worker/run_result.h"
 #include "ding_worker/worker/status_text.h"
-#include "ding_worker/worker/supervisor.h"
 #include "ding_worker/worker/text_config.h"
 #include "glog/logging.h"
+#include "google/protobuf/text_format.h"
 
 namespace ding {
 namespace {
@@ -41,25 +39,20 @@ namespace {
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
 // For workers to end their tasks (a learner saves a checkpoint) and leave.
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(20);
-// For processes to end when their workers have left.
-constexpr absl::Duration kStopTimeout = absl::Seconds(5);
+// While the address of the run that goes on is taken: its last coordinator may be ending.
+constexpr absl::Duration kListenPatience = absl::Seconds(5);
+constexpr absl::Duration kListenRetry = absl::Milliseconds(20);
+constexpr char kFolder[] = "coordinator";
+constexpr char kInfoName[] = "coordinator/run.textproto";
+constexpr char kAddressName[] = "coordinator/address";
+constexpr char kJournalName[] = "coordinator/journal";
+constexpr char kConfigName[] = "total_config.textproto";
 
-// Processes whose sessions ended while they live, for whoever watches them.
-class LostProcesses {
- public:
-  void Add(int64_t pid) {
-    MutexLock lock(&mutex_);
-    pids_.push_back(pid);
-  }
-  std::vector<int64_t> Take() {
-    MutexLock lock(&mutex_);
-    return std::exchange(pids_, {});
-  }
-
- private:
-  Mutex mutex_;
-  std::vector<int64_t> pids_ ABSL_GUARDED_BY(mutex_);
-};
+std::string PrintText(const google::protobuf::Message& message) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(message, &text);
+  return text;
+}
 
 // Unique on this machine, and readable.
 std::string RunName(const std::string& exp_dir) {
@@ -84,8 +77,9 @@ class Run {
       : config_(config), options_(options) {}
 
   absl::Status Start(Transport* transport);
-  // Of a run that could not start: its folder goes, which holds nothing yet.
-  void RemoveFolder();
+  // Of a run that could not start: its folder goes, which holds nothing yet. One that was to go on
+  // stays as it is.
+  void GiveUp();
   // Until it is over, whatever the reason, which is returned if it is no good one.
   absl::Status Watch();
   // Lets the workers leave, and cleans up.
@@ -94,60 +88,96 @@ class Run {
   absl::StatusOr<RunResult> WriteResult();
 
  private:
-  absl::StatusOr<std::string> MakeStore();
-  absl::Status StartWorkers();
-  absl::Status LookAfterWorkers();
+  absl::Status OpenFolder();
+  absl::Status MakeStore();
+  absl::Status OpenStore();
+  absl::Status Listen(Transport* transport, const std::string& config_text);
   void EndWorkers();
   void LogRows() const;
 
   const ExperimentConfig& config_;
   const ParallelRunOptions& options_;
-  const Timer timer_{Clock::Real()};
-  LostProcesses lost_;
   std::unique_ptr<RunFolder> folder_;
-  std::string run_;
+  ParallelRunInfo info_;
   std::unique_ptr<RunMemory> memory_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<Journal> journal_;
   std::unique_ptr<CommCoordinator> comm_;
   CoordinatorParts parts_;
-  std::optional<Supervisor> supervisor_;
 };
 
 absl::Status Run::Start(Transport* transport) {
-  DING_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.exp_dir, config_.exp_name(),
-                                                   "coordinator", Clock::Real()));
   const std::string config_text = PrintTextConfig(config_);
-  DING_RETURN_IF_ERROR(folder_->WriteText("total_config.textproto", config_text));
-  run_ = RunName(folder_->path());
-  DING_ASSIGN_OR_RETURN(const std::string store_url, MakeStore());
-
-  CommCoordinator::Options comm;
-  comm.address = options_.listen;
-  comm.welcome.set_run(run_);
-  comm.welcome.set_config(config_text);
-  comm.welcome.set_store_url(store_url);
-  comm.welcome.set_exp_dir(std::filesystem::absolute(folder_->path()).string());
-  comm.welcome.set_lease_seconds(config_.system().coordinator().lease_seconds());
-  comm.config_digest = ConfigDigest(config_);
-  comm.session.lease = absl::Seconds(config_.system().coordinator().lease_seconds());
-  comm.on_worker_lost = [this](const Hello& hello, const absl::Status& why) {
-    // Who closes the session itself is about to end. Any other may be stopped, or hang.
-    if (!absl::IsAborted(why)) lost_.Add(hello.pid());
-  };
-  DING_ASSIGN_OR_RETURN(comm_, CommCoordinator::Create(std::move(comm), transport));
+  DING_RETURN_IF_ERROR(OpenFolder());
+  DING_RETURN_IF_ERROR(folder_->WriteText(kConfigName, config_text));
+  DING_RETURN_IF_ERROR(options_.resume ? OpenStore() : MakeStore());
+  DING_RETURN_IF_ERROR(folder_->WriteText(kInfoName, PrintText(info_)));
+  DING_ASSIGN_OR_RETURN(journal_, Journal::Open({JoinPath(folder_->path(), kJournalName)}));
+  DING_RETURN_IF_ERROR(Listen(transport, config_text));
   ComponentDeps deps;
   deps.metrics = folder_->metrics();
   deps.exp_dir = folder_->path();
   deps.seed = config_.seed();
-  DING_ASSIGN_OR_RETURN(parts_, MakeCoordinator(config_, run_, deps, store_.get(), comm_.get()));
+  DING_ASSIGN_OR_RETURN(parts_, MakeCoordinator(config_, info_.run(), deps, store_.get(),
+                                                comm_.get(), journal_.get()));
   parts_.coordinator->Start();
   comm_->Start(parts_.coordinator.get());
+  DING_RETURN_IF_ERROR(folder_->WriteText(kAddressName, comm_->address()));
   std::fprintf(stderr, "run folder: %s\ncoordinator: %s\n", folder_->path().c_str(),
                comm_->address().c_str());
-  return options_.program.empty() ? absl::OkStatus() : StartWorkers();
+  return absl::OkStatus();
 }
 
-void Run::RemoveFolder() {
+absl::Status Run::OpenFolder() {
+  if (!options_.resume) {
+    DING_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.exp_dir, config_.exp_name(),
+                                                     "coordinator", Clock::Real()));
+    return CreateDirectories(JoinPath(folder_->path(), kFolder));
+  }
+  DING_ASSIGN_OR_RETURN(info_, ReadRunInfo(options_.exp_dir));
+  DING_ASSIGN_OR_RETURN(const std::string saved_text, ReadRunConfig(options_.exp_dir));
+  DING_ASSIGN_OR_RETURN(const ExperimentConfig saved,
+                        ParseExperimentConfig(saved_text, "the run's config", {}));
+  DING_RETURN_IF_ERROR(CheckSameExperiment(saved, config_));
+  DING_ASSIGN_OR_RETURN(folder_,
+                        RunFolder::Continue(options_.exp_dir, "coordinator", Clock::Real()));
+  return absl::OkStatus();
+}
+
+absl::Status Run::Listen(Transport* transport, const std::string& config_text) {
+  CommCoordinator::Options comm;
+  comm.address = options_.listen;
+  comm.welcome.set_run(info_.run());
+  comm.welcome.set_config(config_text);
+  comm.welcome.set_store_url(info_.store_url());
+  comm.welcome.set_exp_dir(std::filesystem::absolute(folder_->path()).string());
+  comm.welcome.set_lease_seconds(config_.system().coordinator().lease_seconds());
+  comm.welcome.set_rejoin_seconds(config_.system().coordinator().rejoin_seconds());
+  comm.config_digest = ConfigDigest(config_);
+  comm.session.lease = absl::Seconds(config_.system().coordinator().lease_seconds());
+  if (comm.address.empty()) {
+    DING_ASSIGN_OR_RETURN(comm.address, ReadRunAddress(folder_->path()));
+  }
+  const Timer waited(Clock::Real());
+  while (true) {
+    absl::StatusOr<std::unique_ptr<CommCoordinator>> made =
+        CommCoordinator::Create(comm, transport);
+    if (made.ok()) {
+      comm_ = *std::move(made);
+      return absl::OkStatus();
+    }
+    const bool taken = options_.resume && absl::IsAlreadyExists(made.status());
+    if (!taken || waited.Elapsed() >= kListenPatience) return made.status();
+    absl::SleepFor(kListenRetry);
+  }
+}
+
+void Run::GiveUp() {
+  if (options_.resume) {
+    if (memory_ != nullptr) memory_->Keep();
+    return;
+  }
+  Finish();
   if (folder_ == nullptr) return;
   const std::string path = folder_->path();
   folder_.reset();
@@ -155,35 +185,26 @@ void Run::RemoveFolder() {
   if (!removed.ok()) LOG(WARNING) << removed.message();
 }
 
-// The store's URL.
-absl::StatusOr<std::string> Run::MakeStore() {
-  std::string url = StoreUrl(config_.system().store_url(), run_);
+absl::Status Run::MakeStore() {
+  info_.set_run(RunName(folder_->path()));
+  info_.set_store_url(StoreUrl(config_.system().store_url(), info_.run()));
   if (config_.system().store_url().empty()) {
     for (const std::string& dead : RemoveDeadRuns(MemoryBase())) {
       LOG(WARNING) << "removed what run " << dead << ", which was killed, left in " << MemoryBase();
     }
-    DING_ASSIGN_OR_RETURN(memory_, RunMemory::Create(MemoryBase(), run_));
-    url = absl::StrCat("file:", memory_->path());
+    DING_ASSIGN_OR_RETURN(memory_, RunMemory::Create(MemoryBase(), info_.run()));
+    info_.set_memory(memory_->path());
+    info_.set_store_url(absl::StrCat("file:", memory_->path()));
   }
-  DING_ASSIGN_OR_RETURN(store_, create_store(url));
-  return url;
+  DING_ASSIGN_OR_RETURN(store_, create_store(info_.store_url()));
+  return absl::OkStatus();
 }
 
-absl::Status Run::StartWorkers() {
-  Supervisor::Options options;
-  options.program = options_.program;
-  options.program_name = options_.program_name;
-  supervisor_.emplace(options);
-  const auto start = [this](absl::string_view role, int number) {
-    const std::string name = absl::StrCat(role, "-", number);
-    return supervisor_->Start({name,
-                               {absl::StrCat("--role=", role), absl::StrCat("--name=", name),
-                                absl::StrCat("--coordinator=", comm_->address())}});
-  };
-  DING_RETURN_IF_ERROR(start("learner", 0));
-  for (int i = 0; i < config_.policy().collect().collector_num(); ++i) {
-    DING_RETURN_IF_ERROR(start("collector", i));
+absl::Status Run::OpenStore() {
+  if (!info_.memory().empty()) {
+    DING_ASSIGN_OR_RETURN(memory_, RunMemory::Reopen(MemoryBase(), info_.run()));
   }
+  DING_ASSIGN_OR_RETURN(store_, create_store(info_.store_url()));
   return absl::OkStatus();
 }
 
@@ -196,17 +217,8 @@ absl::Status Run::Watch() {
     const absl::Status done = parts_.coordinator->WaitUntilDone(kWatchPeriod);
     progress.Update(ProgressOf(parts_.coordinator->status()));
     if (!absl::IsDeadlineExceeded(done)) return done;
-    DING_RETURN_IF_ERROR(LookAfterWorkers());
   }
   return absl::OkStatus();
-}
-
-absl::Status Run::LookAfterWorkers() {
-  if (!supervisor_.has_value()) return absl::OkStatus();
-  for (const int64_t pid : lost_.Take()) {
-    DING_RETURN_IF_ERROR(supervisor_->Replace(static_cast<pid_t>(pid)));
-  }
-  return supervisor_->Restart();
 }
 
 void Run::Finish() {
@@ -223,9 +235,10 @@ void Run::EndWorkers() {
   if (!comm_->WaitForWorkersToLeave(kLeaveTimeout)) {
     LOG(WARNING) << "some workers have not left within " << absl::FormatDuration(kLeaveTimeout);
   }
-  if (supervisor_.has_value()) supervisor_->Stop(kStopTimeout);
   comm_->Close("the run is over");
   LogRows();
+  const absl::Status journaled = parts_.coordinator->CloseJournal();
+  if (!journaled.ok()) LOG(WARNING) << "the run cannot go on: " << journaled.message();
   const absl::Status closed = parts_.coordinator->Close("the run is over");
   if (!closed.ok()) LOG(WARNING) << "some data are not deleted: " << closed.message();
 }
@@ -250,7 +263,7 @@ absl::StatusOr<RunResult> Run::WriteResult() {
   result.train_iter = status.train_iter();
   if (status.has_eval_value()) result.eval_value = status.eval_value();
   result.eval_value_raw.assign(status.eval_return().begin(), status.eval_return().end());
-  result.wall_seconds = timer_.Seconds();
+  result.wall_seconds = status.elapsed_seconds();  // also under earlier coordinators
   if (status.has_collecting_seconds()) result.collecting_seconds = status.collecting_seconds();
   result.finish_time = Clock::Real()->Now();
   DING_RETURN_IF_ERROR(folder_->WriteText("result.json", absl::StrCat(ToJson(result), "\n")));
@@ -259,13 +272,32 @@ absl::StatusOr<RunResult> Run::WriteResult() {
 
 }  // namespace
 
+absl::StatusOr<std::string> ReadRunConfig(const std::string& exp_dir) {
+  return ReadFile(JoinPath(exp_dir, kConfigName));
+}
+
+absl::StatusOr<std::string> ReadRunAddress(const std::string& exp_dir) {
+  return ReadFile(JoinPath(exp_dir, kAddressName));
+}
+
+absl::StatusOr<ParallelRunInfo> ReadRunInfo(const std::string& exp_dir) {
+  const std::string path = JoinPath(exp_dir, kInfoName);
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) {
+    return absl::NotFoundError(absl::StrCat("there is no parallel run to go on with in '", exp_dir,
+                                            "': ", text.status().message()));
+  }
+  ParallelRunInfo info;
+  if (google::protobuf::TextFormat::ParseFromString(*text, &info)) return info;
+  return absl::DataLossError(absl::StrCat("'", path, "' is damaged"));
+}
+
 absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,
                                       const ParallelRunOptions& options, Transport* transport) {
   Run run(config, options);
   const absl::Status started = run.Start(transport);
   if (!started.ok()) {
-    run.Finish();
-    run.RemoveFolder();
+    run.GiveUp();
     return started;
   }
   const absl::Status status = run.Watch();
