@@ -155,14 +155,18 @@ absl::Status CommCoordinator::TakesMessages(uint32_t worker) const {
 
 absl::Status CommCoordinator::Answer(uint32_t worker, const Hello& hello,
                                      const WorkerMessage& message, Session* session) {
-  if (!message.has_status_request()) {
-    if (hello.role() == Hello::OPERATOR) {
-      return absl::FailedPreconditionError("an operator may ask for the status, and nothing else");
-    }
+  const bool operates = hello.role() == Hello::OPERATOR;
+  CoordinatorMessage answer;
+  if (message.has_status_request()) {
+    *answer.mutable_run_status() = coordinator_->status();
+  } else if (operates && message.has_operator_request()) {
+    *answer.mutable_operator_reply() = coordinator_->Operate(message.operator_request());
+  } else if (operates) {
+    return absl::FailedPreconditionError(
+        "an operator may ask for the status and send requests, and nothing else");
+  } else {
     return coordinator_->Handle(worker, message);
   }
-  CoordinatorMessage answer;
-  *answer.mutable_run_status() = coordinator_->status();
   return session->Send(answer.SerializeAsString(), kGreetTimeout);
 }
 

@@ -72,6 +72,7 @@ struct Worker {
   std::optional<PolicyVersion> withheld_policy;  // the newest, if it was not sent
   std::string stalled;                           // as it says itself
   std::string waits_for;                         // of the buffer
+  bool draining = false;                         // gets no further task
 };
 
 template <typename Task>
@@ -97,7 +98,6 @@ absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message
   switch (message.message_case()) {
     case WorkerMessage::kTaskStarted:
     case WorkerMessage::kTaskFailed:
-    case WorkerMessage::kStatusRequest:
       return std::nullopt;
     case WorkerMessage::kCollectorData:
     case WorkerMessage::kCollectorFinished:
@@ -107,6 +107,8 @@ absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message
     case WorkerMessage::kPolicyVersion:
       return Hello::LEARNER;
     case WorkerMessage::kHello:
+    case WorkerMessage::kStatusRequest:  // of operators, who have no session with the coordinator
+    case WorkerMessage::kOperatorRequest:
     case WorkerMessage::MESSAGE_NOT_SET:
       break;
   }
@@ -143,6 +145,7 @@ class CoordinatorImpl : public Coordinator {
   void RequestEnd(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CloseJournal() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
+  OperatorReply Operate(const OperatorRequest& request) override ABSL_LOCKS_EXCLUDED(mutex_);
   int32_t incarnation() const override ABSL_LOCKS_EXCLUDED(mutex_);
   RunStatus status() const override ABSL_LOCKS_EXCLUDED(mutex_);
   Counters counters() const override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -227,6 +230,17 @@ class CoordinatorImpl : public Coordinator {
   void ForgetRemoved(TaskBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetUnannounced(uint32_t id, const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DeleteForgotten() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Operators.
+  absl::StatusOr<std::string> OperateLocked(const OperatorRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::string> Want(int64_t collectors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::string> DrainNamed(const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckKnown(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drain(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A worker that has nothing to do any more is told to leave.
+  void LetGo(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Worker* FindWorker(uint32_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   RunningTask* FindTask(uint32_t worker, const std::string& task_id)
@@ -357,7 +371,7 @@ void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const st
   if (hello.role() == Hello::COLLECTOR && ++collectors_ > options_.collectors) {
     commander_->IncreaseCollectorTaskSpace();
   }
-  if (hello.role() != Hello::OPERATOR) resources_.Update(hello.role(), worker, hello.resources());
+  resources_.Update(hello.role(), worker, hello.resources());
   Schedule();
 }
 
@@ -367,7 +381,7 @@ void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
     Worker* const lost = FindWorker(worker);
     if (lost == nullptr) return;
     const Hello::Role role = lost->hello.role();
-    if (role != Hello::OPERATOR) ++workers_lost_;
+    if (!lost->draining) ++workers_lost_;
     state_changed_ = true;
     LOG_IF(WARNING, !ended_) << lost->hello.name() << " (worker " << worker << ") is gone: " << why;
     if (!ended_) {
@@ -422,13 +436,9 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
     case WorkerMessage::kPolicyVersion:
       return HandlePolicyVersion(worker, message.policy_version());
     default:
-      break;
+      DING_CHECK(false) << "SenderOf() knows it";
+      return absl::OkStatus();
   }
-  CoordinatorMessage answer;
-  *answer.mutable_run_status() = status();
-  MutexLock lock(&mutex_);
-  sender_->Send(worker, answer);
-  return absl::OkStatus();
 }
 
 Worker* CoordinatorImpl::FindWorker(uint32_t worker) {
@@ -994,7 +1004,11 @@ RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
     finished_steps_ += task.steps;
   }
   state_changed_ = true;
-  resources_.Update(worker->hello.role(), id, worker->hello.resources());
+  if (worker->draining) {
+    LetGo(id);
+  } else {
+    resources_.Update(worker->hello.role(), id, worker->hello.resources());
+  }
   changed_.SignalAll();
   return task;
 }
@@ -1203,6 +1217,7 @@ void CoordinatorImpl::FillWorker(uint32_t id, const Worker& worker, WorkerStatus
   status->set_pid(worker.hello.pid());
   status->set_alive_seconds(absl::ToDoubleSeconds(Elapsed(worker.joined_nanos)));
   status->set_waits_for(worker.waits_for.empty() ? worker.stalled : worker.waits_for);
+  if (worker.draining) status->set_draining(true);
   if (!worker.task.has_value()) return;
   const RunningTask& task = *worker.task;
   status->set_task_id(task.state.task_id);
@@ -1261,6 +1276,126 @@ Coordinator::Counters CoordinatorImpl::counters() const {
 int32_t CoordinatorImpl::incarnation() const {
   MutexLock lock(&mutex_);
   return incarnation_;
+}
+
+// Leaves of a status what is called so; empty: all of it.
+void KeepNamed(const std::string& name, RunStatus* status) {
+  if (name.empty()) return;
+  auto* const workers = status->mutable_worker();
+  workers->erase(std::remove_if(workers->begin(), workers->end(),
+                                [&name](const auto& worker) { return worker.name() != name; }),
+                 workers->end());
+  auto* const buffers = status->mutable_buffer();
+  buffers->erase(std::remove_if(buffers->begin(), buffers->end(),
+                                [&name](const auto& buffer) { return buffer.buffer_id() != name; }),
+                 buffers->end());
+}
+
+OperatorReply CoordinatorImpl::Operate(const OperatorRequest& request) {
+  absl::StatusOr<std::string> done;
+  {
+    MutexLock lock(&mutex_);
+    done = OperateLocked(request);
+    state_changed_ = true;
+    Schedule();
+  }
+  OperatorReply reply;
+  reply.set_code(static_cast<int>(done.status().code()));
+  reply.set_message(done.ok() ? *done : std::string(done.status().message()));
+  *reply.mutable_status() = status();
+  if (done.ok()) KeepNamed(request.inspect(), reply.mutable_status());
+  LOG_IF(INFO, !request.has_inspect())
+      << "an operator asks: " << request.ShortDebugString() << ": " << reply.message();
+  return reply;
+}
+
+absl::StatusOr<std::string> CoordinatorImpl::OperateLocked(const OperatorRequest& request) {
+  if (request.has_inspect()) {
+    DING_RETURN_IF_ERROR(CheckKnown(request.inspect()));
+    return "";
+  }
+  if (ended_) return absl::FailedPreconditionError(absl::StrCat("the run is over: ", end_reason_));
+  switch (request.request_case()) {
+    case OperatorRequest::kGrow:
+    case OperatorRequest::kShrink: {
+      const bool grow = request.has_grow();
+      const int64_t by = grow ? request.grow() : request.shrink();
+      if (by < 1) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(grow ? "grow" : "shrink", " by ", by, " collectors, expected at least 1"));
+      }
+      return Want(wanted_collectors_ + (grow ? by : -by));
+    }
+    case OperatorRequest::kDrain:
+      return DrainNamed(request.drain());
+    case OperatorRequest::kStop:
+      End(absl::OkStatus(), "an operator has stopped it");
+      return "the run ends";
+    default:
+      return absl::InvalidArgumentError(
+          "a request that is not known, expected inspect, grow, shrink, drain or stop");
+  }
+}
+
+absl::Status CoordinatorImpl::CheckKnown(const std::string& name) const {
+  if (name.empty() || buffers_.count(name) > 0) return absl::OkStatus();
+  std::vector<std::string> known;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.hello.name() == name) return absl::OkStatus();
+    known.push_back(worker.hello.name());
+  }
+  for (const auto& [id, buffer] : buffers_) known.push_back(id);
+  return absl::NotFoundError(absl::StrCat("there is neither a worker nor a buffer '", name,
+                                          "', expected one of: ", absl::StrJoin(known, ", ")));
+}
+
+absl::StatusOr<std::string> CoordinatorImpl::Want(int64_t collectors) {
+  if (collectors < 0 || collectors > options_.max_collectors) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "that would be ", collectors, " collectors instead of ", wanted_collectors_,
+        ", expected 0 to ", options_.max_collectors, " (system.coordinator.max_collectors)"));
+  }
+  wanted_collectors_ = static_cast<int>(collectors);
+  std::vector<uint32_t> there;  // the idle ones last, and of others the newest: they go first
+  for (const auto& [id, worker] : workers_) {
+    if (worker.hello.role() == Hello::COLLECTOR && !worker.draining) there.push_back(id);
+  }
+  std::stable_partition(there.begin(), there.end(),
+                        [this](uint32_t id) { return workers_[id].task.has_value(); });
+  for (; static_cast<int64_t>(there.size()) > collectors; there.pop_back()) {
+    Drain(there.back(), FindWorker(there.back()));
+  }
+  return absl::StrCat(collectors, " collectors are wanted");
+}
+
+absl::StatusOr<std::string> CoordinatorImpl::DrainNamed(const std::string& name) {
+  for (auto& [id, worker] : workers_) {
+    if (worker.hello.name() != name) continue;
+    if (worker.hello.role() != Hello::COLLECTOR) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " is a learner, expected a collector: the run needs its learner"));
+    }
+    if (worker.draining) {
+      return absl::FailedPreconditionError(absl::StrCat(name, " is being drained already"));
+    }
+    wanted_collectors_ = std::max(0, wanted_collectors_ - 1);
+    Drain(id, &worker);
+    return absl::StrCat(name, " is drained; ", wanted_collectors_, " collectors are wanted");
+  }
+  DING_RETURN_IF_ERROR(CheckKnown(name));
+  return absl::InvalidArgumentError(absl::StrCat(name, " is a buffer, expected a collector"));
+}
+
+void CoordinatorImpl::Drain(uint32_t id, Worker* worker) {
+  worker->draining = true;
+  resources_.Delete(worker->hello.role(), id);
+  if (!worker->task.has_value()) LetGo(id);
+}
+
+void CoordinatorImpl::LetGo(uint32_t id) {
+  CoordinatorMessage message;
+  message.mutable_end_run()->set_reason("the worker is not needed any more");
+  sender_->Send(id, message);
 }
 
 absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {

@@ -147,6 +147,8 @@ class Coordinator {
 
   // 1, and one more with each coordinator that goes on with the run.
   virtual int32_t incarnation() const = 0;
+  // What an operator asks for; also whatever is due with time is done.
+  virtual OperatorReply Operate(const OperatorRequest& request) = 0;
   virtual RunStatus status() const = 0;
   virtual Counters counters() const = 0;
 };

@@ -376,7 +376,8 @@ TEST_F(RestartTest, WhatAnOrderlyEndForgetsIsThereForTheNextRun) {
   coordinator()->RequestEnd("interrupted");
   ASSERT_THAT(coordinator()->CloseJournal(), IsOk());
   std::map<std::string, std::string> data;
-  for (const std::string& key : store_.List("data/").value()) {
+  const std::vector<std::string> keys = store_.List("data/").value();
+  for (const std::string& key : keys) {
     ASSERT_THAT(store_.Get(key, &data[key]), IsOk());
   }
   ASSERT_THAT(coordinator()->Close("over"), IsOk());
