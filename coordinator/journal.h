@@ -59,7 +59,8 @@ class Journal {
   Journal& operator=(const Journal&) = delete;
   ~Journal();
 
-  // Calls `visit` for each record that is in it now, in their order, until one returns an error.
+  // Calls `visit` for each record that is in it now, in their order, until one returns an error. Not
+  // while somebody compacts.
   absl::Status Read(const Visitor& visit) const;
 
   // All or none of them.

@@ -10,6 +10,7 @@
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/state_wire.h"
+#include "ding_worker/interaction/chunk_key.h"
 
 namespace ding {
 namespace {
@@ -51,6 +52,10 @@ absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const Journal& journal) 
         break;
       case JournalRecord::kState:
         run.state = record.state();
+        for (const BufferRecord& buffer : record.state().buffer()) {
+          int64_t& total = rows_total[buffer.buffer_id()];
+          total = std::max(total, buffer.rows_total());
+        }
         empty = false;
         break;
       case JournalRecord::kCommander:
@@ -75,9 +80,26 @@ absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const Journal& journal) 
   if (empty) return std::nullopt;
   run.state.set_envstep(std::max(run.state.envstep(), envstep));
   for (BufferRecord& buffer : *run.state.mutable_buffer()) {
-    buffer.set_rows_total(std::max(buffer.rows_total(), rows_total[buffer.buffer_id()]));
+    buffer.set_rows_total(rows_total[buffer.buffer_id()]);
   }
   return run;
+}
+
+absl::StatusOr<std::vector<std::string>> LiveKeys(const Journal& journal) {
+  std::vector<std::string> keys;
+  DING_ASSIGN_OR_RETURN(const std::optional<RecoveredRun> run, ReadJournal(journal));
+  if (!run.has_value()) return keys;
+  for (const PolicyRecord& policy : run->state.policy()) {
+    for (const PolicyVersion& version : policy.stored()) keys.push_back(version.key());
+  }
+  DING_RETURN_IF_ERROR(journal.Read([&run, &keys](const JournalRecord& record) {
+    if (run->FindBuffer(record.push().buffer_id()) == nullptr) return absl::OkStatus();
+    for (const int64_t chunk : record.push().chunk()) {
+      if (run->removed_chunks.count(chunk) == 0) keys.push_back(ChunkKey(chunk));
+    }
+    return absl::OkStatus();
+  }));
+  return keys;
 }
 
 absl::StatusOr<Batch> KeepChunks(const Batch& items,

@@ -38,6 +38,10 @@ struct RecoveredRun {
 // None: nothing has happened yet. A buffer's rows_total is that of its last push.
 absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const Journal& journal);
 
+// The keys in the store of what the run goes on with: chunks that did not leave their buffer, and
+// policies.
+absl::StatusOr<std::vector<std::string>> LiveKeys(const Journal& journal);
+
 // Those rows of `items` whose chunk is kept, in their order.
 absl::StatusOr<Batch> KeepChunks(const Batch& items,
                                  const std::function<bool(int64_t chunk)>& keep);

@@ -40,6 +40,8 @@ constexpr absl::Duration kAskTimeout = absl::Seconds(2);
 // coordinator that was started again.
 constexpr absl::Duration kAwayTimeout = absl::Seconds(3);
 // For the processes to end when the run has.
+// For the coordinator to end a run whose processes cannot be kept alive, and all to leave it.
+constexpr absl::Duration kEndTimeout = absl::Seconds(30);
 constexpr absl::Duration kStopTimeout = absl::Seconds(5);
 
 // Asks the coordinator for its status again and again, on a thread of its own.
@@ -96,6 +98,8 @@ class Job {
       : options_(options), transport_(transport), supervisor_(SupervisorOptions(options)) {}
 
   absl::StatusOr<int> Run();
+  // Lets the coordinator end the run, if it runs.
+  void End();
 
  private:
   static Supervisor::Options SupervisorOptions(const ParallelJobOptions& options) {
@@ -118,7 +122,7 @@ class Job {
   const ParallelJobOptions& options_;
   Transport* const transport_;
   Supervisor supervisor_;
-  bool interrupted_ = false;
+  std::optional<pid_t> interrupted_pid_;  // coordinator that was told
   std::string address_;
   std::unique_ptr<RunMemoryHold> memory_;
   std::map<int64_t, Timer> seen_;  // processes that have joined: when they were seen last
@@ -143,9 +147,10 @@ absl::Status Job::StartCoordinator() {
 
 void Job::PassOnInterrupt() {
   const int signal = options_.interrupted();
-  if (signal == 0 || interrupted_) return;
-  interrupted_ = true;
   const std::optional<pid_t> pid = supervisor_.PidOf(kCoordinator);
+  if (signal == 0 || pid == interrupted_pid_) return;
+  // Once each: one that was about to catch signals dies of it, and its successor has to hear of it.
+  interrupted_pid_ = pid;
   if (pid.has_value()) kill(*pid, signal);
 }
 
@@ -217,8 +222,10 @@ absl::StatusOr<bool> Job::WaitForAddress() {
     const absl::StatusOr<std::string> address = ReadRunAddress(options_.exp_dir);
     if (!address.ok()) continue;
     address_ = *address;
-    // Of a run that goes on it may be that of before, whose coordinator does not live.
-    if (AskStatus(address_, "supervisor", kAskTimeout, transport_).ok()) return true;
+    // Of a run that goes on it may be that of before, where somebody else listens now.
+    const absl::StatusOr<RunStatus> status =
+        AskStatus(address_, "supervisor", kAskTimeout, transport_);
+    if (status.ok() && status->coordinator_pid() == supervisor_.PidOf(kCoordinator)) return true;
   }
 }
 
@@ -241,11 +248,19 @@ absl::StatusOr<int> Job::Run() {
   return *supervisor_.DoneWith(kCoordinator);
 }
 
+void Job::End() {
+  const std::optional<pid_t> pid = supervisor_.PidOf(kCoordinator);
+  if (pid.has_value()) kill(*pid, SIGTERM);
+  supervisor_.Stop(kEndTimeout);
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunParallelJob(const ParallelJobOptions& options, Transport* transport) {
   Job job(options, transport);
-  return job.Run();
+  absl::StatusOr<int> status = job.Run();
+  if (!status.ok()) job.End();
+  return status;
 }
 
 }  // namespace ding

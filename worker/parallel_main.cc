@@ -1,10 +1,8 @@
 // //worker:parallel: trains by one config, in several processes. Links with the factories of the
 // modules that it is to know.
 
-#include <sys/prctl.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -67,8 +65,10 @@ constexpr char kHelp[] =
   --set PATH=VALUE      changes a field of it; may stand several times:
                           --set policy.collect.collector_num=4
   --seed=N              seed of the run
-  --exp_dir=FOLDER      where the run is written; must not exist
+  --exp_dir=FOLDER      where the run is written; must not exist, unless it is resumed
                           (default: a new folder below the current one, named by exp_name)
+  --resume              goes on with the run in --exp_dir, however it ended; its config, if none is
+                          given. Budgets may be others
   --max_env_step=N      ends the run after N env steps
   --max_train_iter=N    ends the run after N train iterations
   --max_seconds=N       ends the run after N seconds
@@ -81,8 +81,9 @@ constexpr char kHelp[] =
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text logs of each process
 (log/), the resolved config and result.json. The last line on stdout is `result ` and the same
-JSON. `ctl status --coordinator=HOST:PORT` shows workers, rates and who waits for what. A worker
-that dies is replaced, and the run goes on. Ctrl-C saves a checkpoint and ends the run.
+JSON. `ctl --coordinator=HOST:PORT` shows workers, rates and who waits for what (status), and
+changes the run (grow, shrink, drain, stop). A worker or a coordinator that dies is replaced, and
+the run goes on. Ctrl-C saves a checkpoint and ends the run.
 
 Exit code: 0 the run came to its end, 1 an error, 128 + signal it was interrupted.
 )";
@@ -136,8 +137,10 @@ absl::Status Coordinate(const ExperimentConfig& config, Transport* transport) {
   options.exp_dir = FLAGS_exp_dir;
   options.resume = FLAGS_resume;
   options.listen = FLAGS_listen;
-  if (FLAGS_resume && FLAGS_listen == kAnyPort) options.listen.clear();
-  options.interrupted = [] { return InterruptSignal() != 0; };
+  // Workers of the run that goes on look for it where it was.
+  const bool anywhere = google::GetCommandLineFlagInfoOrDie("listen").is_default;
+  if (FLAGS_resume && anywhere) options.listen.clear();
+  options.interrupted = [] { return InterruptSignal() != 0 || !SupervisorLives(); };
   DING_ASSIGN_OR_RETURN(const RunResult result, RunParallel(config, options, transport));
   std::printf("result %s\n", ToJson(result).c_str());
   return absl::OkStatus();
@@ -184,9 +187,6 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   CatchInterrupts();
   if (FLAGS_role == "all") return StartAll(*config, settings, &transport);
   if (coordinates) {
-    // Whoever started it is gone: so is the run.
-    if (FLAGS_supervised_by != 0) prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (!SupervisorLives()) raise(SIGTERM);
     DING_RETURN_IF_ERROR(Coordinate(*config, &transport));
     return 0;
   }

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
@@ -18,6 +20,7 @@
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/journal.h"
+#include "ding_worker/coordinator/recovery.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
@@ -46,6 +49,8 @@ constexpr char kFolder[] = "coordinator";
 constexpr char kInfoName[] = "coordinator/run.textproto";
 constexpr char kAddressName[] = "coordinator/address";
 constexpr char kJournalName[] = "coordinator/journal";
+constexpr char kSavedFolder[] = "coordinator/saved";
+constexpr char kSavedName[] = "coordinator/saved.textproto";
 constexpr char kConfigName[] = "total_config.textproto";
 
 std::string PrintText(const google::protobuf::Message& message) {
@@ -93,6 +98,9 @@ class Run {
   absl::Status OpenStore();
   absl::Status Listen(Transport* transport, const std::string& config_text);
   void EndWorkers();
+  // What the journal's rows need of the store, for a run that goes on later.
+  absl::Status SaveValues() const;
+  absl::Status RestoreValues() const;
   void LogRows() const;
 
   const ExperimentConfig& config_;
@@ -111,6 +119,7 @@ absl::Status Run::Start(Transport* transport) {
   DING_RETURN_IF_ERROR(OpenFolder());
   DING_RETURN_IF_ERROR(folder_->WriteText(kConfigName, config_text));
   DING_RETURN_IF_ERROR(options_.resume ? OpenStore() : MakeStore());
+  if (options_.resume) DING_RETURN_IF_ERROR(RestoreValues());
   DING_RETURN_IF_ERROR(folder_->WriteText(kInfoName, PrintText(info_)));
   DING_ASSIGN_OR_RETURN(journal_, Journal::Open({JoinPath(folder_->path(), kJournalName)}));
   DING_RETURN_IF_ERROR(Listen(transport, config_text));
@@ -208,6 +217,58 @@ absl::Status Run::OpenStore() {
   return absl::OkStatus();
 }
 
+absl::Status Run::SaveValues() const {
+  const std::string folder = JoinPath(folder_->path(), kSavedFolder);
+  DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(folder_->path(), kSavedName)));
+  DING_RETURN_IF_ERROR(RemoveRecursively(folder));
+  DING_RETURN_IF_ERROR(CreateDirectories(folder));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> saved,
+                        create_store(absl::StrCat("file:", folder)));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, LiveKeys(*journal_));
+  SavedRun manifest;
+  std::string value;
+  for (const std::string& key : keys) {
+    const absl::Status read = store_->Get(key, &value);
+    if (absl::IsNotFound(read)) continue;  // It was lost before.
+    DING_RETURN_IF_ERROR(read);
+    const auto bytes = static_cast<int64_t>(value.size());
+    if (manifest.bytes() + bytes > config_.resume().max_replay_bytes()) {
+      manifest.set_left_out(manifest.left_out() + 1);
+      continue;
+    }
+    DING_RETURN_IF_ERROR(saved->Put(key, {absl::string_view(value)}));
+    manifest.set_values(manifest.values() + 1);
+    manifest.set_bytes(manifest.bytes() + bytes);
+  }
+  LOG_IF(WARNING, manifest.left_out() > 0)
+      << manifest.left_out() << " chunks are left out of what is saved, which has "
+      << manifest.bytes() << " bytes of the " << config_.resume().max_replay_bytes()
+      << " of resume.max_replay_bytes: a run that goes on from here lacks their rows";
+  return folder_->WriteText(kSavedName, PrintText(manifest));
+}
+
+// Only into a store that was emptied: else what is in it is newer.
+absl::Status Run::RestoreValues() const {
+  if (!PathExists(JoinPath(folder_->path(), kSavedName))) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> present, store_->List(""));
+  if (!present.empty()) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Store> saved,
+      create_store(absl::StrCat("file:", JoinPath(folder_->path(), kSavedFolder))));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, saved->List(""));
+  std::string value;
+  for (const std::string& key : keys) {
+    const absl::Status read = saved->Get(key, &value);
+    if (absl::IsDataLoss(read) || absl::IsNotFound(read)) {
+      LOG(WARNING) << "a saved chunk is damaged and left out: " << read.message();
+      continue;
+    }
+    DING_RETURN_IF_ERROR(read);
+    DING_RETURN_IF_ERROR(store_->Put(key, {absl::string_view(value)}));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Run::Watch() {
   ProgressOptions progress_options = ProgressTo(stderr);
   if (config_.max_env_step() > 0) progress_options.max_env_step = config_.max_env_step();
@@ -237,8 +298,10 @@ void Run::EndWorkers() {
   }
   comm_->Close("the run is over");
   LogRows();
-  const absl::Status journaled = parts_.coordinator->CloseJournal();
-  if (!journaled.ok()) LOG(WARNING) << "the run cannot go on: " << journaled.message();
+  absl::Status kept = parts_.coordinator->CloseJournal();
+  // One that has converged has nothing to go on to.
+  if (kept.ok() && !parts_.coordinator->status().converged()) kept = SaveValues();
+  if (!kept.ok()) LOG(WARNING) << "the run cannot go on as it is: " << kept.message();
   const absl::Status closed = parts_.coordinator->Close("the run is over");
   if (!closed.ok()) LOG(WARNING) << "some data are not deleted: " << closed.message();
 }
@@ -251,7 +314,8 @@ void Run::LogRows() const {
   const RunStatus status = parts_.coordinator->status();
   for (const BufferStatus& buffer : status.buffer()) {
     LOG(INFO) << buffer.buffer_id() << ": " << buffer.push_count() << " rows pushed, "
-              << buffer.count() << " in it, " << buffer.removed_count() << " evicted";
+              << buffer.count() << " in it, " << buffer.removed_count() << " evicted, "
+              << buffer.lost_count() << " lost";
   }
 }
 

@@ -4,7 +4,8 @@
 //     run.textproto   name of the run, and where its store is
 //     address         where it listens
 //     journal         what survives the process (coordinator/journal.h)
-//     saved/          what was in the store when the run came to an orderly end
+//     saved/          what was in the store when the run came to an orderly end,
+//     saved.textproto   and how much that is: written last
 //
 // Threads: for main().
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_H_

@@ -235,6 +235,20 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
     problems.push_back(absl::StrCat("policy.random_collect_size is ", policy.random_collect_size(),
                                     ", expected 0 in a parallel run"));
   }
+  const auto no_effect = [&](absl::string_view path, int64_t found, int64_t by_default,
+                             absl::string_view instead) {
+    if (found == by_default) return;
+    problems.push_back(absl::StrCat(path, " is ", found, ", expected ", by_default,
+                                    " in a parallel run, where ", instead));
+  };
+  no_effect("policy.learn.update_per_collect", policy.learn().update_per_collect(),
+            LearnSection().update_per_collect(),
+            "the learner trains all the time; limit it by the buffer's thruput");
+  no_effect("policy.eval.evaluator.eval_freq", policy.eval().evaluator().eval_freq(),
+            SerialEvaluatorConfig().eval_freq(),
+            "policy.other.commander.eval_interval says how often");
+  no_effect("resume.period_rounds", config.resume().period_rounds(),
+            ResumeSection().period_rounds(), "there are no rounds; set resume.period_seconds");
   if (policy.collect().unroll_len() != 1) {
     problems.push_back(absl::StrCat("policy.collect.unroll_len is ", policy.collect().unroll_len(),
                                     ", expected 1 in a parallel run"));

@@ -141,7 +141,7 @@ absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& op
   while (true) {
     const absl::Status status = Serve(role, options, session.get());
     // Only a session that broke may be the coordinator's end; other ends were meant.
-    if (!absl::IsUnavailable(status)) return status;
+    if (status.ok() || !absl::IsUnavailable(session->status())) return status;
     const Welcome welcome = session->welcome();
     session.reset();
     hello.set_previous_worker(welcome.worker());

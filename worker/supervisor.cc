@@ -101,8 +101,8 @@ absl::Status Supervisor::Restart() {
   }
   const auto ended = [&wait_status](pid_t pid) {
     if (!Reap(pid, &wait_status)) return false;
-    LOG(INFO) << "process " << pid
-              << ", which was replaced, ended: " << DescribeWaitStatus(wait_status);
+    LOG(WARNING) << "process " << pid
+                 << ", which was replaced, ended: " << DescribeWaitStatus(wait_status);
     return true;
   };
   given_up_.erase(std::remove_if(given_up_.begin(), given_up_.end(), ended), given_up_.end());
