@@ -15,7 +15,9 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
 
 namespace ding {
@@ -55,6 +57,12 @@ class BaseCommander {
   // go on.
   virtual void IncreaseCollectorTaskSpace() = 0;
   virtual void DecreaseCollectorTaskSpace() = 0;
+
+  // What it knows, for a coordinator that is started in the place of one that died: it tells the new
+  // commander next that all tasks which ran have failed. Of collectors there are none then: the task
+  // space is that of its options. Names and sizes as of EncodeState(). The default has no state.
+  virtual absl::Status SaveState(StateWriter* /*writer*/) const { return absl::OkStatus(); }
+  virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
 
   // Of finished collecting tasks.
   virtual int64_t total_collector_env_step() const = 0;

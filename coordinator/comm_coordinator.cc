@@ -74,11 +74,7 @@ void CommCoordinator::JoinFinished() {
 
 void CommCoordinator::Serve(int64_t peer, const std::shared_ptr<Session>& session) {
   uint32_t worker = 0;
-  {
-    MutexLock lock(&mutex_);
-    worker = ++last_worker_;
-  }
-  const absl::StatusOr<Hello> hello = Greet(worker, session.get());
+  const absl::StatusOr<Hello> hello = Greet(session.get(), &worker);
   absl::Status why = hello.status();
   if (hello.ok()) why = ServeAdmitted(worker, *hello, session);
   {
@@ -95,17 +91,19 @@ void CommCoordinator::Serve(int64_t peer, const std::shared_ptr<Session>& sessio
   changed_.SignalAll();
 }
 
-absl::StatusOr<Hello> CommCoordinator::Greet(uint32_t worker, Session* session) {
+absl::StatusOr<Hello> CommCoordinator::Greet(Session* session, uint32_t* worker) {
   DING_ASSIGN_OR_RETURN(const std::string bytes, session->Receive(options_.hello_timeout));
   DING_ASSIGN_OR_RETURN(const WorkerMessage message, ParseWorkerMessage(bytes));
   if (!message.has_hello()) {
     return absl::InvalidArgumentError("the first message is not Hello");
   }
   DING_RETURN_IF_ERROR(CheckHello(message.hello(), session->identity()));
+  DING_ASSIGN_OR_RETURN(*worker, coordinator_->Admit(message.hello()));
   CoordinatorMessage answer;
   *answer.mutable_welcome() = options_.welcome;
   *answer.mutable_welcome()->mutable_version() = CurrentProtocol();
-  answer.mutable_welcome()->set_worker(worker);
+  answer.mutable_welcome()->set_worker(*worker);
+  answer.mutable_welcome()->set_incarnation(coordinator_->incarnation());
   DING_RETURN_IF_ERROR(session->Send(answer.SerializeAsString(), kGreetTimeout));
   return message.hello();
 }
@@ -162,14 +160,18 @@ absl::Status CommCoordinator::TakesMessages(uint32_t worker) const {
 
 absl::Status CommCoordinator::Answer(uint32_t worker, const Hello& hello,
                                      const WorkerMessage& message, Session* session) {
-  if (!message.has_status_request()) {
-    if (hello.role() == Hello::OPERATOR) {
-      return absl::FailedPreconditionError("an operator may ask for the status, and nothing else");
-    }
+  const bool operates = hello.role() == Hello::OPERATOR;
+  CoordinatorMessage answer;
+  if (message.has_status_request()) {
+    *answer.mutable_run_status() = coordinator_->status();
+  } else if (operates && message.has_operator_request()) {
+    *answer.mutable_operator_reply() = coordinator_->Operate(message.operator_request());
+  } else if (operates) {
+    return absl::FailedPreconditionError(
+        "an operator may ask for the status and send requests, and nothing else");
+  } else {
     return coordinator_->Handle(worker, message);
   }
-  CoordinatorMessage answer;
-  *answer.mutable_run_status() = coordinator_->status();
   return session->Send(answer.SerializeAsString(), kGreetTimeout);
 }
 

@@ -94,7 +94,7 @@ class CommCoordinator : public CoordinatorSender {
                              const std::shared_ptr<Session>& session);
   // Of an admitted worker: whether it takes what is sent to it.
   absl::Status TakesMessages(uint32_t worker) const;
-  absl::StatusOr<Hello> Greet(uint32_t worker, Session* session);
+  absl::StatusOr<Hello> Greet(Session* session, uint32_t* worker);
   absl::Status CheckHello(const Hello& hello, absl::string_view identity) const;
   absl::Status Answer(uint32_t worker, const Hello& hello, const WorkerMessage& message,
                       Session* session);
@@ -107,7 +107,6 @@ class CommCoordinator : public CoordinatorSender {
   CondVar changed_;  // peers_, workers_
   std::map<int64_t, Peer> peers_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
-  uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -65,6 +65,17 @@ class NotingCoordinator : public Coordinator {
     changed_.SignalAll();
     return absl::OkStatus();
   }
+  absl::StatusOr<uint32_t> Admit(const Hello& /*hello*/) override {
+    MutexLock lock(&mutex_);
+    return ++last_worker_;
+  }
+  absl::Status CloseJournal() override { return absl::OkStatus(); }
+  int32_t incarnation() const override { return 1; }
+  OperatorReply Operate(const OperatorRequest& request) override {
+    OperatorReply reply;
+    reply.set_message(absl::StrCat("grown by ", request.grow()));
+    return reply;
+  }
   absl::Status WaitUntilDone(absl::Duration /*timeout*/) override { return absl::OkStatus(); }
   void RequestEnd(const std::string& /*reason*/) override {}
   absl::Status Close(const std::string& /*reason*/) override { return absl::OkStatus(); }
@@ -108,6 +119,7 @@ class NotingCoordinator : public Coordinator {
  private:
   mutable Mutex mutex_;
   CondVar changed_;
+  uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint32_t, std::string> names_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Status> lost_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> heard_ ABSL_GUARDED_BY(mutex_);
@@ -524,7 +536,7 @@ TEST_F(CommCoordinatorTest, CloseWhileWorkersComeAndGo) {
   for (std::thread& worker : workers) worker.join();
 }
 
-TEST_F(CommCoordinatorTest, OperatorsMayAskForTheStatusAndNothingElse) {
+TEST_F(CommCoordinatorTest, OperatorsAskForTheStatusAndSendRequestsAndNothingElse) {
   Start();
   const auto watcher = Join("watcher", Hello::OPERATOR);
   WorkerMessage ask;
@@ -534,6 +546,11 @@ TEST_F(CommCoordinatorTest, OperatorsMayAskForTheStatusAndNothingElse) {
   EXPECT_EQ(answer.run_status().run(), "run-7");
   EXPECT_EQ(coordinator_.joined(), 0u) << "it is no worker";
   EXPECT_TRUE(comm_->WaitForWorkersToLeave(absl::ZeroDuration())) << "nor waited for";
+  WorkerMessage grow;
+  grow.mutable_operator_request()->set_grow(2);
+  EXPECT_THAT(watcher->Send(grow, kLong), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorMessage reply, watcher->Receive(kLong));
+  EXPECT_EQ(reply.operator_reply().message(), "grown by 2");
 
   EXPECT_THAT(watcher->Send(Started("x"), kLong), IsOk());
   EXPECT_THAT(watcher->Receive(kLong), StatusIs(absl::StatusCode::kAborted,

@@ -1,29 +1,34 @@
 #include "ding_worker/coordinator/coordinator.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <deque>
 #include <limits>
 #include <map>
 #include <optional>
 #include <thread>
+#include <type_traits>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/coordinator/removed_chunks.h"
+#include "ding_worker/coordinator/journal.h"
+#include "ding_worker/coordinator/recovery.h"
 #include "ding_worker/coordinator/resource_manager.h"
+#include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/coordinator/task_state.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/priority_info.h"
-#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
@@ -34,37 +39,17 @@ namespace {
 
 // How long a refused push waits before it tries again: the rate control fades with time.
 constexpr absl::Duration kPushRetry = absl::Milliseconds(5);
-// Demands of a learner that wait for data, and those whose answers it has not read.
-constexpr size_t kMaxWaitingDemands = 64;
-constexpr size_t kMaxUnreadDemands = 1024;
-// Rows of one demand, in all its batches.
-constexpr int64_t kMaxDemandRows = int64_t{1} << 22;
 // Versions of a policy that are sent to a worker who says nothing.
 constexpr int kMaxPoliciesUnheard = 64;
 // A collector has at most eight announcements under way, and stores one chunk for the next.
 constexpr int64_t kMaxUnannouncedChunks = 16;
 // Sums of so many steps of a few million tasks do not overflow.
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
+// Between two attempts to compact a journal that could not be.
+constexpr absl::Duration kCompactionRetry = absl::Seconds(10);
+constexpr char kDataPrefix[] = "data/";
+constexpr char kPolicyPrefix[] = "policy/";
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Rows of a buffer_id, and the demands for them. All but `rows`, which is thread-safe and is not
-// called under it, is guarded by the coordinator's lock.
-struct TaskBuffer {
-  std::string id;
-  std::unique_ptr<IBuffer> rows;
-  bool started = false;             // a learner has started
-  bool closed = false;              // its last learner task is over
-  std::optional<uint32_t> learner;  // that runs the task
-  std::deque<LearnerDemand> demands;
-  bool serving = false;      // a thread draws for them, ...
-  bool serve_again = false;  // ... and rows came meanwhile
-  RemovedChunks removed;
-  int64_t answers = 0;
-  int64_t rows_drawn = 0;
-  int64_t rows_removed = 0;
-  int64_t chunks = 0;  // that lie in the store
-  double staleness = 0;
-};
 
 struct RunningTask {
   TaskState state;
@@ -87,6 +72,7 @@ struct Worker {
   std::optional<PolicyVersion> withheld_policy;  // the newest, if it was not sent
   std::string stalled;                           // as it says itself
   std::string waits_for;                         // of the buffer
+  bool draining = false;                         // gets no further task
 };
 
 template <typename Task>
@@ -103,71 +89,9 @@ struct PolicyHistory {
   bool finished = false;  // its learner task is
 };
 
-// What a demand drew.
-struct Drawn {
-  LearnerData answer;
-  int64_t rows = 0;
-  double staleness = 0;  // mean; 0 if the rows do not say
-};
-
 absl::Status CheckSteps(int64_t steps) {
   if (steps >= 0 && steps <= kMaxSteps) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(steps, " env steps, expected 0 to ", kMaxSteps));
-}
-
-// The chunks of `items`, each once. kInvalidArgument if one was not made by `worker`.
-absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker) {
-  std::vector<int64_t> chunks;
-  for (const int64_t chunk : items.column<int64_t>(kColumnChunk)) {
-    if (chunk < 0 || WorkerOfChunk(chunk) != worker) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "an item of chunk ", chunk, ", which is none of worker ", worker, "; expected its own"));
-    }
-    if (chunks.empty() || chunks.back() != chunk) chunks.push_back(chunk);
-  }
-  std::sort(chunks.begin(), chunks.end());
-  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
-  return chunks;
-}
-
-// Mean iterations since the rows were collected.
-double Staleness(const Batch& batch, int64_t train_iter) {
-  const std::optional<int> index = batch.spec().Find(kColumnCollectIter);
-  if (!index.has_value() || batch.spec().field(*index).dtype != DType::kInt64) return 0;
-  double sum = 0;
-  for (const int64_t iter : batch.column<int64_t>(*index)) {
-    sum += std::max(0.0, static_cast<double>(train_iter) - static_cast<double>(iter));
-  }
-  return sum / static_cast<double>(batch.rows());
-}
-
-// As many of the demanded batches as there are rows for, at least one; else why there is none.
-absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand) {
-  Drawn drawn;
-  for (int i = 0; i < demand.batches(); ++i) {
-    const absl::StatusOr<Batch> batch = rows->Sample(demand.batch_size(), demand.train_iter());
-    if (!batch.ok()) {
-      if (i == 0) return batch.status();
-      break;
-    }
-    drawn.staleness += (Staleness(*batch, demand.train_iter()) - drawn.staleness) / (i + 1);
-    drawn.rows += batch->rows();
-    drawn.answer.add_items(EncodedBatch(*batch).ToString());
-  }
-  drawn.answer.set_task_id(demand.task_id());
-  drawn.answer.set_sequence(demand.sequence());
-  return drawn;
-}
-
-absl::Status CheckDemand(const LearnerDemand& demand) {
-  // By the quotient, which does not overflow.
-  if (demand.batch_size() >= 1 && demand.batches() >= 1 &&
-      demand.batch_size() <= kMaxDemandRows / demand.batches()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("a demand for ", demand.batches(), " batches of ", demand.batch_size(),
-                   " rows, expected at least 1 of 1, and at most ", kMaxDemandRows, " rows"));
 }
 
 // The role whose message it is; none: anybody's.
@@ -175,7 +99,6 @@ absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message
   switch (message.message_case()) {
     case WorkerMessage::kTaskStarted:
     case WorkerMessage::kTaskFailed:
-    case WorkerMessage::kStatusRequest:
       return std::nullopt;
     case WorkerMessage::kCollectorData:
     case WorkerMessage::kCollectorFinished:
@@ -185,6 +108,8 @@ absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message
     case WorkerMessage::kPolicyVersion:
       return Hello::LEARNER;
     case WorkerMessage::kHello:
+    case WorkerMessage::kStatusRequest:  // of operators, who have no session with the coordinator
+    case WorkerMessage::kOperatorRequest:
     case WorkerMessage::MESSAGE_NOT_SET:
       break;
   }
@@ -198,13 +123,20 @@ class CoordinatorImpl : public Coordinator {
   CoordinatorImpl(const Options& options, Parts parts, const ComponentDeps& deps)
       : options_(options),
         make_buffer_(std::move(parts.make_buffer)),
+        list_keys_(std::move(parts.list_keys)),
         sender_(parts.sender),
         deps_(deps),
         remover_(std::move(parts.delete_key)),
-        commander_(std::move(parts.commander)) {}
+        wanted_collectors_(options.wanted_collectors),
+        commander_(std::move(parts.commander)),
+        journal_(parts.journal) {}
   ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
 
+  // Goes on with the run that is in the journal, if there is one. Once, before all others.
+  absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
+
   void Start() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<uint32_t> Admit(const Hello& hello) override ABSL_LOCKS_EXCLUDED(mutex_);
   void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   void WorkerLost(uint32_t worker, const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -212,7 +144,10 @@ class CoordinatorImpl : public Coordinator {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status WaitUntilDone(absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
   void RequestEnd(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CloseJournal() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
+  OperatorReply Operate(const OperatorRequest& request) override ABSL_LOCKS_EXCLUDED(mutex_);
+  int32_t incarnation() const override ABSL_LOCKS_EXCLUDED(mutex_);
   RunStatus status() const override ABSL_LOCKS_EXCLUDED(mutex_);
   Counters counters() const override ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -239,9 +174,11 @@ class CoordinatorImpl : public Coordinator {
   absl::StatusOr<std::shared_ptr<TaskBuffer>> AdmitData(uint32_t worker, const CollectorData& data,
                                                         const std::vector<int64_t>& chunks)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<bool> PushItems(uint32_t worker, const std::string& task_id,
-                                 const SegmentBatch& items, TaskBuffer* buffer)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<bool> PushItems(uint32_t worker, const CollectorData& data,
+                                 const std::vector<int64_t>& chunks, const SegmentBatch& items,
+                                 TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool JournalPush(uint32_t worker, const std::string& task_id, const JournalRecord& push,
+                   Journal* journal, TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
   bool WaitForRoom(uint32_t worker, const std::string& task_id, const std::string& why,
                    int64_t answers, TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
   void Serve(const std::shared_ptr<TaskBuffer>& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -273,11 +210,41 @@ class CoordinatorImpl : public Coordinator {
   void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Duration TimeToNextEvent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // What must survive.
+  void RecoverState(const RecoveredRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RecoverRows(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RecoverPolicies(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The keys of the store; none: it does not say.
+  std::optional<std::unordered_set<std::string>> ListKeys(const std::string& prefix) const;
+  // What a worker that joins again left under its previous number.
+  void ForgetPrevious(const Hello& hello) ABSL_LOCKS_EXCLUDED(mutex_);
+  JournalRecord StateNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::vector<JournalRecord>> AllNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // To be journaled by the next Persist().
+  template <typename Task>
+  void NoteGiven(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteOver(const std::string& task_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Writes what has changed since the last time. What cannot be written is by the next call.
+  absl::Status Persist() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Compact() ABSL_LOCKS_EXCLUDED(mutex_);
+  void CompactIfWorthIt() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Deleting, which waits for the store, happens outside of the lock.
   void ForgetChunks(const std::vector<int64_t>& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetRemoved(TaskBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetUnannounced(uint32_t id, const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DeleteForgotten() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Operators.
+  absl::StatusOr<std::string> OperateLocked(const OperatorRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::string> Want(int64_t collectors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::string> DrainNamed(const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckKnown(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drain(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A worker that has nothing to do any more is told to leave.
+  void LetGo(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Worker* FindWorker(uint32_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   RunningTask* FindTask(uint32_t worker, const std::string& task_id)
@@ -293,6 +260,8 @@ class CoordinatorImpl : public Coordinator {
 
   const Options options_;
   const BufferFactory make_buffer_;
+  const std::function<absl::StatusOr<std::vector<std::string>>(const std::string& prefix)>
+      list_keys_;
   CoordinatorSender* const sender_;
   const ComponentDeps deps_;
   UsedDataRemover remover_;
@@ -301,6 +270,7 @@ class CoordinatorImpl : public Coordinator {
   mutable Mutex mutex_;
   CondVar changed_;  // a draw, a task that is over, the end
   CondVar timer_;    // waiting tasks, the end
+  int wanted_collectors_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<BaseCommander> commander_ ABSL_PT_GUARDED_BY(mutex_);
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
@@ -308,6 +278,7 @@ class CoordinatorImpl : public Coordinator {
   absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
   std::string end_reason_ ABSL_GUARDED_BY(mutex_);
   int64_t start_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t elapsed_before_nanos_ ABSL_GUARDED_BY(mutex_) = 0;  // under earlier coordinators
   // Of the first collecting task.
   std::optional<int64_t> collecting_nanos_ ABSL_GUARDED_BY(mutex_);
   int64_t end_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -327,6 +298,16 @@ class CoordinatorImpl : public Coordinator {
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<TaskBuffer>> forgotten_buffers_ ABSL_GUARDED_BY(mutex_);
+  Journal* journal_ ABSL_GUARDED_BY(mutex_);  // null: nothing is to survive, or not any more
+  bool state_changed_ ABSL_GUARDED_BY(mutex_) = true;      // since Persist()
+  bool commander_changed_ ABSL_GUARDED_BY(mutex_) = true;  // also
+  std::vector<JournalRecord> unwritten_ ABSL_GUARDED_BY(mutex_);
+  JournalRecord removed_ ABSL_GUARDED_BY(mutex_);  // chunks that are about to be deleted
+  int32_t incarnation_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Keys of the chunks that were there when this coordinator began.
+  std::unordered_set<std::string> recovered_keys_ ABSL_GUARDED_BY(mutex_);
+  std::optional<int64_t> compaction_failed_nanos_;  // of the thread below
   std::thread timer_thread_;
 };
 
@@ -334,7 +315,8 @@ void CoordinatorImpl::Start() {
   MutexLock lock(&mutex_);
   DING_CHECK(!started_) << "the coordinator was started before";
   started_ = true;
-  start_nanos_ = deps_.clock->MonotonicNanos();
+  start_nanos_ = deps_.clock->MonotonicNanos() - elapsed_before_nanos_;
+  if (converged_) End(absl::OkStatus(), "it had converged before");
   Schedule();
   timer_thread_ = std::thread([this] { RunTimer(); });
 }
@@ -349,6 +331,7 @@ void CoordinatorImpl::RunTimer() {
       ended = ended_;
     }
     DeleteForgotten();
+    CompactIfWorthIt();
   }
 }
 
@@ -370,6 +353,7 @@ absl::Duration CoordinatorImpl::TimeToNextEvent() const {
 }
 
 void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) {
+  if (hello.previous_worker() > 0) ForgetPrevious(hello);
   MutexLock lock(&mutex_);
   Worker joined;
   joined.hello = hello;
@@ -378,6 +362,8 @@ void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const st
   DING_CHECK(workers_.emplace(worker, std::move(joined)).second)
       << "worker " << worker << " joined before";
   ++workers_joined_;
+  last_worker_ = std::max(last_worker_, worker);
+  state_changed_ = true;
   LOG(INFO) << hello.name() << " joined as worker " << worker << " from " << peer;
   if (ended_) {
     CoordinatorMessage message;
@@ -389,7 +375,7 @@ void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const st
   if (hello.role() == Hello::COLLECTOR && ++collectors_ > options_.collectors) {
     commander_->IncreaseCollectorTaskSpace();
   }
-  if (hello.role() != Hello::OPERATOR) resources_.Update(hello.role(), worker, hello.resources());
+  resources_.Update(hello.role(), worker, hello.resources());
   Schedule();
 }
 
@@ -399,7 +385,8 @@ void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
     Worker* const lost = FindWorker(worker);
     if (lost == nullptr) return;
     const Hello::Role role = lost->hello.role();
-    if (role != Hello::OPERATOR) ++workers_lost_;
+    if (!lost->draining) ++workers_lost_;
+    state_changed_ = true;
     LOG_IF(WARNING, !ended_) << lost->hello.name() << " (worker " << worker << ") is gone: " << why;
     if (!ended_) {
       if (role == Hello::COLLECTOR && collectors_-- > options_.collectors) {
@@ -453,13 +440,9 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
     case WorkerMessage::kPolicyVersion:
       return HandlePolicyVersion(worker, message.policy_version());
     default:
-      break;
+      DING_CHECK(false) << "SenderOf() knows it";
+      return absl::OkStatus();
   }
-  CoordinatorMessage answer;
-  *answer.mutable_run_status() = status();
-  MutexLock lock(&mutex_);
-  sender_->Send(worker, answer);
-  return absl::OkStatus();
 }
 
 Worker* CoordinatorImpl::FindWorker(uint32_t worker) {
@@ -483,7 +466,8 @@ void CoordinatorImpl::HandleTaskStarted(uint32_t worker, const TaskStarted& star
   MutexLock lock(&mutex_);
   RunningTask* const task = FindTaskOf(worker, started.task_id());
   if (task == nullptr || task->state.kind != Hello::LEARNER) return;
-  task->buffer->started = true;
+  task->buffer->set_started();
+  state_changed_ = true;
   Schedule();
 }
 
@@ -519,7 +503,7 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
   }
   DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer, AdmitData(worker, data, chunks));
   if (buffer == nullptr) return absl::OkStatus();
-  const absl::StatusOr<bool> pushed = PushItems(worker, data.task_id(), items, buffer.get());
+  const absl::StatusOr<bool> pushed = PushItems(worker, data, chunks, items, buffer.get());
   {
     MutexLock lock(&mutex_);
     Worker* const sender = FindWorker(worker);
@@ -528,14 +512,14 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
       sender->waits_for.clear();
     }
     if (!pushed.ok() || !*pushed) {
-      buffer->chunks -= static_cast<int64_t>(chunks.size());
+      buffer->DropChunks(chunks.size());
       ForgetChunks(chunks);
       return pushed.status();
     }
     counters_.rows_pushed += items.rows.rows();
     // It was closed, and its rows forgotten, while these were under way.
-    if (buffer->closed) forgotten_buffers_.push_back(buffer);
-    if (sender != nullptr && !buffer->closed) {
+    if (buffer->closed()) forgotten_buffers_.push_back(buffer);
+    if (sender != nullptr && !buffer->closed()) {
       counters_.rows_acknowledged += items.rows.rows();
       CoordinatorMessage message;
       message.mutable_collector_data_ack()->set_task_id(data.task_id());
@@ -546,6 +530,7 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
   Serve(buffer);
   MutexLock lock(&mutex_);
   CheckBudget();
+  if (journal_ != nullptr && journal_->WantsCompaction()) timer_.Signal();
   return absl::OkStatus();
 }
 
@@ -594,30 +579,49 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
     CheckBudget();
     return nullptr;
   }
-  task->buffer->chunks += static_cast<int64_t>(chunks.size());
+  task->buffer->AddChunks(chunks.size());
   return task->buffer;
 }
 
 // False: the task is over, and the items are not wanted any more.
-absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const std::string& task_id,
+absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const CollectorData& data,
+                                                const std::vector<int64_t>& chunks,
                                                 const SegmentBatch& items, TaskBuffer* buffer) {
   if (items.rows.empty()) return true;
+  const std::string& task_id = data.task_id();
   bool refused = false;
   while (true) {
     int64_t answers = 0;
     int64_t envstep = 0;
+    Journal* journal = nullptr;
     {
       MutexLock lock(&mutex_);
       if (FindTask(worker, task_id) == nullptr) return false;
-      answers = buffer->answers;
+      answers = buffer->answers();
       envstep = EnvSteps();
+      journal = journal_;
     }
-    const absl::Status status = buffer->rows->Push(items, envstep);
+    absl::Status status;
+    absl::Status journaled;
+    JournalRecord push;
+    {
+      MutexLock order(buffer->pushing());
+      status = buffer->rows()->Push(items, envstep);
+      if (status.ok() && journal != nullptr) {
+        push.mutable_push()->set_buffer_id(buffer->id());
+        push.mutable_push()->set_items(data.items());
+        push.mutable_push()->mutable_chunk()->Add(chunks.begin(), chunks.end());
+        push.mutable_push()->set_rows_total(buffer->rows_total());
+        push.mutable_push()->set_envstep(envstep);
+        journaled = journal->Append({push});
+      }
+    }
+    if (!journaled.ok()) return JournalPush(worker, task_id, push, journal, buffer);
     if (status.ok()) return true;
     if (status.code() == absl::StatusCode::kInvalidArgument) return status;
     if (status.code() != absl::StatusCode::kUnavailable) {
       MutexLock lock(&mutex_);
-      End(Annotate(status, absl::StrCat("pushing into ", buffer->id)), "a buffer failed");
+      End(Annotate(status, absl::StrCat("pushing into ", buffer->id())), "a buffer failed");
       return false;
     }
     if (!refused) {
@@ -629,6 +633,23 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const std::stri
   }
 }
 
+// Writes a push that could not be written at first: until then it is not acknowledged.
+bool CoordinatorImpl::JournalPush(uint32_t worker, const std::string& task_id,
+                                  const JournalRecord& push, Journal* journal, TaskBuffer* buffer) {
+  absl::Status status;
+  do {
+    int64_t answers = 0;
+    {
+      MutexLock lock(&mutex_);
+      answers = buffer->answers();
+    }
+    const std::string why = absl::StrCat("the journal: ", status.message());
+    if (!WaitForRoom(worker, task_id, why, answers, buffer)) return false;
+    status = journal->Append({push});
+  } while (!status.ok());
+  return true;
+}
+
 // Waits until a push is worth another try; false: its task is over.
 bool CoordinatorImpl::WaitForRoom(uint32_t worker, const std::string& task_id,
                                   const std::string& why, int64_t answers, TaskBuffer* buffer) {
@@ -636,7 +657,7 @@ bool CoordinatorImpl::WaitForRoom(uint32_t worker, const std::string& task_id,
   if (FindTask(worker, task_id) == nullptr) return false;
   FindWorker(worker)->waits_for = why;
   bool in_time = true;
-  while (in_time && FindTask(worker, task_id) != nullptr && buffer->answers == answers) {
+  while (in_time && FindTask(worker, task_id) != nullptr && buffer->answers() == answers) {
     in_time = changed_.WaitFor(&mutex_, kPushRetry);
   }
   return FindTask(worker, task_id) != nullptr;
@@ -656,6 +677,7 @@ absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
   }
   failures_[Hello::COLLECTOR] = 0;
   const RunningTask finished = EndTask(worker, FindWorker(worker));
+  NoteOver(info.task_id());
   const bool converged = commander_->FinishCollectorTask(finished.collector, info);
   best_eval_value_ = std::max(best_eval_value_, commander_->last_eval_value().value_or(-kInfinity));
   if (converged) {
@@ -684,18 +706,9 @@ absl::Status CoordinatorImpl::HandleLearnerDemand(uint32_t worker, const Learner
     RunningTask* const task = FindTaskOf(worker, demand.task_id());
     if (task == nullptr) return absl::OkStatus();
     buffer = task->buffer;
-    buffer->removed.Read(demand.read());
+    const absl::Status added = buffer->AddDemand(demand);
     ForgetRemoved(buffer.get());
-    if (buffer->demands.size() >= kMaxWaitingDemands) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          buffer->demands.size(), " demands wait for data, expected at most ", kMaxWaitingDemands));
-    }
-    if (buffer->removed.unread() >= kMaxUnreadDemands) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(buffer->removed.unread(),
-                       " answers are not reported read, expected at most ", kMaxUnreadDemands));
-    }
-    buffer->demands.push_back(demand);
+    DING_RETURN_IF_ERROR(added);
   }
   Serve(buffer);
   return absl::OkStatus();
@@ -705,28 +718,17 @@ absl::Status CoordinatorImpl::HandleLearnerDemand(uint32_t worker, const Learner
 void CoordinatorImpl::Serve(const std::shared_ptr<TaskBuffer>& buffer) {
   {
     MutexLock lock(&mutex_);
-    if (buffer->serving) {
-      buffer->serve_again = true;
-      return;
-    }
-    buffer->serving = true;
+    if (!buffer->BeginServing()) return;
   }
   bool answered = true;
   while (const std::optional<LearnerDemand> demand = NextDemand(answered, buffer.get())) {
-    answered = Answer(*demand, Draw(buffer->rows.get(), *demand), buffer.get());
+    answered = Answer(*demand, Draw(buffer->rows(), *demand), buffer.get());
   }
 }
 
 std::optional<LearnerDemand> CoordinatorImpl::NextDemand(bool answered, TaskBuffer* buffer) {
   MutexLock lock(&mutex_);
-  const bool worth_it = answered || buffer->serve_again;
-  buffer->serve_again = false;
-  if (buffer->demands.empty() || !worth_it) {
-    buffer->serving = false;
-    return std::nullopt;
-  }
-  buffer->removed.BeginDraw(buffer->demands.front().sequence());
-  return buffer->demands.front();
+  return buffer->NextDemand(answered);
 }
 
 // False: there were too few rows.
@@ -734,13 +736,13 @@ bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> 
                              TaskBuffer* buffer) {
   MutexLock lock(&mutex_);
   // A learner that is gone has taken its demands along.
-  if (buffer->demands.empty() || buffer->demands.front().task_id() != demand.task_id()) return true;
-  Worker* const learner = FindWorker(*buffer->learner);
+  if (!buffer->IsAsked(demand)) return true;
+  Worker* const learner = FindWorker(*buffer->learner());
   if (!drawn.ok()) {
-    buffer->removed.CancelDraw(demand.sequence());
+    buffer->TooFewRows(demand);
     ForgetRemoved(buffer);
     if (drawn.status().code() != absl::StatusCode::kFailedPrecondition) {
-      End(Annotate(drawn.status(), absl::StrCat("drawing from ", buffer->id)), "a buffer failed");
+      End(Annotate(drawn.status(), absl::StrCat("drawing from ", buffer->id())), "a buffer failed");
       return true;
     }
     if (learner->waits_for.empty()) ++counters_.demands_waited;
@@ -748,15 +750,12 @@ bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> 
     return false;
   }
   learner->waits_for.clear();
-  buffer->demands.pop_front();
-  ++buffer->answers;
-  buffer->rows_drawn += drawn->rows;
-  buffer->staleness = drawn->staleness;
+  buffer->Answered(*drawn);
   ++counters_.demands_answered;
   CoordinatorMessage message;
   *message.mutable_learner_data() = std::move(drawn->answer);
   message.mutable_learner_data()->set_envstep(EnvSteps());
-  sender_->Send(*buffer->learner, message);
+  sender_->Send(*buffer->learner(), message);
   changed_.SignalAll();
   return true;
 }
@@ -783,7 +782,7 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
                                        info.replay_unique_id().end());
     priorities.replay_buffer_idx.assign(info.replay_buffer_idx().begin(),
                                         info.replay_buffer_idx().end());
-    DING_RETURN_IF_ERROR(buffer->rows->Update(priorities));
+    DING_RETURN_IF_ERROR(buffer->rows()->Update(priorities));
   }
   MutexLock lock(&mutex_);
   RunningTask* const task = FindTask(worker, info.task_id());
@@ -797,6 +796,7 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
   }
   task->steps = info.learner_step();
   train_iter_ = info.learner_step();
+  state_changed_ = commander_changed_ = true;
   commander_->UpdateLearnerInfo(task->learner, info);
   CheckBudget();
   if (!ended_ && commander_->JudgeLearnerFinish(info)) FinishLearnerTask(worker, sender);
@@ -830,12 +830,14 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
   policy_version_ = version.version();
   commander_->PolicyPublished(version);
   DropPolicies(/*keep_newest=*/2, &history);
+  state_changed_ = true;
   for (auto& [id, other] : workers_) {
     if (other.task.has_value() && other.task->state.kind == Hello::COLLECTOR &&
         other.task->collector.policy_id() == version.policy_id()) {
       SendPolicy(id, version, &other);
     }
   }
+  Persist().IgnoreError();  // The next call tries again.
   return absl::OkStatus();
 }
 
@@ -867,13 +869,16 @@ void CoordinatorImpl::Schedule() {
   GiveBackExpired();
   const int64_t now = deps_.clock->MonotonicNanos();
   while (std::optional<LearnerTask> task = commander_->GetLearnerTask()) {
+    NoteGiven(*task);
     waiting_learner_tasks_.push_back({*std::move(task), now});
   }
   while (std::optional<CollectorTask> task = commander_->GetCollectorTask()) {
+    NoteGiven(*task);
     waiting_collector_tasks_.push_back({*std::move(task), now});
   }
   AssignLearnerTasks();
   AssignCollectorTasks();
+  Persist().IgnoreError();  // The next call tries again.
   timer_.Signal();
 }
 
@@ -884,6 +889,7 @@ void CoordinatorImpl::GiveBackExpired() {
     waiting_learner_tasks_.pop_front();
     LOG(WARNING) << "no learner took " << task.task_id() << " within "
                  << options_.learner_task_timeout;
+    NoteOver(task.task_id());
     commander_->NotifyFailLearnerTask(task);
   }
   while (!waiting_collector_tasks_.empty() &&
@@ -892,6 +898,7 @@ void CoordinatorImpl::GiveBackExpired() {
     waiting_collector_tasks_.pop_front();
     LOG(WARNING) << "no collector took " << task.task_id() << " within "
                  << options_.collector_task_timeout;
+    NoteOver(task.task_id());
     commander_->NotifyFailCollectorTask(task);
   }
 }
@@ -917,7 +924,7 @@ void CoordinatorImpl::AssignCollectorTasks() {
 // False: it has to wait.
 bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   const auto known = buffers_.find(waiting.buffer_id());
-  if (known != buffers_.end() && known->second->learner.has_value()) return false;
+  if (known != buffers_.end() && known->second->learner().has_value()) return false;
   const std::optional<AssignedWorker> assigned =
       resources_.Assign(Hello::LEARNER, waiting.resources());
   if (!assigned.has_value()) return false;
@@ -933,7 +940,8 @@ bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   task.learner = waiting;
   task.learner.set_first_version(history.newest + 1);
   task.buffer = *std::move(buffer);
-  task.buffer->learner = assigned->worker;
+  task.buffer->set_learner(assigned->worker);
+  state_changed_ = true;
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_learner() = task.learner;
   FindWorker(assigned->worker)->task = std::move(task);
@@ -943,7 +951,7 @@ bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
 
 bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting) {
   const auto buffer = buffers_.find(waiting.buffer_id());
-  if (buffer == buffers_.end() || !buffer->second->started) return false;
+  if (buffer == buffers_.end() || !buffer->second->started()) return false;
   const std::optional<AssignedWorker> assigned =
       resources_.Assign(Hello::COLLECTOR, waiting.resources());
   if (!assigned.has_value()) return false;
@@ -964,6 +972,7 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting) {
   FindWorker(assigned->worker)->task = std::move(task);
   if (!waiting.eval_flag() && !collecting_nanos_.has_value()) {
     collecting_nanos_ = deps_.clock->MonotonicNanos();
+    state_changed_ = true;
   }
   sender_->Send(assigned->worker, message);
   return true;
@@ -973,16 +982,15 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::BufferOf(
     const std::string& buffer_id) {
   const auto it = buffers_.find(buffer_id);
   if (it != buffers_.end()) return it->second;
-  auto buffer = std::make_shared<TaskBuffer>();
-  buffer->id = buffer_id;
+  auto buffer = std::make_shared<TaskBuffer>(buffer_id);
   // The buffer belongs to what is captured, and calls it only while it is called itself.
   const auto on_removed = [this, buffer = buffer.get()](const RemovedItems& removed) {
     MutexLock lock(&mutex_);
-    buffer->rows_removed += static_cast<int64_t>(removed.items.size());
-    buffer->removed.Add(removed.chunks);
+    buffer->Removed(removed);
     ForgetRemoved(buffer);
   };
-  DING_ASSIGN_OR_RETURN(buffer->rows, make_buffer_(buffer_id, on_removed));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<IBuffer> rows, make_buffer_(buffer_id, on_removed));
+  buffer->set_rows(std::move(rows));
   buffers_[buffer_id] = buffer;
   return buffer;
 }
@@ -995,20 +1003,24 @@ RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
   worker->stalled.clear();
   worker->waits_for.clear();
   if (task.state.kind == Hello::LEARNER) {
-    task.buffer->learner.reset();
-    task.buffer->demands.clear();
-    task.buffer->removed.ForgetReader();
+    task.buffer->ForgetLearner();
     ForgetRemoved(task.buffer.get());
   } else if (!task.collector.eval_flag()) {
     finished_steps_ += task.steps;
   }
-  resources_.Update(worker->hello.role(), id, worker->hello.resources());
+  state_changed_ = true;
+  if (worker->draining) {
+    LetGo(id);
+  } else {
+    resources_.Update(worker->hello.role(), id, worker->hello.resources());
+  }
   changed_.SignalAll();
   return task;
 }
 
 void CoordinatorImpl::FailTask(uint32_t id, Worker* worker) {
   const RunningTask task = EndTask(id, worker);
+  NoteOver(task.state.task_id);
   if (task.state.kind == Hello::LEARNER) {
     commander_->NotifyFailLearnerTask(task.learner);
   } else {
@@ -1026,10 +1038,11 @@ void CoordinatorImpl::CloseTask(uint32_t id, Worker* worker) {
 void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
   CloseTask(id, worker);
   const RunningTask finished = EndTask(id, worker);
+  NoteOver(finished.state.task_id);
   commander_->FinishLearnerTask(finished.learner);
   policies_[finished.learner.policy_id()].finished = true;
-  finished.buffer->closed = true;
-  buffers_.erase(finished.buffer->id);
+  finished.buffer->set_closed();
+  buffers_.erase(finished.buffer->id());
   forgotten_buffers_.push_back(finished.buffer);
   for (auto& [other_id, other] : workers_) {
     if (!other.task.has_value() || other.task->buffer != finished.buffer) continue;
@@ -1040,7 +1053,8 @@ void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
   std::deque<WaitingTask<CollectorTask>> waiting;
   waiting.swap(waiting_collector_tasks_);
   for (WaitingTask<CollectorTask>& task : waiting) {
-    if (task.task.buffer_id() == finished.buffer->id) {
+    if (task.task.buffer_id() == finished.buffer->id()) {
+      NoteOver(task.task.task_id());
       commander_->NotifyFailCollectorTask(task.task);
     } else {
       waiting_collector_tasks_.push_back(std::move(task));
@@ -1123,6 +1137,8 @@ void CoordinatorImpl::End(const absl::Status& status, const std::string& reason)
     sender_->Send(id, message);
     if (worker.task.has_value()) FailTask(id, &worker);
   }
+  state_changed_ = true;
+  Persist().IgnoreError();  // CloseJournal() tries again.
   changed_.SignalAll();
   timer_.SignalAll();
 }
@@ -1146,12 +1162,27 @@ void CoordinatorImpl::RequestEnd(const std::string& reason) {
   End(absl::OkStatus(), reason);
 }
 
+absl::Status CoordinatorImpl::CloseJournal() {
+  {
+    MutexLock lock(&mutex_);
+    DING_CHECK(ended_) << "the run goes on";
+  }
+  // It compacts, too.
+  if (timer_thread_.joinable()) timer_thread_.join();
+  const absl::Status compacted = Compact();
+  MutexLock lock(&mutex_);
+  const absl::Status written = Persist();
+  journal_ = nullptr;
+  return written.ok() ? compacted : written;
+}
+
 absl::Status CoordinatorImpl::Close(const std::string& reason) {
   {
     MutexLock lock(&mutex_);
     End(absl::OkStatus(), reason);
+    journal_ = nullptr;
     for (const auto& [id, buffer] : buffers_) {
-      buffer->closed = true;
+      buffer->set_closed();
       forgotten_buffers_.push_back(buffer);
     }
     buffers_.clear();
@@ -1168,8 +1199,10 @@ void CoordinatorImpl::ForgetChunks(const std::vector<int64_t>& chunks) {
 }
 
 void CoordinatorImpl::ForgetRemoved(TaskBuffer* buffer) {
-  const std::vector<int64_t> chunks = buffer->removed.TakeDeletable();
-  buffer->chunks -= static_cast<int64_t>(chunks.size());
+  const std::vector<int64_t> chunks = buffer->TakeDeletable();
+  if (journal_ != nullptr) {
+    removed_.mutable_removed()->mutable_chunk()->Add(chunks.begin(), chunks.end());
+  }
   ForgetChunks(chunks);
 }
 
@@ -1189,10 +1222,15 @@ void CoordinatorImpl::DeleteForgotten() {
       MutexLock lock(&mutex_);
       buffers.swap(forgotten_buffers_);
       keys.swap(forgotten_keys_);
+      // That they are gone is known before they are. If it cannot be written, they count as lost
+      // when the coordinator is started again.
+      if (journal_ != nullptr && removed_.has_removed() && journal_->Append({removed_}).ok()) {
+        removed_.Clear();
+      }
     }
     if (buffers.empty() && keys.empty()) return;
     for (std::string& key : keys) remover_.Add(std::move(key));
-    for (const std::shared_ptr<TaskBuffer>& buffer : buffers) buffer->rows->Clear();
+    for (const std::shared_ptr<TaskBuffer>& buffer : buffers) buffer->rows()->Clear();
   }
 }
 
@@ -1215,6 +1253,7 @@ void CoordinatorImpl::FillWorker(uint32_t id, const Worker& worker, WorkerStatus
   status->set_pid(worker.hello.pid());
   status->set_alive_seconds(absl::ToDoubleSeconds(Elapsed(worker.joined_nanos)));
   status->set_waits_for(worker.waits_for.empty() ? worker.stalled : worker.waits_for);
+  if (worker.draining) status->set_draining(true);
   if (!worker.task.has_value()) return;
   const RunningTask& task = *worker.task;
   status->set_task_id(task.state.task_id);
@@ -1251,20 +1290,17 @@ RunStatus CoordinatorImpl::status() const {
     status.set_workers_lost(workers_lost_);
     status.set_workers_joined(workers_joined_);
     commander_->AddStatus(&status);
+    status.set_incarnation(incarnation_);
+    status.set_wanted_collectors(ended_ ? 0 : wanted_collectors_);
+    status.set_coordinator_pid(getpid());
     for (const auto& [id, worker] : workers_) FillWorker(id, worker, status.add_worker());
     for (const auto& [id, buffer] : buffers_) {
-      BufferStatus* const of_buffer = status.add_buffer();
-      of_buffer->set_buffer_id(id);
-      of_buffer->set_sample_count(buffer->rows_drawn);
-      of_buffer->set_removed_count(buffer->rows_removed);
-      of_buffer->set_chunks(buffer->chunks);
-      of_buffer->set_staleness_iterations(buffer->staleness);
+      buffer->FillStatus(status.add_buffer());
       buffers.push_back(buffer);
     }
   }
   for (size_t i = 0; i < buffers.size(); ++i) {
-    status.mutable_buffer(static_cast<int>(i))->set_count(buffers[i]->rows->count());
-    status.mutable_buffer(static_cast<int>(i))->set_push_count(buffers[i]->rows->push_count());
+    buffers[i]->FillRows(status.mutable_buffer(static_cast<int>(i)));
   }
   return status;
 }
@@ -1272,6 +1308,452 @@ RunStatus CoordinatorImpl::status() const {
 Coordinator::Counters CoordinatorImpl::counters() const {
   MutexLock lock(&mutex_);
   return counters_;
+}
+
+int32_t CoordinatorImpl::incarnation() const {
+  MutexLock lock(&mutex_);
+  return incarnation_;
+}
+
+// Leaves of a status what is called so; empty: all of it.
+void KeepNamed(const std::string& name, RunStatus* status) {
+  if (name.empty()) return;
+  auto* const workers = status->mutable_worker();
+  workers->erase(std::remove_if(workers->begin(), workers->end(),
+                                [&name](const auto& worker) { return worker.name() != name; }),
+                 workers->end());
+  auto* const buffers = status->mutable_buffer();
+  buffers->erase(std::remove_if(buffers->begin(), buffers->end(),
+                                [&name](const auto& buffer) { return buffer.buffer_id() != name; }),
+                 buffers->end());
+}
+
+OperatorReply CoordinatorImpl::Operate(const OperatorRequest& request) {
+  absl::StatusOr<std::string> done;
+  {
+    MutexLock lock(&mutex_);
+    done = OperateLocked(request);
+    state_changed_ = true;
+    Schedule();
+  }
+  OperatorReply reply;
+  reply.set_code(static_cast<int>(done.status().code()));
+  reply.set_message(done.ok() ? *done : std::string(done.status().message()));
+  *reply.mutable_status() = status();
+  if (done.ok()) KeepNamed(request.inspect(), reply.mutable_status());
+  LOG_IF(INFO, !request.has_inspect())
+      << "an operator asks: " << request.ShortDebugString() << ": " << reply.message();
+  return reply;
+}
+
+absl::StatusOr<std::string> CoordinatorImpl::OperateLocked(const OperatorRequest& request) {
+  if (request.has_inspect()) {
+    DING_RETURN_IF_ERROR(CheckKnown(request.inspect()));
+    return "";
+  }
+  if (ended_) return absl::FailedPreconditionError(absl::StrCat("the run is over: ", end_reason_));
+  switch (request.request_case()) {
+    case OperatorRequest::kGrow:
+    case OperatorRequest::kShrink: {
+      const bool grow = request.has_grow();
+      const int64_t by = grow ? request.grow() : request.shrink();
+      if (by < 1) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(grow ? "grow" : "shrink", " by ", by, " collectors, expected at least 1"));
+      }
+      return Want(wanted_collectors_ + (grow ? by : -by));
+    }
+    case OperatorRequest::kDrain:
+      return DrainNamed(request.drain());
+    case OperatorRequest::kStop:
+      End(absl::OkStatus(), "an operator has stopped it");
+      return "the run ends";
+    default:
+      return absl::InvalidArgumentError(
+          "a request that is not known, expected inspect, grow, shrink, drain or stop");
+  }
+}
+
+absl::Status CoordinatorImpl::CheckKnown(const std::string& name) const {
+  if (name.empty() || buffers_.count(name) > 0) return absl::OkStatus();
+  std::vector<std::string> known;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.hello.name() == name) return absl::OkStatus();
+    known.push_back(worker.hello.name());
+  }
+  for (const auto& [id, buffer] : buffers_) known.push_back(id);
+  return absl::NotFoundError(absl::StrCat("there is neither a worker nor a buffer '", name,
+                                          "', expected one of: ", absl::StrJoin(known, ", ")));
+}
+
+absl::StatusOr<std::string> CoordinatorImpl::Want(int64_t collectors) {
+  if (collectors < 0 || collectors > options_.max_collectors) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "that would be ", collectors, " collectors instead of ", wanted_collectors_,
+        ", expected 0 to ", options_.max_collectors, " (system.coordinator.max_collectors)"));
+  }
+  wanted_collectors_ = static_cast<int>(collectors);
+  std::vector<uint32_t> there;  // the idle ones last, and of others the newest: they go first
+  for (const auto& [id, worker] : workers_) {
+    if (worker.hello.role() == Hello::COLLECTOR && !worker.draining) there.push_back(id);
+  }
+  std::stable_partition(there.begin(), there.end(),
+                        [this](uint32_t id) { return workers_[id].task.has_value(); });
+  for (; static_cast<int64_t>(there.size()) > collectors; there.pop_back()) {
+    Drain(there.back(), FindWorker(there.back()));
+  }
+  return absl::StrCat(collectors, " collectors are wanted");
+}
+
+absl::StatusOr<std::string> CoordinatorImpl::DrainNamed(const std::string& name) {
+  for (auto& [id, worker] : workers_) {
+    if (worker.hello.name() != name) continue;
+    if (worker.hello.role() != Hello::COLLECTOR) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " is a learner, expected a collector: the run needs its learner"));
+    }
+    if (worker.draining) {
+      return absl::FailedPreconditionError(absl::StrCat(name, " is being drained already"));
+    }
+    wanted_collectors_ = std::max(0, wanted_collectors_ - 1);
+    Drain(id, &worker);
+    return absl::StrCat(name, " is drained; ", wanted_collectors_, " collectors are wanted");
+  }
+  DING_RETURN_IF_ERROR(CheckKnown(name));
+  return absl::InvalidArgumentError(absl::StrCat(name, " is a buffer, expected a collector"));
+}
+
+void CoordinatorImpl::Drain(uint32_t id, Worker* worker) {
+  worker->draining = true;
+  resources_.Delete(worker->hello.role(), id);
+  if (!worker->task.has_value()) LetGo(id);
+}
+
+void CoordinatorImpl::LetGo(uint32_t id) {
+  CoordinatorMessage message;
+  message.mutable_end_run()->set_reason("the worker is not needed any more");
+  sender_->Send(id, message);
+}
+
+absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
+  MutexLock lock(&mutex_);
+  const auto replaces = [&hello](const auto& entry) {
+    return entry.second.hello.name() == hello.name() && entry.second.hello.pid() != hello.pid();
+  };
+  if (hello.previous_worker() > 0 && hello.previous_incarnation() == incarnation_ &&
+      std::any_of(workers_.begin(), workers_.end(), replaces)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(hello.name(), " (worker ", hello.previous_worker(),
+                     ") was given up, and another process has taken its place"));
+  }
+  ++last_worker_;
+  // Who makes nothing has no number that must not be given again.
+  if (hello.role() == Hello::OPERATOR) return last_worker_;
+  state_changed_ = true;
+  DING_RETURN_IF_ERROR(Persist());
+  return last_worker_;
+}
+
+absl::Status CoordinatorImpl::Recover() {
+  {
+    MutexLock lock(&mutex_);
+    if (journal_ == nullptr) return absl::OkStatus();
+  }
+  DING_ASSIGN_OR_RETURN(const std::optional<RecoveredRun> run, ReadJournal(*journal_));
+  if (!run.has_value()) {
+    MutexLock lock(&mutex_);
+    return Persist();
+  }
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(LoadCommander(run->commander, commander_.get()));
+    RecoverState(*run);
+    for (const BufferRecord& known : run->state.buffer()) {
+      DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer, BufferOf(known.buffer_id()));
+      if (known.started()) buffer->set_started();
+    }
+    for (const LearnerTask& task : run->learner_tasks) commander_->NotifyFailLearnerTask(task);
+    for (const CollectorTask& task : run->collector_tasks) {
+      commander_->NotifyFailCollectorTask(task);
+    }
+  }
+  DING_RETURN_IF_ERROR(RecoverRows(*run));
+  RecoverPolicies(*run);
+  return Compact();
+}
+
+void CoordinatorImpl::RecoverState(const RecoveredRun& run) {
+  const StateRecord& state = run.state;
+  incarnation_ = state.incarnation() + 1;
+  last_worker_ = state.last_worker();
+  finished_steps_ = state.envstep();
+  train_iter_ = state.train_iter();
+  if (state.has_best_eval_value()) best_eval_value_ = state.best_eval_value();
+  policy_version_ = state.policy_version();
+  workers_joined_ = state.workers_joined();
+  workers_lost_ = state.workers_lost();
+  wanted_collectors_ = state.wanted_collectors();
+  converged_ = state.converged();
+  const int64_t now = deps_.clock->MonotonicNanos();
+  elapsed_before_nanos_ = absl::ToInt64Nanoseconds(absl::Seconds(state.elapsed_seconds()));
+  if (state.has_collecting_seconds()) {
+    collecting_nanos_ = now - absl::ToInt64Nanoseconds(absl::Seconds(state.collecting_seconds()));
+  }
+}
+
+std::optional<std::unordered_set<std::string>> CoordinatorImpl::ListKeys(
+    const std::string& prefix) const {
+  if (list_keys_ == nullptr) return std::nullopt;
+  const absl::StatusOr<std::vector<std::string>> keys = list_keys_(prefix);
+  if (keys.ok()) return std::unordered_set<std::string>(keys->begin(), keys->end());
+  LOG(WARNING) << "the store does not say what is in it: " << keys.status().message()
+               << "; it is taken to be complete";
+  return std::nullopt;
+}
+
+// Repeats the pushes: the buffers evict by their rules what they had evicted before.
+absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
+  const std::optional<std::unordered_set<std::string>> present = ListKeys(kDataPrefix);
+  std::unordered_set<std::string> kept;
+  std::map<std::string, int64_t> lost;  // rows, by buffer
+  JournalRecord lost_chunks;
+  const auto push = [&](const JournalRecord& record) -> absl::Status {
+    const BufferRecord* const known = run.FindBuffer(record.push().buffer_id());
+    if (!record.has_push() || known == nullptr) return absl::OkStatus();
+    DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(record.push().items()));
+    DING_ASSIGN_OR_RETURN(const Batch wanted, KeepChunks(items, [&run](int64_t chunk) {
+                            return run.removed_chunks.count(chunk) == 0;
+                          }));
+    DING_ASSIGN_OR_RETURN(Batch there, KeepChunks(wanted, [&present](int64_t chunk) {
+                            return !present.has_value() || present->count(ChunkKey(chunk)) > 0;
+                          }));
+    lost[known->buffer_id()] += wanted.rows() - there.rows();
+    for (const int64_t chunk : record.push().chunk()) {
+      const bool is_lost = present.has_value() && run.removed_chunks.count(chunk) == 0 &&
+                           present->count(ChunkKey(chunk)) == 0;
+      if (is_lost) lost_chunks.mutable_removed()->add_chunk(chunk);
+    }
+    if (there.empty()) return absl::OkStatus();
+    DING_ASSIGN_OR_RETURN(const std::vector<int64_t> chunks,
+                          ChunksOf(there, WorkerOfChunk(record.push().chunk(0))));
+    DING_ASSIGN_OR_RETURN(const SegmentBatch rows, MakeItems(std::move(there)));
+    std::shared_ptr<TaskBuffer> buffer;
+    {
+      MutexLock lock(&mutex_);
+      DING_ASSIGN_OR_RETURN(buffer, BufferOf(known->buffer_id()));
+      buffer->AddChunks(chunks.size());
+    }
+    for (const int64_t chunk : chunks) kept.insert(ChunkKey(chunk));
+    return Annotate(buffer->rows()->Push(rows, record.push().envstep()),
+                    absl::StrCat("pushing again into ", known->buffer_id()));
+  };
+  Journal* journal = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    journal = journal_;
+  }
+  DING_RETURN_IF_ERROR(journal->Read(push));
+  // They are counted once.
+  if (lost_chunks.has_removed()) DING_RETURN_IF_ERROR(journal->Append({lost_chunks}));
+  MutexLock lock(&mutex_);
+  for (const std::string& key : forgotten_keys_) kept.erase(key);
+  for (const BufferRecord& known : run.state.buffer()) {
+    TaskBuffer* const buffer = buffers_.at(known.buffer_id()).get();
+    const int64_t lost_now = lost[known.buffer_id()];
+    buffer->Recovered(known.rows_total(), known.rows_lost() + lost_now);
+    counters_.rows_pushed += known.rows_total();
+    counters_.rows_acknowledged += known.rows_total();
+    LOG(INFO) << known.buffer_id() << " goes on with " << buffer->rows()->count() << " of "
+              << known.rows_total() << " rows";
+    LOG_IF(WARNING, lost_now > 0) << known.buffer_id() << ": the data of " << lost_now
+                                  << " rows are gone from the store; these rows are dropped";
+  }
+  if (present.has_value()) {
+    for (const std::string& key : *present) {
+      if (kept.count(key) == 0) forgotten_keys_.push_back(key);
+    }
+  }
+  recovered_keys_ = std::move(kept);
+  return absl::OkStatus();
+}
+
+void CoordinatorImpl::RecoverPolicies(const RecoveredRun& run) {
+  std::optional<std::unordered_set<std::string>> present = ListKeys(kPolicyPrefix);
+  MutexLock lock(&mutex_);
+  for (const PolicyRecord& known : run.state.policy()) {
+    PolicyHistory& history = policies_[known.policy_id()];
+    history.newest = known.newest();
+    history.finished = known.finished();
+    for (const PolicyVersion& version : known.stored()) {
+      if (present.has_value() && present->erase(version.key()) == 0) continue;
+      history.stored.push_back(version);
+    }
+    LOG_IF(WARNING, history.stored.empty() && known.stored_size() > 0)
+        << known.policy_id() << " is gone from the store: collectors wait for the next version";
+  }
+  if (!present.has_value()) return;
+  for (const std::string& key : *present) forgotten_keys_.push_back(key);
+}
+
+void CoordinatorImpl::ForgetPrevious(const Hello& hello) {
+  const std::string number = absl::StrCat(absl::Hex(hello.previous_worker()));
+  std::optional<std::unordered_set<std::string>> keys;
+  {
+    MutexLock lock(&mutex_);
+    // Of a worker of this coordinator it was done when it was lost.
+    if (hello.previous_incarnation() >= incarnation_) return;
+  }
+  const bool learns = hello.role() == Hello::LEARNER;
+  keys = ListKeys(learns ? kPolicyPrefix : absl::StrCat(kDataPrefix, number, "/"));
+  if (!keys.has_value()) return;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [policy_id, history] : policies_) {
+      for (const PolicyVersion& version : history.stored) keys->erase(version.key());
+    }
+    const std::string its = absl::StrCat("-", number);
+    for (const std::string& key : *keys) {
+      const bool forget = learns ? absl::EndsWith(key, its) : recovered_keys_.count(key) == 0;
+      if (forget) forgotten_keys_.push_back(key);
+    }
+  }
+  DeleteForgotten();
+}
+
+JournalRecord CoordinatorImpl::StateNow() const {
+  JournalRecord record;
+  StateRecord* const state = record.mutable_state();
+  state->set_run(options_.run);
+  state->set_incarnation(incarnation_);
+  state->set_last_worker(last_worker_);
+  state->set_envstep(EnvSteps());
+  state->set_train_iter(train_iter_);
+  if (best_eval_value_ > -kInfinity) state->set_best_eval_value(best_eval_value_);
+  state->set_policy_version(policy_version_);
+  state->set_workers_joined(workers_joined_);
+  state->set_workers_lost(workers_lost_);
+  const int64_t elapsed =
+      started_ ? deps_.clock->MonotonicNanos() - start_nanos_ : elapsed_before_nanos_;
+  state->set_elapsed_seconds(absl::ToDoubleSeconds(absl::Nanoseconds(elapsed)));
+  if (collecting_nanos_.has_value()) {
+    state->set_collecting_seconds(absl::ToDoubleSeconds(Elapsed(*collecting_nanos_)));
+  }
+  state->set_converged(converged_);
+  state->set_wanted_collectors(wanted_collectors_);
+  for (const auto& [id, buffer] : buffers_) {
+    BufferRecord* const of_buffer = state->add_buffer();
+    of_buffer->set_buffer_id(id);
+    of_buffer->set_started(buffer->started());
+    of_buffer->set_rows_lost(buffer->rows_lost());
+  }
+  for (const auto& [id, history] : policies_) {
+    PolicyRecord* const policy = state->add_policy();
+    policy->set_policy_id(id);
+    policy->set_newest(history.newest);
+    policy->set_finished(history.finished);
+    for (const PolicyVersion& version : history.stored) *policy->add_stored() = version;
+  }
+  return record;
+}
+
+absl::StatusOr<std::vector<JournalRecord>> CoordinatorImpl::AllNow() const {
+  std::vector<JournalRecord> records = {StateNow()};
+  // Pushes that carry the number may be left out of a compacted journal.
+  for (BufferRecord& buffer : *records[0].mutable_state()->mutable_buffer()) {
+    buffer.set_rows_total(buffers_.at(buffer.buffer_id())->rows_total());
+  }
+  DING_ASSIGN_OR_RETURN(*records.emplace_back().mutable_commander(), SaveCommander(*commander_));
+  const auto add_collector = [&records](const CollectorTask& task) {
+    *records.emplace_back().mutable_collector_task() = task;
+  };
+  const auto add_learner = [&records](const LearnerTask& task) {
+    *records.emplace_back().mutable_learner_task() = task;
+  };
+  for (const auto& [id, worker] : workers_) {
+    if (!worker.task.has_value()) continue;
+    if (worker.task->state.kind == Hello::LEARNER) {
+      add_learner(worker.task->learner);
+    } else {
+      add_collector(worker.task->collector);
+    }
+  }
+  for (const auto& waiting : waiting_learner_tasks_) add_learner(waiting.task);
+  for (const auto& waiting : waiting_collector_tasks_) add_collector(waiting.task);
+  return records;
+}
+
+template <typename Task>
+void CoordinatorImpl::NoteGiven(const Task& task) {
+  commander_changed_ = true;
+  if (journal_ == nullptr) return;
+  JournalRecord& record = unwritten_.emplace_back();
+  if constexpr (std::is_same_v<Task, LearnerTask>) {
+    *record.mutable_learner_task() = task;
+  } else {
+    *record.mutable_collector_task() = task;
+  }
+}
+
+void CoordinatorImpl::NoteOver(const std::string& task_id) {
+  commander_changed_ = true;
+  if (journal_ != nullptr) unwritten_.emplace_back().set_task_over(task_id);
+}
+
+absl::Status CoordinatorImpl::Persist() {
+  if (journal_ == nullptr || (!state_changed_ && !commander_changed_ && unwritten_.empty())) {
+    return absl::OkStatus();
+  }
+  const size_t tasks = unwritten_.size();
+  unwritten_.push_back(StateNow());
+  absl::Status status;
+  if (commander_changed_) {
+    absl::StatusOr<std::string> commander = SaveCommander(*commander_);
+    status = commander.status();
+    if (status.ok()) unwritten_.emplace_back().set_commander(*std::move(commander));
+  }
+  if (status.ok()) status = journal_->Append(unwritten_);
+  if (!status.ok()) {
+    unwritten_.resize(tasks);
+    LOG_EVERY_N(WARNING, 1000) << "the coordinator's state is not written: " << status.message();
+    return status;
+  }
+  unwritten_.clear();
+  state_changed_ = commander_changed_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status CoordinatorImpl::Compact() {
+  Journal* journal = nullptr;
+  std::unordered_set<std::string> alive;
+  {
+    MutexLock lock(&mutex_);
+    journal = journal_;
+    for (const auto& [id, buffer] : buffers_) alive.insert(id);
+  }
+  if (journal == nullptr) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(journal->BeginCompaction(
+      [&alive](const std::string& buffer_id) { return alive.count(buffer_id) > 0; }));
+  MutexLock lock(&mutex_);
+  DING_ASSIGN_OR_RETURN(const std::vector<JournalRecord> all, AllNow());
+  DING_RETURN_IF_ERROR(journal->FinishCompaction(all));
+  unwritten_.clear();
+  state_changed_ = commander_changed_ = false;
+  return absl::OkStatus();
+}
+
+void CoordinatorImpl::CompactIfWorthIt() {
+  {
+    MutexLock lock(&mutex_);
+    if (journal_ == nullptr || ended_ || !journal_->WantsCompaction()) return;
+  }
+  if (compaction_failed_nanos_.has_value() &&
+      Elapsed(*compaction_failed_nanos_) < kCompactionRetry) {
+    return;
+  }
+  const absl::Status status = Compact();
+  if (status.ok()) return;
+  compaction_failed_nanos_ = deps_.clock->MonotonicNanos();
+  LOG(WARNING) << "the journal grows: " << status.message();
 }
 
 }  // namespace
@@ -1290,6 +1772,14 @@ std::vector<std::string> Coordinator::Problems(const Options& options) {
   }
   if (options.collectors < 0) {
     problems.push_back(absl::StrCat("collectors is ", options.collectors, ", expected at least 0"));
+  }
+  if (options.wanted_collectors < 0) {
+    problems.push_back(
+        absl::StrCat("wanted_collectors is ", options.wanted_collectors, ", expected at least 0"));
+  }
+  if (options.max_collectors < 1) {
+    problems.push_back(
+        absl::StrCat("max_collectors is ", options.max_collectors, ", expected at least 1"));
   }
   if (options.max_task_failures < 1) {
     problems.push_back(
@@ -1313,7 +1803,9 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(const Options& 
   if (!problems.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("coordinator: ", absl::StrJoin(problems, "; ")));
   }
-  return absl::make_unique<CoordinatorImpl>(options, std::move(parts), deps);
+  auto coordinator = absl::make_unique<CoordinatorImpl>(options, std::move(parts), deps);
+  DING_RETURN_IF_ERROR(Annotate(coordinator->Recover(), "going on with the run of the journal"));
+  return coordinator;
 }
 
 }  // namespace ding

@@ -23,6 +23,9 @@
 //            read. All items of a chunk come in one message, chunks in the order of their numbers.
 //   policy   only the newest version counts. One is deleted when there are two newer ones, and
 //            neither the commander keeps it nor a task plays by it.
+//   restart  with a journal, what was acknowledged or told to somebody survives this process: rows,
+//            steps, policies, the commander's state, numbers. A new coordinator of the same journal
+//            goes on with them; tasks that ran have failed, and workers join anew.
 //
 // Ownership: owns commander and buffers; the sender is not owned and outlives it.
 // Threads:   thread-safe. Handle() is called by one thread per worker at a time, and may wait: not
@@ -44,6 +47,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/journal.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
@@ -71,6 +75,9 @@ class Coordinator {
     absl::Duration learner_task_timeout = absl::Seconds(600);
     // Collectors that the commander's task space is for; each one that joins beyond them adds a task.
     int collectors = 1;
+    // That there are to be, for whoever starts and ends them; an operator may change it.
+    int wanted_collectors = 0;
+    int max_collectors = 64;  // for which an operator may ask, at least 1
     // Tasks of one kind that fail in a row, while their workers live, after which the run fails.
     int max_task_failures = 3;
     // The run ends when one of them is reached; 0: no limit.
@@ -86,6 +93,12 @@ class Coordinator {
     BufferFactory make_buffer;  // called under the lock
     DataDeleter delete_key;     // deletes a key of the store: of a chunk, or of a policy
     CoordinatorSender* sender = nullptr;
+    // Where it remembers what must survive its process; outlives it. A run that is in there already
+    // goes on. Null: nothing survives.
+    Journal* journal = nullptr;
+    // The keys of the store with this prefix; needed with a journal, after a restart: rows whose data
+    // are gone are dropped, and data of no row are deleted.
+    std::function<absl::StatusOr<std::vector<std::string>>(const std::string& prefix)> list_keys;
   };
   struct Counters {
     int64_t rows_pushed = 0;
@@ -98,7 +111,8 @@ class Coordinator {
 
   // A sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
-  // kInvalidArgument lists them.
+  //   kInvalidArgument  lists them
+  //   kDataLoss, ...    the journal, or what is in it, cannot be read
   static absl::StatusOr<std::unique_ptr<Coordinator>> Create(const Options& options, Parts parts,
                                                              const ComponentDeps& deps);
   virtual ~Coordinator() = default;  // as Close()
@@ -106,7 +120,12 @@ class Coordinator {
   // From now on tasks are given. Once.
   virtual void Start() = 0;
 
-  // A worker with a number that none had before. `peer` is for people.
+  // A number for a worker that wants to join, which none had before, also of earlier coordinators
+  // of the run.
+  //   kFailedPrecondition  it has been replaced while it was away
+  //   others               the journal cannot be written
+  virtual absl::StatusOr<uint32_t> Admit(const Hello& hello) = 0;
+  // A worker that was admitted. `peer` is for people.
   virtual void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) = 0;
   // Its task is given to another one; what it announced stays.
   virtual void WorkerLost(uint32_t worker, const absl::Status& why) = 0;
@@ -120,10 +139,17 @@ class Coordinator {
   virtual absl::Status WaitUntilDone(absl::Duration timeout) = 0;
   // Ends the run if it goes on: every worker is told.
   virtual void RequestEnd(const std::string& reason) = 0;
-  // The same, and forgets all rows and deletes their chunks, and the policies. The first error of
+  // Everything that was acknowledged stands in the journal from here on, and nothing more is written
+  // to it: what Close() forgets is there for a run that goes on. Once, after RequestEnd().
+  virtual absl::Status CloseJournal() = 0;
+  // The same as RequestEnd(), and forgets all rows and deletes their chunks, and the policies. The first error of
   // deleting. May be repeated.
   virtual absl::Status Close(const std::string& reason) = 0;
 
+  // 1, and one more with each coordinator that goes on with the run.
+  virtual int32_t incarnation() const = 0;
+  // What an operator asks for; also whatever is due with time is done.
+  virtual OperatorReply Operate(const OperatorRequest& request) = 0;
   virtual RunStatus status() const = 0;
   virtual Counters counters() const = 0;
 };

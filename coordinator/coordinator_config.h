@@ -14,6 +14,7 @@ inline void ReadCoordinatorOptions(const CoordinatorConfig& config, Coordinator:
   options->collector_task_timeout = absl::Seconds(config.collector_task_timeout());
   options->learner_task_timeout = absl::Seconds(config.learner_task_timeout());
   options->collectors = config.collectors();
+  options->max_collectors = config.max_collectors();
   options->max_task_failures = config.max_task_failures();
 }
 

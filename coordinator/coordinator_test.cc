@@ -243,7 +243,29 @@ class CoordinatorTest : public testing::Test {
   // What is due with time happens in the next call.
   void Advance(absl::Duration by) {
     clock_.Advance(by);
-    Join(next_operator_++, Hello::OPERATOR);
+    Operate({});
+  }
+  OperatorReply Operate(const OperatorRequest& request) { return coordinator_->Operate(request); }
+  OperatorReply Grow(int32_t by) {
+    OperatorRequest request;
+    request.set_grow(by);
+    return Operate(request);
+  }
+  OperatorReply Shrink(int32_t by) {
+    OperatorRequest request;
+    request.set_shrink(by);
+    return Operate(request);
+  }
+  OperatorReply Drain(const std::string& name) {
+    OperatorRequest request;
+    request.set_drain(name);
+    return Operate(request);
+  }
+  bool IsLetGo(uint32_t worker) {
+    for (const CoordinatorMessage& message : sender_.Take(worker)) {
+      if (message.has_end_run()) return true;
+    }
+    return false;
   }
   void Handle(uint32_t worker, const WorkerMessage& message) {
     EXPECT_THAT(coordinator_->Handle(worker, message), IsOk());
@@ -310,7 +332,6 @@ class CoordinatorTest : public testing::Test {
   FakeStore store_;
   std::unique_ptr<Coordinator> coordinator_;
   SoloCommander* commander_ = nullptr;
-  uint32_t next_operator_ = 1000;
   LearnerTask learner_;
   CollectorTask collector_;
 };
@@ -951,18 +972,85 @@ TEST_F(CoordinatorTest, EndsWhenABudgetIsUsedUp) {
 
 TEST_F(CoordinatorTest, AnOperatorIsToldTheState) {
   StartTraining();
-  Join(50, Hello::OPERATOR);
-  WorkerMessage request;
-  request.mutable_status_request();
-  Handle(50, request);
-  const std::vector<CoordinatorMessage> sent = sender_.Take(50);
-  ASSERT_THAT(sent, SizeIs(1));
-  EXPECT_EQ(sent[0].run_status().run(), "run-7");
-  EXPECT_EQ(sent[0].run_status().worker_size(), 3);
-  EXPECT_EQ(sent[0].run_status().worker(0).name(), "LEARNER-x");
-  EXPECT_EQ(sent[0].run_status().worker(0).peer(), "peer");
-  Lose(50);
-  EXPECT_EQ(coordinator_->status().workers_lost(), 0) << "it had no task to lose";
+  OperatorRequest request;
+  request.set_inspect("");
+  const RunStatus all = Operate(request).status();
+  EXPECT_EQ(all.run(), "run-7");
+  ASSERT_EQ(all.worker_size(), 2);
+  EXPECT_EQ(all.worker(0).name(), "LEARNER-x");
+  EXPECT_EQ(all.worker(0).peer(), "peer");
+  EXPECT_EQ(all.buffer_size(), 1);
+  request.set_inspect("COLLECTOR-x");
+  const RunStatus one = Operate(request).status();
+  ASSERT_EQ(one.worker_size(), 1);
+  EXPECT_EQ(one.worker(0).worker(), kCollector);
+  EXPECT_EQ(one.buffer_size(), 0);
+  request.set_inspect("buffer_0");
+  EXPECT_EQ(Operate(request).status().buffer_size(), 1);
+  EXPECT_EQ(Operate(request).status().worker_size(), 0);
+  request.set_inspect("nobody");
+  const OperatorReply unknown = Operate(request);
+  EXPECT_EQ(unknown.code(), static_cast<int>(absl::StatusCode::kNotFound));
+  EXPECT_THAT(unknown.message(), HasSubstr("one of: LEARNER-x, COLLECTOR-x, buffer_0"));
+}
+
+TEST_F(CoordinatorTest, AnOperatorGrowsAndShrinksWithinTheLimits) {
+  options_.wanted_collectors = 2;
+  options_.max_collectors = 4;
+  commander_options_.collector_task_space = 2;
+  StartTraining();
+  Join(kOther, Hello::COLLECTOR);
+  const CollectorTask other = TakeCollectorTask(kOther);
+  EXPECT_EQ(Grow(2).status().wanted_collectors(), 4);
+  const int invalid = static_cast<int>(absl::StatusCode::kInvalidArgument);
+  for (const OperatorReply& refused : {Grow(1), Grow(0), Grow(-3), Shrink(5), Shrink(0)}) {
+    EXPECT_EQ(refused.code(), invalid) << refused.message();
+    EXPECT_THAT(refused.message(), HasSubstr("expected "));
+    EXPECT_EQ(refused.status().wanted_collectors(), 4);
+  }
+  // Nobody is too many yet.
+  EXPECT_EQ(Shrink(2).status().wanted_collectors(), 2);
+  EXPECT_FALSE(IsLetGo(kCollector) || IsLetGo(kOther));
+  EXPECT_EQ(Shrink(1).code(), 0);
+  EXPECT_TRUE(StatusOf(kOther).draining()) << "it came last";
+  EXPECT_FALSE(StatusOf(kCollector).draining());
+  EXPECT_FALSE(IsLetGo(kOther)) << "its task runs";
+  Handle(kOther, Finished(other.task_id(), 1));
+  EXPECT_TRUE(IsLetGo(kOther));
+  coordinator_->WorkerLost(kOther, absl::AbortedError("done"));
+  EXPECT_EQ(coordinator_->status().workers_lost(), 0) << "it was sent away";
+}
+
+TEST_F(CoordinatorTest, ADrainedCollectorFinishesItsTaskAndGetsNoOther) {
+  options_.wanted_collectors = 2;
+  StartTraining();
+  Join(kOther, Hello::COLLECTOR);
+  EXPECT_EQ(Drain("LEARNER-x").code(), static_cast<int>(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(Drain("buffer_0").code(), static_cast<int>(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(Drain("nobody").code(), static_cast<int>(absl::StatusCode::kNotFound));
+  const OperatorReply drained = Drain("COLLECTOR-x");  // the first one of this name
+  EXPECT_EQ(drained.code(), 0) << drained.message();
+  EXPECT_EQ(drained.status().wanted_collectors(), 1);
+  EXPECT_EQ(Drain("COLLECTOR-x").code(), static_cast<int>(absl::StatusCode::kFailedPrecondition));
+  Handle(kCollector, Data(collector_.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 3), 3));
+  EXPECT_EQ(rows(), 3) << "what it still collects counts";
+  Handle(kCollector, Finished(collector_.task_id(), 1));
+  const std::vector<CoordinatorMessage> sent = sender_.Take(kCollector);
+  EXPECT_THAT(sent.back().end_run().reason(), HasSubstr("not needed any more"));
+}
+
+TEST_F(CoordinatorTest, AnOperatorStopsTheRunOnce) {
+  StartTraining();
+  OperatorRequest stop;
+  stop.set_stop(true);
+  EXPECT_EQ(Operate(stop).code(), 0);
+  EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()), IsOk());
+  EXPECT_TRUE(IsLetGo(kLearner));
+  for (const OperatorReply& late : {Operate(stop), Grow(1), Drain("COLLECTOR-x")}) {
+    EXPECT_EQ(late.code(), static_cast<int>(absl::StatusCode::kFailedPrecondition));
+    EXPECT_THAT(late.message(), HasSubstr("the run is over: an operator has stopped it"));
+  }
+  EXPECT_EQ(coordinator_->status().wanted_collectors(), 0);
 }
 
 TEST_F(CoordinatorTest, WrongOptionsAreReportedTogether) {

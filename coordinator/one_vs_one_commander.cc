@@ -11,6 +11,7 @@
 #include "ding_worker/collector/serial_common.h"
 #include "ding_worker/coordinator/league/game_result.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/data/state.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -18,6 +19,8 @@ namespace {
 
 // More than this share of an evaluation's games is a win.
 constexpr double kWinShare = 0.7;
+// Of the saved state of what SoloCommander does.
+constexpr char kTasksScope[] = "tasks";
 
 std::vector<std::string> OpponentProblems(const std::vector<EvalOpponent>& opponents) {
   std::vector<std::string> problems;
@@ -196,6 +199,8 @@ absl::Status OneVsOneCommander::SaveState(StateWriter* writer) const {
   DING_RETURN_IF_ERROR(writer->WriteString("eval_opponent", eval_opponent().name));
   DING_RETURN_IF_ERROR(writer->WriteInt("snapshots", snapshots_));
   DING_RETURN_IF_ERROR(writer->WriteInt("games_with_historical", games_with_historical_));
+  ScopedStateWriter tasks(writer, kTasksScope);
+  DING_RETURN_IF_ERROR(solo_->SaveState(&tasks));
   return league_.SaveState(writer);
 }
 
@@ -211,7 +216,11 @@ absl::Status OneVsOneCommander::LoadState(StateReader* reader) {
   }
   DING_ASSIGN_OR_RETURN(const int64_t snapshots, reader->ReadInt("snapshots"));
   DING_ASSIGN_OR_RETURN(const int64_t games, reader->ReadInt("games_with_historical"));
-  DING_RETURN_IF_ERROR(league_.LoadState(reader));
+  OneVsOneLeague league = league_;
+  DING_RETURN_IF_ERROR(league.LoadState(reader));
+  ScopedStateReader tasks(reader, kTasksScope);
+  DING_RETURN_IF_ERROR(solo_->LoadState(&tasks));
+  league_ = std::move(league);
   level_ = static_cast<size_t>(found - opponents_.begin());
   snapshots_ = snapshots;
   games_with_historical_ = games;

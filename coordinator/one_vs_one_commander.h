@@ -85,9 +85,9 @@ class OneVsOneCommander : public BaseCommander {
   // Whom the next evaluation plays.
   const EvalOpponent& eval_opponent() const { return opponents_[level_]; }
 
-  // The league and the difficulty. LoadState() changes nothing if it fails.
-  absl::Status SaveState(StateWriter* writer) const;
-  absl::Status LoadState(StateReader* reader);
+  // Tasks, league and difficulty. LoadState() changes nothing if it fails.
+  absl::Status SaveState(StateWriter* writer) const override;
+  absl::Status LoadState(StateReader* reader) override;
 
  private:
   OneVsOneCommander(OneVsOneLeague league, std::vector<EvalOpponent> opponents,

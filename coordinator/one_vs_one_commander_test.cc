@@ -261,6 +261,8 @@ TEST_F(OneVsOneCommanderTest, GoesOnAsItWasSaved) {
   ASSERT_THAT(commander_->LoadState(&saved), IsOk());
   EXPECT_EQ(commander_->eval_opponent().name, "perfect");
   EXPECT_TRUE(Keeps(1));
+  EXPECT_EQ(commander_->solo().current_policy_id(), "policy_0");
+  EXPECT_EQ(commander_->last_eval_value(), 1);
   options_.eval_opponents = {{"other", std::nullopt}};
   Make();
   EXPECT_THAT(commander_->LoadState(&saved),

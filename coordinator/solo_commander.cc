@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_common.h"
@@ -18,7 +20,8 @@ namespace {
 
 double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
-double MeanOf(const google::protobuf::RepeatedField<double>& values) {
+template <typename Values>
+double MeanOf(const Values& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / values.size();
 }
 
@@ -217,6 +220,102 @@ void SoloCommander::NotifyFailCollectorTask(const CollectorTask& task) {
 void SoloCommander::NotifyFailLearnerTask(const LearnerTask& task) {
   learner_space_.Release();
   failed_learner_tasks_.push_back(task);
+}
+
+// Moments are saved as how long they were ago; what is collected since the last measurement is not
+// saved.
+absl::Status SoloCommander::SaveState(StateWriter* writer) const {
+  const int64_t now = deps_.clock->MonotonicNanos();
+  const std::pair<const char*, int64_t> numbers[] = {
+      {"collectors_running", collector_space_.running()},
+      {"learners_running", learner_space_.running()},
+      {"collector_tasks", collector_tasks_},
+      {"learner_tasks", learner_tasks_},
+      {"collections", collections_},
+      {"evaluations", evaluations_},
+      {"models", models_},
+      {"learner_step", learner_step_},
+      {"evaluating", evaluating_ ? 1 : 0},
+      {"nanos_since_evaluation", eval_began_nanos_.has_value() ? now - *eval_began_nanos_ : -1},
+      {"nanos_since_made", now - made_nanos_},
+      {"collected_since_evaluation", collected_since_evaluation_ ? 1 : 0},
+      {"total_collector_env_step", total_collector_env_step_},
+      {"total_sample_count", total_sample_count_},
+      {"total_episode_count", total_episode_count_},
+      {"converged", converged_ ? 1 : 0},
+      {"has_current", current_policy_id_.empty() ? 0 : 1},
+      {"last_eval_returns_size", static_cast<int64_t>(last_eval_returns_.size())},
+      {"failed_learner_tasks", static_cast<int64_t>(failed_learner_tasks_.size())}};
+  for (const auto& [name, number] : numbers) DING_RETURN_IF_ERROR(writer->WriteInt(name, number));
+  if (!current_policy_id_.empty()) {
+    DING_RETURN_IF_ERROR(writer->WriteString("current_policy_id", current_policy_id_));
+    DING_RETURN_IF_ERROR(writer->WriteString("current_buffer_id", current_buffer_id_));
+  }
+  if (!last_eval_returns_.empty()) {
+    DING_RETURN_IF_ERROR(writer->WriteSpan<double>("last_eval_returns", last_eval_returns_));
+  }
+  for (size_t i = 0; i < failed_learner_tasks_.size(); ++i) {
+    DING_RETURN_IF_ERROR(writer->WriteString(absl::StrCat("failed_learner_task/", i),
+                                             failed_learner_tasks_[i].SerializeAsString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SoloCommander::LoadState(StateReader* reader) {
+  std::map<std::string, int64_t> number;
+  for (const char* name :
+       {"collectors_running", "learners_running", "collector_tasks", "learner_tasks", "collections",
+        "evaluations", "models", "learner_step", "evaluating", "nanos_since_evaluation",
+        "nanos_since_made", "collected_since_evaluation", "total_collector_env_step",
+        "total_sample_count", "total_episode_count", "converged", "has_current",
+        "last_eval_returns_size", "failed_learner_tasks"}) {
+    DING_ASSIGN_OR_RETURN(number[name], reader->ReadInt(name));
+  }
+  std::string policy_id;
+  std::string buffer_id;
+  if (number["has_current"] != 0) {
+    DING_ASSIGN_OR_RETURN(policy_id, reader->ReadString("current_policy_id"));
+    DING_ASSIGN_OR_RETURN(buffer_id, reader->ReadString("current_buffer_id"));
+  }
+  std::vector<double> returns(static_cast<size_t>(number["last_eval_returns_size"]));
+  if (!returns.empty()) {
+    DING_RETURN_IF_ERROR(reader->ReadSpan("last_eval_returns", absl::MakeSpan(returns)));
+  }
+  std::deque<LearnerTask> failed(static_cast<size_t>(number["failed_learner_tasks"]));
+  for (size_t i = 0; i < failed.size(); ++i) {
+    const std::string name = absl::StrCat("failed_learner_task/", i);
+    DING_ASSIGN_OR_RETURN(const std::string bytes, reader->ReadString(name));
+    if (!failed[i].ParseFromString(bytes)) {
+      return absl::DataLossError(absl::StrCat("solo commander: ", name, " is no task"));
+    }
+  }
+  const int64_t now = deps_.clock->MonotonicNanos();
+  collector_space_.Restore(static_cast<int>(number["collectors_running"]));
+  learner_space_.Restore(static_cast<int>(number["learners_running"]));
+  collector_tasks_ = number["collector_tasks"];
+  learner_tasks_ = number["learner_tasks"];
+  collections_ = number["collections"];
+  evaluations_ = number["evaluations"];
+  models_ = number["models"];
+  learner_step_ = number["learner_step"];
+  evaluating_ = number["evaluating"] != 0;
+  eval_began_nanos_.reset();
+  if (number["nanos_since_evaluation"] >= 0) {
+    eval_began_nanos_ = now - number["nanos_since_evaluation"];
+  }
+  made_nanos_ = now - number["nanos_since_made"];
+  collected_since_evaluation_ = number["collected_since_evaluation"] != 0;
+  total_collector_env_step_ = number["total_collector_env_step"];
+  total_sample_count_ = number["total_sample_count"];
+  total_episode_count_ = number["total_episode_count"];
+  converged_ = number["converged"] != 0;
+  current_policy_id_ = std::move(policy_id);
+  current_buffer_id_ = std::move(buffer_id);
+  last_eval_returns_ = std::move(returns);
+  last_eval_value_.reset();
+  if (!last_eval_returns_.empty()) last_eval_value_ = MeanOf(last_eval_returns_);
+  failed_learner_tasks_ = std::move(failed);
+  return absl::OkStatus();
 }
 
 void SoloCommander::UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) {

@@ -29,11 +29,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/task_space.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
@@ -72,6 +74,8 @@ class SoloCommander : public BaseCommander {
   void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override;
   void IncreaseCollectorTaskSpace() override { collector_space_.Increase(); }
   void DecreaseCollectorTaskSpace() override { collector_space_.Decrease(); }
+  absl::Status SaveState(StateWriter* writer) const override;
+  absl::Status LoadState(StateReader* reader) override;
   int64_t total_collector_env_step() const override { return total_collector_env_step_; }
   std::optional<double> last_eval_value() const override { return last_eval_value_; }
   const std::vector<double>& last_eval_returns() const override { return last_eval_returns_; }
@@ -99,7 +103,7 @@ class SoloCommander : public BaseCommander {
   const Options options_;
   CommandMode* const policy_;
   const ComponentDeps deps_;
-  const int64_t made_nanos_;
+  int64_t made_nanos_;
   TaskSpace collector_space_;
   TaskSpace learner_space_;
   int64_t collector_tasks_ = 0;  // given, evaluations included

@@ -12,6 +12,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -303,6 +304,55 @@ TEST_F(SoloCommanderTest, WrongOptionsAreReportedTogether) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("collector_task_space is 0"), HasSubstr("eval_interval is"),
                              HasSubstr("stop_value is NaN"))));
+}
+
+TEST_F(SoloCommanderTest, GoesOnFromItsSavedState) {
+  options_.eval_interval = 60;
+  const auto before = Make();
+  const LearnerTask learner = *before->GetLearnerTask();
+  before->FinishCollectorTask(*before->GetCollectorTask(), Finished({3, 5}, 7));
+  const CollectorTask collecting = *before->GetCollectorTask();
+  before->FinishCollectorTask(collecting, Finished({1}, 7));
+  const CollectorTask running = *before->GetCollectorTask();
+  LearnerInfo info;
+  info.set_learner_step(70);
+  before->UpdateLearnerInfo(learner, info);
+  clock_.Advance(absl::Seconds(20));
+  StateDict state;
+  ASSERT_THAT(before->SaveState(&state), IsOk());
+
+  const auto after = Make();
+  ASSERT_THAT(after->LoadState(&state), IsOk());
+  EXPECT_EQ(after->current_policy_id(), "policy_0");
+  EXPECT_EQ(after->total_collector_env_step(), 40);
+  EXPECT_THAT(after->last_eval_returns(), ElementsAre(3, 5));
+  EXPECT_EQ(after->last_eval_value(), 4);
+  EXPECT_EQ(after->collector_space().running(), 1);
+  EXPECT_FALSE(after->GetLearnerTask().has_value()) << "one runs";
+  after->NotifyFailCollectorTask(running);
+  after->NotifyFailLearnerTask(learner);
+  const LearnerTask again = *after->GetLearnerTask();
+  EXPECT_TRUE(again.resume());
+  EXPECT_EQ(again.policy_id(), learner.policy_id());
+  EXPECT_EQ(again.task_id(), "learner_task_1");
+  const CollectorTask next = *after->GetCollectorTask();
+  EXPECT_EQ(next.task_id(), "collector_task_3");
+  EXPECT_FALSE(next.eval_flag()) << "the last one was 20 seconds ago";
+  EXPECT_EQ(next.collect_setting(0).value(), 70040);
+  clock_.Advance(absl::Seconds(41));
+  EXPECT_TRUE(after->GetCollectorTask()->eval_flag());
+}
+
+TEST_F(SoloCommanderTest, SavesALearnerTaskThatWaitsToBeGivenAgain) {
+  const auto before = Make();
+  before->NotifyFailLearnerTask(*before->GetLearnerTask());
+  StateDict state;
+  ASSERT_THAT(before->SaveState(&state), IsOk());
+  const auto after = Make();
+  ASSERT_THAT(after->LoadState(&state), IsOk());
+  EXPECT_TRUE(after->GetLearnerTask()->resume());
+  StateDict empty;
+  EXPECT_THAT(after->LoadState(&empty), StatusIs(absl::StatusCode::kNotFound));
 }
 
 }  // namespace

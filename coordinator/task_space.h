@@ -38,6 +38,9 @@ class TaskSpace {
     --running_;
   }
 
+  // As many run as did when it was saved.
+  void Restore(int running) { running_ = running; }
+
   void Increase() { ++max_; }
   // Tasks that run go on, also if they are more than that now.
   void Decrease() {

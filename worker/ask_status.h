@@ -16,6 +16,10 @@ namespace ding {
 // `name` is who asks, for people. Errors of WorkerSession::Join(), Send() and Receive().
 absl::StatusOr<RunStatus> AskStatus(const std::string& coordinator, const std::string& name,
                                     absl::Duration timeout, Transport* transport);
+// What an operator asks for. An answer is one whatever its code says.
+absl::StatusOr<OperatorReply> AskOperator(const std::string& coordinator, const std::string& name,
+                                          const OperatorRequest& request, absl::Duration timeout,
+                                          Transport* transport);
 
 }  // namespace ding
 

@@ -1,16 +1,25 @@
-// //worker:ctl: asks a parallel run how it is.
+// //worker:ctl: asks a parallel run how it is, and tells it what is to change.
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/worker/ask_status.h"
 #include "ding_worker/worker/link_flags.h"
 #include "ding_worker/worker/program.h"
@@ -24,55 +33,121 @@ namespace ding {
 namespace {
 
 constexpr char kHelp[] =
-    R"(Asks a parallel run how it is.
+    R"(Asks a parallel run how it is, and tells it what is to change.
 
-  ctl --coordinator=HOST:PORT status    its progress, workers, buffers, and who waits for what
+  ctl --coordinator=HOST:PORT COMMAND [ARGUMENT]
 
-  --coordinator=HOST:PORT   as the run prints it at its start
+  status          progress, workers, buffers, and who waits for what
+  inspect NAME    all that is known of one worker or one buffer
+  grow N          N collectors more, up to system.coordinator.max_collectors
+  shrink N        N collectors fewer: the surplus is drained, idle ones and the newest first
+  drain NAME      this collector finishes its task, gets no other, and leaves; one fewer is wanted
+  stop            ends the run, as when its budget is used up: checkpoints and result are written
+
+  --coordinator=HOST:PORT   as the run prints it at its start, and writes to coordinator/address
   --timeout=SECONDS         to wait for the coordinator (default: 5)
 
 {link flags}
   --help                    prints this page, and exits
 
-Exit code: 0 it has answered, 1 an error.
+A run that was started with --role=all starts and ends the processes by itself. Who starts them
+otherwise reads from `ctl status` how many collectors are wanted.
+
+Exit code: 0 it is done, 1 an error: the run says why not.
 )";
 
-absl::Status PrintStatus() {
+// The commands that have an argument, and those that have none.
+constexpr absl::string_view kWithArgument[] = {"inspect", "grow", "shrink", "drain"};
+constexpr absl::string_view kAlone[] = {"status", "stop"};
+
+template <size_t kSize>
+bool IsOneOf(absl::string_view command, const absl::string_view (&commands)[kSize]) {
+  return std::find(std::begin(commands), std::end(commands), command) != std::end(commands);
+}
+
+absl::StatusOr<OperatorRequest> MakeRequest(const std::vector<std::string>& words) {
+  const std::string command = words.empty() ? "" : words[0];
+  const bool with_argument = IsOneOf(command, kWithArgument);
+  if (!with_argument && !IsOneOf(command, kAlone)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "command '", command, "' is not known, expected: ", absl::StrJoin(kAlone, ", "), ", ",
+        absl::StrJoin(kWithArgument, ", "), "; see --help"));
+  }
+  const size_t expected = with_argument ? 2 : 1;
+  if (words.size() != expected) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", absl::StrJoin(words, " "), "': ", command,
+                     with_argument ? " takes one argument" : " takes no argument", "; see --help"));
+  }
+  OperatorRequest request;
+  if (command == "status") request.set_inspect("");
+  if (command == "stop") request.set_stop(true);
+  if (command == "inspect") request.set_inspect(words[1]);
+  if (command == "drain") request.set_drain(words[1]);
+  if (command == "grow" || command == "shrink") {
+    int32_t by = 0;
+    if (!absl::SimpleAtoi(words[1], &by)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", command, " ", words[1], "': expected a number of collectors"));
+    }
+    command == "grow" ? request.set_grow(by) : request.set_shrink(by);
+  }
+  return request;
+}
+
+void PrintReply(const OperatorRequest& request, const OperatorReply& reply) {
+  if (!request.has_inspect()) {
+    std::printf("%s\n", reply.message().c_str());
+  } else if (request.inspect().empty()) {
+    std::printf("%s", FormatRunStatus(reply.status()).c_str());
+  } else {
+    for (const WorkerStatus& worker : reply.status().worker()) {
+      std::printf("%s", worker.DebugString().c_str());
+    }
+    for (const BufferStatus& buffer : reply.status().buffer()) {
+      std::printf("%s", buffer.DebugString().c_str());
+    }
+  }
+}
+
+absl::Status RunCommand(const std::vector<std::string>& words) {
+  DING_ASSIGN_OR_RETURN(const OperatorRequest request, MakeRequest(words));
   if (FLAGS_coordinator.empty()) {
     return absl::InvalidArgumentError("--coordinator=HOST:PORT is missing; see --help");
   }
   GrpcTransport transport(LinkOptions("operator"));
-  DING_ASSIGN_OR_RETURN(const RunStatus status,
-                        AskStatus(FLAGS_coordinator, absl::StrCat("ctl-", getpid()),
-                                  absl::Seconds(FLAGS_timeout), &transport));
-  std::printf("%s", FormatRunStatus(status).c_str());
+  DING_ASSIGN_OR_RETURN(const OperatorReply reply,
+                        AskOperator(FLAGS_coordinator, absl::StrCat("ctl-", getpid()), request,
+                                    absl::Seconds(FLAGS_timeout), &transport));
+  if (reply.code() != 0) {
+    return absl::Status(static_cast<absl::StatusCode>(reply.code()), reply.message());
+  }
+  PrintReply(request, reply);
   return absl::OkStatus();
 }
 
-// Takes the command, which stands anywhere among the flags.
-std::string TakeCommand(int* argc, char** argv) {
-  std::string command;
+// Takes the command and its argument, which stand anywhere among the flags. A number below zero is
+// no flag.
+std::vector<std::string> TakeWords(int* argc, char** argv) {
+  std::vector<std::string> words;
   int kept = 1;
   for (int i = 1; i < *argc; ++i) {
-    if (argv[i][0] != '-' && command.empty()) {
-      command = argv[i];
+    const bool number = argv[i][0] == '-' && argv[i][1] >= '0' && argv[i][1] <= '9';
+    if (argv[i][0] != '-' || number) {
+      words.push_back(argv[i]);
     } else {
       argv[kept++] = argv[i];
     }
   }
   *argc = kept;
   argv[kept] = nullptr;
-  return command;
+  return words;
 }
 
 int Main(int argc, char** argv) {
-  const std::string command = TakeCommand(&argc, argv);
+  const std::vector<std::string> words = TakeWords(&argc, argv);
   InitProgram(&argc, &argv, absl::StrReplaceAll(kHelp, {{"{link flags}\n", kLinkFlagsHelp}}));
-  if (command != "status") {
-    return ReportFailure(absl::InvalidArgumentError(
-        absl::StrCat("command '", command, "' is not known, expected: status; see --help")));
-  }
-  const absl::Status status = PrintStatus();
+  const absl::Status status = RunCommand(words);
   return status.ok() ? 0 : ReportFailure(status);
 }
 

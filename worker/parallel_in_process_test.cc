@@ -271,7 +271,8 @@ TEST_P(CartPoleRunTest, LearnsForSomeIterationsAndLeavesNothing) {
   ComponentDeps deps;
   deps.exp_dir = exp_dir;
   DING_ASSERT_OK_AND_ASSIGN(const CoordinatorParts parts,
-                            MakeCoordinator(config, "run-1", deps, store.get(), comm.get()));
+                            MakeCoordinator(config, "run-1", deps, store.get(), comm.get(),
+                                            /*journal=*/nullptr));
   parts.coordinator->Start();
   comm->Start(parts.coordinator.get());
   const auto make_collector = [&](WorkerSession* session) {

@@ -14,28 +14,36 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/interrupt.h"
 #include "ding_worker/worker/link_flags.h"
+#include "ding_worker/worker/parallel_job.h"
 #include "ding_worker/worker/parallel_registry.h"
 #include "ding_worker/worker/parallel_run.h"
 #include "ding_worker/worker/parallel_setup.h"
 #include "ding_worker/worker/parallel_worker.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/run_folder.h"
 #include "ding_worker/worker/run_result.h"
 #include "ding_worker/worker/text_config.h"
 #include "gflags/gflags.h"
 
+constexpr char kAnyPort[] = "127.0.0.1:0";
+
 DEFINE_string(role, "all", "all, coordinator, collector or learner");
 DEFINE_string(config, "", "experiment config, in protobuf text format");
 DEFINE_string(coordinator, "", "host:port of the coordinator; of collectors and learners");
-DEFINE_string(listen, "127.0.0.1:0", "host:port where the coordinator listens");
+DEFINE_string(listen, kAnyPort, "host:port where the coordinator listens");
+DEFINE_int64(supervised_by, 0, "process id of who started this one, and ends with it");
+DEFINE_bool(resume, false, "go on with the run in --exp_dir");
 DEFINE_string(name, "", "name of this worker, for people");
 DEFINE_int64(seed, -1, "seed of the run; overrides the config's");
-DEFINE_string(exp_dir, "", "folder of the run; must not exist");
+DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
 DEFINE_int64(max_env_step, -1, "env steps after which the run ends; overrides the config's");
 DEFINE_int64(max_train_iter, -1,
              "train iterations after which the run ends; overrides the config's");
@@ -59,8 +67,10 @@ constexpr char kHelp[] =
   --set PATH=VALUE      changes a field of it; may stand several times:
                           --set policy.collect.collector_num=4
   --seed=N              seed of the run
-  --exp_dir=FOLDER      where the run is written; must not exist
+  --exp_dir=FOLDER      where the run is written; must not exist, unless it is resumed
                           (default: a new folder below the current one, named by exp_name)
+  --resume              goes on with the run in --exp_dir, however it ended; its config, if none is
+                          given. Budgets may be others
   --max_env_step=N      ends the run after N env steps
   --max_train_iter=N    ends the run after N train iterations
   --max_seconds=N       ends the run after N seconds
@@ -75,8 +85,9 @@ constexpr char kHelp[] =
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text logs of each process
 (log/), the resolved config and result.json. The last line on stdout is `result ` and the same
-JSON. `ctl status --coordinator=HOST:PORT` shows workers, rates and who waits for what. A worker
-that dies is replaced, and the run goes on. Ctrl-C saves a checkpoint and ends the run.
+JSON. `ctl --coordinator=HOST:PORT` shows workers, rates and who waits for what (status), and
+changes the run (grow, shrink, drain, stop). A worker or a coordinator that dies is replaced, and
+the run goes on. Ctrl-C saves a checkpoint and ends the run.
 
 Exit code: 0 the run came to its end, 1 an error, 128 + signal it was interrupted.
 )";
@@ -105,14 +116,36 @@ absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& sett
       absl::StrCat(FLAGS_config, " cannot run in parallel:\n  ", absl::StrJoin(problems, "\n  ")));
 }
 
-absl::Status Coordinate(const ExperimentConfig& config, bool start_workers, Transport* transport) {
+// Whether who started this process still lives, if it matters.
+bool SupervisorLives() { return FLAGS_supervised_by == 0 || getppid() == FLAGS_supervised_by; }
+
+absl::StatusOr<int> StartAll(const ExperimentConfig& config,
+                             const std::vector<std::string>& settings, Transport* transport) {
+  ParallelJobOptions options;
+  options.program = "/proc/self/exe";
+  options.program_name = google::ProgramInvocationName();
+  options.exp_dir = RunFolder::ChoosePath(FLAGS_exp_dir, config.exp_name(), Clock::Real());
+  options.resume = FLAGS_resume;
+  options.collectors = config.policy().collect().collector_num();
+  options.coordinator_arguments = {absl::StrCat("--config=", FLAGS_config),
+                                   absl::StrCat("--listen=", FLAGS_listen)};
+  for (const std::string& setting : settings) {
+    options.coordinator_arguments.push_back(absl::StrCat("--set=", setting));
+  }
+  options.link_arguments = LinkFlags();
+  options.interrupted = InterruptSignal;
+  return RunParallelJob(options, transport);
+}
+
+absl::Status Coordinate(const ExperimentConfig& config, Transport* transport) {
   ParallelRunOptions options;
   options.exp_dir = FLAGS_exp_dir;
+  options.resume = FLAGS_resume;
   options.listen = FLAGS_listen;
-  if (start_workers) options.program = "/proc/self/exe";
-  options.program_name = google::ProgramInvocationName();
-  options.program_flags = LinkFlags();
-  options.interrupted = [] { return InterruptSignal() != 0; };
+  // Workers of the run that goes on look for it where it was.
+  const bool anywhere = google::GetCommandLineFlagInfoOrDie("listen").is_default;
+  if (FLAGS_resume && anywhere) options.listen.clear();
+  options.interrupted = [] { return InterruptSignal() != 0 || !SupervisorLives(); };
   DING_ASSIGN_OR_RETURN(const RunResult result, RunParallel(config, options, transport));
   std::printf("result %s\n", ToJson(result).c_str());
   return absl::OkStatus();
@@ -124,15 +157,24 @@ absl::Status Work(Hello::Role role, const std::string& config_digest, Transport*
   options.name = FLAGS_name.empty() ? absl::StrCat(FLAGS_role, "-", getpid()) : FLAGS_name;
   options.config_digest = config_digest;
   options.interrupted = [] { return InterruptSignal() != 0; };
+  options.may_rejoin = SupervisorLives;
   return RunParallelWorker(role, options, transport);
 }
 
-absl::Status RunRole(const std::vector<std::string>& settings) {
+// The exit status, if the role was taken.
+absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   const bool coordinates = FLAGS_role == "all" || FLAGS_role == "coordinator";
   const bool works = FLAGS_role == "collector" || FLAGS_role == "learner";
   if (!coordinates && !works) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--role is '", FLAGS_role, "', expected all, coordinator, collector or learner"));
+  }
+  if (FLAGS_resume && FLAGS_exp_dir.empty()) {
+    return absl::InvalidArgumentError("--resume needs --exp_dir=FOLDER, the run to go on with");
+  }
+  if (coordinates && FLAGS_resume && FLAGS_config.empty()) {
+    DING_RETURN_IF_ERROR(ReadRunInfo(FLAGS_exp_dir).status());
+    FLAGS_config = JoinPath(FLAGS_exp_dir, "total_config.textproto");
   }
   if (coordinates && FLAGS_config.empty()) {
     return absl::InvalidArgumentError("--config is missing; see --help");
@@ -146,11 +188,16 @@ absl::Status RunRole(const std::vector<std::string>& settings) {
   if (!FLAGS_config.empty()) {
     DING_ASSIGN_OR_RETURN(config, LoadConfig(settings));
   }
-  GrpcTransport transport(LinkOptions(works ? FLAGS_role : ""));
+  GrpcTransport transport(LinkOptions(works ? FLAGS_role : FLAGS_role == "all" ? "operator" : ""));
   CatchInterrupts();
-  if (coordinates) return Coordinate(*config, FLAGS_role == "all", &transport);
-  return Work(FLAGS_role == "collector" ? Hello::COLLECTOR : Hello::LEARNER,
-              config.has_value() ? ConfigDigest(*config) : "", &transport);
+  if (FLAGS_role == "all") return StartAll(*config, settings, &transport);
+  if (coordinates) {
+    DING_RETURN_IF_ERROR(Coordinate(*config, &transport));
+    return 0;
+  }
+  DING_RETURN_IF_ERROR(Work(FLAGS_role == "collector" ? Hello::COLLECTOR : Hello::LEARNER,
+                            config.has_value() ? ConfigDigest(*config) : "", &transport));
+  return 0;
 }
 
 int Main(int argc, char** argv) {
@@ -169,9 +216,9 @@ int Main(int argc, char** argv) {
     std::printf("%s", PrintTextConfig(*config).c_str());
     return 0;
   }
-  const absl::Status status = RunRole(settings);
-  if (!status.ok()) return ReportFailure(status);
-  return InterruptSignal() == 0 ? 0 : 128 + InterruptSignal();
+  const absl::StatusOr<int> status = RunRole(settings);
+  if (!status.ok()) return ReportFailure(status.status());
+  return InterruptSignal() == 0 ? *status : 128 + InterruptSignal();
 }
 
 }  // namespace

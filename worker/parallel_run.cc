@@ -6,34 +6,34 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
-#include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/journal.h"
+#include "ding_worker/coordinator/recovery.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
+#include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/parallel_setup.h"
+#include "ding_worker/worker/resume.h"
 #include "ding_worker/worker/run_folder.h"
 #include "ding_worker/worker/run_memory.h"
 #include "ding_worker/worker/run_result.h"
 #include "ding_worker/worker/status_text.h"
-#include "ding_worker/worker/supervisor.h"
 #include "ding_worker/worker/text_config.h"
 #include "glog/logging.h"
+#include "google/protobuf/text_format.h"
 
 namespace ding {
 namespace {
@@ -42,25 +42,22 @@ namespace {
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
 // For workers to end their tasks (a learner saves a checkpoint) and leave.
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(20);
-// For processes to end when their workers have left.
-constexpr absl::Duration kStopTimeout = absl::Seconds(5);
+// While the address of the run that goes on is taken: its last coordinator may be ending.
+constexpr absl::Duration kListenPatience = absl::Seconds(5);
+constexpr absl::Duration kListenRetry = absl::Milliseconds(20);
+constexpr char kFolder[] = "coordinator";
+constexpr char kInfoName[] = "coordinator/run.textproto";
+constexpr char kAddressName[] = "coordinator/address";
+constexpr char kJournalName[] = "coordinator/journal";
+constexpr char kSavedFolder[] = "coordinator/saved";
+constexpr char kSavedName[] = "coordinator/saved.textproto";
+constexpr char kConfigName[] = "total_config.textproto";
 
-// Processes whose sessions ended while they live, for whoever watches them.
-class LostProcesses {
- public:
-  void Add(int64_t pid) {
-    MutexLock lock(&mutex_);
-    pids_.push_back(pid);
-  }
-  std::vector<int64_t> Take() {
-    MutexLock lock(&mutex_);
-    return std::exchange(pids_, {});
-  }
-
- private:
-  Mutex mutex_;
-  std::vector<int64_t> pids_ ABSL_GUARDED_BY(mutex_);
-};
+std::string PrintText(const google::protobuf::Message& message) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(message, &text);
+  return text;
+}
 
 // Unique on this machine, and readable.
 std::string RunName(const std::string& exp_dir) {
@@ -78,14 +75,6 @@ std::string StoreUrl(const std::string& base, const std::string& run) {
              : absl::StrCat(base.substr(0, settings), "/", run, base.substr(settings));
 }
 
-// Where processes of this machine find who listens on `address`: "0.0.0.0:7235" is no place to
-// connect to, and in no certificate.
-std::string LocalAddress(const std::string& address) {
-  if (absl::StartsWith(address, "0.0.0.0:")) return absl::StrCat("127.0.0.1", address.substr(7));
-  if (absl::StartsWith(address, "[::]:")) return absl::StrCat("[::1]", address.substr(4));
-  return address;
-}
-
 // The parts of one run, in the order of their making.
 class Run {
  public:
@@ -93,8 +82,9 @@ class Run {
       : config_(config), options_(options) {}
 
   absl::Status Start(Transport* transport);
-  // Of a run that could not start: its folder goes, which holds nothing yet.
-  void RemoveFolder();
+  // Of a run that could not start: its folder goes, which holds nothing yet. One that was to go on
+  // stays as it is.
+  void GiveUp();
   // Until it is over, whatever the reason, which is returned if it is no good one.
   absl::Status Watch();
   // Lets the workers leave, and cleans up.
@@ -103,60 +93,100 @@ class Run {
   absl::StatusOr<RunResult> WriteResult();
 
  private:
-  absl::StatusOr<std::string> MakeStore();
-  absl::Status StartWorkers();
-  absl::Status LookAfterWorkers();
+  absl::Status OpenFolder();
+  absl::Status MakeStore();
+  absl::Status OpenStore();
+  absl::Status Listen(Transport* transport, const std::string& config_text);
   void EndWorkers();
+  // What the journal's rows need of the store, for a run that goes on later.
+  absl::Status SaveValues() const;
+  absl::Status RestoreValues() const;
   void LogRows() const;
 
   const ExperimentConfig& config_;
   const ParallelRunOptions& options_;
-  const Timer timer_{Clock::Real()};
-  LostProcesses lost_;
   std::unique_ptr<RunFolder> folder_;
-  std::string run_;
+  ParallelRunInfo info_;
   std::unique_ptr<RunMemory> memory_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<Journal> journal_;
   std::unique_ptr<CommCoordinator> comm_;
   CoordinatorParts parts_;
-  std::optional<Supervisor> supervisor_;
 };
 
 absl::Status Run::Start(Transport* transport) {
-  DING_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.exp_dir, config_.exp_name(),
-                                                   "coordinator", Clock::Real()));
   const std::string config_text = PrintTextConfig(config_);
-  DING_RETURN_IF_ERROR(folder_->WriteText("total_config.textproto", config_text));
-  run_ = RunName(folder_->path());
-  DING_ASSIGN_OR_RETURN(const std::string store_url, MakeStore());
-
-  CommCoordinator::Options comm;
-  comm.address = options_.listen;
-  comm.welcome.set_run(run_);
-  comm.welcome.set_config(config_text);
-  comm.welcome.set_store_url(store_url);
-  comm.welcome.set_exp_dir(std::filesystem::absolute(folder_->path()).string());
-  comm.welcome.set_lease_seconds(config_.system().coordinator().lease_seconds());
-  comm.config_digest = ConfigDigest(config_);
-  comm.session.lease = absl::Seconds(config_.system().coordinator().lease_seconds());
-  comm.on_worker_lost = [this](const Hello& hello, const absl::Status& why) {
-    // Who closes the session itself is about to end. Any other may be stopped, or hang.
-    if (!absl::IsAborted(why)) lost_.Add(hello.pid());
-  };
-  DING_ASSIGN_OR_RETURN(comm_, CommCoordinator::Create(std::move(comm), transport));
+  DING_RETURN_IF_ERROR(OpenFolder());
+  DING_RETURN_IF_ERROR(folder_->WriteText(kConfigName, config_text));
+  DING_RETURN_IF_ERROR(options_.resume ? OpenStore() : MakeStore());
+  if (options_.resume) DING_RETURN_IF_ERROR(RestoreValues());
+  DING_RETURN_IF_ERROR(folder_->WriteText(kInfoName, PrintText(info_)));
+  DING_ASSIGN_OR_RETURN(journal_, Journal::Open({JoinPath(folder_->path(), kJournalName)}));
+  DING_RETURN_IF_ERROR(Listen(transport, config_text));
   ComponentDeps deps;
   deps.metrics = folder_->metrics();
   deps.exp_dir = folder_->path();
   deps.seed = config_.seed();
-  DING_ASSIGN_OR_RETURN(parts_, MakeCoordinator(config_, run_, deps, store_.get(), comm_.get()));
+  DING_ASSIGN_OR_RETURN(parts_, MakeCoordinator(config_, info_.run(), deps, store_.get(),
+                                                comm_.get(), journal_.get()));
   parts_.coordinator->Start();
   comm_->Start(parts_.coordinator.get());
+  DING_RETURN_IF_ERROR(folder_->WriteText(kAddressName, comm_->address()));
   std::fprintf(stderr, "run folder: %s\ncoordinator: %s\n", folder_->path().c_str(),
                comm_->address().c_str());
-  return options_.program.empty() ? absl::OkStatus() : StartWorkers();
+  return absl::OkStatus();
 }
 
-void Run::RemoveFolder() {
+absl::Status Run::OpenFolder() {
+  if (!options_.resume) {
+    DING_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.exp_dir, config_.exp_name(),
+                                                     "coordinator", Clock::Real()));
+    return CreateDirectories(JoinPath(folder_->path(), kFolder));
+  }
+  DING_ASSIGN_OR_RETURN(info_, ReadRunInfo(options_.exp_dir));
+  DING_ASSIGN_OR_RETURN(const std::string saved_text, ReadRunConfig(options_.exp_dir));
+  DING_ASSIGN_OR_RETURN(const ExperimentConfig saved,
+                        ParseExperimentConfig(saved_text, "the run's config", {}));
+  DING_RETURN_IF_ERROR(CheckSameExperiment(saved, config_));
+  DING_ASSIGN_OR_RETURN(folder_,
+                        RunFolder::Continue(options_.exp_dir, "coordinator", Clock::Real()));
+  return absl::OkStatus();
+}
+
+absl::Status Run::Listen(Transport* transport, const std::string& config_text) {
+  CommCoordinator::Options comm;
+  comm.address = options_.listen;
+  comm.welcome.set_run(info_.run());
+  comm.welcome.set_config(config_text);
+  comm.welcome.set_store_url(info_.store_url());
+  comm.welcome.set_exp_dir(std::filesystem::absolute(folder_->path()).string());
+  comm.welcome.set_lease_seconds(config_.system().coordinator().lease_seconds());
+  comm.welcome.set_rejoin_seconds(config_.system().coordinator().rejoin_seconds());
+  comm.config_digest = ConfigDigest(config_);
+  comm.session.lease = absl::Seconds(config_.system().coordinator().lease_seconds());
+  if (comm.address.empty()) {
+    DING_ASSIGN_OR_RETURN(comm.address, ReadRunAddress(folder_->path()));
+  }
+  const Timer waited(Clock::Real());
+  while (true) {
+    absl::StatusOr<std::unique_ptr<CommCoordinator>> made =
+        CommCoordinator::Create(comm, transport);
+    if (made.ok()) {
+      comm_ = *std::move(made);
+      return absl::OkStatus();
+    }
+    const bool taken = options_.resume && absl::IsAlreadyExists(made.status());
+    if (!taken || waited.Elapsed() >= kListenPatience) return made.status();
+    absl::SleepFor(kListenRetry);
+  }
+}
+
+void Run::GiveUp() {
+  if (options_.resume) {
+    if (memory_ != nullptr) memory_->Keep();
+    return;
+  }
+  Finish();
   if (folder_ == nullptr) return;
   const std::string path = folder_->path();
   folder_.reset();
@@ -164,36 +194,77 @@ void Run::RemoveFolder() {
   if (!removed.ok()) LOG(WARNING) << removed.message();
 }
 
-// The store's URL.
-absl::StatusOr<std::string> Run::MakeStore() {
-  std::string url = StoreUrl(config_.system().store_url(), run_);
+absl::Status Run::MakeStore() {
+  info_.set_run(RunName(folder_->path()));
+  info_.set_store_url(StoreUrl(config_.system().store_url(), info_.run()));
   if (config_.system().store_url().empty()) {
     for (const std::string& dead : RemoveDeadRuns(MemoryBase())) {
       LOG(WARNING) << "removed what run " << dead << ", which was killed, left in " << MemoryBase();
     }
-    DING_ASSIGN_OR_RETURN(memory_, RunMemory::Create(MemoryBase(), run_));
-    url = absl::StrCat("file:", memory_->path());
+    DING_ASSIGN_OR_RETURN(memory_, RunMemory::Create(MemoryBase(), info_.run()));
+    info_.set_memory(memory_->path());
+    info_.set_store_url(absl::StrCat("file:", memory_->path()));
   }
-  DING_ASSIGN_OR_RETURN(store_, create_store(url));
-  return url;
+  DING_ASSIGN_OR_RETURN(store_, create_store(info_.store_url()));
+  return absl::OkStatus();
 }
 
-absl::Status Run::StartWorkers() {
-  Supervisor::Options options;
-  options.program = options_.program;
-  options.program_name = options_.program_name;
-  supervisor_.emplace(options);
-  const auto start = [this](absl::string_view role, int number) {
-    const std::string name = absl::StrCat(role, "-", number);
-    std::vector<std::string> flags = {
-        absl::StrCat("--role=", role), absl::StrCat("--name=", name),
-        absl::StrCat("--coordinator=", LocalAddress(comm_->address()))};
-    flags.insert(flags.end(), options_.program_flags.begin(), options_.program_flags.end());
-    return supervisor_->Start({name, std::move(flags)});
-  };
-  DING_RETURN_IF_ERROR(start("learner", 0));
-  for (int i = 0; i < config_.policy().collect().collector_num(); ++i) {
-    DING_RETURN_IF_ERROR(start("collector", i));
+absl::Status Run::OpenStore() {
+  if (!info_.memory().empty()) {
+    DING_ASSIGN_OR_RETURN(memory_, RunMemory::Reopen(MemoryBase(), info_.run()));
+  }
+  DING_ASSIGN_OR_RETURN(store_, create_store(info_.store_url()));
+  return absl::OkStatus();
+}
+
+absl::Status Run::SaveValues() const {
+  const std::string folder = JoinPath(folder_->path(), kSavedFolder);
+  DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(folder_->path(), kSavedName)));
+  DING_RETURN_IF_ERROR(RemoveRecursively(folder));
+  DING_RETURN_IF_ERROR(CreateDirectories(folder));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> saved,
+                        create_store(absl::StrCat("file:", folder)));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, LiveKeys(*journal_));
+  SavedRun manifest;
+  std::string value;
+  for (const std::string& key : keys) {
+    const absl::Status read = store_->Get(key, &value);
+    if (absl::IsNotFound(read)) continue;  // It was lost before.
+    DING_RETURN_IF_ERROR(read);
+    const auto bytes = static_cast<int64_t>(value.size());
+    if (manifest.bytes() + bytes > config_.resume().max_replay_bytes()) {
+      manifest.set_left_out(manifest.left_out() + 1);
+      continue;
+    }
+    DING_RETURN_IF_ERROR(saved->Put(key, {absl::string_view(value)}));
+    manifest.set_values(manifest.values() + 1);
+    manifest.set_bytes(manifest.bytes() + bytes);
+  }
+  LOG_IF(WARNING, manifest.left_out() > 0)
+      << manifest.left_out() << " chunks are left out of what is saved, which has "
+      << manifest.bytes() << " bytes of the " << config_.resume().max_replay_bytes()
+      << " of resume.max_replay_bytes: a run that goes on from here lacks their rows";
+  return folder_->WriteText(kSavedName, PrintText(manifest));
+}
+
+// Only into a store that was emptied: else what is in it is newer.
+absl::Status Run::RestoreValues() const {
+  if (!PathExists(JoinPath(folder_->path(), kSavedName))) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> present, store_->List(""));
+  if (!present.empty()) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Store> saved,
+      create_store(absl::StrCat("file:", JoinPath(folder_->path(), kSavedFolder))));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, saved->List(""));
+  std::string value;
+  for (const std::string& key : keys) {
+    const absl::Status read = saved->Get(key, &value);
+    if (absl::IsDataLoss(read) || absl::IsNotFound(read)) {
+      LOG(WARNING) << "a saved chunk is damaged and left out: " << read.message();
+      continue;
+    }
+    DING_RETURN_IF_ERROR(read);
+    DING_RETURN_IF_ERROR(store_->Put(key, {absl::string_view(value)}));
   }
   return absl::OkStatus();
 }
@@ -207,17 +278,8 @@ absl::Status Run::Watch() {
     const absl::Status done = parts_.coordinator->WaitUntilDone(kWatchPeriod);
     progress.Update(ProgressOf(parts_.coordinator->status()));
     if (!absl::IsDeadlineExceeded(done)) return done;
-    DING_RETURN_IF_ERROR(LookAfterWorkers());
   }
   return absl::OkStatus();
-}
-
-absl::Status Run::LookAfterWorkers() {
-  if (!supervisor_.has_value()) return absl::OkStatus();
-  for (const int64_t pid : lost_.Take()) {
-    DING_RETURN_IF_ERROR(supervisor_->Replace(static_cast<pid_t>(pid)));
-  }
-  return supervisor_->Restart();
 }
 
 void Run::Finish() {
@@ -234,9 +296,12 @@ void Run::EndWorkers() {
   if (!comm_->WaitForWorkersToLeave(kLeaveTimeout)) {
     LOG(WARNING) << "some workers have not left within " << absl::FormatDuration(kLeaveTimeout);
   }
-  if (supervisor_.has_value()) supervisor_->Stop(kStopTimeout);
   comm_->Close("the run is over");
   LogRows();
+  absl::Status kept = parts_.coordinator->CloseJournal();
+  // One that has converged has nothing to go on to.
+  if (kept.ok() && !parts_.coordinator->status().converged()) kept = SaveValues();
+  if (!kept.ok()) LOG(WARNING) << "the run cannot go on as it is: " << kept.message();
   const absl::Status closed = parts_.coordinator->Close("the run is over");
   if (!closed.ok()) LOG(WARNING) << "some data are not deleted: " << closed.message();
 }
@@ -249,7 +314,8 @@ void Run::LogRows() const {
   const RunStatus status = parts_.coordinator->status();
   for (const BufferStatus& buffer : status.buffer()) {
     LOG(INFO) << buffer.buffer_id() << ": " << buffer.push_count() << " rows pushed, "
-              << buffer.count() << " in it, " << buffer.removed_count() << " evicted";
+              << buffer.count() << " in it, " << buffer.removed_count() << " evicted, "
+              << buffer.lost_count() << " lost";
   }
 }
 
@@ -261,7 +327,7 @@ absl::StatusOr<RunResult> Run::WriteResult() {
   result.train_iter = status.train_iter();
   if (status.has_eval_value()) result.eval_value = status.eval_value();
   result.eval_value_raw.assign(status.eval_return().begin(), status.eval_return().end());
-  result.wall_seconds = timer_.Seconds();
+  result.wall_seconds = status.elapsed_seconds();  // also under earlier coordinators
   if (status.has_collecting_seconds()) result.collecting_seconds = status.collecting_seconds();
   result.finish_time = Clock::Real()->Now();
   DING_RETURN_IF_ERROR(folder_->WriteText("result.json", absl::StrCat(ToJson(result), "\n")));
@@ -270,13 +336,32 @@ absl::StatusOr<RunResult> Run::WriteResult() {
 
 }  // namespace
 
+absl::StatusOr<std::string> ReadRunConfig(const std::string& exp_dir) {
+  return ReadFile(JoinPath(exp_dir, kConfigName));
+}
+
+absl::StatusOr<std::string> ReadRunAddress(const std::string& exp_dir) {
+  return ReadFile(JoinPath(exp_dir, kAddressName));
+}
+
+absl::StatusOr<ParallelRunInfo> ReadRunInfo(const std::string& exp_dir) {
+  const std::string path = JoinPath(exp_dir, kInfoName);
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) {
+    return absl::NotFoundError(absl::StrCat("there is no parallel run to go on with in '", exp_dir,
+                                            "': ", text.status().message()));
+  }
+  ParallelRunInfo info;
+  if (google::protobuf::TextFormat::ParseFromString(*text, &info)) return info;
+  return absl::DataLossError(absl::StrCat("'", path, "' is damaged"));
+}
+
 absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,
                                       const ParallelRunOptions& options, Transport* transport) {
   Run run(config, options);
   const absl::Status started = run.Start(transport);
   if (!started.ok()) {
-    run.Finish();
-    run.RemoveFolder();
+    run.GiveUp();
     return started;
   }
   const absl::Status status = run.Watch();

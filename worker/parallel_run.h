@@ -1,35 +1,51 @@
 // The coordinator's process of a parallel run, from its config to its result.
 //
+//   <exp_dir>/coordinator/
+//     run.textproto   name of the run, and where its store is
+//     address         where it listens
+//     journal         what survives the process (coordinator/journal.h)
+//     saved/          what was in the store when the run came to an orderly end,
+//     saved.textproto   and how much that is: written last
+//
 // Threads: for main().
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_H_
 #define DING_WORKER_WORKER_PARALLEL_RUN_H_
 
 #include <functional>
 #include <string>
-#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/interaction/transport.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/parallel_run.pb.h"
 #include "ding_worker/worker/run_result.h"
 
 namespace ding {
 
 struct ParallelRunOptions {
   std::string exp_dir;  // as of RunFolder::Create()
-  std::string listen;   // where workers are to connect to
-  // Program to start as worker processes, which are watched; empty: somebody else starts them.
-  std::string program;
-  std::string program_name;                // as it is told; empty: `program`
-  std::vector<std::string> program_flags;  // that each of them gets, besides those of its part
+  std::string listen;   // where workers are to connect to; of a run that goes on empty: as before
+  // Go on with the run in exp_dir, from wherever it has come.
+  bool resume = false;
   // Asked now and then: whether to end the run.
   std::function<bool()> interrupted = [] { return false; };
 };
 
 // Runs until it has converged, its budget is used up, or it is interrupted; writes the run's folder
 // and returns the result. `config` has no FindParallelProblems().
+//   kNotFound            there is nothing to go on with
+//   kInvalidArgument     that run has another config
+//   kFailedPrecondition  it is alive
+//   kDataLoss            its journal is damaged
 absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,
                                       const ParallelRunOptions& options, Transport* transport);
+
+// The config of the run in `exp_dir`, as text.
+absl::StatusOr<std::string> ReadRunConfig(const std::string& exp_dir);
+// Where its coordinator listens. kNotFound: it does not yet.
+absl::StatusOr<std::string> ReadRunAddress(const std::string& exp_dir);
+absl::StatusOr<ParallelRunInfo> ReadRunInfo(const std::string& exp_dir);
 
 }  // namespace ding
 

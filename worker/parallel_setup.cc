@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/crc32c.h"
@@ -16,6 +17,7 @@
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/coordinator/commander_registry.h"
 #include "ding_worker/coordinator/eval_opponent.h"
+#include "ding_worker/coordinator/coordinator_config.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/env/env_manager.h"
@@ -190,6 +192,7 @@ class ConfiguredLearner : public TaskLearner {
     if (hooks.save_ckpt_seconds() == 0 && config.resume().period_seconds() > 0) {
       hooks.set_save_ckpt_seconds(std::min(kMaxResumeSeconds, config.resume().period_seconds()));
     }
+    made->resumable_ = hooks.save_ckpt_seconds() > 0;
     if (task.resume()) {
       // What the learner before left half written.
       DING_RETURN_IF_ERROR(CleanUpCheckpoints(deps.exp_dir, std::numeric_limits<int64_t>::max()));
@@ -205,6 +208,10 @@ class ConfiguredLearner : public TaskLearner {
   }
 
   BaseLearner* learner() override { return learner_.get(); }
+  absl::Status SaveProgress() override {
+    if (!resumable_ || learner_->train_iter() == 0) return absl::OkStatus();
+    return learner_->SaveCheckpoint(kResumeCheckpoint);
+  }
   NamedValues LearnSettings(int64_t train_iter, int64_t envstep) override {
     if (policy_->command_mode() == nullptr) return {};
     return policy_->command_mode()->GetSettingLearn(
@@ -217,13 +224,30 @@ class ConfiguredLearner : public TaskLearner {
                            const BaseLearner& learner, absl::string_view name) {
     const std::string path = learner.CheckpointPath(name);
     DING_RETURN_IF_ERROR(CreateDirectories(JoinPath(learner.deps().exp_dir, "ckpt")));
+    // Somebody who was stopped, and replaced, must not undo what its successor has learned.
+    if (name == kResumeCheckpoint && SavedIteration(path) > learner.train_iter()) {
+      return absl::OkStatus();
+    }
     CheckpointInfo info = LearnerCheckpointInfo(learner);
     DescribeRun(config, env_name, &info);
     return WriteCheckpoint(path, info, LearnerComponents(learner));
   }
 
+  // Of the checkpoint at `path`; -1: there is none that can be read.
+  static int64_t SavedIteration(const std::string& path) {
+    if (!PathExists(path)) return -1;
+    const absl::StatusOr<CheckpointReader> checkpoint = OpenTrainCheckpoint(path);
+    int64_t iteration = -1;
+    if (!checkpoint.ok()) return iteration;
+    const auto field = checkpoint->info().fields.find("train_iter");
+    const bool found =
+        field != checkpoint->info().fields.end() && absl::SimpleAtoi(field->second, &iteration);
+    return found ? iteration : -1;
+  }
+
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<BaseLearner> learner_;
+  bool resumable_ = false;
 };
 
 }  // namespace
@@ -250,6 +274,11 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   if (!(lease >= kMinLeaseSeconds)) {
     problems.push_back(absl::StrCat("system.coordinator.lease_seconds is ", lease, ", expected ",
                                     kMinLeaseSeconds, " or more"));
+  }
+  const double rejoin = config.system().coordinator().rejoin_seconds();
+  if (!(rejoin >= 0)) {
+    problems.push_back(
+        absl::StrCat("system.coordinator.rejoin_seconds is ", rejoin, ", expected 0 or more"));
   }
   const auto known = [&](absl::string_view path, const absl::Status& found) {
     if (!found.ok()) problems.push_back(absl::StrCat(path, ": ", found.message()));
@@ -295,6 +324,20 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
     problems.push_back(absl::StrCat("policy.random_collect_size is ", policy.random_collect_size(),
                                     ", expected 0 in a parallel run"));
   }
+  const auto no_effect = [&](absl::string_view path, int64_t found, int64_t by_default,
+                             absl::string_view instead) {
+    if (found == by_default) return;
+    problems.push_back(absl::StrCat(path, " is ", found, ", expected ", by_default,
+                                    " in a parallel run, where ", instead));
+  };
+  no_effect("policy.learn.update_per_collect", policy.learn().update_per_collect(),
+            LearnSection().update_per_collect(),
+            "the learner trains all the time; limit it by the buffer's thruput");
+  no_effect("policy.eval.evaluator.eval_freq", policy.eval().evaluator().eval_freq(),
+            SerialEvaluatorConfig().eval_freq(),
+            "policy.other.commander.eval_interval says how often");
+  no_effect("resume.period_rounds", config.resume().period_rounds(),
+            ResumeSection().period_rounds(), "there are no rounds; set resume.period_seconds");
   if (policy.collect().unroll_len() != 1) {
     problems.push_back(absl::StrCat("policy.collect.unroll_len is ", policy.collect().unroll_len(),
                                     ", expected 1 in a parallel run"));
@@ -339,7 +382,8 @@ CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config) {
 
 absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
                                                  const std::string& run, const ComponentDeps& deps,
-                                                 Store* store, CoordinatorSender* sender) {
+                                                 Store* store, CoordinatorSender* sender,
+                                                 Journal* journal) {
   CoordinatorParts made;
   DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
   DING_RETURN_IF_ERROR(CheckEvaluatorEnvs(config, env, deps.clock));
@@ -372,14 +416,14 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   };
   parts.delete_key = [store](const std::string& key) { return store->Delete(key); };
   parts.sender = sender;
+  parts.journal = journal;
+  parts.list_keys = [store](const std::string& prefix) { return store->List(prefix); };
 
   const CoordinatorConfig& section = config.system().coordinator();
   Coordinator::Options options;
   options.run = run;
-  options.collector_task_timeout = absl::Seconds(section.collector_task_timeout());
-  options.learner_task_timeout = absl::Seconds(section.learner_task_timeout());
-  options.collectors = section.collectors();
-  options.max_task_failures = section.max_task_failures();
+  ReadCoordinatorOptions(section, &options);
+  options.wanted_collectors = config.policy().collect().collector_num();
   options.max_env_step = config.max_env_step();
   options.max_train_iter = config.max_train_iter();
   options.max_time = absl::Seconds(config.system().max_seconds());

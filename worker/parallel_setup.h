@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/collector/comm/base_comm_collector.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/journal.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/metrics/component.h"
@@ -41,10 +42,11 @@ struct CoordinatorParts {
   std::unique_ptr<Policy> policy;  // with its command mode
   std::unique_ptr<Coordinator> coordinator;
 };
-// `store` and `sender` outlive what is made.
+// `store`, `sender` and `journal`, which may be null, outlive what is made.
 absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
                                                  const std::string& run, const ComponentDeps& deps,
-                                                 Store* store, CoordinatorSender* sender);
+                                                 Store* store, CoordinatorSender* sender,
+                                                 Journal* journal);
 
 }  // namespace ding
 

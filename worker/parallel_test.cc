@@ -46,8 +46,6 @@ namespace {
 
 using testing::AllOf;
 using testing::Contains;
-using testing::Each;
-using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -209,7 +207,8 @@ TEST_F(ParallelTest, ConvergesAndLeavesNothing) {
     EXPECT_TRUE(IsDirectory(JoinPath(RunPath("a"), absl::StrCat("log/", name)))) << name;
   }
   DING_ASSERT_OK_AND_ASSIGN(const auto checkpoints, ListDirectory(JoinPath(RunPath("a"), "ckpt")));
-  EXPECT_THAT(checkpoints, SizeIs(1));
+  EXPECT_THAT(checkpoints,
+              testing::ElementsAre(testing::StartsWith("iteration_"), "learner_resume"));
 }
 
 TEST_F(ParallelTest, CtlTellsTheStatus) {
@@ -221,9 +220,9 @@ TEST_F(ParallelTest, CtlTellsTheStatus) {
   EXPECT_EQ(status->Wait(kPatience), 0) << status->err();
   EXPECT_THAT(status->out(), AllOf(HasSubstr("learner-0"), HasSubstr("collector-0"),
                                    HasSubstr("collector-1"), HasSubstr("buffer buffer_0: ")));
-  const auto unknown = Run("unknown", {absl::StrCat("--coordinator=", address), "stop"});
+  const auto unknown = Run("unknown", {absl::StrCat("--coordinator=", address), "dance"});
   EXPECT_EQ(unknown->Wait(kPatience), 1);
-  EXPECT_THAT(unknown->err(), HasSubstr("command 'stop' is not known, expected: status"));
+  EXPECT_THAT(unknown->err(), HasSubstr("command 'dance' is not known, expected: status"));
   const auto nowhere = Run("nowhere", {"status"});
   EXPECT_EQ(nowhere->Wait(kPatience), 1);
   EXPECT_THAT(nowhere->err(), HasSubstr("--coordinator=HOST:PORT is missing"));
@@ -231,6 +230,126 @@ TEST_F(ParallelTest, CtlTellsTheStatus) {
   const auto gone = Run("gone", {"status", absl::StrCat("--coordinator=", address), "--timeout=1"});
   EXPECT_EQ(gone->Wait(kPatience), 1);
   EXPECT_THAT(gone->err(), HasSubstr(address));
+}
+
+TEST_F(ParallelTest, CtlChangesTheNumberOfCollectorsAndStopsTheRun) {
+  const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  WaitForStatus(*program, IsTraining);
+  const std::string coordinator = absl::StrCat("--coordinator=", WaitForAddress(*program));
+  program_ = "worker/ctl";
+  const auto ctl = [&](const std::vector<std::string>& words, int code) {
+    std::vector<std::string> args = words;
+    args.push_back(coordinator);
+    const auto done = Run("ctl", args);
+    EXPECT_EQ(done->Wait(kPatience), code) << done->err();
+    return done->out() + done->err();
+  };
+  const auto collectors = [](const RunStatus& status) {
+    return std::count_if(status.worker().begin(), status.worker().end(),
+                         [](const auto& worker) { return worker.role() == Hello::COLLECTOR; });
+  };
+  EXPECT_THAT(ctl({"grow", "1"}, 0), HasSubstr("3 collectors are wanted"));
+  WaitForStatus(*program, [&](const RunStatus& status) { return collectors(status) == 3; });
+  EXPECT_THAT(ctl({"drain", "collector-0"}, 0), HasSubstr("2 collectors are wanted"));
+  WaitForStatus(*program, [&](const RunStatus& status) {
+    return collectors(status) == 2 && Find(status, "collector-0") == nullptr;
+  });
+  EXPECT_THAT(ctl({"shrink", "1"}, 0), HasSubstr("1 collectors are wanted"));
+  WaitForStatus(*program, [&](const RunStatus& status) { return collectors(status) == 1; });
+  EXPECT_THAT(ctl({"inspect", "learner-0"}, 0), HasSubstr("name: \"learner-0\""));
+  EXPECT_THAT(ctl({"inspect", "nobody"}, 1), HasSubstr("expected one of: "));
+  EXPECT_THAT(ctl({"grow", "-2"}, 1), HasSubstr("grow by -2 collectors, expected at least 1"));
+  EXPECT_THAT(ctl({"grow", "1000"}, 1), HasSubstr("expected 0 to 64"));
+  EXPECT_THAT(ctl({"shrink", "2"}, 1), HasSubstr("that would be -1 collectors"));
+  EXPECT_THAT(ctl({"grow"}, 1), HasSubstr("grow takes one argument"));
+  EXPECT_THAT(ctl({"stop"}, 0), HasSubstr("the run ends"));
+  EXPECT_EQ(program->Wait(kPatience), 0) << program->err();
+  EXPECT_THAT(program->out(), HasSubstr("\"stop\":false"));
+}
+
+TEST_F(ParallelTest, GoesOnWhenItsCoordinatorIsKilled) {
+  const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  for (int incarnation = 1; incarnation <= 3; ++incarnation) {
+    const RunStatus before = WaitForStatus(*program, [&](const RunStatus& status) {
+      return IsTraining(status) && status.incarnation() == incarnation;
+    });
+    kill(static_cast<pid_t>(before.coordinator_pid()), SIGKILL);
+    const RunStatus after = WaitForStatus(*program, [&](const RunStatus& status) {
+      return status.incarnation() > incarnation && IsTraining(status);
+    });
+    EXPECT_GE(after.envstep(), before.envstep());
+    EXPECT_GE(after.policy_version(), before.policy_version());
+    EXPECT_EQ(PidOf(after, "learner-0"), PidOf(before, "learner-0")) << "the same process";
+    EXPECT_EQ(PidOf(after, "collector-1"), PidOf(before, "collector-1"));
+    ExpectGoesOn(*program);
+  }
+  Interrupt(program.get());
+  EXPECT_THAT(Log("a", "coordinator"), HasSubstr(" evicted, 0 lost"));
+}
+
+TEST_F(ParallelTest, ResumesAfterAnInterruptAndAfterADeathOfAll) {
+  auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  RunStatus before = WaitForStatus(*program, IsTraining);
+  const auto alive = Run("alive", Args(kSoakConfig, "a", {kForever, "--resume"}));
+  EXPECT_EQ(alive->Wait(kPatience), 1);
+  EXPECT_THAT(alive->err(), HasSubstr("is in use"));
+  ExpectGoesOn(*program);
+  Interrupt(program.get());
+  EXPECT_THAT(MemoryOfRuns(), IsEmpty());
+
+  const auto goes_on = [&](absl::string_view name) {
+    program = Start(name, {absl::StrCat("--exp_dir=", RunPath("a")), "--resume"});
+    const RunStatus after = WaitForStatus(*program, [](const RunStatus& status) {
+      return IsTraining(status) && status.buffer_size() == 1;
+    });
+    EXPECT_GE(after.envstep(), before.envstep());
+    EXPECT_GT(after.incarnation(), before.incarnation());
+    EXPECT_EQ(after.run(), before.run());
+    EXPECT_EQ(after.buffer(0).lost_count(), 0);
+    EXPECT_GE(after.buffer(0).push_count(), before.buffer(0).push_count());
+    EXPECT_TRUE(
+        Eventually([&] { return absl::StrContains(Log("a", "learner-0"), "loaded checkpoint "); }));
+    ExpectGoesOn(*program);
+    before = after;
+  };
+  goes_on("again");
+  // And when nobody could save anything.
+  const RunStatus last = WaitForStatus(*program, IsTraining);
+  kill(program->pid(), SIGSTOP);
+  for (const WorkerStatus& worker : last.worker()) kill(static_cast<pid_t>(worker.pid()), SIGKILL);
+  kill(static_cast<pid_t>(last.coordinator_pid()), SIGKILL);
+  kill(program->pid(), SIGKILL);
+  EXPECT_EQ(program->Wait(kPatience), -SIGKILL);
+  ReapOrphans(absl::Minutes(1));
+  goes_on("and_again");
+  Interrupt(program.get());
+}
+
+TEST_F(ParallelTest, RefusesToResumeWhatItCannot) {
+  const auto fails = [this](const std::vector<std::string>& args,
+                            const testing::Matcher<std::string>& why) {
+    const auto program = Run("fails", args);
+    EXPECT_EQ(program->Wait(kPatience), 1);
+    EXPECT_THAT(program->err(), why);
+  };
+  fails({"--resume", absl::StrCat("--config=", kConfig)}, HasSubstr("--resume needs --exp_dir"));
+  fails({"--resume", absl::StrCat("--exp_dir=", RunPath("none"))},
+        HasSubstr("there is no parallel run to go on with in"));
+  const auto program = Run("run", Args(kSoakConfig, "a", {"--max_train_iter=50"}));
+  EXPECT_EQ(program->Wait(kPatience), 0) << program->err();
+  fails(Args(kSoakConfig, "a", {"--resume", "--set=policy.learn.batch_size=7"}),
+        AllOf(HasSubstr("the config is not that of the run to resume"), HasSubstr("batch_size")));
+  const std::string journal = JoinPath(RunPath("a"), "coordinator/journal");
+  DING_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(journal));
+  std::string damaged = whole;
+  damaged[30] = static_cast<char>(damaged[30] ^ 1);
+  ASSERT_THAT(WriteFileAtomically(journal, damaged), IsOk());
+  fails(Args(kSoakConfig, "a", {"--resume", "--max_train_iter=80"}), HasSubstr("is damaged"));
+  // None of them has changed it.
+  ASSERT_THAT(WriteFileAtomically(journal, whole), IsOk());
+  const auto longer = Run("longer", Args(kSoakConfig, "a", {"--resume", "--max_train_iter=80"}));
+  EXPECT_EQ(longer->Wait(kPatience), 0) << longer->err();
+  EXPECT_THAT(longer->out(), HasSubstr("\"train_iter\":"));
 }
 
 // A minute of it by hand: bazel run //worker/testing:soak
@@ -281,11 +400,10 @@ TEST_F(ParallelTest, AWorkerThatIsStoppedForTooLongIsReplacedAndEndsWhenItWakes)
     });
     ASSERT_EQ(kill(static_cast<pid_t>(pid), SIGCONT), 0);
     EXPECT_TRUE(Eventually([&] {
-      return absl::StrContains(Log("a", "coordinator"),
-                               absl::StrCat("process ", pid,
-                                            ", which was replaced, ended: exit "
-                                            "status 1"));
-    })) << Log("a", "coordinator");
+      return absl::StrContains(program->err(), absl::StrCat("process ", pid,
+                                                            ", which was replaced, ended: exit "
+                                                            "status 1"));
+    })) << program->err();
     EXPECT_THAT(program->err(), HasSubstr(absl::StrCat(name, " has lost the coordinator: ")));
     EXPECT_EQ(kill(static_cast<pid_t>(pid), 0), -1) << "it is reaped";
     // The coordinator refused nothing of the successor.
@@ -299,17 +417,21 @@ TEST_F(ParallelTest, AWorkerThatIsStoppedForTooLongIsReplacedAndEndsWhenItWakes)
   Interrupt(program.get());
 }
 
-TEST_F(ParallelTest, WorkersEndWithinTheirLeaseWhenTheCoordinatorIsKilled) {
+TEST_F(ParallelTest, WorkersEndWhenTheCoordinatorAndWhoeverWatchesAreKilled) {
   const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
   const RunStatus status = WaitForStatus(*program, IsTraining);
   // One of them has to notice by its lease alone.
   const pid_t stopped = static_cast<pid_t>(PidOf(status, "collector-1"));
   kill(stopped, SIGSTOP);
+  kill(program->pid(), SIGSTOP);
+  kill(static_cast<pid_t>(status.coordinator_pid()), SIGKILL);
   kill(program->pid(), SIGKILL);
   EXPECT_EQ(program->Wait(kPatience), -SIGKILL);
   kill(stopped, SIGCONT);
-  EXPECT_THAT(ReapOrphans(absl::Minutes(1)),
-              AllOf(SizeIs(3), Each(Field("code", &Orphan::code, 1))));
+  const auto workers = ReapOrphans(absl::Minutes(1));
+  EXPECT_EQ(std::count_if(workers.begin(), workers.end(),
+                          [](const Orphan& orphan) { return orphan.code == 1; }),
+            3);
   for (const char* name : {"learner-0", "collector-0", "collector-1"}) {
     EXPECT_THAT(program->err(), HasSubstr(absl::StrCat(name, " has lost the coordinator: ")));
   }
@@ -317,6 +439,15 @@ TEST_F(ParallelTest, WorkersEndWithinTheirLeaseWhenTheCoordinatorIsKilled) {
   const auto next = Run("next", Args(kConfig, "b", {"--max_train_iter=20"}));
   EXPECT_EQ(next->Wait(kPatience), 0) << next->err();
   EXPECT_THAT(MemoryOfRuns(), IsEmpty());
+}
+
+TEST_F(ParallelTest, TheRunEndsInOrderWhenWhoWatchesItIsKilled) {
+  const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  WaitForStatus(*program, IsTraining);
+  kill(program->pid(), SIGKILL);
+  EXPECT_EQ(program->Wait(kPatience), -SIGKILL);
+  EXPECT_THAT(ReapOrphans(absl::Minutes(1)), SizeIs(4));
+  EXPECT_TRUE(PathExists(JoinPath(RunPath("a"), "result.json")));
 }
 
 TEST_F(ParallelTest, AnInterruptedRunSavesACheckpoint) {

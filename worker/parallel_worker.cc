@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -25,6 +26,9 @@
 namespace ding {
 namespace {
 
+// For one attempt to join again, and between two of them.
+constexpr absl::Duration kRejoinTimeout = absl::Seconds(2);
+constexpr absl::Duration kRejoinPause = absl::Milliseconds(50);
 constexpr absl::Duration kInterruptPeriod = absl::Milliseconds(50);
 // For a store that is gone, and between two attempts to open it.
 constexpr absl::Duration kStorePatience = absl::Minutes(1);
@@ -89,15 +93,8 @@ absl::Status RunUntilTheEnd(const ParallelWorkerOptions& options, Worker* worker
   return Annotate(end.status(), absl::StrCat(options.name, " has lost the coordinator"));
 }
 
-}  // namespace
-
-absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& options,
-                               Transport* transport) {
-  WorkerSession::Options session_options;
-  session_options.join_timeout = options.join_timeout;
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerSession> session,
-                        WorkerSession::Join(transport, options.coordinator,
-                                            MakeHello(role, options), session_options));
+// From its welcome to the end of the session.
+absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, WorkerSession* session) {
   const Welcome& welcome = session->welcome();
   DING_ASSIGN_OR_RETURN(const ExperimentConfig config,
                         ParseExperimentConfig(welcome.config(), "the coordinator's config", {}));
@@ -116,12 +113,12 @@ absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& op
     DING_ASSIGN_OR_RETURN(
         const std::unique_ptr<BaseCommLearner> learner,
         create_comm_learner(config.system().comm_learner_type(), MakeCommLearnerOptions(config),
-                            session.get(), store.get(), MakeTaskLearnerFactory(config, deps)));
+                            session, store.get(), MakeTaskLearnerFactory(config, deps)));
     status = RunUntilTheEnd(options, learner.get());
   } else {
     DING_ASSIGN_OR_RETURN(
         const std::unique_ptr<BaseCommCollector> collector,
-        create_comm_collector(config.system().comm_collector_type(), session.get(), store.get(),
+        create_comm_collector(config.system().comm_collector_type(), session, store.get(),
                               MakeTaskCollectorFactory(config, deps)));
     status = RunUntilTheEnd(options, collector.get());
   }
@@ -129,6 +126,57 @@ absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& op
   const absl::Status flushed = logs->Flush();
   if (!flushed.ok()) LOG(WARNING) << "some logs could not be written: " << flushed.message();
   return status;
+}
+
+// Tries for `timeout`, in which the coordinator may be started again.
+absl::StatusOr<std::unique_ptr<WorkerSession>> Rejoin(const ParallelWorkerOptions& options,
+                                                      const Hello& hello, absl::Duration timeout,
+                                                      Transport* transport) {
+  const Timer waited(Clock::Real());
+  absl::Status why = absl::UnavailableError("there was no time to join again");
+  while (waited.Elapsed() < timeout && !options.interrupted() && options.may_rejoin()) {
+    WorkerSession::Options session_options;
+    session_options.join_timeout = std::min(kRejoinTimeout, timeout);
+    absl::StatusOr<std::unique_ptr<WorkerSession>> session =
+        WorkerSession::Join(transport, options.coordinator, hello, session_options);
+    if (session.ok() || absl::IsFailedPrecondition(session.status())) return session;
+    why = session.status();
+    absl::SleepFor(kRejoinPause);
+  }
+  return why;
+}
+
+}  // namespace
+
+absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& options,
+                               Transport* transport) {
+  Hello hello = MakeHello(role, options);
+  WorkerSession::Options session_options;
+  session_options.join_timeout = options.join_timeout;
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<WorkerSession> session,
+      WorkerSession::Join(transport, options.coordinator, hello, session_options));
+  while (true) {
+    const absl::Status status = Serve(role, options, session.get());
+    // Only a session that broke may be the coordinator's end; other ends were meant.
+    if (status.ok() || !absl::IsUnavailable(session->status())) return status;
+    const Welcome welcome = session->welcome();
+    session.reset();
+    hello.set_previous_worker(welcome.worker());
+    hello.set_previous_incarnation(welcome.incarnation());
+    absl::StatusOr<std::unique_ptr<WorkerSession>> again =
+        Rejoin(options, hello, absl::Seconds(welcome.rejoin_seconds()), transport);
+    if (!again.ok()) {
+      return absl::Status(again.status().code(),
+                          absl::StrCat(status.message(), "; and: ", again.status().message()));
+    }
+    if ((*again)->welcome().run() != welcome.run()) {
+      (*again)->Close("this is another run");
+      return absl::FailedPreconditionError(
+          absl::StrCat(status.message(), "; and at ", options.coordinator, " is another run"));
+    }
+    session = *std::move(again);
+  }
 }
 
 }  // namespace ding

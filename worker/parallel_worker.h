@@ -19,12 +19,16 @@ struct ParallelWorkerOptions {
   std::string name;           // for people
   std::string config_digest;  // of the config that it was started with; empty: none
   absl::Duration join_timeout = absl::Seconds(30);
+  // Whether to join again when the coordinator is lost; asked while it is.
+  std::function<bool()> may_rejoin = [] { return true; };
   // Asked now and then: whether to leave the run.
   std::function<bool()> interrupted = [] { return false; };
 };
 
-// Joins the run and works for it until it ends, or until it is to leave, which is no error.
-//   kFailedPrecondition  the coordinator refuses it, or the config cannot be run by this program
+// Joins the run and works for it until it ends, or until it is to leave, which is no error. When the
+// coordinator is lost, joins again, as a new worker, within the time that it allows.
+//   kFailedPrecondition  the coordinator refuses it, or the config cannot be run by this program;
+//                        also when it comes back and has been replaced
 //   kUnavailable ...     the coordinator is lost: says why
 absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& options,
                                Transport* transport);

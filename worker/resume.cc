@@ -23,6 +23,7 @@ void ClearWhatMayDiffer(ExperimentConfig* config) {
   config->clear_max_env_step();
   config->clear_max_train_iter();
   config->clear_resume();
+  config->mutable_system()->clear_max_seconds();
   config->mutable_env()->clear_stop_value();
   PolicySection* const policy = config->mutable_policy();
   policy->mutable_learn()->mutable_learner()->mutable_hook()->clear_log_show_after_iter();

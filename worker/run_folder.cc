@@ -27,6 +27,13 @@ constexpr char kCsvName[] = "metrics.csv";
 constexpr absl::Duration kMaxLockWait = absl::Seconds(2);
 constexpr absl::Duration kLockRetryPeriod = absl::Milliseconds(10);
 
+// Those that a run may be given, the best one first.
+std::string FolderName(const std::string& exp_name, int number, const Clock* clock) {
+  if (number == 0) return exp_name;
+  const std::string stamp = absl::FormatTime("_%y%m%d_%H%M%S", clock->Now(), absl::LocalTimeZone());
+  return absl::StrCat(exp_name, stamp, number == 1 ? std::string() : absl::StrCat("_", number));
+}
+
 absl::StatusOr<std::string> MakeFolder(const std::string& exp_dir, const std::string& exp_name,
                                        const Clock* clock) {
   if (!exp_dir.empty()) {
@@ -39,17 +46,14 @@ absl::StatusOr<std::string> MakeFolder(const std::string& exp_dir, const std::st
         absl::StrCat("--exp_dir ", exp_dir,
                      " exists already and is not overwritten: name another folder or remove it"));
   }
-  const std::string stamp = absl::FormatTime("_%y%m%d_%H%M%S", clock->Now(), absl::LocalTimeZone());
   for (int i = 0; i < kMaxFolderNames; ++i) {
-    const std::string path =
-        i == 0 ? exp_name
-               : absl::StrCat(exp_name, stamp, i == 1 ? std::string() : absl::StrCat("_", i));
+    const std::string path = FolderName(exp_name, i, clock);
     const absl::Status status = CreateNewDirectory(path);
     if (status.ok()) return path;
     if (!absl::IsAlreadyExists(status)) return status;
   }
   return absl::AlreadyExistsError(
-      absl::StrCat("folders ", exp_name, stamp, "_<n> exist already: name one by --exp_dir"));
+      absl::StrCat("folders ", exp_name, "_<time>_<n> exist already: name one by --exp_dir"));
 }
 
 absl::StatusOr<LogSizes> MeasureFiles(const std::string& folder) {
@@ -136,6 +140,22 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Reopen(const std::string& 
   DING_RETURN_IF_ERROR(CutBackLogs(LogFolder(exp_dir), logs));
   DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(exp_dir, kResultName)));
   return OpenLogs(exp_dir, std::move(lock), process, clock);
+}
+
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Continue(const std::string& exp_dir,
+                                                               const std::string& process,
+                                                               const Clock* clock) {
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Lock> lock, Lock::Take(exp_dir));
+  DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(exp_dir, kResultName)));
+  return OpenLogs(exp_dir, std::move(lock), process, clock);
+}
+
+std::string RunFolder::ChoosePath(const std::string& exp_dir, const std::string& exp_name,
+                                  const Clock* clock) {
+  if (!exp_dir.empty()) return exp_dir;
+  int number = 0;
+  while (PathExists(FolderName(exp_name, number, clock)) && number < kMaxFolderNames) ++number;
+  return FolderName(exp_name, number, clock);
 }
 
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::OpenLogs(std::string path,

@@ -48,6 +48,13 @@ class RunFolder {
                                                            const LogSizes& logs,
                                                            const std::string& process,
                                                            const Clock* clock);
+  // The same, but for the logs, which other processes write, too: they are appended to.
+  static absl::StatusOr<std::unique_ptr<RunFolder>> Continue(const std::string& exp_dir,
+                                                             const std::string& process,
+                                                             const Clock* clock);
+  // The folder that Create() would make now; nothing is made.
+  static std::string ChoosePath(const std::string& exp_dir, const std::string& exp_name,
+                                const Clock* clock);
   ~RunFolder();
 
   const std::string& path() const { return path_; }

@@ -37,7 +37,7 @@ absl::StatusOr<int> MakeLock(const std::string& folder) {
   const std::string made = absl::StrCat(path, ".new");
   const int fd = open(made.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot make '", made, "'"));
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0 && rename(made.c_str(), path.c_str()) == 0) return fd;
+  if (flock(fd, LOCK_SH | LOCK_NB) == 0 && rename(made.c_str(), path.c_str()) == 0) return fd;
   const absl::Status status = ErrnoStatus(errno, absl::StrCat("cannot lock '", path, "'"));
   close(fd);
   return status;
@@ -65,8 +65,28 @@ absl::StatusOr<std::unique_ptr<RunMemory>> RunMemory::Create(const std::string& 
   return lock.status();
 }
 
+absl::StatusOr<std::unique_ptr<RunMemory>> RunMemory::Reopen(const std::string& base,
+                                                             const std::string& run) {
+  const std::string path = JoinPath(base, run);
+  const int fd = open(JoinPath(path, kLockName).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return Create(base, run);
+  auto memory = absl::WrapUnique(new RunMemory(path, fd));
+  if (flock(fd, LOCK_SH | LOCK_NB) == 0) return memory;
+  memory->Keep();  // It is somebody else's, who is removing it.
+  return ErrnoStatus(errno, absl::StrCat("cannot lock '", path, "'"));
+}
+
+RunMemoryHold::RunMemoryHold(const std::string& path)
+    : lock_(open(JoinPath(path, kLockName).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC)) {
+  if (lock_ >= 0) flock(lock_, LOCK_SH | LOCK_NB);
+}
+
+RunMemoryHold::~RunMemoryHold() {
+  if (lock_ >= 0) close(lock_);
+}
+
 RunMemory::~RunMemory() {
-  RemoveRecursively(path_).IgnoreError();  // The next run tries again.
+  if (!keep_) RemoveRecursively(path_).IgnoreError();  // The next run tries again.
   close(lock_);
 }
 

@@ -1,7 +1,8 @@
 // The folder of a run's data in the memory of this machine. It is gone with its run: also one whose
 // coordinator was killed, when the next run begins.
 //
-//   <base>/<run>/.lock    held by the run's coordinator; the kernel lets go of it when that ends
+//   <base>/<run>/.lock    held, shared, by the run's coordinator and who watches it; the kernel lets
+//                         go of it when they end
 //   <base>/<run>/...      the store's
 //
 // What is not locked and has no lock file is no run's, and stays.
@@ -33,12 +34,32 @@ class RunMemory {
   RunMemory& operator=(const RunMemory&) = delete;
   ~RunMemory();
 
+  // The folder of a run that goes on: made, if it is gone.
+  static absl::StatusOr<std::unique_ptr<RunMemory>> Reopen(const std::string& base,
+                                                           const std::string& run);
+
   const std::string& path() const { return path_; }
+  // From now on the folder stays: the run is to go on.
+  void Keep() { keep_ = true; }
 
  private:
   RunMemory(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
 
   const std::string path_;
+  const int lock_;
+  bool keep_ = false;
+};
+
+// Keeps others from removing the folder of a run whose coordinator is being started again.
+class RunMemoryHold {
+ public:
+  // Of the folder `path`; none, if that is no run's.
+  explicit RunMemoryHold(const std::string& path);
+  RunMemoryHold(const RunMemoryHold&) = delete;
+  RunMemoryHold& operator=(const RunMemoryHold&) = delete;
+  ~RunMemoryHold();
+
+ private:
   const int lock_;
 };
 

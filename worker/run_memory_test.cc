@@ -77,5 +77,23 @@ TEST_F(RunMemoryTest, AFolderThatMayBeSomebodyElsesIsNotUsed) {
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("system.store_url")));
 }
 
+TEST_F(RunMemoryTest, OfARunThatGoesOnItIsAsItWas) {
+  KillRun("a");
+  {
+    // Whoever watches the run keeps it from being removed while its coordinator is started again.
+    const RunMemoryHold hold(JoinPath(base_, "a"));
+    EXPECT_THAT(RemoveDeadRuns(base_), IsEmpty());
+    DING_ASSERT_OK_AND_ASSIGN(const auto memory, RunMemory::Reopen(base_, "a"));
+    EXPECT_TRUE(PathExists(JoinPath(memory->path(), "data")));
+    memory->Keep();
+  }
+  EXPECT_TRUE(PathExists(JoinPath(base_, "a")));
+  EXPECT_THAT(RemoveDeadRuns(base_), ElementsAre("a"));
+  DING_ASSERT_OK_AND_ASSIGN(const auto memory, RunMemory::Reopen(base_, "a"));
+  EXPECT_TRUE(PathExists(memory->path())) << "made anew";
+  EXPECT_FALSE(PathExists(JoinPath(memory->path(), "data")));
+  const RunMemoryHold nothing(JoinPath(base_, "b"));
+}
+
 }  // namespace
 }  // namespace ding

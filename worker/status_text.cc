@@ -37,8 +37,9 @@ std::string Summary(const RunStatus& status) {
 }
 
 std::string TaskText(const WorkerStatus& worker) {
-  if (worker.task_id().empty()) return "-";
-  return worker.evaluates() ? absl::StrCat(worker.task_id(), ", eval") : worker.task_id();
+  const std::string task = worker.task_id().empty() ? "-" : worker.task_id();
+  return absl::StrCat(task, worker.evaluates() ? ", eval" : "",
+                      worker.draining() ? ", leaves" : "");
 }
 
 std::string LeagueText(const LeagueStatus& league) {

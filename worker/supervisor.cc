@@ -59,7 +59,9 @@ absl::Status Supervisor::Spawn(Process* process) {
   const std::string& name =
       options_.program_name.empty() ? options_.program : options_.program_name;
   std::vector<char*> arguments = {const_cast<char*>(name.c_str())};
-  for (const std::string& argument : process->worker.arguments) {
+  const Worker& worker = process->worker;
+  const bool again = process->started_before && !worker.arguments_again.empty();
+  for (const std::string& argument : again ? worker.arguments_again : worker.arguments) {
     arguments.push_back(const_cast<char*>(argument.c_str()));
   }
   arguments.push_back(nullptr);
@@ -79,25 +81,65 @@ absl::Status Supervisor::Spawn(Process* process) {
         error, absl::StrCat("cannot start ", process->worker.name, " ('", options_.program, "')"));
   }
   process->started_nanos = options_.clock->MonotonicNanos();
+  process->started_before = true;
   LOG(INFO) << process->worker.name << " is process " << process->pid;
   return absl::OkStatus();
 }
 
 absl::Status Supervisor::Restart() {
   int wait_status = 0;
-  for (Process& process : processes_) {
-    if (!Reap(process.pid, &wait_status)) continue;
-    DING_RETURN_IF_ERROR(
-        StartAgain(absl::StrCat("ended: ", DescribeWaitStatus(wait_status)), &process));
+  for (auto process = processes_.begin(); process != processes_.end();) {
+    if (!Reap(process->pid, &wait_status)) {
+      ++process;
+    } else if (IsDone(*process, wait_status)) {
+      process = processes_.erase(process);
+    } else {
+      DING_RETURN_IF_ERROR(
+          StartAgain(absl::StrCat("ended: ", DescribeWaitStatus(wait_status)), &*process));
+      ++process;
+    }
   }
   const auto ended = [&wait_status](pid_t pid) {
     if (!Reap(pid, &wait_status)) return false;
-    LOG(INFO) << "process " << pid
-              << ", which was replaced, ended: " << DescribeWaitStatus(wait_status);
+    LOG(WARNING) << "process " << pid
+                 << ", which was replaced, ended: " << DescribeWaitStatus(wait_status);
     return true;
   };
   given_up_.erase(std::remove_if(given_up_.begin(), given_up_.end(), ended), given_up_.end());
   return absl::OkStatus();
+}
+
+bool Supervisor::IsDone(const Process& process, int wait_status) {
+  const Worker& worker = process.worker;
+  if (worker.done == Worker::Done::kNever || !WIFEXITED(wait_status)) return false;
+  if (worker.done == Worker::Done::kWithZero && WEXITSTATUS(wait_status) != 0) return false;
+  LOG(INFO) << worker.name << " (process " << process.pid
+            << ") is done: " << DescribeWaitStatus(wait_status);
+  done_[worker.name] = WEXITSTATUS(wait_status);
+  return true;
+}
+
+bool Supervisor::Has(const std::string& name) const {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [&name](const Process& process) { return process.worker.name == name; });
+}
+
+std::vector<std::string> Supervisor::names() const {
+  std::vector<std::string> names;
+  for (const Process& process : processes_) names.push_back(process.worker.name);
+  return names;
+}
+
+std::optional<pid_t> Supervisor::PidOf(const std::string& name) const {
+  for (const Process& process : processes_) {
+    if (process.worker.name == name && process.pid != 0) return process.pid;
+  }
+  return std::nullopt;
+}
+
+std::optional<int> Supervisor::DoneWith(const std::string& name) const {
+  const auto found = done_.find(name);
+  return found == done_.end() ? std::nullopt : std::optional<int>(found->second);
 }
 
 absl::Status Supervisor::StartAgain(absl::string_view ended, Process* process) {
@@ -124,6 +166,10 @@ absl::Status Supervisor::Replace(pid_t pid) {
   if (found == processes_.end()) return absl::OkStatus();
   int wait_status = 0;
   if (Reap(pid, &wait_status)) {
+    if (IsDone(*found, wait_status)) {
+      processes_.erase(found);
+      return absl::OkStatus();
+    }
     return StartAgain(absl::StrCat("ended: ", DescribeWaitStatus(wait_status)), &*found);
   }
   // It is stopped or hangs, or it is just ending.

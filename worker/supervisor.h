@@ -1,8 +1,7 @@
 // Worker processes on this machine: starts them, starts another in the place of one that ends, and
 // ends all.
 //
-// Ownership: owns its processes. Should it die itself, they notice that their coordinator is gone
-//            and end within their lease.
+// Ownership: owns its processes. Should it die itself, they notice and end.
 // Threads:   thread-compatible.
 // Errors:    a worker that keeps ending soon after its start is an error that names it and how it
 //            ended.
@@ -12,6 +11,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ class Supervisor {
   struct Worker {
     std::string name;                    // for people; unique
     std::vector<std::string> arguments;  // of the program
+    // Of those processes that are started in the place of one that ended; empty: the same.
+    std::vector<std::string> arguments_again;
+    // Which of its processes has done its work, and has no successor: none, one that ends with exit
+    // status 0, or one that ends with any exit status, that is, not by a signal.
+    enum class Done { kNever, kWithZero, kWithAnyStatus };
+    Done done = Done::kNever;
   };
   struct Options {
     std::string program;       // path
@@ -45,12 +52,22 @@ class Supervisor {
 
   absl::Status Start(const Worker& worker);
 
-  // Starts another process in the place of each one that has ended; to be called now and then.
+  // Starts another process in the place of each one that has ended and is not done; to be called now
+  // and then.
   absl::Status Restart();
 
   // The process `pid` has been given up (its session is over): starts another one in its place, as if
   // it had ended. If it is alive, it is left to end by itself, until Stop(). Not ours: no effect.
   absl::Status Replace(pid_t pid);
+
+  // Whether there is a worker of this name, that is not done.
+  bool Has(const std::string& name) const;
+  // In the order of their start.
+  std::vector<std::string> names() const;
+  // Of its present process.
+  std::optional<pid_t> PidOf(const std::string& name) const;
+  // The exit status with which the last worker of this name was done.
+  std::optional<int> DoneWith(const std::string& name) const;
 
   // Waits until all have ended by themselves, and kills what is left after `timeout`.
   void Stop(absl::Duration timeout);
@@ -65,7 +82,11 @@ class Supervisor {
     pid_t pid = 0;  // 0: there is none
     int64_t started_nanos = 0;
     int failures = 0;  // in a row
+    bool started_before = false;
   };
+
+  // Takes note of a process that has done its work.
+  bool IsDone(const Process& process, int wait_status);
 
   absl::Status Spawn(Process* process);
   // Another one in the place of a process that `ended` somehow.
@@ -74,6 +95,7 @@ class Supervisor {
   const Options options_;
   std::vector<Process> processes_;
   std::vector<pid_t> given_up_;
+  std::map<std::string, int> done_;  // exit status, by name
   int64_t restarts_ = 0;
 };
 

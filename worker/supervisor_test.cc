@@ -45,7 +45,10 @@ class SupervisorTest : public testing::Test {
   }
 
   static Supervisor::Worker Worker(const std::string& name, const std::string& script) {
-    return {name, {"-c", script}};
+    Supervisor::Worker worker;
+    worker.name = name;
+    worker.arguments = {"-c", script};
+    return worker;
   }
   std::string Path(absl::string_view name) const { return JoinPath(folder_, name); }
   bool Exists(absl::string_view name) const { return PathExists(Path(name)); }
@@ -186,6 +189,38 @@ TEST_F(SupervisorTest, AProgramThatIsNoLongerThereIsAnErrorToo) {
 TEST(DescribeWaitStatusTest, SaysHow) {
   EXPECT_EQ(DescribeWaitStatus(3 << 8), "exit status 3");
   EXPECT_EQ(DescribeWaitStatus(SIGSEGV), "signal 11 (Segmentation fault)");
+}
+
+TEST_F(SupervisorTest, WhoIsDoneHasNoSuccessor) {
+  Supervisor supervisor(options_);
+  Supervisor::Worker zero = Worker("zero", "exit 0");
+  zero.done = Supervisor::Worker::Done::kWithZero;
+  Supervisor::Worker any = Worker("any", "exit 3");
+  any.done = Supervisor::Worker::Done::kWithAnyStatus;
+  ASSERT_THAT(supervisor.Start(zero), IsOk());
+  ASSERT_THAT(supervisor.Start(any), IsOk());
+  EXPECT_TRUE(Eventually([&] {
+    EXPECT_THAT(supervisor.Restart(), IsOk());
+    return supervisor.names().empty();
+  }));
+  EXPECT_EQ(supervisor.DoneWith("zero"), 0);
+  EXPECT_EQ(supervisor.DoneWith("any"), 3);
+  EXPECT_FALSE(supervisor.Has("any"));
+  EXPECT_EQ(supervisor.restarts(), 0);
+}
+
+TEST_F(SupervisorTest, ASuccessorMayHaveOtherArguments) {
+  Supervisor supervisor(options_);
+  Supervisor::Worker worker = Worker("a", kSleep);
+  worker.done = Supervisor::Worker::Done::kWithAnyStatus;
+  worker.arguments_again = {"-c", absl::StrCat("touch ", Path("again"), "; exec sleep 1000")};
+  ASSERT_THAT(supervisor.Start(worker), IsOk());
+  EXPECT_FALSE(Exists("again"));
+  kill(*supervisor.PidOf("a"), SIGKILL);
+  EXPECT_THAT(RestartUntil(&supervisor, 1), IsOk());
+  EXPECT_TRUE(Eventually([&] { return Exists("again"); }));
+  EXPECT_FALSE(supervisor.DoneWith("a").has_value()) << "a signal is no exit status";
+  EXPECT_THAT(supervisor.names(), ElementsAre("a"));
 }
 
 }  // namespace

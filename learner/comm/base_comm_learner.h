@@ -26,6 +26,9 @@ class TaskLearner {
   virtual BaseLearner* learner() = 0;
   // How to learn from what is next: the learning rate, say.
   virtual NamedValues LearnSettings(int64_t train_iter, int64_t envstep) = 0;
+  // The task is over, however it ended: what was learned is to be there for who resumes it. The
+  // default does nothing.
+  virtual absl::Status SaveProgress() { return absl::OkStatus(); }
 };
 
 // Makes what a task needs, as its earlier learner left it if the task says so; may take its time.

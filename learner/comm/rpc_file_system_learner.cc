@@ -123,6 +123,8 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   };
   const absl::Status status = learner->Start(next);
   loader->Close();
+  const absl::Status saved = made->SaveProgress();
+  if (!saved.ok()) LOG(WARNING) << task.task_id() << ": not saved at its end: " << saved.message();
   if (source.missing_rows() > 0) {
     LOG(WARNING) << task.task_id() << ": " << source.missing_rows()
                  << " drawn rows could not be read from the store and were left out";

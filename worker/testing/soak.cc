@@ -29,13 +29,15 @@ constexpr absl::Duration kVictimTimeout = absl::Minutes(1);
 constexpr absl::Duration kConvergeTimeout = absl::Minutes(4);
 constexpr absl::Duration kOrphanTimeout = absl::Seconds(10);
 
-enum class Victim { kCollector, kEvaluator, kLearner };
-constexpr Victim kVictims[] = {Victim::kCollector, Victim::kEvaluator, Victim::kLearner};
+enum class Victim { kCollector, kEvaluator, kLearner, kCoordinator };
+constexpr Victim kVictims[] = {Victim::kCollector, Victim::kEvaluator, Victim::kLearner,
+                               Victim::kCoordinator};
 
 std::string NameOf(Victim victim) {
   return victim == Victim::kCollector   ? "a collector"
          : victim == Victim::kEvaluator ? "an evaluating collector"
-                                        : "the learner";
+         : victim == Victim::kLearner   ? "the learner"
+                                        : "the coordinator";
 }
 
 bool Is(Victim victim, const WorkerStatus& worker) {
@@ -64,6 +66,7 @@ class Soak {
   // Moments, in seconds, in their order.
   std::vector<double> Moments();
   absl::Status Kill(double moment, Victim victim);
+  absl::Status WaitForNextCoordinator(int incarnation);
   absl::StatusOr<RunStatus> Look();
   absl::Status Broken(const std::string& what) const;
   absl::Status CheckEnd();
@@ -131,6 +134,12 @@ absl::Status Soak::Kill(double moment, Victim victim) {
     absl::SleepFor(kPollPeriod);
     DING_ASSIGN_OR_RETURN(const RunStatus status, Look());
     if (status.elapsed_seconds() < moment) continue;
+    if (victim == Victim::kCoordinator) {
+      kill(static_cast<pid_t>(status.coordinator_pid()), SIGKILL);
+      ++report_.kills;
+      options_.say(absl::StrCat(status.elapsed_seconds(), " s: killed ", NameOf(victim)));
+      return WaitForNextCoordinator(status.incarnation());
+    }
     for (const WorkerStatus& worker : status.worker()) {
       if (!Is(victim, worker)) continue;
       kill(static_cast<pid_t>(worker.pid()), SIGKILL);
@@ -144,6 +153,25 @@ absl::Status Soak::Kill(double moment, Victim victim) {
   return Broken(absl::StrCat("there is not ", NameOf(victim), " that could be killed"));
 }
 
+// Which must have given tasks, and got rows, before it counts.
+absl::Status Soak::WaitForNextCoordinator(int incarnation) {
+  const Timer waited(Clock::Real());
+  int64_t envstep = -1;
+  while (waited.Elapsed() < kVictimTimeout) {
+    const absl::StatusOr<RunStatus> status =
+        AskStatus(address_, "soak", absl::Seconds(1), transport_);
+    if (status.ok() && status->incarnation() > incarnation) {
+      if (envstep < 0) envstep = status->envstep();
+      if (status->envstep() > envstep || status->converged()) {
+        options_.say(absl::StrCat("  the first new sample after ", waited.Seconds(), " s"));
+        return absl::OkStatus();
+      }
+    }
+    absl::SleepFor(kPollPeriod);
+  }
+  return Broken("the coordinator that was killed has no successor");
+}
+
 absl::StatusOr<SoakReport> Soak::Run() {
   const auto listens = [this] {
     address_ = CoordinatorAddress(program_);
@@ -152,7 +180,7 @@ absl::StatusOr<SoakReport> Soak::Run() {
   if (!Eventually(listens) || address_.empty()) return Broken("no coordinator listens");
   int number = 0;
   for (const double moment : Moments()) {
-    DING_RETURN_IF_ERROR(Kill(moment, kVictims[number++ % 3]));
+    DING_RETURN_IF_ERROR(Kill(moment, kVictims[number++ % 4]));
   }
   while (!recovering_.empty() && program_.IsRunning()) {
     absl::SleepFor(kPollPeriod);
@@ -180,7 +208,7 @@ absl::Status Soak::CheckEnd() {
 absl::Status Soak::ReadRows() {
   const std::string path = JoinPath(options_.folder, "log/coordinator_logger.txt");
   DING_ASSIGN_OR_RETURN(const std::string log, ReadFile(path));
-  long long pushed = -1, acknowledged = -1, in_buffer = -1, held = -1, evicted = -1;
+  long long pushed = -1, acknowledged = -1, in_buffer = -1, held = -1, evicted = -1, lost = -1;
   for (const absl::string_view line : absl::StrSplit(log, '\n')) {
     const size_t rows = line.find("rows: ");
     const size_t buffer = line.find("buffer_0: ");
@@ -189,20 +217,21 @@ absl::Status Soak::ReadRows() {
                   &pushed, &acknowledged);
     } else if (buffer != absl::string_view::npos) {
       std::sscanf(std::string(line.substr(buffer)).c_str(),
-                  "buffer_0: %lld rows pushed, %lld in it, %lld evicted", &in_buffer, &held,
-                  &evicted);
+                  "buffer_0: %lld rows pushed, %lld in it, %lld evicted, %lld lost", &in_buffer,
+                  &held, &evicted, &lost);
     }
   }
   report_.rows_pushed = pushed;
   report_.rows_acknowledged = acknowledged;
   report_.rows_evicted = evicted;
   if (acknowledged > 0 && acknowledged <= pushed && pushed == in_buffer &&
-      in_buffer == held + evicted) {
+      in_buffer == held + evicted && lost == 0) {
     return absl::OkStatus();
   }
-  return absl::InternalError(absl::StrCat(
-      acknowledged, " rows acknowledged of ", pushed, " pushed; ", in_buffer,
-      " pushed into the buffer, of which ", held, " are in it and ", evicted, " evicted: ", path));
+  return absl::InternalError(
+      absl::StrCat(acknowledged, " rows acknowledged of ", pushed, " pushed; ", in_buffer,
+                   " pushed into the buffer, of which ", held, " are in it, ", evicted,
+                   " evicted and ", lost, " lost: ", path));
 }
 
 }  // namespace

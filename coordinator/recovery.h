@@ -1,0 +1,55 @@
+// What a journal says of a run: for the coordinator that goes on with it.
+//
+//     journal ──ReadJournal──► RecoveredRun     the newest of everything that is small
+//             ──Journal::Read─► pushes ──KeepChunks──► what of them still has data
+//
+// Threads: thread-safe (pure functions).
+#ifndef DING_WORKER_COORDINATOR_RECOVERY_H_
+#define DING_WORKER_COORDINATOR_RECOVERY_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/journal.h"
+#include "ding_worker/coordinator/journal.pb.h"
+#include "ding_worker/data/batch.h"
+
+namespace ding {
+
+struct RecoveredRun {
+  StateRecord state;      // with the env steps of the pushes behind it
+  std::string commander;  // its state, as SaveCommander() makes it
+  // Given, and not over, in the order of their giving.
+  std::vector<LearnerTask> learner_tasks;
+  std::vector<CollectorTask> collector_tasks;
+  // That had left their buffer.
+  std::unordered_set<int64_t> removed_chunks;
+
+  // Of the state, by buffer; null: it is closed.
+  const BufferRecord* FindBuffer(const std::string& buffer_id) const;
+};
+
+// None: nothing has happened yet. A buffer's rows_total is that of its last push.
+absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const Journal& journal);
+
+// The keys in the store of what the run goes on with: chunks that did not leave their buffer, and
+// policies.
+absl::StatusOr<std::vector<std::string>> LiveKeys(const Journal& journal);
+
+// Those rows of `items` whose chunk is kept, in their order.
+absl::StatusOr<Batch> KeepChunks(const Batch& items,
+                                 const std::function<bool(int64_t chunk)>& keep);
+
+// A commander's state as bytes, and back.
+absl::StatusOr<std::string> SaveCommander(const BaseCommander& commander);
+absl::Status LoadCommander(const std::string& bytes, BaseCommander* commander);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_RECOVERY_H_

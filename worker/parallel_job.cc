@@ -1,0 +1,279 @@
+#include "ding_worker/worker/parallel_job.h"
+
+#include <signal.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/worker/ask_status.h"
+#include "ding_worker/worker/parallel_run.h"
+#include "ding_worker/worker/run_memory.h"
+#include "ding_worker/worker/supervisor.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+constexpr char kCoordinator[] = "coordinator";
+// Between two looks after processes, and after the coordinator's status.
+constexpr absl::Duration kWatchPeriod = absl::Milliseconds(20);
+constexpr absl::Duration kAskPeriod = absl::Milliseconds(250);
+constexpr absl::Duration kAskTimeout = absl::Seconds(2);
+// A worker that had joined and is away for that long is replaced; longer than it needs to join a
+// coordinator that was started again.
+constexpr absl::Duration kAwayTimeout = absl::Seconds(3);
+// For the processes to end when the run has.
+// For the coordinator to end a run whose processes cannot be kept alive, and all to leave it.
+constexpr absl::Duration kEndTimeout = absl::Seconds(30);
+constexpr absl::Duration kStopTimeout = absl::Seconds(5);
+
+// Where processes of this machine find who listens on `address`: "0.0.0.0:7235" is no place to
+// connect to, and in no certificate.
+std::string LocalAddress(const std::string& address) {
+  if (absl::StartsWith(address, "0.0.0.0:")) return absl::StrCat("127.0.0.1", address.substr(7));
+  if (absl::StartsWith(address, "[::]:")) return absl::StrCat("[::1]", address.substr(4));
+  return address;
+}
+
+// Asks the coordinator for its status again and again, on a thread of its own.
+class StatusWatch {
+ public:
+  StatusWatch(std::string address, Transport* transport)
+      : address_(std::move(address)), transport_(transport), thread_([this] { Run(); }) {}
+  StatusWatch(const StatusWatch&) = delete;
+  StatusWatch& operator=(const StatusWatch&) = delete;
+  ~StatusWatch() {
+    {
+      MutexLock lock(&mutex_);
+      done_ = true;
+      changed_.SignalAll();
+    }
+    thread_.join();
+  }
+
+  // What came since the last call.
+  std::optional<RunStatus> Take() {
+    MutexLock lock(&mutex_);
+    return std::exchange(newest_, std::nullopt);
+  }
+
+ private:
+  void Run() {
+    MutexLock lock(&mutex_);
+    while (!done_) {
+      absl::StatusOr<RunStatus> status = Ask();
+      if (status.ok()) newest_ = *std::move(status);
+      if (!done_) changed_.WaitFor(&mutex_, kAskPeriod);
+    }
+  }
+  // Without the lock.
+  absl::StatusOr<RunStatus> Ask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    mutex_.Unlock();
+    absl::StatusOr<RunStatus> status = AskStatus(address_, "supervisor", kAskTimeout, transport_);
+    mutex_.Lock();
+    return status;
+  }
+
+  const std::string address_;
+  Transport* const transport_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<RunStatus> newest_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;  // last: it uses the others
+};
+
+class Job {
+ public:
+  Job(const ParallelJobOptions& options, Transport* transport)
+      : options_(options), transport_(transport), supervisor_(SupervisorOptions(options)) {}
+
+  absl::StatusOr<int> Run();
+  // Lets the coordinator end the run, if it runs.
+  void End();
+
+ private:
+  static Supervisor::Options SupervisorOptions(const ParallelJobOptions& options) {
+    Supervisor::Options supervisor;
+    supervisor.program = options.program;
+    supervisor.program_name = options.program_name;
+    return supervisor;
+  }
+
+  absl::Status StartCoordinator();
+  // Until the coordinator listens; false: the run is over before that.
+  absl::StatusOr<bool> WaitForAddress();
+  absl::Status StartWorker(const std::string& role, int number);
+  absl::Status EnsureWorkers(int wanted);
+  absl::Status LookAfter(const RunStatus& status);
+  // The coordinator's exit status; none: it runs.
+  absl::StatusOr<std::optional<int>> Watch();
+  void PassOnInterrupt();
+
+  const ParallelJobOptions& options_;
+  Transport* const transport_;
+  Supervisor supervisor_;
+  std::optional<pid_t> interrupted_pid_;  // coordinator that was told
+  std::string address_;
+  std::unique_ptr<RunMemoryHold> memory_;
+  std::map<int64_t, Timer> seen_;  // processes that have joined: when they were seen last
+  int incarnation_ = 0;            // of the coordinator
+};
+
+absl::Status Job::StartCoordinator() {
+  Supervisor::Worker coordinator;
+  coordinator.name = kCoordinator;
+  coordinator.arguments = {"--role=coordinator", absl::StrCat("--exp_dir=", options_.exp_dir),
+                           absl::StrCat("--supervised_by=", getpid())};
+  coordinator.arguments.insert(coordinator.arguments.end(), options_.coordinator_arguments.begin(),
+                               options_.coordinator_arguments.end());
+  coordinator.arguments.insert(coordinator.arguments.end(), options_.link_arguments.begin(),
+                               options_.link_arguments.end());
+  coordinator.arguments_again = coordinator.arguments;
+  coordinator.arguments_again.push_back("--resume");
+  // Where it was.
+  coordinator.arguments_again.push_back("--listen=");
+  if (options_.resume) coordinator.arguments.push_back("--resume");
+  coordinator.done = Supervisor::Worker::Done::kWithAnyStatus;
+  return supervisor_.Start(coordinator);
+}
+
+void Job::PassOnInterrupt() {
+  const int signal = options_.interrupted();
+  const std::optional<pid_t> pid = supervisor_.PidOf(kCoordinator);
+  if (signal == 0 || pid == interrupted_pid_) return;
+  // Once each: one that was about to catch signals dies of it, and its successor has to hear of it.
+  interrupted_pid_ = pid;
+  if (pid.has_value()) kill(*pid, signal);
+}
+
+absl::StatusOr<std::optional<int>> Job::Watch() {
+  PassOnInterrupt();
+  DING_RETURN_IF_ERROR(supervisor_.Restart());
+  if (const std::optional<int> status = supervisor_.DoneWith(kCoordinator)) return status;
+  absl::SleepFor(kWatchPeriod);
+  return std::nullopt;
+}
+
+absl::Status Job::StartWorker(const std::string& role, int number) {
+  const std::string name = absl::StrCat(role, "-", number);
+  Supervisor::Worker worker;
+  worker.name = name;
+  worker.arguments = {absl::StrCat("--role=", role), absl::StrCat("--name=", name),
+                      absl::StrCat("--coordinator=", address_),
+                      absl::StrCat("--supervised_by=", getpid())};
+  worker.arguments.insert(worker.arguments.end(), options_.link_arguments.begin(),
+                          options_.link_arguments.end());
+  // Whom the coordinator lets go has done its work.
+  worker.done = Supervisor::Worker::Done::kWithZero;
+  return supervisor_.Start(worker);
+}
+
+// None are wanted when the run is over: then the learner is not, either.
+absl::Status Job::EnsureWorkers(int wanted) {
+  if (wanted > 0 && !supervisor_.Has("learner-0")) {
+    DING_RETURN_IF_ERROR(StartWorker("learner", 0));
+  }
+  const auto name = [](int number) { return absl::StrCat("collector-", number); };
+  int there = 0;
+  for (const std::string& worker : supervisor_.names()) {
+    if (worker.rfind("collector-", 0) == 0) ++there;
+  }
+  for (int number = 0; there < wanted; ++number) {
+    if (supervisor_.Has(name(number))) continue;
+    DING_RETURN_IF_ERROR(StartWorker("collector", number));
+    ++there;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Job::LookAfter(const RunStatus& status) {
+  if (status.incarnation() != incarnation_) {
+    incarnation_ = status.incarnation();
+    for (auto& [pid, timer] : seen_) timer = Timer(Clock::Real());
+  }
+  std::map<int64_t, Timer> seen;
+  std::set<int64_t> joined;
+  for (const WorkerStatus& worker : status.worker()) {
+    joined.insert(worker.pid());
+    seen.emplace(worker.pid(), Timer(Clock::Real()));
+  }
+  for (const auto& [pid, timer] : seen_) {
+    if (joined.count(pid) > 0) continue;
+    if (timer.Elapsed() < kAwayTimeout) {
+      seen.emplace(pid, timer);
+    } else {
+      DING_RETURN_IF_ERROR(supervisor_.Replace(static_cast<pid_t>(pid)));
+    }
+  }
+  seen_ = std::move(seen);
+  return EnsureWorkers(status.wanted_collectors());
+}
+
+absl::StatusOr<bool> Job::WaitForAddress() {
+  while (true) {
+    DING_ASSIGN_OR_RETURN(const std::optional<int> ended, Watch());
+    if (ended.has_value()) return false;
+    const absl::StatusOr<std::string> address = ReadRunAddress(options_.exp_dir);
+    if (!address.ok()) continue;
+    address_ = LocalAddress(*address);
+    // Of a run that goes on it may be that of before, where somebody else listens now.
+    const absl::StatusOr<RunStatus> status =
+        AskStatus(address_, "supervisor", kAskTimeout, transport_);
+    if (status.ok() && status->coordinator_pid() == supervisor_.PidOf(kCoordinator)) return true;
+  }
+}
+
+absl::StatusOr<int> Job::Run() {
+  DING_RETURN_IF_ERROR(StartCoordinator());
+  DING_ASSIGN_OR_RETURN(const bool listens, WaitForAddress());
+  if (!listens) return *supervisor_.DoneWith(kCoordinator);
+  const absl::StatusOr<ParallelRunInfo> info = ReadRunInfo(options_.exp_dir);
+  if (info.ok()) memory_ = std::make_unique<RunMemoryHold>(info->memory());
+  DING_RETURN_IF_ERROR(EnsureWorkers(options_.collectors));
+  StatusWatch watch(address_, transport_);
+  while (true) {
+    DING_ASSIGN_OR_RETURN(const std::optional<int> ended, Watch());
+    if (ended.has_value()) break;
+    if (const std::optional<RunStatus> status = watch.Take()) {
+      DING_RETURN_IF_ERROR(LookAfter(*status));
+    }
+  }
+  supervisor_.Stop(kStopTimeout);
+  return *supervisor_.DoneWith(kCoordinator);
+}
+
+void Job::End() {
+  const std::optional<pid_t> pid = supervisor_.PidOf(kCoordinator);
+  if (pid.has_value()) kill(*pid, SIGTERM);
+  supervisor_.Stop(kEndTimeout);
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunParallelJob(const ParallelJobOptions& options, Transport* transport) {
+  Job job(options, transport);
+  absl::StatusOr<int> status = job.Run();
+  if (!status.ok()) job.End();
+  return status;
+}
+
+}  // namespace ding
