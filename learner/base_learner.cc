@@ -124,8 +124,10 @@ absl::Status BaseLearner::Start(const DataSource& next_data) {
     if (!next->has_value()) break;
     timings_.Add("data_time", timer.Seconds());
     const TrainData& data = **next;
-    DING_RETURN_IF_ERROR(
-        Train(data.batch, data.envstep < 0 ? collector_envstep_ : data.envstep, data.settings));
+    absl::Status trained =
+        Train(data.batch, data.envstep < 0 ? collector_envstep_ : data.envstep, data.settings);
+    if (!trained.ok() && recover_fn_) trained = recover_fn_(trained);
+    DING_RETURN_IF_ERROR(trained);
   }
   done_ = true;
   return CallHooks(HookPosition::kAfterRun);

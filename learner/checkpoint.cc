@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/state_wire.h"
 #include "ding_worker/learner/base_learner.h"
 
 namespace ding {
@@ -13,6 +15,14 @@ namespace {
 
 constexpr char kTrainStateComponent[] = "train_state";
 constexpr char kLearnerComponent[] = "learner";
+
+absl::Status LoadComponents(StateReader* model, StateReader* train_state, StateReader* counters,
+                            BaseLearner* learner) {
+  LearnMode* const policy = learner->policy();
+  DING_RETURN_IF_ERROR(Annotate(policy->LoadModel(model), kModelComponent));
+  DING_RETURN_IF_ERROR(Annotate(policy->LoadTrainState(train_state), kTrainStateComponent));
+  return Annotate(learner->LoadState(counters), kLearnerComponent);
+}
 
 }  // namespace
 
@@ -58,10 +68,26 @@ absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, BaseLearn
                         checkpoint.Component(kTrainStateComponent));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> counters,
                         checkpoint.Component(kLearnerComponent));
-  LearnMode* const policy = learner->policy();
-  DING_RETURN_IF_ERROR(Annotate(policy->LoadModel(model.get()), kModelComponent));
-  DING_RETURN_IF_ERROR(Annotate(policy->LoadTrainState(train_state.get()), kTrainStateComponent));
-  return Annotate(learner->LoadState(counters.get()), kLearnerComponent);
+  return LoadComponents(model.get(), train_state.get(), counters.get(), learner);
+}
+
+absl::StatusOr<EncodedBatch> EncodeLearner(const BaseLearner& learner) {
+  return EncodeState([&learner](StateWriter* writer) {
+    for (const CheckpointComponent& component : LearnerComponents(learner)) {
+      ScopedStateWriter scoped(writer, component.name);
+      DING_RETURN_IF_ERROR(component.save(&scoped));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status DecodeLearner(absl::string_view bytes, BaseLearner* learner) {
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<StateReader> state,
+                        DecodeState(bytes, "the state of another learner"));
+  ScopedStateReader model(state.get(), kModelComponent);
+  ScopedStateReader train_state(state.get(), kTrainStateComponent);
+  ScopedStateReader counters(state.get(), kLearnerComponent);
+  return LoadComponents(&model, &train_state, &counters, learner);
 }
 
 }  // namespace ding

@@ -130,6 +130,7 @@ absl::Status Run::Start(Transport* transport) {
   comm.welcome.set_lease_seconds(config_.system().coordinator().lease_seconds());
   comm.config_digest = ConfigDigest(config_);
   comm.session.lease = absl::Seconds(config_.system().coordinator().lease_seconds());
+  comm.report = [](const std::string& what) { LOG(WARNING) << what; };
   comm.on_worker_lost = [this](const Hello& hello, const absl::Status& why) {
     // Who closes the session itself is about to end. Any other may be stopped, or hang.
     if (!absl::IsAborted(why)) lost_.Add(hello.pid());

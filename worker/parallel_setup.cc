@@ -107,13 +107,15 @@ class ConfiguredLearner : public TaskLearner {
  public:
   static absl::StatusOr<std::unique_ptr<TaskLearner>> Create(const ExperimentConfig& config,
                                                              const LearnerTask& task,
+                                                             GroupMember* group,
                                                              ComponentDeps deps) {
     auto made = std::make_unique<ConfiguredLearner>();
     DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
     PolicyModes modes;
     modes.collect = modes.eval = false;
-    DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config),
-                                                       MakePolicyContext(config, env, modes)));
+    PolicyContext context = MakePolicyContext(config, env, modes);
+    context.reducer = group;
+    DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config), context));
     deps.name = "learner";
     deps.seed = config.seed();
     LearnerConfig learner_config = config.policy().learn().learner();
@@ -128,7 +130,7 @@ class ConfiguredLearner : public TaskLearner {
       if (PathExists(resume)) hooks.set_load_ckpt_before_run(resume);
     }
     DING_ASSIGN_OR_RETURN(made->learner_,
-                          create_learner(learner_config, made->policy_->learn_mode(), deps));
+                          create_learner(learner_config, made->policy_->learn_mode(), deps, group));
     made->learner_->set_checkpoint_fn(
         [learner = made->learner_.get(), config, name = env.name](absl::string_view checkpoint) {
           return Save(config, name, *learner, checkpoint);
@@ -229,8 +231,8 @@ TaskCollectorFactory MakeTaskCollectorFactory(const ExperimentConfig& config,
 
 TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config,
                                           const ComponentDeps& deps) {
-  return [config, deps](const LearnerTask& task) {
-    return ConfiguredLearner::Create(config, task, deps);
+  return [config, deps](const LearnerTask& task, GroupMember* group) {
+    return ConfiguredLearner::Create(config, task, group, deps);
   };
 }
 

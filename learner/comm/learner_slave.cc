@@ -126,6 +126,12 @@ bool LearnerSlave::GroupIsBroken() const {
   return group_is_over_;
 }
 
+void LearnerSlave::LeaveGroup() {
+  MutexLock lock(&mutex_);
+  group_is_over_ = true;
+  changed_.SignalAll();
+}
+
 absl::Status LearnerSlave::Set(const std::string& key, const std::string& value) {
   WorkerMessage message;
   {

@@ -48,7 +48,10 @@ class LearnerSlave : public Slave, public Rendezvous {
   absl::StatusOr<FormGroup> NextGroup(GroupReady ready, absl::Duration timeout);
   // Whether that generation is over, as the aggregator says: from then until NextGroup().
   bool GroupIsBroken() const;
-  // Called when it is over, on the thread of Serve(). Before that starts.
+  // It is over for this learner: wakes who waits for data of it.
+  void LeaveGroup();
+  // Called when it is over, as the aggregator says, on the thread of Serve(), under a lock. To be set before
+  // that starts.
   void set_on_broken(std::function<void()> on_broken) { on_broken_ = std::move(on_broken); }
 
   // Of the generation that NextGroup() returned.
