@@ -52,7 +52,7 @@ TEST_P(AllReduceConformance, SumsDoublesWithTheirPrecision) {
   RunRanks(GetParam(), 2, kLong, [](AllReduce* group) {
     std::vector<double> values = {1e-12 + group->rank(), 2};
     ASSERT_THAT(group->Sum(absl::MakeSpan(values)), IsOk());
-    EXPECT_THAT(values, ElementsAre(1 + 2e-12, 4));
+    EXPECT_THAT(values, ElementsAre(testing::DoubleEq(1 + 2e-12), 4));
   });
 }
 

@@ -324,7 +324,11 @@ class ActorCriticPolicy::Learn : public LearnMode {
   absl::Status Update(const Batch& data, const NamedValues& settings,
                       std::vector<LearnStep>* steps) {
     const absl::StatusOr<ColumnsView> prepared = Prepare(data, settings);
-    if (!prepared.ok()) return adam_.Average(options_.reducer, /*rows=*/0, prepared.status());
+    if (!prepared.ok()) {
+      float no_kl = 0;  // The other learners have come with their first minibatch.
+      return adam_.Average(options_.reducer, /*rows=*/0, prepared.status(),
+                           absl::MakeSpan(&no_kl, 1));
+    }
     const ColumnsView& rows = *prepared;
     const int64_t size =
         update_.minibatch_rows > 0 ? std::min(update_.minibatch_rows, rows.rows()) : rows.rows();
