@@ -119,10 +119,10 @@ TEST_P(DataParallel, ALossThatIsNotFiniteFailsAndLeavesAllEqual) {
     }
     EXPECT_FALSE(group.broken());
     EXPECT_EQ(ModelOf(*policy->learn_mode()), begin);
-    ASSERT_THAT(policy->learn_mode()->Forward(
-                    MakeTestBatch(GetParam(), kRows / 2, 8 + reduce->rank()), TestSettings(),
-                    &steps),
-                IsOk());
+    ASSERT_THAT(
+        policy->learn_mode()->Forward(MakeTestBatch(GetParam(), kRows / 2, 8 + reduce->rank()),
+                                      TestSettings(), &steps),
+        IsOk());
     EXPECT_NE(ModelOf(*policy->learn_mode()), begin);
     MutexLock lock(&mutex);
     models.push_back(ModelOf(*policy->learn_mode()));
@@ -152,9 +152,9 @@ TEST_P(DataParallel, ALearnerThatIsGoneFailsTheStepAndBreaksTheGroup) {
     const std::unique_ptr<Policy> policy = MakeTestPolicy(GetParam(), &group);
     const std::vector<float> begin = ModelOf(*policy->learn_mode());
     std::vector<LearnStep> steps;
-    EXPECT_THAT(policy->learn_mode()->Forward(MakeTestBatch(GetParam(), kRows, 1), TestSettings(),
-                                              &steps),
-                StatusIs(absl::StatusCode::kUnavailable));
+    EXPECT_THAT(
+        policy->learn_mode()->Forward(MakeTestBatch(GetParam(), kRows, 1), TestSettings(), &steps),
+        StatusIs(absl::StatusCode::kUnavailable));
     EXPECT_TRUE(group.broken());
     EXPECT_EQ(ModelOf(*policy->learn_mode()), begin);
   });
@@ -215,8 +215,7 @@ TEST(DataParallelTest, TheHookReducesWhatIsLogged) {
     options.log_policy = false;
     const auto learner =
         BaseLearner::Create(options, policy->learn_mode(), hooks, {}, &group).value();
-    ASSERT_THAT(learner->Train(MakeTestBatch(TestPolicy::kDqn, kRows, 3 + reduce->rank())),
-                IsOk());
+    ASSERT_THAT(learner->Train(MakeTestBatch(TestPolicy::kDqn, kRows, 3 + reduce->rank())), IsOk());
     std::vector<double> mean = {reported};
     ASSERT_THAT(group.AllReduceMean(absl::MakeSpan(mean)), IsOk());
     EXPECT_NE(reported, reduced);

@@ -149,9 +149,9 @@ absl::Status LearnerAggregator::Handle(uint32_t worker, const WorkerMessage& mes
     default:
       break;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("a message of kind ", static_cast<int>(message.message_case()),
-                   ", expected those of a learner in a group"));
+  return absl::InvalidArgumentError(absl::StrCat("a message of kind ",
+                                                 static_cast<int>(message.message_case()),
+                                                 ", expected those of a learner in a group"));
 }
 
 void LearnerAggregator::TakeTask(const StartTask& start) {
@@ -211,10 +211,10 @@ absl::Status LearnerAggregator::TakeDemand(uint32_t worker, const LearnerDemand&
   if (!IsTask(demand.task_id()) || !IsMember(worker)) return absl::OkStatus();
   Learner& learner = learners_[worker];
   if (learner.demands.size() >= kMaxQueued || demand.batch_size() < 1 || demand.batches() < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a demand for ", demand.batches(), " batches of ", demand.batch_size(), " rows behind ",
-        learner.demands.size(), " others, expected at least 1 of 1 behind fewer than ",
-        kMaxQueued));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a demand for ", demand.batches(), " batches of ", demand.batch_size(),
+                     " rows behind ", learner.demands.size(),
+                     " others, expected at least 1 of 1 behind fewer than ", kMaxQueued));
   }
   for (auto& [sequence, sent] : demands_) {
     for (const GroupDemand::Share& share : sent.shares) {
@@ -350,9 +350,9 @@ void LearnerAggregator::TakeFailure(uint32_t worker, const TaskFailed& failed) {
   if (!IsTask(failed.task_id())) return;
   Learner& learner = learners_[worker];
   const bool was_joining =
-      task_->generation > 0 && (learner.state == LearnerState::kStarting ||
-                                (learner.state == LearnerState::kReady &&
-                                 learner.ready.generation() == 0));
+      task_->generation > 0 &&
+      (learner.state == LearnerState::kStarting ||
+       (learner.state == LearnerState::kReady && learner.ready.generation() == 0));
   learner.state = LearnerState::kFailed;
   const auto code = static_cast<absl::StatusCode>(failed.code());
   const absl::Status why(code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
@@ -387,13 +387,13 @@ void LearnerAggregator::AdvanceGathering() {
   const std::vector<uint32_t> ready = InState(LearnerState::kReady);
   const bool all = static_cast<int>(ready.size()) >= options_.learner_num;
   if (!all && PhaseAge() < options_.connect_timeout) return;
-  const bool resumes = !task_->resumes.has_value() ||
-                       std::count(ready.begin(), ready.end(), *task_->resumes) > 0;
+  const bool resumes =
+      !task_->resumes.has_value() || std::count(ready.begin(), ready.end(), *task_->resumes) > 0;
   if (ready.empty()) {
-    FailTask(absl::UnavailableError(
-        absl::StrCat("no connected learner: none was ready within ",
-                     absl::FormatDuration(options_.connect_timeout), ", expected ",
-                     options_.learner_num, " to join the aggregator at ", address())));
+    FailTask(absl::UnavailableError(absl::StrCat("no connected learner: none was ready within ",
+                                                 absl::FormatDuration(options_.connect_timeout),
+                                                 ", expected ", options_.learner_num,
+                                                 " to join the aggregator at ", address())));
   } else if (resumes) {
     FormGeneration();
   } else if (PhaseAge() >= options_.connect_timeout) {
@@ -410,10 +410,10 @@ void LearnerAggregator::AdvanceForming() {
     StartLearner(worker, &learners_[worker]);
   }
   const std::vector<uint32_t> ready = InState(LearnerState::kReady);
-  const bool somebody_learned =
-      std::any_of(ready.begin(), ready.end(), [this](uint32_t worker) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        return learners_[worker].ready.generation() > 0;
-      });
+  const bool somebody_learned = std::any_of(ready.begin(), ready.end(),
+                                            [this](uint32_t worker) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                                              return learners_[worker].ready.generation() > 0;
+                                            });
   if (somebody_learned) {
     FormGeneration();
   } else if (!task_->failure.ok()) {
@@ -460,9 +460,8 @@ void LearnerAggregator::FormGeneration() {
     form->set_rank(static_cast<int32_t>(rank));
     form->set_world_size(static_cast<int32_t>(members.size()));
     // One is left out: rank 0 of the generation before may still be writing it.
-    form->set_first_version(
-        std::max(task_->task.first_version(),
-                 task_->newest_version == 0 ? 1 : task_->newest_version + 2));
+    form->set_first_version(std::max(task_->task.first_version(),
+                                     task_->newest_version == 0 ? 1 : task_->newest_version + 2));
     server_->Send(members[rank], message);
   }
   LOG(INFO) << task_->task.task_id() << ": generation " << task_->generation << " of "

@@ -149,8 +149,7 @@ class LearnerAggregator : private WorkerHandler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TakeInfo(uint32_t worker, const LearnerInfo& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TakeFailure(uint32_t worker, const TaskFailed& failed)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeFailure(uint32_t worker, const TaskFailed& failed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PassOnPolicy(uint32_t worker, const PolicyVersion& version)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PassOnValue(const GroupValue& value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

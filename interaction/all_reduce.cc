@@ -9,10 +9,10 @@ absl::Status CheckAllReduceOptions(const AllReduceOptions& options) {
       options.timeout > absl::ZeroDuration()) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "all-reduce group '", options.group, "': rank ", options.rank, " of ", options.world_size,
-      " with a timeout of ", absl::FormatDuration(options.timeout),
-      ", expected a rank of at least one, and more than no time"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("all-reduce group '", options.group, "': rank ", options.rank, " of ",
+                   options.world_size, " with a timeout of ", absl::FormatDuration(options.timeout),
+                   ", expected a rank of at least one, and more than no time"));
 }
 
 }  // namespace ding

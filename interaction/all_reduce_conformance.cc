@@ -97,9 +97,9 @@ TEST_P(AllReduceConformance, AbortWakesWhoWaits) {
   RunRanks(GetParam(), 2, kLong, [&](AllReduce* group) {
     std::vector<float> values = {1};
     if (group->rank() == 0) {
-      EXPECT_THAT(group->Sum(absl::MakeSpan(values)),
-                  AnyOf(StatusIs(absl::StatusCode::kUnavailable),
-                        StatusIs(absl::StatusCode::kCancelled)));
+      EXPECT_THAT(
+          group->Sum(absl::MakeSpan(values)),
+          AnyOf(StatusIs(absl::StatusCode::kUnavailable), StatusIs(absl::StatusCode::kCancelled)));
     } else {
       group->Abort();
     }

@@ -52,10 +52,9 @@ class InProcessAllReduceHub::Group {
     while (dead_.ok() && round_ == round && changed_.WaitUntil(&mutex_, deadline)) {
     }
     if (dead_.ok() && round_ == round) {
-      Die(absl::DeadlineExceededError(
-          absl::StrCat("all-reduce group '", name_, "': ", world_size() - arrived_, " of ",
-                       world_size(), " ranks did not come within ",
-                       absl::FormatDuration(timeout))));
+      Die(absl::DeadlineExceededError(absl::StrCat(
+          "all-reduce group '", name_, "': ", world_size() - arrived_, " of ", world_size(),
+          " ranks did not come within ", absl::FormatDuration(timeout))));
     }
     return round_ == round ? dead_ : absl::OkStatus();
   }

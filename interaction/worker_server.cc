@@ -19,7 +19,7 @@ constexpr absl::Duration kGreetTimeout = absl::Seconds(1);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Create(Options options,
-                                                                         Transport* transport) {
+                                                                   Transport* transport) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, transport->Listen(options.address));
   return absl::WrapUnique(new WorkerServer(std::move(options), std::move(listener)));
 }
@@ -125,7 +125,7 @@ absl::Status WorkerServer::CheckHello(const Hello& hello) const {
 }
 
 absl::Status WorkerServer::ServeAdmitted(uint32_t worker, const Hello& hello,
-                                            const std::shared_ptr<Session>& session) {
+                                         const std::shared_ptr<Session>& session) {
   const bool works = hello.role() != Hello::OPERATOR;
   {
     MutexLock lock(&mutex_);
@@ -158,8 +158,8 @@ absl::Status WorkerServer::TakesMessages(uint32_t worker) const {
   return found == workers_.end() ? absl::OkStatus() : found->second.stuck;
 }
 
-absl::Status WorkerServer::Answer(uint32_t worker, const Hello& hello,
-                                     const WorkerMessage& message, Session* session) {
+absl::Status WorkerServer::Answer(uint32_t worker, const Hello& hello, const WorkerMessage& message,
+                                  Session* session) {
   if (!message.has_status_request()) {
     if (hello.role() == Hello::OPERATOR) {
       return absl::FailedPreconditionError("an operator may ask for the status, and nothing else");

@@ -83,7 +83,7 @@ class WorkerServer : public WorkerSender {
   //   kAlreadyExists    somebody listens there
   //   kInvalidArgument  not an address
   static absl::StatusOr<std::unique_ptr<WorkerServer>> Create(Options options,
-                                                                 Transport* transport);
+                                                              Transport* transport);
   ~WorkerServer() override;  // as Close()
 
   // Where workers connect to.

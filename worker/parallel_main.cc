@@ -27,10 +27,13 @@
 #include "ding_worker/worker/text_config.h"
 #include "gflags/gflags.h"
 
-DEFINE_string(role, "all", "all, coordinator, collector or learner");
+DEFINE_string(role, "all", "all, coordinator, collector, learner or aggregator");
 DEFINE_string(config, "", "experiment config, in protobuf text format");
 DEFINE_string(coordinator, "", "host:port of the coordinator; of collectors and learners");
-DEFINE_string(listen, "127.0.0.1:0", "host:port where the coordinator listens");
+DEFINE_string(listen, "127.0.0.1:0", "host:port where the coordinator, or an aggregator, listens");
+DEFINE_int32(learners, 0, "learner processes that an aggregator starts");
+DEFINE_string(all_reduce_host, "127.0.0.1",
+              "this machine, as the other learners of its group reach it");
 DEFINE_string(name, "", "name of this worker, for people");
 DEFINE_int64(seed, -1, "seed of the run; overrides the config's");
 DEFINE_string(exp_dir, "", "folder of the run; must not exist");
@@ -50,6 +53,8 @@ constexpr char kHelp[] =
   parallel --config=FILE [flags]                       starts and watches all of them
   parallel --role=coordinator --config=FILE [flags]    one alone: workers are started by you
   parallel --role=collector --coordinator=HOST:PORT    (also learner); joins, and leaves, at any time
+  parallel --role=aggregator --coordinator=HOST:PORT   several learners that learn together as one: they
+                                                       join it, as if it were their coordinator
 
   --config=FILE         the experiment, in protobuf text format (see worker/configs/). A worker
                           gets it from its coordinator; one that is given a config all the same
@@ -64,6 +69,9 @@ constexpr char kHelp[] =
   --max_seconds=N       ends the run after N seconds
   --listen=HOST:PORT    where the coordinator listens, on this machine only; port 0: one that is free
   --name=NAME           of a worker, in logs and in `ctl status`
+  --learners=N          of an aggregator: starts and watches N learners on this machine; 0: you do
+  --all_reduce_host=H   of a learner in a group: where the others reach it; what they tell each other
+                        is not encrypted
 
   --print_config        prints the config with every default filled in, and exits
   --list_modules        prints the types of envs, policies, buffers ... in this program, and exits
@@ -113,21 +121,34 @@ absl::Status Coordinate(const ExperimentConfig& config, bool start_workers, Tran
   return absl::OkStatus();
 }
 
-absl::Status Work(Hello::Role role, const std::string& config_digest, Transport* transport) {
+absl::Status Work(const std::string& config_digest, Transport* transport) {
   ParallelWorkerOptions options;
   options.coordinator = FLAGS_coordinator;
   options.name = FLAGS_name.empty() ? absl::StrCat(FLAGS_role, "-", getpid()) : FLAGS_name;
   options.config_digest = config_digest;
+  options.all_reduce_host = FLAGS_all_reduce_host;
   options.interrupted = [] { return InterruptSignal() != 0; };
-  return RunParallelWorker(role, options, transport);
+  if (FLAGS_role != "aggregator") {
+    return RunParallelWorker(FLAGS_role == "collector" ? Hello::COLLECTOR : Hello::LEARNER, options,
+                             transport);
+  }
+  ParallelAggregatorOptions aggregator;
+  aggregator.worker = options;
+  aggregator.listen = FLAGS_listen;
+  aggregator.learners = FLAGS_learners;
+  aggregator.program = "/proc/self/exe";
+  aggregator.program_name = google::ProgramInvocationName();
+  return RunParallelAggregator(aggregator, transport);
 }
 
 absl::Status RunRole(const std::vector<std::string>& settings) {
   const bool coordinates = FLAGS_role == "all" || FLAGS_role == "coordinator";
-  const bool works = FLAGS_role == "collector" || FLAGS_role == "learner";
+  const bool works =
+      FLAGS_role == "collector" || FLAGS_role == "learner" || FLAGS_role == "aggregator";
   if (!coordinates && !works) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--role is '", FLAGS_role, "', expected all, coordinator, collector or learner"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--role is '", FLAGS_role,
+                     "', expected all, coordinator, collector, learner or aggregator"));
   }
   if (coordinates && FLAGS_config.empty()) {
     return absl::InvalidArgumentError("--config is missing; see --help");
@@ -141,11 +162,11 @@ absl::Status RunRole(const std::vector<std::string>& settings) {
   if (!FLAGS_config.empty()) {
     DING_ASSIGN_OR_RETURN(config, LoadConfig(settings));
   }
+  if (FLAGS_role == "all") DING_RETURN_IF_ERROR(CheckCanGroupLearners(*config));
   GrpcTransport transport;
   CatchInterrupts();
   if (coordinates) return Coordinate(*config, FLAGS_role == "all", &transport);
-  return Work(FLAGS_role == "collector" ? Hello::COLLECTOR : Hello::LEARNER,
-              config.has_value() ? ConfigDigest(*config) : "", &transport);
+  return Work(config.has_value() ? ConfigDigest(*config) : "", &transport);
 }
 
 int Main(int argc, char** argv) {

@@ -175,13 +175,21 @@ absl::Status Run::StartWorkers() {
   options.program = options_.program;
   options.program_name = options_.program_name;
   supervisor_.emplace(options);
-  const auto start = [this](absl::string_view role, int number) {
+  const auto start = [this](absl::string_view role, int number,
+                            const std::vector<std::string>& more = {}) {
     const std::string name = absl::StrCat(role, "-", number);
-    return supervisor_->Start({name,
-                               {absl::StrCat("--role=", role), absl::StrCat("--name=", name),
-                                absl::StrCat("--coordinator=", comm_->address())}});
+    std::vector<std::string> arguments = {absl::StrCat("--role=", role),
+                                          absl::StrCat("--name=", name),
+                                          absl::StrCat("--coordinator=", comm_->address())};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return supervisor_->Start({name, std::move(arguments)});
   };
-  DING_RETURN_IF_ERROR(start("learner", 0));
+  const int learners = config_.policy().learn().learner_num();
+  if (learners == 1) {
+    DING_RETURN_IF_ERROR(start("learner", 0));
+  } else {
+    DING_RETURN_IF_ERROR(start("aggregator", 0, {absl::StrCat("--learners=", learners)}));
+  }
   for (int i = 0; i < config_.policy().collect().collector_num(); ++i) {
     DING_RETURN_IF_ERROR(start("collector", i));
   }

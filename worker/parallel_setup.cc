@@ -18,9 +18,12 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/game_spec.h"
+#include "ding_worker/interaction/all_reduce.h"
+#include "ding_worker/interaction/all_reduce_registry.h"
 #include "ding_worker/interaction/protocol.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/comm/comm_learner_registry.h"
+#include "ding_worker/learner/comm/group_member.h"
 #include "ding_worker/learner/hooks.h"
 #include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -160,7 +163,19 @@ class ConfiguredLearner : public TaskLearner {
   std::unique_ptr<BaseLearner> learner_;
 };
 
+// What learners of a group reduce with.
+constexpr char kAllReduceType[] = "gloo";
+
 }  // namespace
+
+absl::Status CheckCanGroupLearners(const ExperimentConfig& config) {
+  if (config.policy().learn().learner_num() == 1) return absl::OkStatus();
+  const absl::Status found = AllReduceRegistry().Find(kAllReduceType).status();
+  if (found.ok()) return found;
+  return absl::FailedPreconditionError(
+      absl::StrCat("policy.learn.learner_num is ", config.policy().learn().learner_num(),
+                   ", but this program has no all-reduce: expected 1, or //worker:parallel_torch"));
+}
 
 std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   std::vector<std::string> problems;
@@ -180,6 +195,9 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   at_least("policy.learn.prefetch_batches", policy.learn().prefetch_batches(), 1);
   at_least("policy.learn.loader_threads", policy.learn().loader_threads(), 1);
   above_zero("policy.learn.data_timeout", policy.learn().data_timeout());
+  at_least("policy.learn.learner_num", policy.learn().learner_num(), 1);
+  at_least("policy.learn.batch_size", policy.learn().batch_size(), policy.learn().learner_num());
+  above_zero("policy.learn.all_reduce_timeout", policy.learn().all_reduce_timeout());
   const double lease = config.system().coordinator().lease_seconds();
   if (!(lease >= kMinLeaseSeconds)) {
     problems.push_back(absl::StrCat("system.coordinator.lease_seconds is ", lease, ", expected ",
@@ -247,6 +265,9 @@ CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config) {
   options.send_policy_freq = policy.learn().send_policy_freq();
   options.send_info_freq = policy.priority() ? 1 : kSendInfoFreq;
   options.data_timeout = absl::Seconds(policy.learn().data_timeout());
+  const absl::StatusOr<AllReduceCreator> connect = AllReduceRegistry().Find(kAllReduceType);
+  if (connect.ok()) options.connect_group = *connect;
+  options.group_timeout = absl::Seconds(policy.learn().all_reduce_timeout());
   return options;
 }
 

@@ -1,4 +1,4 @@
-// A collector or learner process of a parallel run, from joining to its end.
+// A collector, learner or learner aggregator process of a parallel run, from joining to its end.
 //
 // Threads: for main().
 #ifndef DING_WORKER_WORKER_PARALLEL_WORKER_H_
@@ -19,6 +19,8 @@ struct ParallelWorkerOptions {
   std::string name;           // for people
   std::string config_digest;  // of the config that it was started with; empty: none
   absl::Duration join_timeout = absl::Seconds(30);
+  // Of a learner in a group: this machine, as the other learners reach it.
+  std::string all_reduce_host = "127.0.0.1";
   // Asked now and then: whether to leave the run.
   std::function<bool()> interrupted = [] { return false; };
 };
@@ -28,6 +30,18 @@ struct ParallelWorkerOptions {
 //   kUnavailable ...     the coordinator is lost: says why
 absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& options,
                                Transport* transport);
+
+struct ParallelAggregatorOptions {
+  ParallelWorkerOptions worker;
+  std::string listen;  // where learners are to connect to
+  // Learner processes that it starts itself, and watches; 0: somebody else starts them.
+  int learners = 0;
+  std::string program;       // to start as these
+  std::string program_name;  // as it is told
+};
+
+// Joins the run as one learner, for those that join it, and works as above.
+absl::Status RunParallelAggregator(const ParallelAggregatorOptions& options, Transport* transport);
 
 }  // namespace ding
 

@@ -155,8 +155,8 @@ absl::StatusOr<std::string> LearnerSlave::Get(const std::string& key, absl::Dura
   const auto found = values_.find(key);
   if (found != values_.end()) return found->second;
   if (group_is_over_) return absl::AbortedError("the group of learners forms anew");
-  return absl::DeadlineExceededError(absl::StrCat(
-      "no other learner said '", key, "' within ", absl::FormatDuration(timeout)));
+  return absl::DeadlineExceededError(
+      absl::StrCat("no other learner said '", key, "' within ", absl::FormatDuration(timeout)));
 }
 
 }  // namespace ding

@@ -76,8 +76,7 @@ class ShapeWriter : public StateWriter {
 absl::StatusOr<std::string> ModelDigest(const LearnMode& policy) {
   ShapeWriter shapes;
   DING_RETURN_IF_ERROR(policy.SaveModel(&shapes));
-  return absl::StrCat(absl::Hex(Crc32c(shapes.text()), absl::kZeroPad8), "-",
-                      shapes.text().size());
+  return absl::StrCat(absl::Hex(Crc32c(shapes.text()), absl::kZeroPad8), "-", shapes.text().size());
 }
 
 bool WorthTryingAgain(const absl::Status& status) {

@@ -295,9 +295,9 @@ class DqnPolicy::Learn : public LearnMode {
     const absl::Status computed = ComputeGradients(data, settings, result);
     // Learners whose rates differ for a moment step by the mean of these, too.
     auto lr = static_cast<float>(adam_.lr());
-    DING_RETURN_IF_ERROR(AverageGradients(
-        shared_.options.reducer, {shared_.network->gradients(), absl::MakeSpan(&lr, 1)},
-        data.rows(), computed));
+    DING_RETURN_IF_ERROR(AverageGradients(shared_.options.reducer,
+                                          {shared_.network->gradients(), absl::MakeSpan(&lr, 1)},
+                                          data.rows(), computed));
     if (shared_.options.reducer != nullptr) DING_RETURN_IF_ERROR(adam_.set_lr(lr));
     return Step();
   }
