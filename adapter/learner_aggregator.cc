@@ -57,6 +57,11 @@ LearnerAggregator::~LearnerAggregator() { server_->Close("the aggregator is clos
 
 void LearnerAggregator::Close() { coordinator_->Close("the learner aggregator leaves the run"); }
 
+bool LearnerAggregator::ended() const {
+  MutexLock lock(&mutex_);
+  return end_.has_value();
+}
+
 absl::StatusOr<EndRun> LearnerAggregator::Run() {
   server_->Start(this);
   absl::Status status;

@@ -84,6 +84,8 @@ class LearnerAggregator : private WorkerHandler {
   absl::StatusOr<EndRun> Run();
   // Leaves the run.
   void Close();
+  // Whether the run is over, and learners that end are not to be replaced.
+  bool ended() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Of the learners.
   RunStatus status() const override ABSL_LOCKS_EXCLUDED(mutex_);

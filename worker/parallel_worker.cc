@@ -165,7 +165,7 @@ absl::Status RunParallelAggregator(const ParallelAggregatorOptions& options, Tra
   absl::Status watched;
   ParallelWorkerOptions watching = options.worker;
   watching.interrupted = [&] {
-    if (watched.ok()) watched = supervisor.Restart();
+    if (watched.ok() && !aggregator->ended()) watched = supervisor.Restart();
     return !watched.ok() || options.worker.interrupted();
   };
   absl::Status status = RunUntilTheEnd(watching, aggregator.get());
