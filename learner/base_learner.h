@@ -95,6 +95,8 @@ class BaseLearner {
   // Counters and averages of what the policy reports; the policy saves itself.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
+  // Goes on counting there; kInvalidArgument if it is below 0.
+  absl::Status SetProgress(int64_t train_iter, int64_t envstep);
 
   LearnInfo learn_info() const;
   int64_t train_iter() const { return train_iter_; }

@@ -41,7 +41,8 @@ absl::Status LoadLearnerCheckpoint(const std::string& path, BaseLearner* learner
 // The same from a checkpoint that is open already.
 absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, BaseLearner* learner);
 
-// The same in memory, for a learner of the same model in another process.
+// What the next step depends on, and the counters, in memory: for a learner of the same model in
+// another process. Averages of the log are each one's own.
 absl::StatusOr<EncodedBatch> EncodeLearner(const BaseLearner& learner);
 absl::Status DecodeLearner(absl::string_view bytes, BaseLearner* learner);
 

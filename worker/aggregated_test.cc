@@ -70,13 +70,13 @@ class AggregatedTest : public testing::Test {
     return ReadFile(JoinPath(run_, absl::StrCat("log/", process, "_logger.txt"))).value_or("");
   }
   // How often the aggregator has said something.
-  int Said(absl::string_view what) const {
+  int Said(const std::string& what) const {
     const std::string log = Log("aggregator-0");
     int count = 0;
     for (size_t at = log.find(what); at != std::string::npos; at = log.find(what, at + 1)) ++count;
     return count;
   }
-  bool WaitUntilSaid(absl::string_view what, int times = 1) const {
+  bool WaitUntilSaid(const std::string& what, int times = 1) const {
     return Eventually([&] { return Said(what) >= times; }, kPatience);
   }
   absl::StatusOr<RunStatus> Ask(const std::string& address) {
