@@ -99,6 +99,7 @@ absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message
   switch (message.message_case()) {
     case WorkerMessage::kTaskStarted:
     case WorkerMessage::kTaskFailed:
+    case WorkerMessage::kResources:
       return std::nullopt;
     case WorkerMessage::kCollectorData:
     case WorkerMessage::kCollectorFinished:
@@ -110,6 +111,8 @@ absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message
     case WorkerMessage::kHello:
     case WorkerMessage::kStatusRequest:  // of operators, who have no session with the coordinator
     case WorkerMessage::kOperatorRequest:
+    case WorkerMessage::kGroupReady:  // to an aggregator
+    case WorkerMessage::kGroupValue:
     case WorkerMessage::MESSAGE_NOT_SET:
       break;
   }
@@ -166,6 +169,7 @@ class CoordinatorImpl : public Coordinator {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status HandlePolicyVersion(uint32_t worker, const PolicyVersion& version)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleResources(uint32_t worker, const Resources& resources) ABSL_LOCKS_EXCLUDED(mutex_);
   void SendPolicy(uint32_t id, const PolicyVersion& version, Worker* worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteHeard(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -439,6 +443,9 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
       return HandleLearnerInfo(worker, message.learner_info());
     case WorkerMessage::kPolicyVersion:
       return HandlePolicyVersion(worker, message.policy_version());
+    case WorkerMessage::kResources:
+      HandleResources(worker, message.resources());
+      return absl::OkStatus();
     default:
       DING_CHECK(false) << "SenderOf() knows it";
       return absl::OkStatus();
@@ -839,6 +846,18 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
   }
   Persist().IgnoreError();  // The next call tries again.
   return absl::OkStatus();
+}
+
+// An aggregator has as much as its learners, who come and go.
+void CoordinatorImpl::HandleResources(uint32_t worker, const Resources& resources) {
+  MutexLock lock(&mutex_);
+  Worker* const sender = FindWorker(worker);
+  if (sender == nullptr) return;
+  *sender->hello.mutable_resources() = resources;
+  if (!sender->task.has_value() && !ended_) {
+    resources_.Update(sender->hello.role(), worker, resources);
+  }
+  Schedule();
 }
 
 // Who is silent, stopped perhaps, gets no further versions until it says something, and then the

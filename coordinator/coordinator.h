@@ -49,6 +49,7 @@
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/worker_server.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/removed_items.h"
@@ -57,17 +58,9 @@
 namespace ding {
 
 // How the coordinator talks to workers.
-class CoordinatorSender {
- public:
-  virtual ~CoordinatorSender() = default;
+using CoordinatorSender = WorkerSender;
 
-  // Queues a message behind those sent before to this worker, and returns. It is called under the
-  // coordinator's lock: it must not wait for a worker, and not call the coordinator. A worker that
-  // is gone is no error: WorkerLost() says so.
-  virtual void Send(uint32_t worker, const CoordinatorMessage& message) = 0;
-};
-
-class Coordinator {
+class Coordinator : public WorkerHandler {
  public:
   struct Options {
     std::string run;  // its name
@@ -115,24 +108,16 @@ class Coordinator {
   //   kDataLoss, ...    the journal, or what is in it, cannot be read
   static absl::StatusOr<std::unique_ptr<Coordinator>> Create(const Options& options, Parts parts,
                                                              const ComponentDeps& deps);
-  virtual ~Coordinator() = default;  // as Close()
+  ~Coordinator() override = default;  // as Close()
 
   // From now on tasks are given. Once.
   virtual void Start() = 0;
 
-  // A number for a worker that wants to join, which none had before, also of earlier coordinators
-  // of the run.
-  //   kFailedPrecondition  it has been replaced while it was away
-  //   others               the journal cannot be written
-  virtual absl::StatusOr<uint32_t> Admit(const Hello& hello) = 0;
-  // A worker that was admitted. `peer` is for people.
-  virtual void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) = 0;
-  // Its task is given to another one; what it announced stays.
-  virtual void WorkerLost(uint32_t worker, const absl::Status& why) = 0;
+  // Of WorkerHandler. The task of one that is lost is given to another one; what it announced stays.
   //   kInvalidArgument, kDataLoss  what it sent cannot be
   //   kResourceExhausted           it demands more than it reads
   //   kNotFound                    no such worker
-  virtual absl::Status Handle(uint32_t worker, const WorkerMessage& message) = 0;
+  absl::Status Handle(uint32_t worker, const WorkerMessage& message) override = 0;
 
   // OK when the run has converged or used up its budget, or Close() was called; else why it failed,
   // or kDeadlineExceeded: it goes on.
@@ -146,11 +131,6 @@ class Coordinator {
   // deleting. May be repeated.
   virtual absl::Status Close(const std::string& reason) = 0;
 
-  // 1, and one more with each coordinator that goes on with the run.
-  virtual int32_t incarnation() const = 0;
-  // What an operator asks for; also whatever is due with time is done.
-  virtual OperatorReply Operate(const OperatorRequest& request) = 0;
-  virtual RunStatus status() const = 0;
   virtual Counters counters() const = 0;
 };
 

@@ -124,8 +124,10 @@ absl::Status BaseLearner::Start(const DataSource& next_data) {
     if (!next->has_value()) break;
     timings_.Add("data_time", timer.Seconds());
     const TrainData& data = **next;
-    DING_RETURN_IF_ERROR(
-        Train(data.batch, data.envstep < 0 ? collector_envstep_ : data.envstep, data.settings));
+    absl::Status trained =
+        Train(data.batch, data.envstep < 0 ? collector_envstep_ : data.envstep, data.settings);
+    if (!trained.ok() && recover_fn_) trained = recover_fn_(trained);
+    DING_RETURN_IF_ERROR(trained);
   }
   done_ = true;
   return CallHooks(HookPosition::kAfterRun);
@@ -154,12 +156,17 @@ absl::Status BaseLearner::SaveState(StateWriter* writer) const {
 absl::Status BaseLearner::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const int64_t train_iter, reader->ReadInt("train_iter"));
   DING_ASSIGN_OR_RETURN(const int64_t envstep, reader->ReadInt("collector_envstep"));
+  if (train_iter < 0) return SetProgress(train_iter, envstep);
+  ScopedStateReader monitor(reader, "monitor");
+  DING_RETURN_IF_ERROR(monitor_.LoadState(&monitor));
+  return SetProgress(train_iter, envstep);
+}
+
+absl::Status BaseLearner::SetProgress(int64_t train_iter, int64_t envstep) {
   if (train_iter < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("saved train_iter is ", train_iter, ", expected 0 or more"));
   }
-  ScopedStateReader monitor(reader, "monitor");
-  DING_RETURN_IF_ERROR(monitor_.LoadState(&monitor));
   train_iter_ = train_iter;
   collector_envstep_ = envstep;
   return absl::OkStatus();

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -87,9 +88,15 @@ class BaseLearner {
   // others.
   std::string CheckpointPath(absl::string_view name) const;
 
+  // Asked when Start() could not learn from a batch: OK if it is to go on with the next.
+  using RecoverFn = std::function<absl::Status(const absl::Status& why)>;
+  void set_recover_fn(RecoverFn fn) { recover_fn_ = std::move(fn); }
+
   // Counters and averages of what the policy reports; the policy saves itself.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
+  // Goes on counting there; kInvalidArgument if it is below 0.
+  absl::Status SetProgress(int64_t train_iter, int64_t envstep);
 
   LearnInfo learn_info() const;
   int64_t train_iter() const { return train_iter_; }
@@ -128,6 +135,7 @@ class BaseLearner {
   SingleProcess single_process_;
   ProcessGroup* const group_;
   CheckpointFn checkpoint_fn_;
+  RecoverFn recover_fn_;
 
   Monitor monitor_;
   Monitor timings_;

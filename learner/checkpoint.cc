@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/state_wire.h"
 #include "ding_worker/learner/base_learner.h"
 
 namespace ding {
@@ -13,6 +15,8 @@ namespace {
 
 constexpr char kTrainStateComponent[] = "train_state";
 constexpr char kLearnerComponent[] = "learner";
+constexpr char kTrainIter[] = "train_iter";
+constexpr char kEnvStep[] = "env_step";
 
 }  // namespace
 
@@ -28,8 +32,8 @@ std::vector<CheckpointComponent> LearnerComponents(const BaseLearner& learner) {
 
 CheckpointInfo LearnerCheckpointInfo(const BaseLearner& learner) {
   return {kCheckpointKind,
-          {{"train_iter", absl::StrCat(learner.train_iter())},
-           {"env_step", absl::StrCat(learner.collector_envstep())}}};
+          {{kTrainIter, absl::StrCat(learner.train_iter())},
+           {kEnvStep, absl::StrCat(learner.collector_envstep())}}};
 }
 
 absl::Status SaveLearnerCheckpoint(const BaseLearner& learner, const std::string& path) {
@@ -62,6 +66,30 @@ absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, BaseLearn
   DING_RETURN_IF_ERROR(Annotate(policy->LoadModel(model.get()), kModelComponent));
   DING_RETURN_IF_ERROR(Annotate(policy->LoadTrainState(train_state.get()), kTrainStateComponent));
   return Annotate(learner->LoadState(counters.get()), kLearnerComponent);
+}
+
+absl::StatusOr<EncodedBatch> EncodeLearner(const BaseLearner& learner) {
+  return EncodeState([&learner](StateWriter* writer) -> absl::Status {
+    ScopedStateWriter model(writer, kModelComponent);
+    DING_RETURN_IF_ERROR(learner.policy()->SaveModel(&model));
+    ScopedStateWriter train_state(writer, kTrainStateComponent);
+    DING_RETURN_IF_ERROR(learner.policy()->SaveTrainState(&train_state));
+    DING_RETURN_IF_ERROR(writer->WriteInt(kTrainIter, learner.train_iter()));
+    return writer->WriteInt(kEnvStep, learner.collector_envstep());
+  });
+}
+
+absl::Status DecodeLearner(absl::string_view bytes, BaseLearner* learner) {
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<StateReader> state,
+                        DecodeState(bytes, "the state of another learner"));
+  DING_ASSIGN_OR_RETURN(const int64_t train_iter, state->ReadInt(kTrainIter));
+  DING_ASSIGN_OR_RETURN(const int64_t envstep, state->ReadInt(kEnvStep));
+  ScopedStateReader model(state.get(), kModelComponent);
+  DING_RETURN_IF_ERROR(Annotate(learner->policy()->LoadModel(&model), kModelComponent));
+  ScopedStateReader train_state(state.get(), kTrainStateComponent);
+  DING_RETURN_IF_ERROR(
+      Annotate(learner->policy()->LoadTrainState(&train_state), kTrainStateComponent));
+  return learner->SetProgress(train_iter, envstep);
 }
 
 }  // namespace ding

@@ -13,7 +13,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/wire.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
@@ -37,6 +40,11 @@ absl::Status SaveLearnerCheckpoint(const BaseLearner& learner, const std::string
 absl::Status LoadLearnerCheckpoint(const std::string& path, BaseLearner* learner);
 // The same from a checkpoint that is open already.
 absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, BaseLearner* learner);
+
+// What the next step depends on, and the counters, in memory: for a learner of the same model in
+// another process. Averages of the log are each one's own.
+absl::StatusOr<EncodedBatch> EncodeLearner(const BaseLearner& learner);
+absl::Status DecodeLearner(absl::string_view bytes, BaseLearner* learner);
 
 // Opens the checkpoint at `path`; kInvalidArgument if it is of another kind.
 absl::StatusOr<CheckpointReader> OpenTrainCheckpoint(const std::string& path);

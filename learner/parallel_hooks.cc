@@ -17,7 +17,6 @@ SendHook::SendHook(absl::string_view name, int priority, HookPosition position, 
 }
 
 absl::Status SendHook::Call(BaseLearner* learner) {
-  if (learner->group()->rank() != 0) return absl::OkStatus();
   if (position() == HookPosition::kAfterIter) {
     if (!learner->at_end_of_batch()) return absl::OkStatus();
     if (learner->train_iter() / freq_ == learner->batch_begin_iter() / freq_) {
@@ -25,6 +24,10 @@ absl::Status SendHook::Call(BaseLearner* learner) {
     }
   }
   return send_(learner);
+}
+
+absl::Status SendPolicyHook::Call(BaseLearner* learner) {
+  return learner->group()->rank() == 0 ? SendHook::Call(learner) : absl::OkStatus();
 }
 
 }  // namespace ding

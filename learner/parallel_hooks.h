@@ -18,7 +18,7 @@
 
 namespace ding {
 
-// Calls `send` on rank 0: before and after the run always, in after_iter every `freq` (at least 1)
+// Calls `send`: before and after the run always, in after_iter every `freq` (at least 1)
 // train iterations. A batch that gives several iterations sends once, when all its steps are taken,
 // if one of them is the freq-th.
 class SendHook : public LearnerHook {
@@ -33,13 +33,15 @@ class SendHook : public LearnerHook {
   const Send send_;
 };
 
-// Publishes the parameters: before_run, so that collectors can begin, and after_iter.
+// Rank 0 publishes the parameters: before_run, so that collectors can begin, and after_iter.
 class SendPolicyHook : public SendHook {
  public:
   using SendHook::SendHook;
+  absl::Status Call(BaseLearner* learner) override;
 };
 
-// Reports BaseLearner::learn_info(): after_iter, and after_run with learner_done. Priorities of
+// Every rank reports BaseLearner::learn_info(), as each has priorities of its own rows: after_iter,
+// and after_run with learner_done. Priorities of
 // batches in between are not sent: a run with priorities has freq 1.
 class SendLearnInfoHook : public SendHook {
  public:

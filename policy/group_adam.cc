@@ -42,6 +42,18 @@ absl::Status GroupAdam::CheckGradients() const {
   return absl::OkStatus();
 }
 
+absl::Status GroupAdam::Average(GradientReducer* reducer, int64_t rows, const absl::Status& status,
+                                absl::Span<float> more) {
+  if (reducer == nullptr) return status;
+  // Learners whose rates differ for a moment step by the mean of these, too.
+  auto rate = static_cast<float>(lr());
+  std::vector<absl::Span<float>> values = gradients_;
+  values.push_back(absl::MakeSpan(&rate, 1));
+  values.push_back(more);
+  DING_RETURN_IF_ERROR(AverageGradients(reducer, values, rows, status));
+  return set_lr(rate);
+}
+
 absl::StatusOr<double> GroupAdam::Step() {
   double norm = 0;
   if (grad_clip_norm_ > 0) {

@@ -6,6 +6,7 @@
 #ifndef DING_WORKER_POLICY_GROUP_ADAM_H_
 #define DING_WORKER_POLICY_GROUP_ADAM_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/network.h"
 
 namespace ding {
@@ -33,6 +35,9 @@ class GroupAdam {
                                           const AdamOptions& options, double grad_clip_norm);
   GroupAdam(GroupAdam&&) = default;
 
+  // What AverageGradients() says, of the gradients of all groups, of the learning rate and of `more`.
+  absl::Status Average(GradientReducer* reducer, int64_t rows, const absl::Status& status,
+                       absl::Span<float> more = {});
   // One step by the gradients as they are now; returns their norm, 0 if it is not clipped.
   //   kInternal  a gradient is NaN or infinite: nothing is changed
   absl::StatusOr<double> Step();

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy.pb.h"
@@ -21,6 +22,8 @@ struct PolicyContext {
   SpecPtr action;
   uint64_t seed = 0;  // streams: "policy/init", "policy/collect", ...
   PolicyModes modes;
+  // Of the learners that learn together; null: this one alone. Outlives the policy.
+  GradientReducer* reducer = nullptr;
 };
 
 using PolicyCreator = std::function<absl::StatusOr<std::unique_ptr<Policy>>(const PolicyConfig&,

@@ -158,7 +158,7 @@ _RESTRICTED = ["@ding_worker//third_party:__pkg__"]
 
 _LIBTORCH_BUILD = cc_library_text(
     "torch",
-    ["torch", "torch_cpu", "c10"],
+    ["torch", "torch_cpu", "c10", "gloo"],
     hdrs = 'glob(["include/**/*.h"])',
     includes = ["include"],
     visibility = _RESTRICTED,
@@ -251,7 +251,7 @@ def ding_worker_dependencies():
         system_repo,
         name = "libtorch",
         links = {"include": "/usr/include/torch/csrc/api/include"},
-        debian_packages = ["libtorch-dev"],
+        debian_packages = ["libgloo-dev", "libtorch-dev"],
         packages = {"": _LIBTORCH_BUILD},
     )
     maybe(

@@ -23,7 +23,7 @@ case $1 in
   build) echo "build: ${*: -1}" ;;
 esac
 EOS
-for program in serial serial_torch parallel; do
+for program in serial serial_torch parallel parallel_torch; do
   printf '#!/usr/bin/env bash\necho "%s: $*"\n' $program >bin/worker/$program
 done
 chmod +x tools/setup fake/bazel bin/worker/*
@@ -58,8 +58,12 @@ expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --role=col
 expect $'setup: build grpc redis\nbuild: //worker:parallel\n'"$PWD/bin/worker/parallel" --parallel --program plain.textproto
 expect $'setup: build\nbuild: //worker:serial\n'"$PWD/bin/worker/serial" --program plain.textproto
 
-refused 'network of libtorch, which --parallel does not have' --parallel torch.textproto
-refused 'network of libtorch, which --parallel does not have' --parallel plain.textproto --set=a.type=torch_mlp
+expect $'setup: build torch grpc\nbuild: //worker:parallel_torch\nparallel_torch: --config=torch.textproto' \
+  --parallel torch.textproto
+expect $'setup: build torch grpc\nbuild: //worker:parallel_torch\nparallel_torch: --config=plain.textproto --set=a.learner_num=2' \
+  --parallel plain.textproto --set=a.learner_num=2
+expect $'setup: build grpc\nbuild: //worker:parallel\nparallel: --config=plain.textproto --set=a.learner_num=1' \
+  --parallel plain.textproto --set=a.learner_num=1
 refused '--parallel needs a CONFIG' --parallel
 refused '--program needs one CONFIG' --parallel --program
 refused "there is no file 'nothing.textproto'" --parallel nothing.textproto

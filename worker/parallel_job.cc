@@ -10,12 +10,13 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -24,6 +25,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/worker/ask_status.h"
+#include "ding_worker/worker/local_address.h"
 #include "ding_worker/worker/parallel_run.h"
 #include "ding_worker/worker/run_memory.h"
 #include "ding_worker/worker/supervisor.h"
@@ -44,14 +46,6 @@ constexpr absl::Duration kAwayTimeout = absl::Seconds(3);
 // For the coordinator to end a run whose processes cannot be kept alive, and all to leave it.
 constexpr absl::Duration kEndTimeout = absl::Seconds(30);
 constexpr absl::Duration kStopTimeout = absl::Seconds(5);
-
-// Where processes of this machine find who listens on `address`: "0.0.0.0:7235" is no place to
-// connect to, and in no certificate.
-std::string LocalAddress(const std::string& address) {
-  if (absl::StartsWith(address, "0.0.0.0:")) return absl::StrCat("127.0.0.1", address.substr(7));
-  if (absl::StartsWith(address, "[::]:")) return absl::StrCat("[::1]", address.substr(4));
-  return address;
-}
 
 // Asks the coordinator for its status again and again, on a thread of its own.
 class StatusWatch {
@@ -121,7 +115,8 @@ class Job {
   absl::Status StartCoordinator();
   // Until the coordinator listens; false: the run is over before that.
   absl::StatusOr<bool> WaitForAddress();
-  absl::Status StartWorker(const std::string& role, int number);
+  absl::Status StartWorker(const std::string& role, int number,
+                           const std::vector<std::string>& more = {});
   absl::Status EnsureWorkers(int wanted);
   absl::Status LookAfter(const RunStatus& status);
   // The coordinator's exit status; none: it runs.
@@ -173,13 +168,15 @@ absl::StatusOr<std::optional<int>> Job::Watch() {
   return std::nullopt;
 }
 
-absl::Status Job::StartWorker(const std::string& role, int number) {
+absl::Status Job::StartWorker(const std::string& role, int number,
+                              const std::vector<std::string>& more) {
   const std::string name = absl::StrCat(role, "-", number);
   Supervisor::Worker worker;
   worker.name = name;
   worker.arguments = {absl::StrCat("--role=", role), absl::StrCat("--name=", name),
                       absl::StrCat("--coordinator=", address_),
                       absl::StrCat("--supervised_by=", getpid())};
+  worker.arguments.insert(worker.arguments.end(), more.begin(), more.end());
   worker.arguments.insert(worker.arguments.end(), options_.link_arguments.begin(),
                           options_.link_arguments.end());
   // Whom the coordinator lets go has done its work.
@@ -189,8 +186,11 @@ absl::Status Job::StartWorker(const std::string& role, int number) {
 
 // None are wanted when the run is over: then the learner is not, either.
 absl::Status Job::EnsureWorkers(int wanted) {
-  if (wanted > 0 && !supervisor_.Has("learner-0")) {
-    DING_RETURN_IF_ERROR(StartWorker("learner", 0));
+  const bool grouped = options_.learners > 1;
+  if (wanted > 0 && !supervisor_.Has(grouped ? "aggregator-0" : "learner-0")) {
+    DING_RETURN_IF_ERROR(
+        grouped ? StartWorker("aggregator", 0, {absl::StrCat("--learners=", options_.learners)})
+                : StartWorker("learner", 0));
   }
   const auto name = [](int number) { return absl::StrCat("collector-", number); };
   int there = 0;

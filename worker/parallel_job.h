@@ -33,6 +33,7 @@ struct ParallelJobOptions {
   std::vector<std::string> coordinator_arguments;
   // Of all processes: what they need to reach each other.
   std::vector<std::string> link_arguments;
+  int learners = 1;    // more than one learn together, by an aggregator that starts them
   int collectors = 1;  // until the coordinator says how many
   // Asked now and then: the signal that interrupted this process; 0: none did.
   std::function<int()> interrupted = [] { return 0; };

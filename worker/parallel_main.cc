@@ -35,12 +35,15 @@
 
 constexpr char kAnyPort[] = "127.0.0.1:0";
 
-DEFINE_string(role, "all", "all, coordinator, collector or learner");
+DEFINE_string(role, "all", "all, coordinator, collector, learner or aggregator");
 DEFINE_string(config, "", "experiment config, in protobuf text format");
 DEFINE_string(coordinator, "", "host:port of the coordinator; of collectors and learners");
-DEFINE_string(listen, kAnyPort, "host:port where the coordinator listens");
+DEFINE_string(listen, kAnyPort, "host:port where the coordinator, or an aggregator, listens");
 DEFINE_int64(supervised_by, 0, "process id of who started this one, and ends with it");
 DEFINE_bool(resume, false, "go on with the run in --exp_dir");
+DEFINE_int32(learners, 0, "learner processes that an aggregator starts");
+DEFINE_string(all_reduce_host, "127.0.0.1",
+              "this machine, as the other learners of its group reach it");
 DEFINE_string(name, "", "name of this worker, for people");
 DEFINE_int64(seed, -1, "seed of the run; overrides the config's");
 DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
@@ -60,6 +63,8 @@ constexpr char kHelp[] =
   parallel --config=FILE [flags]                       starts and watches all, on this machine
   parallel --role=coordinator --config=FILE [flags]    one alone: workers are started by you
   parallel --role=collector --coordinator=HOST:PORT    (also learner); joins, and leaves, at any time
+  parallel --role=aggregator --coordinator=HOST:PORT   several learners that learn together as one: they
+                                                       join it, as if it were their coordinator
 
   --config=FILE         the experiment, in protobuf text format (see worker/configs/). A worker
                           gets it from its coordinator; one that is given a config all the same
@@ -77,6 +82,9 @@ constexpr char kHelp[] =
   --listen=HOST:PORT    where the coordinator listens; port 0: one that is free; 0.0.0.0: for workers
                           of other machines (docs/security.md)
   --name=NAME           of a worker, in logs and in `ctl status`
+  --learners=N          of an aggregator: starts and watches N learners on this machine; 0: you do
+  --all_reduce_host=H   of a learner in a group: where the others reach it; what they tell each other
+                        is not encrypted
 
 {link flags}
   --print_config        prints the config with every default filled in, and exits
@@ -132,6 +140,7 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
   for (const std::string& setting : settings) {
     options.coordinator_arguments.push_back(absl::StrCat("--set=", setting));
   }
+  options.learners = config.policy().learn().learner_num();
   options.link_arguments = LinkFlags();
   options.interrupted = InterruptSignal;
   return RunParallelJob(options, transport);
@@ -151,23 +160,44 @@ absl::Status Coordinate(const ExperimentConfig& config, Transport* transport) {
   return absl::OkStatus();
 }
 
-absl::Status Work(Hello::Role role, const std::string& config_digest, Transport* transport) {
+absl::Status Work(const std::string& config_digest, Transport* transport) {
   ParallelWorkerOptions options;
   options.coordinator = FLAGS_coordinator;
   options.name = FLAGS_name.empty() ? absl::StrCat(FLAGS_role, "-", getpid()) : FLAGS_name;
   options.config_digest = config_digest;
+  options.all_reduce_host = FLAGS_all_reduce_host;
   options.interrupted = [] { return InterruptSignal() != 0; };
   options.may_rejoin = SupervisorLives;
-  return RunParallelWorker(role, options, transport);
+  if (FLAGS_role != "aggregator") {
+    return RunParallelWorker(FLAGS_role == "collector" ? Hello::COLLECTOR : Hello::LEARNER, options,
+                             transport);
+  }
+  ParallelAggregatorOptions aggregator;
+  aggregator.worker = options;
+  aggregator.listen = FLAGS_listen;
+  aggregator.learners = FLAGS_learners;
+  aggregator.program = "/proc/self/exe";
+  aggregator.program_name = google::ProgramInvocationName();
+  aggregator.link_arguments = LinkFlags();
+  return RunParallelAggregator(aggregator, transport);
+}
+
+// As whom this process shows itself to others.
+std::string LinkRole() {
+  if (FLAGS_role == "all") return "operator";  // of the coordinator that it starts
+  if (FLAGS_role == "aggregator") return "learner";
+  return FLAGS_role == "coordinator" ? "" : FLAGS_role;
 }
 
 // The exit status, if the role was taken.
 absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   const bool coordinates = FLAGS_role == "all" || FLAGS_role == "coordinator";
-  const bool works = FLAGS_role == "collector" || FLAGS_role == "learner";
+  const bool works =
+      FLAGS_role == "collector" || FLAGS_role == "learner" || FLAGS_role == "aggregator";
   if (!coordinates && !works) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--role is '", FLAGS_role, "', expected all, coordinator, collector or learner"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--role is '", FLAGS_role,
+                     "', expected all, coordinator, collector, learner or aggregator"));
   }
   if (FLAGS_resume && FLAGS_exp_dir.empty()) {
     return absl::InvalidArgumentError("--resume needs --exp_dir=FOLDER, the run to go on with");
@@ -188,15 +218,15 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   if (!FLAGS_config.empty()) {
     DING_ASSIGN_OR_RETURN(config, LoadConfig(settings));
   }
-  GrpcTransport transport(LinkOptions(works ? FLAGS_role : FLAGS_role == "all" ? "operator" : ""));
+  if (FLAGS_role == "all") DING_RETURN_IF_ERROR(CheckCanGroupLearners(*config));
+  GrpcTransport transport(LinkOptions(LinkRole()));
   CatchInterrupts();
   if (FLAGS_role == "all") return StartAll(*config, settings, &transport);
   if (coordinates) {
     DING_RETURN_IF_ERROR(Coordinate(*config, &transport));
     return 0;
   }
-  DING_RETURN_IF_ERROR(Work(FLAGS_role == "collector" ? Hello::COLLECTOR : Hello::LEARNER,
-                            config.has_value() ? ConfigDigest(*config) : "", &transport));
+  DING_RETURN_IF_ERROR(Work(config.has_value() ? ConfigDigest(*config) : "", &transport));
   return 0;
 }
 

@@ -218,7 +218,7 @@ class Processes {
   }
   void RunLearner(const CommLearnerOptions& options) {
     const std::unique_ptr<WorkerSession> session = Join(Hello::LEARNER);
-    RpcFileSystemLearner learner(options, session.get(), store_.get(), [this](const LearnerTask&) {
+    RpcFileSystemLearner learner(options, session.get(), store_.get(), [this](const LearnerTask&, GroupMember*) {
       return std::make_unique<LearnerOfTask>(work_.learn);
     });
     DING_CHECK(learner.Run().ok());

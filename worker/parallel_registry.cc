@@ -1,5 +1,6 @@
 #include "ding_worker/worker/parallel_registry.h"
 
+#include "ding_worker/interaction/all_reduce_registry.h"
 #include "ding_worker/interaction/store/codec.h"
 #include "ding_worker/worker/list_registry.h"
 
@@ -11,6 +12,7 @@ std::string ListParallelModules() {
   ListRegistry(CommanderRegistry(), &text);
   ListRegistry(CommCollectorRegistry(), &text);
   ListRegistry(CommLearnerRegistry(), &text);
+  ListRegistry(AllReduceRegistry(), &text);
   ListRegistry(StoreRegistry(), &text);
   ListRegistry(CodecRegistry(), &text);
   return text;

@@ -11,6 +11,7 @@ TEST(ParallelRegistryTest, ListsWhatIsLinkedAsLinesByRegistry) {
             "commander: naive, one_vs_one, solo\n"
             "comm collector: flask_fs, grpc_fs\n"
             "comm learner: flask_fs, grpc_fs\n"
+            "all-reduce: \n"
             "store: file, mem\n"
             "codec: lz4, zstd\n");
 }

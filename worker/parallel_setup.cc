@@ -22,9 +22,12 @@
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/game_spec.h"
+#include "ding_worker/interaction/all_reduce.h"
+#include "ding_worker/interaction/all_reduce_registry.h"
 #include "ding_worker/interaction/protocol.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/comm/comm_learner_registry.h"
+#include "ding_worker/learner/comm/group_member.h"
 #include "ding_worker/learner/hooks.h"
 #include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/policy/policy_registry.h"
@@ -177,13 +180,15 @@ class ConfiguredLearner : public TaskLearner {
  public:
   static absl::StatusOr<std::unique_ptr<TaskLearner>> Create(const ExperimentConfig& config,
                                                              const LearnerTask& task,
+                                                             GroupMember* group,
                                                              ComponentDeps deps) {
     auto made = std::make_unique<ConfiguredLearner>();
     DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
     PolicyModes modes;
     modes.collect = modes.eval = false;
-    DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config),
-                                                       MakePolicyContext(config, env, modes)));
+    PolicyContext context = MakePolicyContext(config, env, modes);
+    context.reducer = group;
+    DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config), context));
     deps.name = "learner";
     deps.seed = config.seed();
     LearnerConfig learner_config = config.policy().learn().learner();
@@ -199,7 +204,7 @@ class ConfiguredLearner : public TaskLearner {
       if (PathExists(resume)) hooks.set_load_ckpt_before_run(resume);
     }
     DING_ASSIGN_OR_RETURN(made->learner_,
-                          create_learner(learner_config, made->policy_->learn_mode(), deps));
+                          create_learner(learner_config, made->policy_->learn_mode(), deps, group));
     made->learner_->set_checkpoint_fn(
         [learner = made->learner_.get(), config, name = env.name](absl::string_view checkpoint) {
           return Save(config, name, *learner, checkpoint);
@@ -250,7 +255,19 @@ class ConfiguredLearner : public TaskLearner {
   bool resumable_ = false;
 };
 
+// What learners of a group reduce with.
+constexpr char kAllReduceType[] = "gloo";
+
 }  // namespace
+
+absl::Status CheckCanGroupLearners(const ExperimentConfig& config) {
+  if (config.policy().learn().learner_num() == 1) return absl::OkStatus();
+  const absl::Status found = AllReduceRegistry().Find(kAllReduceType).status();
+  if (found.ok()) return found;
+  return absl::FailedPreconditionError(
+      absl::StrCat("policy.learn.learner_num is ", config.policy().learn().learner_num(),
+                   ", but this program has no all-reduce: expected 1, or //worker:parallel_torch"));
+}
 
 std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   std::vector<std::string> problems;
@@ -270,6 +287,9 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   at_least("policy.learn.prefetch_batches", policy.learn().prefetch_batches(), 1);
   at_least("policy.learn.loader_threads", policy.learn().loader_threads(), 1);
   above_zero("policy.learn.data_timeout", policy.learn().data_timeout());
+  at_least("policy.learn.learner_num", policy.learn().learner_num(), 1);
+  at_least("policy.learn.batch_size", policy.learn().batch_size(), policy.learn().learner_num());
+  above_zero("policy.learn.all_reduce_timeout", policy.learn().all_reduce_timeout());
   const double lease = config.system().coordinator().lease_seconds();
   if (!(lease >= kMinLeaseSeconds)) {
     problems.push_back(absl::StrCat("system.coordinator.lease_seconds is ", lease, ", expected ",
@@ -361,8 +381,8 @@ TaskCollectorFactory MakeTaskCollectorFactory(const ExperimentConfig& config,
 
 TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config,
                                           const ComponentDeps& deps) {
-  return [config, deps](const LearnerTask& task) {
-    return ConfiguredLearner::Create(config, task, deps);
+  return [config, deps](const LearnerTask& task, GroupMember* group) {
+    return ConfiguredLearner::Create(config, task, group, deps);
   };
 }
 
@@ -377,6 +397,9 @@ CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config) {
   options.send_policy_freq = policy.learn().send_policy_freq();
   options.send_info_freq = policy.priority() ? 1 : kSendInfoFreq;
   options.data_timeout = absl::Seconds(policy.learn().data_timeout());
+  const absl::StatusOr<AllReduceCreator> connect = AllReduceRegistry().Find(kAllReduceType);
+  if (connect.ok()) options.connect_group = *connect;
+  options.group_timeout = absl::Seconds(policy.learn().all_reduce_timeout());
   return options;
 }
 

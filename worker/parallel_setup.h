@@ -24,6 +24,9 @@ namespace ding {
 // What of the config a parallel run cannot do, or not as it is set; one sentence for each.
 std::vector<std::string> FindParallelProblems(const ExperimentConfig& config);
 
+// Whether the learner processes of this program can learn together as the config wants.
+absl::Status CheckCanGroupLearners(const ExperimentConfig& config);
+
 // The same for two configs whose runs are the same.
 std::string ConfigDigest(const ExperimentConfig& config);
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "ding_worker/adapter/learner_aggregator.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/comm_collector_registry.h"
@@ -19,8 +20,10 @@
 #include "ding_worker/learner/comm/comm_learner_registry.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/worker/experiment_config.h"
+#include "ding_worker/worker/local_address.h"
 #include "ding_worker/worker/parallel_setup.h"
 #include "ding_worker/worker/process_logs.h"
+#include "ding_worker/worker/supervisor.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -33,6 +36,10 @@ constexpr absl::Duration kInterruptPeriod = absl::Milliseconds(50);
 // For a store that is gone, and between two attempts to open it.
 constexpr absl::Duration kStorePatience = absl::Minutes(1);
 constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
+// For learners to notice that their generation is over, when they have waited for its time-out.
+constexpr absl::Duration kBeyondAllReduceTimeout = absl::Seconds(15);
+// For processes to end when their run is over.
+constexpr absl::Duration kStopTimeout = absl::Seconds(5);
 
 Hello MakeHello(Hello::Role role, const ParallelWorkerOptions& options) {
   Hello hello;
@@ -110,10 +117,12 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
 
   absl::Status status;
   if (role == Hello::LEARNER) {
+    CommLearnerOptions learner_options = MakeCommLearnerOptions(config);
+    learner_options.group_host = options.all_reduce_host;
     DING_ASSIGN_OR_RETURN(
         const std::unique_ptr<BaseCommLearner> learner,
-        create_comm_learner(config.system().comm_learner_type(), MakeCommLearnerOptions(config),
-                            session, store.get(), MakeTaskLearnerFactory(config, deps)));
+        create_comm_learner(config.system().comm_learner_type(), learner_options, session,
+                            store.get(), MakeTaskLearnerFactory(config, deps)));
     status = RunUntilTheEnd(options, learner.get());
   } else {
     DING_ASSIGN_OR_RETURN(
@@ -146,18 +155,16 @@ absl::StatusOr<std::unique_ptr<WorkerSession>> Rejoin(const ParallelWorkerOption
   return why;
 }
 
-}  // namespace
-
-absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& options,
-                               Transport* transport) {
-  Hello hello = MakeHello(role, options);
+// Joins, and again when the coordinator was lost, and has the session served until it has its end.
+absl::Status JoinAndServe(const ParallelWorkerOptions& options, Hello hello, Transport* transport,
+                          const std::function<absl::Status(WorkerSession*)>& serve) {
   WorkerSession::Options session_options;
   session_options.join_timeout = options.join_timeout;
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<WorkerSession> session,
       WorkerSession::Join(transport, options.coordinator, hello, session_options));
   while (true) {
-    const absl::Status status = Serve(role, options, session.get());
+    const absl::Status status = serve(session.get());
     // Only a session that broke may be the coordinator's end; other ends were meant.
     if (status.ok() || !absl::IsUnavailable(session->status())) return status;
     const Welcome welcome = session->welcome();
@@ -177,6 +184,74 @@ absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& op
     }
     session = *std::move(again);
   }
+}
+
+// Until the end of the session, as one learner for those that join it.
+absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* session,
+                       Transport* transport) {
+  const Welcome& welcome = session->welcome();
+  DING_ASSIGN_OR_RETURN(const ExperimentConfig config,
+                        ParseExperimentConfig(welcome.config(), "the coordinator's config", {}));
+  DING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ProcessLogs> logs,
+      ProcessLogs::Open(welcome.exp_dir(), options.worker.name,
+                        absl::StrCat(options.worker.name, ".csv"), Clock::Real()));
+  LearnerAggregator::Options aggregator_options;
+  aggregator_options.learner_num = config.policy().learn().learner_num();
+  aggregator_options.form_timeout =
+      absl::Seconds(config.policy().learn().all_reduce_timeout()) + kBeyondAllReduceTimeout;
+  aggregator_options.server.address = options.listen;
+  aggregator_options.server.config_digest = ConfigDigest(config);
+  aggregator_options.server.report = [](const std::string& what) { LOG(WARNING) << what; };
+  DING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<LearnerAggregator> aggregator,
+      LearnerAggregator::Create(std::move(aggregator_options), session, transport));
+  LOG(INFO) << options.worker.name << " is worker " << welcome.worker() << " of run "
+            << welcome.run() << ", for learners at " << aggregator->address();
+
+  Supervisor supervisor({options.program, options.program_name});
+  for (int i = 0; i < options.learners; ++i) {
+    const std::string name = absl::StrCat("learner-", i);
+    Supervisor::Worker learner;
+    learner.name = name;
+    learner.arguments = {"--role=learner", absl::StrCat("--name=", name),
+                         absl::StrCat("--coordinator=", LocalAddress(aggregator->address())),
+                         absl::StrCat("--supervised_by=", getpid()),
+                         absl::StrCat("--all_reduce_host=", options.worker.all_reduce_host)};
+    learner.arguments.insert(learner.arguments.end(), options.link_arguments.begin(),
+                             options.link_arguments.end());
+    DING_RETURN_IF_ERROR(supervisor.Start(learner));
+  }
+  absl::Status watched;
+  ParallelWorkerOptions watching = options.worker;
+  watching.interrupted = [&] {
+    if (watched.ok() && !aggregator->ended()) watched = supervisor.Restart();
+    return !watched.ok() || options.worker.interrupted();
+  };
+  absl::Status status = RunUntilTheEnd(watching, aggregator.get());
+  supervisor.Stop(kStopTimeout);
+  if (status.ok()) status = watched;
+  session->Close(status.ok() ? "done" : status.message());
+  const absl::Status flushed = logs->Flush();
+  if (!flushed.ok()) LOG(WARNING) << "some logs could not be written: " << flushed.message();
+  return status;
+}
+
+}  // namespace
+
+absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& options,
+                               Transport* transport) {
+  return JoinAndServe(options, MakeHello(role, options), transport,
+                      [&](WorkerSession* session) { return Serve(role, options, session); });
+}
+
+absl::Status RunParallelAggregator(const ParallelAggregatorOptions& options, Transport* transport) {
+  Hello hello = MakeHello(Hello::LEARNER, options.worker);
+  // They are those of its learners, when they come.
+  hello.clear_resources();
+  return JoinAndServe(options.worker, hello, transport, [&](WorkerSession* session) {
+    return Aggregate(options, session, transport);
+  });
 }
 
 }  // namespace ding

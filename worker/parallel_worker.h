@@ -1,4 +1,4 @@
-// A collector or learner process of a parallel run, from joining to its end.
+// A collector, learner or learner aggregator process of a parallel run, from joining to its end.
 //
 // Threads: for main().
 #ifndef DING_WORKER_WORKER_PARALLEL_WORKER_H_
@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -21,6 +22,8 @@ struct ParallelWorkerOptions {
   absl::Duration join_timeout = absl::Seconds(30);
   // Whether to join again when the coordinator is lost; asked while it is.
   std::function<bool()> may_rejoin = [] { return true; };
+  // Of a learner in a group: this machine, as the other learners reach it.
+  std::string all_reduce_host = "127.0.0.1";
   // Asked now and then: whether to leave the run.
   std::function<bool()> interrupted = [] { return false; };
 };
@@ -32,6 +35,20 @@ struct ParallelWorkerOptions {
 //   kUnavailable ...     the coordinator is lost: says why
 absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& options,
                                Transport* transport);
+
+struct ParallelAggregatorOptions {
+  ParallelWorkerOptions worker;
+  std::string listen;  // where learners are to connect to
+  // Learner processes that it starts itself, and watches; 0: somebody else starts them.
+  int learners = 0;
+  std::string program;       // to start as these
+  std::string program_name;  // as it is told
+  // Of these: what they need to reach it, beside its address.
+  std::vector<std::string> link_arguments;
+};
+
+// Joins the run as one learner, for those that join it, and works as above.
+absl::Status RunParallelAggregator(const ParallelAggregatorOptions& options, Transport* transport);
 
 }  // namespace ding
 

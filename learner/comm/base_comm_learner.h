@@ -10,12 +10,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/interaction/all_reduce.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/comm/group_member.h"
 
 namespace ding {
 
@@ -32,8 +35,9 @@ class TaskLearner {
 };
 
 // Makes what a task needs, as its earlier learner left it if the task says so; may take its time.
-using TaskLearnerFactory =
-    std::function<absl::StatusOr<std::unique_ptr<TaskLearner>>(const LearnerTask& task)>;
+// `group`, which outlives what is made, is of a learner that learns together with others; null: alone.
+using TaskLearnerFactory = std::function<absl::StatusOr<std::unique_ptr<TaskLearner>>(
+    const LearnerTask& task, GroupMember* group)>;
 
 // What a learner worker needs to know of the run.
 struct CommLearnerOptions {
@@ -51,6 +55,12 @@ struct CommLearnerOptions {
   absl::Duration data_timeout = absl::Minutes(10);
   // Chunks that are kept decoded.
   int64_t cache_bytes = int64_t{256} << 20;
+
+  // Of a learner in a group. batch_size is that of the group; each learner has its share of it.
+  AllReduceCreator connect_group;        // null: this program learns in no group
+  std::string group_host = "127.0.0.1";  // of this process, as the others reach it
+  // For the other learners, in each step: one that takes longer is taken for gone.
+  absl::Duration group_timeout = absl::Seconds(30);
 };
 
 class BaseCommLearner {

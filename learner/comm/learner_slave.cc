@@ -10,12 +10,36 @@
 
 namespace ding {
 
-void LearnerSlave::ResetTask(const StartTask&) { data_.clear(); }
+void LearnerSlave::ResetTask(const StartTask&) {
+  data_.clear();
+  group_.reset();
+  group_is_over_ = false;
+  values_.clear();
+}
 
 void LearnerSlave::Take(const CoordinatorMessage& message) {
   if (message.has_learner_data() && IsTask(message.learner_data().task_id())) {
     data_.push_back(message.learner_data());
+  } else if (message.has_form_group() && IsTask(message.form_group().task_id())) {
+    TakeGroup(message.form_group());
+  } else if (message.has_break_group() && IsTask(message.break_group().task_id())) {
+    if (group_.has_value() && message.break_group().generation() == group_->generation()) {
+      group_is_over_ = true;
+      if (on_broken_ != nullptr) on_broken_();
+    }
+  } else if (message.has_group_value() && IsTask(message.group_value().task_id())) {
+    const GroupValue& value = message.group_value();
+    if (group_.has_value() && value.generation() == group_->generation()) {
+      values_[value.key()] = value.value();
+    }
   }
+}
+
+void LearnerSlave::TakeGroup(const FormGroup& group) {
+  group_ = group;
+  group_is_over_ = false;
+  values_.clear();
+  data_.clear();
 }
 
 absl::StatusOr<uint64_t> LearnerSlave::Demand(int64_t batch_size, int32_t batches,
@@ -39,9 +63,11 @@ absl::StatusOr<uint64_t> LearnerSlave::Demand(int64_t batch_size, int32_t batche
 absl::StatusOr<LearnerData> LearnerSlave::NextData(absl::Duration timeout) {
   MutexLock lock(&mutex_);
   const absl::Time deadline = absl::Now() + timeout;
-  while (TaskStatusLocked().ok() && data_.empty() && changed_.WaitUntil(&mutex_, deadline)) {
+  while (TaskStatusLocked().ok() && !group_is_over_ && data_.empty() &&
+         changed_.WaitUntil(&mutex_, deadline)) {
   }
   DING_RETURN_IF_ERROR(TaskStatusLocked());
+  if (group_is_over_) return absl::AbortedError("the group of learners forms anew");
   if (data_.empty()) {
     return absl::DeadlineExceededError(
         absl::StrCat("no data within ", absl::FormatDuration(timeout)));
@@ -68,6 +94,69 @@ absl::Status LearnerSlave::SendPolicy(const PolicyVersion& policy) {
   WorkerMessage message;
   *message.mutable_policy_version() = policy;
   return Send(message);
+}
+
+absl::StatusOr<FormGroup> LearnerSlave::NextGroup(GroupReady ready, absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  uint32_t last = 0;
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(TaskStatusLocked());
+    if (group_.has_value()) last = group_->generation();
+  }
+  ready.set_task_id(task_id());
+  ready.set_generation(last);
+  WorkerMessage message;
+  *message.mutable_group_ready() = std::move(ready);
+  DING_RETURN_IF_ERROR(Send(message));
+  MutexLock lock(&mutex_);
+  const auto formed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return group_.has_value() && group_->generation() > last;
+  };
+  while (TaskStatusLocked().ok() && !formed() && changed_.WaitUntil(&mutex_, deadline)) {
+  }
+  DING_RETURN_IF_ERROR(TaskStatusLocked());
+  if (formed()) return *group_;
+  return absl::DeadlineExceededError(
+      absl::StrCat("no group of learners was formed within ", absl::FormatDuration(timeout)));
+}
+
+bool LearnerSlave::GroupIsBroken() const {
+  MutexLock lock(&mutex_);
+  return group_is_over_;
+}
+
+void LearnerSlave::LeaveGroup() {
+  MutexLock lock(&mutex_);
+  group_is_over_ = true;
+  changed_.SignalAll();
+}
+
+absl::Status LearnerSlave::Set(const std::string& key, const std::string& value) {
+  WorkerMessage message;
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(TaskStatusLocked());
+    message.mutable_group_value()->set_generation(group_.has_value() ? group_->generation() : 0);
+  }
+  message.mutable_group_value()->set_task_id(task_id());
+  message.mutable_group_value()->set_key(key);
+  message.mutable_group_value()->set_value(value);
+  return Send(message);
+}
+
+absl::StatusOr<std::string> LearnerSlave::Get(const std::string& key, absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  MutexLock lock(&mutex_);
+  while (TaskStatusLocked().ok() && !group_is_over_ && values_.count(key) == 0 &&
+         changed_.WaitUntil(&mutex_, deadline)) {
+  }
+  DING_RETURN_IF_ERROR(TaskStatusLocked());
+  const auto found = values_.find(key);
+  if (found != values_.end()) return found->second;
+  if (group_is_over_) return absl::AbortedError("the group of learners forms anew");
+  return absl::DeadlineExceededError(
+      absl::StrCat("no other learner said '", key, "' within ", absl::FormatDuration(timeout)));
 }
 
 }  // namespace ding

@@ -1,19 +1,29 @@
 #include "ding_worker/learner/comm/rpc_file_system_learner.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/data/state_wire.h"
+#include "ding_worker/interaction/all_reduce.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/protocol.h"
 #include "ding_worker/learner/async_data_loader.h"
 #include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/comm/demand_source.h"
 #include "ding_worker/learner/comm/item_loader.h"
 #include "ding_worker/learner/parallel_hooks.h"
@@ -29,6 +39,49 @@ constexpr absl::Duration kBeyondDataTimeout = absl::Minutes(1);
 constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
 // Between two looks whether the policy is still in the store, while no row can be read.
 constexpr absl::Duration kLookForPolicy = absl::Seconds(1);
+
+// After the checkpoint is loaded, before the first policy is sent.
+constexpr int kJoinGroupPriority = 50;
+constexpr int kJoinAttempts = 5;
+// The aggregator has shorter ones, after which it says that the task is over.
+constexpr absl::Duration kFormTimeout = absl::Minutes(10);
+
+class JoinGroupHook : public LearnerHook {
+ public:
+  explicit JoinGroupHook(SendHook::Send join)
+      : LearnerHook("join_group", kJoinGroupPriority, HookPosition::kBeforeRun),
+        join_(std::move(join)) {}
+  absl::Status Call(BaseLearner* learner) override { return join_(learner); }
+
+ private:
+  const SendHook::Send join_;
+};
+
+// Of a batch of the group; the first ranks have one row more if it cannot be divided.
+int64_t ShareOfBatch(int64_t batch_size, int rank, int world_size) {
+  const int64_t share = batch_size / world_size + (rank < batch_size % world_size ? 1 : 0);
+  return std::max<int64_t>(share, 1);
+}
+
+// Remembers what a model is made of, and not what its parameters are.
+class ShapeWriter : public StateWriter {
+ public:
+  absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
+                     absl::Span<const absl::string_view> /*parts*/) override {
+    absl::StrAppend(&text_, name, " ", DTypeName(dtype), "[", absl::StrJoin(shape, ","), "]\n");
+    return absl::OkStatus();
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+absl::StatusOr<std::string> ModelDigest(const LearnMode& policy) {
+  ShapeWriter shapes;
+  DING_RETURN_IF_ERROR(policy.SaveModel(&shapes));
+  return absl::StrCat(absl::Hex(Crc32c(shapes.text()), absl::kZeroPad8), "-", shapes.text().size());
+}
 
 bool WorthTryingAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
@@ -53,7 +106,9 @@ RpcFileSystemLearner::RpcFileSystemLearner(const CommLearnerOptions& options,
       factory_(std::move(factory)),
       // When a task is closed, its source ends, and with it Start().
       slave_(session, {[this](const StartTask& start) { RunTask(start.learner()); },
-                       /*close=*/nullptr}) {}
+                       [this] { group_.Abort(); }}) {
+  slave_.set_on_broken([this] { group_.Abort(); });
+}
 
 absl::StatusOr<EndRun> RpcFileSystemLearner::Run() { return slave_.Serve(); }
 
@@ -67,17 +122,97 @@ void RpcFileSystemLearner::RunTask(const LearnerTask& task) {
   if (!told.ok()) LOG(INFO) << task.task_id() << ": its end is not reported: " << told.message();
 }
 
+// Where the batches of one generation come from.
+struct RpcFileSystemLearner::DataPipeline {
+  DataPipeline(const CommLearnerOptions& with, LearnerSlave* slave, ItemLoader* items,
+               std::function<absl::Status()> on_idle)
+      : options(with), source(options, slave, items, std::move(on_idle)) {}
+
+  const CommLearnerOptions options;
+  DemandSource source;
+  std::unique_ptr<AsyncDataLoader> loader;
+  absl::Time next_look = absl::InfinitePast();  // after the policy in the store
+};
+
 absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<TaskLearner> made, factory_(task));
+  const bool grouped = task.has_group_worker();
+  if (grouped && options_.connect_group == nullptr) {
+    return absl::FailedPreconditionError(
+        "this program cannot learn in a group of learners: it has no all-reduce; expected "
+        "//worker:parallel_torch, or policy.learn.learner_num: 1");
+  }
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<TaskLearner> made,
+                        factory_(task, grouped ? &group_ : nullptr));
   BaseLearner* const learner = made->learner();
   next_version_ = std::max<uint64_t>(1, task.first_version());
   info_.Clear();
-  {
-    MutexLock lock(&mutex_);
-    published_key_.clear();
-    published_.reset();
-  }
+  ForgetPublished();
   reported_iter_ = learner->train_iter();
+  RegisterHooks(task, learner);
+  if (!grouped) DING_RETURN_IF_ERROR(slave_.Started());
+
+  ItemLoaderOptions item_options;
+  item_options.nstep = options_.nstep;
+  item_options.gamma = options_.gamma;
+  item_options.cache_bytes = options_.cache_bytes;
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<ItemLoader> items,
+                        ItemLoader::Create(store_, item_options));
+  std::unique_ptr<DataPipeline> pipeline;
+  int64_t missing_rows = 0;
+  const auto drop_pipeline = [&pipeline, &missing_rows] {
+    if (pipeline == nullptr) return;
+    pipeline->loader->Close();
+    missing_rows += pipeline->source.missing_rows();
+    pipeline.reset();
+  };
+  const auto next = [&]() -> absl::StatusOr<std::optional<TrainData>> {
+    while (true) {
+      if (grouped && group_.broken()) {
+        drop_pipeline();
+        const absl::Status joined = JoinGroup(task, learner);
+        if (absl::IsCancelled(joined)) return std::nullopt;
+        DING_RETURN_IF_ERROR(joined);
+      }
+      if (pipeline == nullptr) {
+        DING_ASSIGN_OR_RETURN(pipeline, MakePipeline(grouped, items.get()));
+      }
+      absl::StatusOr<std::optional<TrainData>> data = NextData(*learner, pipeline.get());
+      if (grouped && !data.ok() && slave_.GroupIsBroken()) {
+        group_.Abort();
+        continue;
+      }
+      if (data.ok() && data->has_value()) {
+        (*data)->settings = made->LearnSettings(learner->train_iter(), (*data)->envstep);
+      } else {
+        group_.Leave();  // Nobody is to wait for this one.
+      }
+      return data;
+    }
+  };
+  learner->set_recover_fn([this, grouped](const absl::Status& why) {
+    if (!grouped || !group_.broken()) return why;
+    LOG(INFO) << "the group of learners forms anew: " << why.message();
+    return absl::OkStatus();
+  });
+  const absl::Status status = learner->Start(next);
+  group_.Leave();
+  drop_pipeline();
+  if (group_.rank() == 0) {
+    const absl::Status saved = made->SaveProgress();
+    LOG_IF(WARNING, !saved.ok()) << task.task_id() << ": not saved at its end: " << saved.message();
+  }
+  if (missing_rows > 0) {
+    LOG(WARNING) << task.task_id() << ": " << missing_rows
+                 << " drawn rows could not be read from the store and were left out";
+  }
+  return status;
+}
+
+void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, BaseLearner* learner) {
+  if (task.has_group_worker()) {
+    learner->RegisterHook(std::make_shared<JoinGroupHook>(
+        [this, &task](BaseLearner* joining) { return JoinGroup(task, joining); }));
+  }
   const auto send_policy = [this, &task](BaseLearner* sender) { return SendPolicy(task, sender); };
   const auto send_info = [this](BaseLearner* sender) { return SendInfo(sender); };
   for (const HookPosition position : {HookPosition::kBeforeRun, HookPosition::kAfterIter}) {
@@ -88,48 +223,87 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
     learner->RegisterHook(std::make_shared<SendLearnInfoHook>("send_learn_info", kHookPriority,
                                                               position, /*freq=*/1, send_info));
   }
-  DING_RETURN_IF_ERROR(slave_.Started());
+}
 
-  ItemLoaderOptions item_options;
-  item_options.nstep = options_.nstep;
-  item_options.gamma = options_.gamma;
-  item_options.cache_bytes = options_.cache_bytes;
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<ItemLoader> items,
-                        ItemLoader::Create(store_, item_options));
-  DemandSource source(options_, &slave_, items.get(), [this] { return RestorePolicy(); });
+absl::StatusOr<std::unique_ptr<RpcFileSystemLearner::DataPipeline>>
+RpcFileSystemLearner::MakePipeline(bool grouped, ItemLoader* items) {
+  CommLearnerOptions options = options_;
+  options.batch_size = ShareOfBatch(options_.batch_size, group_.rank(), group_.world_size());
+  auto made =
+      std::make_unique<DataPipeline>(options, &slave_, items, [this] { return RestorePolicy(); });
   AsyncDataLoader::Options loader_options;
-  loader_options.num_workers = options_.loader_threads;
-  loader_options.batches_ahead = options_.prefetch_batches;
-  loader_options.timeout = options_.data_timeout + kBeyondDataTimeout;
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<AsyncDataLoader> loader,
-                        AsyncDataLoader::Create(
-                            loader_options, [&source] { return source.Next(); },
-                            /*cancel=*/[this] { slave_.CancelTask(); }));
-  absl::Time next_look = absl::InfinitePast();
-  const auto next = [&]() -> absl::StatusOr<std::optional<TrainData>> {
-    source.set_train_iter(learner->train_iter());
-    DING_ASSIGN_OR_RETURN(std::optional<TrainData> data, loader->Next());
-    while (data.has_value() && data->batch.empty()) {  // None of its rows could be read.
-      if (absl::Now() >= next_look) {
-        DING_RETURN_IF_ERROR(RestorePolicy());
-        next_look = absl::Now() + kLookForPolicy;
-      }
-      DING_ASSIGN_OR_RETURN(data, loader->Next());
+  loader_options.num_workers = options.loader_threads;
+  loader_options.batches_ahead = options.prefetch_batches;
+  loader_options.timeout = options.data_timeout + kBeyondDataTimeout;
+  DING_ASSIGN_OR_RETURN(
+      made->loader,
+      AsyncDataLoader::Create(
+          loader_options, [source = &made->source] { return source->Next(); },
+          /*cancel=*/[this, grouped] { grouped ? slave_.LeaveGroup() : slave_.CancelTask(); }));
+  return made;
+}
+
+absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const BaseLearner& learner,
+                                                                        DataPipeline* pipeline) {
+  pipeline->source.set_train_iter(learner.train_iter());
+  DING_ASSIGN_OR_RETURN(std::optional<TrainData> data, pipeline->loader->Next());
+  while (data.has_value() && data->batch.empty()) {  // None of its rows could be read.
+    if (absl::Now() >= pipeline->next_look) {
+      DING_RETURN_IF_ERROR(RestorePolicy());
+      pipeline->next_look = absl::Now() + kLookForPolicy;
     }
-    if (data.has_value()) {
-      data->settings = made->LearnSettings(learner->train_iter(), data->envstep);
-    }
-    return data;
-  };
-  const absl::Status status = learner->Start(next);
-  loader->Close();
-  const absl::Status saved = made->SaveProgress();
-  if (!saved.ok()) LOG(WARNING) << task.task_id() << ": not saved at its end: " << saved.message();
-  if (source.missing_rows() > 0) {
-    LOG(WARNING) << task.task_id() << ": " << source.missing_rows()
-                 << " drawn rows could not be read from the store and were left out";
+    DING_ASSIGN_OR_RETURN(data, pipeline->loader->Next());
   }
-  return status;
+  return data;
+}
+
+absl::Status RpcFileSystemLearner::JoinGroup(const LearnerTask& task, BaseLearner* learner) {
+  DING_ASSIGN_OR_RETURN(const std::string digest, ModelDigest(*learner->policy()));
+  absl::Status status;
+  for (int attempt = 0; attempt < kJoinAttempts; ++attempt) {
+    group_.Leave();
+    GroupReady ready;
+    ready.set_model_digest(digest);
+    ready.set_train_iter(learner->train_iter());
+    ready.set_why(std::string(status.message()));
+    DING_ASSIGN_OR_RETURN(const FormGroup form, slave_.NextGroup(std::move(ready), kFormTimeout));
+    status = EnterGeneration(form, learner);
+    if (status.ok()) {
+      LOG(INFO) << task.task_id() << ": rank " << group_.rank() << " of " << group_.world_size()
+                << " learners from iteration " << learner->train_iter() << " on";
+      return status;
+    }
+    DING_RETURN_IF_ERROR(slave_.TaskStatus());
+    LOG(WARNING) << task.task_id() << ": generation " << form.generation()
+                 << " of the group does not come together: " << status.message();
+  }
+  return Annotate(status, absl::StrCat(kJoinAttempts, " groups of learners did not come together"));
+}
+
+absl::Status RpcFileSystemLearner::EnterGeneration(const FormGroup& form, BaseLearner* learner) {
+  AllReduceOptions options;
+  options.group = absl::StrCat(form.task_id(), "/", form.generation());
+  options.rank = form.rank();
+  options.world_size = form.world_size();
+  options.timeout = options_.group_timeout;
+  options.host = options_.group_host;
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<AllReduce> generation,
+                        options_.connect_group(options, &slave_));
+  group_.Enter(std::move(generation));
+  // It was over before it began.
+  if (slave_.GroupIsBroken()) return absl::AbortedError("somebody left meanwhile");
+  std::string state;
+  if (group_.rank() == 0) {
+    DING_ASSIGN_OR_RETURN(const EncodedBatch encoded, EncodeLearner(*learner));
+    state = encoded.ToString();
+  }
+  DING_RETURN_IF_ERROR(group_.Broadcast(&state));
+  if (group_.rank() != 0) DING_RETURN_IF_ERROR(DecodeLearner(state, learner));
+  next_version_ = form.first_version();
+  info_.Clear();
+  reported_iter_ = learner->train_iter();
+  ForgetPublished();
+  return absl::OkStatus();
 }
 
 absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearner* learner) {
@@ -140,7 +314,8 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearn
   policy.set_policy_id(task.policy_id());
   policy.set_version(next_version_);
   policy.set_train_iter(learner->train_iter());
-  policy.set_key(PolicyKey(task.policy_id(), next_version_, slave_.worker()));
+  policy.set_key(PolicyKey(task.policy_id(), next_version_,
+                           task.has_group_worker() ? task.group_worker() : slave_.worker()));
   const auto publish = [&]() -> absl::Status {
     MutexLock lock(&mutex_);
     DING_RETURN_IF_ERROR(store_->Put(policy.key(), model.pieces()));
@@ -163,6 +338,12 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearn
   DING_RETURN_IF_ERROR(put);
   ++next_version_;
   return slave_.SendPolicy(policy);
+}
+
+void RpcFileSystemLearner::ForgetPublished() {
+  MutexLock lock(&mutex_);
+  published_key_.clear();
+  published_.reset();
 }
 
 absl::Status RpcFileSystemLearner::RestorePolicy() {

@@ -8,11 +8,20 @@
 //                                                              │    PolicyVersion
 //                                                              └──► LearnerInfo: progress, priorities
 //
+// A learner of a group (LearnerTask.group_worker) joins the group's first generation before its run.
+// When a generation is over it drops the batches that it has, joins the next, takes over what rank 0
+// has learned, and goes on with batches of the new size:
+//
+//     made ─► GroupReady ─► FormGroup ─► connect ─► state of rank 0 ─► learn ──┐
+//                 ▲                                                            │ somebody left
+//                 └────────────────────────────────────────────────────────────┘
+//
 // Ownership, threads: as BaseCommLearner.
 #ifndef DING_WORKER_LEARNER_COMM_RPC_FILE_SYSTEM_LEARNER_H_
 #define DING_WORKER_LEARNER_COMM_RPC_FILE_SYSTEM_LEARNER_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -25,7 +34,10 @@
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/worker_session.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/learner/comm/group_member.h"
+#include "ding_worker/learner/comm/item_loader.h"
 #include "ding_worker/learner/comm/learner_slave.h"
+#include "ding_worker/learner/train_data.h"
 
 namespace ding {
 
@@ -38,8 +50,19 @@ class RpcFileSystemLearner : public BaseCommLearner {
   void Close() override;
 
  private:
+  struct DataPipeline;
+
   void RunTask(const LearnerTask& task);
   absl::Status Learn(const LearnerTask& task);
+  void RegisterHooks(const LearnerTask& task, BaseLearner* learner);
+  absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, ItemLoader* items);
+  // The next batch that holds anything.
+  absl::StatusOr<std::optional<TrainData>> NextData(const BaseLearner& learner,
+                                                    DataPipeline* pipeline);
+
+  // Of a learner in a group: the next generation. kCancelled if the task is being closed.
+  absl::Status JoinGroup(const LearnerTask& task, BaseLearner* learner);
+  absl::Status EnterGeneration(const FormGroup& form, BaseLearner* learner);
 
   // Hooks of the learner.
   absl::Status SendPolicy(const LearnerTask& task, BaseLearner* learner);
@@ -48,11 +71,13 @@ class RpcFileSystemLearner : public BaseCommLearner {
   // Puts the newest published policy into the store again, if it is not there: a store that has
   // lost its data would leave the collectors without one, and the learner without data for ever.
   absl::Status RestorePolicy() ABSL_LOCKS_EXCLUDED(mutex_);
+  void ForgetPublished() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CommLearnerOptions options_;
   WorkerSession* const session_;
   Store* const store_;
   const TaskLearnerFactory factory_;
+  GroupMember group_;
   LearnerSlave slave_;
 
   // Of the task's thread.

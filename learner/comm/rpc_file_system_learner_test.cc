@@ -130,7 +130,7 @@ class RpcFileSystemLearnerTest : public testing::Test {
   }
 
   void Run() {
-    Run([this](const LearnerTask&) {
+    Run([this](const LearnerTask&, GroupMember*) {
       return std::make_unique<FakeTask>(train_iterations_, &mode_, &checkpoints_);
     });
   }
@@ -262,7 +262,7 @@ TEST_F(RpcFileSystemLearnerTest, APolicyThatFailsFailsTheTask) {
 }
 
 TEST_F(RpcFileSystemLearnerTest, AFactoryThatFailsFailsTheTask) {
-  Run([](const LearnerTask&) { return absl::NotFoundError("no policy 'dpn'"); });
+  Run([](const LearnerTask&, GroupMember*) { return absl::NotFoundError("no policy 'dpn'"); });
   coordinator_.StartLearner("a");
   EXPECT_EQ(ServeTask().end.task_failed().message(), "no policy 'dpn'");
 }

@@ -136,6 +136,7 @@ ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,
   options.collect = CollectAttributesFromConfig(policy);
   options.learn = LearnAttributesFromConfig(policy);
   options.modes = context.modes;
+  options.reducer = context.reducer;
   return options;
 }
 

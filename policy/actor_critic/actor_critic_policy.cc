@@ -310,14 +310,26 @@ class ActorCriticPolicy::Learn : public LearnMode {
     return *MakeSpec(std::move(fields));
   }
 
-  absl::Status Update(const Batch& data, const NamedValues& settings,
-                      std::vector<LearnStep>* steps) {
+  // What a call learns from, and how.
+  absl::StatusOr<ColumnsView> Prepare(const Batch& data, const NamedValues& settings) {
     DING_ASSIGN_OR_RETURN(const ColumnsView rows, columns_.Read(data));
     if (const std::optional<double> lr = settings.Get(kLr)) {
       DING_RETURN_IF_ERROR(adam_.set_lr(*lr));
     }
     DING_RETURN_IF_ERROR(SetEntropyWeight(settings));
     MeasureData(rows);
+    return rows;
+  }
+
+  absl::Status Update(const Batch& data, const NamedValues& settings,
+                      std::vector<LearnStep>* steps) {
+    const absl::StatusOr<ColumnsView> prepared = Prepare(data, settings);
+    if (!prepared.ok()) {
+      float no_kl = 0;  // The other learners have come with their first minibatch.
+      return adam_.Average(options_.reducer, /*rows=*/0, prepared.status(),
+                           absl::MakeSpan(&no_kl, 1));
+    }
+    const ColumnsView& rows = *prepared;
     const int64_t size =
         update_.minibatch_rows > 0 ? std::min(update_.minibatch_rows, rows.rows()) : rows.rows();
     const int64_t per_epoch = (rows.rows() + size - 1) / size;
@@ -329,8 +341,7 @@ class ActorCriticPolicy::Learn : public LearnMode {
       if (per_epoch > 1) Shuffle(absl::MakeSpan(order_), &rng_);
       for (int64_t begin = 0; begin < rows.rows(); begin += size) {
         const int64_t count = std::min(size, rows.rows() - begin);
-        DING_ASSIGN_OR_RETURN(const ColumnsView minibatch, Minibatch(rows, begin, count));
-        absl::StatusOr<bool> stepped = StepOn(minibatch, &(*steps)[done]);
+        absl::StatusOr<bool> stepped = StepOn(rows, begin, count, &(*steps)[done]);
         if (!stepped.ok()) {
           return Annotate(stepped.status(), absl::StrCat("minibatch ", done + 1));
         }
@@ -366,8 +377,25 @@ class ActorCriticPolicy::Learn : public LearnMode {
     return ColumnsView(minibatch);
   }
 
-  // One step of the optimizer; false, and no step, if the policy has moved too far.
-  absl::StatusOr<bool> StepOn(const ColumnsView& rows, LearnStep* step) {
+  // One step of the optimizer on a minibatch; false, and no step, if the policy has moved too far.
+  absl::StatusOr<bool> StepOn(const ColumnsView& rows, int64_t begin, int64_t count,
+                              LearnStep* step) {
+    ActorCriticLossResult result;
+    const absl::Status computed = ComputeGradients(rows, begin, count, &result);
+    auto mean_kl = static_cast<float>(result.approx_kl);
+    DING_RETURN_IF_ERROR(
+        adam_.Average(options_.reducer, count, computed, absl::MakeSpan(&mean_kl, 1)));
+    const double kl = options_.reducer == nullptr ? result.approx_kl : mean_kl;
+    // The first minibatch of a call is always learned from: the policy cannot have moved yet.
+    if (update_.max_kl > 0 && kl > update_.max_kl) return false;
+    DING_ASSIGN_OR_RETURN(const double grad_norm, adam_.Step());
+    Report(result, grad_norm, step);
+    return true;
+  }
+
+  absl::Status ComputeGradients(const ColumnsView& all_rows, int64_t begin, int64_t minibatch_rows,
+                                ActorCriticLossResult* result) {
+    DING_ASSIGN_OR_RETURN(const ColumnsView rows, Minibatch(all_rows, begin, minibatch_rows));
     const auto count = static_cast<size_t>(rows.rows());
     ActionDistribution& distribution = networks_.distribution();
     DING_RETURN_IF_ERROR(networks_.Forward(rows, networks_.mask_field().has_value()
@@ -381,19 +409,14 @@ class ActorCriticPolicy::Learn : public LearnMode {
     distribution.Entropy(absl::MakeSpan(entropy_));
     absl::c_copy(rows.column<float>(field(kAdv)), adv_.begin());
     if (update_.normalize_adv) NormalizeAdvantages(absl::MakeSpan(adv_));
-    const ActorCriticLossResult result = update_.loss(
+    *result = update_.loss(
         {log_prob_, entropy_, networks_.value(), rows.column<float>(field(kLogProb)),
          rows.column<float>(field(kValue)), adv_, rows.column<float>(field(kReturn))},
         loss_options_,
         {absl::MakeSpan(d_log_prob_), absl::MakeSpan(d_entropy_), networks_.d_value()});
-    if (!std::isfinite(result.loss)) return NotFinite(result.loss);
-    // The first minibatch of a call is always learned from: the policy cannot have moved yet.
-    if (update_.max_kl > 0 && result.approx_kl > update_.max_kl) return false;
+    if (!std::isfinite(result->loss)) return NotFinite(result->loss);
     distribution.Backward(rows, field(kTaken), d_log_prob_, d_entropy_, networks_.d_head());
-    DING_RETURN_IF_ERROR(networks_.Backward());
-    DING_ASSIGN_OR_RETURN(const double grad_norm, adam_.Step());
-    Report(result, grad_norm, step);
-    return true;
+    return networks_.Backward();
   }
 
   absl::Status NotFinite(double loss) const {

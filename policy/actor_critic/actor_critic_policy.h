@@ -36,6 +36,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/loss/actor_critic_loss.h"
 #include "ding_worker/policy/policy.h"
 
@@ -71,6 +72,9 @@ struct ActorCriticPolicyOptions {
   CollectAttributes collect;  // on_policy is set
   LearnAttributes learn;      // on_policy is set
   PolicyModes modes;
+  // Of the learners that step together, with as many minibatches each; null: this one alone. Outlives
+  // the policy.
+  GradientReducer* reducer = nullptr;
 };
 
 class ActorCriticPolicy : public Policy {

@@ -78,6 +78,7 @@ class BcPolicy::Learn : public LearnMode {
  public:
   Learn(const BcOptions& options, ActorCritic* networks, GroupAdam adam)
       : attributes_(options.learn),
+        reducer_(options.reducer),
         networks_(*networks),
         adam_(std::move(adam)),
         columns_(MakeColumns(), "", "training batch"),
@@ -126,27 +127,34 @@ class BcPolicy::Learn : public LearnMode {
   int action_field() const { return networks_.observation()->size(); }
 
   absl::Status Update(const Batch& data, LearnStep* step) {
+    step->Clear();
+    double loss = 0;
+    const absl::StatusOr<ColumnsView> learned = ComputeGradients(data, &loss, step);
+    DING_RETURN_IF_ERROR(adam_.Average(reducer_, data.rows(), learned.status()));
+    DING_ASSIGN_OR_RETURN(const double grad_norm, adam_.Step());
+    networks_.UpdateStatistics(*learned);
+    step->scalars.Set("cur_lr", adam_.lr());
+    step->scalars.Set("total_loss", loss);
+    step->scalars.Set("grad_norm", grad_norm);
+    return absl::OkStatus();
+  }
+
+  // The rows that it learns from.
+  absl::StatusOr<ColumnsView> ComputeGradients(const Batch& data, double* loss, LearnStep* step) {
     DING_ASSIGN_OR_RETURN(const ColumnsView rows, columns_.Read(data));
     const absl::Span<const uint8_t> mask = ActionMaskOf(rows, networks_.mask_field());
     DING_ASSIGN_OR_RETURN(const ColumnsView inputs, networks_.Inputs(rows));
     DING_RETURN_IF_ERROR(networks_.Forward(inputs, mask));
-    step->Clear();
     if (discrete()) {
       DING_RETURN_IF_ERROR(
           CheckTaken(mask, category_counts_, rows.column<int64_t>(action_field())));
       DING_ASSIGN_OR_RETURN(const double accuracy, Accuracy(rows));
       step->scalars.Set("accuracy", accuracy);
     }
-    const double loss =
-        networks_.distribution().ImitationLoss(rows, action_field(), networks_.d_head());
-    if (!std::isfinite(loss)) return absl::InternalError(absl::StrCat("the loss is ", loss));
+    *loss = networks_.distribution().ImitationLoss(rows, action_field(), networks_.d_head());
+    if (!std::isfinite(*loss)) return absl::InternalError(absl::StrCat("the loss is ", *loss));
     DING_RETURN_IF_ERROR(networks_.Backward());
-    DING_ASSIGN_OR_RETURN(const double grad_norm, adam_.Step());
-    networks_.UpdateStatistics(rows);
-    step->scalars.Set("cur_lr", adam_.lr());
-    step->scalars.Set("total_loss", loss);
-    step->scalars.Set("grad_norm", grad_norm);
-    return absl::OkStatus();
+    return rows;
   }
 
   // The share of rows whose most probable action is that of `rows`.
@@ -164,6 +172,7 @@ class BcPolicy::Learn : public LearnMode {
   }
 
   LearnAttributes attributes_;
+  GradientReducer* const reducer_;
   ActorCritic& networks_;
   GroupAdam adam_;
   std::vector<int64_t> category_counts_;  // empty: a box
@@ -178,6 +187,11 @@ BcPolicy::~BcPolicy() = default;
 absl::StatusOr<std::unique_ptr<BcPolicy>> BcPolicy::Create(std::unique_ptr<Network> network,
                                                            SpecPtr observation, SpecPtr action,
                                                            const BcOptions& options) {
+  if (options.reducer != nullptr && options.normalize_obs) {
+    return absl::InvalidArgumentError(
+        "normalize_obs is set in a group of learners: each would have statistics of its own; "
+        "expected it unset, or one learner");
+  }
   ActorCriticOptions networks_options;
   networks_options.initial_log_std = options.collect_log_std;
   networks_options.normalize_obs = options.normalize_obs;

@@ -34,6 +34,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
 
@@ -50,6 +51,9 @@ struct BcOptions {
   CollectAttributes collect;
   LearnAttributes learn;  // supervised is set
   PolicyModes modes;
+  // Of the learners that step together, without normalize_obs, as the statistics would be each one's
+  // own; null: this one alone. Outlives the policy.
+  GradientReducer* reducer = nullptr;
 };
 
 class BcPolicy : public Policy {

@@ -52,6 +52,7 @@ BcOptions MakeOptions(const PolicyConfig& config, const BcConfig& bc,
   options.collect = CollectAttributesFromConfig(config);
   options.learn = LearnAttributesFromConfig(config);
   options.modes = context.modes;
+  options.reducer = context.reducer;
   return options;
 }
 

@@ -292,6 +292,18 @@ class DqnPolicy::Learn : public LearnMode {
  private:
   // One step of the optimizer, or an error and nothing changed.
   absl::Status Update(const Batch& data, const NamedValues& settings, TdLossResult* result) {
+    const absl::Status computed = ComputeGradients(data, settings, result);
+    // Learners whose rates differ for a moment step by the mean of these, too.
+    auto lr = static_cast<float>(adam_.lr());
+    DING_RETURN_IF_ERROR(AverageGradients(shared_.options.reducer,
+                                          {shared_.network->gradients(), absl::MakeSpan(&lr, 1)},
+                                          data.rows(), computed));
+    if (shared_.options.reducer != nullptr) DING_RETURN_IF_ERROR(adam_.set_lr(lr));
+    return Step();
+  }
+
+  absl::Status ComputeGradients(const Batch& data, const NamedValues& settings,
+                                TdLossResult* result) {
     DING_ASSIGN_OR_RETURN(const TransitionView batch, reader_.Read(data));
     if (const std::optional<double> lr = settings.Get(kLr)) {
       DING_RETURN_IF_ERROR(adam_.set_lr(*lr));
@@ -305,8 +317,7 @@ class DqnPolicy::Learn : public LearnMode {
                              batch.discount, next_value_, batch.weight},
                             shared_.options.loss, absl::MakeSpan(td_error_), d_q.column<float>(0));
     if (!std::isfinite(result->loss)) return NotFinite(result->loss);
-    DING_RETURN_IF_ERROR(shared_.network->Backward(d_q));
-    return Step();
+    return shared_.network->Backward(d_q);
   }
 
   // V of `next_obs` to next_value_.

@@ -35,6 +35,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/loss/td_loss.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy.h"
@@ -55,6 +56,8 @@ struct DqnOptions {
   CollectAttributes collect;
   LearnAttributes learn;
   PolicyModes modes;
+  // Of the learners that step together; null: this one alone. Outlives the policy.
+  GradientReducer* reducer = nullptr;
 };
 
 // The number of actions of a space that DQN can act in: one discrete scalar field "action".

@@ -101,6 +101,7 @@ DqnOptions MakeOptions(const PolicyConfig& config, const DqnConfig& dqn,
   options.collect = CollectAttributesFromConfig(config);
   options.learn = LearnAttributesFromConfig(config);
   options.modes = context.modes;
+  options.reducer = context.reducer;
   return options;
 }
 

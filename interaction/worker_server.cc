@@ -1,4 +1,4 @@
-#include "ding_worker/coordinator/comm_coordinator.h"
+#include "ding_worker/interaction/worker_server.h"
 
 #include <utility>
 
@@ -8,7 +8,6 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/protocol.h"
-#include "glog/logging.h"
 
 namespace ding {
 namespace {
@@ -19,39 +18,39 @@ constexpr absl::Duration kGreetTimeout = absl::Seconds(1);
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CommCoordinator>> CommCoordinator::Create(Options options,
-                                                                         Transport* transport) {
+absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Create(Options options,
+                                                                   Transport* transport) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, transport->Listen(options.address));
-  return absl::WrapUnique(new CommCoordinator(std::move(options), std::move(listener)));
+  return absl::WrapUnique(new WorkerServer(std::move(options), std::move(listener)));
 }
 
-CommCoordinator::CommCoordinator(Options options, std::unique_ptr<Listener> listener)
+WorkerServer::WorkerServer(Options options, std::unique_ptr<Listener> listener)
     : options_(std::move(options)), listener_(std::move(listener)) {}
 
-CommCoordinator::~CommCoordinator() { Close("the coordinator ends"); }
+WorkerServer::~WorkerServer() { Close("the run is over here"); }
 
-void CommCoordinator::Start(Coordinator* coordinator) {
-  DING_CHECK(coordinator_ == nullptr) << "started twice";
-  coordinator_ = coordinator;
+void WorkerServer::Start(WorkerHandler* handler) {
+  DING_CHECK(handler_ == nullptr) << "started twice";
+  handler_ = handler;
   listening_ = std::thread([this] { Listen(); });
 }
 
-void CommCoordinator::Listen() {
+void WorkerServer::Listen() {
   for (int64_t number = 0;; ++number) {
     absl::StatusOr<std::unique_ptr<Connection>> connection = listener_->Accept(kAcceptTimeout);
     JoinFinished();
     if (absl::IsDeadlineExceeded(connection.status())) continue;
     if (!connection.ok()) {
       if (!absl::IsCancelled(connection.status())) {
-        LOG(ERROR) << "no further workers can join: " << connection.status().message();
+        Report(absl::StrCat("no further workers can join: ", connection.status().message()));
       }
       return;
     }
     MutexLock lock(&mutex_);
     if (closing_) return;
     if (peers_.size() >= static_cast<size_t>(options_.max_workers)) {
-      LOG(WARNING) << "refusing " << (*connection)->peer() << ": there are " << peers_.size()
-                   << " connections already";
+      Report(absl::StrCat("refusing ", (*connection)->peer(), ": there are ", peers_.size(),
+                          " connections already"));
       continue;
     }
     Peer& peer = peers_[number];
@@ -60,7 +59,11 @@ void CommCoordinator::Listen() {
   }
 }
 
-void CommCoordinator::JoinFinished() {
+void WorkerServer::Report(const std::string& what) const {
+  if (options_.report != nullptr) options_.report(what);
+}
+
+void WorkerServer::JoinFinished() {
   MutexLock lock(&mutex_);
   for (auto it = peers_.begin(); it != peers_.end();) {
     if (it->second.finished) {
@@ -72,7 +75,7 @@ void CommCoordinator::JoinFinished() {
   }
 }
 
-void CommCoordinator::Serve(int64_t peer, const std::shared_ptr<Session>& session) {
+void WorkerServer::Serve(int64_t peer, const std::shared_ptr<Session>& session) {
   uint32_t worker = 0;
   const absl::StatusOr<Hello> hello = Greet(session.get(), &worker);
   absl::Status why = hello.status();
@@ -80,7 +83,7 @@ void CommCoordinator::Serve(int64_t peer, const std::shared_ptr<Session>& sessio
   {
     MutexLock lock(&mutex_);
     if (!hello.ok() && !closing_) {
-      LOG(WARNING) << "refused " << session->peer() << ": " << why.message();
+      Report(absl::StrCat("refused ", session->peer(), ": ", why.message()));
     }
     workers_.erase(worker);
     changed_.SignalAll();
@@ -91,24 +94,24 @@ void CommCoordinator::Serve(int64_t peer, const std::shared_ptr<Session>& sessio
   changed_.SignalAll();
 }
 
-absl::StatusOr<Hello> CommCoordinator::Greet(Session* session, uint32_t* worker) {
+absl::StatusOr<Hello> WorkerServer::Greet(Session* session, uint32_t* worker) {
   DING_ASSIGN_OR_RETURN(const std::string bytes, session->Receive(options_.hello_timeout));
   DING_ASSIGN_OR_RETURN(const WorkerMessage message, ParseWorkerMessage(bytes));
   if (!message.has_hello()) {
     return absl::InvalidArgumentError("the first message is not Hello");
   }
   DING_RETURN_IF_ERROR(CheckHello(message.hello(), session->identity()));
-  DING_ASSIGN_OR_RETURN(*worker, coordinator_->Admit(message.hello()));
+  DING_ASSIGN_OR_RETURN(*worker, handler_->Admit(message.hello()));
   CoordinatorMessage answer;
   *answer.mutable_welcome() = options_.welcome;
   *answer.mutable_welcome()->mutable_version() = CurrentProtocol();
   answer.mutable_welcome()->set_worker(*worker);
-  answer.mutable_welcome()->set_incarnation(coordinator_->incarnation());
+  answer.mutable_welcome()->set_incarnation(handler_->incarnation());
   DING_RETURN_IF_ERROR(session->Send(answer.SerializeAsString(), kGreetTimeout));
   return message.hello();
 }
 
-absl::Status CommCoordinator::CheckHello(const Hello& hello, absl::string_view identity) const {
+absl::Status WorkerServer::CheckHello(const Hello& hello, absl::string_view identity) const {
   DING_RETURN_IF_ERROR(CheckProtocol(hello.version()));
   if (!identity.empty() && identity != RoleName(hello.role())) {
     return absl::PermissionDeniedError(absl::StrCat("'", hello.name(), "' says that it is a ",
@@ -121,18 +124,18 @@ absl::Status CommCoordinator::CheckHello(const Hello& hello, absl::string_view i
                      hello.config_digest(), ", the run's has ", options_.config_digest,
                      ": start it with the same config, or without one"));
   }
-  return absl::OkStatus();
+  return options_.check_hello == nullptr ? absl::OkStatus() : options_.check_hello(hello);
 }
 
-absl::Status CommCoordinator::ServeAdmitted(uint32_t worker, const Hello& hello,
-                                            const std::shared_ptr<Session>& session) {
+absl::Status WorkerServer::ServeAdmitted(uint32_t worker, const Hello& hello,
+                                         const std::shared_ptr<Session>& session) {
   const bool works = hello.role() != Hello::OPERATOR;
   {
     MutexLock lock(&mutex_);
     if (closing_) return absl::CancelledError("the run is over");
     if (works) workers_[worker].session = session;
   }
-  if (works) coordinator_->WorkerJoined(worker, hello, session->peer());
+  if (works) handler_->WorkerJoined(worker, hello, session->peer());
   absl::Status status;
   while (status.ok()) {
     status = TakesMessages(worker);
@@ -146,36 +149,36 @@ absl::Status CommCoordinator::ServeAdmitted(uint32_t worker, const Hello& hello,
     }
   }
   if (works) {
-    coordinator_->WorkerLost(worker, status);
+    handler_->WorkerLost(worker, status);
     if (options_.on_worker_lost != nullptr) options_.on_worker_lost(hello, status);
   }
   return status;
 }
 
-absl::Status CommCoordinator::TakesMessages(uint32_t worker) const {
+absl::Status WorkerServer::TakesMessages(uint32_t worker) const {
   MutexLock lock(&mutex_);
   const auto found = workers_.find(worker);
   return found == workers_.end() ? absl::OkStatus() : found->second.stuck;
 }
 
-absl::Status CommCoordinator::Answer(uint32_t worker, const Hello& hello,
-                                     const WorkerMessage& message, Session* session) {
+absl::Status WorkerServer::Answer(uint32_t worker, const Hello& hello, const WorkerMessage& message,
+                                  Session* session) {
   const bool operates = hello.role() == Hello::OPERATOR;
   CoordinatorMessage answer;
   if (message.has_status_request()) {
-    *answer.mutable_run_status() = coordinator_->status();
+    *answer.mutable_run_status() = handler_->status();
   } else if (operates && message.has_operator_request()) {
-    *answer.mutable_operator_reply() = coordinator_->Operate(message.operator_request());
+    *answer.mutable_operator_reply() = handler_->Operate(message.operator_request());
   } else if (operates) {
     return absl::FailedPreconditionError(
         "an operator may ask for the status and send requests, and nothing else");
   } else {
-    return coordinator_->Handle(worker, message);
+    return handler_->Handle(worker, message);
   }
   return session->Send(answer.SerializeAsString(), kGreetTimeout);
 }
 
-void CommCoordinator::Send(uint32_t worker, const CoordinatorMessage& message) {
+void WorkerServer::Send(uint32_t worker, const CoordinatorMessage& message) {
   MutexLock lock(&mutex_);
   const auto found = workers_.find(worker);
   // Gone; the coordinator is being told.
@@ -190,7 +193,7 @@ void CommCoordinator::Send(uint32_t worker, const CoordinatorMessage& message) {
   }
 }
 
-bool CommCoordinator::WaitForWorkersToLeave(absl::Duration timeout) {
+bool WorkerServer::WaitForWorkersToLeave(absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   MutexLock lock(&mutex_);
   while (!workers_.empty() && changed_.WaitUntil(&mutex_, deadline)) {
@@ -198,7 +201,7 @@ bool CommCoordinator::WaitForWorkersToLeave(absl::Duration timeout) {
   return workers_.empty();
 }
 
-void CommCoordinator::Close(absl::string_view reason) {
+void WorkerServer::Close(absl::string_view reason) {
   listener_->Close();
   std::vector<std::shared_ptr<Session>> sessions;
   {

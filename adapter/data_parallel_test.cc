@@ -1,0 +1,227 @@
+// N learners that learn from the parts of a batch have the parameters of one that learns from all of
+// it: of the policies, by their factories, in one process.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/adapter/testing/policies.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/interaction/all_reduce.h"
+#include "ding_worker/interaction/in_process_all_reduce.h"
+#include "ding_worker/interaction/testing/rank_threads.h"
+#include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/comm/group_member.h"
+#include "ding_worker/learner/hooks.h"
+#include "ding_worker/policy/policy.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AnyOf;
+using testing::Each;
+using testing::Eq;
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Pointwise;
+using testing::SizeIs;
+
+constexpr int kSteps = 5;
+constexpr int64_t kRows = 48;
+constexpr absl::Duration kLong = absl::Minutes(1);
+
+AllReduceCreator InProcess() {
+  static auto* const hub = new InProcessAllReduceHub;
+  return [](const AllReduceOptions& options, Rendezvous*) { return hub->Connect(options); };
+}
+
+// Rows [rank * kRows / world_size, ...): the first part has one more if it cannot be divided.
+Batch PartOf(const Batch& batch, int rank, int world_size) {
+  const int64_t begin = batch.rows() * rank / world_size;
+  return batch.Slice(begin, batch.rows() * (rank + 1) / world_size - begin);
+}
+
+// The parameters of each rank after kSteps.
+std::vector<std::vector<float>> Learn(const TestPolicy& kind, int world_size) {
+  Mutex mutex;
+  std::vector<std::vector<float>> models;
+  RunRanks(InProcess(), world_size, kLong, [&](AllReduce* reduce) {
+    GroupMember group;
+    group.Enter(Borrow(reduce));
+    const std::unique_ptr<Policy> policy = MakeTestPolicy(kind, &group);
+    for (int step = 0; step < kSteps; ++step) {
+      const Batch batch = MakeTestBatch(kind, kRows, /*seed=*/100 + step);
+      std::vector<LearnStep> steps;
+      ASSERT_THAT(policy->learn_mode()->Forward(PartOf(batch, reduce->rank(), world_size),
+                                                TestSettings(), &steps),
+                  IsOk());
+    }
+    MutexLock lock(&mutex);
+    models.push_back(ModelOf(*policy->learn_mode()));
+  });
+  return models;
+}
+
+std::vector<float> LearnAlone(const TestPolicy& kind) {
+  const std::unique_ptr<Policy> policy = MakeTestPolicy(kind, /*reducer=*/nullptr);
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<LearnStep> steps;
+    EXPECT_THAT(policy->learn_mode()->Forward(MakeTestBatch(kind, kRows, /*seed=*/100 + step),
+                                              TestSettings(), &steps),
+                IsOk());
+  }
+  return ModelOf(*policy->learn_mode());
+}
+
+class DataParallel : public testing::TestWithParam<TestPolicy> {};
+
+TEST_P(DataParallel, LearnersOfPartsAreOneLearnerOfTheWhole) {
+  const std::vector<float> alone = LearnAlone(GetParam());
+  const std::vector<float> begin = ModelOf(*MakeTestPolicy(GetParam(), nullptr)->learn_mode());
+  ASSERT_THAT(alone, Not(Pointwise(FloatNear(1e-3f), begin))) << "it learns";
+  // 48 rows cannot be divided by 5.
+  for (const int world_size : {1, 2, 4, 5}) {
+    const std::vector<std::vector<float>> models = Learn(GetParam(), world_size);
+    ASSERT_THAT(models, SizeIs(static_cast<size_t>(world_size)));
+    EXPECT_THAT(models, Each(Eq(models.front()))) << "the same to the bit, of " << world_size;
+    EXPECT_THAT(models.front(), Pointwise(FloatNear(2e-5f), alone)) << "of " << world_size;
+  }
+}
+
+// A step that one cannot take is taken by none, and the next one by all.
+TEST_P(DataParallel, ALossThatIsNotFiniteFailsAndLeavesAllEqual) {
+  Mutex mutex;
+  std::vector<std::vector<float>> models;
+  RunRanks(InProcess(), 2, kLong, [&](AllReduce* reduce) {
+    GroupMember group;
+    group.Enter(Borrow(reduce));
+    const std::unique_ptr<Policy> policy = MakeTestPolicy(GetParam(), &group);
+    const std::vector<float> begin = ModelOf(*policy->learn_mode());
+    std::vector<LearnStep> steps;
+    Batch bad = MakeTestBatch(GetParam(), kRows / 2, 7);
+    if (reduce->rank() == 1) SpoilTestBatch(GetParam(), bad);
+    const absl::Status failed = policy->learn_mode()->Forward(bad, TestSettings(), &steps);
+    if (reduce->rank() == 1) {
+      EXPECT_THAT(failed, StatusIs(absl::StatusCode::kInternal));
+    } else {
+      EXPECT_THAT(failed, StatusIs(absl::StatusCode::kAborted, HasSubstr("another learner")));
+    }
+    EXPECT_FALSE(group.broken());
+    EXPECT_EQ(ModelOf(*policy->learn_mode()), begin);
+    ASSERT_THAT(
+        policy->learn_mode()->Forward(MakeTestBatch(GetParam(), kRows / 2, 8 + reduce->rank()),
+                                      TestSettings(), &steps),
+        IsOk());
+    EXPECT_NE(ModelOf(*policy->learn_mode()), begin);
+    MutexLock lock(&mutex);
+    models.push_back(ModelOf(*policy->learn_mode()));
+  });
+  EXPECT_THAT(models, Each(Eq(models.front())));
+}
+
+// Data that cannot be learned from at all are a failed step, too.
+TEST_P(DataParallel, ABatchOfAnotherLayoutFailsAll) {
+  RunRanks(InProcess(), 2, kLong, [&](AllReduce* reduce) {
+    GroupMember group;
+    group.Enter(Borrow(reduce));
+    const std::unique_ptr<Policy> policy = MakeTestPolicy(GetParam(), &group);
+    std::vector<LearnStep> steps;
+    const Batch batch = reduce->rank() == 0 ? Batch() : MakeTestBatch(GetParam(), kRows, 1);
+    EXPECT_THAT(policy->learn_mode()->Forward(batch, TestSettings(), &steps),
+                StatusIs(reduce->rank() == 0 ? absl::StatusCode::kInvalidArgument
+                                             : absl::StatusCode::kAborted));
+  });
+}
+
+TEST_P(DataParallel, ALearnerThatIsGoneFailsTheStepAndBreaksTheGroup) {
+  RunRanks(InProcess(), 2, kLong, [&](AllReduce* reduce) {
+    if (reduce->rank() == 1) return;
+    GroupMember group;
+    group.Enter(Borrow(reduce));
+    const std::unique_ptr<Policy> policy = MakeTestPolicy(GetParam(), &group);
+    const std::vector<float> begin = ModelOf(*policy->learn_mode());
+    std::vector<LearnStep> steps;
+    EXPECT_THAT(
+        policy->learn_mode()->Forward(MakeTestBatch(GetParam(), kRows, 1), TestSettings(), &steps),
+        StatusIs(absl::StatusCode::kUnavailable));
+    EXPECT_TRUE(group.broken());
+    EXPECT_EQ(ModelOf(*policy->learn_mode()), begin);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, DataParallel,
+                         testing::Values(TestPolicy::kDqn, TestPolicy::kPpo, TestPolicy::kA2c,
+                                         TestPolicy::kBc),
+                         [](const auto& info) { return TestPolicyName(info.param); });
+
+// One rank may have moved too far for one more step where the other has not: they agree.
+TEST(DataParallelTest, AllStopAtTheSameMinibatchWhenTheMeanDivergenceIsTooLarge) {
+  Mutex mutex;
+  std::vector<size_t> steps_taken;
+  std::vector<std::vector<float>> models;
+  RunRanks(InProcess(), 2, kLong, [&](AllReduce* reduce) {
+    GroupMember group;
+    group.Enter(Borrow(reduce));
+    const std::unique_ptr<Policy> policy = MakeTestPolicy(TestPolicy::kPpoWithMaxKl, &group);
+    std::vector<LearnStep> steps;
+    ASSERT_THAT(policy->learn_mode()->Forward(
+                    MakeTestBatch(TestPolicy::kPpoWithMaxKl, kRows, 50 + reduce->rank()),
+                    TestSettings(), &steps),
+                IsOk());
+    MutexLock lock(&mutex);
+    steps_taken.push_back(steps.size());
+    models.push_back(ModelOf(*policy->learn_mode()));
+  });
+  EXPECT_THAT(steps_taken, Each(Eq(steps_taken.front())));
+  EXPECT_EQ(steps_taken.front(), 6u) << "one of them alone would have taken 7";
+  EXPECT_THAT(models, Each(Eq(models.front())));
+}
+
+// LogReduceHook over a group: what is logged is the mean of what the ranks reported.
+TEST(DataParallelTest, TheHookReducesWhatIsLogged) {
+  RunRanks(InProcess(), 2, kLong, [](AllReduce* reduce) {
+    GroupMember group;
+    group.Enter(Borrow(reduce));
+    const std::unique_ptr<Policy> policy = MakeTestPolicy(TestPolicy::kDqn, &group);
+    double reported = 0;
+    double reduced = 0;
+    LearnerHooks hooks;
+    class Read : public LearnerHook {
+     public:
+      Read(int priority, double* to)
+          : LearnerHook("read", priority, HookPosition::kAfterIter), to_(to) {}
+      absl::Status Call(BaseLearner* learner) override {
+        *to_ = learner->current_step()->scalars.GetOr("total_loss", -1);
+        return absl::OkStatus();
+      }
+      double* const to_;
+    };
+    add_learner_hook(&hooks, std::make_shared<Read>(kLogReduceHookPriority - 1, &reported));
+    add_learner_hook(&hooks, std::make_shared<LogReduceHook>("log_reduce", kLogReduceHookPriority,
+                                                             HookPosition::kAfterIter));
+    add_learner_hook(&hooks, std::make_shared<Read>(kLogReduceHookPriority + 1, &reduced));
+    BaseLearner::Options options;
+    options.log_policy = false;
+    const auto learner =
+        BaseLearner::Create(options, policy->learn_mode(), hooks, {}, &group).value();
+    ASSERT_THAT(learner->Train(MakeTestBatch(TestPolicy::kDqn, kRows, 3 + reduce->rank())), IsOk());
+    std::vector<double> mean = {reported};
+    ASSERT_THAT(group.AllReduceMean(absl::MakeSpan(mean)), IsOk());
+    EXPECT_NE(reported, reduced);
+    EXPECT_EQ(reduced, mean[0]);
+  });
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,199 @@
+#include "ding_worker/adapter/gloo/gloo_all_reduce.h"
+
+// libtorch's headers and its libraries are those of one build; whether c10d has Gloo is said where its
+// headers are used.
+#define USE_C10D_GLOO 1
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ATen/ATen.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/status_macros.h"
+#include "torch/csrc/distributed/c10d/ProcessGroupGloo.hpp"
+#include "torch/csrc/distributed/c10d/Store.hpp"
+
+namespace ding {
+namespace {
+
+// Exceptions of libtorch go on with a stack.
+std::string FirstLine(const char* what) {
+  const std::string text(what);
+  return text.substr(0, text.find('\n'));
+}
+
+// What Gloo stores and looks up while it connects: each rank's addresses.
+class RendezvousStore : public c10d::Store {
+ public:
+  RendezvousStore(Rendezvous* rendezvous, absl::Duration timeout)
+      : c10d::Store(absl::ToChronoMilliseconds(timeout)), rendezvous_(rendezvous) {}
+
+  // From then on nothing is looked up.
+  void Connected() { rendezvous_ = nullptr; }
+
+  void set(const std::string& key, const std::vector<uint8_t>& value) override {
+    const absl::Status status = Use()->Set(key, std::string(value.begin(), value.end()));
+    if (!status.ok()) throw std::runtime_error(std::string(status.message()));
+  }
+  std::vector<uint8_t> get(const std::string& key) override { return Get(key, timeout_); }
+  void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
+  // Gloo's own patience is longer than ours.
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& timeout) override {
+    for (const std::string& key : keys) Get(key, std::min(timeout, timeout_));
+  }
+
+  bool check(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) {
+      if (!Use()->Get(key, absl::ZeroDuration()).ok()) return false;
+    }
+    return true;
+  }
+  // Gloo uses none of these.
+  int64_t add(const std::string& /*key*/, int64_t /*value*/) override { throw NotThere(); }
+  bool deleteKey(const std::string& /*key*/) override { throw NotThere(); }
+  int64_t getNumKeys() override { throw NotThere(); }
+
+ private:
+  static std::logic_error NotThere() {
+    return std::logic_error("a rendezvous of learners sets and gets, and nothing else");
+  }
+  Rendezvous* Use() {
+    if (rendezvous_ == nullptr) throw std::logic_error("the ranks are connected already");
+    return rendezvous_;
+  }
+  std::vector<uint8_t> Get(const std::string& key, std::chrono::milliseconds timeout) {
+    const absl::StatusOr<std::string> value = Use()->Get(key, absl::FromChrono(timeout));
+    if (!value.ok()) throw std::runtime_error(std::string(value.status().message()));
+    return {value->begin(), value->end()};
+  }
+
+  Rendezvous* rendezvous_;
+};
+
+// Whose connections can be closed while an operation waits for one of them.
+class ClosableGroup : public c10d::ProcessGroupGloo {
+ public:
+  using c10d::ProcessGroupGloo::ProcessGroupGloo;
+  void CloseConnections() {
+    for (const auto& context : contexts_) context->closeConnections();
+  }
+};
+
+class GlooAllReduce : public AllReduce {
+ public:
+  GlooAllReduce(const AllReduceOptions& options, c10::intrusive_ptr<ClosableGroup> group)
+      : options_(options), group_(std::move(group)) {}
+  ~GlooAllReduce() override { Abort(); }
+
+  int rank() const override { return options_.rank; }
+  int world_size() const override { return options_.world_size; }
+
+  absl::Status Sum(absl::Span<float> values) override { return SumOf(values, at::kFloat); }
+  absl::Status Sum(absl::Span<double> values) override { return SumOf(values, at::kDouble); }
+
+  absl::Status Broadcast(std::string* bytes) override {
+    double size = static_cast<double>(bytes->size());
+    DING_RETURN_IF_ERROR(Run([&] {
+      std::vector<at::Tensor> tensors = {at::from_blob(&size, {1}, at::kDouble)};
+      return group_->broadcast(tensors);
+    }));
+    if (size == 0) {
+      bytes->clear();
+      return absl::OkStatus();
+    }
+    bytes->resize(static_cast<size_t>(size));
+    return Run([&] {
+      std::vector<at::Tensor> tensors = {
+          at::from_blob(bytes->data(), {static_cast<int64_t>(bytes->size())}, at::kByte)};
+      return group_->broadcast(tensors);
+    });
+  }
+
+  void Abort() override {
+    if (!aborted_.exchange(true)) group_->CloseConnections();
+  }
+
+ private:
+  template <typename T>
+  absl::Status SumOf(absl::Span<T> values, at::ScalarType type) {
+    if (options_.world_size == 1 || values.empty()) return dead_;
+    return Run([&] {
+      std::vector<at::Tensor> tensors = {
+          at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, type)};
+      return group_->allreduce(tensors);
+    });
+  }
+
+  // Exceptions become the end of the group.
+  template <typename Start>
+  absl::Status Run(const Start& start) {
+    if (!dead_.ok()) return dead_;
+    if (aborted_.load()) return dead_ = absl::CancelledError("this learner has left the group");
+    const absl::Time begin = absl::Now();
+    try {
+      start()->wait();
+      return absl::OkStatus();
+    } catch (const std::exception& e) {
+      const std::string what =
+          absl::StrCat("all-reduce group '", options_.group, "', rank ", options_.rank, " of ",
+                       options_.world_size, ": ", FirstLine(e.what()));
+      if (aborted_.load()) {
+        dead_ = absl::CancelledError(what);
+      } else if (absl::Now() - begin >= options_.timeout) {
+        dead_ = absl::DeadlineExceededError(what);
+      } else {
+        dead_ = absl::UnavailableError(what);
+      }
+    }
+    // The others wait for this one no longer than this one for them.
+    Abort();
+    return dead_;
+  }
+
+  const AllReduceOptions options_;
+  const c10::intrusive_ptr<ClosableGroup> group_;
+  std::atomic<bool> aborted_{false};
+  absl::Status dead_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AllReduce>> ConnectGloo(const AllReduceOptions& options,
+                                                       Rendezvous* rendezvous) {
+  DING_RETURN_IF_ERROR(CheckAllReduceOptions(options));
+  const absl::Time begin = absl::Now();
+  try {
+    auto group_options =
+        c10d::ProcessGroupGloo::Options::create(absl::ToChronoMilliseconds(options.timeout));
+    // One operation at a time, and nothing else to do meanwhile.
+    group_options->threads = 1;
+    group_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.host));
+    const auto store = c10::make_intrusive<RendezvousStore>(rendezvous, options.timeout);
+    auto group =
+        c10::make_intrusive<ClosableGroup>(store, options.rank, options.world_size, group_options);
+    store->Connected();
+    auto made = std::make_unique<GlooAllReduce>(options, std::move(group));
+    // Gloo ends the process of whoever takes a connection that is closed already: nobody is to leave
+    // before all have taken theirs.
+    double all_are_there = 1;
+    DING_RETURN_IF_ERROR(made->Sum(absl::MakeSpan(&all_are_there, 1)));
+    return made;
+  } catch (const std::exception& e) {
+    const std::string what = absl::StrCat("all-reduce group '", options.group, "': rank ",
+                                          options.rank, " of ", options.world_size, " at ",
+                                          options.host, " does not connect: ", FirstLine(e.what()));
+    if (absl::Now() - begin >= options.timeout) return absl::DeadlineExceededError(what);
+    return absl::UnavailableError(what);
+  }
+}
+
+}  // namespace ding

@@ -1,0 +1,12 @@
+// Registers all-reduce type "gloo".
+#include "ding_worker/adapter/gloo/gloo_all_reduce.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/interaction/all_reduce_registry.h"
+
+namespace ding {
+namespace {
+
+DING_REGISTER(AllReduceRegistry(), "gloo", ConnectGloo);
+
+}  // namespace
+}  // namespace ding

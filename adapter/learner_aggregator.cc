@@ -1,0 +1,607 @@
+#include "ding_worker/adapter/learner_aggregator.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ding_worker/adapter/merge.h"
+#include "ding_worker/base/status_macros.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+// Then what time brings about is looked after.
+constexpr absl::Duration kReceiveTimeout = absl::Milliseconds(50);
+// The coordinator's window is full only if it is stuck; the lease ends that before.
+constexpr absl::Duration kSendTimeout = absl::Minutes(1);
+// What a learner may be ahead of the others: more than its loader can be.
+constexpr size_t kMaxQueued = 1024;
+
+absl::Status CheckIsLearner(const Hello& hello) {
+  if (hello.role() != Hello::COLLECTOR) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "this is a learner aggregator: expected learners; collectors join the coordinator");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LearnerAggregator>> LearnerAggregator::Create(
+    Options options, WorkerSession* coordinator, Transport* transport) {
+  if (options.learner_num < 1 || options.connect_timeout <= absl::ZeroDuration() ||
+      options.form_timeout <= absl::ZeroDuration() || options.admit_period < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "learner aggregator: learner_num is ", options.learner_num,
+        ", expected at least 1; connect_timeout is ", absl::FormatDuration(options.connect_timeout),
+        " and form_timeout ", absl::FormatDuration(options.form_timeout),
+        ", expected more than 0; admit_period is ", absl::FormatDuration(options.admit_period),
+        ", expected at least 0"));
+  }
+  options.server.welcome = coordinator->welcome();
+  options.server.check_hello = CheckIsLearner;
+  if (options.server.welcome.has_lease_seconds()) {
+    options.server.session.lease = absl::Seconds(options.server.welcome.lease_seconds());
+  }
+  auto made = absl::WrapUnique(new LearnerAggregator(options, coordinator));
+  DING_ASSIGN_OR_RETURN(made->server_, WorkerServer::Create(options.server, transport));
+  return made;
+}
+
+LearnerAggregator::LearnerAggregator(const Options& options, WorkerSession* coordinator)
+    : options_(options), coordinator_(coordinator) {}
+
+LearnerAggregator::~LearnerAggregator() { server_->Close("the aggregator is closed"); }
+
+void LearnerAggregator::Close() { coordinator_->Close("the learner aggregator leaves the run"); }
+
+bool LearnerAggregator::ended() const {
+  MutexLock lock(&mutex_);
+  return end_.has_value();
+}
+
+absl::StatusOr<EndRun> LearnerAggregator::Run() {
+  server_->Start(this);
+  absl::Status status;
+  EndRun end;
+  bool ended = false;
+  while (status.ok() && !ended) {
+    const absl::StatusOr<CoordinatorMessage> message = coordinator_->Receive(kReceiveTimeout);
+    if (!message.ok() && !absl::IsDeadlineExceeded(message.status())) status = message.status();
+    MutexLock lock(&mutex_);
+    if (message.ok() && message->has_start_task()) {
+      TakeTask(message->start_task());
+    } else if (message.ok() && message->has_close_task()) {
+      if (IsTask(message->close_task().task_id())) CloseTask();
+    } else if (message.ok() && message->has_learner_data()) {
+      TakeData(message->learner_data());
+    } else if (message.ok() && message->has_end_run()) {
+      end = message->end_run();
+      ended = true;
+      end_ = end;
+      CoordinatorMessage told;
+      *told.mutable_end_run() = end;
+      for (const auto& [worker, learner] : learners_) server_->Send(worker, told);
+    }
+    Advance();
+  }
+  if (ended && !server_->WaitForWorkersToLeave(options_.leave_timeout)) {
+    LOG(WARNING) << "some learners have not left within " << options_.leave_timeout;
+  }
+  server_->Close(ended ? end.reason() : absl::StrCat("no coordinator: ", status.message()));
+  DING_RETURN_IF_ERROR(status);
+  return end;
+}
+
+absl::StatusOr<uint32_t> LearnerAggregator::Admit(const Hello& /*hello*/) {
+  MutexLock lock(&mutex_);
+  return ++last_worker_;
+}
+
+OperatorReply LearnerAggregator::Operate(const OperatorRequest& request) {
+  OperatorReply reply;
+  if (!request.has_inspect() || !request.inspect().empty()) {
+    reply.set_code(static_cast<int>(absl::StatusCode::kFailedPrecondition));
+    reply.set_message(
+        "this is an aggregator of learners, which tells its status and no more: ask "
+        "the coordinator");
+  }
+  *reply.mutable_status() = status();
+  return reply;
+}
+
+void LearnerAggregator::WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) {
+  MutexLock lock(&mutex_);
+  Learner& learner = learners_[worker];
+  learner.hello = hello;
+  learner.peer = peer;
+  learner.joined_nanos = options_.clock->MonotonicNanos();
+  LOG(INFO) << hello.name() << " joined the group from " << peer << ": " << learners_.size()
+            << " learners of " << options_.learner_num;
+  if (end_.has_value()) {
+    CoordinatorMessage message;
+    *message.mutable_end_run() = *end_;
+    server_->Send(worker, message);
+    return;
+  }
+  SendResources();
+  if (task_.has_value()) StartLearner(worker, &learner);
+}
+
+void LearnerAggregator::WorkerLost(uint32_t worker, const absl::Status& why) {
+  MutexLock lock(&mutex_);
+  const auto found = learners_.find(worker);
+  if (found == learners_.end()) return;
+  const std::string name = found->second.hello.name();
+  const bool was_member = found->second.state == LearnerState::kMember;
+  learners_.erase(found);
+  if (end_.has_value()) return;
+  LOG(WARNING) << name << " has left the group: " << why.message();
+  SendResources();
+  if (!task_.has_value()) return;
+  if (was_member) BreakGeneration(absl::StrCat(name, " is gone"));
+  if (task_->generation == 0 && task_->resumes == worker) {
+    FailTask(absl::CancelledError(
+        absl::StrCat(name, ", which was to go on from the checkpoint, is gone")));
+  }
+  Advance();
+}
+
+absl::Status LearnerAggregator::Handle(uint32_t worker, const WorkerMessage& message) {
+  MutexLock lock(&mutex_);
+  if (learners_.count(worker) == 0) return absl::NotFoundError("there is no such learner");
+  switch (message.message_case()) {
+    case WorkerMessage::kGroupReady:
+      return TakeReady(worker, message.group_ready());
+    case WorkerMessage::kGroupValue:
+      PassOnValue(message.group_value());
+      return absl::OkStatus();
+    case WorkerMessage::kLearnerDemand:
+      return TakeDemand(worker, message.learner_demand());
+    case WorkerMessage::kLearnerInfo:
+      return TakeInfo(worker, message.learner_info());
+    case WorkerMessage::kPolicyVersion:
+      PassOnPolicy(worker, message.policy_version());
+      return absl::OkStatus();
+    case WorkerMessage::kTaskFailed:
+      TakeFailure(worker, message.task_failed());
+      return absl::OkStatus();
+    default:
+      break;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("a message of kind ",
+                                                 static_cast<int>(message.message_case()),
+                                                 ", expected those of a learner in a group"));
+}
+
+void LearnerAggregator::TakeTask(const StartTask& start) {
+  if (!start.has_learner()) {
+    LOG(WARNING) << "the coordinator gives a task of another kind than a learner's";
+    return;
+  }
+  if (task_.has_value()) CloseTask();
+  task_.emplace();
+  task_->task = start.learner();
+  EnterPhase(Phase::kGathering);
+  LOG_IF(INFO, static_cast<int>(learners_.size()) < options_.learner_num)
+      << start.learner().task_id() << " waits for " << options_.learner_num << " learners, "
+      << learners_.size() << " are there";
+  for (auto& [worker, learner] : learners_) StartLearner(worker, &learner);
+}
+
+// Who comes later than the first is told what these have learned.
+void LearnerAggregator::StartLearner(uint32_t worker, Learner* learner) {
+  learner->state = LearnerState::kStarting;
+  learner->demands.clear();
+  learner->infos.clear();
+  CoordinatorMessage message;
+  LearnerTask* const task = message.mutable_start_task()->mutable_learner();
+  *task = task_->task;
+  task->set_group_worker(coordinator_->welcome().worker());
+  if (task->resume() && !task_->resumes.has_value()) {
+    task_->resumes = worker;
+  } else {
+    task->set_resume(false);
+  }
+  server_->Send(worker, message);
+}
+
+absl::Status LearnerAggregator::TakeReady(uint32_t worker, const GroupReady& ready) {
+  if (!IsTask(ready.task_id())) return absl::OkStatus();
+  Learner& learner = learners_[worker];
+  if (task_->model_digest.empty()) task_->model_digest = ready.model_digest();
+  if (ready.model_digest() != task_->model_digest) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the model of ", learner.hello.name(), " has digest ", ready.model_digest(),
+        ", those of the group ", task_->model_digest,
+        ": the names or shapes of its parameters differ; start all learners from one build"));
+  }
+  const bool was_member = learner.state == LearnerState::kMember;
+  learner.state = LearnerState::kReady;
+  learner.ready = ready;
+  if (was_member) {
+    BreakGeneration(absl::StrCat(learner.hello.name(), " has left it",
+                                 ready.why().empty() ? "" : ": ", ready.why()));
+  }
+  Advance();
+  return absl::OkStatus();
+}
+
+absl::Status LearnerAggregator::TakeDemand(uint32_t worker, const LearnerDemand& demand) {
+  if (!IsTask(demand.task_id()) || !IsMember(worker)) return absl::OkStatus();
+  Learner& learner = learners_[worker];
+  if (learner.demands.size() >= kMaxQueued || demand.batch_size() < 1 || demand.batches() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a demand for ", demand.batches(), " batches of ", demand.batch_size(),
+                     " rows behind ", learner.demands.size(),
+                     " others, expected at least 1 of 1 behind fewer than ", kMaxQueued));
+  }
+  for (auto& [sequence, sent] : demands_) {
+    for (const GroupDemand::Share& share : sent.shares) {
+      if (share.learner == worker && share.sequence <= demand.read()) sent.unread.erase(worker);
+    }
+  }
+  learner.demands.push_back(demand);
+  SendDemands();
+  return absl::OkStatus();
+}
+
+void LearnerAggregator::SendDemands() {
+  while (true) {
+    std::vector<LearnerDemand> demands;
+    for (const uint32_t worker : task_->members) {
+      if (learners_[worker].demands.empty()) return;
+      demands.push_back(learners_[worker].demands.front());
+    }
+    WorkerMessage message;
+    *message.mutable_learner_demand() = MergeDemands(demands);
+    message.mutable_learner_demand()->set_sequence(++demanded_);
+    message.mutable_learner_demand()->set_read(ReadUpTo());
+    GroupDemand& sent = demands_[demanded_];
+    for (size_t i = 0; i < demands.size(); ++i) {
+      const uint32_t worker = task_->members[i];
+      learners_[worker].demands.pop_front();
+      sent.shares.push_back({worker, demands[i].sequence(), demands[i].batch_size()});
+      sent.unread.insert(worker);
+    }
+    Send(message);
+  }
+}
+
+uint64_t LearnerAggregator::ReadUpTo() {
+  while (!demands_.empty() && demands_.begin()->second.answered &&
+         demands_.begin()->second.unread.empty()) {
+    read_ = demands_.begin()->first;
+    demands_.erase(demands_.begin());
+  }
+  return read_;
+}
+
+void LearnerAggregator::TakeData(const LearnerData& data) {
+  const auto found = demands_.find(data.sequence());
+  if (!IsTask(data.task_id()) || found == demands_.end()) return;
+  GroupDemand& demand = found->second;
+  demand.answered = true;
+  std::vector<CoordinatorMessage> answers(demand.shares.size());
+  std::vector<int64_t> rows;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    LearnerData* const answer = answers[i].mutable_learner_data();
+    answer->set_task_id(data.task_id());
+    answer->set_sequence(demand.shares[i].sequence);
+    answer->set_envstep(data.envstep());
+    rows.push_back(demand.shares[i].rows);
+  }
+  if (answers.empty()) return;  // Of a generation that is over.
+  for (const std::string& items : data.items()) {
+    const absl::StatusOr<std::vector<std::string>> shares = SplitItems(items, rows);
+    if (!shares.ok()) {
+      FailTask(shares.status());
+      return;
+    }
+    for (size_t i = 0; i < answers.size(); ++i) {
+      answers[i].mutable_learner_data()->add_items((*shares)[i]);
+    }
+  }
+  for (size_t i = 0; i < answers.size(); ++i) {
+    server_->Send(demand.shares[i].learner, answers[i]);
+  }
+}
+
+absl::Status LearnerAggregator::TakeInfo(uint32_t worker, const LearnerInfo& info) {
+  if (!IsTask(info.task_id()) || !IsMember(worker)) return absl::OkStatus();
+  if (!info.stalled().empty()) {
+    // All wait for the same.
+    if (worker == task_->members.front()) {
+      WorkerMessage message;
+      *message.mutable_learner_info() = info;
+      Send(message);
+    }
+    return absl::OkStatus();
+  }
+  Learner& learner = learners_[worker];
+  if (learner.infos.size() >= kMaxQueued) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        learner.infos.size(), " reports ahead of the others of the group, expected fewer"));
+  }
+  learner.infos.push_back(info);
+  SendInfos();
+  return absl::OkStatus();
+}
+
+void LearnerAggregator::SendInfos() {
+  while (task_.has_value()) {
+    std::vector<LearnerInfo> infos;
+    for (const uint32_t worker : task_->members) {
+      if (learners_[worker].infos.empty()) return;
+      infos.push_back(learners_[worker].infos.front());
+    }
+    absl::StatusOr<LearnerInfo> merged = MergeInfos(infos);
+    if (!merged.ok()) {
+      FailTask(merged.status());
+      return;
+    }
+    for (const uint32_t worker : task_->members) learners_[worker].infos.pop_front();
+    WorkerMessage message;
+    *message.mutable_learner_info() = *std::move(merged);
+    Send(message);
+  }
+}
+
+void LearnerAggregator::PassOnPolicy(uint32_t worker, const PolicyVersion& version) {
+  // Also when the task is over: the coordinator deletes what is on its way.
+  if (task_.has_value() && (task_->members.empty() || worker != task_->members.front())) return;
+  if (task_.has_value()) task_->newest_version = version.version();
+  WorkerMessage message;
+  *message.mutable_policy_version() = version;
+  Send(message);
+}
+
+void LearnerAggregator::PassOnValue(const GroupValue& value) {
+  if (!IsTask(value.task_id()) || task_->phase != Phase::kRunning ||
+      value.generation() != task_->generation) {
+    return;
+  }
+  CoordinatorMessage message;
+  *message.mutable_group_value() = value;
+  for (const uint32_t worker : task_->members) server_->Send(worker, message);
+}
+
+void LearnerAggregator::TakeFailure(uint32_t worker, const TaskFailed& failed) {
+  if (!IsTask(failed.task_id())) return;
+  Learner& learner = learners_[worker];
+  const bool was_joining =
+      task_->generation > 0 &&
+      (learner.state == LearnerState::kStarting ||
+       (learner.state == LearnerState::kReady && learner.ready.generation() == 0));
+  learner.state = LearnerState::kFailed;
+  const auto code = static_cast<absl::StatusCode>(failed.code());
+  const absl::Status why(code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
+                         absl::StrCat(learner.hello.name(), ": ", failed.message()));
+  LOG(WARNING) << failed.task_id() << " failed: " << why;
+  if (was_joining) return;  // The others go on without it.
+  // Another learner says why: this one could not take a step because that one could not.
+  if (task_->failure.ok()) task_->failure = why;
+  if (code != absl::StatusCode::kAborted) {
+    FailTask(why);
+    return;
+  }
+  Advance();
+}
+
+void LearnerAggregator::Advance() {
+  if (!task_.has_value() || end_.has_value()) return;
+  switch (task_->phase) {
+    case Phase::kGathering:
+      AdvanceGathering();
+      break;
+    case Phase::kForming:
+      AdvanceForming();
+      break;
+    case Phase::kRunning:
+      AdvanceRunning();
+      break;
+  }
+}
+
+void LearnerAggregator::AdvanceGathering() {
+  const std::vector<uint32_t> ready = InState(LearnerState::kReady);
+  const bool all = static_cast<int>(ready.size()) >= options_.learner_num;
+  if (!all && PhaseAge() < options_.connect_timeout) return;
+  const bool resumes =
+      !task_->resumes.has_value() || std::count(ready.begin(), ready.end(), *task_->resumes) > 0;
+  if (ready.empty()) {
+    FailTask(absl::UnavailableError(absl::StrCat("no connected learner: none was ready within ",
+                                                 absl::FormatDuration(options_.connect_timeout),
+                                                 ", expected ", options_.learner_num,
+                                                 " to join the aggregator at ", address())));
+  } else if (resumes) {
+    FormGeneration();
+  } else if (PhaseAge() >= options_.connect_timeout) {
+    FailTask(absl::CancelledError("the learner that loads the checkpoint is not ready"));
+  }
+}
+
+void LearnerAggregator::AdvanceForming() {
+  const std::vector<uint32_t> late = InState(LearnerState::kMember);
+  if (!late.empty() && PhaseAge() < options_.form_timeout) return;
+  for (const uint32_t worker : late) {
+    LOG(WARNING) << learners_[worker].hello.name() << " did not leave the last generation within "
+                 << options_.form_timeout << ": it begins anew";
+    StartLearner(worker, &learners_[worker]);
+  }
+  const std::vector<uint32_t> ready = InState(LearnerState::kReady);
+  const bool somebody_learned = std::any_of(ready.begin(), ready.end(),
+                                            [this](uint32_t worker) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                                              return learners_[worker].ready.generation() > 0;
+                                            });
+  if (somebody_learned) {
+    FormGeneration();
+  } else if (!task_->failure.ok()) {
+    FailTask(task_->failure);
+  } else {
+    FailTask(absl::CancelledError("all learners of the group are gone"));
+  }
+}
+
+void LearnerAggregator::AdvanceRunning() {
+  if (InState(LearnerState::kMember).empty()) {
+    FailTask(task_->failure);
+    return;
+  }
+  if (InState(LearnerState::kReady).empty() || PhaseAge() < options_.admit_period) return;
+  BreakGeneration("another learner has come");
+}
+
+void LearnerAggregator::FormGeneration() {
+  std::vector<uint32_t> members = InState(LearnerState::kReady);
+  const auto rank_of = [this](uint32_t worker) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const GroupReady& ready = learners_[worker].ready;
+    const bool resumes = task_->generation == 0 && task_->resumes == worker;
+    return std::make_tuple(!resumes, ready.generation() == 0, -ready.train_iter(), worker);
+  };
+  std::sort(members.begin(), members.end(),
+            [&](uint32_t a, uint32_t b) { return rank_of(a) < rank_of(b); });
+  // The first is the one whose state all take over, the others come in the order of their joining.
+  std::sort(members.begin() + 1, members.end());
+  task_->members = members;
+  ++task_->generation;
+  EnterPhase(Phase::kRunning);
+  std::vector<std::string> names;
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    Learner& learner = learners_[members[rank]];
+    learner.state = LearnerState::kMember;
+    learner.demands.clear();
+    learner.infos.clear();
+    names.push_back(learner.hello.name());
+    CoordinatorMessage message;
+    FormGroup* const form = message.mutable_form_group();
+    form->set_task_id(task_->task.task_id());
+    form->set_generation(task_->generation);
+    form->set_rank(static_cast<int32_t>(rank));
+    form->set_world_size(static_cast<int32_t>(members.size()));
+    // One is left out: rank 0 of the generation before may still be writing it.
+    form->set_first_version(std::max(task_->task.first_version(),
+                                     task_->newest_version == 0 ? 1 : task_->newest_version + 2));
+    server_->Send(members[rank], message);
+  }
+  LOG(INFO) << task_->task.task_id() << ": generation " << task_->generation << " of "
+            << members.size() << " learners: " << absl::StrJoin(names, ", ");
+  LOG_IF(WARNING, static_cast<int>(members.size()) < options_.learner_num)
+      << members.size() << " learners learn together, expected " << options_.learner_num;
+  if (task_->generation == 1) {
+    WorkerMessage message;
+    message.mutable_task_started()->set_task_id(task_->task.task_id());
+    Send(message);
+  }
+}
+
+void LearnerAggregator::BreakGeneration(const std::string& why) {
+  if (task_->phase != Phase::kRunning) return;
+  LOG(INFO) << task_->task.task_id() << ": generation " << task_->generation << " is over: " << why;
+  EnterPhase(Phase::kForming);
+  CoordinatorMessage message;
+  message.mutable_break_group()->set_task_id(task_->task.task_id());
+  message.mutable_break_group()->set_generation(task_->generation);
+  for (const uint32_t worker : InState(LearnerState::kMember)) server_->Send(worker, message);
+  // Answers to these are for nobody.
+  for (auto& [sequence, demand] : demands_) {
+    demand.shares.clear();
+    demand.unread.clear();
+  }
+  for (auto& [worker, learner] : learners_) {
+    learner.demands.clear();
+    // The last report of the run waits for nobody who cannot come any more.
+    if (worker == task_->members.front() && !learner.infos.empty() &&
+        learner.infos.back().learner_done()) {
+      WorkerMessage done;
+      *done.mutable_learner_info() = learner.infos.back();
+      Send(done);
+    }
+    learner.infos.clear();
+  }
+}
+
+void LearnerAggregator::FailTask(const absl::Status& why) {
+  WorkerMessage message;
+  message.mutable_task_failed()->set_task_id(task_->task.task_id());
+  message.mutable_task_failed()->set_code(static_cast<int>(why.code()));
+  message.mutable_task_failed()->set_message(std::string(why.message()));
+  Send(message);
+  CloseTask();
+}
+
+void LearnerAggregator::CloseTask() {
+  CoordinatorMessage message;
+  message.mutable_close_task()->set_task_id(task_->task.task_id());
+  for (auto& [worker, learner] : learners_) {
+    if (learner.state != LearnerState::kIdle) server_->Send(worker, message);
+    learner.state = LearnerState::kIdle;
+    learner.demands.clear();
+    learner.infos.clear();
+  }
+  task_.reset();
+  demands_.clear();
+  read_ = demanded_;
+}
+
+void LearnerAggregator::SendResources() {
+  std::vector<Resources> all;
+  for (const auto& [worker, learner] : learners_) all.push_back(learner.hello.resources());
+  WorkerMessage message;
+  *message.mutable_resources() = MergeResources(all);
+  Send(message);
+}
+
+void LearnerAggregator::Send(const WorkerMessage& message) {
+  const absl::Status sent = coordinator_->Send(message, kSendTimeout);
+  // The session is over then, or ends by its lease: Run() says so.
+  if (!sent.ok()) LOG(WARNING) << "a message to the coordinator is not sent: " << sent.message();
+}
+
+void LearnerAggregator::EnterPhase(Phase phase) {
+  task_->phase = phase;
+  task_->since_nanos = options_.clock->MonotonicNanos();
+}
+
+absl::Duration LearnerAggregator::PhaseAge() const {
+  return absl::Nanoseconds(options_.clock->MonotonicNanos() - task_->since_nanos);
+}
+
+std::vector<uint32_t> LearnerAggregator::InState(LearnerState state) const {
+  std::vector<uint32_t> found;
+  for (const auto& [worker, learner] : learners_) {
+    if (learner.state == state) found.push_back(worker);
+  }
+  return found;
+}
+
+bool LearnerAggregator::IsMember(uint32_t worker) const {
+  const auto found = learners_.find(worker);
+  return found != learners_.end() && found->second.state == LearnerState::kMember &&
+         task_->phase == Phase::kRunning;
+}
+
+RunStatus LearnerAggregator::status() const {
+  RunStatus status;
+  MutexLock lock(&mutex_);
+  status.set_run(coordinator_->welcome().run());
+  for (const auto& [worker, learner] : learners_) {
+    WorkerStatus* const shown = status.add_worker();
+    shown->set_worker(worker);
+    shown->set_name(learner.hello.name());
+    shown->set_role(learner.hello.role());
+    shown->set_peer(learner.peer);
+    shown->set_pid(learner.hello.pid());
+    shown->set_alive_seconds(absl::ToDoubleSeconds(
+        absl::Nanoseconds(options_.clock->MonotonicNanos() - learner.joined_nanos)));
+    if (task_.has_value() && learner.state != LearnerState::kIdle) {
+      shown->set_task_id(task_->task.task_id());
+    }
+    if (learner.state == LearnerState::kReady) shown->set_waits_for("the other learners");
+  }
+  return status;
+}
+
+}  // namespace ding

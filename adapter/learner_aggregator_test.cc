@@ -1,0 +1,431 @@
+#include "ding_worker/adapter/learner_aggregator.h"
+
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/testing/fake_coordinator.h"
+#include "ding_worker/interaction/worker_session.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr absl::Duration kLong = absl::Minutes(1);
+constexpr char kAddress[] = "learners";
+
+std::string Rows(int64_t begin, int64_t rows) {
+  BatchBuilder builder =
+      BatchBuilder::Create(MakeSpec({Scalar("row", DType::kInt64)}).value(), rows).value();
+  std::iota(builder.column<int64_t>(0).begin(), builder.column<int64_t>(0).end(), begin);
+  return EncodedBatch(std::move(builder).Seal(rows)).ToString();
+}
+
+std::vector<int64_t> RowsIn(const std::string& items) {
+  const Batch batch = DecodeBatch(items).value();
+  const absl::Span<const int64_t> rows = batch.column<int64_t>(0);
+  return {rows.begin(), rows.end()};
+}
+
+// What a learner of a group says, by a test's hand.
+class FakeLearner {
+ public:
+  FakeLearner(FakeCoordinator* coordinator, const std::string& name,
+              Hello::Role role = Hello::LEARNER) {
+    Hello hello;
+    hello.set_role(role);
+    hello.set_name(name);
+    hello.mutable_resources()->set_cpus(2);
+    hello.mutable_resources()->set_memory_bytes(1000);
+    WorkerSession::Options options;
+    options.session.lease = kLong;
+    session_ = WorkerSession::Join(coordinator->transport(), kAddress, hello, options);
+  }
+
+  const absl::Status& joined() const { return session_.status(); }
+  const WorkerSession& session() const { return **session_; }
+  void Leave() { (*session_)->Close("leaves"); }
+
+  // The next message; none within a minute, or the session is over: an empty one.
+  CoordinatorMessage Receive() {
+    absl::StatusOr<CoordinatorMessage> message = (*session_)->Receive(kLong);
+    over_ = message.status();
+    return message.ok() ? *message : CoordinatorMessage();
+  }
+  const absl::Status& over() const { return over_; }
+
+  void Send(const WorkerMessage& message) {
+    EXPECT_THAT((*session_)->Send(message, kLong), IsOk());
+  }
+  void Ready(uint32_t generation = 0, int64_t train_iter = 0, const std::string& digest = "d") {
+    WorkerMessage message;
+    message.mutable_group_ready()->set_task_id("a");
+    message.mutable_group_ready()->set_model_digest(digest);
+    message.mutable_group_ready()->set_generation(generation);
+    message.mutable_group_ready()->set_train_iter(train_iter);
+    Send(message);
+  }
+  void Demand(uint64_t sequence, int64_t rows, uint64_t read = 0) {
+    WorkerMessage message;
+    LearnerDemand* const demand = message.mutable_learner_demand();
+    demand->set_task_id("a");
+    demand->set_sequence(sequence);
+    demand->set_batch_size(rows);
+    demand->set_batches(2);
+    demand->set_read(read);
+    Send(message);
+  }
+  void Info(int64_t step, float priority, bool done = false) {
+    WorkerMessage message;
+    LearnerInfo* const info = message.mutable_learner_info();
+    info->set_task_id("a");
+    info->set_learner_step(step);
+    info->set_learner_done(done);
+    info->add_priority(priority);
+    info->add_replay_unique_id(static_cast<int64_t>(priority * 10));
+    info->add_replay_buffer_idx(static_cast<int64_t>(priority * 100));
+    Send(message);
+  }
+  void Policy(uint64_t version) {
+    WorkerMessage message;
+    message.mutable_policy_version()->set_policy_id("policy_0");
+    message.mutable_policy_version()->set_version(version);
+    Send(message);
+  }
+  void Fail(absl::StatusCode code, const std::string& why) {
+    WorkerMessage message;
+    message.mutable_task_failed()->set_task_id("a");
+    message.mutable_task_failed()->set_code(static_cast<int>(code));
+    message.mutable_task_failed()->set_message(why);
+    Send(message);
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<WorkerSession>> session_ = absl::UnknownError("");
+  absl::Status over_;
+};
+
+class LearnerAggregatorTest : public testing::Test {
+ protected:
+  LearnerAggregatorTest() {
+    options_.connect_timeout = kLong;
+    options_.form_timeout = kLong;
+    options_.admit_period = absl::ZeroDuration();
+    options_.leave_timeout = absl::Milliseconds(10);
+    options_.server.address = kAddress;
+    options_.server.session.lease = kLong;
+  }
+  ~LearnerAggregatorTest() override {
+    coordinator_.session()->Close("the test is over");
+    if (running_.joinable()) running_.join();
+  }
+
+  void Run(int learner_num) {
+    options_.learner_num = learner_num;
+    aggregator_ =
+        LearnerAggregator::Create(options_, session_.get(), coordinator_.transport()).value();
+    running_ = std::thread([this] { end_ = aggregator_->Run(); });
+  }
+  absl::StatusOr<EndRun> End() {
+    running_.join();
+    return end_;
+  }
+  std::vector<std::unique_ptr<FakeLearner>> Learners(int count) {
+    std::vector<std::unique_ptr<FakeLearner>> learners;
+    for (int i = 0; i < count; ++i) learners.push_back(Join(absl::StrCat("learner-", i)));
+    return learners;
+  }
+  // One that the coordinator has been told of.
+  std::unique_ptr<FakeLearner> Join(const std::string& name) {
+    auto learner = std::make_unique<FakeLearner>(&coordinator_, name);
+    EXPECT_THAT(learner->joined(), IsOk());
+    resources_ = coordinator_.Receive().resources();
+    return learner;
+  }
+  // `learners`, in one generation.
+  void Form(const std::vector<std::unique_ptr<FakeLearner>>& learners) {
+    coordinator_.StartLearner("a");
+    for (const auto& learner : learners) {
+      EXPECT_EQ(learner->Receive().start_task().learner().task_id(), "a");
+      learner->Ready();
+    }
+    for (const auto& learner : learners) EXPECT_EQ(learner->Receive().form_group().generation(), 1);
+    EXPECT_EQ(coordinator_.Receive().task_started().task_id(), "a");
+  }
+
+  LearnerAggregator::Options options_;
+  FakeCoordinator coordinator_;
+  const std::unique_ptr<WorkerSession> session_ = coordinator_.Join();
+  std::unique_ptr<LearnerAggregator> aggregator_;
+  std::thread running_;
+  absl::StatusOr<EndRun> end_ = absl::UnknownError("runs");
+  Resources resources_;
+};
+
+// DI-engine's test_learner_aggregator.
+TEST_F(LearnerAggregatorTest, FourLearnersAreSeenAsOne) {
+  Run(4);
+  const auto learners = Learners(4);
+  EXPECT_EQ(resources_.gpus(), 4);
+  EXPECT_EQ(resources_.cpus(), 8);
+  EXPECT_EQ(resources_.memory_bytes(), 4000);
+
+  coordinator_.StartLearner("a", /*first_version=*/5);
+  for (const auto& learner : learners) {
+    const LearnerTask task = learner->Receive().start_task().learner();
+    EXPECT_EQ(task.task_id(), "a");
+    EXPECT_EQ(task.group_worker(), FakeCoordinator::kWorker) << "policies are the group's";
+    learner->Ready();
+  }
+  for (size_t i = 0; i < learners.size(); ++i) {
+    const FormGroup form = learners[i]->Receive().form_group();
+    EXPECT_EQ(form.rank(), static_cast<int>(i));
+    EXPECT_EQ(form.world_size(), 4);
+    EXPECT_EQ(form.generation(), 1u);
+    EXPECT_EQ(form.first_version(), 5u);
+  }
+  EXPECT_EQ(coordinator_.Receive().task_started().task_id(), "a");
+
+  for (size_t i = 0; i < 4; ++i) learners[i]->Demand(/*sequence=*/i + 3, /*rows=*/2 + (i == 0));
+  const LearnerDemand demand = coordinator_.Receive().learner_demand();
+  EXPECT_EQ(demand.task_id(), "a");
+  EXPECT_EQ(demand.batch_size(), 9);
+  EXPECT_EQ(demand.batches(), 2);
+  EXPECT_EQ(demand.sequence(), 1u);
+  EXPECT_EQ(demand.read(), 0u);
+
+  CoordinatorMessage data;
+  data.mutable_learner_data()->set_task_id("a");
+  data.mutable_learner_data()->set_sequence(1);
+  data.mutable_learner_data()->set_envstep(77);
+  data.mutable_learner_data()->add_items(Rows(0, 9));
+  data.mutable_learner_data()->add_items(Rows(100, 9));
+  coordinator_.Send(data);
+  std::vector<std::vector<int64_t>> first;
+  for (size_t i = 0; i < 4; ++i) {
+    const LearnerData share = learners[i]->Receive().learner_data();
+    EXPECT_EQ(share.sequence(), i + 3);
+    EXPECT_EQ(share.envstep(), 77);
+    ASSERT_EQ(share.items_size(), 2);
+    first.push_back(RowsIn(share.items(0)));
+    EXPECT_EQ(RowsIn(share.items(1)).front(), 100 + first.back().front());
+  }
+  EXPECT_THAT(first, ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4), ElementsAre(5, 6),
+                                 ElementsAre(7, 8)));
+
+  // In any order; merged in that of the ranks.
+  for (const size_t i : {3, 1, 0, 2}) learners[i]->Info(6, static_cast<float>(i));
+  const LearnerInfo info = coordinator_.Receive().learner_info();
+  EXPECT_EQ(info.task_id(), "a");
+  EXPECT_EQ(info.learner_step(), 6);
+  EXPECT_FALSE(info.learner_done());
+  EXPECT_THAT(info.priority(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(info.replay_unique_id(), ElementsAre(0, 10, 20, 30));
+  EXPECT_THAT(info.replay_buffer_idx(), ElementsAre(0, 100, 200, 300));
+
+  // What all have read is read; only rank 0 publishes.
+  learners[1]->Policy(8);
+  for (size_t i = 0; i < 4; ++i) learners[i]->Demand(i + 4, 2, /*read=*/i == 3 ? 0 : i + 3);
+  EXPECT_EQ(coordinator_.Receive().learner_demand().read(), 0u) << "learner 3 has not";
+  learners[0]->Policy(7);
+  EXPECT_EQ(coordinator_.Receive().policy_version().version(), 7u);
+  for (size_t i = 0; i < 4; ++i) learners[i]->Demand(i + 5, 2, /*read=*/i + 3);
+  EXPECT_EQ(coordinator_.Receive().learner_demand().read(), 1u);
+
+  coordinator_.CloseTask("a");
+  for (const auto& learner : learners) {
+    EXPECT_EQ(learner->Receive().close_task().task_id(), "a");
+  }
+  coordinator_.EndRun("enough");
+  for (const auto& learner : learners) EXPECT_EQ(learner->Receive().end_run().reason(), "enough");
+  EXPECT_EQ(End().value().reason(), "enough");
+}
+
+TEST_F(LearnerAggregatorTest, WhatALearnerDoesNotSayIsRefused) {
+  Run(1);
+  const auto learner = Join("learner-0");
+  WorkerMessage message;
+  message.mutable_collector_data()->set_task_id("a");
+  learner->Send(message);
+  learner->Receive();
+  EXPECT_THAT(learner->over(), StatusIs(absl::StatusCode::kAborted,
+                                        HasSubstr("expected those of a learner in a group")));
+  EXPECT_EQ(coordinator_.Receive().resources().gpus(), 0);
+}
+
+TEST_F(LearnerAggregatorTest, CollectorsAreSentToTheCoordinator) {
+  Run(1);
+  EXPECT_THAT(FakeLearner(&coordinator_, "collector-0", Hello::COLLECTOR).joined(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("expected learners")));
+}
+
+TEST_F(LearnerAggregatorTest, WithoutLearnersATaskIsRefused) {
+  options_.connect_timeout = absl::Milliseconds(20);
+  Run(2);
+  coordinator_.StartLearner("a");
+  const TaskFailed failed = coordinator_.Receive().task_failed();
+  EXPECT_EQ(failed.task_id(), "a");
+  EXPECT_THAT(failed.message(), HasSubstr("no connected learner"));
+}
+
+TEST_F(LearnerAggregatorTest, WithFewerLearnersThanWantedATaskBeginsLate) {
+  options_.connect_timeout = absl::Milliseconds(20);
+  Run(3);
+  const auto learner = Join("learner-0");
+  coordinator_.StartLearner("a");
+  learner->Receive();
+  learner->Ready();
+  EXPECT_EQ(learner->Receive().form_group().world_size(), 1);
+}
+
+TEST_F(LearnerAggregatorTest, ALearnerOfAnotherModelIsRefused) {
+  Run(2);
+  const auto learners = Learners(2);
+  coordinator_.StartLearner("a");
+  for (const auto& learner : learners) learner->Receive();
+  learners[0]->Ready();
+  EXPECT_FALSE(coordinator_.HearsMore());
+  learners[1]->Ready(0, 0, /*digest=*/"another");
+  learners[1]->Receive();
+  EXPECT_THAT(
+      learners[1]->over(),
+      StatusIs(absl::StatusCode::kAborted,
+               HasSubstr("the model of learner-1 has digest another, those of the group d")));
+}
+
+TEST_F(LearnerAggregatorTest, ALearnerThatDiesIsDroppedAndTheOthersGoOn) {
+  Run(3);
+  auto learners = Learners(3);
+  Form(learners);
+  learners[1]->Demand(1, 4);  // Of the old generation: for nobody.
+  learners[0]->Leave();
+  EXPECT_EQ(coordinator_.Receive().resources().gpus(), 2);
+  for (const int i : {1, 2}) EXPECT_EQ(learners[i]->Receive().break_group().generation(), 1u);
+  learners[1]->Ready(/*generation=*/1, /*train_iter=*/8);
+  EXPECT_FALSE(coordinator_.HearsMore());
+  // The last one had got one step further.
+  learners[2]->Ready(/*generation=*/1, /*train_iter=*/9);
+  const FormGroup of_1 = learners[1]->Receive().form_group();
+  const FormGroup of_2 = learners[2]->Receive().form_group();
+  EXPECT_EQ(of_2.rank(), 0);
+  EXPECT_EQ(of_1.rank(), 1);
+  EXPECT_EQ(of_1.world_size(), 2);
+  EXPECT_EQ(of_1.generation(), 2u);
+  learners[1]->Demand(2, 4);
+  learners[2]->Demand(1, 5);
+  EXPECT_EQ(coordinator_.Receive().learner_demand().batch_size(), 9);
+  learners[2]->Info(10, 0.5f);
+  learners[1]->Info(10, 0.25f);
+  EXPECT_THAT(coordinator_.Receive().learner_info().priority(), ElementsAre(0.5f, 0.25f));
+  learners[1]->Policy(4);  // It is not rank 0.
+  learners[2]->Policy(5);
+  EXPECT_EQ(coordinator_.Receive().policy_version().version(), 5u);
+}
+
+// The successor of one that may still be writing a version leaves that out.
+TEST_F(LearnerAggregatorTest, VersionsOfTheNextGenerationBeginBehindThoseOfTheLast) {
+  Run(2);
+  auto learners = Learners(2);
+  Form(learners);
+  learners[0]->Policy(3);
+  EXPECT_EQ(coordinator_.Receive().policy_version().version(), 3u);
+  learners[0]->Leave();
+  coordinator_.Receive();
+  learners[1]->Receive();
+  learners[1]->Ready(1, 8);
+  EXPECT_EQ(learners[1]->Receive().form_group().first_version(), 5u);
+}
+
+TEST_F(LearnerAggregatorTest, ALearnerThatComesLaterIsTakenIn) {
+  Run(1);
+  auto learners = Learners(1);
+  Form(learners);
+  learners.push_back(Join("late"));
+  EXPECT_EQ(resources_.gpus(), 2);
+  EXPECT_FALSE(learners[1]->Receive().start_task().learner().resume());
+  learners[1]->Ready();
+  EXPECT_EQ(learners[0]->Receive().break_group().generation(), 1u);
+  learners[0]->Ready(/*generation=*/1, /*train_iter=*/20);
+  EXPECT_EQ(learners[0]->Receive().form_group().rank(), 0) << "its state is that of the group";
+  EXPECT_EQ(learners[1]->Receive().form_group().rank(), 1);
+}
+
+TEST_F(LearnerAggregatorTest, WithoutALearnerThatHasLearnedTheTaskIsGivenBack) {
+  Run(2);
+  auto learners = Learners(2);
+  Form(learners);
+  for (const auto& learner : learners) {
+    learner->Leave();
+    coordinator_.Receive();
+  }
+  const TaskFailed failed = coordinator_.Receive().task_failed();
+  EXPECT_EQ(failed.code(), static_cast<int>(absl::StatusCode::kCancelled)) << "nobody's fault";
+  EXPECT_THAT(failed.message(), HasSubstr("all learners of the group are gone"));
+}
+
+// Only the first loads the checkpoint: the others get its state.
+TEST_F(LearnerAggregatorTest, OneLearnerGoesOnFromTheCheckpoint) {
+  Run(2);
+  auto learners = Learners(2);
+  CoordinatorMessage message;
+  message.mutable_start_task()->mutable_learner()->set_task_id("a");
+  message.mutable_start_task()->mutable_learner()->set_resume(true);
+  coordinator_.Send(message);
+  EXPECT_TRUE(learners[0]->Receive().start_task().learner().resume());
+  EXPECT_FALSE(learners[1]->Receive().start_task().learner().resume());
+  learners[0]->Leave();
+  coordinator_.Receive();
+  EXPECT_THAT(coordinator_.Receive().task_failed().message(),
+              HasSubstr("which was to go on from the checkpoint, is gone"));
+}
+
+TEST_F(LearnerAggregatorTest, AFailureOfOneIsThatOfTheTaskWithItsReason) {
+  Run(2);
+  auto learners = Learners(2);
+  Form(learners);
+  learners[0]->Fail(absl::StatusCode::kAborted, "another learner could not take this step");
+  learners[1]->Fail(absl::StatusCode::kInternal, "the loss is nan");
+  const TaskFailed failed = coordinator_.Receive().task_failed();
+  EXPECT_EQ(failed.code(), static_cast<int>(absl::StatusCode::kInternal));
+  EXPECT_THAT(failed.message(), HasSubstr("learner-1: the loss is nan"));
+}
+
+TEST_F(LearnerAggregatorTest, LearnersThatAreNotInStepFailTheTask) {
+  Run(2);
+  auto learners = Learners(2);
+  Form(learners);
+  learners[0]->Info(5, 0);
+  learners[1]->Info(6, 0);
+  EXPECT_THAT(coordinator_.Receive().task_failed().message(), HasSubstr("at step 6"));
+}
+
+TEST_F(LearnerAggregatorTest, LosingTheCoordinatorEndsTheGroup) {
+  Run(1);
+  auto learners = Learners(1);
+  Form(learners);
+  coordinator_.session()->Close("it is over");
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kAborted, HasSubstr("it is over")));
+  learners[0]->Receive();
+  EXPECT_THAT(learners[0]->over(),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("no coordinator")));
+}
+
+}  // namespace
+}  // namespace ding

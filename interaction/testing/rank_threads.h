@@ -1,0 +1,44 @@
+// Threads of one process in the place of learners' processes, for tests: each is a rank of a group.
+//
+// Threads: thread-safe; for each rank one thread.
+//
+// Example:
+//   RunRanks(connect, 2, absl::Seconds(30), [](AllReduce* group) {
+//     std::vector<float> values = {1.0f};
+//     EXPECT_THAT(group->Sum(absl::MakeSpan(values)), IsOk());
+//   });
+#ifndef DING_WORKER_INTERACTION_TESTING_RANK_THREADS_H_
+#define DING_WORKER_INTERACTION_TESTING_RANK_THREADS_H_
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/interaction/all_reduce.h"
+
+namespace ding {
+
+class LocalRendezvous : public Rendezvous {
+ public:
+  absl::Status Set(const std::string& key, const std::string& value) override;
+  absl::StatusOr<std::string> Get(const std::string& key, absl::Duration timeout) override;
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Connects a group, calls `run` of each rank on a thread of its own, and waits for all of them. The
+// test fails if the group cannot be connected.
+void RunRanks(const AllReduceCreator& connect, int world_size, absl::Duration timeout,
+              const std::function<void(AllReduce*)>& run);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_TESTING_RANK_THREADS_H_

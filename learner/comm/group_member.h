@@ -1,0 +1,61 @@
+// A learner's place in a group of learners that learn together: what BaseLearner asks for rank and
+// means, and what its policy averages gradients with. One generation of the group after the other is
+// entered and left; in none, the learner is alone.
+//
+//     Average(gradients) ──► [gradients * rows | rows | failed] ──Sum──► mean, or an error in all
+//
+// Threads: thread-compatible, but for Abort() and broken(), which any thread may call.
+// Errors:  of AllReduce; after one the generation is broken. A failed step of another learner
+//          (kAborted) breaks nothing.
+#ifndef DING_WORKER_LEARNER_COMM_GROUP_MEMBER_H_
+#define DING_WORKER_LEARNER_COMM_GROUP_MEMBER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/interaction/all_reduce.h"
+#include "ding_worker/learner/process_group.h"
+#include "ding_worker/policy/gradient_reducer.h"
+
+namespace ding {
+
+class GroupMember : public ProcessGroup, public GradientReducer {
+ public:
+  // A new generation, in the place of the one before.
+  void Enter(std::unique_ptr<AllReduce> generation) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The other ranks are told.
+  void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Wakes who waits for the others: the generation is broken.
+  void Abort() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether there was an error, or Abort(), since Enter().
+  bool broken() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return world_size_; }
+  absl::Status AllReduceMean(absl::Span<double> values) override;
+  absl::Status Average(absl::Span<const absl::Span<float>> values, int64_t rows,
+                       const absl::Status& status) override;
+  // Replaces `bytes` by those of rank 0.
+  absl::Status Broadcast(std::string* bytes);
+
+ private:
+  template <typename Call>
+  absl::Status Run(const Call& call) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int rank_ = 0;
+  int world_size_ = 1;
+  std::vector<float> flat_;  // kept between calls
+  mutable Mutex mutex_;
+  std::shared_ptr<AllReduce> generation_ ABSL_GUARDED_BY(mutex_);
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_LEARNER_COMM_GROUP_MEMBER_H_

@@ -1,0 +1,183 @@
+// A parallel run whose learner is two processes that learn together, as people start it: real
+// processes, an all-reduce over TCP, and what happens when some of them are killed.
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/grpc/grpc_transport.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/worker/ask_status.h"
+#include "ding_worker/worker/testing/child_program.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr char kConfig[] = "worker/configs/cartpole_dqn_parallel.textproto";
+// Only a broken program needs that long.
+constexpr absl::Duration kPatience = absl::Minutes(4);
+
+class AggregatedTest : public testing::Test {
+ protected:
+  AggregatedTest() {
+    AdoptOrphans();
+    std::string folder = absl::StrCat(testing::TempDir(), "/aggregated_XXXXXX");
+    folder_ = mkdtemp(folder.data());
+    run_ = JoinPath(folder_, absl::StrCat(Basename(folder_), "-run"));
+  }
+  ~AggregatedTest() override {
+    EXPECT_THAT(ReapOrphans(absl::ZeroDuration()), IsEmpty()) << "processes were left";
+    EXPECT_THAT(RemoveRecursively(folder_), IsOk());
+  }
+
+  // With two learners.
+  std::unique_ptr<ChildProgram> Start(const std::vector<std::string>& more,
+                                      const std::string& path = "worker/parallel_torch") const {
+    std::vector<std::string> args = {
+        absl::StrCat("--config=", kConfig), absl::StrCat("--exp_dir=", run_),
+        "--set=policy.learn.learner_num=2", "--set=system.coordinator.lease_seconds=20"};
+    args.insert(args.end(), more.begin(), more.end());
+    return std::make_unique<ChildProgram>(path, args, JoinPath(folder_, "run"),
+                                          std::function<void()>());
+  }
+  // One that does not converge before it has lived through something.
+  std::unique_ptr<ChildProgram> StartLong() const {
+    return Start({"--set=policy.other.commander.stop_after_seconds=25",
+                  "--set=policy.learn.learner.hook.save_ckpt_seconds=0.2"});
+  }
+  std::string Log(absl::string_view process) const {
+    return ReadFile(JoinPath(run_, absl::StrCat("log/", process, "_logger.txt"))).value_or("");
+  }
+  // How often the aggregator has said something.
+  int Said(const std::string& what) const {
+    const std::string log = Log("aggregator-0");
+    int count = 0;
+    for (size_t at = log.find(what); at != std::string::npos; at = log.find(what, at + 1)) ++count;
+    return count;
+  }
+  bool WaitUntilSaid(const std::string& what, int times = 1) const {
+    return Eventually([&] { return Said(what) >= times; }, kPatience);
+  }
+  absl::StatusOr<RunStatus> Ask(const std::string& address) {
+    return AskStatus(address, "test", absl::Seconds(30), &transport_);
+  }
+  int64_t TrainIter(const ChildProgram& program) {
+    const absl::StatusOr<RunStatus> status = Ask(CoordinatorAddress(program));
+    return status.ok() ? status->train_iter() : -1;
+  }
+  bool LearnsOn(const ChildProgram& program) {
+    const int64_t now = TrainIter(program);
+    return Eventually([&] { return TrainIter(program) > now + 100 || !program.IsRunning(); },
+                      kPatience) &&
+           program.IsRunning();
+  }
+  // Those that have joined the aggregator, as it says itself.
+  std::vector<pid_t> LearnerPids() {
+    const std::string log = Log("aggregator-0");
+    const std::string before = "for learners at ";
+    const size_t begin = log.rfind(before) + before.size();
+    const absl::StatusOr<RunStatus> status = Ask(log.substr(begin, log.find('\n', begin) - begin));
+    std::vector<pid_t> pids;
+    if (!status.ok()) return pids;
+    for (const WorkerStatus& worker : status->worker()) {
+      if (worker.role() == Hello::LEARNER) pids.push_back(static_cast<pid_t>(worker.pid()));
+    }
+    return pids;
+  }
+  pid_t AggregatorPid(const ChildProgram& program) {
+    const absl::StatusOr<RunStatus> status = Ask(CoordinatorAddress(program));
+    if (!status.ok()) return 0;
+    for (const WorkerStatus& worker : status->worker()) {
+      if (worker.name() == "aggregator-0") return static_cast<pid_t>(worker.pid());
+    }
+    return 0;
+  }
+  void ExpectConverges(ChildProgram* program) {
+    EXPECT_EQ(program->Wait(kPatience), 0) << program->err() << Log("aggregator-0");
+    EXPECT_THAT(program->out(), HasSubstr("\"stop\":true"));
+  }
+
+  std::string folder_;
+  std::string run_;
+  GrpcTransport transport_;
+};
+
+TEST_F(AggregatedTest, TwoLearnersConvergeAsOne) {
+  const auto program = Start({});
+  ExpectConverges(program.get());
+  EXPECT_EQ(Said("generation 1 of 2 learners: learner-0, learner-1") +
+                Said("generation 1 of 2 learners: learner-1, learner-0"),
+            1)
+      << Log("aggregator-0");
+  EXPECT_THAT(Log("learner-0") + Log("learner-1"), HasSubstr("rank 1 of 2 learners"));
+}
+
+TEST_F(AggregatedTest, AProgramWithoutAnAllReduceSaysSo) {
+  const auto program = Start({}, "worker/parallel");
+  EXPECT_EQ(program->Wait(kPatience), 1);
+  EXPECT_THAT(program->err(), HasSubstr("expected 1, or //worker:parallel_torch"));
+}
+
+TEST_F(AggregatedTest, OneOfTwoLearnersIsKilledAndTheOtherGoesOn) {
+  const auto program = StartLong();
+  ASSERT_TRUE(WaitUntilSaid("generation 1 of 2 learners")) << program->err();
+  ASSERT_TRUE(LearnsOn(*program)) << program->err();
+  const std::vector<pid_t> pids = LearnerPids();
+  ASSERT_THAT(pids, SizeIs(2));
+  kill(pids[0], SIGKILL);
+  ASSERT_TRUE(WaitUntilSaid("generation 2 of")) << Log("aggregator-0") << program->err();
+  ASSERT_TRUE(LearnsOn(*program)) << program->err();
+  // Its successor is taken in.
+  EXPECT_TRUE(WaitUntilSaid("of 2 learners", 2)) << Log("aggregator-0") << program->err();
+  ExpectConverges(program.get());
+  EXPECT_THAT(Log("coordinator"), testing::Not(HasSubstr(" failed")));
+}
+
+TEST_F(AggregatedTest, AllLearnersAreKilledAndOthersGoOnFromTheCheckpoint) {
+  const auto program = StartLong();
+  ASSERT_TRUE(WaitUntilSaid("generation 1 of 2 learners")) << program->err();
+  ASSERT_TRUE(LearnsOn(*program)) << program->err();
+  ASSERT_TRUE(Eventually([&] { return PathExists(JoinPath(run_, "ckpt/learner_resume")); }));
+  for (const pid_t pid : LearnerPids()) kill(pid, SIGKILL);
+  EXPECT_TRUE(WaitUntilSaid("generation 1 of 2 learners", 2))
+      << Log("aggregator-0") << program->err();
+  ExpectConverges(program.get());
+  EXPECT_THAT(Log("learner-0") + Log("learner-1"), HasSubstr("loaded checkpoint "));
+}
+
+TEST_F(AggregatedTest, TheAggregatorIsKilledAndAnotherOneTakesItsPlace) {
+  const auto program = StartLong();
+  ASSERT_TRUE(WaitUntilSaid("generation 1 of 2 learners")) << program->err();
+  ASSERT_TRUE(LearnsOn(*program)) << program->err();
+  kill(AggregatorPid(*program), SIGKILL);
+  EXPECT_TRUE(WaitUntilSaid("generation 1 of 2 learners", 2))
+      << Log("aggregator-0") << program->err();
+  ExpectConverges(program.get());
+  EXPECT_THAT(program->err(), HasSubstr("has lost the coordinator: "));
+  // The learners of the first one have ended by themselves.
+  EXPECT_THAT(ReapOrphans(absl::Minutes(1)), AllOf(SizeIs(2), Each(Field(&Orphan::code, 1))));
+}
+
+}  // namespace
+}  // namespace ding
