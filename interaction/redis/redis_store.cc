@@ -84,6 +84,18 @@ std::vector<absl::string_view> TakePart(absl::Span<const absl::string_view> piec
   return part;
 }
 
+// Puts the part at the end of a list that is being written. At no moment is it there without a time
+// to go: its writer may be killed.
+absl::Status PushPart(absl::string_view list, absl::Span<const absl::string_view> part,
+                      RedisConnection* connection) {
+  DING_RETURN_IF_ERROR(connection->Call({"MULTI"}).status());
+  absl::Status status = connection->Call({"RPUSH", list}, part).status();
+  if (status.ok()) status = connection->Call({"EXPIRE", list, kTemporarySeconds}).status();
+  if (status.ok()) return connection->Call({"EXEC"}).status();
+  if (!connection->broken()) connection->Call({"DISCARD"}).IgnoreError();
+  return status;
+}
+
 // What lies there was replaced while it was read.
 absl::Status Replaced() { return absl::AbortedError("it is replaced again and again"); }
 
@@ -172,8 +184,7 @@ absl::Status RedisStore::PutParts(absl::string_view name, absl::string_view head
   std::vector<absl::string_view> part = {id, header};
   absl::Status status;
   for (size_t piece = 0, offset = 0; status.ok() && !part.empty();) {
-    status = connection->Call({"RPUSH", temporary}, part).status();
-    if (status.ok()) status = connection->Call({"EXPIRE", temporary, kTemporarySeconds}).status();
+    status = PushPart(temporary, part, connection);
     part = TakePart(pieces, options_.part_bytes, &piece, &offset);
   }
   if (status.ok()) status = connection->Call({"PERSIST", temporary}).status();
