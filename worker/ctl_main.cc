@@ -32,6 +32,7 @@ constexpr char kHelp[] =
   --timeout=SECONDS         to wait for the coordinator (default: 5)
 
 {link flags}
+
   --help                    prints this page, and exits
 
 Exit code: 0 it has answered, 1 an error.
