@@ -207,11 +207,10 @@ TEST(CommCoordinatorIdentityTest, ARoleNeedsItsToken) {
       if (role == shown) {
         EXPECT_THAT(joined, IsOk());
       } else {
-        EXPECT_THAT(
-            joined,
-            StatusIs(absl::StatusCode::kFailedPrecondition,
-                     HasSubstr(absl::StrCat("'w' says that it is a ", RoleName(role),
-                                            ", and has shown the token of a ", RoleName(shown)))));
+        EXPECT_THAT(joined, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                     HasSubstr(absl::StrCat(
+                                         "'w' says that its role is ", RoleName(role),
+                                         ", and has shown the token of role ", RoleName(shown)))));
       }
     }
     if (shown != Hello::OPERATOR) {

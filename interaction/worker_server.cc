@@ -114,9 +114,9 @@ absl::StatusOr<Hello> WorkerServer::Greet(Session* session, uint32_t* worker) {
 absl::Status WorkerServer::CheckHello(const Hello& hello, absl::string_view identity) const {
   DING_RETURN_IF_ERROR(CheckProtocol(hello.version()));
   if (!identity.empty() && identity != RoleName(hello.role())) {
-    return absl::PermissionDeniedError(absl::StrCat("'", hello.name(), "' says that it is a ",
-                                                    RoleName(hello.role()),
-                                                    ", and has shown the token of a ", identity));
+    return absl::PermissionDeniedError(
+        absl::StrCat("'", hello.name(), "' says that its role is ", RoleName(hello.role()),
+                     ", and has shown the token of role ", identity));
   }
   if (!hello.config_digest().empty() && hello.config_digest() != options_.config_digest) {
     return absl::FailedPreconditionError(

@@ -48,6 +48,7 @@ constexpr char kHelp[] =
   --timeout=SECONDS         to wait for the coordinator (default: 5)
 
 {link flags}
+
   --help                    prints this page, and exits
 
 A run that was started with --role=all starts and ends the processes by itself. Who starts them

@@ -87,6 +87,7 @@ constexpr char kHelp[] =
                         is not encrypted
 
 {link flags}
+
   --print_config        prints the config with every default filled in, and exits
   --list_modules        prints the types of envs, policies, buffers ... in this program, and exits
   --help                prints this page, and exits

@@ -150,8 +150,9 @@ TEST_F(ParallelSecurityTest, TrainsAndLetsNobodyElseIn) {
   ASSERT_THAT(WriteFileAtomically(disguise, absl::StrReplaceAll(token, {{"collector", "learner"}})),
               IsOk());
   ASSERT_EQ(chmod(disguise.c_str(), 0600), 0);
-  EXPECT_THAT(Failure("worker/parallel", {"--role=learner", at}, LinkFlags("certs/collector")),
-              HasSubstr("says that it is a learner, and has shown the token of a collector"));
+  EXPECT_THAT(
+      Failure("worker/parallel", {"--role=learner", at}, LinkFlags("certs/collector")),
+      HasSubstr("says that its role is learner, and has shown the token of role collector"));
   ASSERT_THAT(RenamePath(Path("aside"), disguise), IsOk());
 
   // Or one that publishes a policy.
