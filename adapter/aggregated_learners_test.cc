@@ -136,8 +136,10 @@ class AggregatedLearnersTest : public testing::Test {
     worker->learner = std::make_unique<RpcFileSystemLearner>(
         options, worker->session.get(), &store_,
         [](const LearnerTask&, GroupMember* group) { return std::make_unique<DqnTask>(group); });
-    worker->thread =
-        std::thread([learner = worker->learner.get()] { learner->Run().status().IgnoreError(); });
+    worker->thread = std::thread([raw = worker.get()] {
+      raw->learner->Run().status().IgnoreError();
+      raw->session->Close("done");
+    });
     workers_.push_back(std::move(worker));
     return workers_.back().get();
   }
