@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/mutex.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
@@ -80,6 +81,10 @@ std::string TestPolicyName(TestPolicy kind) {
 
 std::unique_ptr<Policy> MakeTestPolicy(TestPolicy kind, GradientReducer* reducer,
                                        const std::string& network) {
+  // Debian's libprotobuf is not built for the thread sanitizer, which does not see how it makes its
+  // default strings once: one thread at a time.
+  static Mutex mutex;
+  MutexLock lock(&mutex);
   PolicyConfig config;
   config.set_type(TestPolicyName(kind));
   config.set_priority(kind == TestPolicy::kDqn);

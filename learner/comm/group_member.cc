@@ -70,17 +70,18 @@ absl::Status GroupMember::Average(absl::Span<const absl::Span<float>> values, in
                                   const absl::Status& status) {
   size_t size = 0;
   for (const absl::Span<float> piece : values) size += piece.size();
-  flat_.assign(size + kTail, 0.0f);
-  // The values of a step that failed may be anything: they count for nothing.
-  if (status.ok()) {
-    const auto weight = static_cast<float>(rows);
-    auto to = flat_.begin();
-    for (const absl::Span<float> piece : values) {
-      to = std::transform(piece.begin(), piece.end(), to,
-                          [weight](float value) { return value * weight; });
-    }
-    flat_[size] = weight;
-  } else {
+  flat_.resize(size + kTail);
+  const auto weight = static_cast<float>(rows);
+  float* to = flat_.data();
+  for (const absl::Span<float> piece : values) {
+    for (size_t i = 0; i < piece.size(); ++i) to[i] = piece[i] * weight;
+    to += piece.size();
+  }
+  flat_[size] = weight;
+  flat_[size + 1] = 0;
+  if (!status.ok()) {
+    // The values of a step that failed may be anything: they count for nothing.
+    std::fill(flat_.begin(), flat_.end(), 0.0f);
     flat_[size + 1] = 1;
   }
   const absl::Status summed =
@@ -91,9 +92,10 @@ absl::Status GroupMember::Average(absl::Span<const absl::Span<float>> values, in
     return absl::AbortedError("another learner of the group could not take this step");
   }
   const float share = 1 / flat_[size];
-  auto from = flat_.begin();
+  const float* from = flat_.data();
   for (const absl::Span<float> piece : values) {
-    for (float& value : piece) value = *from++ * share;
+    for (size_t i = 0; i < piece.size(); ++i) piece[i] = from[i] * share;
+    from += piece.size();
   }
   return absl::OkStatus();
 }
