@@ -354,7 +354,7 @@ TEST_F(LeagueTest, LearnsFromItsPastAndBeatsRandomPlay) {
   WorkerThread a(Hello::COLLECTOR, "collector-0", &transport_, make_collector);
   WorkerThread b(Hello::COLLECTOR, "collector-1", &transport_, make_collector);
   WorkerThread c(Hello::LEARNER, "learner-0", &transport_, make_learner);
-  EXPECT_THAT(parts.coordinator->WaitUntilDone(kLong), IsOk());
+  EXPECT_THAT(parts.coordinator->WaitUntilDone(2 * kLong), IsOk());
   const size_t policies = store_->List("policy").value().size();
   EXPECT_THAT(EndRunOf(parts.coordinator.get(), comm_.get()), IsOk());
   for (WorkerThread* const worker : {&a, &b, &c}) EXPECT_THAT(worker->Join(), IsOk());
