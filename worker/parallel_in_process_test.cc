@@ -324,15 +324,16 @@ class LeagueTest : public testing::Test {
       CommCoordinator::Create(CommOptions(), &transport_).value();
 };
 
-// A mean return of 0.8 against random play: one that plays at random too has 0, and one that learns
+// A mean return of 0.7 against random play: one that plays at random too has 0, and one that learns
 // with a wrong sign loses nearly all.
 TEST_F(LeagueTest, LearnsFromItsPastAndBeatsRandomPlay) {
   ExperimentConfig config =
-      Config({"env.stop_value=0.8", "policy.other.commander.eval_interval=0.1",
+      Config({"env.stop_value=0.7", "policy.other.commander.eval_interval=0.3",
               "policy.other.commander.league.naive_sp_player.one_phase_step=20",
               "policy.other.commander.league.naive_sp_player.branch_probs.pfsp=0.8",
               "policy.other.commander.league.naive_sp_player.branch_probs.sp=0.2",
-              "policy.other.commander.league.max_historical_players=5", "max_train_iter=40000"});
+              "policy.other.commander.league.max_historical_players=5", "max_train_iter=40000",
+              "env.evaluator_episode_num=5", "policy.learn.batch_size=32"});
   config.mutable_env()->mutable_eval_opponent()->RemoveLast();
   config.mutable_env()->mutable_eval_opponent(0)->set_win_return(0.7);
   ASSERT_THAT(FindParallelProblems(config), IsEmpty());
@@ -354,14 +355,14 @@ TEST_F(LeagueTest, LearnsFromItsPastAndBeatsRandomPlay) {
   WorkerThread a(Hello::COLLECTOR, "collector-0", &transport_, make_collector);
   WorkerThread b(Hello::COLLECTOR, "collector-1", &transport_, make_collector);
   WorkerThread c(Hello::LEARNER, "learner-0", &transport_, make_learner);
-  EXPECT_THAT(parts.coordinator->WaitUntilDone(kLong), IsOk());
+  EXPECT_THAT(parts.coordinator->WaitUntilDone(2 * kLong), IsOk());
   const size_t policies = store_->List("policy").value().size();
   EXPECT_THAT(EndRunOf(parts.coordinator.get(), comm_.get()), IsOk());
   for (WorkerThread* const worker : {&a, &b, &c}) EXPECT_THAT(worker->Join(), IsOk());
 
   const RunStatus status = parts.coordinator->status();
   EXPECT_TRUE(status.converged()) << status.eval_value();
-  EXPECT_GE(status.eval_value(), 0.8);
+  EXPECT_GE(status.eval_value(), 0.7);
   EXPECT_GT(status.league().snapshots(), 0);
   EXPECT_GT(status.league().games_with_historical(), 0);
   EXPECT_LE(status.league().historical_players(), 5);

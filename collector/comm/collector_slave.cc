@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -22,17 +23,18 @@ void ToReport(const CollectorProgress& progress, ProgressReport* report) {
 
 void CollectorSlave::ResetTask(const StartTask& start) {
   const CollectorTask& task = start.collector();
+  std::vector<TaskPlayer> players(task.player().begin(), task.player().end());
+  if (players.empty()) {
+    players.emplace_back().set_update_policy(true);
+    *players[0].mutable_policy() = task.policy();
+  }
   policies_.clear();
   updates_.clear();
-  const auto add = [this](const PolicyVersion& policy, bool updates) {
-    policies_.push_back(policy);
-    updates_.push_back(updates);
-  };
-  if (task.player_size() == 0) add(task.policy(), /*updates=*/true);
-  for (const TaskPlayer& player : task.player()) add(player.policy(), player.update_policy());
-  // Versions that come later are told apart by it.
-  for (size_t i = 0; i < policies_.size(); ++i) {
-    if (updates_[i]) policies_[i].set_policy_id(task.policy_id());
+  for (const TaskPlayer& player : players) {
+    policies_.push_back(player.policy());
+    updates_.push_back(player.update_policy());
+    // Versions that come later are told apart by it.
+    if (player.update_policy()) policies_.back().set_policy_id(task.policy_id());
   }
   progress_ = CollectorProgress();
   // What a closed task announced is dropped, and not always acknowledged.
