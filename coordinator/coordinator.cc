@@ -1352,7 +1352,7 @@ OperatorReply CoordinatorImpl::Operate(const OperatorRequest& request) {
   {
     MutexLock lock(&mutex_);
     done = OperateLocked(request);
-    state_changed_ = true;
+    state_changed_ = state_changed_ || !request.has_inspect();
     Schedule();
   }
   OperatorReply reply;
@@ -1413,11 +1413,12 @@ absl::StatusOr<std::string> CoordinatorImpl::Want(int64_t collectors) {
   }
   wanted_collectors_ = static_cast<int>(collectors);
   std::vector<uint32_t> there;  // the idle ones last, and of others the newest: they go first
+  std::vector<uint32_t> idle;
   for (const auto& [id, worker] : workers_) {
-    if (worker.hello.role() == Hello::COLLECTOR && !worker.draining) there.push_back(id);
+    if (worker.hello.role() != Hello::COLLECTOR || worker.draining) continue;
+    (worker.task.has_value() ? there : idle).push_back(id);
   }
-  std::stable_partition(there.begin(), there.end(),
-                        [this](uint32_t id) { return workers_[id].task.has_value(); });
+  there.insert(there.end(), idle.begin(), idle.end());
   for (; static_cast<int64_t>(there.size()) > collectors; there.pop_back()) {
     Drain(there.back(), FindWorker(there.back()));
   }
@@ -1474,11 +1475,13 @@ absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
 }
 
 absl::Status CoordinatorImpl::Recover() {
+  Journal* journal = nullptr;
   {
     MutexLock lock(&mutex_);
-    if (journal_ == nullptr) return absl::OkStatus();
+    journal = journal_;
   }
-  DING_ASSIGN_OR_RETURN(const std::optional<RecoveredRun> run, ReadJournal(*journal_));
+  if (journal == nullptr) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const std::optional<RecoveredRun> run, ReadJournal(*journal));
   if (!run.has_value()) {
     MutexLock lock(&mutex_);
     return Persist();

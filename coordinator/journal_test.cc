@@ -103,7 +103,9 @@ TEST_F(JournalTest, ATornEndIsCutOffWhereverItIsTorn) {
   for (size_t size = 0; size < bytes.size(); ++size) {
     SetBytes(bytes.substr(0, size));
     const auto journal = Open();
-    if (size >= whole) EXPECT_THAT(Read(*journal), ElementsAre("state 1", "push 7")) << size;
+    if (size >= whole) {
+      EXPECT_THAT(Read(*journal), ElementsAre("state 1", "push 7")) << size;
+    }
     ASSERT_THAT(journal->Append({Push(9)}), IsOk());
     EXPECT_EQ(Read(*journal).back(), "push 9") << size;
   }

@@ -1,4 +1,4 @@
-// Kills workers of a parallel run at random moments, and checks that the run goes on, converges when
+// Kills workers and coordinators of a parallel run at random moments, and checks that the run goes on, converges when
 // it is allowed to, and has lost nothing that was acknowledged.
 //
 // Threads: for main() and tests. The caller has called AdoptOrphans().
@@ -20,9 +20,10 @@ namespace ding {
 struct SoakOptions {
   std::string program = "worker/parallel";
   std::string config = "worker/configs/cartpole_dqn_soak.textproto";
-  std::string folder;   // of the run, which must not exist
-  uint64_t seed = 0;    // of the run, and of moments and victims
-  int kills = 20;       // in turn of a collector that collects, one that evaluates, and the learner
+  std::string folder;  // of the run, which must not exist
+  uint64_t seed = 0;   // of the run, and of moments and victims
+  // In turn of a collector that collects, one that evaluates, the learner and the coordinator.
+  int kills = 20;
   double seconds = 60;  // in which they happen; the run does not converge before
   double stop_value = 195;
   // Told what happens, in a line.
