@@ -315,7 +315,7 @@ class LeagueTest : public testing::Test {
   absl::StatusOr<CoordinatorParts> Make(const ExperimentConfig& config) {
     ComponentDeps deps;
     deps.exp_dir = absl::StrCat(testing::TempDir(), "/league");
-    return MakeCoordinator(config, "run-1", deps, store_.get(), comm_.get());
+    return MakeCoordinator(config, "run-1", deps, store_.get(), comm_.get(), /*journal=*/nullptr);
   }
 
   InProcessTransport transport_;

@@ -451,7 +451,7 @@ TEST(RpcFileSystemCollectorFuzz, WhateverTheCoordinatorSaysTheRunEnds) {
     RpcFileSystemCollector::Options options;
     options.store_retry = absl::Milliseconds(1);
     const auto script = [](CollectorLink* link, const auto&) {
-      link->GetPolicyUpdate(0, absl::Milliseconds(1)).status().IgnoreError();
+      link->GetPolicyUpdate(/*player=*/0, 0, absl::Milliseconds(1)).status().IgnoreError();
       return SendRows(link, 3);
     };
     RpcFileSystemCollector collector(options, worker.get(), &store,

@@ -419,9 +419,10 @@ TEST(RpcFileSystemLearnerFuzz, WhateverTheCoordinatorSaysTheRunEnds) {
     std::vector<std::string> checkpoints;
     CommLearnerOptions options;
     options.batch_size = 1;
-    RpcFileSystemLearner learner(options, worker.get(), &store, [&](const LearnerTask&) {
-      return std::make_unique<FakeTask>(/*train_iterations=*/3, &mode, &checkpoints);
-    });
+    RpcFileSystemLearner learner(
+        options, worker.get(), &store, [&](const LearnerTask&, GroupMember*) {
+          return std::make_unique<FakeTask>(/*train_iterations=*/3, &mode, &checkpoints);
+        });
     absl::StatusOr<EndRun> end = absl::UnknownError("runs");
     std::thread running([&] { end = learner.Run(); });
     for (int i = 0; i < 30; ++i) {
