@@ -58,11 +58,11 @@ expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --role=col
 expect $'setup: build grpc redis\nbuild: //worker:parallel\n'"$PWD/bin/worker/parallel" --parallel --program plain.textproto
 expect $'setup: build\nbuild: //worker:serial\n'"$PWD/bin/worker/serial" --program plain.textproto
 
-expect $'setup: build torch grpc\nbuild: //worker:parallel_torch\nparallel_torch: --config=torch.textproto' \
+expect $'setup: build torch grpc redis\nbuild: //worker:parallel_torch\nparallel_torch: --config=torch.textproto' \
   --parallel torch.textproto
-expect $'setup: build torch grpc\nbuild: //worker:parallel_torch\nparallel_torch: --config=plain.textproto --set=a.learner_num=2' \
+expect $'setup: build torch grpc redis\nbuild: //worker:parallel_torch\nparallel_torch: --config=plain.textproto --set=a.learner_num=2' \
   --parallel plain.textproto --set=a.learner_num=2
-expect $'setup: build grpc\nbuild: //worker:parallel\nparallel: --config=plain.textproto --set=a.learner_num=1' \
+expect $'setup: build grpc redis\nbuild: //worker:parallel\nparallel: --config=plain.textproto --set=a.learner_num=1' \
   --parallel plain.textproto --set=a.learner_num=1
 refused '--parallel needs a CONFIG' --parallel
 refused '--program needs one CONFIG' --parallel --program

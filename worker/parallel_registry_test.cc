@@ -9,10 +9,10 @@ TEST(ParallelRegistryTest, ListsWhatIsLinkedAsLinesByRegistry) {
   EXPECT_EQ(ListParallelModules(),
             "parallel collector: marine, zergling\n"
             "commander: naive, one_vs_one, solo\n"
-            "comm collector: flask_fs, grpc_fs\n"
-            "comm learner: flask_fs, grpc_fs\n"
+            "comm collector: flask_fs, grpc_fs, grpc_redis\n"
+            "comm learner: flask_fs, grpc_fs, grpc_redis\n"
             "all-reduce: \n"
-            "store: file, mem\n"
+            "store: file, mem, redis\n"
             "codec: lz4, zstd\n");
 }
 

@@ -164,6 +164,7 @@ absl::Status Run::Listen(Transport* transport, const std::string& config_text) {
   comm.welcome.set_rejoin_seconds(config_.system().coordinator().rejoin_seconds());
   comm.config_digest = ConfigDigest(config_);
   comm.session.lease = absl::Seconds(config_.system().coordinator().lease_seconds());
+  comm.report = [](const std::string& what) { LOG(WARNING) << what; };
   if (comm.address.empty()) {
     DING_ASSIGN_OR_RETURN(comm.address, ReadRunAddress(folder_->path()));
   }

@@ -180,8 +180,10 @@ class ResumeTest : public testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   static bool IsRunning(pid_t pid) {
-    int status = 0;
-    return waitpid(pid, &status, WNOHANG | WNOWAIT) == 0;
+    // waitpid() knows no WNOWAIT.
+    siginfo_t info = {};
+    return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == 0;
   }
   // True if it had ended by itself, which it must have done well.
   bool KillAndWait(pid_t pid) {

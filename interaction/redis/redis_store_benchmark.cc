@@ -73,11 +73,22 @@ void PutGetDelete(benchmark::State& state) {
   if (state.range(0) == 64 << 10) state.SetLabel("reach=250MB/s");
 }
 
-void PutGetDeleteThreads(benchmark::State& state) {
-  static RedisServer* const redis = RedisServer::Start({}).value().release();
-  static Store* const store = create_store(redis->Url("run")).value().release();
-  PutGetDeleteIn(state, store);
+// What the threads of a benchmark share. A server ends with the thread that started it, which is to
+// be none of theirs.
+struct Shared {
+  std::unique_ptr<RedisServer> redis;
+  std::unique_ptr<Store> store;
+};
+Shared shared;
+
+void StartShared(const benchmark::State& /*state*/) {
+  shared.redis = RedisServer::Start({}).value();
+  shared.store = create_store(shared.redis->Url("run")).value();
 }
+
+void EndShared(const benchmark::State& /*state*/) { shared = {}; }
+
+void PutGetDeleteThreads(benchmark::State& state) { PutGetDeleteIn(state, shared.store.get()); }
 
 void PutGetDeleteKept(benchmark::State& state) {
   RedisServer::Options options;
@@ -146,7 +157,12 @@ void Sizes(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK(PutGetDeleteFloor)->Apply(Sizes);
 BENCHMARK(PutGetDelete)->Apply(Sizes);
-BENCHMARK(PutGetDeleteThreads)->Arg(64 << 10)->Threads(2)->UseRealTime();
+BENCHMARK(PutGetDeleteThreads)
+    ->Arg(64 << 10)
+    ->Threads(2)
+    ->UseRealTime()
+    ->Setup(StartShared)
+    ->Teardown(EndShared);
 BENCHMARK(PutGetDeleteKept)->Args({64 << 10, 0})->Args({64 << 10, 1})->UseRealTime();
 BENCHMARK(PutGetDeleteLz4)->Arg(4 << 10)->Arg(64 << 10)->UseRealTime();
 BENCHMARK(RowsOfChunks)->Arg(128)->Arg(1024)->UseRealTime();
