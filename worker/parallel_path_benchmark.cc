@@ -218,9 +218,10 @@ class Processes {
   }
   void RunLearner(const CommLearnerOptions& options) {
     const std::unique_ptr<WorkerSession> session = Join(Hello::LEARNER);
-    RpcFileSystemLearner learner(options, session.get(), store_.get(), [this](const LearnerTask&, GroupMember*) {
-      return std::make_unique<LearnerOfTask>(work_.learn);
-    });
+    RpcFileSystemLearner learner(options, session.get(), store_.get(),
+                                 [this](const LearnerTask&, GroupMember*) {
+                                   return std::make_unique<LearnerOfTask>(work_.learn);
+                                 });
     DING_CHECK(learner.Run().ok());
     session->Close("done");
   }
