@@ -182,7 +182,7 @@ void LearnerAggregator::TakeTask(const StartTask& start) {
     return;
   }
   if (task_.has_value()) CloseTask();
-  task_.emplace();
+  task_ = Task();
   task_->task = start.learner();
   EnterPhase(Phase::kGathering);
   LOG_IF(INFO, static_cast<int>(learners_.size()) < options_.learner_num)
