@@ -42,9 +42,9 @@ constexpr absl::Duration kAskTimeout = absl::Seconds(2);
 // A worker that had joined and is away for that long is replaced; longer than it needs to join a
 // coordinator that was started again.
 constexpr absl::Duration kAwayTimeout = absl::Seconds(3);
-// For the processes to end when the run has.
 // For the coordinator to end a run whose processes cannot be kept alive, and all to leave it.
 constexpr absl::Duration kEndTimeout = absl::Seconds(30);
+// For the processes to end when the run has.
 constexpr absl::Duration kStopTimeout = absl::Seconds(5);
 
 // Asks the coordinator for its status again and again, on a thread of its own.
