@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/adapter/merge.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/protocol.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -32,12 +33,14 @@ absl::Status CheckIsLearner(const Hello& hello) {
 absl::StatusOr<std::unique_ptr<LearnerAggregator>> LearnerAggregator::Create(
     Options options, WorkerSession* coordinator, Transport* transport) {
   if (options.learner_num < 1 || options.connect_timeout <= absl::ZeroDuration() ||
-      options.form_timeout <= absl::ZeroDuration() || options.admit_period < absl::ZeroDuration()) {
+      options.form_timeout <= absl::ZeroDuration() || options.admit_period < absl::ZeroDuration() ||
+      options.report_period < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "learner aggregator: learner_num is ", options.learner_num,
         ", expected at least 1; connect_timeout is ", absl::FormatDuration(options.connect_timeout),
         " and form_timeout ", absl::FormatDuration(options.form_timeout),
         ", expected more than 0; admit_period is ", absl::FormatDuration(options.admit_period),
+        " and report_period ", absl::FormatDuration(options.report_period),
         ", expected at least 0"));
   }
   options.server.welcome = coordinator->welcome();
@@ -51,7 +54,7 @@ absl::StatusOr<std::unique_ptr<LearnerAggregator>> LearnerAggregator::Create(
 }
 
 LearnerAggregator::LearnerAggregator(const Options& options, WorkerSession* coordinator)
-    : options_(options), coordinator_(coordinator) {}
+    : options_(options), coordinator_(coordinator), since_report_(options.clock) {}
 
 LearnerAggregator::~LearnerAggregator() { server_->Close("the aggregator is closed"); }
 
@@ -86,6 +89,7 @@ absl::StatusOr<EndRun> LearnerAggregator::Run() {
       for (const auto& [worker, learner] : learners_) server_->Send(worker, told);
     }
     Advance();
+    ReportGroup();
   }
   if (ended && !server_->WaitForWorkersToLeave(options_.leave_timeout)) {
     LOG(WARNING) << "some learners have not left within " << options_.leave_timeout;
@@ -554,6 +558,25 @@ void LearnerAggregator::SendResources() {
   Send(message);
 }
 
+void LearnerAggregator::ReportGroup() {
+  if (since_report_.Elapsed() < options_.report_period) return;
+  std::vector<std::pair<uint32_t, std::string>> now;
+  for (const auto& [worker, learner] : learners_) now.emplace_back(worker, WaitsFor(learner));
+  if (now == reported_) return;
+  WorkerMessage message;
+  GroupStatus* const group = message.mutable_group_status();
+  for (const auto& [worker, learner] : learners_) {
+    if (group->member_size() == kMaxGroupMembers) break;
+    FillLearner(worker, learner, group->add_member());
+    if (group->ByteSizeLong() <= kMaxGroupStatusBytes) continue;
+    group->mutable_member()->RemoveLast();
+    break;
+  }
+  Send(message);
+  reported_ = std::move(now);
+  since_report_ = Timer(options_.clock);
+}
+
 void LearnerAggregator::Send(const WorkerMessage& message) {
   const absl::Status sent = coordinator_->Send(message, kSendTimeout);
   // The session is over then, or ends by its lease: Run() says so.
@@ -583,23 +606,43 @@ bool LearnerAggregator::IsMember(uint32_t worker) const {
          task_->phase == Phase::kRunning;
 }
 
+std::string LearnerAggregator::WaitsFor(const Learner& learner) const {
+  switch (learner.state) {
+    case LearnerState::kIdle:
+      return "a task";
+    case LearnerState::kStarting:
+      return "its own start";
+    case LearnerState::kReady:
+      return "the group";
+    case LearnerState::kMember:
+      return task_->phase == Phase::kRunning ? "" : "the end of the last generation";
+    case LearnerState::kFailed:
+      return "the next task, as this one failed here";
+  }
+  return "";
+}
+
+void LearnerAggregator::FillLearner(uint32_t worker, const Learner& learner,
+                                    WorkerStatus* status) const {
+  status->set_worker(worker);
+  status->set_name(learner.hello.name());
+  status->set_role(learner.hello.role());
+  status->set_peer(learner.peer);
+  status->set_pid(learner.hello.pid());
+  status->set_alive_seconds(absl::ToDoubleSeconds(
+      absl::Nanoseconds(options_.clock->MonotonicNanos() - learner.joined_nanos)));
+  if (task_.has_value() && learner.state != LearnerState::kIdle) {
+    status->set_task_id(task_->task.task_id());
+  }
+  status->set_waits_for(WaitsFor(learner));
+}
+
 RunStatus LearnerAggregator::status() const {
   RunStatus status;
   MutexLock lock(&mutex_);
   status.set_run(coordinator_->welcome().run());
   for (const auto& [worker, learner] : learners_) {
-    WorkerStatus* const shown = status.add_worker();
-    shown->set_worker(worker);
-    shown->set_name(learner.hello.name());
-    shown->set_role(learner.hello.role());
-    shown->set_peer(learner.peer);
-    shown->set_pid(learner.hello.pid());
-    shown->set_alive_seconds(absl::ToDoubleSeconds(
-        absl::Nanoseconds(options_.clock->MonotonicNanos() - learner.joined_nanos)));
-    if (task_.has_value() && learner.state != LearnerState::kIdle) {
-      shown->set_task_id(task_->task.task_id());
-    }
-    if (learner.state == LearnerState::kReady) shown->set_waits_for("the other learners");
+    FillLearner(worker, learner, status.add_worker());
   }
   return status;
 }

@@ -36,6 +36,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -64,6 +65,8 @@ class LearnerAggregator : private WorkerHandler {
     absl::Duration admit_period = absl::Seconds(10);
     // For learners to end their task, and leave, at the end of the run.
     absl::Duration leave_timeout = absl::Seconds(15);
+    // Between two reports to the coordinator of who is in the group, if that has changed.
+    absl::Duration report_period = absl::Seconds(1);
     // Where to listen, and how. What learners are told is what the coordinator told this one.
     WorkerServer::Options server;
     const Clock* clock = Clock::Real();
@@ -87,7 +90,7 @@ class LearnerAggregator : private WorkerHandler {
   // Whether the run is over, and learners that end are not to be replaced.
   bool ended() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of the learners.
+  // Of the learners. The coordinator is told the same, for the status of the run.
   RunStatus status() const override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -170,6 +173,7 @@ class LearnerAggregator : private WorkerHandler {
   void SendDemands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendInfos() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendResources() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReportGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailTask(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Learners end what they have of it.
   void CloseTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -184,6 +188,10 @@ class LearnerAggregator : private WorkerHandler {
   }
   // The last demand up to which all learners have read all.
   uint64_t ReadUpTo() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What it needs to take part in learning; empty: it does.
+  std::string WaitsFor(const Learner& learner) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillLearner(uint32_t worker, const Learner& learner, WorkerStatus* status) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   WorkerSession* const coordinator_;
@@ -198,6 +206,9 @@ class LearnerAggregator : private WorkerHandler {
   uint64_t demanded_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t read_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, GroupDemand> demands_ ABSL_GUARDED_BY(mutex_);
+  // Who was in the last report, with what that one waited for.
+  std::vector<std::pair<uint32_t, std::string>> reported_ ABSL_GUARDED_BY(mutex_);
+  Timer since_report_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ding

@@ -17,6 +17,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/protocol.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
 #include "ding_worker/interaction/worker_session.h"
 #include "gmock/gmock.h"
@@ -52,6 +53,7 @@ class FakeLearner {
     Hello hello;
     hello.set_role(role);
     hello.set_name(name);
+    hello.set_pid(4711);
     hello.mutable_resources()->set_cpus(2);
     hello.mutable_resources()->set_memory_bytes(1000);
     WorkerSession::Options options;
@@ -129,6 +131,7 @@ class LearnerAggregatorTest : public testing::Test {
     options_.form_timeout = kLong;
     options_.admit_period = absl::ZeroDuration();
     options_.leave_timeout = absl::Milliseconds(10);
+    options_.report_period = absl::InfiniteDuration();  // For messages to come in one order.
     options_.server.address = kAddress;
     options_.server.session.lease = kLong;
   }
@@ -414,6 +417,61 @@ TEST_F(LearnerAggregatorTest, LearnersThatAreNotInStepFailTheTask) {
   learners[0]->Info(5, 0);
   learners[1]->Info(6, 0);
   EXPECT_THAT(coordinator_.Receive().task_failed().message(), HasSubstr("at step 6"));
+}
+
+TEST_F(LearnerAggregatorTest, TellsTheCoordinatorWhoIsInTheGroup) {
+  options_.report_period = absl::ZeroDuration();
+  Run(2);
+  const auto waits_for = [this](const std::string& first, const std::string& second) {
+    const WorkerMessage message = coordinator_.ReceiveUntil([&](const WorkerMessage& heard) {
+      const auto& members = heard.group_status().member();
+      return members.size() == 2 && members[0].waits_for() == first &&
+             members[1].waits_for() == second;
+    });
+    return message.group_status();
+  };
+  const FakeLearner first(&coordinator_, "learner-0");
+  auto second = std::make_unique<FakeLearner>(&coordinator_, "learner-1");
+  const GroupStatus joined = waits_for("a task", "a task");
+  ASSERT_EQ(joined.member_size(), 2);
+  EXPECT_EQ(joined.member(0).name(), "learner-0");
+  EXPECT_EQ(joined.member(1).name(), "learner-1");
+  EXPECT_EQ(joined.member(1).pid(), 4711);
+  EXPECT_EQ(joined.member(1).role(), Hello::LEARNER);
+  EXPECT_EQ(joined.member(1).task_id(), "");
+  coordinator_.StartLearner("a");
+  const GroupStatus starting = waits_for("its own start", "its own start");
+  ASSERT_EQ(starting.member_size(), 2);
+  EXPECT_EQ(starting.member(0).task_id(), "a");
+  second->Receive();
+  second->Ready();
+  EXPECT_EQ(waits_for("its own start", "the group").member_size(), 2);
+  second->Leave();
+  const WorkerMessage left = coordinator_.ReceiveUntil(
+      [](const WorkerMessage& heard) { return heard.group_status().member_size() == 1; });
+  EXPECT_EQ(left.group_status().member(0).name(), "learner-0");
+  // Nothing changes: nothing is said.
+  EXPECT_FALSE(coordinator_.HearsMore());
+}
+
+TEST_F(LearnerAggregatorTest, AReportIsNoLongerThanTheCoordinatorTakes) {
+  options_.report_period = absl::ZeroDuration();
+  Run(1);
+  const std::string long_name(kMaxGroupStatusBytes * 2 / 5, 'x');
+  const FakeLearner first(&coordinator_, long_name);
+  const FakeLearner second(&coordinator_, long_name);
+  EXPECT_EQ(coordinator_
+                .ReceiveUntil([](const WorkerMessage& heard) {
+                  return heard.group_status().member_size() == 2;
+                })
+                .group_status()
+                .member_size(),
+            2);
+  const FakeLearner third(&coordinator_, long_name);
+  const WorkerMessage cut = coordinator_.ReceiveUntil(
+      [](const WorkerMessage& heard) { return heard.has_group_status(); });
+  EXPECT_EQ(cut.group_status().member_size(), 2);
+  EXPECT_LE(cut.group_status().ByteSizeLong(), kMaxGroupStatusBytes);
 }
 
 TEST_F(LearnerAggregatorTest, LosingTheCoordinatorEndsTheGroup) {

@@ -32,6 +32,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/protocol.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -73,6 +74,8 @@ struct Worker {
   std::string stalled;                           // as it says itself
   std::string waits_for;                         // of the buffer
   bool draining = false;                         // gets no further task
+  GroupStatus group;                             // of an aggregator, as it said last
+  int64_t group_nanos = 0;                       // when that was
 };
 
 template <typename Task>
@@ -107,6 +110,7 @@ absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message
     case WorkerMessage::kLearnerDemand:
     case WorkerMessage::kLearnerInfo:
     case WorkerMessage::kPolicyVersion:
+    case WorkerMessage::kGroupStatus:
       return Hello::LEARNER;
     case WorkerMessage::kHello:
     case WorkerMessage::kStatusRequest:  // of operators, who have no session with the coordinator
@@ -170,6 +174,8 @@ class CoordinatorImpl : public Coordinator {
   absl::Status HandlePolicyVersion(uint32_t worker, const PolicyVersion& version)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleResources(uint32_t worker, const Resources& resources) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleGroupStatus(uint32_t worker, const GroupStatus& group)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void SendPolicy(uint32_t id, const PolicyVersion& version, Worker* worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteHeard(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -446,6 +452,8 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
     case WorkerMessage::kResources:
       HandleResources(worker, message.resources());
       return absl::OkStatus();
+    case WorkerMessage::kGroupStatus:
+      return HandleGroupStatus(worker, message.group_status());
     default:
       DING_CHECK(false) << "SenderOf() knows it";
       return absl::OkStatus();
@@ -858,6 +866,25 @@ void CoordinatorImpl::HandleResources(uint32_t worker, const Resources& resource
     resources_.Update(sender->hello.role(), worker, resources);
   }
   Schedule();
+}
+
+absl::Status CoordinatorImpl::HandleGroupStatus(uint32_t worker, const GroupStatus& group) {
+  const bool nested =
+      std::any_of(group.member().begin(), group.member().end(),
+                  [](const WorkerStatus& member) { return member.member_size() > 0; });
+  if (group.member_size() > kMaxGroupMembers || group.ByteSizeLong() > kMaxGroupStatusBytes ||
+      nested) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the status of a group of ", group.member_size(), " learners in ", group.ByteSizeLong(),
+        nested ? " bytes, with groups in it" : " bytes", ", expected at most ", kMaxGroupMembers,
+        " in ", kMaxGroupStatusBytes, ", none with a group of its own"));
+  }
+  MutexLock lock(&mutex_);
+  Worker* const sender = FindWorker(worker);
+  if (sender == nullptr) return absl::OkStatus();
+  sender->group = group;
+  sender->group_nanos = deps_.clock->MonotonicNanos();
+  return absl::OkStatus();
 }
 
 // Who is silent, stopped perhaps, gets no further versions until it says something, and then the
@@ -1273,13 +1300,24 @@ void CoordinatorImpl::FillWorker(uint32_t id, const Worker& worker, WorkerStatus
   status->set_alive_seconds(absl::ToDoubleSeconds(Elapsed(worker.joined_nanos)));
   status->set_waits_for(worker.waits_for.empty() ? worker.stalled : worker.waits_for);
   if (worker.draining) status->set_draining(true);
+  for (const WorkerStatus& told : worker.group.member()) {
+    WorkerStatus* const member = status->add_member();
+    *member = told;
+    member->set_alive_seconds(told.alive_seconds() +
+                              absl::ToDoubleSeconds(Elapsed(worker.group_nanos)));
+  }
   if (!worker.task.has_value()) return;
   const RunningTask& task = *worker.task;
   status->set_task_id(task.state.task_id);
   status->set_evaluates(task.collector.eval_flag());
   const double seconds = absl::ToDoubleSeconds(Elapsed(task.state.start_nanos));
   const auto steps = static_cast<double>(task.steps - std::max<int64_t>(task.first_step, 0));
-  if (seconds > 0) status->set_steps_per_second(steps / seconds);
+  if (seconds <= 0) return;
+  status->set_steps_per_second(steps / seconds);
+  // Those of a generation take the same steps.
+  for (WorkerStatus& member : *status->mutable_member()) {
+    if (member.waits_for().empty()) member.set_steps_per_second(steps / seconds);
+  }
 }
 
 RunStatus CoordinatorImpl::status() const {
@@ -1334,13 +1372,17 @@ int32_t CoordinatorImpl::incarnation() const {
   return incarnation_;
 }
 
-// Leaves of a status what is called so; empty: all of it.
+// Leaves of a status what is called so, also a learner of an aggregator; empty: all of it.
 void KeepNamed(const std::string& name, RunStatus* status) {
   if (name.empty()) return;
-  auto* const workers = status->mutable_worker();
-  workers->erase(std::remove_if(workers->begin(), workers->end(),
-                                [&name](const auto& worker) { return worker.name() != name; }),
-                 workers->end());
+  google::protobuf::RepeatedPtrField<WorkerStatus> named;
+  for (const WorkerStatus& worker : status->worker()) {
+    if (worker.name() == name) *named.Add() = worker;
+    for (const WorkerStatus& member : worker.member()) {
+      if (member.name() == name) *named.Add() = member;
+    }
+  }
+  status->mutable_worker()->Swap(&named);
   auto* const buffers = status->mutable_buffer();
   buffers->erase(std::remove_if(buffers->begin(), buffers->end(),
                                 [&name](const auto& buffer) { return buffer.buffer_id() != name; }),
@@ -1397,9 +1439,10 @@ absl::Status CoordinatorImpl::CheckKnown(const std::string& name) const {
   if (name.empty() || buffers_.count(name) > 0) return absl::OkStatus();
   std::vector<std::string> known;
   for (const auto& [id, worker] : workers_) {
-    if (worker.hello.name() == name) return absl::OkStatus();
     known.push_back(worker.hello.name());
+    for (const WorkerStatus& member : worker.group.member()) known.push_back(member.name());
   }
+  if (std::find(known.begin(), known.end(), name) != known.end()) return absl::OkStatus();
   for (const auto& [id, buffer] : buffers_) known.push_back(id);
   return absl::NotFoundError(absl::StrCat("there is neither a worker nor a buffer '", name,
                                           "', expected one of: ", absl::StrJoin(known, ", ")));
@@ -1440,7 +1483,8 @@ absl::StatusOr<std::string> CoordinatorImpl::DrainNamed(const std::string& name)
     return absl::StrCat(name, " is drained; ", wanted_collectors_, " collectors are wanted");
   }
   DING_RETURN_IF_ERROR(CheckKnown(name));
-  return absl::InvalidArgumentError(absl::StrCat(name, " is a buffer, expected a collector"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      name, " is a ", buffers_.count(name) > 0 ? "buffer" : "learner", ", expected a collector"));
 }
 
 void CoordinatorImpl::Drain(uint32_t id, Worker* worker) {

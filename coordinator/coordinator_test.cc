@@ -34,6 +34,7 @@
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/protocol.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/buffer.h"
@@ -992,6 +993,71 @@ TEST_F(CoordinatorTest, AnOperatorIsToldTheState) {
   const OperatorReply unknown = Operate(request);
   EXPECT_EQ(unknown.code(), static_cast<int>(absl::StatusCode::kNotFound));
   EXPECT_THAT(unknown.message(), HasSubstr("one of: LEARNER-x, COLLECTOR-x, buffer_0"));
+}
+
+WorkerMessage GroupOf(const std::vector<std::string>& names) {
+  WorkerMessage message;
+  for (const std::string& name : names) {
+    WorkerStatus* const member = message.mutable_group_status()->add_member();
+    member->set_name(name);
+    member->set_role(Hello::LEARNER);
+    member->set_pid(4711);
+    member->set_alive_seconds(5);
+  }
+  return message;
+}
+
+TEST_F(CoordinatorTest, TheLearnersOfAnAggregatorAreInTheStatus) {
+  StartTraining();
+  EXPECT_EQ(StatusOf(kLearner).member_size(), 0);
+  WorkerMessage group = GroupOf({"learner-0", "learner-1"});
+  group.mutable_group_status()->mutable_member(1)->set_waits_for("the group");
+  Handle(kLearner, group);
+  Handle(kLearner, Info(learner_.task_id(), 0));
+  clock_.Advance(absl::Seconds(2));
+  Handle(kLearner, Info(learner_.task_id(), 20));
+  const WorkerStatus aggregator = StatusOf(kLearner);
+  ASSERT_EQ(aggregator.member_size(), 2);
+  EXPECT_EQ(aggregator.member(0).name(), "learner-0");
+  EXPECT_EQ(aggregator.member(0).alive_seconds(), 7);
+  EXPECT_EQ(aggregator.member(0).steps_per_second(), aggregator.steps_per_second());
+  EXPECT_GT(aggregator.steps_per_second(), 0);
+  EXPECT_EQ(aggregator.member(1).steps_per_second(), 0) << "it is in no generation";
+
+  OperatorRequest request;
+  request.set_inspect("learner-1");
+  const OperatorReply one = Operate(request);
+  ASSERT_EQ(one.status().worker_size(), 1) << one.message();
+  EXPECT_EQ(one.status().worker(0).waits_for(), "the group");
+  request.set_inspect("LEARNER-x");
+  EXPECT_EQ(Operate(request).status().worker(0).member_size(), 2);
+  request.set_inspect("learner-2");
+  EXPECT_THAT(Operate(request).message(), HasSubstr("LEARNER-x, learner-0, learner-1, COLLECTOR"));
+  EXPECT_THAT(Drain("learner-0").message(), HasSubstr("is a learner, expected a collector"));
+
+  // The newest report is the one that counts, also an empty one.
+  WorkerMessage empty;
+  empty.mutable_group_status();
+  Handle(kLearner, empty);
+  EXPECT_EQ(StatusOf(kLearner).member_size(), 0);
+}
+
+TEST_F(CoordinatorTest, AStatusOfAGroupThatCannotBeIsRefused) {
+  StartTraining();
+  Handle(kLearner, GroupOf({"learner-0"}));
+  WorkerMessage nested = GroupOf({"learner-1"});
+  nested.mutable_group_status()->mutable_member(0)->add_member();
+  for (const WorkerMessage& message : {GroupOf(std::vector<std::string>(kMaxGroupMembers + 1, "x")),
+                                       GroupOf({std::string(kMaxGroupStatusBytes, 'x')}), nested}) {
+    EXPECT_THAT(coordinator_->Handle(kLearner, message),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected at most 256")));
+  }
+  EXPECT_THAT(coordinator_->Handle(kCollector, GroupOf({"learner-1"})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("what only a LEARNER")));
+  ASSERT_EQ(StatusOf(kLearner).member_size(), 1);
+  EXPECT_EQ(StatusOf(kLearner).member(0).name(), "learner-0");
+  Handle(kLearner, GroupOf(std::vector<std::string>(kMaxGroupMembers, "x")));
+  EXPECT_EQ(StatusOf(kLearner).member_size(), kMaxGroupMembers);
 }
 
 TEST_F(CoordinatorTest, AnOperatorGrowsAndShrinksWithinTheLimits) {

@@ -4,6 +4,8 @@
 #ifndef DING_WORKER_INTERACTION_PROTOCOL_H_
 #define DING_WORKER_INTERACTION_PROTOCOL_H_
 
+#include <cstddef>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -16,6 +18,10 @@ namespace ding {
 // is new.
 inline constexpr int kProtocolMajor = 1;
 inline constexpr int kProtocolMinor = 0;
+
+// What an aggregator tells of its learners at most, and a coordinator takes.
+inline constexpr int kMaxGroupMembers = 256;
+inline constexpr size_t kMaxGroupStatusBytes = 64 * 1024;
 
 ProtocolVersion CurrentProtocol();
 // kFailedPrecondition, with both versions, if `peer` is of another major.

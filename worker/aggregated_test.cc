@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
@@ -92,18 +93,26 @@ class AggregatedTest : public testing::Test {
                       kPatience) &&
            program.IsRunning();
   }
-  // Those that have joined the aggregator, as it says itself.
-  std::vector<pid_t> LearnerPids() {
-    const std::string log = Log("aggregator-0");
-    const std::string before = "for learners at ";
-    const size_t begin = log.rfind(before) + before.size();
-    const absl::StatusOr<RunStatus> status = Ask(log.substr(begin, log.find('\n', begin) - begin));
+  // Those of the group, as the coordinator says.
+  std::vector<pid_t> LearnerPids(const ChildProgram& program) {
+    const absl::StatusOr<RunStatus> status = Ask(CoordinatorAddress(program));
     std::vector<pid_t> pids;
     if (!status.ok()) return pids;
     for (const WorkerStatus& worker : status->worker()) {
-      if (worker.role() == Hello::LEARNER) pids.push_back(static_cast<pid_t>(worker.pid()));
+      for (const WorkerStatus& member : worker.member()) {
+        pids.push_back(static_cast<pid_t>(member.pid()));
+      }
     }
     return pids;
+  }
+  // Two learners, none of them `gone`.
+  bool HasSuccessorOf(pid_t gone, const ChildProgram& program) {
+    return Eventually(
+        [&] {
+          const std::vector<pid_t> pids = LearnerPids(program);
+          return pids.size() == 2 && std::count(pids.begin(), pids.end(), gone) == 0;
+        },
+        kPatience);
   }
   pid_t AggregatorPid(const ChildProgram& program) {
     const absl::StatusOr<RunStatus> status = Ask(CoordinatorAddress(program));
@@ -143,9 +152,11 @@ TEST_F(AggregatedTest, OneOfTwoLearnersIsKilledAndTheOtherGoesOn) {
   const auto program = StartLong();
   ASSERT_TRUE(WaitUntilSaid("generation 1 of 2 learners")) << program->err();
   ASSERT_TRUE(LearnsOn(*program)) << program->err();
-  const std::vector<pid_t> pids = LearnerPids();
-  ASSERT_THAT(pids, SizeIs(2));
+  ASSERT_TRUE(Eventually([&] { return LearnerPids(*program).size() == 2; }, kPatience));
+  const std::vector<pid_t> pids = LearnerPids(*program);
+  EXPECT_NE(pids[0], pids[1]);
   kill(pids[0], SIGKILL);
+  EXPECT_TRUE(HasSuccessorOf(pids[0], *program)) << Log("aggregator-0") << program->err();
   ASSERT_TRUE(WaitUntilSaid("generation 2 of")) << Log("aggregator-0") << program->err();
   ASSERT_TRUE(LearnsOn(*program)) << program->err();
   // Its successor is taken in.
@@ -159,7 +170,8 @@ TEST_F(AggregatedTest, AllLearnersAreKilledAndOthersGoOnFromTheCheckpoint) {
   ASSERT_TRUE(WaitUntilSaid("generation 1 of 2 learners")) << program->err();
   ASSERT_TRUE(LearnsOn(*program)) << program->err();
   ASSERT_TRUE(Eventually([&] { return PathExists(JoinPath(run_, "ckpt/learner_resume")); }));
-  for (const pid_t pid : LearnerPids()) kill(pid, SIGKILL);
+  ASSERT_TRUE(Eventually([&] { return LearnerPids(*program).size() == 2; }, kPatience));
+  for (const pid_t pid : LearnerPids(*program)) kill(pid, SIGKILL);
   EXPECT_TRUE(WaitUntilSaid("generation 1 of 2 learners", 2))
       << Log("aggregator-0") << program->err();
   ExpectConverges(program.get());

@@ -42,6 +42,13 @@ std::string TaskText(const WorkerStatus& worker) {
                       worker.draining() ? ", leaves" : "");
 }
 
+std::string WorkerLine(const std::string& number, const std::string& name,
+                       const WorkerStatus& worker) {
+  return absl::StrFormat("%6s  %-14s %-10s %8d  %-25s %10.0f/s  %s\n", number, name,
+                         std::string(RoleName(worker.role())), worker.pid(), TaskText(worker),
+                         worker.steps_per_second(), worker.waits_for());
+}
+
 std::string LeagueText(const LeagueStatus& league) {
   std::string text = absl::StrCat("league: ", league.player_id(), " has ",
                                   league.historical_players(), " historical players");
@@ -79,10 +86,11 @@ std::string FormatRunStatus(const RunStatus& status) {
   absl::StrAppend(&text, absl::StrFormat("%6s  %-14s %-10s %8s  %-25s %12s  %s\n", "worker", "name",
                                          "role", "pid", "task", "rate", "waits for"));
   for (const WorkerStatus& worker : status.worker()) {
-    absl::StrAppend(
-        &text, absl::StrFormat("%6d  %-14s %-10s %8d  %-25s %10.0f/s  %s\n", worker.worker(),
-                               worker.name(), std::string(RoleName(worker.role())), worker.pid(),
-                               TaskText(worker), worker.steps_per_second(), worker.waits_for()));
+    absl::StrAppend(&text, WorkerLine(absl::StrCat(worker.worker()), worker.name(), worker));
+    // They have numbers of their aggregator, not of the run.
+    for (const WorkerStatus& member : worker.member()) {
+      absl::StrAppend(&text, WorkerLine("", absl::StrCat("  ", member.name()), member));
+    }
   }
   if (status.has_league()) absl::StrAppend(&text, LeagueText(status.league()), "\n");
   for (const BufferStatus& buffer : status.buffer()) {

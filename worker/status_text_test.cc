@@ -59,6 +59,25 @@ TEST(StatusTextTest, ALineForEachOfARun) {
       "buffer buffer_0: 1000 rows of 81920 pushed, 256000 drawn, 640 chunks\n");
 }
 
+TEST(StatusTextTest, LearnersStandUnderTheirAggregator) {
+  RunStatus status = Status();
+  status.mutable_worker(0)->set_name("aggregator-0");
+  WorkerStatus* const member = status.mutable_worker(0)->add_member();
+  member->set_worker(7);
+  member->set_name("learner-1");
+  member->set_role(Hello::LEARNER);
+  member->set_pid(4713);
+  member->set_task_id("learner_task_0");
+  member->set_waits_for("the group");
+  EXPECT_THAT(FormatRunStatus(status),
+              HasSubstr("\n"
+                        "     1  aggregator-0   learner        4711  learner_task_0               "
+                        "   3981/s  \n"
+                        "          learner-1    learner        4713  learner_task_0               "
+                        "      0/s  the group\n"
+                        "     2  collector-0 "));
+}
+
 TEST(StatusTextTest, WhatThereIsNotAlways) {
   RunStatus status = Status();
   EXPECT_THAT(FormatRunStatus(status), Not(HasSubstr("converged")));
