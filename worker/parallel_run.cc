@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -45,6 +46,9 @@ constexpr absl::Duration kLeaveTimeout = absl::Seconds(20);
 // While the address of the run that goes on is taken: its last coordinator may be ending.
 constexpr absl::Duration kListenPatience = absl::Seconds(5);
 constexpr absl::Duration kListenRetry = absl::Milliseconds(20);
+// For a store that is away when the run ends, as a Redis that is being started again.
+constexpr absl::Duration kStorePatience = absl::Seconds(15);
+constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
 constexpr char kFolder[] = "coordinator";
 constexpr char kInfoName[] = "coordinator/run.textproto";
 constexpr char kAddressName[] = "coordinator/address";
@@ -57,6 +61,16 @@ std::string PrintText(const google::protobuf::Message& message) {
   std::string text;
   google::protobuf::TextFormat::PrintToString(message, &text);
   return text;
+}
+
+// `act`, again for as long as the store is away.
+absl::Status WhenStoreIsThere(const std::function<absl::Status()>& act) {
+  const Timer waited(Clock::Real());
+  while (true) {
+    absl::Status done = act();
+    if (!absl::IsUnavailable(done) || waited.Elapsed() > kStorePatience) return done;
+    absl::SleepFor(kStoreRetry);
+  }
 }
 
 // Unique on this machine, and readable.
@@ -285,7 +299,8 @@ absl::Status Run::Watch() {
 
 void Run::Finish() {
   if (parts_.coordinator != nullptr) EndWorkers();
-  const absl::Status cleared = store_ == nullptr ? absl::OkStatus() : store_->Clear();
+  const absl::Status cleared =
+      store_ == nullptr ? absl::OkStatus() : WhenStoreIsThere([this] { return store_->Clear(); });
   if (!cleared.ok()) LOG(WARNING) << "the store is not clean: " << cleared.message();
   if (folder_ == nullptr) return;
   const absl::Status logs = folder_->FlushLogs();
@@ -301,7 +316,9 @@ void Run::EndWorkers() {
   LogRows();
   absl::Status kept = parts_.coordinator->CloseJournal();
   // One that has converged has nothing to go on to.
-  if (kept.ok() && !parts_.coordinator->status().converged()) kept = SaveValues();
+  if (kept.ok() && !parts_.coordinator->status().converged()) {
+    kept = WhenStoreIsThere([this] { return SaveValues(); });
+  }
   if (!kept.ok()) LOG(WARNING) << "the run cannot go on as it is: " << kept.message();
   const absl::Status closed = parts_.coordinator->Close("the run is over");
   if (!closed.ok()) LOG(WARNING) << "some data are not deleted: " << closed.message();

@@ -364,7 +364,7 @@ TEST_F(ParallelTest, GoesOnWhileItsWorkersAreKilledAndThenConverges) {
   options.say = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
   SCOPED_TRACE(absl::StrCat("seed ", options.seed));
   DING_ASSERT_OK_AND_ASSIGN(const SoakReport report, RunSoak(options, &transport_));
-  EXPECT_EQ(report.kills, 6);
+  EXPECT_THAT(report.kills, SizeIs(6));
   EXPECT_GT(report.rows_acknowledged, 0);
 }
 
@@ -781,6 +781,23 @@ TEST_F(RedisTest, MayBeKilledAndComeBackWithWhatWasAcknowledged) {
   Interrupt(program.get());
   EXPECT_THAT(Log("a", "learner-0"), Not(HasSubstr("Redis has lost what it had")));
   EXPECT_EQ(KeysOfRuns(), "0");
+}
+
+TEST_F(RedisTest, MayBeAwayWhenTheRunEnds) {
+  RedisServer::Options options;
+  options.append_fsync = "always";
+  StartRedis(options);
+  const auto program = Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies}));
+  WaitForStatus(*program, IsTraining);
+  redis_->Kill();
+  kill(program->pid(), SIGINT);
+  // The coordinator has tried to empty it, or is about to.
+  EXPECT_TRUE(
+      Eventually([&] { return absl::StrContains(Log("a", "coordinator"), "rows: "); }, kPatience));
+  ASSERT_THAT(redis_->Restart(), IsOk());
+  EXPECT_EQ(program->Wait(kPatience), 128 + SIGINT) << program->err();
+  EXPECT_EQ(KeysOfRuns(), "0");
+  EXPECT_THAT(program->err(), Not(HasSubstr("the run cannot go on as it is")));
 }
 
 // Collectors that begin then find no policy, and the learner none of the rows that it draws.

@@ -5,18 +5,26 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/worker/ask_status.h"
+#include "ding_worker/worker/parallel_run.h"
+#include "ding_worker/worker/parallel_run.pb.h"
 #include "ding_worker/worker/testing/child_program.h"
 
 namespace ding {
@@ -29,21 +37,42 @@ constexpr absl::Duration kVictimTimeout = absl::Minutes(1);
 constexpr absl::Duration kConvergeTimeout = absl::Minutes(4);
 constexpr absl::Duration kOrphanTimeout = absl::Seconds(10);
 
-enum class Victim { kCollector, kEvaluator, kLearner, kCoordinator };
-constexpr Victim kVictims[] = {Victim::kCollector, Victim::kEvaluator, Victim::kLearner,
-                               Victim::kCoordinator};
+// After the last kill, before the run may converge: its successor is to be seen at work.
+constexpr double kQuietSeconds = 3;
+// How long Redis is away, at most.
+constexpr double kMaxRedisOutageSeconds = 1;
+// Files that whoever watches the processes may have open at the end beyond those at the beginning.
+constexpr int kSpareFiles = 8;
+constexpr char kRedisPrefix[] = "soak";
 
-std::string NameOf(Victim victim) {
-  return victim == Victim::kCollector   ? "a collector"
-         : victim == Victim::kEvaluator ? "an evaluating collector"
-         : victim == Victim::kLearner   ? "the learner"
-                                        : "the coordinator";
+bool IsWorkerOf(Victim victim, const WorkerStatus& worker) {
+  if (worker.task_id().empty()) return false;
+  switch (victim) {
+    case Victim::kCollector:
+    case Victim::kEvaluator:
+      return worker.role() == Hello::COLLECTOR &&
+             worker.evaluates() == (victim == Victim::kEvaluator);
+    case Victim::kLearner:
+      return worker.role() == Hello::LEARNER && worker.member().empty();
+    case Victim::kAggregator:
+      return !worker.member().empty();
+    case Victim::kGroupLearner:
+    case Victim::kCoordinator:
+    case Victim::kRedis:
+      return false;  // They are no workers of the coordinator.
+  }
+  return false;
 }
 
-bool Is(Victim victim, const WorkerStatus& worker) {
-  if (worker.task_id().empty()) return false;
-  if (victim == Victim::kLearner) return worker.role() == Hello::LEARNER;
-  return worker.role() == Hello::COLLECTOR && worker.evaluates() == (victim == Victim::kEvaluator);
+// Of the run's workers, one that can be killed as `victim`; null: there is none at the moment.
+const WorkerStatus* FindVictim(Victim victim, const RunStatus& status, Rng* rng) {
+  std::vector<const WorkerStatus*> found;
+  for (const WorkerStatus& worker : status.worker()) {
+    if (IsWorkerOf(victim, worker)) found.push_back(&worker);
+    if (victim != Victim::kGroupLearner) continue;
+    for (const WorkerStatus& member : worker.member()) found.push_back(&member);
+  }
+  return found.empty() ? nullptr : found[rng->UniformInt(found.size())];
 }
 
 class Soak {
@@ -56,20 +85,34 @@ class Soak {
   absl::StatusOr<SoakReport> Run();
 
  private:
-  struct Recovery {
-    std::string name;
-    int64_t pid;  // that died
+  // A victim whose work nobody does yet.
+  struct Gap {
+    explicit Gap(size_t kill) : kill(kill) {}
+
+    size_t kill;       // in the report
+    std::string name;  // of a worker; empty: it was none
+    int64_t pid = 0;   // that died
+    // Of the run, when Redis was back.
+    int64_t envstep = 0;
+    int64_t train_iter = 0;
     Timer since{Clock::Real()};
   };
 
   static std::vector<std::string> Arguments(const SoakOptions& options);
-  // Moments, in seconds, in their order.
+  // Moments, in seconds, in their order, and who dies then.
   std::vector<double> Moments();
+  std::vector<Victim> Victims();
   absl::Status Kill(double moment, Victim victim);
+  void Killed(Victim victim, double moment, const std::string& what);
+  absl::Status KillRedis(const RunStatus& status);
   absl::Status WaitForNextCoordinator(int incarnation);
   absl::StatusOr<RunStatus> Look();
+  static bool IsClosed(const Gap& gap, const RunStatus& status);
+  void Back(const Gap& gap);
+  int OpenFiles() const;
   absl::Status Broken(const std::string& what) const;
   absl::Status CheckEnd();
+  absl::Status CheckNothingIsLeft(int files_before, int files_after);
   absl::Status ReadRows();
 
   const SoakOptions& options_;
@@ -78,28 +121,48 @@ class Soak {
   ChildProgram program_;
   const Timer timer_{Clock::Real()};
   std::string address_;
-  std::vector<Recovery> recovering_;
+  std::vector<Gap> gaps_;
+  std::set<int64_t> killed_;  // workers, by pid
   SoakReport report_;
 };
 
 std::vector<std::string> Soak::Arguments(const SoakOptions& options) {
   const double limit = options.seconds + absl::ToDoubleSeconds(kConvergeTimeout);
-  return {absl::StrCat("--config=", options.config),
-          absl::StrCat("--exp_dir=", options.folder),
-          absl::StrCat("--seed=", options.seed),
-          absl::StrCat("--max_seconds=", limit),
-          absl::StrCat("--set=env.stop_value=", options.stop_value),
-          absl::StrCat("--set=policy.other.commander.stop_after_seconds=", options.seconds)};
+  std::vector<std::string> arguments = {
+      absl::StrCat("--config=", options.config),
+      absl::StrCat("--exp_dir=", options.folder),
+      absl::StrCat("--seed=", options.seed),
+      absl::StrCat("--max_seconds=", limit),
+      absl::StrCat("--set=env.stop_value=", options.stop_value),
+      absl::StrCat("--set=policy.other.commander.stop_after_seconds=",
+                   options.seconds + kQuietSeconds)};
+  if (options.redis != nullptr) {
+    arguments.push_back(absl::StrCat("--set=system.store_url=", options.redis->Url(kRedisPrefix)));
+    arguments.push_back("--set=system.comm_collector_type=grpc_redis");
+    arguments.push_back("--set=system.comm_learner_type=grpc_redis");
+  }
+  arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
+  return arguments;
 }
 
 std::vector<double> Soak::Moments() {
   std::vector<double> moments;
-  for (int i = 0; i < options_.kills; ++i) {
-    moments.push_back(static_cast<double>(rng_.UniformInt(static_cast<uint64_t>(1e6))) * 1e-6 *
-                      options_.seconds);
-  }
+  for (int i = 0; i < options_.kills; ++i) moments.push_back(rng_.Uniform(0, options_.seconds));
   std::sort(moments.begin(), moments.end());
   return moments;
+}
+
+std::vector<Victim> Soak::Victims() {
+  std::vector<Victim> victims;
+  while (victims.size() < static_cast<size_t>(options_.kills)) {
+    std::vector<Victim> round = options_.victims;
+    for (size_t left = round.size(); left > 0; --left) {
+      std::swap(round[left - 1], round[rng_.UniformInt(left)]);
+    }
+    victims.insert(victims.end(), round.begin(), round.end());
+  }
+  victims.resize(static_cast<size_t>(options_.kills));
+  return victims;
 }
 
 absl::Status Soak::Broken(const std::string& what) const {
@@ -108,24 +171,45 @@ absl::Status Soak::Broken(const std::string& what) const {
       what, "; the run says:\n", said.substr(said.size() - std::min<size_t>(said.size(), 2000))));
 }
 
+bool Soak::IsClosed(const Gap& gap, const RunStatus& status) {
+  if (gap.name.empty()) {
+    return status.envstep() > gap.envstep && status.train_iter() > gap.train_iter;
+  }
+  const auto is_successor = [&gap](const WorkerStatus& worker) {
+    return worker.name() == gap.name && worker.pid() != gap.pid;
+  };
+  for (const WorkerStatus& worker : status.worker()) {
+    if (is_successor(worker)) return worker.steps_per_second() > 0;
+    for (const WorkerStatus& member : worker.member()) {
+      // In a generation of its group.
+      if (is_successor(member)) return member.waits_for().empty();
+    }
+  }
+  return false;
+}
+
+void Soak::Back(const Gap& gap) {
+  SoakKill& kill = report_.kills[gap.kill];
+  kill.back_seconds = gap.since.Seconds();
+  options_.say(absl::StrCat("  ", gap.name.empty() ? NameOf(kill.victim) : gap.name,
+                            " is back after ", kill.back_seconds, " s"));
+}
+
 absl::StatusOr<RunStatus> Soak::Look() {
   absl::StatusOr<RunStatus> status = AskStatus(address_, "soak", kAnswerTimeout, transport_);
   if (!status.ok()) return Broken(std::string(status.status().message()));
-  for (const WorkerStatus& worker : status->worker()) {
-    const auto recovered = [&](const Recovery& recovery) {
-      if (recovery.name != worker.name() || recovery.pid == worker.pid() ||
-          !(worker.steps_per_second() > 0)) {
-        return false;
-      }
-      report_.recoveries.push_back(recovery.since.Seconds());
-      options_.say(absl::StrCat("  ", worker.name(), " collects again after ",
-                                recovery.since.Seconds(), " s"));
-      return true;
-    };
-    recovering_.erase(std::remove_if(recovering_.begin(), recovering_.end(), recovered),
-                      recovering_.end());
-  }
+  const auto closed = [&](const Gap& gap) {
+    if (!IsClosed(gap, *status)) return false;
+    Back(gap);
+    return true;
+  };
+  gaps_.erase(std::remove_if(gaps_.begin(), gaps_.end(), closed), gaps_.end());
   return status;
+}
+
+void Soak::Killed(Victim victim, double moment, const std::string& what) {
+  report_.kills.push_back({victim});
+  options_.say(absl::StrCat(moment, " s: killed ", NameOf(victim), what));
 }
 
 absl::Status Soak::Kill(double moment, Victim victim) {
@@ -136,34 +220,49 @@ absl::Status Soak::Kill(double moment, Victim victim) {
     if (status.elapsed_seconds() < moment) continue;
     if (victim == Victim::kCoordinator) {
       kill(static_cast<pid_t>(status.coordinator_pid()), SIGKILL);
-      ++report_.kills;
-      options_.say(absl::StrCat(status.elapsed_seconds(), " s: killed ", NameOf(victim)));
+      Killed(victim, status.elapsed_seconds(), "");
       return WaitForNextCoordinator(status.incarnation());
     }
-    for (const WorkerStatus& worker : status.worker()) {
-      if (!Is(victim, worker)) continue;
-      kill(static_cast<pid_t>(worker.pid()), SIGKILL);
-      ++report_.kills;
-      options_.say(absl::StrCat(status.elapsed_seconds(), " s: killed ", NameOf(victim), ", ",
-                                worker.name(), " (", worker.task_id(), ")"));
-      if (victim != Victim::kLearner) recovering_.push_back({worker.name(), worker.pid()});
-      return absl::OkStatus();
-    }
+    if (victim == Victim::kRedis) return KillRedis(status);
+    const WorkerStatus* const worker = FindVictim(victim, status, &rng_);
+    // The coordinator may not know yet that it is gone.
+    if (worker == nullptr || kill(static_cast<pid_t>(worker->pid()), SIGKILL) != 0) continue;
+    killed_.insert(worker->pid());
+    Killed(victim, status.elapsed_seconds(),
+           absl::StrCat(", ", worker->name(), " ", worker->task_id()));
+    Gap gap(report_.kills.size() - 1);
+    gap.name = worker->name();
+    gap.pid = worker->pid();
+    gaps_.push_back(std::move(gap));
+    return absl::OkStatus();
   }
   return Broken(absl::StrCat("there is not ", NameOf(victim), " that could be killed"));
 }
 
+absl::Status Soak::KillRedis(const RunStatus& status) {
+  Gap gap(report_.kills.size());
+  options_.redis->Kill();
+  Killed(Victim::kRedis, status.elapsed_seconds(), "");
+  absl::SleepFor(absl::Seconds(rng_.Uniform(0, kMaxRedisOutageSeconds)));
+  DING_RETURN_IF_ERROR(options_.redis->Restart());
+  DING_ASSIGN_OR_RETURN(const RunStatus back, Look());
+  gap.envstep = back.envstep();
+  gap.train_iter = back.train_iter();
+  gaps_.push_back(std::move(gap));
+  return absl::OkStatus();
+}
+
 // Which must have given tasks, and got rows, before it counts.
 absl::Status Soak::WaitForNextCoordinator(int incarnation) {
-  const Timer waited(Clock::Real());
+  const Gap gap(report_.kills.size() - 1);
   int64_t envstep = -1;
-  while (waited.Elapsed() < kVictimTimeout) {
+  while (gap.since.Elapsed() < kVictimTimeout) {
     const absl::StatusOr<RunStatus> status =
         AskStatus(address_, "soak", absl::Seconds(1), transport_);
     if (status.ok() && status->incarnation() > incarnation) {
       if (envstep < 0) envstep = status->envstep();
       if (status->envstep() > envstep || status->converged()) {
-        options_.say(absl::StrCat("  the first new sample after ", waited.Seconds(), " s"));
+        Back(gap);
         return absl::OkStatus();
       }
     }
@@ -172,21 +271,33 @@ absl::Status Soak::WaitForNextCoordinator(int incarnation) {
   return Broken("the coordinator that was killed has no successor");
 }
 
+int Soak::OpenFiles() const {
+  const auto files = ListDirectory(absl::StrCat("/proc/", program_.pid(), "/fd"));
+  return files.ok() ? static_cast<int>(files->size()) : 0;
+}
+
 absl::StatusOr<SoakReport> Soak::Run() {
   const auto listens = [this] {
     address_ = CoordinatorAddress(program_);
     return !address_.empty() || !program_.IsRunning();
   };
   if (!Eventually(listens) || address_.empty()) return Broken("no coordinator listens");
-  int number = 0;
-  for (const double moment : Moments()) {
-    DING_RETURN_IF_ERROR(Kill(moment, kVictims[number++ % 4]));
+  const std::vector<double> moments = Moments();
+  const std::vector<Victim> victims = Victims();
+  int files_before = 0;
+  int files_after = 0;
+  for (size_t i = 0; i < moments.size(); ++i) {
+    DING_RETURN_IF_ERROR(Kill(moments[i], victims[i]));
+    if (i == 0) files_before = OpenFiles();
   }
-  while (!recovering_.empty() && program_.IsRunning()) {
+  while (!gaps_.empty() && program_.IsRunning()) {
     absl::SleepFor(kPollPeriod);
+    files_after = OpenFiles();
     if (!Look().ok()) break;  // It has converged.
   }
   DING_RETURN_IF_ERROR(CheckEnd());
+  DING_RETURN_IF_ERROR(CheckNothingIsLeft(files_before, files_after));
+  DING_RETURN_IF_ERROR(ReadRows());
   return report_;
 }
 
@@ -194,15 +305,33 @@ absl::Status Soak::CheckEnd() {
   const std::optional<int> code = program_.Wait(absl::Seconds(options_.seconds) + kConvergeTimeout);
   report_.converged_after = timer_.Seconds() - options_.seconds;
   if (code != 0) return Broken(absl::StrCat("the run ended with ", code.value_or(-1)));
-  const absl::StatusOr<std::string> result = ReadFile(JoinPath(options_.folder, "result.json"));
-  if (!result.ok()) return result.status();
-  report_.result = *result;
-  if (!absl::StrContains(report_.result, "\"stop\":true")) {
-    return Broken(absl::StrCat("the run did not converge: ", report_.result));
+  DING_ASSIGN_OR_RETURN(const std::string result,
+                        ReadFile(JoinPath(options_.folder, "result.json")));
+  if (absl::StrContains(result, "\"stop\":true")) return absl::OkStatus();
+  return Broken(absl::StrCat("the run did not converge: ", result));
+}
+
+absl::Status Soak::CheckNothingIsLeft(int files_before, int files_after) {
+  if (files_after > files_before + kSpareFiles) {
+    return Broken(absl::StrCat("whoever watches the processes has ", files_after,
+                               " open files, it had ", files_before));
+  }
+  if (options_.redis != nullptr) {
+    const std::string script = "return #redis.call('KEYS', '*') .. ''";
+    DING_ASSIGN_OR_RETURN(const std::string keys, options_.redis->Command({"EVAL", script, "0"}));
+    if (keys != "0") return Broken(absl::StrCat(keys, " keys were left in Redis"));
+    options_.redis->Kill();  // It is a child of this process, as those that nobody may have left.
   }
   const std::vector<Orphan> left = ReapOrphans(kOrphanTimeout);
-  if (!left.empty()) return Broken(absl::StrCat("process ", left[0].pid, " was left"));
-  return ReadRows();
+  // Learners of an aggregator that was killed end by themselves.
+  for (const Orphan& orphan : left) {
+    if (orphan.code < 0 && killed_.count(orphan.pid) == 0) {
+      return Broken(absl::StrCat("process ", orphan.pid, " was left"));
+    }
+  }
+  DING_ASSIGN_OR_RETURN(const ParallelRunInfo info, ReadRunInfo(options_.folder));
+  if (info.memory().empty() || !PathExists(info.memory())) return absl::OkStatus();
+  return Broken(absl::StrCat("'", info.memory(), "' was left"));
 }
 
 absl::Status Soak::ReadRows() {
@@ -235,6 +364,26 @@ absl::Status Soak::ReadRows() {
 }
 
 }  // namespace
+
+std::string NameOf(Victim victim) {
+  switch (victim) {
+    case Victim::kCollector:
+      return "a collector";
+    case Victim::kEvaluator:
+      return "an evaluating collector";
+    case Victim::kLearner:
+      return "the learner";
+    case Victim::kGroupLearner:
+      return "one of two learners";
+    case Victim::kAggregator:
+      return "the aggregator";
+    case Victim::kCoordinator:
+      return "the coordinator";
+    case Victim::kRedis:
+      return "Redis";
+  }
+  return "";
+}
 
 absl::StatusOr<SoakReport> RunSoak(const SoakOptions& options, Transport* transport) {
   Soak soak(options, transport);
