@@ -49,11 +49,12 @@ std::vector<int64_t> RowsIn(const std::string& items) {
 class FakeLearner {
  public:
   FakeLearner(FakeCoordinator* coordinator, const std::string& name,
-              Hello::Role role = Hello::LEARNER) {
+              Hello::Role role = Hello::LEARNER, uint32_t previous_worker = 0) {
     Hello hello;
     hello.set_role(role);
     hello.set_name(name);
-    hello.set_pid(4711);
+    hello.set_pid(previous_worker == 0 ? 4711 : 4712);
+    hello.set_previous_worker(previous_worker);
     hello.mutable_resources()->set_cpus(2);
     hello.mutable_resources()->set_memory_bytes(1000);
     WorkerSession::Options options;
@@ -277,6 +278,18 @@ TEST_F(LearnerAggregatorTest, CollectorsAreSentToTheCoordinator) {
   Run(1);
   EXPECT_THAT(FakeLearner(&coordinator_, "collector-0", Hello::COLLECTOR).joined(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("expected learners")));
+}
+
+TEST_F(LearnerAggregatorTest, ALearnerThatWasReplacedIsNotAdmittedAgain) {
+  Run(2);
+  const auto learner = Join("learner-0");
+  EXPECT_THAT(
+      FakeLearner(&coordinator_, "learner-0", Hello::LEARNER, /*previous_worker=*/1).joined(),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("another process has taken its place")));
+  EXPECT_THAT(
+      FakeLearner(&coordinator_, "learner-1", Hello::LEARNER, /*previous_worker=*/1).joined(),
+      IsOk());
 }
 
 TEST_F(LearnerAggregatorTest, WithoutLearnersATaskIsRefused) {
