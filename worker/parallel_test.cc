@@ -30,6 +30,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -314,7 +315,7 @@ TEST_F(ParallelTest, GoesOnWhenItsCoordinatorIsStopped) {
 TEST_F(ParallelTest, BeginsAlthoughItsCoordinatorIsKilledAtOnce) {
   const uint64_t seed = std::random_device{}();  // NOLINT(ding): each run tries other moments
   SCOPED_TRACE(absl::StrCat("seed ", seed));
-  std::mt19937 random(seed);
+  Rng random(seed, "kills");
   const auto child_of = [](pid_t pid) -> pid_t {
     const absl::StatusOr<std::string> children =
         ReadFile(absl::StrCat("/proc/", pid, "/task/", pid, "/children"));
@@ -331,7 +332,7 @@ TEST_F(ParallelTest, BeginsAlthoughItsCoordinatorIsKilledAtOnce) {
         coordinator = child_of(program->pid());
         return coordinator != 0 && coordinator != killed;
       }));
-      const int milliseconds = std::uniform_int_distribution<int>(0, 100)(random);
+      const auto milliseconds = static_cast<int>(random.UniformInt(100));
       absl::SleepFor(absl::Milliseconds(milliseconds));
       std::printf("run %d: killed after %d ms; it has a run: %d\n", run, milliseconds,
                   PathExists(JoinPath(RunPath(name), "coordinator/run.textproto")));
