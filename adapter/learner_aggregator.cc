@@ -99,8 +99,11 @@ absl::StatusOr<EndRun> LearnerAggregator::Run() {
   return end;
 }
 
-absl::StatusOr<uint32_t> LearnerAggregator::Admit(const Hello& /*hello*/) {
+absl::StatusOr<uint32_t> LearnerAggregator::Admit(const Hello& hello) {
   MutexLock lock(&mutex_);
+  for (const auto& [worker, learner] : learners_) {
+    DING_RETURN_IF_ERROR(CheckNotReplaced(hello, learner.hello));
+  }
   return ++last_worker_;
 }
 

@@ -49,11 +49,12 @@ std::vector<int64_t> RowsIn(const std::string& items) {
 class FakeLearner {
  public:
   FakeLearner(FakeCoordinator* coordinator, const std::string& name,
-              Hello::Role role = Hello::LEARNER) {
+              Hello::Role role = Hello::LEARNER, uint32_t previous_worker = 0) {
     Hello hello;
     hello.set_role(role);
     hello.set_name(name);
-    hello.set_pid(4711);
+    hello.set_pid(previous_worker == 0 ? 4711 : 4712);
+    hello.set_previous_worker(previous_worker);
     hello.mutable_resources()->set_cpus(2);
     hello.mutable_resources()->set_memory_bytes(1000);
     WorkerSession::Options options;
@@ -279,6 +280,18 @@ TEST_F(LearnerAggregatorTest, CollectorsAreSentToTheCoordinator) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("expected learners")));
 }
 
+TEST_F(LearnerAggregatorTest, ALearnerThatWasReplacedIsNotAdmittedAgain) {
+  Run(2);
+  const auto learner = Join("learner-0");
+  EXPECT_THAT(
+      FakeLearner(&coordinator_, "learner-0", Hello::LEARNER, /*previous_worker=*/1).joined(),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("another process has taken its place")));
+  EXPECT_THAT(
+      FakeLearner(&coordinator_, "learner-1", Hello::LEARNER, /*previous_worker=*/1).joined(),
+      IsOk());
+}
+
 TEST_F(LearnerAggregatorTest, WithoutLearnersATaskIsRefused) {
   options_.connect_timeout = absl::Milliseconds(20);
   Run(2);
@@ -450,8 +463,8 @@ TEST_F(LearnerAggregatorTest, TellsTheCoordinatorWhoIsInTheGroup) {
   const WorkerMessage left = coordinator_.ReceiveUntil(
       [](const WorkerMessage& heard) { return heard.group_status().member_size() == 1; });
   EXPECT_EQ(left.group_status().member(0).name(), "learner-0");
-  // Nothing changes: nothing is said.
-  EXPECT_FALSE(coordinator_.HearsMore());
+  // Nothing changes: nothing is said, for several times the pause between two looks.
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(coordinator_.HearsMore());
 }
 
 TEST_F(LearnerAggregatorTest, AReportIsNoLongerThanTheCoordinatorTakes) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <thread>
 #include <type_traits>
 #include <unordered_set>
@@ -50,6 +51,7 @@ constexpr int64_t kMaxSteps = int64_t{1} << 40;
 constexpr absl::Duration kCompactionRetry = absl::Seconds(10);
 constexpr char kDataPrefix[] = "data/";
 constexpr char kPolicyPrefix[] = "policy/";
+constexpr char kStopped[] = "an operator has stopped it";
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct RunningTask {
@@ -285,6 +287,9 @@ class CoordinatorImpl : public Coordinator {
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool converged_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // by an operator
+  // Name and process of those that an earlier coordinator was draining, and that are not here yet.
+  std::set<std::pair<std::string, int64_t>> were_draining_ ABSL_GUARDED_BY(mutex_);
   absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
   std::string end_reason_ ABSL_GUARDED_BY(mutex_);
   int64_t start_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -327,6 +332,7 @@ void CoordinatorImpl::Start() {
   started_ = true;
   start_nanos_ = deps_.clock->MonotonicNanos() - elapsed_before_nanos_;
   if (converged_) End(absl::OkStatus(), "it had converged before");
+  if (stop_wanted_) End(absl::OkStatus(), kStopped);
   Schedule();
   timer_thread_ = std::thread([this] { RunTimer(); });
 }
@@ -386,6 +392,7 @@ void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const st
     commander_->IncreaseCollectorTaskSpace();
   }
   resources_.Update(hello.role(), worker, hello.resources());
+  if (were_draining_.erase({hello.name(), hello.pid()}) > 0) Drain(worker, FindWorker(worker));
   Schedule();
 }
 
@@ -1427,7 +1434,8 @@ absl::StatusOr<std::string> CoordinatorImpl::OperateLocked(const OperatorRequest
     case OperatorRequest::kDrain:
       return DrainNamed(request.drain());
     case OperatorRequest::kStop:
-      End(absl::OkStatus(), "an operator has stopped it");
+      stop_wanted_ = true;
+      End(absl::OkStatus(), kStopped);
       return "the run ends";
     default:
       return absl::InvalidArgumentError(
@@ -1501,14 +1509,11 @@ void CoordinatorImpl::LetGo(uint32_t id) {
 
 absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
   MutexLock lock(&mutex_);
-  const auto replaces = [&hello](const auto& entry) {
-    return entry.second.hello.name() == hello.name() && entry.second.hello.pid() != hello.pid();
-  };
-  if (hello.previous_worker() > 0 && hello.previous_incarnation() == incarnation_ &&
-      std::any_of(workers_.begin(), workers_.end(), replaces)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(hello.name(), " (worker ", hello.previous_worker(),
-                     ") was given up, and another process has taken its place"));
+  // Of another incarnation: both may have been sent away by its end.
+  if (hello.previous_incarnation() == incarnation_) {
+    for (const auto& [id, worker] : workers_) {
+      DING_RETURN_IF_ERROR(CheckNotReplaced(hello, worker.hello));
+    }
   }
   ++last_worker_;
   // Who makes nothing has no number that must not be given again.
@@ -1560,6 +1565,10 @@ void CoordinatorImpl::RecoverState(const RecoveredRun& run) {
   workers_lost_ = state.workers_lost();
   wanted_collectors_ = state.wanted_collectors();
   converged_ = state.converged();
+  stop_wanted_ = state.stop_wanted() && !options_.goes_on_after_stop;
+  for (const DrainingRecord& collector : state.draining()) {
+    were_draining_.emplace(collector.name(), collector.pid());
+  }
   const int64_t now = deps_.clock->MonotonicNanos();
   elapsed_before_nanos_ = absl::ToInt64Nanoseconds(absl::Seconds(state.elapsed_seconds()));
   if (state.has_collecting_seconds()) {
@@ -1706,6 +1715,15 @@ JournalRecord CoordinatorImpl::StateNow() const {
   }
   state->set_converged(converged_);
   state->set_wanted_collectors(wanted_collectors_);
+  state->set_stop_wanted(stop_wanted_);
+  const auto add_draining = [state](const std::string& name, int64_t pid) {
+    state->add_draining()->set_name(name);
+    state->mutable_draining()->rbegin()->set_pid(pid);
+  };
+  for (const auto& [name, pid] : were_draining_) add_draining(name, pid);
+  for (const auto& [id, worker] : workers_) {
+    if (worker.draining) add_draining(worker.hello.name(), worker.hello.pid());
+  }
   for (const auto& [id, buffer] : buffers_) {
     BufferRecord* const of_buffer = state->add_buffer();
     of_buffer->set_buffer_id(id);

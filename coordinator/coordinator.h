@@ -25,7 +25,8 @@
 //            neither the commander keeps it nor a task plays by it.
 //   restart  with a journal, what was acknowledged or told to somebody survives this process: rows,
 //            steps, policies, the commander's state, numbers. A new coordinator of the same journal
-//            goes on with them; tasks that ran have failed, and workers join anew.
+//            goes on with them; tasks that ran have failed, and workers join anew. So does what an
+//            operator has asked for: who was being drained is, and a run that was stopped ends.
 //
 // Ownership: owns commander and buffers; the sender is not owned and outlives it.
 // Threads:   thread-safe. Handle() is called by one thread per worker at a time, and may wait: not
@@ -77,6 +78,8 @@ class Coordinator : public WorkerHandler {
     int64_t max_env_step = 0;
     int64_t max_train_iter = 0;
     absl::Duration max_time = absl::ZeroDuration();
+    // Goes on with a run of the journal that an operator had stopped; else it ends at once.
+    bool goes_on_after_stop = false;
   };
   // `on_removed` is to be passed on to the buffer.
   using BufferFactory = std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(

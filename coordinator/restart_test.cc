@@ -56,11 +56,11 @@ class LastMessages : public CoordinatorSender {
   void Send(uint32_t worker, const CoordinatorMessage& message) override {
     if (message.has_start_task()) tasks[worker] = message.start_task();
     if (message.has_collector_data_ack()) acks[worker] = message.collector_data_ack().sequence();
-    if (message.has_end_run()) ended = true;
+    if (message.has_end_run()) ended.insert(worker);
   }
   std::map<uint32_t, StartTask> tasks;
   std::map<uint32_t, uint64_t> acks;
-  std::atomic<bool> ended{false};
+  std::set<uint32_t> ended;  // who was told to leave
 };
 
 // One coordinator process.
@@ -130,8 +130,9 @@ class RestartTest : public testing::Test {
   }
   Coordinator* coordinator() { return life_->coordinator.get(); }
 
-  void Join(Hello::Role role, const std::string& name, Worker* worker) {
+  void Join(Hello::Role role, const std::string& name, Worker* worker, int64_t pid = 77) {
     Hello hello;
+    hello.set_pid(pid);
     hello.set_role(role);
     hello.set_name(name);
     hello.mutable_resources()->set_cpus(1);
@@ -146,14 +147,14 @@ class RestartTest : public testing::Test {
     coordinator()->WorkerJoined(number, hello, "peer");
   }
   // All of them, and the learner has started.
-  void JoinAll() {
-    Join(Hello::LEARNER, "learner-0", &learner_);
+  void JoinAll(int64_t pid = 77) {
+    Join(Hello::LEARNER, "learner-0", &learner_, pid);
     ASSERT_EQ(life_->sender.tasks.count(learner_.number), 1u);
     WorkerMessage started;
     started.mutable_task_started()->set_task_id(LearnTask().task_id());
     Handle(learner_, started);
     for (int i = 0; i < kCollectors; ++i) {
-      Join(Hello::COLLECTOR, absl::StrCat("collector-", i), &collectors_[i]);
+      Join(Hello::COLLECTOR, absl::StrCat("collector-", i), &collectors_[i], pid);
     }
   }
   const LearnerTask& LearnTask() { return life_->sender.tasks[learner_.number].learner(); }
@@ -367,6 +368,71 @@ TEST_F(RestartTest, ARunThatHadConvergedEndsAtOnce) {
   EXPECT_TRUE(coordinator()->status().converged());
 }
 
+TEST_F(RestartTest, ACollectorThatWasBeingDrainedStillIs) {
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  FinishEvaluations();
+  OperatorRequest request;
+  request.set_drain("collector-0");
+  ASSERT_EQ(coordinator()->Operate(request).code(), 0);
+  EXPECT_EQ(life_->sender.ended.count(collectors_[0].number), 0u) << "it has a task";
+  // Also when it has not come back before the next death.
+  for (int deaths = 0; deaths < 2; ++deaths) {
+    Kill();
+    ASSERT_THAT(Begin(), IsOk());
+  }
+  JoinAll();
+  EXPECT_EQ(life_->sender.ended, std::set<uint32_t>{collectors_[0].number});
+  EXPECT_EQ(life_->sender.tasks.count(collectors_[0].number), 0u);
+  EXPECT_EQ(life_->sender.tasks.count(collectors_[1].number), 1u);
+  coordinator()->WorkerLost(collectors_[0].number, absl::AbortedError("leaves"));
+  EXPECT_EQ(coordinator()->status().workers_lost(), 0) << "it was sent away";
+  Kill();
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  EXPECT_THAT(life_->sender.ended, IsEmpty()) << "that one has left";
+}
+
+// The same name, another process: it was started because it is wanted.
+TEST_F(RestartTest, AnotherProcessOfADrainedNameIsNotDrained) {
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  FinishEvaluations();
+  OperatorRequest request;
+  request.set_drain("collector-0");
+  ASSERT_EQ(coordinator()->Operate(request).code(), 0);
+  Kill();
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll(/*pid=*/78);
+  EXPECT_THAT(life_->sender.ended, IsEmpty());
+  EXPECT_EQ(life_->sender.tasks.count(collectors_[0].number), 1u);
+}
+
+TEST_F(RestartTest, ARunThatAnOperatorHasStoppedEnds) {
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  OperatorRequest request;
+  request.set_stop(true);
+  ASSERT_EQ(coordinator()->Operate(request).code(), 0);
+  for (int deaths = 0; deaths < 2; ++deaths) {
+    Kill();
+    ASSERT_THAT(Begin(), IsOk());
+    EXPECT_THAT(coordinator()->WaitUntilDone(absl::ZeroDuration()), IsOk());
+  }
+  EXPECT_THAT(coordinator()->Operate(request).message(), HasSubstr("an operator has stopped it"));
+  // Until somebody wants it to go on, from which its coordinators know it.
+  Kill();
+  options_.goes_on_after_stop = true;
+  ASSERT_THAT(Begin(), IsOk());
+  EXPECT_THAT(coordinator()->WaitUntilDone(absl::ZeroDuration()),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  Kill();
+  options_.goes_on_after_stop = false;
+  ASSERT_THAT(Begin(), IsOk());
+  EXPECT_THAT(coordinator()->WaitUntilDone(absl::ZeroDuration()),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
 TEST_F(RestartTest, WhatAnOrderlyEndForgetsIsThereForTheNextRun) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
@@ -396,7 +462,7 @@ TEST_F(RestartTest, AWorkerThatWasReplacedIsNotAdmittedAgain) {
   Hello hello;
   hello.set_role(Hello::COLLECTOR);
   hello.set_name("collector-0");
-  hello.set_pid(77);
+  hello.set_pid(78);
   hello.set_previous_worker(collectors_[0].number);
   hello.set_previous_incarnation(1);
   EXPECT_THAT(coordinator()->Admit(hello),

@@ -34,6 +34,15 @@ absl::Status CheckProtocol(const ProtocolVersion& peer) {
                    kProtocolMajor, ".x: start all processes of a run from one build"));
 }
 
+absl::Status CheckNotReplaced(const Hello& hello, const Hello& other) {
+  const bool replaced =
+      hello.previous_worker() > 0 && other.name() == hello.name() && other.pid() != hello.pid();
+  if (!replaced) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(hello.name(), " (worker ", hello.previous_worker(),
+                   ") was given up, and another process has taken its place"));
+}
+
 absl::StatusOr<WorkerMessage> ParseWorkerMessage(absl::string_view bytes) {
   return Parse<WorkerMessage>(bytes, "worker");
 }

@@ -27,6 +27,10 @@ ProtocolVersion CurrentProtocol();
 // kFailedPrecondition, with both versions, if `peer` is of another major.
 absl::Status CheckProtocol(const ProtocolVersion& peer);
 
+// kFailedPrecondition if `hello`, of a worker that joins again, is of one whose place `other` has
+// taken: another process of its name.
+absl::Status CheckNotReplaced(const Hello& hello, const Hello& other);
+
 // kInvalidArgument if `bytes` are no message, or one without content that is known.
 absl::StatusOr<WorkerMessage> ParseWorkerMessage(absl::string_view bytes);
 absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view bytes);

@@ -165,6 +165,29 @@ TEST_F(AggregatedTest, OneOfTwoLearnersIsKilledAndTheOtherGoesOn) {
   EXPECT_THAT(Log("coordinator"), testing::Not(HasSubstr(" failed")));
 }
 
+TEST_F(AggregatedTest, ALearnerThatIsStoppedIsReplacedAndEndsWhenItWakes) {
+  const auto program = Start({"--set=policy.other.commander.stop_after_seconds=40",
+                              "--set=system.coordinator.lease_seconds=10",
+                              "--set=policy.learn.all_reduce_timeout=5"});
+  ASSERT_TRUE(WaitUntilSaid("generation 1 of 2 learners")) << program->err();
+  ASSERT_TRUE(Eventually([&] { return LearnerPids(*program).size() == 2; }, kPatience));
+  const pid_t stopped = LearnerPids(*program)[1];
+  ASSERT_EQ(kill(stopped, SIGSTOP), 0);
+  EXPECT_TRUE(HasSuccessorOf(stopped, *program)) << Log("aggregator-0") << program->err();
+  EXPECT_THAT(program->err(), HasSubstr(absl::StrCat("(process ", stopped, "), started ")));
+  EXPECT_THAT(program->err(), HasSubstr("ago, lost its session; starting another one"));
+  ASSERT_EQ(kill(stopped, SIGCONT), 0);
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return absl::StrContains(
+            program->err(),
+            absl::StrCat("process ", stopped, ", which was replaced, ended: exit status 1"));
+      },
+      kPatience))
+      << program->err();
+  ExpectConverges(program.get());
+}
+
 TEST_F(AggregatedTest, AllLearnersAreKilledAndOthersGoOnFromTheCheckpoint) {
   const auto program = StartLong();
   ASSERT_TRUE(WaitUntilSaid("generation 1 of 2 learners")) << program->err();

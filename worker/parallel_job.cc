@@ -6,10 +6,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,8 +23,10 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/worker/ask_status.h"
+#include "ding_worker/worker/away_watch.h"
 #include "ding_worker/worker/local_address.h"
 #include "ding_worker/worker/parallel_run.h"
+#include "ding_worker/worker/run_folder.h"
 #include "ding_worker/worker/run_memory.h"
 #include "ding_worker/worker/supervisor.h"
 #include "glog/logging.h"
@@ -39,9 +39,9 @@ constexpr char kCoordinator[] = "coordinator";
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(20);
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(250);
 constexpr absl::Duration kAskTimeout = absl::Seconds(2);
-// A worker that had joined and is away for that long is replaced; longer than it needs to join a
-// coordinator that was started again.
-constexpr absl::Duration kAwayTimeout = absl::Seconds(3);
+// A coordinator that has answered before, and then not for so often in a row, hangs: 10 seconds,
+// and the pauses between. They are counted, as the time in which nobody asked says nothing.
+constexpr int kMaxUnanswered = 5;
 // For the coordinator to end a run whose processes cannot be kept alive, and all to leave it.
 constexpr absl::Duration kEndTimeout = absl::Seconds(30);
 // For the processes to end when the run has.
@@ -68,12 +68,18 @@ class StatusWatch {
     MutexLock lock(&mutex_);
     return std::exchange(newest_, std::nullopt);
   }
+  // Questions since the last answer.
+  int unanswered() {
+    MutexLock lock(&mutex_);
+    return unanswered_;
+  }
 
  private:
   void Run() {
     MutexLock lock(&mutex_);
     while (!done_) {
       absl::StatusOr<RunStatus> status = Ask();
+      unanswered_ = status.ok() ? 0 : unanswered_ + 1;
       if (status.ok()) newest_ = *std::move(status);
       if (!done_) changed_.WaitFor(&mutex_, kAskPeriod);
     }
@@ -91,6 +97,7 @@ class StatusWatch {
   Mutex mutex_;
   CondVar changed_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  int unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<RunStatus> newest_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: it uses the others
 };
@@ -119,6 +126,7 @@ class Job {
                            const std::vector<std::string>& more = {});
   absl::Status EnsureWorkers(int wanted);
   absl::Status LookAfter(const RunStatus& status);
+  void KillIfItHangs(int unanswered);
   // The coordinator's exit status; none: it runs.
   absl::StatusOr<std::optional<int>> Watch();
   void PassOnInterrupt();
@@ -129,8 +137,9 @@ class Job {
   std::optional<pid_t> interrupted_pid_;  // coordinator that was told
   std::string address_;
   std::unique_ptr<RunMemoryHold> memory_;
-  std::map<int64_t, Timer> seen_;  // processes that have joined: when they were seen last
-  int incarnation_ = 0;            // of the coordinator
+  AwayWatch away_{kAwayTimeout, Clock::Real()};
+  int incarnation_ = 0;                  // of the coordinator
+  std::optional<int64_t> answered_pid_;  // of the coordinator that answered last
 };
 
 absl::Status Job::StartCoordinator() {
@@ -143,9 +152,7 @@ absl::Status Job::StartCoordinator() {
   coordinator.arguments.insert(coordinator.arguments.end(), options_.link_arguments.begin(),
                                options_.link_arguments.end());
   coordinator.arguments_again = coordinator.arguments;
-  coordinator.arguments_again.push_back("--resume");
-  // Where it was.
-  coordinator.arguments_again.push_back("--listen=");
+  coordinator.arguments_again.push_back("--again");
   if (options_.resume) coordinator.arguments.push_back("--resume");
   coordinator.done = Supervisor::Worker::Done::kWithAnyStatus;
   return supervisor_.Start(coordinator);
@@ -206,26 +213,27 @@ absl::Status Job::EnsureWorkers(int wanted) {
 }
 
 absl::Status Job::LookAfter(const RunStatus& status) {
+  answered_pid_ = status.coordinator_pid();
   if (status.incarnation() != incarnation_) {
     incarnation_ = status.incarnation();
-    for (auto& [pid, timer] : seen_) timer = Timer(Clock::Real());
+    away_.Forgive();
   }
-  std::map<int64_t, Timer> seen;
-  std::set<int64_t> joined;
-  for (const WorkerStatus& worker : status.worker()) {
-    joined.insert(worker.pid());
-    seen.emplace(worker.pid(), Timer(Clock::Real()));
+  for (const int64_t pid : away_.Update(status.worker())) {
+    DING_RETURN_IF_ERROR(supervisor_.Replace(static_cast<pid_t>(pid)));
   }
-  for (const auto& [pid, timer] : seen_) {
-    if (joined.count(pid) > 0) continue;
-    if (timer.Elapsed() < kAwayTimeout) {
-      seen.emplace(pid, timer);
-    } else {
-      DING_RETURN_IF_ERROR(supervisor_.Replace(static_cast<pid_t>(pid)));
-    }
-  }
-  seen_ = std::move(seen);
   return EnsureWorkers(status.wanted_collectors());
+}
+
+// One that has not answered yet may have much to read, and one that ends the run answers nobody.
+void Job::KillIfItHangs(int unanswered) {
+  const std::optional<pid_t> pid = supervisor_.PidOf(kCoordinator);
+  if (unanswered < kMaxUnanswered || !pid.has_value() || pid != answered_pid_) return;
+  if (RunEnds(options_.exp_dir)) return;
+  LOG(WARNING) << "the coordinator (process " << *pid << ") answers nobody: " << unanswered
+               << " questions in a row, each for " << absl::FormatDuration(kAskTimeout)
+               << "; it is killed";
+  answered_pid_.reset();
+  kill(*pid, SIGKILL);
 }
 
 absl::StatusOr<bool> Job::WaitForAddress() {
@@ -243,6 +251,8 @@ absl::StatusOr<bool> Job::WaitForAddress() {
 }
 
 absl::StatusOr<int> Job::Run() {
+  // From here on a folder that is there was made by a coordinator of this run.
+  if (!options_.resume) DING_RETURN_IF_ERROR(RunFolder::CheckFree(options_.exp_dir));
   DING_RETURN_IF_ERROR(StartCoordinator());
   DING_ASSIGN_OR_RETURN(const bool listens, WaitForAddress());
   if (!listens) return *supervisor_.DoneWith(kCoordinator);
@@ -256,6 +266,7 @@ absl::StatusOr<int> Job::Run() {
     if (const std::optional<RunStatus> status = watch.Take()) {
       DING_RETURN_IF_ERROR(LookAfter(*status));
     }
+    KillIfItHangs(watch.unanswered());
   }
   supervisor_.Stop(kStopTimeout);
   return *supervisor_.DoneWith(kCoordinator);

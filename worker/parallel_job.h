@@ -5,9 +5,10 @@
 //           │                              ▲
 //           └──────── asks for the status ─┘
 //
-// A coordinator that is killed is started again with --resume, at the same address: workers join it
-// again. One that ends by itself has ended the run. A worker that lives and has been gone from the
-// status for a while hangs, or is stopped: it is replaced.
+// A coordinator that is killed is started again, at the same address, and goes on with the run: workers
+// join it again. One that has answered and then answers no more is killed. One that ends by itself has
+// ended the run. A worker that lives and has been gone from the status for a while hangs, or is
+// stopped: it is replaced.
 //
 // Ownership: owns the processes. If this process dies, they end: the coordinator ends the run as
 //            when it is interrupted.

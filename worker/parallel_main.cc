@@ -17,6 +17,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/grpc/grpc_log.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/interrupt.h"
@@ -28,10 +29,12 @@
 #include "ding_worker/worker/parallel_worker.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/run_flags.h"
 #include "ding_worker/worker/run_folder.h"
 #include "ding_worker/worker/run_result.h"
 #include "ding_worker/worker/text_config.h"
 #include "gflags/gflags.h"
+#include "glog/logging.h"
 
 constexpr char kAnyPort[] = "127.0.0.1:0";
 
@@ -41,15 +44,12 @@ DEFINE_string(coordinator, "", "host:port of the coordinator; of collectors and 
 DEFINE_string(listen, kAnyPort, "host:port where the coordinator, or an aggregator, listens");
 DEFINE_int64(supervised_by, 0, "process id of who started this one, and ends with it");
 DEFINE_bool(resume, false, "go on with the run in --exp_dir");
+DEFINE_bool(again, false, "of a coordinator that is started in the place of one that was killed");
 DEFINE_int32(learners, 0, "learner processes that an aggregator starts");
 DEFINE_string(all_reduce_host, "127.0.0.1",
               "this machine, as the other learners of its group reach it");
 DEFINE_string(name, "", "name of this worker, for people");
-DEFINE_int64(seed, -1, "seed of the run; overrides the config's");
 DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
-DEFINE_int64(max_env_step, -1, "env steps after which the run ends; overrides the config's");
-DEFINE_int64(max_train_iter, -1,
-             "train iterations after which the run ends; overrides the config's");
 DEFINE_double(max_seconds, -1, "seconds after which the run ends; overrides the config's");
 DEFINE_bool(list_modules, false, "print what types this program knows, and exit");
 DEFINE_bool(print_config, false, "print the resolved config, and exit");
@@ -71,13 +71,11 @@ constexpr char kHelp[] =
                           refuses to join a run of another one
   --set PATH=VALUE      changes a field of it; may stand several times:
                           --set policy.collect.collector_num=4
-  --seed=N              seed of the run
   --exp_dir=FOLDER      where the run is written; must not exist, unless it is resumed
                           (default: a new folder below the current one, named by exp_name)
   --resume              goes on with the run in --exp_dir, however it ended; its config, if none is
                           given. Budgets may be others
-  --max_env_step=N      ends the run after N env steps
-  --max_train_iter=N    ends the run after N train iterations
+{run flags}
   --max_seconds=N       ends the run after N seconds
   --listen=HOST:PORT    where the coordinator listens; port 0: one that is free; 0.0.0.0: for workers
                           of other machines (docs/security.md)
@@ -103,14 +101,7 @@ Exit code: 0 the run came to its end, 1 an error, 128 + signal it was interrupte
 
 // The flags that stand for a field of the config.
 std::vector<std::string> FlagSettings() {
-  std::vector<std::string> settings;
-  if (FLAGS_seed >= 0) settings.push_back(absl::StrCat("seed=", FLAGS_seed));
-  if (FLAGS_max_env_step >= 0) {
-    settings.push_back(absl::StrCat("max_env_step=", FLAGS_max_env_step));
-  }
-  if (FLAGS_max_train_iter >= 0) {
-    settings.push_back(absl::StrCat("max_train_iter=", FLAGS_max_train_iter));
-  }
+  std::vector<std::string> settings = RunFlagSettings();
   if (FLAGS_max_seconds >= 0) {
     settings.push_back(absl::StrCat("system.max_seconds=", FLAGS_max_seconds));
   }
@@ -151,10 +142,11 @@ absl::Status Coordinate(const ExperimentConfig& config, Transport* transport) {
   ParallelRunOptions options;
   options.exp_dir = FLAGS_exp_dir;
   options.resume = FLAGS_resume;
+  options.again = FLAGS_again;
   options.listen = FLAGS_listen;
   // Workers of the run that goes on look for it where it was.
   const bool anywhere = google::GetCommandLineFlagInfoOrDie("listen").is_default;
-  if (FLAGS_resume && anywhere) options.listen.clear();
+  options.as_before = FLAGS_again || (FLAGS_resume && anywhere);
   options.interrupted = [] { return InterruptSignal() != 0 || !SupervisorLives(); };
   DING_ASSIGN_OR_RETURN(const RunResult result, RunParallel(config, options, transport));
   std::printf("result %s\n", ToJson(result).c_str());
@@ -220,6 +212,7 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
     DING_ASSIGN_OR_RETURN(config, LoadConfig(settings));
   }
   if (FLAGS_role == "all") DING_RETURN_IF_ERROR(CheckCanGroupLearners(*config));
+  ReportGrpcErrors([](const std::string& line) { LOG(WARNING) << line; });
   GrpcTransport transport(LinkOptions(LinkRole()));
   CatchInterrupts();
   if (FLAGS_role == "all") return StartAll(*config, settings, &transport);
@@ -234,7 +227,9 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
 int Main(int argc, char** argv) {
   std::vector<std::string> settings;
   const absl::Status taken = TakeSettings(&argc, argv, &settings);
-  InitProgram(&argc, &argv, absl::StrReplaceAll(kHelp, {{"{link flags}\n", kLinkFlagsHelp}}));
+  InitProgram(&argc, &argv,
+              absl::StrReplaceAll(
+                  kHelp, {{"{run flags}\n", kRunFlagsHelp}, {"{link flags}\n", kLinkFlagsHelp}}));
   if (!taken.ok()) return ReportFailure(taken);
   if (FLAGS_list_modules) {
     std::printf("%s%s", ListModules().c_str(), ListParallelModules().c_str());

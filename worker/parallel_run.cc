@@ -49,8 +49,10 @@ constexpr absl::Duration kListenRetry = absl::Milliseconds(20);
 // For a store that is away when the run ends, as a Redis that is being started again.
 constexpr absl::Duration kStorePatience = absl::Seconds(15);
 constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
+constexpr char kProcess[] = "coordinator";
 constexpr char kFolder[] = "coordinator";
 constexpr char kInfoName[] = "coordinator/run.textproto";
+constexpr char kEndingName[] = "coordinator/ending";
 constexpr char kAddressName[] = "coordinator/address";
 constexpr char kJournalName[] = "coordinator/journal";
 constexpr char kSavedFolder[] = "coordinator/saved";
@@ -93,7 +95,10 @@ std::string StoreUrl(const std::string& base, const std::string& run) {
 class Run {
  public:
   Run(const ExperimentConfig& config, const ParallelRunOptions& options)
-      : config_(config), options_(options) {}
+      : config_(config),
+        options_(options),
+        resume_(options.resume ||
+                (options.again && PathExists(JoinPath(options.exp_dir, kInfoName)))) {}
 
   absl::Status Start(Transport* transport);
   // Of a run that could not start: its folder goes, which holds nothing yet. One that was to go on
@@ -108,6 +113,7 @@ class Run {
 
  private:
   absl::Status OpenFolder();
+  void NameRun();
   absl::Status MakeStore();
   absl::Status OpenStore();
   absl::Status Listen(Transport* transport, const std::string& config_text);
@@ -119,6 +125,7 @@ class Run {
 
   const ExperimentConfig& config_;
   const ParallelRunOptions& options_;
+  const bool resume_;
   std::unique_ptr<RunFolder> folder_;
   ParallelRunInfo info_;
   std::unique_ptr<RunMemory> memory_;
@@ -132,17 +139,21 @@ absl::Status Run::Start(Transport* transport) {
   const std::string config_text = PrintTextConfig(config_);
   DING_RETURN_IF_ERROR(OpenFolder());
   DING_RETURN_IF_ERROR(folder_->WriteText(kConfigName, config_text));
-  DING_RETURN_IF_ERROR(options_.resume ? OpenStore() : MakeStore());
-  if (options_.resume) DING_RETURN_IF_ERROR(RestoreValues());
+  DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(folder_->path(), kEndingName)));
+  // First: what is made from here on is found again by who goes on with the run.
   DING_RETURN_IF_ERROR(folder_->WriteText(kInfoName, PrintText(info_)));
+  DING_RETURN_IF_ERROR(resume_ ? OpenStore() : MakeStore());
+  if (resume_) DING_RETURN_IF_ERROR(RestoreValues());
   DING_ASSIGN_OR_RETURN(journal_, Journal::Open({JoinPath(folder_->path(), kJournalName)}));
   DING_RETURN_IF_ERROR(Listen(transport, config_text));
   ComponentDeps deps;
   deps.metrics = folder_->metrics();
   deps.exp_dir = folder_->path();
   deps.seed = config_.seed();
+  // Who resumes a run by hand wants it to go on.
+  const bool by_hand = options_.resume && !options_.again;
   DING_ASSIGN_OR_RETURN(parts_, MakeCoordinator(config_, info_.run(), deps, store_.get(),
-                                                comm_.get(), journal_.get()));
+                                                comm_.get(), journal_.get(), by_hand));
   parts_.coordinator->Start();
   comm_->Start(parts_.coordinator.get());
   DING_RETURN_IF_ERROR(folder_->WriteText(kAddressName, comm_->address()));
@@ -152,9 +163,13 @@ absl::Status Run::Start(Transport* transport) {
 }
 
 absl::Status Run::OpenFolder() {
-  if (!options_.resume) {
-    DING_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.exp_dir, config_.exp_name(),
-                                                     "coordinator", Clock::Real()));
+  if (!resume_) {
+    const bool made = options_.again && PathExists(options_.exp_dir);
+    DING_ASSIGN_OR_RETURN(
+        folder_,
+        made ? RunFolder::Continue(options_.exp_dir, kProcess, Clock::Real())
+             : RunFolder::Create(options_.exp_dir, config_.exp_name(), kProcess, Clock::Real()));
+    NameRun();
     return CreateDirectories(JoinPath(folder_->path(), kFolder));
   }
   DING_ASSIGN_OR_RETURN(info_, ReadRunInfo(options_.exp_dir));
@@ -162,8 +177,7 @@ absl::Status Run::OpenFolder() {
   DING_ASSIGN_OR_RETURN(const ExperimentConfig saved,
                         ParseExperimentConfig(saved_text, "the run's config", {}));
   DING_RETURN_IF_ERROR(CheckSameExperiment(saved, config_));
-  DING_ASSIGN_OR_RETURN(folder_,
-                        RunFolder::Continue(options_.exp_dir, "coordinator", Clock::Real()));
+  DING_ASSIGN_OR_RETURN(folder_, RunFolder::Continue(options_.exp_dir, kProcess, Clock::Real()));
   return absl::OkStatus();
 }
 
@@ -179,9 +193,8 @@ absl::Status Run::Listen(Transport* transport, const std::string& config_text) {
   comm.config_digest = ConfigDigest(config_);
   comm.session.lease = absl::Seconds(config_.system().coordinator().lease_seconds());
   comm.report = [](const std::string& what) { LOG(WARNING) << what; };
-  if (comm.address.empty()) {
-    DING_ASSIGN_OR_RETURN(comm.address, ReadRunAddress(folder_->path()));
-  }
+  const absl::StatusOr<std::string> before = ReadRunAddress(folder_->path());
+  if (options_.as_before && before.ok()) comm.address = *before;
   const Timer waited(Clock::Real());
   while (true) {
     absl::StatusOr<std::unique_ptr<CommCoordinator>> made =
@@ -190,14 +203,14 @@ absl::Status Run::Listen(Transport* transport, const std::string& config_text) {
       comm_ = *std::move(made);
       return absl::OkStatus();
     }
-    const bool taken = options_.resume && absl::IsAlreadyExists(made.status());
+    const bool taken = (options_.resume || options_.again) && absl::IsAlreadyExists(made.status());
     if (!taken || waited.Elapsed() >= kListenPatience) return made.status();
     absl::SleepFor(kListenRetry);
   }
 }
 
 void Run::GiveUp() {
-  if (options_.resume) {
+  if (resume_) {
     if (memory_ != nullptr) memory_->Keep();
     return;
   }
@@ -209,16 +222,22 @@ void Run::GiveUp() {
   if (!removed.ok()) LOG(WARNING) << removed.message();
 }
 
-absl::Status Run::MakeStore() {
+void Run::NameRun() {
   info_.set_run(RunName(folder_->path()));
-  info_.set_store_url(StoreUrl(config_.system().store_url(), info_.run()));
   if (config_.system().store_url().empty()) {
+    info_.set_memory(JoinPath(MemoryBase(), info_.run()));
+    info_.set_store_url(absl::StrCat("file:", info_.memory()));
+  } else {
+    info_.set_store_url(StoreUrl(config_.system().store_url(), info_.run()));
+  }
+}
+
+absl::Status Run::MakeStore() {
+  if (!info_.memory().empty()) {
     for (const std::string& dead : RemoveDeadRuns(MemoryBase())) {
       LOG(WARNING) << "removed what run " << dead << ", which was killed, left in " << MemoryBase();
     }
     DING_ASSIGN_OR_RETURN(memory_, RunMemory::Create(MemoryBase(), info_.run()));
-    info_.set_memory(memory_->path());
-    info_.set_store_url(absl::StrCat("file:", memory_->path()));
   }
   DING_ASSIGN_OR_RETURN(store_, create_store(info_.store_url()));
   return absl::OkStatus();
@@ -308,6 +327,8 @@ void Run::Finish() {
 }
 
 void Run::EndWorkers() {
+  const absl::Status told = folder_->WriteText(kEndingName, "");
+  if (!told.ok()) LOG(WARNING) << told.message();
   parts_.coordinator->RequestEnd("the run is over");
   if (!comm_->WaitForWorkersToLeave(kLeaveTimeout)) {
     LOG(WARNING) << "some workers have not left within " << absl::FormatDuration(kLeaveTimeout);
@@ -361,6 +382,8 @@ absl::StatusOr<std::string> ReadRunConfig(const std::string& exp_dir) {
 absl::StatusOr<std::string> ReadRunAddress(const std::string& exp_dir) {
   return ReadFile(JoinPath(exp_dir, kAddressName));
 }
+
+bool RunEnds(const std::string& exp_dir) { return PathExists(JoinPath(exp_dir, kEndingName)); }
 
 absl::StatusOr<ParallelRunInfo> ReadRunInfo(const std::string& exp_dir) {
   const std::string path = JoinPath(exp_dir, kInfoName);

@@ -3,6 +3,7 @@
 //   <exp_dir>/coordinator/
 //     run.textproto   name of the run, and where its store is
 //     address         where it listens
+//     ending          there while it ends the run and answers nobody
 //     journal         what survives the process (coordinator/journal.h)
 //     saved/          what was in the store when the run came to an orderly end,
 //     saved.textproto   and how much that is: written last
@@ -25,9 +26,14 @@ namespace ding {
 
 struct ParallelRunOptions {
   std::string exp_dir;  // as of RunFolder::Create()
-  std::string listen;   // where workers are to connect to; of a run that goes on empty: as before
+  std::string listen;   // where workers are to connect to
   // Go on with the run in exp_dir, from wherever it has come.
   bool resume = false;
+  // In the place of a coordinator that was killed: go on with the run if it had begun one, else begin
+  // it, in the folder that it may have made.
+  bool again = false;
+  // Listen where the run did, if it did already.
+  bool as_before = false;
   // Asked now and then: whether to end the run.
   std::function<bool()> interrupted = [] { return false; };
 };
@@ -45,6 +51,8 @@ absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,
 absl::StatusOr<std::string> ReadRunConfig(const std::string& exp_dir);
 // Where its coordinator listens. kNotFound: it does not yet.
 absl::StatusOr<std::string> ReadRunAddress(const std::string& exp_dir);
+// Whether its coordinator is about to end by itself.
+bool RunEnds(const std::string& exp_dir);
 absl::StatusOr<ParallelRunInfo> ReadRunInfo(const std::string& exp_dir);
 
 }  // namespace ding

@@ -179,6 +179,8 @@ TEST_F(ParallelSecurityTest, TrainsAndLetsNobodyElseIn) {
   EXPECT_EQ(status.workers_lost(), 1) << "the intruder";
   kill(run->pid(), SIGINT);
   EXPECT_EQ(run->Wait(kPatience), 128 + SIGINT) << run->err();
+  // What gRPC said of those without a certificate came by way of the log, and by no other.
+  EXPECT_THAT(run->err(), AllOf(HasSubstr("gRPC: "), Not(HasSubstr("ssl_transport_security"))));
 }
 
 TEST_F(ParallelSecurityTest, BeyondLoopbackNothingBeginsWithoutThem) {

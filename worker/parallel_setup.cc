@@ -406,7 +406,7 @@ CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config) {
 absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
                                                  const std::string& run, const ComponentDeps& deps,
                                                  Store* store, CoordinatorSender* sender,
-                                                 Journal* journal) {
+                                                 Journal* journal, bool goes_on_after_stop) {
   CoordinatorParts made;
   DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
   DING_RETURN_IF_ERROR(CheckEvaluatorEnvs(config, env, deps.clock));
@@ -450,6 +450,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   options.max_env_step = config.max_env_step();
   options.max_train_iter = config.max_train_iter();
   options.max_time = absl::Seconds(config.system().max_seconds());
+  options.goes_on_after_stop = goes_on_after_stop;
   ComponentDeps coordinator_deps = deps;
   coordinator_deps.name = "coordinator";
   DING_ASSIGN_OR_RETURN(made.coordinator,

@@ -45,11 +45,12 @@ struct CoordinatorParts {
   std::unique_ptr<Policy> policy;  // with its command mode
   std::unique_ptr<Coordinator> coordinator;
 };
-// `store`, `sender` and `journal`, which may be null, outlive what is made.
+// `store`, `sender` and `journal`, which may be null, outlive what is made. `goes_on_after_stop` as of
+// Coordinator::Options.
 absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
                                                  const std::string& run, const ComponentDeps& deps,
                                                  Store* store, CoordinatorSender* sender,
-                                                 Journal* journal);
+                                                 Journal* journal, bool goes_on_after_stop = false);
 
 }  // namespace ding
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -26,8 +27,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -287,6 +290,67 @@ TEST_F(ParallelTest, GoesOnWhenItsCoordinatorIsKilled) {
   }
   Interrupt(program.get());
   EXPECT_THAT(Log("a", "coordinator"), HasSubstr(" evicted, 0 lost"));
+}
+
+// It takes connections, as the kernel does that for it, and answers nobody.
+TEST_F(ParallelTest, GoesOnWhenItsCoordinatorIsStopped) {
+  const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  const RunStatus before = WaitForStatus(*program, IsTraining);
+  kill(static_cast<pid_t>(before.coordinator_pid()), SIGSTOP);
+  const RunStatus after = WaitForStatus(*program, [](const RunStatus& status) {
+    return status.incarnation() == 2 && IsTraining(status);
+  });
+  EXPECT_GE(after.envstep(), before.envstep());
+  EXPECT_EQ(PidOf(after, "learner-0"), PidOf(before, "learner-0")) << "the same process";
+  EXPECT_THAT(program->err(),
+              AllOf(HasSubstr(absl::StrCat("the coordinator (process ", before.coordinator_pid(),
+                                           ") answers nobody")),
+                    HasSubstr("signal 9 (Killed)")));
+  ExpectGoesOn(*program);
+  Interrupt(program.get());
+  EXPECT_THAT(Log("a", "coordinator"), HasSubstr(" evicted, 0 lost"));
+}
+
+// Before it has a run, in the middle of making one, and right after that.
+TEST_F(ParallelTest, BeginsAlthoughItsCoordinatorIsKilledAtOnce) {
+  const uint64_t seed = std::random_device{}();  // NOLINT(ding): each run tries other moments
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  Rng random(seed, "kills");
+  const auto child_of = [](pid_t pid) -> pid_t {
+    const absl::StatusOr<std::string> children =
+        ReadFile(absl::StrCat("/proc/", pid, "/task/", pid, "/children"));
+    return children.ok() && !children->empty() ? std::stoi(*children) : 0;
+  };
+  for (int run = 0; run < 8; ++run) {
+    const std::string name = absl::StrCat("run-", run);
+    const auto program = Start(name, Args(kSoakConfig, name, {kForever}));
+    // Twice: the second one may find what the first one has left.
+    pid_t killed = 0;
+    for (int kills = 0; kills < 2; ++kills) {
+      pid_t coordinator = 0;
+      ASSERT_TRUE(Eventually([&] {
+        coordinator = child_of(program->pid());
+        return coordinator != 0 && coordinator != killed;
+      }));
+      const auto milliseconds = static_cast<int>(random.UniformInt(100));
+      absl::SleepFor(absl::Milliseconds(milliseconds));
+      std::printf("run %d: killed after %d ms; it has a run: %d\n", run, milliseconds,
+                  PathExists(JoinPath(RunPath(name), "coordinator/run.textproto")));
+      kill(coordinator, SIGKILL);
+      killed = coordinator;
+    }
+    WaitForStatus(*program, IsTraining);
+    Interrupt(program.get());
+    EXPECT_TRUE(PathExists(JoinPath(RunPath(name), "result.json")));
+  }
+}
+
+TEST_F(ParallelTest, AFolderThatIsThereStaysAsItIs) {
+  ASSERT_THAT(CreateDirectories(RunPath("a")), IsOk());
+  const auto program = Run("run", Args(kConfig, "a", {}));
+  EXPECT_EQ(program->Wait(kPatience), 1);
+  EXPECT_THAT(program->err(), HasSubstr("exists already and is not overwritten"));
+  EXPECT_THAT(ListDirectory(RunPath("a")).value(), IsEmpty());
 }
 
 TEST_F(ParallelTest, ResumesAfterAnInterruptAndAfterADeathOfAll) {

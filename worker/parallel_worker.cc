@@ -1,9 +1,11 @@
 #include "ding_worker/worker/parallel_worker.h"
 
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -19,6 +21,7 @@
 #include "ding_worker/interaction/worker_session.h"
 #include "ding_worker/learner/comm/comm_learner_registry.h"
 #include "ding_worker/metrics/component.h"
+#include "ding_worker/worker/away_watch.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/local_address.h"
 #include "ding_worker/worker/parallel_setup.h"
@@ -222,10 +225,18 @@ absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* 
                              options.link_arguments.end());
     DING_RETURN_IF_ERROR(supervisor.Start(learner));
   }
+  AwayWatch away(kAwayTimeout, Clock::Real());
+  const auto look_after = [&]() -> absl::Status {
+    DING_RETURN_IF_ERROR(supervisor.Restart());
+    for (const int64_t pid : away.Update(aggregator->status().worker())) {
+      DING_RETURN_IF_ERROR(supervisor.Replace(static_cast<pid_t>(pid)));
+    }
+    return absl::OkStatus();
+  };
   absl::Status watched;
   ParallelWorkerOptions watching = options.worker;
   watching.interrupted = [&] {
-    if (watched.ok() && !aggregator->ended()) watched = supervisor.Restart();
+    if (watched.ok() && !aggregator->ended()) watched = look_after();
     return !watched.ok() || options.worker.interrupted();
   };
   absl::Status status = RunUntilTheEnd(watching, aggregator.get());

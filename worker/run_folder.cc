@@ -34,6 +34,12 @@ std::string FolderName(const std::string& exp_name, int number, const Clock* clo
   return absl::StrCat(exp_name, stamp, number == 1 ? std::string() : absl::StrCat("_", number));
 }
 
+absl::Status ExistsAlready(const std::string& exp_dir) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("--exp_dir ", exp_dir,
+                   " exists already and is not overwritten: name another folder or remove it"));
+}
+
 absl::StatusOr<std::string> MakeFolder(const std::string& exp_dir, const std::string& exp_name,
                                        const Clock* clock) {
   if (!exp_dir.empty()) {
@@ -42,9 +48,7 @@ absl::StatusOr<std::string> MakeFolder(const std::string& exp_dir, const std::st
       if (!status.ok()) return status;
       return exp_dir;
     }
-    return absl::AlreadyExistsError(
-        absl::StrCat("--exp_dir ", exp_dir,
-                     " exists already and is not overwritten: name another folder or remove it"));
+    return ExistsAlready(exp_dir);
   }
   for (int i = 0; i < kMaxFolderNames; ++i) {
     const std::string path = FolderName(exp_name, i, clock);
@@ -148,6 +152,10 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Continue(const std::string
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Lock> lock, Lock::Take(exp_dir));
   DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(exp_dir, kResultName)));
   return OpenLogs(exp_dir, std::move(lock), process, clock);
+}
+
+absl::Status RunFolder::CheckFree(const std::string& exp_dir) {
+  return PathExists(exp_dir) ? ExistsAlready(exp_dir) : absl::OkStatus();
 }
 
 std::string RunFolder::ChoosePath(const std::string& exp_dir, const std::string& exp_name,

@@ -52,6 +52,8 @@ class RunFolder {
   static absl::StatusOr<std::unique_ptr<RunFolder>> Continue(const std::string& exp_dir,
                                                              const std::string& process,
                                                              const Clock* clock);
+  // kAlreadyExists, as of Create(), if it is there.
+  static absl::Status CheckFree(const std::string& exp_dir);
   // The folder that Create() would make now; nothing is made.
   static std::string ChoosePath(const std::string& exp_dir, const std::string& exp_name,
                                 const Clock* clock);

@@ -41,6 +41,12 @@ class RunFolderTest : public testing::Test {
   SimulatedClock clock_;
 };
 
+TEST_F(RunFolderTest, SaysWhetherAFolderIsFree) {
+  EXPECT_THAT(RunFolder::CheckFree("a"), IsOk());
+  ASSERT_THAT(CreateDirectories("a"), IsOk());
+  EXPECT_THAT(RunFolder::CheckFree("a"), StatusIs(absl::StatusCode::kAlreadyExists));
+}
+
 TEST_F(RunFolderTest, WritesItsLogsAndFiles) {
   DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run,
                             RunFolder::Create("", "exp", "serial", &clock_));

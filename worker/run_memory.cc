@@ -69,7 +69,12 @@ absl::StatusOr<std::unique_ptr<RunMemory>> RunMemory::Reopen(const std::string& 
                                                              const std::string& run) {
   const std::string path = JoinPath(base, run);
   const int fd = open(JoinPath(path, kLockName).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return Create(base, run);
+  if (fd < 0) {
+    // Killed in the middle of making it, when it held nothing yet.
+    DING_RETURN_IF_ERROR(MakeBase(base));
+    if (!PathExists(JoinPath(path, kLockName))) DING_RETURN_IF_ERROR(RemoveRecursively(path));
+    return Create(base, run);
+  }
   auto memory = absl::WrapUnique(new RunMemory(path, fd));
   if (flock(fd, LOCK_SH | LOCK_NB) == 0) return memory;
   memory->Keep();  // It is somebody else's, who is removing it.

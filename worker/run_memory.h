@@ -34,7 +34,7 @@ class RunMemory {
   RunMemory& operator=(const RunMemory&) = delete;
   ~RunMemory();
 
-  // The folder of a run that goes on: made, if it is gone.
+  // The folder of a run that goes on: made, if it is gone, or has no lock file yet.
   static absl::StatusOr<std::unique_ptr<RunMemory>> Reopen(const std::string& base,
                                                            const std::string& run);
 

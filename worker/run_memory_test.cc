@@ -95,5 +95,15 @@ TEST_F(RunMemoryTest, OfARunThatGoesOnItIsAsItWas) {
   const RunMemoryHold nothing(JoinPath(base_, "b"));
 }
 
+TEST_F(RunMemoryTest, WhatWasKilledInTheMiddleOfItsMakingIsMadeAgain) {
+  ASSERT_THAT(CreateDirectories(JoinPath(base_, "run")), IsOk());
+  ASSERT_THAT(WriteFileAtomically(JoinPath(base_, "run/.lock.new"), ""), IsOk());
+  EXPECT_THAT(RemoveDeadRuns(base_), IsEmpty()) << "nobody knows whose that is";
+  EXPECT_THAT(RunMemory::Create(base_, "run"), StatusIs(absl::StatusCode::kAlreadyExists));
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<RunMemory> memory,
+                            RunMemory::Reopen(base_, "run"));
+  EXPECT_TRUE(PathExists(JoinPath(memory->path(), ".lock")));
+}
+
 }  // namespace
 }  // namespace ding

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
@@ -25,6 +26,7 @@
 #include "ding_worker/worker/registry.h"
 #include "ding_worker/worker/resume.h"
 #include "ding_worker/worker/run_checkpoints.h"
+#include "ding_worker/worker/run_flags.h"
 #include "ding_worker/worker/run_folder.h"
 #include "ding_worker/worker/run_result.h"
 #include "ding_worker/worker/text_config.h"
@@ -32,12 +34,8 @@
 #include "glog/logging.h"
 
 DEFINE_string(config, "", "experiment config, in protobuf text format");
-DEFINE_int64(seed, -1, "seed of the run; overrides the config's");
 DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
 DEFINE_bool(resume, false, "go on with the run in --exp_dir from its newest resume point");
-DEFINE_int64(max_env_step, -1, "env steps after which the run ends; overrides the config's");
-DEFINE_int64(max_train_iter, -1,
-             "train iterations after which the run ends; overrides the config's");
 DEFINE_bool(list_modules, false, "print what types this program knows, and exit");
 DEFINE_bool(print_config, false, "print the resolved config, and exit");
 
@@ -55,14 +53,12 @@ constexpr char kHelp[] =
   --config=FILE         the experiment, in protobuf text format (see worker/configs/)
   --set PATH=VALUE      changes a field of it; may stand several times:
                           --set policy.learn.batch_size=128 --set policy.params.learning_rate=1e-4
-  --seed=N              seed of the run
   --exp_dir=FOLDER      where the run is written; must not exist
                           (default: a new folder below the current one, named by exp_name)
   --resume              goes on with the run in --exp_dir (default: the folder exp_name), however it
                           ended, from its newest intact resume point; --config may be left out.
                           Only stop value, budgets and log periods may differ from that run's
-  --max_env_step=N      ends the run after N env steps
-  --max_train_iter=N    ends the run after N train iterations
+{run flags}
 
   --print_config        prints the config with every default filled in, and exits
   --list_modules        prints the types of envs, policies, buffers ... in this program, and exits
@@ -74,19 +70,6 @@ saves ckpt/ckpt_interrupt and a resume point, and ends the run; a second Ctrl-C 
 
 Exit code: 0 the run came to its end, 1 an error, 128 + signal it was interrupted.
 )";
-
-// The flags that stand for a field of the config.
-std::vector<std::string> FlagSettings() {
-  std::vector<std::string> settings;
-  if (FLAGS_seed >= 0) settings.push_back(absl::StrCat("seed=", FLAGS_seed));
-  if (FLAGS_max_env_step >= 0) {
-    settings.push_back(absl::StrCat("max_env_step=", FLAGS_max_env_step));
-  }
-  if (FLAGS_max_train_iter >= 0) {
-    settings.push_back(absl::StrCat("max_train_iter=", FLAGS_max_train_iter));
-  }
-  return settings;
-}
 
 ProgressOptions MakeProgressOptions(const ExperimentConfig& config, const Pipeline& pipeline) {
   ProgressOptions options = ProgressTo(stderr);
@@ -217,13 +200,13 @@ int ExitCode(const absl::Status& status) {
 int Main(int argc, char** argv) {
   std::vector<std::string> settings;
   const absl::Status taken = TakeSettings(&argc, argv, &settings);
-  InitProgram(&argc, &argv, kHelp);
+  InitProgram(&argc, &argv, absl::StrReplaceAll(kHelp, {{"{run flags}\n", kRunFlagsHelp}}));
   if (!taken.ok()) return ReportFailure(taken);
   if (FLAGS_list_modules) {
     std::printf("%s", ListModules().c_str());
     return 0;
   }
-  for (std::string& setting : FlagSettings()) settings.push_back(std::move(setting));
+  for (std::string& setting : RunFlagSettings()) settings.push_back(std::move(setting));
   if (FLAGS_resume) {
     std::string exp_dir;
     ExperimentConfig config;

@@ -1,0 +1,53 @@
+#include "ding_worker/interaction/grpc/grpc_log.h"
+
+#include <grpc/support/log.h>
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/check.h"
+
+namespace ding {
+namespace {
+
+constexpr absl::Duration kPeriod = absl::Seconds(1);
+
+struct Sink {
+  std::function<void(const std::string& line)> say;
+  RateBound errors;
+};
+// gRPC takes a function and nothing else, and calls it until the process ends.
+Sink* sink = nullptr;
+
+void Report(gpr_log_func_args* args) {
+  std::string line = absl::StrCat("gRPC: ", args->message);
+  // Behind a failed assertion the process ends, of which this is the reason.
+  const bool is_last = absl::StartsWith(args->message, "assertion failed");
+  if (args->severity == GPR_LOG_SEVERITY_ERROR && !is_last) {
+    const std::optional<int64_t> left_out = sink->errors.Pass();
+    if (!left_out.has_value()) return;
+    if (*left_out > 0) absl::StrAppend(&line, " (and ", *left_out, " other errors before)");
+  }
+  sink->say(line);
+}
+
+}  // namespace
+
+std::optional<int64_t> RateBound::Pass() {
+  MutexLock lock(&mutex_);
+  if (since_.has_value() && since_->Elapsed() < period_) {
+    ++held_back_;
+    return std::nullopt;
+  }
+  since_ = Timer(clock_);
+  return std::exchange(held_back_, 0);
+}
+
+void ReportGrpcErrors(std::function<void(const std::string& line)> say, const Clock* clock) {
+  DING_CHECK(sink == nullptr) << "gRPC's errors are reported already";
+  sink = new Sink{std::move(say), {kPeriod, clock}};
+  gpr_set_log_function(Report);
+}
+
+}  // namespace ding

@@ -1,0 +1,49 @@
+// What gRPC itself has to say. Left alone it writes a line to stderr for each handshake that fails,
+// and so for as many as somebody cares to begin.
+//
+//   gRPC ──► error, error, error ... ──► at most one in each second, with the number of those left out
+//
+// Threads: thread-safe.
+//
+// Example:
+//   ReportGrpcErrors([](const std::string& line) { LOG(WARNING) << line; });
+#ifndef DING_WORKER_INTERACTION_GRPC_GRPC_LOG_H_
+#define DING_WORKER_INTERACTION_GRPC_GRPC_LOG_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+
+namespace ding {
+
+// Lets one thing through in each period.
+class RateBound {
+ public:
+  RateBound(absl::Duration period, const Clock* clock) : period_(period), clock_(clock) {}
+
+  // How many were held back since the last one that was let through; none: this one is, too.
+  std::optional<int64_t> Pass() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  const absl::Duration period_;
+  const Clock* const clock_;
+  Mutex mutex_;
+  std::optional<Timer> since_ ABSL_GUARDED_BY(mutex_);  // the last one
+  int64_t held_back_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// From now on gRPC's own lines of this process go to `say`, which any thread may call: errors as
+// above. What somebody asks for by GRPC_VERBOSITY comes whole. For main(), before anything is
+// connected; once.
+void ReportGrpcErrors(std::function<void(const std::string& line)> say,
+                      const Clock* clock = Clock::Real());
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_GRPC_GRPC_LOG_H_

@@ -1,0 +1,74 @@
+#include "ding_worker/interaction/grpc/grpc_log.h"
+
+#include <grpc/support/log.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(RateBoundTest, OneInEachPeriodIsLetThrough) {
+  SimulatedClock clock;
+  RateBound bound(absl::Seconds(1), &clock);
+  EXPECT_EQ(bound.Pass(), std::optional<int64_t>(0));
+  EXPECT_EQ(bound.Pass(), std::nullopt);
+  clock.Advance(absl::Milliseconds(999));
+  EXPECT_EQ(bound.Pass(), std::nullopt);
+  clock.Advance(absl::Milliseconds(1));
+  EXPECT_EQ(bound.Pass(), std::optional<int64_t>(2));
+  clock.Advance(absl::Seconds(1));
+  EXPECT_EQ(bound.Pass(), std::optional<int64_t>(0));
+}
+
+// A process has one report: all of it in one test.
+TEST(ReportGrpcErrorsTest, ErrorsComeAtABoundedRate) {
+  static SimulatedClock* const clock = new SimulatedClock();
+  static Mutex* const mutex = new Mutex();
+  static std::vector<std::string>* const lines = new std::vector<std::string>();
+  const auto take = [] {
+    MutexLock lock(mutex);
+    return std::exchange(*lines, {});
+  };
+  ReportGrpcErrors(
+      [](const std::string& line) {
+        MutexLock lock(mutex);
+        lines->push_back(line);
+      },
+      clock);
+  gpr_log_verbosity_init();  // As whoever connects does.
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([] {
+      for (int n = 0; n < 25; ++n) gpr_log(GPR_ERROR, "Handshake failed: %d", 7);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(take(), ElementsAre("gRPC: Handshake failed: 7"));
+  clock->Advance(absl::Seconds(1));
+  EXPECT_THAT(take(), IsEmpty());
+  gpr_log(GPR_ERROR, "Handshake failed: %d", 8);
+  EXPECT_THAT(take(), ElementsAre("gRPC: Handshake failed: 8 (and 99 other errors before)"));
+  gpr_log(GPR_ERROR, "assertion failed: %s", "the sky is up");
+  EXPECT_THAT(take(), ElementsAre("gRPC: assertion failed: the sky is up")) << "it says why";
+
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_INFO);
+  for (int i = 0; i < 2; ++i) gpr_log(GPR_INFO, "asked for");
+  EXPECT_THAT(take(), ElementsAre("gRPC: asked for", "gRPC: asked for"));
+}
+
+}  // namespace
+}  // namespace ding
