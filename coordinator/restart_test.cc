@@ -21,6 +21,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/file_journal.h"
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/solo_commander.h"
 #include "ding_worker/data/batch.h"
@@ -100,7 +101,7 @@ class RestartTest : public testing::Test {
 
   absl::Status Begin() {
     life_ = std::make_unique<Life>();
-    DING_ASSIGN_OR_RETURN(life_->journal, Journal::Open(journal_));
+    DING_ASSIGN_OR_RETURN(life_->journal, FileJournal::Open(journal_));
     Coordinator::Parts parts;
     parts.commander = SoloCommander::Create(commander_, nullptr, {}).value();
     parts.make_buffer = [this](const std::string&, OnRemoved on_removed) {
@@ -273,7 +274,7 @@ class RestartTest : public testing::Test {
   }
 
   std::string folder_;
-  Journal::Options journal_;
+  FileJournal::Options journal_;
   Coordinator::Options options_;
   SoloCommander::Options commander_;
   MemStore store_{"restart_test"};

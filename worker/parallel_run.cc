@@ -19,6 +19,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/file_journal.h"
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/recovery.h"
 #include "ding_worker/interaction/store/store_registry.h"
@@ -121,7 +122,7 @@ absl::Status Run::Start(Transport* transport) {
   DING_RETURN_IF_ERROR(options_.resume ? OpenStore() : MakeStore());
   if (options_.resume) DING_RETURN_IF_ERROR(RestoreValues());
   DING_RETURN_IF_ERROR(folder_->WriteText(kInfoName, PrintText(info_)));
-  DING_ASSIGN_OR_RETURN(journal_, Journal::Open({JoinPath(folder_->path(), kJournalName)}));
+  DING_ASSIGN_OR_RETURN(journal_, FileJournal::Open({JoinPath(folder_->path(), kJournalName)}));
   DING_RETURN_IF_ERROR(Listen(transport, config_text));
   ComponentDeps deps;
   deps.metrics = folder_->metrics();
