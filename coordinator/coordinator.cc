@@ -336,7 +336,7 @@ void CoordinatorImpl::RunTimer() {
   while (!ended) {
     {
       MutexLock lock(&mutex_);
-      if (!ended_) timer_.WaitFor(&mutex_, TimeToNextEvent());
+      if (!ended_ && replaced_.ok()) timer_.WaitFor(&mutex_, TimeToNextEvent());
       if (!replaced_.ok()) End(replaced_, "another coordinator goes on with it");
       Schedule();
       ended = ended_;

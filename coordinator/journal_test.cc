@@ -662,6 +662,11 @@ TEST_F(StoreJournalTest, EqualsTheModelWhateverTheStoreDoes) {
           ASSERT_THAT(might_say, Contains(found));
           // What was not acknowledged may appear until this one has written something.
           said = found;
+          if (zombie == nullptr) break;
+          const JournalRecord state = records.NextState();
+          ASSERT_THAT(Compact(journal.get(), state), IsOk());
+          said.Add(state);
+          might_say.clear();
           break;
         }
         case 1:

@@ -103,8 +103,9 @@ struct StoreJournal::Generation {
   std::string folder;
   std::vector<Entry> entries;
   int64_t size_bytes = 0;
-  std::string last_key;  // that was put
-  std::string block;     // of the next entry
+  std::string last_key;      // that was put
+  bool may_be_read = false;  // Its head may be there.
+  std::string block;         // of the next entry
 };
 
 struct StoreJournal::Rewrite {
@@ -196,7 +197,7 @@ absl::Status StoreJournal::Load() {
   }
   for (const auto& [folder, names] : found) {
     if (folder == loaded.folder) continue;
-    for (const std::string& name : names) dropped_.push_back(absl::StrCat(folder, name));
+    for (const std::string& name : names) dropped_later_.push_back(absl::StrCat(folder, name));
   }
   size_bytes_ = loaded.size_bytes;
   *current_ = std::move(loaded);
@@ -392,6 +393,7 @@ absl::Status StoreJournal::PutNext(const std::string& key, absl::string_view val
 absl::Status StoreJournal::Publish(Generation* generation) const {
   DING_RETURN_IF_ERROR(Flush(generation));
   const std::string head = absl::StrCat(kVersion, generation->entries.size());
+  generation->may_be_read = true;
   DING_RETURN_IF_ERROR(PutNext(generation->head(), head, &generation->last_key));
   absl::Status status = CheckOwner();
   if (absl::IsDataLoss(status)) {
@@ -432,6 +434,8 @@ absl::Status StoreJournal::Renew(const Entry& entry) {
 
 void StoreJournal::Replace(Generation generation) {
   if (!current_->folder.empty()) Abandon(*current_);
+  dropped_.insert(dropped_.end(), dropped_later_.begin(), dropped_later_.end());
+  dropped_later_.clear();
   *current_ = std::move(generation);
   size_bytes_ = current_->size_bytes;
   must_renew_ = false;
@@ -439,7 +443,8 @@ void StoreJournal::Replace(Generation generation) {
 
 void StoreJournal::Abandon(const Generation& generation) {
   const std::vector<std::string> keys = generation.Keys();
-  dropped_.insert(dropped_.end(), keys.begin(), keys.end());
+  std::vector<std::string>* const dropped = generation.may_be_read ? &dropped_later_ : &dropped_;
+  dropped->insert(dropped->end(), keys.begin(), keys.end());
 }
 
 absl::Status StoreJournal::Note(const absl::Status& status) {
@@ -448,6 +453,7 @@ absl::Status StoreJournal::Note(const absl::Status& status) {
         absl::StrCat("another coordinator goes on with this run: the journal in store '",
                      store_->url(), "' is its own"));
     dropped_.clear();  // by that one
+    dropped_later_.clear();
     return replaced_;
   }
   // These say that nothing was done.

@@ -128,7 +128,9 @@ class StoreJournal : public Journal {
   bool must_renew_ ABSL_GUARDED_BY(mutex_) = true;   // the next append begins a new one
   absl::Status replaced_ ABSL_GUARDED_BY(mutex_);    // by another coordinator, if it is not OK
   std::vector<std::string> dropped_ ABSL_GUARDED_BY(mutex_);  // keys that are to be deleted
-  std::unique_ptr<Rewrite> rewrite_;                          // of who compacts
+  // These when a later generation is published: until then they may be what is read.
+  std::vector<std::string> dropped_later_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Rewrite> rewrite_;  // of who compacts
   std::atomic<int64_t> size_bytes_{0};
   std::atomic<int64_t> compacted_bytes_{0};  // size after the last time
   std::atomic<int64_t> compactions_{0};

@@ -41,6 +41,7 @@ DEFINE_string(coordinator, "", "host:port of the coordinator; of collectors and 
 DEFINE_string(listen, kAnyPort, "host:port where the coordinator, or an aggregator, listens");
 DEFINE_int64(supervised_by, 0, "process id of who started this one, and ends with it");
 DEFINE_bool(resume, false, "go on with the run in --exp_dir");
+DEFINE_string(run_store, "", "store of the run to resume, if its folder is on another machine");
 DEFINE_int32(learners, 0, "learner processes that an aggregator starts");
 DEFINE_string(all_reduce_host, "127.0.0.1",
               "this machine, as the other learners of its group reach it");
@@ -76,6 +77,8 @@ constexpr char kHelp[] =
                           (default: a new folder below the current one, named by exp_name)
   --resume              goes on with the run in --exp_dir, however it ended; its config, if none is
                           given. Budgets may be others
+  --run_store=URL       of a run that is resumed: makes --exp_dir from what is in its store,
+                          redis:HOST:PORT/PREFIX/RUN (journal: JOURNAL_IN_STORE, docs/coordinator.md)
   --max_env_step=N      ends the run after N env steps
   --max_train_iter=N    ends the run after N train iterations
   --max_seconds=N       ends the run after N seconds
@@ -154,7 +157,7 @@ absl::Status Coordinate(const ExperimentConfig& config, Transport* transport) {
   options.listen = FLAGS_listen;
   // Workers of the run that goes on look for it where it was.
   const bool anywhere = google::GetCommandLineFlagInfoOrDie("listen").is_default;
-  if (FLAGS_resume && anywhere) options.listen.clear();
+  if (FLAGS_resume && anywhere && ReadRunAddress(options.exp_dir).ok()) options.listen.clear();
   options.interrupted = [] { return InterruptSignal() != 0 || !SupervisorLives(); };
   DING_ASSIGN_OR_RETURN(const RunResult result, RunParallel(config, options, transport));
   std::printf("result %s\n", ToJson(result).c_str());
@@ -202,6 +205,13 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   }
   if (FLAGS_resume && FLAGS_exp_dir.empty()) {
     return absl::InvalidArgumentError("--resume needs --exp_dir=FOLDER, the run to go on with");
+  }
+  if (!FLAGS_run_store.empty()) {
+    if (!FLAGS_resume) {
+      return absl::InvalidArgumentError(
+          "--run_store is for a run that goes on: --resume is missing");
+    }
+    DING_RETURN_IF_ERROR(AdoptRun(FLAGS_run_store, FLAGS_exp_dir));
   }
   if (coordinates && FLAGS_resume && FLAGS_config.empty()) {
     DING_RETURN_IF_ERROR(ReadRunInfo(FLAGS_exp_dir).status());
