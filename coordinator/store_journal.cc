@@ -223,8 +223,7 @@ absl::Status StoreJournal::Append(absl::Span<const JournalRecord> records) {
   absl::Status status = PutNext(current_->KeyOf(current_->entries.size() + 1), *entry, &last_key);
   if (status.ok()) status = CheckOwner();
   if (absl::IsDataLoss(status)) {
-    LOG(WARNING) << "store '" << store_->url() << "' has lost the journal, or a part of it: it was "
-                 << "emptied, or restarted without its data; all of it is put there again";
+    LOG(WARNING) << "store '" << store_->url() << "' has lost what was put last";
     return Renew(entry);
   }
   if (!status.ok()) return Note(status);
@@ -399,6 +398,9 @@ absl::Status StoreJournal::Publish(Generation* generation) const {
   if (absl::IsDataLoss(status)) {
     status = store_->Put(OwnerKey(), {absl::string_view(owner_)});
     if (status.ok()) status = CheckOwner();
+    LOG_IF(WARNING, status.ok()) << "store '" << store_->url()
+                                 << "' had no journal any more: it was emptied, or restarted "
+                                 << "without its data; all of it was put there again";
   }
   // Who opens the journal now reads this generation: to the one before nothing may be added.
   return absl::IsResourceExhausted(status) ? absl::UnavailableError(status.message()) : status;
