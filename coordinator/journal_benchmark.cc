@@ -5,7 +5,9 @@
 //   CompactFile/rows, CompactRedis/rows              a journal of that many rows, in pushes of 32, of
 //                                                    which half are removed: rows/s
 #include <fcntl.h>
-#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -135,21 +137,34 @@ void AppendToRedis(benchmark::State& state) {
   Append(state, [&redis] { return redis.NewJournal(); });
 }
 
+int ConnectTo(int port) {
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int no_delay = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &no_delay, sizeof(no_delay));
+  DING_CHECK(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0);
+  return fd;
+}
+
 void AppendToRedisFloor(benchmark::State& state) {
   const Redis redis;
-  redisContext* const context = redisConnect("127.0.0.1", redis.port());
-  DING_CHECK(context != nullptr && context->err == 0);
+  const int fd = ConnectTo(redis.port());
   const std::string bytes = Push(1, state.range(0)).SerializeAsString();
   const int64_t keys = kMaxBytes / static_cast<int64_t>(bytes.size());
   int64_t number = 0;
+  std::string command;
+  char reply[5];
   for (auto _ : state) {
     const std::string key = absl::StrCat("run/journal/", ++number % keys);
-    void* const reply =
-        redisCommand(context, "SET %b %b", key.data(), key.size(), bytes.data(), bytes.size());
-    DING_CHECK(reply != nullptr);
-    freeReplyObject(reply);
+    command = absl::StrCat("*3\r\n$3\r\nSET\r\n$", key.size(), "\r\n", key, "\r\n$", bytes.size(),
+                           "\r\n", bytes, "\r\n");
+    DING_CHECK(send(fd, command.data(), command.size(), 0) == static_cast<ssize_t>(command.size()));
+    DING_CHECK(recv(fd, reply, sizeof(reply), MSG_WAITALL) == sizeof(reply) && reply[0] == '+');
   }
-  redisFree(context);
+  close(fd);
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/file.h"
@@ -627,6 +628,40 @@ TEST_F(StoreJournalTest, NeverInventsARecord) {
     const auto journal = StoreJournal::Open(options);
     if (journal.ok()) Read(**journal);
   });
+}
+
+TEST(RedisJournalTest, WaitsForARedisThatIsFullOrAReplicaOrGone) {
+  RedisServer::Options with_file;
+  with_file.append_fsync = "always";
+  const auto redis = RedisServer::Start(with_file).value();
+  const auto say = [&redis](const std::vector<absl::string_view>& command) {
+    ASSERT_THAT(redis->Command(command), IsOk());
+  };
+  RedisStore::Options server;
+  server.server.host = "127.0.0.1";
+  server.server.port = redis->port();
+  server.prefix = "run";
+  const auto store = RedisStore::Create(server).value();
+  StoreJournal::Options options;
+  options.store = store.get();
+  {
+    const auto journal = StoreJournal::Open(options).value();
+    ASSERT_THAT(journal->Append({Push(1)}), IsOk());
+    say({"CONFIG", "SET", "maxmemory", "1"});
+    EXPECT_THAT(journal->Append({Push(2)}), StatusIs(absl::StatusCode::kResourceExhausted));
+    say({"CONFIG", "SET", "maxmemory", "0"});
+    ASSERT_THAT(journal->Append({Push(3)}), IsOk());
+    say({"REPLICAOF", "127.0.0.1", "1"});
+    EXPECT_THAT(journal->Append({Push(4)}), StatusIs(absl::StatusCode::kUnavailable));
+    say({"REPLICAOF", "NO", "ONE"});
+    ASSERT_THAT(journal->Append({Push(5)}), IsOk());
+    redis->Kill();
+    EXPECT_THAT(journal->Append({Push(6)}), StatusIs(absl::StatusCode::kUnavailable));
+    ASSERT_THAT(redis->Restart(), IsOk());
+    ASSERT_THAT(journal->Append({Push(7)}), IsOk());
+  }
+  const auto again = StoreJournal::Open(options).value();
+  EXPECT_THAT(Read(*again), ElementsAre("push 1", "push 3", "push 5", "push 7"));
 }
 
 // With a store that fails, loses what was put, is emptied, and does late what it said it did not;

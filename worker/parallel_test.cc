@@ -845,7 +845,9 @@ class RedisJournalTest : public RedisTest {
 };
 
 TEST_F(RedisJournalTest, GoesOnFromRedisHoweverItEnded) {
-  StartRedis({});
+  RedisServer::Options options;
+  options.password = "s3cret";
+  StartRedis(options);
   auto program = StartRun();
   RunStatus before = WaitForStatus(*program, IsTraining);
   KillCoordinator(before);
