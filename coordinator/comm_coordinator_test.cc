@@ -70,6 +70,7 @@ class NotingCoordinator : public Coordinator {
     return ++last_worker_;
   }
   absl::Status CloseJournal() override { return absl::OkStatus(); }
+  void KeepData() override {}
   int32_t incarnation() const override { return 1; }
   OperatorReply Operate(const OperatorRequest& request) override {
     OperatorReply reply;

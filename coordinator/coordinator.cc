@@ -154,6 +154,7 @@ class CoordinatorImpl : public Coordinator {
   absl::Status WaitUntilDone(absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
   void RequestEnd(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CloseJournal() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void KeepData() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
   OperatorReply Operate(const OperatorRequest& request) override ABSL_LOCKS_EXCLUDED(mutex_);
   int32_t incarnation() const override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -190,7 +191,8 @@ class CoordinatorImpl : public Coordinator {
                                  const std::vector<int64_t>& chunks, const SegmentBatch& items,
                                  TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
   bool JournalPush(uint32_t worker, const std::string& task_id, const JournalRecord& push,
-                   Journal* journal, TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+                   absl::Status status, Journal* journal, TaskBuffer* buffer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   bool WaitForRoom(uint32_t worker, const std::string& task_id, const std::string& why,
                    int64_t answers, TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
   void Serve(const std::shared_ptr<TaskBuffer>& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -238,6 +240,8 @@ class CoordinatorImpl : public Coordinator {
   void NoteOver(const std::string& task_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Writes what has changed since the last time. What cannot be written is by the next call.
   absl::Status Persist() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // If that is what `status`, of the journal, says: the run ends here, soon.
+  void NoteReplaced(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Compact() ABSL_LOCKS_EXCLUDED(mutex_);
   void CompactIfWorthIt() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -318,6 +322,8 @@ class CoordinatorImpl : public Coordinator {
   bool commander_changed_ ABSL_GUARDED_BY(mutex_) = true;  // also
   std::vector<JournalRecord> unwritten_ ABSL_GUARDED_BY(mutex_);
   JournalRecord removed_ ABSL_GUARDED_BY(mutex_);  // chunks that are about to be deleted
+  absl::Status replaced_ ABSL_GUARDED_BY(mutex_);  // by another coordinator, if it is not OK
+  bool keeps_data_ ABSL_GUARDED_BY(mutex_) = false;
   int32_t incarnation_ ABSL_GUARDED_BY(mutex_) = 1;
   uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
   // Keys of the chunks that were there when this coordinator began.
@@ -342,7 +348,8 @@ void CoordinatorImpl::RunTimer() {
   while (!ended) {
     {
       MutexLock lock(&mutex_);
-      if (!ended_) timer_.WaitFor(&mutex_, TimeToNextEvent());
+      if (!ended_ && replaced_.ok()) timer_.WaitFor(&mutex_, TimeToNextEvent());
+      if (!replaced_.ok()) End(replaced_, "another coordinator goes on with it");
       Schedule();
       ended = ended_;
     }
@@ -638,7 +645,7 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
         journaled = journal->Append({push});
       }
     }
-    if (!journaled.ok()) return JournalPush(worker, task_id, push, journal, buffer);
+    if (!journaled.ok()) return JournalPush(worker, task_id, push, journaled, journal, buffer);
     if (status.ok()) return true;
     if (status.code() == absl::StatusCode::kInvalidArgument) return status;
     if (status.code() != absl::StatusCode::kUnavailable) {
@@ -657,12 +664,13 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
 
 // Writes a push that could not be written at first: until then it is not acknowledged.
 bool CoordinatorImpl::JournalPush(uint32_t worker, const std::string& task_id,
-                                  const JournalRecord& push, Journal* journal, TaskBuffer* buffer) {
-  absl::Status status;
+                                  const JournalRecord& push, absl::Status status, Journal* journal,
+                                  TaskBuffer* buffer) {
   do {
     int64_t answers = 0;
     {
       MutexLock lock(&mutex_);
+      NoteReplaced(status);
       answers = buffer->answers();
     }
     const std::string why = absl::StrCat("the journal: ", status.message());
@@ -1225,8 +1233,14 @@ absl::Status CoordinatorImpl::CloseJournal() {
   const absl::Status compacted = Compact();
   MutexLock lock(&mutex_);
   const absl::Status written = Persist();
-  journal_ = nullptr;
-  return written.ok() ? compacted : written;
+  const absl::Status closed = written.ok() ? compacted : written;
+  if (!absl::IsUnavailable(closed)) journal_ = nullptr;
+  return closed;
+}
+
+void CoordinatorImpl::KeepData() {
+  MutexLock lock(&mutex_);
+  keeps_data_ = true;
 }
 
 absl::Status CoordinatorImpl::Close(const std::string& reason) {
@@ -1234,13 +1248,14 @@ absl::Status CoordinatorImpl::Close(const std::string& reason) {
     MutexLock lock(&mutex_);
     End(absl::OkStatus(), reason);
     journal_ = nullptr;
+    const bool keeps_data = keeps_data_ || !replaced_.ok();
     for (const auto& [id, buffer] : buffers_) {
       buffer->set_closed();
-      forgotten_buffers_.push_back(buffer);
+      if (!keeps_data) forgotten_buffers_.push_back(buffer);
     }
     buffers_.clear();
     for (auto& [policy_id, history] : policies_) history.finished = true;
-    DropFinishedPolicies();
+    if (!keeps_data) DropFinishedPolicies();
   }
   if (timer_thread_.joinable()) timer_thread_.join();
   DeleteForgotten();
@@ -1277,9 +1292,13 @@ void CoordinatorImpl::DeleteForgotten() {
       keys.swap(forgotten_keys_);
       // That they are gone is known before they are. If it cannot be written, they count as lost
       // when the coordinator is started again.
-      if (journal_ != nullptr && removed_.has_removed() && journal_->Append({removed_}).ok()) {
-        removed_.Clear();
+      if (journal_ != nullptr && removed_.has_removed()) {
+        const absl::Status written = journal_->Append({removed_});
+        if (written.ok()) removed_.Clear();
+        NoteReplaced(written);
       }
+      // The other coordinator's rows may need them.
+      if (!replaced_.ok()) keys.clear();
     }
     if (buffers.empty() && keys.empty()) return;
     for (std::string& key : keys) remover_.Add(std::move(key));
@@ -1797,6 +1816,7 @@ absl::Status CoordinatorImpl::Persist() {
   }
   if (status.ok()) status = journal_->Append(unwritten_);
   if (!status.ok()) {
+    NoteReplaced(status);
     unwritten_.resize(tasks);
     LOG_EVERY_N(WARNING, 1000) << "the coordinator's state is not written: " << status.message();
     return status;
@@ -1804,6 +1824,12 @@ absl::Status CoordinatorImpl::Persist() {
   unwritten_.clear();
   state_changed_ = commander_changed_ = false;
   return absl::OkStatus();
+}
+
+void CoordinatorImpl::NoteReplaced(const absl::Status& status) {
+  if (!absl::IsAborted(status) || !replaced_.ok()) return;
+  replaced_ = status;
+  timer_.Signal();
 }
 
 absl::Status CoordinatorImpl::Compact() {
@@ -1817,11 +1843,14 @@ absl::Status CoordinatorImpl::Compact() {
   if (journal == nullptr) return absl::OkStatus();
   DING_RETURN_IF_ERROR(journal->BeginCompaction(
       [&alive](const std::string& buffer_id) { return alive.count(buffer_id) > 0; }));
-  MutexLock lock(&mutex_);
-  DING_ASSIGN_OR_RETURN(const std::vector<JournalRecord> all, AllNow());
-  DING_RETURN_IF_ERROR(journal->FinishCompaction(all));
-  unwritten_.clear();
-  state_changed_ = commander_changed_ = false;
+  {
+    MutexLock lock(&mutex_);
+    DING_ASSIGN_OR_RETURN(const std::vector<JournalRecord> all, AllNow());
+    DING_RETURN_IF_ERROR(journal->FinishCompaction(all));
+    unwritten_.clear();
+    state_changed_ = commander_changed_ = false;
+  }
+  journal->DropReplaced();
   return absl::OkStatus();
 }
 
@@ -1838,6 +1867,8 @@ void CoordinatorImpl::CompactIfWorthIt() {
   if (status.ok()) return;
   compaction_failed_nanos_ = deps_.clock->MonotonicNanos();
   LOG(WARNING) << "the journal grows: " << status.message();
+  MutexLock lock(&mutex_);
+  NoteReplaced(status);
 }
 
 }  // namespace

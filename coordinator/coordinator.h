@@ -122,16 +122,20 @@ class Coordinator : public WorkerHandler {
   //   kNotFound                    no such worker
   absl::Status Handle(uint32_t worker, const WorkerMessage& message) override = 0;
 
-  // OK when the run has converged or used up its budget, or Close() was called; else why it failed,
-  // or kDeadlineExceeded: it goes on.
+  // OK when the run has converged or used up its budget, or Close() was called; else why it failed
+  // (kAborted: another coordinator goes on with it), or kDeadlineExceeded: it goes on.
   virtual absl::Status WaitUntilDone(absl::Duration timeout) = 0;
   // Ends the run if it goes on: every worker is told.
   virtual void RequestEnd(const std::string& reason) = 0;
   // Everything that was acknowledged stands in the journal from here on, and nothing more is written
   // to it: what Close() forgets is there for a run that goes on. Once, after RequestEnd().
+  //   kUnavailable  its store is away: it may be called again
+  //   kAborted      another coordinator goes on with this run: what is in the store is that one's
   virtual absl::Status CloseJournal() = 0;
-  // The same as RequestEnd(), and forgets all rows and deletes their chunks, and the policies. The first error of
-  // deleting. May be repeated.
+  // Close() is to leave chunks and policies where they are, for a run that goes on with them.
+  virtual void KeepData() = 0;
+  // The same as RequestEnd(), and forgets all rows and deletes their chunks, and the policies, unless
+  // they are to be kept. The first error of deleting. May be repeated.
   virtual absl::Status Close(const std::string& reason) = 0;
 
   virtual Counters counters() const = 0;

@@ -21,8 +21,10 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/file_journal.h"
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/solo_commander.h"
+#include "ding_worker/coordinator/store_journal.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/sample_columns.h"
@@ -42,7 +44,7 @@
 namespace ding {
 namespace {
 
-using testing::ElementsAreArray;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAreArray;
@@ -80,13 +82,14 @@ struct Worker {
   int64_t steps = 0;  // of the task
 };
 
-class RestartTest : public testing::Test {
+enum class In { kFile, kStore };
+
+class RestartTest : public testing::TestWithParam<In> {
  protected:
   RestartTest() {
     std::string folder = absl::StrCat(testing::TempDir(), "/restart_XXXXXX");
     folder_ = mkdtemp(folder.data());
-    journal_.path = JoinPath(folder_, "journal");
-    journal_.min_compaction_bytes = 4096;
+    file_.path = JoinPath(folder_, "journal");
     options_.run = "run-7";
     options_.collectors = kCollectors;
     commander_.collector_task_space = kCollectors;
@@ -98,9 +101,42 @@ class RestartTest : public testing::Test {
     RemoveRecursively(folder_).IgnoreError();
   }
 
+  absl::StatusOr<std::unique_ptr<Journal>> OpenJournal() {
+    constexpr int64_t kMinBytes = 4096;
+    if (GetParam() == In::kFile) return FileJournal::Open({file_.path, kMinBytes});
+    // Among the data, as in a run.
+    StoreJournal::Options options;
+    options.store = &store_;
+    options.min_compaction_bytes = kMinBytes;
+    options.entry_bytes = 1000;
+    return StoreJournal::Open(options);
+  }
+  // As it lies there: contents by name.
+  std::map<std::string, std::string> SaveJournal() {
+    std::map<std::string, std::string> saved;
+    if (GetParam() == In::kFile) {
+      saved[file_.path] = ReadFile(file_.path).value();
+      return saved;
+    }
+    const std::vector<std::string> keys = store_.List(kJournalPrefix).value();
+    for (const std::string& key : keys) EXPECT_THAT(store_.Get(key, &saved[key]), IsOk());
+    return saved;
+  }
+  void SetJournal(const std::map<std::string, std::string>& saved) {
+    if (GetParam() == In::kFile) {
+      ASSERT_THAT(WriteFileAtomically(file_.path, saved.at(file_.path)), IsOk());
+      return;
+    }
+    const std::vector<std::string> keys = store_.List(kJournalPrefix).value();
+    for (const std::string& key : keys) ASSERT_THAT(store_.Delete(key), IsOk());
+    for (const auto& [key, value] : saved) {
+      ASSERT_THAT(store_.Put(key, {absl::string_view(value)}), IsOk());
+    }
+  }
+
   absl::Status Begin() {
     life_ = std::make_unique<Life>();
-    DING_ASSIGN_OR_RETURN(life_->journal, Journal::Open(journal_));
+    DING_ASSIGN_OR_RETURN(life_->journal, OpenJournal());
     Coordinator::Parts parts;
     parts.commander = SoloCommander::Create(commander_, nullptr, {}).value();
     parts.make_buffer = [this](const std::string&, OnRemoved on_removed) {
@@ -124,9 +160,9 @@ class RestartTest : public testing::Test {
   // As SIGKILL does: what it would do or write at its end does not happen.
   void Kill() {
     life_->dead->store(true);
-    const std::string journal = ReadFile(journal_.path).value();
+    const std::map<std::string, std::string> journal = SaveJournal();
     life_.reset();
-    ASSERT_THAT(WriteFileAtomically(journal_.path, journal), IsOk());
+    SetJournal(journal);
   }
   Coordinator* coordinator() { return life_->coordinator.get(); }
 
@@ -274,7 +310,7 @@ class RestartTest : public testing::Test {
   }
 
   std::string folder_;
-  Journal::Options journal_;
+  FileJournal::Options file_;
   Coordinator::Options options_;
   SoloCommander::Options commander_;
   MemStore store_{"restart_test"};
@@ -286,7 +322,12 @@ class RestartTest : public testing::Test {
   uint64_t newest_version_ = 0;
 };
 
-TEST_F(RestartTest, GoesOnWhereItWasKilled) {
+INSTANTIATE_TEST_SUITE_P(Journal, RestartTest, testing::Values(In::kFile, In::kStore),
+                         [](const auto& info) {
+                           return info.param == In::kFile ? "InFile" : "InStore";
+                         });
+
+TEST_P(RestartTest, GoesOnWhereItWasKilled) {
   ASSERT_THAT(Begin(), IsOk());
   EXPECT_EQ(coordinator()->incarnation(), 1);
   JoinAll();
@@ -320,7 +361,7 @@ TEST_F(RestartTest, GoesOnWhereItWasKilled) {
   ExpectDataOf(ExpectedRows());
 }
 
-TEST_F(RestartTest, AnEvaluationThatWasLostIsGivenAgain) {
+TEST_P(RestartTest, AnEvaluationThatWasLostIsGivenAgain) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   ASSERT_TRUE(TaskOf(collectors_[0]).eval_flag());
@@ -331,7 +372,7 @@ TEST_F(RestartTest, AnEvaluationThatWasLostIsGivenAgain) {
   Push(TaskOf(collectors_[0]).eval_flag() ? &collectors_[1] : &collectors_[0], 1, 1);
 }
 
-TEST_F(RestartTest, DropsRowsWhoseDataAreGone) {
+TEST_P(RestartTest, DropsRowsWhoseDataAreGone) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   FinishEvaluations();
@@ -357,7 +398,7 @@ TEST_F(RestartTest, DropsRowsWhoseDataAreGone) {
   ExpectBooksBalance();
 }
 
-TEST_F(RestartTest, ARunThatHadConvergedEndsAtOnce) {
+TEST_P(RestartTest, ARunThatHadConvergedEndsAtOnce) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   Finish(&collectors_[0], 1000);
@@ -368,7 +409,7 @@ TEST_F(RestartTest, ARunThatHadConvergedEndsAtOnce) {
   EXPECT_TRUE(coordinator()->status().converged());
 }
 
-TEST_F(RestartTest, ACollectorThatWasBeingDrainedStillIs) {
+TEST_P(RestartTest, ACollectorThatWasBeingDrainedStillIs) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   FinishEvaluations();
@@ -394,7 +435,7 @@ TEST_F(RestartTest, ACollectorThatWasBeingDrainedStillIs) {
 }
 
 // The same name, another process: it was started because it is wanted.
-TEST_F(RestartTest, AnotherProcessOfADrainedNameIsNotDrained) {
+TEST_P(RestartTest, AnotherProcessOfADrainedNameIsNotDrained) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   FinishEvaluations();
@@ -408,7 +449,7 @@ TEST_F(RestartTest, AnotherProcessOfADrainedNameIsNotDrained) {
   EXPECT_EQ(life_->sender.tasks.count(collectors_[0].number), 1u);
 }
 
-TEST_F(RestartTest, ARunThatAnOperatorHasStoppedEnds) {
+TEST_P(RestartTest, ARunThatAnOperatorHasStoppedEnds) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   OperatorRequest request;
@@ -433,7 +474,7 @@ TEST_F(RestartTest, ARunThatAnOperatorHasStoppedEnds) {
               StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
-TEST_F(RestartTest, WhatAnOrderlyEndForgetsIsThereForTheNextRun) {
+TEST_P(RestartTest, WhatAnOrderlyEndForgetsIsThereForTheNextRun) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   FinishEvaluations();
@@ -456,7 +497,7 @@ TEST_F(RestartTest, WhatAnOrderlyEndForgetsIsThereForTheNextRun) {
   ExpectBooksBalance();
 }
 
-TEST_F(RestartTest, AWorkerThatWasReplacedIsNotAdmittedAgain) {
+TEST_P(RestartTest, AWorkerThatWasReplacedIsNotAdmittedAgain) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   Hello hello;
@@ -472,19 +513,92 @@ TEST_F(RestartTest, AWorkerThatWasReplacedIsNotAdmittedAgain) {
   EXPECT_TRUE(coordinator()->Admit(hello).ok()) << "nobody has";
 }
 
-TEST_F(RestartTest, ADamagedJournalIsRefused) {
+TEST_P(RestartTest, ADamagedJournalIsRefused) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   Kill();
-  std::string bytes = ReadFile(journal_.path).value();
-  bytes[40] = static_cast<char>(bytes[40] ^ 1);
-  ASSERT_THAT(WriteFileAtomically(journal_.path, bytes), IsOk());
-  EXPECT_THAT(Begin(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("is damaged")));
+  std::map<std::string, std::string> journal = SaveJournal();
+  if (GetParam() == In::kFile) {
+    std::string& bytes = journal.at(file_.path);
+    bytes[40] = static_cast<char>(bytes[40] ^ 1);
+  } else {
+    journal.erase(journal.begin());
+  }
+  SetJournal(journal);
+  EXPECT_THAT(Begin(), StatusIs(absl::StatusCode::kDataLoss,
+                                AnyOf(HasSubstr("is damaged"), HasSubstr("the store has lost"))));
+}
+
+class StoreRestartTest : public RestartTest {};
+INSTANTIATE_TEST_SUITE_P(Store, StoreRestartTest, testing::Values(In::kStore));
+
+// It hung, another one was started, and it wakes.
+TEST_P(StoreRestartTest, WhoWasReplacedEndsItsRunAndDeletesNothing) {
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  FinishEvaluations();
+  Push(&collectors_[0], 2, 3);
+  const std::vector<std::string> data = store_.List("data/").value();
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> next, OpenJournal());
+  const int64_t size = next->size_bytes();
+  WorkerMessage message;
+  message.mutable_collector_data()->set_task_id(TaskOf(collectors_[0]).task_id());
+  message.mutable_collector_data()->set_sequence(collectors_[0].sequence + 1);
+  std::vector<Item> evicting;
+  const int64_t chunk = StoreChunk(&collectors_[0]);
+  for (int64_t row = 0; row < kCapacity; ++row) evicting.push_back({chunk, row, 1});
+  message.mutable_collector_data()->set_items(EncodedBatch(TestItems(evicting).rows).ToString());
+  Handle(collectors_[0], message);
+  EXPECT_EQ(life_->sender.acks[collectors_[0].number], collectors_[0].sequence);
+  EXPECT_THAT(
+      coordinator()->WaitUntilDone(absl::Minutes(1)),
+      StatusIs(absl::StatusCode::kAborted, HasSubstr("another coordinator goes on with this run")));
+  EXPECT_THAT(coordinator()->CloseJournal(), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(coordinator()->Close("over"), IsOk());
+  EXPECT_THAT(store_.List("data/").value(), testing::IsSupersetOf(data));
+  EXPECT_EQ(next->size_bytes(), size);
+  EXPECT_THAT(next->Append({}), IsOk()) << "it is that one's still";
+}
+
+TEST_P(StoreRestartTest, KeepsTheDataForARunThatGoesOn) {
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  FinishEvaluations();
+  Push(&collectors_[0], 2, 3);
+  Publish();
+  const auto rows = ExpectedRows();
+  coordinator()->RequestEnd("interrupted");
+  ASSERT_THAT(coordinator()->CloseJournal(), IsOk());
+  coordinator()->KeepData();
+  ASSERT_THAT(coordinator()->Close("over"), IsOk());
+  life_.reset();
+  ASSERT_THAT(Begin(), IsOk());
+  EXPECT_THAT(Rows(), UnorderedElementsAreArray(rows));
+  EXPECT_EQ(coordinator()->status().buffer(0).lost_count(), 0);
+  ExpectBooksBalance();
+  JoinAll();
+  EXPECT_EQ(TaskOf(collectors_[0]).policy().version(), 1u);
+}
+
+// As Redis without a file: rows that were acknowledged before are lost, and counted.
+TEST_P(StoreRestartTest, GoesOnWithAStoreThatWasEmptied) {
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  FinishEvaluations();
+  Push(&collectors_[0], 2, 3);
+  ASSERT_THAT(store_.Clear(), IsOk());
+  Push(&collectors_[0], 1, 4);
+  Kill();
+  ASSERT_THAT(Begin(), IsOk());
+  const auto rows = ExpectedRows();
+  EXPECT_THAT(Rows(), UnorderedElementsAreArray(rows.end() - 4, rows.end()));
+  EXPECT_EQ(coordinator()->status().buffer(0).lost_count(), 6);
+  ExpectBooksBalance();
 }
 
 // Killed at random moments of a random sequence of messages, it holds what the naive model says: the
 // newest rows of all that were acknowledged.
-TEST_F(RestartTest, EqualsTheModelAfterEveryKill) {
+TEST_P(RestartTest, EqualsTheModelAfterEveryKill) {
   const uint64_t seed = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now()));
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   Rng rng(seed, "restart");

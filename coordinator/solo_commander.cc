@@ -13,6 +13,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_common.h"
+#include "ding_worker/data/spec.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -277,15 +278,23 @@ absl::Status SoloCommander::LoadState(StateReader* reader) {
     DING_ASSIGN_OR_RETURN(policy_id, reader->ReadString("current_policy_id"));
     DING_ASSIGN_OR_RETURN(buffer_id, reader->ReadString("current_buffer_id"));
   }
-  std::vector<double> returns(static_cast<size_t>(number["last_eval_returns_size"]));
-  if (!returns.empty()) {
+  // What is not there is not made room for: the numbers come from a file.
+  std::vector<double> returns;
+  if (number["last_eval_returns_size"] != 0) {
+    DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info("last_eval_returns"));
+    if (info.shape != Shape{number["last_eval_returns_size"]}) {
+      return absl::DataLossError(absl::StrCat("solo commander: last_eval_returns are not the ",
+                                              number["last_eval_returns_size"],
+                                              " that last_eval_returns_size says"));
+    }
+    returns.resize(static_cast<size_t>(number["last_eval_returns_size"]));
     DING_RETURN_IF_ERROR(reader->ReadSpan("last_eval_returns", absl::MakeSpan(returns)));
   }
-  std::deque<LearnerTask> failed(static_cast<size_t>(number["failed_learner_tasks"]));
-  for (size_t i = 0; i < failed.size(); ++i) {
+  std::deque<LearnerTask> failed;
+  for (int64_t i = 0; i < number["failed_learner_tasks"]; ++i) {
     const std::string name = absl::StrCat("failed_learner_task/", i);
     DING_ASSIGN_OR_RETURN(const std::string bytes, reader->ReadString(name));
-    if (!failed[i].ParseFromString(bytes)) {
+    if (!failed.emplace_back().ParseFromString(bytes)) {
       return absl::DataLossError(absl::StrCat("solo commander: ", name, " is no task"));
     }
   }

@@ -13,6 +13,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -353,6 +354,30 @@ TEST_F(SoloCommanderTest, SavesALearnerTaskThatWaitsToBeGivenAgain) {
   EXPECT_TRUE(after->GetLearnerTask()->resume());
   StateDict empty;
   EXPECT_THAT(after->LoadState(&empty), StatusIs(absl::StatusCode::kNotFound));
+}
+
+// Numbers of a saved state that is damaged ask for no memory.
+TEST_F(SoloCommanderTest, RefusesMoreThanWasSaved) {
+  const auto before = Make();
+  const LearnerTask learner = *before->GetLearnerTask();
+  const CollectorTask evaluation = *before->GetCollectorTask();
+  before->FinishCollectorTask(evaluation, Finished({3, 5}, 7));
+  before->NotifyFailLearnerTask(learner);
+  StateDict saved;
+  ASSERT_THAT(before->SaveState(&saved), IsOk());
+  for (const char* size : {"last_eval_returns_size", "failed_learner_tasks"}) {
+    for (const int64_t wrong : {int64_t{3}, int64_t{1} << 60, int64_t{-1}}) {
+      StateDict state;
+      for (const std::string& name : saved.Names()) {
+        DING_ASSERT_OK_AND_ASSIGN(const Tensor tensor, saved.ReadTensor(name));
+        ASSERT_THAT(name == size ? state.WriteInt(name, wrong) : state.WriteTensor(name, tensor),
+                    IsOk());
+      }
+      // Fewer than none are none.
+      const bool none = wrong < 0 && size == std::string("failed_learner_tasks");
+      EXPECT_EQ(Make()->LoadState(&state).ok(), none) << size << " " << wrong;
+    }
+  }
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ DEFINE_string(listen, kAnyPort, "host:port where the coordinator, or an aggregat
 DEFINE_int64(supervised_by, 0, "process id of who started this one, and ends with it");
 DEFINE_bool(resume, false, "go on with the run in --exp_dir");
 DEFINE_bool(again, false, "of a coordinator that is started in the place of one that was killed");
+DEFINE_string(run_store, "", "store of the run to resume, if its folder is on another machine");
 DEFINE_int32(learners, 0, "learner processes that an aggregator starts");
 DEFINE_string(all_reduce_host, "127.0.0.1",
               "this machine, as the other learners of its group reach it");
@@ -75,6 +76,8 @@ constexpr char kHelp[] =
                           (default: a new folder below the current one, named by exp_name)
   --resume              goes on with the run in --exp_dir, however it ended; its config, if none is
                           given. Budgets may be others
+  --run_store=URL       of a run that is resumed: makes --exp_dir from what is in its store,
+                          redis:HOST:PORT/PREFIX/RUN (journal: JOURNAL_IN_STORE, docs/coordinator.md)
 {run flags}
   --max_seconds=N       ends the run after N seconds
   --listen=HOST:PORT    where the coordinator listens; port 0: one that is free; 0.0.0.0: for workers
@@ -194,6 +197,13 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   }
   if (FLAGS_resume && FLAGS_exp_dir.empty()) {
     return absl::InvalidArgumentError("--resume needs --exp_dir=FOLDER, the run to go on with");
+  }
+  if (!FLAGS_run_store.empty()) {
+    if (!FLAGS_resume) {
+      return absl::InvalidArgumentError(
+          "--run_store is for a run that goes on: --resume is missing");
+    }
+    DING_RETURN_IF_ERROR(AdoptRun(FLAGS_run_store, FLAGS_exp_dir));
   }
   if (coordinates && FLAGS_resume && FLAGS_config.empty()) {
     DING_RETURN_IF_ERROR(ReadRunInfo(FLAGS_exp_dir).status());

@@ -20,8 +20,11 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/comm_coordinator.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/coordinator.pb.h"
+#include "ding_worker/coordinator/file_journal.h"
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/recovery.h"
+#include "ding_worker/coordinator/store_journal.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
@@ -58,6 +61,9 @@ constexpr char kJournalName[] = "coordinator/journal";
 constexpr char kSavedFolder[] = "coordinator/saved";
 constexpr char kSavedName[] = "coordinator/saved.textproto";
 constexpr char kConfigName[] = "total_config.textproto";
+// Keys of the store.
+constexpr char kStoredInfo[] = "run/info";
+constexpr char kStoredConfig[] = "run/config";
 
 std::string PrintText(const google::protobuf::Message& message) {
   std::string text;
@@ -116,8 +122,12 @@ class Run {
   void NameRun();
   absl::Status MakeStore();
   absl::Status OpenStore();
+  absl::Status OpenJournal(const std::string& config_text);
   absl::Status Listen(Transport* transport, const std::string& config_text);
   void EndWorkers();
+  bool journal_is_in_store() const {
+    return config_.system().coordinator().journal() == JOURNAL_IN_STORE;
+  }
   // What the journal's rows need of the store, for a run that goes on later.
   absl::Status SaveValues() const;
   absl::Status RestoreValues() const;
@@ -131,6 +141,7 @@ class Run {
   std::unique_ptr<RunMemory> memory_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Journal> journal_;
+  bool keeps_store_ = false;  // for a run that goes on, or another coordinator
   std::unique_ptr<CommCoordinator> comm_;
   CoordinatorParts parts_;
 };
@@ -144,7 +155,7 @@ absl::Status Run::Start(Transport* transport) {
   DING_RETURN_IF_ERROR(folder_->WriteText(kInfoName, PrintText(info_)));
   DING_RETURN_IF_ERROR(resume_ ? OpenStore() : MakeStore());
   if (resume_) DING_RETURN_IF_ERROR(RestoreValues());
-  DING_ASSIGN_OR_RETURN(journal_, Journal::Open({JoinPath(folder_->path(), kJournalName)}));
+  DING_RETURN_IF_ERROR(OpenJournal(config_text));
   DING_RETURN_IF_ERROR(Listen(transport, config_text));
   ComponentDeps deps;
   deps.metrics = folder_->metrics();
@@ -251,6 +262,25 @@ absl::Status Run::OpenStore() {
   return absl::OkStatus();
 }
 
+absl::Status Run::OpenJournal(const std::string& config_text) {
+  if (!journal_is_in_store()) {
+    DING_ASSIGN_OR_RETURN(journal_, FileJournal::Open({JoinPath(folder_->path(), kJournalName)}));
+    return absl::OkStatus();
+  }
+  // A coordinator that was killed before it listened had promised nothing to anybody.
+  const bool must_exist = options_.resume || ReadRunAddress(folder_->path()).ok();
+  // For who has the store, and not the folder.
+  if (!must_exist) {
+    DING_RETURN_IF_ERROR(store_->Put(kStoredInfo, {absl::string_view(PrintText(info_))}));
+    DING_RETURN_IF_ERROR(store_->Put(kStoredConfig, {absl::string_view(config_text)}));
+  }
+  StoreJournal::Options journal;
+  journal.store = store_.get();
+  journal.must_exist = must_exist;
+  DING_ASSIGN_OR_RETURN(journal_, StoreJournal::Open(journal));
+  return absl::OkStatus();
+}
+
 absl::Status Run::SaveValues() const {
   const std::string folder = JoinPath(folder_->path(), kSavedFolder);
   DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(folder_->path(), kSavedName)));
@@ -318,8 +348,9 @@ absl::Status Run::Watch() {
 
 void Run::Finish() {
   if (parts_.coordinator != nullptr) EndWorkers();
-  const absl::Status cleared =
-      store_ == nullptr ? absl::OkStatus() : WhenStoreIsThere([this] { return store_->Clear(); });
+  const absl::Status cleared = store_ == nullptr || keeps_store_
+                                   ? absl::OkStatus()
+                                   : WhenStoreIsThere([this] { return store_->Clear(); });
   if (!cleared.ok()) LOG(WARNING) << "the store is not clean: " << cleared.message();
   if (folder_ == nullptr) return;
   const absl::Status logs = folder_->FlushLogs();
@@ -335,9 +366,15 @@ void Run::EndWorkers() {
   }
   comm_->Close("the run is over");
   LogRows();
-  absl::Status kept = parts_.coordinator->CloseJournal();
+  absl::Status kept = WhenStoreIsThere([this] { return parts_.coordinator->CloseJournal(); });
   // One that has converged has nothing to go on to.
-  if (kept.ok() && !parts_.coordinator->status().converged()) {
+  const bool goes_on = !parts_.coordinator->status().converged() || absl::IsAborted(kept);
+  if (journal_is_in_store() && goes_on) {
+    keeps_store_ = true;
+    parts_.coordinator->KeepData();
+    LOG(INFO) << "journal, chunks and policies stay in " << info_.store_url()
+              << ", for a run that goes on";
+  } else if (kept.ok() && goes_on) {
     kept = WhenStoreIsThere([this] { return SaveValues(); });
   }
   if (!kept.ok()) LOG(WARNING) << "the run cannot go on as it is: " << kept.message();
@@ -395,6 +432,28 @@ absl::StatusOr<ParallelRunInfo> ReadRunInfo(const std::string& exp_dir) {
   ParallelRunInfo info;
   if (google::protobuf::TextFormat::ParseFromString(*text, &info)) return info;
   return absl::DataLossError(absl::StrCat("'", path, "' is damaged"));
+}
+
+absl::Status AdoptRun(const std::string& store_url, const std::string& exp_dir) {
+  if (PathExists(JoinPath(exp_dir, kInfoName))) return absl::OkStatus();
+  if (PathExists(exp_dir)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "'", exp_dir, "' is there, and no run: expected a new folder for the run of ", store_url));
+  }
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, create_store(store_url));
+  std::string info_text;
+  std::string config_text;
+  const std::string what = absl::StrCat("there is no run to go on with in ", store_url);
+  DING_RETURN_IF_ERROR(Annotate(store->Get(kStoredInfo, &info_text), what));
+  DING_RETURN_IF_ERROR(Annotate(store->Get(kStoredConfig, &config_text), what));
+  ParallelRunInfo info;
+  if (!google::protobuf::TextFormat::ParseFromString(info_text, &info)) {
+    return absl::DataLossError(absl::StrCat("'", kStoredInfo, "' in ", store_url, " is damaged"));
+  }
+  info.set_store_url(store_url);  // as this machine reaches it
+  DING_RETURN_IF_ERROR(CreateDirectories(JoinPath(exp_dir, kFolder)));
+  DING_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(exp_dir, kConfigName), config_text));
+  return WriteFileAtomically(JoinPath(exp_dir, kInfoName), PrintText(info));
 }
 
 absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,

@@ -4,9 +4,12 @@
 //     run.textproto   name of the run, and where its store is
 //     address         where it listens
 //     ending          there while it ends the run and answers nobody
-//     journal         what survives the process (coordinator/journal.h)
+//     journal         what survives the process (coordinator/journal.h), unless that is in the store
 //     saved/          what was in the store when the run came to an orderly end,
 //     saved.textproto   and how much that is: written last
+//
+// With the journal in the store, all of that stays there, unless the run has converged; and run/info
+// and run/config, from which AdoptRun() makes such a folder on another machine.
 //
 // Threads: for main().
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_H_
@@ -44,8 +47,15 @@ struct ParallelRunOptions {
 //   kInvalidArgument     that run has another config
 //   kFailedPrecondition  it is alive
 //   kDataLoss            its journal is damaged
+//   kAborted             another coordinator goes on with it
 absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,
                                       const ParallelRunOptions& options, Transport* transport);
+
+// Makes `exp_dir`, if it is not there, for the run whose journal is in that store: for a machine that
+// shares nothing else with the one where it was begun.
+//   kNotFound       the store has no such run
+//   kAlreadyExists  the folder is of something else
+absl::Status AdoptRun(const std::string& store_url, const std::string& exp_dir);
 
 // The config of the run in `exp_dir`, as text.
 absl::StatusOr<std::string> ReadRunConfig(const std::string& exp_dir);

@@ -328,6 +328,13 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
                                     "', memory of one process, expected what all of them can read: "
                                     "'file:/folder'"));
   }
+  if (config.system().coordinator().journal() == JOURNAL_IN_STORE &&
+      config.system().store_url().empty()) {
+    problems.push_back(
+        "system.coordinator.journal is JOURNAL_IN_STORE, but system.store_url is not set: that is "
+        "memory of this machine, which goes with the run; expected 'redis:HOST:PORT/PREFIX' or "
+        "'file:/folder'");
+  }
   const bool redis = absl::StartsWith(config.system().store_url(), "redis:");
   const auto fits_store = [&](absl::string_view path, const std::string& type) {
     if ((type == kRedisType) == redis) return;

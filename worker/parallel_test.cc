@@ -548,6 +548,9 @@ TEST_F(ParallelTest, WhatCannotStartSaysWhy) {
   fails(Args(kConfig, "a", {"--listen=nowhere"}), HasSubstr("nowhere"));
   fails(Args(kConfig, "b", {"--set=system.store_url=carrier:/pigeon"}), HasSubstr("carrier"));
   fails(Args(kConfig, "c", {"--set=system.store_url=mem:a"}), HasSubstr("memory of one process"));
+  fails(Args(kConfig, "a", {"--set=system.coordinator.journal=JOURNAL_IN_STORE"}),
+        AllOf(HasSubstr("system.coordinator.journal is JOURNAL_IN_STORE"),
+              HasSubstr("goes with the run; expected 'redis:HOST:PORT/PREFIX'")));
   fails(Args(kConfig, "a", {"--set=system.store_url=redis:127.0.0.1:1"}),
         AllOf(HasSubstr("system.comm_collector_type is 'grpc_fs'"), HasSubstr("'grpc_redis'")));
   fails(Args(kConfig, "a", {"--set=system.comm_learner_type=grpc_redis"}),
@@ -876,6 +879,121 @@ TEST_F(RedisTest, MayComeBackEmptyWhichIsSaid) {
   ASSERT_THAT(redis_->Restart(), IsOk());
   ExpectIsOver(*program);
   EXPECT_THAT(Log("a", "learner-0"), HasSubstr("Redis has lost what it had"));
+  Interrupt(program.get());
+}
+
+// What survives the coordinator is in Redis, too.
+class RedisJournalTest : public RedisTest {
+ protected:
+  std::unique_ptr<ChildProgram> StartRun() {
+    return Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies, kInRedis}));
+  }
+  RunStatus WaitForNextCoordinator(const ChildProgram& program, const RunStatus& before) {
+    RunStatus after = WaitForStatus(program, [&before](const RunStatus& status) {
+      return status.incarnation() > before.incarnation() && IsTraining(status) &&
+             status.buffer_size() == 1;
+    });
+    EXPECT_EQ(after.run(), before.run());
+    EXPECT_GE(after.envstep(), before.envstep());
+    ExpectGoesOn(program);
+    return after;
+  }
+  static void KillCoordinator(const RunStatus& status) {
+    kill(static_cast<pid_t>(status.coordinator_pid()), SIGKILL);
+  }
+  void KillAll(ChildProgram* program) {
+    const RunStatus status = WaitForStatus(*program, IsTraining);
+    std::vector<pid_t> pids = {static_cast<pid_t>(status.coordinator_pid())};
+    for (const WorkerStatus& worker : status.worker()) {
+      pids.push_back(static_cast<pid_t>(worker.pid()));
+    }
+    kill(program->pid(), SIGSTOP);
+    for (const pid_t pid : pids) kill(pid, SIGKILL);
+    kill(program->pid(), SIGKILL);
+    EXPECT_EQ(program->Wait(kPatience), -SIGKILL);
+    // Redis, which is also this process's child, lives on.
+    for (const pid_t pid : pids) {
+      EXPECT_TRUE(Eventually([pid] { return waitpid(pid, nullptr, WNOHANG) == pid; }));
+    }
+  }
+  // Of a run without its folder.
+  std::vector<std::string> GoOnElsewhere(const RunStatus& status, absl::string_view folder) {
+    return {absl::StrCat("--exp_dir=", RunPath(folder)), "--resume", kLongLease,
+            absl::StrCat("--run_store=", redis_->Url(absl::StrCat("runs/", status.run())))};
+  }
+
+  static constexpr char kInRedis[] = "--set=system.coordinator.journal=JOURNAL_IN_STORE";
+};
+
+TEST_F(RedisJournalTest, GoesOnFromRedisHoweverItEnded) {
+  RedisServer::Options options;
+  options.password = "s3cret";
+  StartRedis(options);
+  auto program = StartRun();
+  RunStatus before = WaitForStatus(*program, IsTraining);
+  KillCoordinator(before);
+  before = WaitForNextCoordinator(*program, before);
+  EXPECT_EQ(before.buffer(0).lost_count(), 0);
+  EXPECT_FALSE(PathExists(JoinPath(RunPath("a"), "coordinator/journal")));
+  Interrupt(program.get());
+  EXPECT_FALSE(PathExists(JoinPath(RunPath("a"), "coordinator/saved"))) << "it stays in Redis";
+
+  const std::vector<std::string> here = {absl::StrCat("--exp_dir=", RunPath("a")), "--resume"};
+  program = Start("again", here);
+  before = WaitForNextCoordinator(*program, before);
+  EXPECT_EQ(before.buffer(0).lost_count(), 0);
+  KillAll(program.get());
+  program = Start("and_again", here);
+  before = WaitForNextCoordinator(*program, before);
+  EXPECT_EQ(before.buffer(0).lost_count(), 0);
+  KillAll(program.get());
+  program = Start("elsewhere", GoOnElsewhere(before, "b"));
+  before = WaitForNextCoordinator(*program, before);
+  EXPECT_EQ(before.buffer(0).lost_count(), 0);
+  KillCoordinator(before);
+  WaitForNextCoordinator(*program, before);
+  Interrupt(program.get());
+  // One that converges leaves nothing.
+  program = Run("converges", {absl::StrCat("--exp_dir=", RunPath("b")), "--resume",
+                              absl::StrCat("--config=", RunPath("b"), "/total_config.textproto"),
+                              "--set=env.stop_value=-1"});
+  EXPECT_EQ(program->Wait(kPatience), 0) << program->err();
+  EXPECT_THAT(program->out(), HasSubstr("\"stop\":true"));
+  EXPECT_EQ(KeysOfRuns(), "0");
+  const auto over = Run("over", {absl::StrCat("--exp_dir=", RunPath("b")), "--resume"});
+  EXPECT_EQ(over->Wait(kPatience), 1);
+  EXPECT_THAT(over->err(), HasSubstr("has no journal of this run: it had converged"));
+}
+
+TEST_F(RedisJournalTest, GoesOnThoughRedisCameBackEmptyAndThenItsCoordinatorWasKilled) {
+  StartRedis({});
+  const auto program = StartRun();
+  RunStatus before = WaitForStatus(*program, IsTraining);
+  redis_->Kill();
+  for (const char* name : {"collector-0", "collector-1"}) {
+    kill(static_cast<pid_t>(PidOf(before, name)), SIGKILL);
+  }
+  ASSERT_THAT(redis_->Restart(), IsOk());
+  ExpectIsOver(*program);
+  EXPECT_THAT(Log("a", "coordinator"), HasSubstr("all of it was put there again"));
+  before = WaitForStatus(*program, IsTraining);
+  KillCoordinator(before);
+  before = WaitForNextCoordinator(*program, before);
+  EXPECT_GT(before.buffer(0).lost_count(), 0);
+  EXPECT_THAT(Log("a", "coordinator"),
+              HasSubstr("are gone from the store; these rows are dropped"));
+  Interrupt(program.get());
+}
+
+TEST_F(RedisJournalTest, ACoordinatorEndsWhenAnotherOneGoesOnWithItsRun) {
+  StartRedis({});
+  const auto old = StartRun();
+  const RunStatus before = WaitForStatus(*old, IsTraining);
+  const auto program = Start("elsewhere", GoOnElsewhere(before, "b"));
+  EXPECT_EQ(old->Wait(kPatience), 1) << old->err();
+  EXPECT_THAT(old->err(), HasSubstr("another coordinator goes on with this run"));
+  const RunStatus after = WaitForNextCoordinator(*program, before);
+  EXPECT_EQ(after.buffer(0).lost_count(), 0);
   Interrupt(program.get());
 }
 

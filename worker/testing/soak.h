@@ -43,7 +43,8 @@ struct SoakOptions {
   // All get their turn before one gets its next, in a random order.
   std::vector<Victim> victims = {Victim::kCollector, Victim::kEvaluator, Victim::kLearner,
                                  Victim::kCoordinator};
-  // Where the run stores; null: in the memory of the machine. It keeps what it has replied to.
+  // Where the run stores its data and its journal; null: in the memory of the machine, and a file. It
+  // keeps what it has replied to.
   RedisServer* redis = nullptr;
   int kills = 20;
   double seconds = 60;  // in which they happen; the run does not converge before, nor soon after

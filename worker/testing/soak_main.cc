@@ -38,7 +38,7 @@ constexpr char kHelp[] = R"(Kills processes of a parallel run at random moments,
 
 Scenarios:
   workers  a collector, one that evaluates, the learner, the coordinator
-  redis    the same, and the Redis server by which all data go
+  redis    the same, and the Redis server in which all data and the coordinator's journal are
   group    a collector, one that evaluates, one of two learners that learn together, their aggregator,
            the coordinator
 Exit code: 0 the run went on, converged afterwards, lost nothing and left nothing; 1 it did not: its folder is left.

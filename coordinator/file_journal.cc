@@ -1,4 +1,4 @@
-#include "ding_worker/coordinator/journal.h"
+#include "ding_worker/coordinator/file_journal.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <unordered_set>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -15,6 +14,7 @@
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/coordinator/compaction.h"
 
 namespace ding {
 namespace {
@@ -24,10 +24,6 @@ constexpr int64_t kHeaderBytes = 12;
 // More than the largest message of a worker.
 constexpr uint32_t kMaxRecordBytes = uint32_t{1} << 30;
 constexpr int64_t kReadBytes = int64_t{1} << 20;
-// What is still to be copied when the appends are stopped is no more than that, if others leave time
-// to copy the rest before.
-constexpr int64_t kShortTailBytes = int64_t{1} << 16;
-constexpr int kMaxTailRounds = 8;
 constexpr mode_t kFileMode = 0644;
 
 void PutU32(uint32_t value, std::string* bytes) {
@@ -167,7 +163,7 @@ absl::Status Scan(int fd, const std::string& path, int64_t begin, int64_t end, V
 }  // namespace
 
 // The file that is to take the journal's place.
-struct Journal::Rewrite {
+struct FileJournal::Rewrite {
   ~Rewrite() {
     if (fd < 0) return;
     close(fd);
@@ -185,10 +181,10 @@ struct Journal::Rewrite {
   }
   // Pushes and removals of [copied, end) of the journal.
   absl::Status CopyTail(int from, const std::string& from_path, int64_t end) {
-    DING_RETURN_IF_ERROR(Scan(
-        from, from_path, copied, end, [this](const JournalRecord& record, absl::string_view bytes) {
-          return record.has_push() || record.has_removed() ? Write(bytes) : absl::OkStatus();
-        }));
+    DING_RETURN_IF_ERROR(Scan(from, from_path, copied, end,
+                              [this](const JournalRecord& record, absl::string_view bytes) {
+                                return StaysInTail(record) ? Write(bytes) : absl::OkStatus();
+                              }));
     copied = end;
     return absl::OkStatus();
   }
@@ -200,19 +196,19 @@ struct Journal::Rewrite {
   std::string buffer;
 };
 
-Journal::Journal(Options options, int fd, int64_t size_bytes)
+FileJournal::FileJournal(Options options, int fd, int64_t size_bytes)
     : options_(std::move(options)), fd_(fd), size_bytes_(size_bytes) {}
 
-Journal::~Journal() {
+FileJournal::~FileJournal() {
   MutexLock lock(&mutex_);
   close(fd_);
 }
 
-absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const Options& options) {
+absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const Options& options) {
   const std::string& path = options.path;
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode);
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open journal '", path, "'"));
-  auto journal = absl::WrapUnique(new Journal(options, fd, 0));
+  auto journal = absl::WrapUnique(new FileJournal(options, fd, 0));
   struct stat info;
   if (fstat(fd, &info) != 0) {
     return ErrnoStatus(errno, absl::StrCat("cannot look at journal '", path, "'"));
@@ -244,7 +240,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const Options& options) {
   return journal;
 }
 
-absl::Status Journal::Read(const Visitor& visit) const {
+absl::Status FileJournal::Read(const Visitor& visit) const {
   int fd = -1;
   int64_t end = 0;
   {
@@ -256,7 +252,7 @@ absl::Status Journal::Read(const Visitor& visit) const {
               [&visit](const JournalRecord& record, absl::string_view) { return visit(record); });
 }
 
-absl::Status Journal::Append(absl::Span<const JournalRecord> records) {
+absl::Status FileJournal::Append(absl::Span<const JournalRecord> records) {
   std::string bytes;
   for (const JournalRecord& record : records) PutRecord(record, &bytes);
   MutexLock lock(&mutex_);
@@ -270,13 +266,12 @@ absl::Status Journal::Append(absl::Span<const JournalRecord> records) {
   return written;
 }
 
-bool Journal::WantsCompaction() const {
+bool FileJournal::WantsCompaction() const {
   MutexLock lock(&mutex_);
-  return size_bytes_ >= std::max(options_.min_compaction_bytes, 2 * compacted_bytes_);
+  return IsWorthCompacting(size_bytes_, compacted_bytes_, options_.min_compaction_bytes);
 }
 
-absl::Status Journal::BeginCompaction(
-    const std::function<bool(const std::string& buffer_id)>& alive) {
+absl::Status FileJournal::BeginCompaction(const IsAlive& alive) {
   auto rewrite = std::make_unique<Rewrite>();
   rewrite->path = absl::StrCat(options_.path, ".new");
   rewrite->fd = open(rewrite->path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, kFileMode);
@@ -293,27 +288,19 @@ absl::Status Journal::BeginCompaction(
   };
   look();
   const auto begin = static_cast<int64_t>(kMagic.size());
-  std::unordered_set<int64_t> removed;
-  DING_RETURN_IF_ERROR(Scan(
-      fd, options_.path, begin, end, [&removed](const JournalRecord& record, absl::string_view) {
-        removed.insert(record.removed().chunk().begin(), record.removed().chunk().end());
+  LivePushes live(alive);
+  DING_RETURN_IF_ERROR(
+      Scan(fd, options_.path, begin, end, [&live](const JournalRecord& record, absl::string_view) {
+        live.NoteRemoved(record);
         return absl::OkStatus();
       }));
-  JournalRecord still_removed;  // of pushes that are kept for their other chunks
-  const auto copy = [&](const JournalRecord& record, absl::string_view bytes) {
-    if (!record.has_push() || !alive(record.push().buffer_id())) return absl::OkStatus();
-    const auto& chunks = record.push().chunk();
-    const auto gone = [&removed](int64_t chunk) { return removed.count(chunk) > 0; };
-    if (std::all_of(chunks.begin(), chunks.end(), gone)) return absl::OkStatus();
-    for (const int64_t chunk : chunks) {
-      if (gone(chunk)) still_removed.mutable_removed()->add_chunk(chunk);
-    }
-    return rewrite->Write(bytes);
-  };
-  DING_RETURN_IF_ERROR(Scan(fd, options_.path, begin, end, copy));
-  if (still_removed.has_removed()) {
+  DING_RETURN_IF_ERROR(Scan(fd, options_.path, begin, end,
+                            [&](const JournalRecord& record, absl::string_view bytes) {
+                              return live.Keeps(record) ? rewrite->Write(bytes) : absl::OkStatus();
+                            }));
+  if (live.still_removed().has_removed()) {
     std::string bytes;
-    PutRecord(still_removed, &bytes);
+    PutRecord(live.still_removed(), &bytes);
     DING_RETURN_IF_ERROR(rewrite->Write(bytes));
   }
   rewrite->copied = end;
@@ -330,7 +317,7 @@ absl::Status Journal::BeginCompaction(
   return absl::OkStatus();
 }
 
-absl::Status Journal::FinishCompaction(absl::Span<const JournalRecord> state) {
+absl::Status FileJournal::FinishCompaction(absl::Span<const JournalRecord> state) {
   const std::unique_ptr<Rewrite> rewrite = std::move(rewrite_);
   std::string bytes;
   for (const JournalRecord& record : state) PutRecord(record, &bytes);
@@ -349,12 +336,12 @@ absl::Status Journal::FinishCompaction(absl::Span<const JournalRecord> state) {
   return absl::OkStatus();
 }
 
-int64_t Journal::size_bytes() const {
+int64_t FileJournal::size_bytes() const {
   MutexLock lock(&mutex_);
   return size_bytes_;
 }
 
-int64_t Journal::compactions() const {
+int64_t FileJournal::compactions() const {
   MutexLock lock(&mutex_);
   return compactions_;
 }
