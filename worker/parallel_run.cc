@@ -234,16 +234,13 @@ absl::Status Run::OpenJournal(const std::string& config_text) {
     DING_ASSIGN_OR_RETURN(journal_, FileJournal::Open({JoinPath(folder_->path(), kJournalName)}));
     return absl::OkStatus();
   }
-  // For who has the store, and not the folder.
-  if (!options_.resume) {
-    DING_RETURN_IF_ERROR(store_->Put(kStoredInfo, {absl::string_view(PrintText(info_))}));
-    DING_RETURN_IF_ERROR(store_->Put(kStoredConfig, {absl::string_view(config_text)}));
-  }
   StoreJournal::Options journal;
   journal.store = store_.get();
   journal.must_exist = options_.resume;
   DING_ASSIGN_OR_RETURN(journal_, StoreJournal::Open(journal));
-  return absl::OkStatus();
+  // For who has the store, and not the folder. Of a run that goes on it may have been lost.
+  DING_RETURN_IF_ERROR(store_->Put(kStoredInfo, {absl::string_view(PrintText(info_))}));
+  return store_->Put(kStoredConfig, {absl::string_view(config_text)});
 }
 
 absl::Status Run::SaveValues() const {
