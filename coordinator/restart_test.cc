@@ -14,8 +14,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
@@ -33,6 +35,7 @@
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/mem_store.h"
+#include "ding_worker/interaction/store/store.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
@@ -65,12 +68,41 @@ class LastMessages : public CoordinatorSender {
   std::set<uint32_t> ended;  // who was told to leave
 };
 
+// A store as a process sees it, which changes nothing in it any more when it is dead.
+class MortalStore : public Store {
+ public:
+  explicit MortalStore(Store* store) : store_(store) {}
+  void Die() { dead_ = true; }
+
+  absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override {
+    return dead_ ? Dead() : store_->Put(key, pieces);
+  }
+  absl::Status Get(absl::string_view key, std::string* value) override {
+    return dead_ ? Dead() : store_->Get(key, value);
+  }
+  absl::Status Delete(absl::string_view key) override {
+    return dead_ ? Dead() : store_->Delete(key);
+  }
+  absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) override {
+    return store_->List(prefix);
+  }
+  absl::Status Clear() override { return store_->Clear(); }
+  const std::string& url() const override { return store_->url(); }
+
+ private:
+  static absl::Status Dead() { return absl::UnavailableError("the process is dead"); }
+  Store* const store_;
+  std::atomic<bool> dead_{false};
+};
+
 // One coordinator process.
 struct Life {
+  explicit Life(Store* all) : store(all) {}
+
   // Outlive the coordinator.
+  MortalStore store;
   std::unique_ptr<Journal> journal;
   LastMessages sender;
-  std::shared_ptr<std::atomic<bool>> dead = std::make_shared<std::atomic<bool>>(false);
   IBuffer* buffer = nullptr;
   std::unique_ptr<Coordinator> coordinator;
 };
@@ -101,12 +133,12 @@ class RestartTest : public testing::TestWithParam<In> {
     RemoveRecursively(folder_).IgnoreError();
   }
 
-  absl::StatusOr<std::unique_ptr<Journal>> OpenJournal() {
+  absl::StatusOr<std::unique_ptr<Journal>> OpenJournal(Store* store) {
     constexpr int64_t kMinBytes = 4096;
     if (GetParam() == In::kFile) return FileJournal::Open({file_.path, kMinBytes});
     // Among the data, as in a run.
     StoreJournal::Options options;
-    options.store = &store_;
+    options.store = store;
     options.min_compaction_bytes = kMinBytes;
     options.entry_bytes = 1000;
     return StoreJournal::Open(options);
@@ -135,8 +167,8 @@ class RestartTest : public testing::TestWithParam<In> {
   }
 
   absl::Status Begin() {
-    life_ = std::make_unique<Life>();
-    DING_ASSIGN_OR_RETURN(life_->journal, OpenJournal());
+    life_ = std::make_unique<Life>(&store_);
+    DING_ASSIGN_OR_RETURN(life_->journal, OpenJournal(&life_->store));
     Coordinator::Parts parts;
     parts.commander = SoloCommander::Create(commander_, nullptr, {}).value();
     parts.make_buffer = [this](const std::string&, OnRemoved on_removed) {
@@ -147,8 +179,8 @@ class RestartTest : public testing::TestWithParam<In> {
       life_->buffer = buffer->get();
       return buffer;
     };
-    parts.delete_key = [this, dead = life_->dead](const std::string& key) {
-      return dead->load() ? absl::OkStatus() : store_.Delete(key);
+    parts.delete_key = [store = &life_->store](const std::string& key) {
+      return store->Delete(key);
     };
     parts.list_keys = [this](const std::string& prefix) { return store_.List(prefix); };
     parts.sender = &life_->sender;
@@ -159,7 +191,11 @@ class RestartTest : public testing::TestWithParam<In> {
   }
   // As SIGKILL does: what it would do or write at its end does not happen.
   void Kill() {
-    life_->dead->store(true);
+    life_->store.Die();
+    if (GetParam() == In::kStore) {
+      life_.reset();
+      return;
+    }
     const std::map<std::string, std::string> journal = SaveJournal();
     life_.reset();
     SetJournal(journal);
@@ -539,7 +575,7 @@ TEST_P(StoreRestartTest, WhoWasReplacedEndsItsRunAndDeletesNothing) {
   FinishEvaluations();
   Push(&collectors_[0], 2, 3);
   const std::vector<std::string> data = store_.List("data/").value();
-  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> next, OpenJournal());
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> next, OpenJournal(&store_));
   const int64_t size = next->size_bytes();
   WorkerMessage message;
   message.mutable_collector_data()->set_task_id(TaskOf(collectors_[0]).task_id());

@@ -216,8 +216,11 @@ absl::Status StoreJournal::Append(absl::Span<const JournalRecord> records) {
   auto frames = std::make_shared<std::string>();
   for (const JournalRecord& record : records) AppendFrame(record, frames.get());
   const Entry entry = std::move(frames);
+  const int64_t failures = failures_.load();
   MutexLock lock(&mutex_);
   DING_RETURN_IF_ERROR(replaced_);
+  // Who waited while another one found that the store says nothing does not wait for that again.
+  if (failures_.load() != failures) return last_failure_;
   if (must_renew_) return Renew(entry);
   std::string last_key = current_->last_key;
   absl::Status status = PutNext(current_->KeyOf(current_->entries.size() + 1), *entry, &last_key);
@@ -461,10 +464,17 @@ absl::Status StoreJournal::Note(const absl::Status& status) {
   // These say that nothing was done.
   if (absl::IsResourceExhausted(status) || absl::IsInvalidArgument(status)) return status;
   must_renew_ = true;
-  if (!absl::IsDataLoss(status)) return status;
-  return absl::UnavailableError(absl::StrCat("store '", store_->url(),
-                                             "' has lost the journal while it was written: it was "
-                                             "emptied, or restarted without its data"));
+  if (absl::IsDataLoss(status)) {
+    return absl::UnavailableError(
+        absl::StrCat("store '", store_->url(),
+                     "' has lost the journal while it was written: it was "
+                     "emptied, or restarted without its data"));
+  }
+  if (absl::IsUnavailable(status)) {
+    last_failure_ = status;
+    ++failures_;
+  }
+  return status;
 }
 
 }  // namespace ding

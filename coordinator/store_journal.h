@@ -3,9 +3,9 @@
 //
 //   journal/owner                   the coordinator whose journal it is: <since>-<random>, so that a
 //                                   later one is the greater string
-//   journal/<owner>/<number>/1..    an entry for each append: the place is a new one (a "generation")
-//                       .../head    after each compaction. The head is put when the generation is
-//                                   whole; it says how many entries it begins with
+//   journal/<owner>/<number>/1..    an entry for each append. After each compaction the place is a new
+//                       .../head    one, a "generation". Its head is put when it is whole, and says
+//                                   how many entries it begins with
 //
 // The journal is the greatest generation with a head: all entries that are there. A gap in them is
 // damage and refused.
@@ -25,8 +25,8 @@
 // again: the next one begins a new generation, too. It costs what a compaction does.
 //
 // Limits. All of it is held in memory: twice what lives, or min_compaction_bytes. Of two that open it
-// in the same moment one fails. The clocks of machines should not differ by more than a restart
-// takes, though a wrong one does no harm but in that moment.
+// in the same moment one fails. One that hung, and wakes after the store was emptied, takes itself for
+// the owner until the owner appends.
 //
 // Ownership: the store outlives it.
 // Threads:   as Journal.
@@ -124,13 +124,15 @@ class StoreJournal : public Journal {
   const std::string owner_;
   mutable Mutex mutex_;
   std::unique_ptr<Generation> current_ ABSL_GUARDED_BY(mutex_);
-  int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;  // of a generation
-  bool must_renew_ ABSL_GUARDED_BY(mutex_) = true;   // the next append begins a new one
-  absl::Status replaced_ ABSL_GUARDED_BY(mutex_);    // by another coordinator, if it is not OK
+  int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;    // of a generation
+  bool must_renew_ ABSL_GUARDED_BY(mutex_) = true;     // the next append begins a new one
+  absl::Status replaced_ ABSL_GUARDED_BY(mutex_);      // by another coordinator, if it is not OK
+  absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);  // kUnavailable
   std::vector<std::string> dropped_ ABSL_GUARDED_BY(mutex_);  // keys that are to be deleted
   // These when a later generation is published: until then they may be what is read.
   std::vector<std::string> dropped_later_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Rewrite> rewrite_;  // of who compacts
+  std::atomic<int64_t> failures_{0};  // with kUnavailable
   std::atomic<int64_t> size_bytes_{0};
   std::atomic<int64_t> compacted_bytes_{0};  // size after the last time
   std::atomic<int64_t> compactions_{0};

@@ -122,7 +122,9 @@ class Run {
   void NameRun();
   absl::Status MakeStore();
   absl::Status OpenStore();
-  absl::Status OpenJournal(const std::string& config_text);
+  absl::Status OpenJournal();
+  // For who has the store, and not the folder.
+  absl::Status DescribeInStore() const;
   absl::Status Listen(Transport* transport, const std::string& config_text);
   void EndWorkers();
   bool journal_is_in_store() const {
@@ -141,6 +143,7 @@ class Run {
   std::unique_ptr<RunMemory> memory_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Journal> journal_;
+  bool gives_up_ = false;
   bool keeps_store_ = false;  // for a run that goes on, or another coordinator
   std::unique_ptr<CommCoordinator> comm_;
   CoordinatorParts parts_;
@@ -155,7 +158,7 @@ absl::Status Run::Start(Transport* transport) {
   DING_RETURN_IF_ERROR(folder_->WriteText(kInfoName, PrintText(info_)));
   DING_RETURN_IF_ERROR(resume_ ? OpenStore() : MakeStore());
   if (resume_) DING_RETURN_IF_ERROR(RestoreValues());
-  DING_RETURN_IF_ERROR(OpenJournal(config_text));
+  DING_RETURN_IF_ERROR(OpenJournal());
   DING_RETURN_IF_ERROR(Listen(transport, config_text));
   ComponentDeps deps;
   deps.metrics = folder_->metrics();
@@ -225,6 +228,7 @@ void Run::GiveUp() {
     if (memory_ != nullptr) memory_->Keep();
     return;
   }
+  gives_up_ = true;
   Finish();
   if (folder_ == nullptr) return;
   const std::string path = folder_->path();
@@ -262,23 +266,22 @@ absl::Status Run::OpenStore() {
   return absl::OkStatus();
 }
 
-absl::Status Run::OpenJournal(const std::string& config_text) {
+absl::Status Run::OpenJournal() {
   if (!journal_is_in_store()) {
     DING_ASSIGN_OR_RETURN(journal_, FileJournal::Open({JoinPath(folder_->path(), kJournalName)}));
     return absl::OkStatus();
   }
-  // A coordinator that was killed before it listened had promised nothing to anybody.
-  const bool must_exist = options_.resume || ReadRunAddress(folder_->path()).ok();
-  // For who has the store, and not the folder.
-  if (!must_exist) {
-    DING_RETURN_IF_ERROR(store_->Put(kStoredInfo, {absl::string_view(PrintText(info_))}));
-    DING_RETURN_IF_ERROR(store_->Put(kStoredConfig, {absl::string_view(config_text)}));
-  }
   StoreJournal::Options journal;
   journal.store = store_.get();
-  journal.must_exist = must_exist;
+  // A coordinator that was killed before it listened had promised nothing to anybody.
+  journal.must_exist = options_.resume || ReadRunAddress(folder_->path()).ok();
   DING_ASSIGN_OR_RETURN(journal_, StoreJournal::Open(journal));
-  return absl::OkStatus();
+  return DescribeInStore();
+}
+
+absl::Status Run::DescribeInStore() const {
+  DING_RETURN_IF_ERROR(store_->Put(kStoredInfo, {absl::string_view(PrintText(info_))}));
+  return store_->Put(kStoredConfig, {absl::string_view(PrintTextConfig(config_))});
 }
 
 absl::Status Run::SaveValues() const {
@@ -368,10 +371,13 @@ void Run::EndWorkers() {
   LogRows();
   absl::Status kept = WhenStoreIsThere([this] { return parts_.coordinator->CloseJournal(); });
   // One that has converged has nothing to go on to.
-  const bool goes_on = !parts_.coordinator->status().converged() || absl::IsAborted(kept);
+  const bool goes_on =
+      absl::IsAborted(kept) || (!gives_up_ && !parts_.coordinator->status().converged());
   if (journal_is_in_store() && goes_on) {
     keeps_store_ = true;
     parts_.coordinator->KeepData();
+    // The store may have lost it.
+    if (kept.ok()) kept = WhenStoreIsThere([this] { return DescribeInStore(); });
     LOG(INFO) << "journal, chunks and policies stay in " << info_.store_url()
               << ", for a run that goes on";
   } else if (kept.ok() && goes_on) {
