@@ -22,6 +22,7 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/turned_down.h"
 #include "ding_worker/worker/ask_status.h"
 #include "ding_worker/worker/away_watch.h"
 #include "ding_worker/worker/local_address.h"
@@ -39,9 +40,10 @@ constexpr char kCoordinator[] = "coordinator";
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(20);
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(250);
 constexpr absl::Duration kAskTimeout = absl::Seconds(2);
-// A coordinator that has answered before, and then not for so often in a row, hangs: 10 seconds,
-// and the pauses between. They are counted, as the time in which nobody asked says nothing.
-constexpr int kMaxUnanswered = 5;
+// A coordinator that has answered before, and then was silent so often in a row, hangs: 10 seconds
+// with the pauses between. They are counted, as the time in which nobody asked says nothing.
+constexpr absl::Duration kAnswerTimeout = absl::Seconds(1);
+constexpr int kMaxUnanswered = 8;
 // For the coordinator to end a run whose processes cannot be kept alive, and all to leave it.
 constexpr absl::Duration kEndTimeout = absl::Seconds(30);
 // For the processes to end when the run has.
@@ -68,7 +70,8 @@ class StatusWatch {
     MutexLock lock(&mutex_);
     return std::exchange(newest_, std::nullopt);
   }
-  // Questions since the last answer.
+  // Questions in a row that nobody said anything to. One that closes the connection, as at the end
+  // of the run, or refuses it, has something to say.
   int unanswered() {
     MutexLock lock(&mutex_);
     return unanswered_;
@@ -79,7 +82,9 @@ class StatusWatch {
     MutexLock lock(&mutex_);
     while (!done_) {
       absl::StatusOr<RunStatus> status = Ask();
-      unanswered_ = status.ok() ? 0 : unanswered_ + 1;
+      const bool silent =
+          absl::IsDeadlineExceeded(status.status()) && !IsTurnedDown(status.status());
+      unanswered_ = silent ? unanswered_ + 1 : 0;
       if (status.ok()) newest_ = *std::move(status);
       if (!done_) changed_.WaitFor(&mutex_, kAskPeriod);
     }
@@ -87,7 +92,8 @@ class StatusWatch {
   // Without the lock.
   absl::StatusOr<RunStatus> Ask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     mutex_.Unlock();
-    absl::StatusOr<RunStatus> status = AskStatus(address_, "supervisor", kAskTimeout, transport_);
+    absl::StatusOr<RunStatus> status =
+        AskStatus(address_, "supervisor", kAnswerTimeout, transport_);
     mutex_.Lock();
     return status;
   }
@@ -224,13 +230,12 @@ absl::Status Job::LookAfter(const RunStatus& status) {
   return EnsureWorkers(status.wanted_collectors());
 }
 
-// One that has not answered yet may have much to read, and one that ends the run answers nobody.
+// One that has not answered yet may have much to read.
 void Job::KillIfItHangs(int unanswered) {
   const std::optional<pid_t> pid = supervisor_.PidOf(kCoordinator);
   if (unanswered < kMaxUnanswered || !pid.has_value() || pid != answered_pid_) return;
-  if (RunEnds(options_.exp_dir)) return;
   LOG(WARNING) << "the coordinator (process " << *pid << ") answers nobody: " << unanswered
-               << " questions in a row, each for " << absl::FormatDuration(kAskTimeout)
+               << " questions in a row, each for " << absl::FormatDuration(kAnswerTimeout)
                << "; it is killed";
   answered_pid_.reset();
   kill(*pid, SIGKILL);

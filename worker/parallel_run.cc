@@ -55,7 +55,6 @@ constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
 constexpr char kProcess[] = "coordinator";
 constexpr char kFolder[] = "coordinator";
 constexpr char kInfoName[] = "coordinator/run.textproto";
-constexpr char kEndingName[] = "coordinator/ending";
 constexpr char kAddressName[] = "coordinator/address";
 constexpr char kJournalName[] = "coordinator/journal";
 constexpr char kSavedFolder[] = "coordinator/saved";
@@ -153,7 +152,6 @@ absl::Status Run::Start(Transport* transport) {
   const std::string config_text = PrintTextConfig(config_);
   DING_RETURN_IF_ERROR(OpenFolder());
   DING_RETURN_IF_ERROR(folder_->WriteText(kConfigName, config_text));
-  DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(folder_->path(), kEndingName)));
   // First: what is made from here on is found again by who goes on with the run.
   DING_RETURN_IF_ERROR(folder_->WriteText(kInfoName, PrintText(info_)));
   DING_RETURN_IF_ERROR(resume_ ? OpenStore() : MakeStore());
@@ -361,8 +359,6 @@ void Run::Finish() {
 }
 
 void Run::EndWorkers() {
-  const absl::Status told = folder_->WriteText(kEndingName, "");
-  if (!told.ok()) LOG(WARNING) << told.message();
   parts_.coordinator->RequestEnd("the run is over");
   if (!comm_->WaitForWorkersToLeave(kLeaveTimeout)) {
     LOG(WARNING) << "some workers have not left within " << absl::FormatDuration(kLeaveTimeout);
@@ -425,8 +421,6 @@ absl::StatusOr<std::string> ReadRunConfig(const std::string& exp_dir) {
 absl::StatusOr<std::string> ReadRunAddress(const std::string& exp_dir) {
   return ReadFile(JoinPath(exp_dir, kAddressName));
 }
-
-bool RunEnds(const std::string& exp_dir) { return PathExists(JoinPath(exp_dir, kEndingName)); }
 
 absl::StatusOr<ParallelRunInfo> ReadRunInfo(const std::string& exp_dir) {
   const std::string path = JoinPath(exp_dir, kInfoName);

@@ -3,7 +3,6 @@
 //   <exp_dir>/coordinator/
 //     run.textproto   name of the run, and where its store is
 //     address         where it listens
-//     ending          there while it ends the run and answers nobody
 //     journal         what survives the process (coordinator/journal.h), unless that is in the store
 //     saved/          what was in the store when the run came to an orderly end,
 //     saved.textproto   and how much that is: written last
@@ -61,8 +60,6 @@ absl::Status AdoptRun(const std::string& store_url, const std::string& exp_dir);
 absl::StatusOr<std::string> ReadRunConfig(const std::string& exp_dir);
 // Where its coordinator listens. kNotFound: it does not yet.
 absl::StatusOr<std::string> ReadRunAddress(const std::string& exp_dir);
-// Whether its coordinator is about to end by itself.
-bool RunEnds(const std::string& exp_dir);
 absl::StatusOr<ParallelRunInfo> ReadRunInfo(const std::string& exp_dir);
 
 }  // namespace ding

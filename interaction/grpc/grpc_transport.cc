@@ -31,6 +31,7 @@
 #include "ding_worker/interaction/grpc/link.pb.h"
 #include "ding_worker/interaction/grpc/link_address.h"
 #include "ding_worker/interaction/grpc/link_tokens.h"
+#include "ding_worker/interaction/turned_down.h"
 #include "grpc/grpc.h"
 #include "grpcpp/grpcpp.h"
 
@@ -453,8 +454,9 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
     connection->CloseWithin(absl::ZeroDuration());
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) {
-      return absl::DeadlineExceededError(absl::StrCat("no connection to ", address, " within ",
-                                                      absl::FormatDuration(timeout), refusal));
+      const absl::Status late = absl::DeadlineExceededError(absl::StrCat(
+          "no connection to ", address, " within ", absl::FormatDuration(timeout), refusal));
+      return refusal.empty() ? late : MarkTurnedDown(late);
     }
     absl::SleepFor(std::min(left, kPause));
   }

@@ -25,6 +25,7 @@
 #include "ding_worker/interaction/grpc/testing/test_credentials.h"
 #include "ding_worker/interaction/transport.h"
 #include "ding_worker/interaction/transport_conformance.h"
+#include "ding_worker/interaction/turned_down.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -256,6 +257,7 @@ TEST_F(GrpcTransportTest, APeerThatFindsTheListenerBusyTriesAgain) {
     ASSERT_LE(clients.size(), 1000u);
   }
   EXPECT_THAT(status, StatusIs(kDeadlineExceeded, HasSubstr("too many")));
+  EXPECT_TRUE(IsTurnedDown(status));
   std::thread acceptor([&] {
     absl::SleepFor(kShort);
     EXPECT_THAT(listener_->Accept(kLong), IsOk());
@@ -264,11 +266,21 @@ TEST_F(GrpcTransportTest, APeerThatFindsTheListenerBusyTriesAgain) {
   acceptor.join();
 }
 
+TEST_F(GrpcTransportTest, WhereNobodyListensTheMachineSaysSo) {
+  const std::string address = listener_->address();
+  listener_.reset();
+  const absl::Status nobody = transport_.Connect(address, absl::Milliseconds(300)).status();
+  EXPECT_THAT(nobody, StatusIs(kDeadlineExceeded, HasSubstr(address)));
+  EXPECT_TRUE(IsTurnedDown(nobody)) << nobody;
+}
+
 // A server that takes the TCP connection and says nothing.
 TEST_F(GrpcTransportTest, ConnectGivesUpOnAServerThatIsNone) {
   const auto socket = Socket::Listening();
-  EXPECT_THAT(transport_.Connect(socket->address(), absl::Milliseconds(300)),
-              StatusIs(kDeadlineExceeded, HasSubstr(socket->address())));
+  const absl::Status silent =
+      transport_.Connect(socket->address(), absl::Milliseconds(300)).status();
+  EXPECT_THAT(silent, StatusIs(kDeadlineExceeded, HasSubstr(socket->address())));
+  EXPECT_FALSE(IsTurnedDown(silent)) << silent;
   EXPECT_THAT(transport_.Listen(socket->address()), StatusIs(kAlreadyExists));
 }
 
