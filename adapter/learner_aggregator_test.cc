@@ -16,6 +16,7 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
 #include "ding_worker/interaction/worker_session.h"
@@ -107,6 +108,8 @@ class FakeLearner {
     WorkerMessage message;
     message.mutable_policy_version()->set_policy_id("policy_0");
     message.mutable_policy_version()->set_version(version);
+    message.mutable_policy_version()->set_key(
+        PolicyKey("policy_0", version, FakeCoordinator::kWorker));
     Send(message);
   }
   void Fail(absl::StatusCode code, const std::string& why) {
