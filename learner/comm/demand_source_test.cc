@@ -1,7 +1,6 @@
 #include "ding_worker/learner/comm/demand_source.h"
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -132,7 +131,7 @@ TEST_F(DemandSourceTest, KeepsTwoDemandsUnderWayAndLoadsInOrder) {
   DemandSource source(options_, &slave_, loader_.get());
   source.set_train_iter(17);
   Answer(1, {Items({1, 2}), Items({3})}, /*envstep=*/50);
-  DING_ASSERT_OK_AND_ASSIGN(const auto first, source.Next());
+  const BatchLoader first = *source.Next().value();
   const LearnerDemand demand = NextDemand();
   EXPECT_EQ(demand.batch_size(), 2);
   EXPECT_EQ(demand.batches(), 2);
@@ -140,16 +139,16 @@ TEST_F(DemandSourceTest, KeepsTwoDemandsUnderWayAndLoadsInOrder) {
   EXPECT_EQ(NextDemand().sequence(), 2u);
   EXPECT_EQ(NextDemand().sequence(), 3u) << "for the one that was answered";
 
-  DING_ASSERT_OK_AND_ASSIGN(const TrainData data, (*first)());
+  DING_ASSERT_OK_AND_ASSIGN(const TrainData data, first());
   EXPECT_EQ(data.envstep, 50);
   ASSERT_EQ(data.batch.rows(), 2);
   EXPECT_EQ(data.batch.column<float>("reward")[0], 1);
   EXPECT_EQ(data.batch.column<float>("reward")[1], 2);
-  DING_ASSERT_OK_AND_ASSIGN(const auto second, source.Next());
-  EXPECT_EQ((*second)().value().batch.column<float>("reward")[0], 3);
+  const BatchLoader second = *source.Next().value();
+  EXPECT_EQ(second().value().batch.column<float>("reward")[0], 3);
   Answer(2, {Items({4})});
-  DING_ASSERT_OK_AND_ASSIGN(const auto third, source.Next());
-  EXPECT_EQ((*third)().value().batch.column<float>("reward")[0], 4);
+  const BatchLoader third = *source.Next().value();
+  EXPECT_EQ(third().value().batch.column<float>("reward")[0], 4);
 }
 
 // What is not read may not be deleted: the mark stands before the first batch that is not.
@@ -177,11 +176,11 @@ TEST_F(DemandSourceTest, ChunksThatAreGoneAreLeftOutAndCounted) {
   Put(3);
   DemandSource source(options_, &slave_, loader_.get());
   Answer(1, {Items({1, 2, 3}), Items({2})});
-  DING_ASSERT_OK_AND_ASSIGN(const auto load, source.Next());
-  EXPECT_EQ((*load)().value().batch.rows(), 2);
+  const BatchLoader load = *source.Next().value();
+  EXPECT_EQ(load().value().batch.rows(), 2);
   EXPECT_EQ(source.missing_rows(), 1);
-  DING_ASSERT_OK_AND_ASSIGN(const auto empty, source.Next());
-  EXPECT_EQ((*empty)().value().batch.rows(), 0);
+  const BatchLoader empty = *source.Next().value();
+  EXPECT_EQ(empty().value().batch.rows(), 0);
   EXPECT_EQ(source.missing_rows(), 2);
 }
 
@@ -221,8 +220,8 @@ TEST_F(DemandSourceTest, TheEndOfTheSessionIsAnError) {
 TEST_F(DemandSourceTest, AnAnswerThatIsNoBatchIsAnError) {
   DemandSource source(options_, &slave_, loader_.get());
   Answer(1, {"garbage"});
-  DING_ASSERT_OK_AND_ASSIGN(const auto load, source.Next());
-  EXPECT_FALSE((*load)().ok());
+  const BatchLoader load = *source.Next().value();
+  EXPECT_FALSE(load().ok());
 }
 
 // An answer without batches is skipped, and does not keep those behind it from being read.
@@ -231,9 +230,8 @@ TEST_F(DemandSourceTest, AnEmptyAnswerIsSkipped) {
   DemandSource source(options_, &slave_, loader_.get());
   Answer(1, {});
   Answer(2, {Items({1})});
-  const std::optional<BatchLoader> load = source.Next().value();
-  ASSERT_TRUE(load.has_value());
-  EXPECT_THAT((*load)(), IsOk());
+  const BatchLoader load = *source.Next().value();
+  EXPECT_THAT(load(), IsOk());
   for (int i = 0; i < 4; ++i) NextDemand();
   Answer(3, {Items({1})});
   EXPECT_TRUE(source.Next().value().has_value());

@@ -84,6 +84,16 @@ TEST_F(LearnerSlaveTest, DemandsAreNumberedAndAnswersComeInOrder) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("10ms")));
 }
 
+// Who counts what is read of an answer counts it once.
+TEST_F(LearnerSlaveTest, AnAnswerThatComesTwiceIsHandedOutOnce) {
+  Start("a");
+  for (const uint64_t sequence : {1, 2, 2, 1, 3}) Answer("a", sequence);
+  for (const uint64_t sequence : {1, 2, 3}) {
+    DING_ASSERT_OK_AND_ASSIGN(const LearnerData data, slave_.NextData(kLong));
+    EXPECT_EQ(data.sequence(), sequence);
+  }
+}
+
 TEST_F(LearnerSlaveTest, AnswersOfOtherTasksAreDropped) {
   Start("a");
   Answer("a", 1);
