@@ -61,9 +61,7 @@ TEST(DecoderFuzz, Wire) {
   BlockPool pool(spec);
   Outcomes outcomes;
   Fuzz(kRounds, [&](Mutator* mutator) {
-    std::string bytes = mutator->Mutate(good.substr(0, good.size() - 4));
-    const uint32_t crc = Crc32c(bytes);
-    bytes.append(reinterpret_cast<const char*>(&crc), 4);
+    const std::string bytes = WithChecksum(mutator->Mutate(good));
     const absl::StatusOr<Batch> batch = DecodeBatch(bytes);
     ++outcomes[batch.status().code()];
     const absl::StatusOr<Batch> pooled = DecodeBatch(bytes, &pool);
@@ -81,20 +79,6 @@ TEST(DecoderFuzz, Wire) {
   ExpectVaried(outcomes, 3);
 }
 
-void Reseal(std::string* bytes) {
-  const uint32_t crc = Crc32c(*bytes);
-  bytes->append(reinterpret_cast<const char*>(&crc), sizeof(crc));
-}
-
-// The parts and the header are mutated behind their checksums, which are made to fit.
-// The checksum is right: who sends a message computes one.
-std::string MutantOfMessage(const std::string& good, Mutator* mutator) {
-  std::string bytes = mutator->Mutate(good.substr(0, good.size() - sizeof(uint32_t)));
-  const uint32_t crc = Crc32c(bytes);
-  bytes.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
-  return bytes;
-}
-
 TEST(DecoderFuzz, StateWire) {
   const std::string good = EncodeState([](StateWriter* writer) {
                              DING_RETURN_IF_ERROR(writer->WriteInt("steps", 7));
@@ -105,7 +89,7 @@ TEST(DecoderFuzz, StateWire) {
                                .ToString();
   Outcomes outcomes;
   Fuzz(kRounds, [&](Mutator* mutator) {
-    const std::string bytes = MutantOfMessage(good, mutator);
+    const std::string bytes = WithChecksum(mutator->Mutate(good));
     const auto state = DecodeState(bytes, "a mutant");
     ++outcomes[state.status().code()];
     if (!state.ok()) return;
@@ -135,7 +119,7 @@ TEST(DecoderFuzz, Items) {
   const std::string good = EncodedBatch(std::move(builder).Seal(3)).ToString();
   Outcomes outcomes;
   Fuzz(kRounds, [&](Mutator* mutator) {
-    const absl::StatusOr<Batch> batch = DecodeBatch(MutantOfMessage(good, mutator));
+    const absl::StatusOr<Batch> batch = DecodeBatch(WithChecksum(mutator->Mutate(good)));
     if (!batch.ok()) return;
     const absl::StatusOr<SegmentBatch> items = MakeItems(*batch);
     ++outcomes[items.status().code()];
@@ -148,6 +132,12 @@ TEST(DecoderFuzz, Items) {
   ExpectVaried(outcomes, 2);
 }
 
+void Reseal(std::string* bytes) {
+  const uint32_t crc = Crc32c(*bytes);
+  bytes->append(reinterpret_cast<const char*>(&crc), sizeof(crc));
+}
+
+// The parts and the header are mutated behind their checksums, which are made to fit.
 TEST(DecoderFuzz, Segments) {
   SegmentBatch data;
   const auto zeros = [](std::vector<FieldSpec> fields, int64_t rows) {
