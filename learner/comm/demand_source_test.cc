@@ -6,11 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
@@ -22,8 +20,7 @@
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/mem_store.h"
-#include "ding_worker/interaction/testing/fake_coordinator.h"
-#include "ding_worker/interaction/worker_session.h"
+#include "ding_worker/interaction/testing/slave_test_fixture.h"
 #include "ding_worker/learner/async_data_loader.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/comm/item_loader.h"
@@ -74,27 +71,14 @@ std::string Items(const std::vector<int64_t>& chunks) {
   return EncodedBatch(std::move(builder).Seal(count)).ToString();
 }
 
-class DemandSourceTest : public testing::Test {
+class DemandSourceTest : public SlaveTest<LearnerSlave> {
  protected:
-  DemandSourceTest()
-      : worker_(coordinator_.Join()),
-        slave_(worker_.get(), {[this](const StartTask&) {
-                                 MutexLock lock(&mutex_);
-                                 started_ = true;
-                                 changed_.SignalAll();
-                               },
-                               /*close=*/nullptr}),
-        serving_([this] { slave_.Serve().IgnoreError(); }) {
+  DemandSourceTest() {
     options_.batch_size = 2;
     options_.prefetch_batches = 4;  // two per demand
     loader_ = ItemLoader::Create(&store_, {}).value();
     coordinator_.StartLearner("a");
-    MutexLock lock(&mutex_);
-    while (!started_) changed_.WaitFor(&mutex_, kLong);
-  }
-  ~DemandSourceTest() override {
-    coordinator_.session()->Close("the test is over");
-    serving_.join();
+    WaitForStart("a");
   }
 
   void Put(int64_t chunk) {
@@ -115,13 +99,6 @@ class DemandSourceTest : public testing::Test {
   }
 
   CommLearnerOptions options_;
-  FakeCoordinator coordinator_;
-  const std::unique_ptr<WorkerSession> worker_;
-  Mutex mutex_;
-  CondVar changed_;
-  bool started_ ABSL_GUARDED_BY(mutex_) = false;
-  LearnerSlave slave_;
-  std::thread serving_;
   MemStore store_;
   std::unique_ptr<ItemLoader> loader_;
 };
