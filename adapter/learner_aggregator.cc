@@ -1,6 +1,7 @@
 #include "ding_worker/adapter/learner_aggregator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -9,7 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/adapter/merge.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/protocol.h"
+#include "ding_worker/interaction/session.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -21,11 +24,41 @@ constexpr absl::Duration kReceiveTimeout = absl::Milliseconds(50);
 constexpr absl::Duration kSendTimeout = absl::Minutes(1);
 // What a learner may be ahead of the others: more than its loader can be.
 constexpr size_t kMaxQueued = 1024;
+// Below what the coordinator stands from one worker, as a learner is to blame alone.
+constexpr size_t kMaxWaitingDemands = 32;
+constexpr size_t kMaxUnreadDemands = 512;
+// What a learner has to say to be connected, in a generation: all others are sent it.
+constexpr int kMaxValues = 16;
+constexpr size_t kMaxValueBytes = size_t{1} << 20;
+// Versions of a policy that were never published. Rank 0 counts by one: who jumps to the last number
+// that there is would have no successor.
+constexpr uint64_t kMaxSkippedVersions = 1000;
+// Sums of what learners have do not overflow.
+constexpr double kMaxCpus = 1e6;
+constexpr int64_t kMaxMemoryBytes = int64_t{1} << 50;
 
 absl::Status CheckIsLearner(const Hello& hello) {
-  if (hello.role() != Hello::COLLECTOR) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "this is a learner aggregator: expected learners; collectors join the coordinator");
+  if (hello.role() == Hello::COLLECTOR) {
+    return absl::FailedPreconditionError(
+        "this is a learner aggregator: expected learners; collectors join the coordinator");
+  }
+  const Resources& resources = hello.resources();
+  if (resources.cpus() >= 0 && resources.cpus() <= kMaxCpus && resources.memory_bytes() >= 0 &&
+      resources.memory_bytes() <= kMaxMemoryBytes) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("a learner with ", resources.cpus(), " cores and ", resources.memory_bytes(),
+                   " bytes of memory, expected 0 to ", kMaxCpus, " and 0 to ", kMaxMemoryBytes));
+}
+
+absl::Status CheckPriorities(const LearnerInfo& info) {
+  for (const float priority : info.priority()) {
+    if (priority >= 0 && std::isfinite(priority)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("priority ", priority, ", expected a finite number of at least 0"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -142,13 +175,15 @@ void LearnerAggregator::WorkerLost(uint32_t worker, const absl::Status& why) {
   const auto found = learners_.find(worker);
   if (found == learners_.end()) return;
   const std::string name = found->second.hello.name();
-  const bool was_member = found->second.state == LearnerState::kMember;
   learners_.erase(found);
   if (end_.has_value()) return;
   LOG(WARNING) << name << " has left the group: " << why.message();
   SendResources();
   if (!task_.has_value()) return;
-  if (was_member) BreakGeneration(absl::StrCat(name, " is gone"));
+  // Also one whose task has failed: it has a rank, and all would wait for it.
+  if (std::count(task_->members.begin(), task_->members.end(), worker) > 0) {
+    BreakGeneration(absl::StrCat(name, " is gone"));
+  }
   if (task_->generation == 0 && task_->resumes == worker) {
     FailTask(absl::CancelledError(
         absl::StrCat(name, ", which was to go on from the checkpoint, is gone")));
@@ -163,15 +198,13 @@ absl::Status LearnerAggregator::Handle(uint32_t worker, const WorkerMessage& mes
     case WorkerMessage::kGroupReady:
       return TakeReady(worker, message.group_ready());
     case WorkerMessage::kGroupValue:
-      PassOnValue(message.group_value());
-      return absl::OkStatus();
+      return PassOnValue(worker, message.group_value());
     case WorkerMessage::kLearnerDemand:
       return TakeDemand(worker, message.learner_demand());
     case WorkerMessage::kLearnerInfo:
       return TakeInfo(worker, message.learner_info());
     case WorkerMessage::kPolicyVersion:
-      PassOnPolicy(worker, message.policy_version());
-      return absl::OkStatus();
+      return PassOnPolicy(worker, message.policy_version());
     case WorkerMessage::kTaskFailed:
       TakeFailure(worker, message.task_failed());
       return absl::OkStatus();
@@ -185,7 +218,9 @@ absl::Status LearnerAggregator::Handle(uint32_t worker, const WorkerMessage& mes
 
 void LearnerAggregator::TakeTask(const StartTask& start) {
   if (!start.has_learner()) {
-    LOG(WARNING) << "the coordinator gives a task of another kind than a learner's";
+    RefuseTask(start.collector().task_id(),
+               absl::FailedPreconditionError(
+                   "this is a learner aggregator: expected the task of a learner"));
     return;
   }
   if (task_.has_value()) CloseTask();
@@ -218,14 +253,28 @@ void LearnerAggregator::StartLearner(uint32_t worker, Learner* learner) {
 absl::Status LearnerAggregator::TakeReady(uint32_t worker, const GroupReady& ready) {
   if (!IsTask(ready.task_id())) return absl::OkStatus();
   Learner& learner = learners_[worker];
-  if (task_->model_digest.empty()) task_->model_digest = ready.model_digest();
-  if (ready.model_digest() != task_->model_digest) {
+  const bool was_member = learner.state == LearnerState::kMember;
+  // Of what it was told to begin anew since.
+  if (!was_member && ready.generation() > 0) return absl::OkStatus();
+  if (was_member && ready.generation() != task_->generation) {
+    return absl::InvalidArgumentError(absl::StrCat(learner.hello.name(), " has left generation ",
+                                                   ready.generation(), ", expected ",
+                                                   task_->generation, ", in which it is"));
+  }
+  if (ready.train_iter() < 0 || ready.model_digest().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        learner.hello.name(), " is ready at iteration ", ready.train_iter(), " with digest '",
+        ready.model_digest(), "', expected at least 0 and the digest of its model"));
+  }
+  for (const auto& [id, other] : learners_) {
+    const bool in_group =
+        other.state == LearnerState::kReady || other.state == LearnerState::kMember;
+    if (id == worker || !in_group || ready.model_digest() == other.ready.model_digest()) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "the model of ", learner.hello.name(), " has digest ", ready.model_digest(),
-        ", those of the group ", task_->model_digest,
+        ", those of the group ", other.ready.model_digest(),
         ": the names or shapes of its parameters differ; start all learners from one build"));
   }
-  const bool was_member = learner.state == LearnerState::kMember;
   learner.state = LearnerState::kReady;
   learner.ready = ready;
   if (was_member) {
@@ -238,25 +287,46 @@ absl::Status LearnerAggregator::TakeReady(uint32_t worker, const GroupReady& rea
 
 absl::Status LearnerAggregator::TakeDemand(uint32_t worker, const LearnerDemand& demand) {
   if (!IsTask(demand.task_id()) || !IsMember(worker)) return absl::OkStatus();
+  // The group's demand is no greater than the coordinator stands, if no part of it is.
+  LearnerDemand of_all = demand;
+  DING_RETURN_IF_ERROR(CheckDemand(demand));
+  of_all.set_batch_size(demand.batch_size() * static_cast<int64_t>(task_->members.size()));
+  DING_RETURN_IF_ERROR(Annotate(CheckDemand(of_all), "of all learners of the group"));
   Learner& learner = learners_[worker];
-  if (learner.demands.size() >= kMaxQueued || demand.batch_size() < 1 || demand.batches() < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a demand for ", demand.batches(), " batches of ", demand.batch_size(),
-                     " rows behind ", learner.demands.size(),
-                     " others, expected at least 1 of 1 behind fewer than ", kMaxQueued));
+  if (learner.demands.size() >= kMaxQueued) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        learner.demands.size(), " demands ahead of the others of the group, expected fewer"));
   }
+  std::vector<GroupDemand*> read;
   for (auto& [sequence, sent] : demands_) {
     for (const GroupDemand::Share& share : sent.shares) {
-      if (share.learner == worker && share.sequence <= demand.read()) sent.unread.erase(worker);
+      if (share.learner != worker || share.sequence > demand.read()) continue;
+      if (!sent.answered) {
+        return absl::InvalidArgumentError(absl::StrCat("data are read up to demand ", demand.read(),
+                                                       ", but ", share.sequence,
+                                                       " is not answered"));
+      }
+      read.push_back(&sent);
     }
   }
+  for (GroupDemand* const sent : read) sent->unread.erase(worker);
   learner.demands.push_back(demand);
+  learner.demands.back().DiscardUnknownFields();
   SendDemands();
   return absl::OkStatus();
 }
 
+bool LearnerAggregator::MayDemand() {
+  const uint64_t unread = demanded_ - ReadUpTo();
+  const auto waiting =
+      static_cast<size_t>(std::count_if(demands_.begin(), demands_.end(), [](const auto& demand) {
+        return !demand.second.answered;
+      }));
+  return waiting < kMaxWaitingDemands && unread < kMaxUnreadDemands;
+}
+
 void LearnerAggregator::SendDemands() {
-  while (true) {
+  while (MayDemand()) {
     std::vector<LearnerDemand> demands;
     for (const uint32_t worker : task_->members) {
       if (learners_[worker].demands.empty()) return;
@@ -288,49 +358,63 @@ uint64_t LearnerAggregator::ReadUpTo() {
 
 void LearnerAggregator::TakeData(const LearnerData& data) {
   const auto found = demands_.find(data.sequence());
-  if (!IsTask(data.task_id()) || found == demands_.end()) return;
-  GroupDemand& demand = found->second;
-  demand.answered = true;
-  std::vector<CoordinatorMessage> answers(demand.shares.size());
+  if (!IsTask(data.task_id()) || found == demands_.end() || found->second.answered) return;
+  found->second.answered = true;
+  const absl::Status given = GiveData(data, found->second.shares);
+  if (!given.ok()) {
+    FailTask(given);
+    return;
+  }
+  if (task_->phase == Phase::kRunning) SendDemands();  // What waited for fewer to be under way.
+}
+
+absl::Status LearnerAggregator::GiveData(const LearnerData& data,
+                                         const std::vector<GroupDemand::Share>& shares) {
+  if (shares.empty()) return absl::OkStatus();  // Of a generation that is over.
+  std::vector<CoordinatorMessage> answers(shares.size());
   std::vector<int64_t> rows;
   for (size_t i = 0; i < answers.size(); ++i) {
     LearnerData* const answer = answers[i].mutable_learner_data();
     answer->set_task_id(data.task_id());
-    answer->set_sequence(demand.shares[i].sequence);
+    answer->set_sequence(shares[i].sequence);
     answer->set_envstep(data.envstep());
-    rows.push_back(demand.shares[i].rows);
+    rows.push_back(shares[i].rows);
   }
-  if (answers.empty()) return;  // Of a generation that is over.
   for (const std::string& items : data.items()) {
-    const absl::StatusOr<std::vector<std::string>> shares = SplitItems(items, rows);
-    if (!shares.ok()) {
-      FailTask(shares.status());
-      return;
-    }
+    DING_ASSIGN_OR_RETURN(const std::vector<std::string> parts, SplitItems(items, rows));
     for (size_t i = 0; i < answers.size(); ++i) {
-      answers[i].mutable_learner_data()->add_items((*shares)[i]);
+      answers[i].mutable_learner_data()->add_items(parts[i]);
     }
   }
-  for (size_t i = 0; i < answers.size(); ++i) {
-    server_->Send(demand.shares[i].learner, answers[i]);
-  }
+  for (size_t i = 0; i < answers.size(); ++i) server_->Send(shares[i].learner, answers[i]);
+  return absl::OkStatus();
 }
 
 absl::Status LearnerAggregator::TakeInfo(uint32_t worker, const LearnerInfo& info) {
   if (!IsTask(info.task_id()) || !IsMember(worker)) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(CheckLearnerInfo(info));
+  DING_RETURN_IF_ERROR(CheckPriorities(info));
   if (!info.stalled().empty()) {
     // All wait for the same.
     if (worker == task_->members.front()) {
       WorkerMessage message;
-      *message.mutable_learner_info() = info;
+      message.mutable_learner_info()->set_task_id(info.task_id());
+      message.mutable_learner_info()->set_learner_step(info.learner_step());
+      message.mutable_learner_info()->set_stalled(info.stalled());
       Send(message);
     }
     return absl::OkStatus();
   }
   Learner& learner = learners_[worker];
-  if (learner.infos.size() >= kMaxQueued) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        learner.infos.size(), " reports ahead of the others of the group, expected fewer"));
+  size_t bytes = info.ByteSizeLong();
+  for (const LearnerInfo& ahead : learner.infos) bytes += ahead.ByteSizeLong();
+  // Those of all are to fit into one message.
+  const size_t max_bytes = static_cast<size_t>(kMaxSessionMessageBytes) / 2 / task_->members.size();
+  if (learner.infos.size() >= kMaxQueued || bytes > max_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(learner.infos.size() + 1, " reports of ", bytes,
+                     " bytes ahead of the others of the group, expected at most ", kMaxQueued,
+                     " of ", max_bytes));
   }
   learner.infos.push_back(info);
   SendInfos();
@@ -356,23 +440,51 @@ void LearnerAggregator::SendInfos() {
   }
 }
 
-void LearnerAggregator::PassOnPolicy(uint32_t worker, const PolicyVersion& version) {
+absl::Status LearnerAggregator::PassOnPolicy(uint32_t worker, const PolicyVersion& version) {
+  if (task_.has_value()) {
+    if (task_->members.empty() || worker != task_->members.front()) return absl::OkStatus();
+    DING_RETURN_IF_ERROR(CheckPolicy(version));
+    task_->newest_version = version.version();
+  }
   // Also when the task is over: the coordinator deletes what is on its way.
-  if (task_.has_value() && (task_->members.empty() || worker != task_->members.front())) return;
-  if (task_.has_value()) task_->newest_version = version.version();
   WorkerMessage message;
   *message.mutable_policy_version() = version;
   Send(message);
+  return absl::OkStatus();
 }
 
-void LearnerAggregator::PassOnValue(const GroupValue& value) {
-  if (!IsTask(value.task_id()) || task_->phase != Phase::kRunning ||
-      value.generation() != task_->generation) {
-    return;
+absl::Status LearnerAggregator::CheckPolicy(const PolicyVersion& version) const {
+  const uint64_t lowest =
+      std::max({task_->task.first_version(), task_->newest_version + 1, uint64_t{1}});
+  const std::string key =
+      PolicyKey(task_->task.policy_id(), version.version(), coordinator_->welcome().worker());
+  if (version.policy_id() == task_->task.policy_id() && version.key() == key &&
+      version.version() >= lowest && version.version() - lowest <= kMaxSkippedVersions) {
+    return absl::OkStatus();
   }
+  return absl::InvalidArgumentError(
+      absl::StrCat("version ", version.version(), " of policy '", version.policy_id(),
+                   "' with key '", version.key(), "', expected ", lowest, " or little more of '",
+                   task_->task.policy_id(), "' with key '", key, "'"));
+}
+
+absl::Status LearnerAggregator::PassOnValue(uint32_t worker, const GroupValue& value) {
+  if (!IsTask(value.task_id()) || !IsMember(worker) || value.generation() != task_->generation) {
+    return absl::OkStatus();
+  }
+  Learner& learner = learners_[worker];
+  const size_t bytes = learner.value_bytes + value.ByteSizeLong();
+  if (learner.values >= kMaxValues || bytes > kMaxValueBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(learner.values + 1, " values of ", bytes, " bytes in generation ",
+                     task_->generation, ", expected at most ", kMaxValues, " of ", kMaxValueBytes));
+  }
+  ++learner.values;
+  learner.value_bytes = bytes;
   CoordinatorMessage message;
   *message.mutable_group_value() = value;
-  for (const uint32_t worker : task_->members) server_->Send(worker, message);
+  for (const uint32_t member : task_->members) server_->Send(member, message);
+  return absl::OkStatus();
 }
 
 void LearnerAggregator::TakeFailure(uint32_t worker, const TaskFailed& failed) {
@@ -481,6 +593,8 @@ void LearnerAggregator::FormGeneration() {
     learner.state = LearnerState::kMember;
     learner.demands.clear();
     learner.infos.clear();
+    learner.values = 0;
+    learner.value_bytes = 0;
     names.push_back(learner.hello.name());
     CoordinatorMessage message;
     FormGroup* const form = message.mutable_form_group();
@@ -531,12 +645,16 @@ void LearnerAggregator::BreakGeneration(const std::string& why) {
 }
 
 void LearnerAggregator::FailTask(const absl::Status& why) {
+  RefuseTask(task_->task.task_id(), why);
+  CloseTask();
+}
+
+void LearnerAggregator::RefuseTask(const std::string& task_id, const absl::Status& why) {
   WorkerMessage message;
-  message.mutable_task_failed()->set_task_id(task_->task.task_id());
+  message.mutable_task_failed()->set_task_id(task_id);
   message.mutable_task_failed()->set_code(static_cast<int>(why.code()));
   message.mutable_task_failed()->set_message(std::string(why.message()));
   Send(message);
-  CloseTask();
 }
 
 void LearnerAggregator::CloseTask() {

@@ -22,13 +22,15 @@
 //
 // Ownership: the session and the transport outlive it. Owns its WorkerServer.
 // Threads:   Run() belongs to one thread; Close() may be called by any.
-// Errors:    a learner whose model is another one than the others' is disconnected with the reason. A
-//            learner whose task fails fails the task of all.
+// Errors:    a learner whose model is another one than the others', or that says what it cannot, is
+//            disconnected with the reason: nothing goes on to the coordinator that it would not take.
+//            A learner whose task fails fails the task of all.
 //
 // Example: adapter/example_test.cc.
 #ifndef DING_WORKER_ADAPTER_LEARNER_AGGREGATOR_H_
 #define DING_WORKER_ADAPTER_LEARNER_AGGREGATOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -109,6 +111,9 @@ class LearnerAggregator : private WorkerHandler {
     GroupReady ready;
     std::deque<LearnerDemand> demands;
     std::deque<LearnerInfo> infos;
+    // That it said in the present generation.
+    int values = 0;
+    size_t value_bytes = 0;
   };
   enum class Phase { kGathering, kRunning, kForming };
   struct Task {
@@ -119,7 +124,6 @@ class LearnerAggregator : private WorkerHandler {
     std::vector<uint32_t> members;  // by rank
     // The one that was told to go on from the checkpoint.
     std::optional<uint32_t> resumes;
-    std::string model_digest;  // of the first that was ready
     uint64_t newest_version = 0;
     absl::Status failure;  // of the first learner that failed
   };
@@ -149,6 +153,9 @@ class LearnerAggregator : private WorkerHandler {
   // Of messages of the coordinator.
   void TakeTask(const StartTask& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeData(const LearnerData& data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Each rank its rows.
+  absl::Status GiveData(const LearnerData& data, const std::vector<GroupDemand::Share>& shares)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of messages of learners.
   absl::Status TakeReady(uint32_t worker, const GroupReady& ready)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -157,9 +164,10 @@ class LearnerAggregator : private WorkerHandler {
   absl::Status TakeInfo(uint32_t worker, const LearnerInfo& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeFailure(uint32_t worker, const TaskFailed& failed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void PassOnPolicy(uint32_t worker, const PolicyVersion& version)
+  absl::Status PassOnPolicy(uint32_t worker, const PolicyVersion& version)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void PassOnValue(const GroupValue& value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status PassOnValue(uint32_t worker, const GroupValue& value)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void StartLearner(uint32_t worker, Learner* learner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What time brings about, and what every change may.
@@ -175,6 +183,8 @@ class LearnerAggregator : private WorkerHandler {
   void SendResources() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailTask(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RefuseTask(const std::string& task_id, const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Learners end what they have of it.
   void CloseTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(const WorkerMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -186,6 +196,11 @@ class LearnerAggregator : private WorkerHandler {
   bool IsTask(const std::string& task_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return task_.has_value() && task_->task.task_id() == task_id;
   }
+  // Of rank 0: the coordinator takes newer ones of the task's policy, under its name.
+  absl::Status CheckPolicy(const PolicyVersion& version) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the coordinator can be asked for more: it has answered enough, and enough of that is read.
+  bool MayDemand() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The last demand up to which all learners have read all.
   uint64_t ReadUpTo() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What it needs to take part in learning; empty: it does.

@@ -1,5 +1,6 @@
 #include "ding_worker/adapter/learner_aggregator.h"
 
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -16,6 +17,7 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/protocol.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
@@ -110,6 +112,8 @@ class FakeLearner {
     WorkerMessage message;
     message.mutable_policy_version()->set_policy_id("policy_0");
     message.mutable_policy_version()->set_version(version);
+    message.mutable_policy_version()->set_key(
+        PolicyKey("policy_0", version, FakeCoordinator::kWorker));
     Send(message);
   }
   void Fail(absl::StatusCode code, const std::string& why) {
@@ -485,6 +489,107 @@ TEST_F(LearnerAggregatorTest, AReportIsNoLongerThanTheCoordinatorTakes) {
       [](const WorkerMessage& heard) { return heard.has_group_status(); });
   EXPECT_EQ(cut.group_status().member_size(), 2);
   EXPECT_LE(cut.group_status().ByteSizeLong(), kMaxGroupStatusBytes);
+}
+
+TEST_F(LearnerAggregatorTest, ACoordinatorThatSaysWhatIsNoMessageEndsTheGroup) {
+  Run(1);
+  auto learners = Learners(1);
+  Form(learners);
+  EXPECT_THAT(coordinator_.session()->Send("\xff", kLong), IsOk());
+  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no message")));
+  learners[0]->Receive();
+  EXPECT_THAT(learners[0]->over(),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("no coordinator")));
+}
+
+// It has a rank, and the other waits for it.
+TEST_F(LearnerAggregatorTest, OneWhoseTaskFailedLeavesAndTheOthersFormAnew) {
+  Run(2);
+  auto learners = Learners(2);
+  Form(learners);
+  learners[0]->Fail(absl::StatusCode::kAborted, "another learner could not take this step");
+  learners[0]->Leave();
+  EXPECT_EQ(learners[1]->Receive().break_group().generation(), 1u);
+  learners[1]->Ready(/*generation=*/1, /*train_iter=*/8);
+  EXPECT_EQ(learners[1]->Receive().form_group().world_size(), 1);
+}
+
+TEST_F(LearnerAggregatorTest, AnAnswerThatComesTwiceIsGivenOnce) {
+  Run(1);
+  auto learners = Learners(1);
+  Form(learners);
+  for (const uint64_t sequence : {1, 2}) {
+    learners[0]->Demand(sequence, 3);
+    EXPECT_EQ(coordinator_.Receive().learner_demand().sequence(), sequence);
+  }
+  CoordinatorMessage data;
+  data.mutable_learner_data()->set_task_id("a");
+  data.mutable_learner_data()->add_items(Rows(0, 3));
+  for (const uint64_t sequence : {1, 1, 2}) {
+    data.mutable_learner_data()->set_sequence(sequence);
+    coordinator_.Send(data);
+  }
+  EXPECT_EQ(learners[0]->Receive().learner_data().sequence(), 1u);
+  EXPECT_EQ(learners[0]->Receive().learner_data().sequence(), 2u);
+}
+
+// A coordinator that is asked for more ends the session of the whole group.
+TEST_F(LearnerAggregatorTest, OneThatDemandsTooMuchWaits) {
+  Run(1);
+  auto learners = Learners(1);
+  Form(learners);
+  for (uint64_t sequence = 1; sequence <= 100; ++sequence) learners[0]->Demand(sequence, 3);
+  uint64_t heard = 0;
+  while (coordinator_.HearsMore()) ++heard;
+  EXPECT_EQ(heard, 32u);
+  CoordinatorMessage data;
+  data.mutable_learner_data()->set_task_id("a");
+  data.mutable_learner_data()->set_sequence(1);
+  coordinator_.Send(data);
+  EXPECT_EQ(coordinator_.Receive().learner_demand().sequence(), 33u);
+}
+
+TEST_F(LearnerAggregatorTest, WhatTheCoordinatorWouldRefuseGoesNoFurtherThanItsLearner) {
+  Run(2);
+  const auto refuses = [&](const std::string& why, const auto& say) {
+    auto learners = Learners(2);
+    Form(learners);
+    say(learners[0].get());
+    EXPECT_TRUE(learners[0]->Receive().message_case() == CoordinatorMessage::MESSAGE_NOT_SET);
+    EXPECT_THAT(learners[0]->over(), StatusIs(absl::StatusCode::kAborted, HasSubstr(why)));
+    EXPECT_EQ(coordinator_.Receive().resources().gpus(), 1);
+    CoordinatorMessage heard;
+    do {
+      heard = learners[1]->Receive();
+    } while (heard.has_group_value());
+    EXPECT_EQ(heard.break_group().generation(), 1u);
+    coordinator_.CloseTask("a");
+    EXPECT_EQ(learners[1]->Receive().close_task().task_id(), "a");
+    learners[1]->Leave();
+    EXPECT_EQ(coordinator_.Receive().resources().gpus(), 0);
+  };
+  refuses("a demand for 2 batches",
+          [](FakeLearner* learner) { learner->Demand(1, std::numeric_limits<int64_t>::max()); });
+  refuses("of all learners of the group",
+          [](FakeLearner* learner) { learner->Demand(1, int64_t{1} << 21); });
+  refuses("-5 steps", [](FakeLearner* learner) { learner->Info(-5, 0); });
+  refuses("priority -1", [](FakeLearner* learner) { learner->Info(5, -1); });
+  refuses("1 priorities for 0 ids", [](FakeLearner* learner) {
+    WorkerMessage message;
+    message.mutable_learner_info()->set_task_id("a");
+    message.mutable_learner_info()->add_priority(1);
+    learner->Send(message);
+  });
+  refuses("version 9000", [](FakeLearner* learner) { learner->Policy(9000); });
+  refuses("has left generation 7", [](FakeLearner* learner) { learner->Ready(7); });
+  refuses("ready at iteration -9", [](FakeLearner* learner) { learner->Ready(1, -9); });
+  refuses("17 values", [](FakeLearner* learner) {
+    WorkerMessage message;
+    message.mutable_group_value()->set_task_id("a");
+    message.mutable_group_value()->set_generation(1);
+    for (int i = 0; i < 17; ++i) learner->Send(message);
+    for (int i = 0; i < 16; ++i) EXPECT_TRUE(learner->Receive().has_group_value());
+  });
 }
 
 TEST_F(LearnerAggregatorTest, LosingTheCoordinatorEndsTheGroup) {

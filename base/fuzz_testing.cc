@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "absl/strings/numbers.h"
+#include "ding_worker/base/crc32c.h"
 
 namespace ding {
 namespace {
@@ -57,6 +58,14 @@ uint64_t FromEnv(const char* name, uint64_t otherwise) {
 uint64_t FirstFuzzSeed() { return FromEnv("DING_FUZZ_SEED", 0); }
 
 uint64_t FuzzRounds(uint64_t ordinarily) { return FromEnv("DING_FUZZ_ROUNDS", ordinarily); }
+
+std::string WithChecksum(std::string bytes) {
+  if (bytes.size() < sizeof(uint32_t)) return bytes;
+  bytes.resize(bytes.size() - sizeof(uint32_t));
+  const uint32_t crc = Crc32c(bytes);
+  bytes.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
+  return bytes;
+}
 
 std::string Mutator::Mutate(std::string bytes) {
   for (uint64_t left = 1 + rng_.UniformInt(4); left > 0; --left) MutateOnce(&bytes);

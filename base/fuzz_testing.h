@@ -40,6 +40,10 @@ class Mutator {
   Rng rng_;
 };
 
+// With the checksum of what is before them in the place of the last four bytes, where our formats have
+// it: it must not keep mutants from the code behind it.
+std::string WithChecksum(std::string bytes);
+
 // The first seed, and the number of rounds: `ordinarily` if the environment says nothing.
 uint64_t FirstFuzzSeed();
 uint64_t FuzzRounds(uint64_t ordinarily);

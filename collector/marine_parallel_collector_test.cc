@@ -1,6 +1,5 @@
 #include "ding_worker/collector/marine_parallel_collector.h"
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_link.h"
 #include "ding_worker/collector/testing/fake_policy.h"
+#include "ding_worker/collector/testing/sent_rows.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/base_env_manager.h"
@@ -40,20 +40,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-std::shared_ptr<StateReader> AModel() { return std::make_shared<StateDict>(); }
-
-CollectAttributes Samples(int64_t n_sample) {
-  CollectAttributes attributes;
-  attributes.n_sample = n_sample;
-  return attributes;
-}
-
-CollectAttributes Episodes() {
-  CollectAttributes attributes;
-  attributes.n_episode = 1;
-  return attributes;
-}
 
 FakeEnvManager::Options GameOf(int players) {
   FakeEnvManager::Options options;
@@ -88,19 +74,6 @@ struct Fixture {
   ParallelCollectorTask task;
   std::unique_ptr<MarineParallelCollector> collector;
 };
-
-// {env + 1000 * seat, episode, step}, which names what a player saw.
-using RowName = std::array<float, 3>;
-
-std::multiset<RowName> RowsSent(const FakeLink& link) {
-  std::multiset<RowName> rows;
-  for (const FakeLink::Sent& sent : link.sent()) {
-    EXPECT_THAT(ValidateSegments(sent.data), IsOk());
-    const absl::Span<const float> obs = sent.data.rows.column<float>("obs");
-    for (size_t i = 0; i + 2 < obs.size(); i += 3) rows.insert({obs[i], obs[i + 1], obs[i + 2]});
-  }
-  return rows;
-}
 
 // What the players in these seats saw before each step.
 std::multiset<RowName> RowsPlayed(const FakeEnvManager& envs, const std::vector<int>& seats) {

@@ -1,7 +1,6 @@
 #include "ding_worker/collector/zergling_parallel_collector.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -24,6 +23,7 @@
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_link.h"
 #include "ding_worker/collector/testing/fake_policy.h"
+#include "ding_worker/collector/testing/sent_rows.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/async_thread_env_manager.h"
@@ -51,20 +51,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-std::shared_ptr<StateReader> AModel() { return std::make_shared<StateDict>(); }
-
-CollectAttributes Samples(int64_t n_sample) {
-  CollectAttributes attributes;
-  attributes.n_sample = n_sample;
-  return attributes;
-}
-
-CollectAttributes Episodes() {
-  CollectAttributes attributes;
-  attributes.n_episode = 1;
-  return attributes;
-}
 
 struct Fixture {
   explicit Fixture(FakeEnvManager::Options env_options = {},
@@ -96,19 +82,6 @@ struct Fixture {
   Options options;
   std::unique_ptr<ZerglingParallelCollector> collector;
 };
-
-// {env, episode, step}, which names a row.
-using RowName = std::array<float, 3>;
-
-std::multiset<RowName> RowsSent(const FakeLink& link) {
-  std::multiset<RowName> rows;
-  for (const FakeLink::Sent& sent : link.sent()) {
-    EXPECT_THAT(ValidateSegments(sent.data), IsOk());
-    const absl::Span<const float> obs = sent.data.rows.column<float>("obs");
-    for (size_t i = 0; i + 2 < obs.size(); i += 3) rows.insert({obs[i], obs[i + 1], obs[i + 2]});
-  }
-  return rows;
-}
 
 struct Case {
   CollectAttributes attributes;

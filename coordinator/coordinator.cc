@@ -45,8 +45,6 @@ constexpr absl::Duration kPushRetry = absl::Milliseconds(5);
 constexpr int kMaxPoliciesUnheard = 64;
 // A collector has at most eight announcements under way, and stores one chunk for the next.
 constexpr int64_t kMaxUnannouncedChunks = 16;
-// Sums of so many steps of a few million tasks do not overflow.
-constexpr int64_t kMaxSteps = int64_t{1} << 40;
 // Between two attempts to compact a journal that could not be.
 constexpr absl::Duration kCompactionRetry = absl::Seconds(10);
 constexpr char kDataPrefix[] = "data/";
@@ -93,11 +91,6 @@ struct PolicyHistory {
   std::deque<PolicyVersion> stored;
   bool finished = false;  // its learner task is
 };
-
-absl::Status CheckSteps(int64_t steps) {
-  if (steps >= 0 && steps <= kMaxSteps) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(steps, " env steps, expected 0 to ", kMaxSteps));
-}
 
 // The role whose message it is; none: anybody's.
 absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message) {
@@ -791,13 +784,7 @@ bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> 
 }
 
 absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerInfo& info) {
-  if (info.priority_size() != info.replay_unique_id_size() ||
-      info.priority_size() != info.replay_buffer_idx_size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        info.priority_size(), " priorities for ", info.replay_unique_id_size(), " ids and ",
-        info.replay_buffer_idx_size(), " places of rows, expected as many of each"));
-  }
-  DING_RETURN_IF_ERROR(CheckSteps(info.learner_step()));
+  DING_RETURN_IF_ERROR(CheckLearnerInfo(info));
   std::shared_ptr<TaskBuffer> buffer;
   {
     MutexLock lock(&mutex_);

@@ -454,7 +454,7 @@ TEST_F(CoordinatorTest, DataThatCannotBeEndTheirWorkerAndChangeNothing) {
   builder.column<int64_t>(0)[0] = 0;
   message.mutable_collector_data()->set_items(EncodedBatch(std::move(builder).Seal(1)).ToString());
   refused(message, kInvalid, "chunk");
-  refused(Data(id, 1, items, /*cur_step=*/-1), kInvalid, "-1 env steps");
+  refused(Data(id, 1, items, /*cur_step=*/-1), kInvalid, "-1 steps");
   refused(Demand(id, 1, 1), kInvalid, "a COLLECTOR sent what only a LEARNER sends");
   refused(WorkerMessage(), kInvalid, "which nobody sends");
   message.Clear();

@@ -11,9 +11,6 @@
 namespace ding {
 namespace {
 
-// Rows of one demand, in all its batches.
-constexpr int64_t kMaxDemandRows = int64_t{1} << 22;
-
 // Mean iterations since the rows were collected.
 double Staleness(const Batch& batch, int64_t train_iter) {
   const std::optional<int> index = batch.spec().Find(kColumnCollectIter);
@@ -26,17 +23,6 @@ double Staleness(const Batch& batch, int64_t train_iter) {
 }
 
 }  // namespace
-
-absl::Status CheckDemand(const LearnerDemand& demand) {
-  // By the quotient, which does not overflow.
-  if (demand.batch_size() >= 1 && demand.batches() >= 1 &&
-      demand.batch_size() <= kMaxDemandRows / demand.batches()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("a demand for ", demand.batches(), " batches of ", demand.batch_size(),
-                   " rows, expected at least 1 of 1, and at most ", kMaxDemandRows, " rows"));
-}
 
 absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand) {
   Drawn drawn;

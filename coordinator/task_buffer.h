@@ -40,9 +40,6 @@ struct Drawn {
   double staleness = 0;  // mean; 0 if the rows do not say
 };
 
-// kInvalidArgument: no batches, no rows, or too many of them.
-absl::Status CheckDemand(const LearnerDemand& demand);
-
 // As many of the demanded batches as there are rows for, at least one; else why there is none.
 absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand);
 

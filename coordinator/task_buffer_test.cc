@@ -39,15 +39,6 @@ std::unique_ptr<NaiveReplayBuffer> Rows(int64_t capacity) {
   return NaiveReplayBuffer::Create(options).value();
 }
 
-TEST(CheckDemandTest, NamesWhatIsOutOfRange) {
-  EXPECT_THAT(CheckDemand(Demand(1, 2, 3)), IsOk());
-  for (const LearnerDemand& demand :
-       {Demand(1, 0), Demand(1, 2, 0), Demand(1, int64_t{1} << 60, 8)}) {
-    EXPECT_THAT(CheckDemand(demand),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a demand for ")));
-  }
-}
-
 TEST(DrawTest, ReturnsTheBatchesThatThereAreRowsFor) {
   const auto rows = Rows(10);
   EXPECT_THAT(Draw(rows.get(), Demand(1)), StatusIs(absl::StatusCode::kFailedPrecondition));

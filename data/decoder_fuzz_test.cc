@@ -15,9 +15,16 @@
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/data/safetensors.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/segment_wire.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/state_wire.h"
+#include "ding_worker/data/tensor.h"
 #include "ding_worker/data/wire.h"
 #include "gtest/gtest.h"
 
@@ -54,9 +61,7 @@ TEST(DecoderFuzz, Wire) {
   BlockPool pool(spec);
   Outcomes outcomes;
   Fuzz(kRounds, [&](Mutator* mutator) {
-    std::string bytes = mutator->Mutate(good.substr(0, good.size() - 4));
-    const uint32_t crc = Crc32c(bytes);
-    bytes.append(reinterpret_cast<const char*>(&crc), 4);
+    const std::string bytes = WithChecksum(mutator->Mutate(good));
     const absl::StatusOr<Batch> batch = DecodeBatch(bytes);
     ++outcomes[batch.status().code()];
     const absl::StatusOr<Batch> pooled = DecodeBatch(bytes, &pool);
@@ -72,6 +77,59 @@ TEST(DecoderFuzz, Wire) {
     EXPECT_EQ(EncodedBatch(*second).ToString() == again, true);
   });
   ExpectVaried(outcomes, 3);
+}
+
+TEST(DecoderFuzz, StateWire) {
+  const std::string good = EncodeState([](StateWriter* writer) {
+                             DING_RETURN_IF_ERROR(writer->WriteInt("steps", 7));
+                             DING_RETURN_IF_ERROR(writer->WriteSpan<float>("net/w", {1, 2, 3}));
+                             return writer->WriteString("text", "abc");
+                           })
+                               .value()
+                               .ToString();
+  Outcomes outcomes;
+  Fuzz(kRounds, [&](Mutator* mutator) {
+    const std::string bytes = WithChecksum(mutator->Mutate(good));
+    const auto state = DecodeState(bytes, "a mutant");
+    ++outcomes[state.status().code()];
+    if (!state.ok()) return;
+    int64_t total = 0;
+    for (const std::string& name : (*state)->Names()) {
+      const absl::StatusOr<Tensor> tensor = (*state)->ReadTensor(name);
+      ASSERT_TRUE(tensor.ok()) << tensor.status();
+      total += tensor->size_bytes();
+    }
+    EXPECT_LE(total, static_cast<int64_t>(bytes.size()));
+  });
+  ExpectVaried(outcomes, 3);
+}
+
+TEST(DecoderFuzz, Items) {
+  const SpecPtr spec =
+      MakeSpec({Scalar(kColumnChunk, DType::kInt64), Scalar(kColumnRow, DType::kInt64),
+                Scalar(kColumnLength, DType::kInt64), Scalar("priority", DType::kFloat32)})
+          .value();
+  BatchBuilder builder = BatchBuilder::Create(spec, 3).value();
+  for (size_t i = 0; i < 3; ++i) {
+    builder.column<int64_t>(0)[i] = 5;
+    builder.column<int64_t>(1)[i] = static_cast<int64_t>(i);
+    builder.column<int64_t>(2)[i] = 1;
+    builder.column<float>(3)[i] = 0.5f;
+  }
+  const std::string good = EncodedBatch(std::move(builder).Seal(3)).ToString();
+  Outcomes outcomes;
+  Fuzz(kRounds, [&](Mutator* mutator) {
+    const absl::StatusOr<Batch> batch = DecodeBatch(WithChecksum(mutator->Mutate(good)));
+    if (!batch.ok()) return;
+    const absl::StatusOr<SegmentBatch> items = MakeItems(*batch);
+    ++outcomes[items.status().code()];
+    if (!items.ok()) return;
+    EXPECT_TRUE(IsItems(items->rows.spec()));
+    EXPECT_EQ(items->rows.rows(), batch->rows());
+    for (const int64_t row : items->rows.column<int64_t>(kColumnRow)) EXPECT_GE(row, 0);
+    for (const int64_t length : items->rows.column<int64_t>(kColumnLength)) EXPECT_GE(length, 1);
+  });
+  ExpectVaried(outcomes, 2);
 }
 
 void Reseal(std::string* bytes) {

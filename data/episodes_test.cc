@@ -6,12 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/safetensors.h"
+#include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "gmock/gmock.h"
@@ -169,6 +172,32 @@ TEST(Episodes, ReturnsNeedARewardPerRow) {
   episodes.rows = Batch();
   EXPECT_THAT(EpisodeReturns(episodes),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("'reward'")));
+}
+
+TEST(EpisodesFuzz, DamagedFilesWithARightChecksumAreRefusedOrHarmless) {
+  const std::string path = PathOf("fuzz.episodes");
+  ASSERT_THAT(WriteEpisodes(path, {Episodes({3, 1, 4}), "Env-v0"}), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const std::string good, ReadFile(path));
+  int read = 0;
+  int refused = 0;
+  Fuzz(5000, [&](Mutator* mutator) {
+    OverwriteFile(path, WithChecksum(mutator->Mutate(good)));
+    const absl::StatusOr<EpisodeSet> set = ReadEpisodes(path);
+    ++(set.ok() ? read : refused);
+    if (!set.ok()) return;
+    const SegmentBatch& episodes = set->episodes;
+    EXPECT_EQ(episodes.final_obs.rows(), static_cast<int64_t>(episodes.segments.size()));
+    int64_t rows = 0;
+    for (const Segment& segment : episodes.segments) {
+      EXPECT_EQ(segment.begin, rows);
+      EXPECT_GE(segment.length, 1);
+      rows += segment.length;
+    }
+    EXPECT_EQ(rows, episodes.rows.rows());
+    EpisodeReturns(episodes).status().IgnoreError();
+  });
+  EXPECT_GT(read, 0);
+  EXPECT_GT(refused, 0);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "ding_worker/env/parcel.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,14 @@ namespace ding {
 namespace {
 
 absl::Status CutOff() { return absl::DataLossError("a message between processes is cut off"); }
+absl::Status Damaged() { return absl::DataLossError("a message between processes is damaged"); }
+
+// None: the number is of no type.
+std::optional<DType> TakeDType(ParcelReader* in) {
+  const int number = in->Number<int>();
+  if (number < 0 || number > static_cast<int>(DType::kFloat64)) return std::nullopt;
+  return static_cast<DType>(number);
+}
 
 template <typename Values>
 void PutNumbers(const Values& values, ParcelWriter* out) {
@@ -47,7 +56,9 @@ absl::StatusOr<SpecPtr> TakeSpec(ParcelReader* in) {
   for (int i = 0; i < size && in->ok(); ++i) {
     FieldSpec field;
     field.name = std::string(in->Bytes());
-    field.dtype = static_cast<DType>(in->Number<int>());
+    const std::optional<DType> dtype = TakeDType(in);
+    if (!dtype.has_value()) return Damaged();
+    field.dtype = *dtype;
     TakeNumbers(in, &field.shape);
     TakeNumbers(in, &field.low);
     TakeNumbers(in, &field.high);
@@ -118,11 +129,16 @@ absl::Status TakeState(ParcelReader* in, StateWriter* state) {
   const int64_t size = in->Number<int64_t>();
   for (int64_t i = 0; i < size && in->ok(); ++i) {
     const absl::string_view name = in->Bytes();
-    const auto dtype = static_cast<DType>(in->Number<int>());
+    const std::optional<DType> dtype = TakeDType(in);
     Shape shape;
     TakeNumbers(in, &shape);
     const absl::string_view bytes = in->Bytes();
-    if (in->ok()) DING_RETURN_IF_ERROR(state->Write(name, dtype, shape, {bytes}));
+    if (!in->ok()) break;
+    if (!dtype.has_value() ||
+        CheckedByteSize(*dtype, shape) != static_cast<int64_t>(bytes.size())) {
+      return Damaged();
+    }
+    DING_RETURN_IF_ERROR(state->Write(name, *dtype, shape, {bytes}));
   }
   return in->ok() ? absl::OkStatus() : CutOff();
 }

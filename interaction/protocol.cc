@@ -5,6 +5,10 @@
 namespace ding {
 namespace {
 
+// Rows of one demand, in all its batches.
+constexpr int64_t kMaxDemandRows = int64_t{1} << 22;
+constexpr int64_t kMaxSteps = int64_t{1} << 40;
+
 template <typename Message>
 absl::StatusOr<Message> Parse(absl::string_view bytes, absl::string_view what) {
   Message message;
@@ -49,6 +53,32 @@ absl::StatusOr<WorkerMessage> ParseWorkerMessage(absl::string_view bytes) {
 
 absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view bytes) {
   return Parse<CoordinatorMessage>(bytes, "coordinator");
+}
+
+absl::Status CheckDemand(const LearnerDemand& demand) {
+  // By the quotient, which does not overflow.
+  if (demand.batch_size() >= 1 && demand.batches() >= 1 &&
+      demand.batch_size() <= kMaxDemandRows / demand.batches()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("a demand for ", demand.batches(), " batches of ", demand.batch_size(),
+                   " rows, expected at least 1 of 1, and at most ", kMaxDemandRows, " rows"));
+}
+
+absl::Status CheckLearnerInfo(const LearnerInfo& info) {
+  if (info.priority_size() != info.replay_unique_id_size() ||
+      info.priority_size() != info.replay_buffer_idx_size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        info.priority_size(), " priorities for ", info.replay_unique_id_size(), " ids and ",
+        info.replay_buffer_idx_size(), " places of rows, expected as many of each"));
+  }
+  return CheckSteps(info.learner_step());
+}
+
+absl::Status CheckSteps(int64_t steps) {
+  if (steps >= 0 && steps <= kMaxSteps) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(steps, " steps, expected 0 to ", kMaxSteps));
 }
 
 void ToSettings(const NamedValues& values, Settings* settings) {

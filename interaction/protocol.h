@@ -1,10 +1,12 @@
-// What both sides of the control plane know: the version of the messages, and how one is read.
+// What both sides of the control plane know: the version of the messages, how one is read, and what
+// one may say.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_PROTOCOL_H_
 #define DING_WORKER_INTERACTION_PROTOCOL_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,6 +36,14 @@ absl::Status CheckNotReplaced(const Hello& hello, const Hello& other);
 // kInvalidArgument if `bytes` are no message, or one without content that is known.
 absl::StatusOr<WorkerMessage> ParseWorkerMessage(absl::string_view bytes);
 absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view bytes);
+
+// What whoever gives data to a learner asks of its messages, before it does or passes on anything.
+// kInvalidArgument: no batches, no rows, or too many of them.
+absl::Status CheckDemand(const LearnerDemand& demand);
+// kInvalidArgument: not as many priorities as ids and places of rows, or a step out of range.
+absl::Status CheckLearnerInfo(const LearnerInfo& info);
+// Of an environment or a learner: sums of so many of a few million tasks do not overflow.
+absl::Status CheckSteps(int64_t steps);
 
 using Settings = google::protobuf::RepeatedPtrField<Setting>;
 void ToSettings(const NamedValues& values, Settings* settings);

@@ -1,6 +1,8 @@
 #include "ding_worker/interaction/protocol.h"
 
+#include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
@@ -35,6 +37,36 @@ TEST(ProtocolTest, MessagesAreReadOrRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("empty message of a worker")));
   EXPECT_THAT(ParseCoordinatorMessage("\xff\xff"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2 bytes")));
+}
+
+TEST(ProtocolTest, ADemandOutOfRangeIsNamed) {
+  LearnerDemand demand;
+  for (const auto& [batch_size, batches, ok] : {std::tuple<int64_t, int32_t, bool>(2, 3, true),
+                                                {0, 1, false},
+                                                {2, 0, false},
+                                                {int64_t{1} << 60, 8, false},
+                                                {1 << 20, 4, true},
+                                                {1 << 20, 5, false}}) {
+    demand.set_batch_size(batch_size);
+    demand.set_batches(batches);
+    EXPECT_EQ(CheckDemand(demand).ok(), ok) << batches << " of " << batch_size;
+  }
+  EXPECT_THAT(CheckDemand(demand),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a demand for 5 batches")));
+}
+
+TEST(ProtocolTest, AReportNeedsAsManyIdsAsPriorities) {
+  LearnerInfo info;
+  EXPECT_THAT(CheckLearnerInfo(info), IsOk());
+  info.add_priority(1);
+  info.add_replay_unique_id(2);
+  EXPECT_THAT(CheckLearnerInfo(info), StatusIs(absl::StatusCode::kInvalidArgument,
+                                               HasSubstr("1 priorities for 1 ids and 0 places")));
+  info.add_replay_buffer_idx(3);
+  EXPECT_THAT(CheckLearnerInfo(info), IsOk());
+  info.set_learner_step(-1);
+  EXPECT_THAT(CheckLearnerInfo(info),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1 steps")));
 }
 
 TEST(ProtocolTest, SettingsKeepNamesAndOrder) {

@@ -19,7 +19,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/fuzz_testing.h"
@@ -109,15 +108,6 @@ Tensor MakeTensor(DType dtype, Shape shape, absl::string_view bytes) {
   std::byte* const data = storage.get();
   if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
   return Tensor(dtype, std::move(shape), std::move(storage), data);
-}
-
-// The wire format of specs has a checksum, which must not keep mutants from the code behind it.
-std::string WithChecksum(std::string bytes) {
-  if (bytes.size() < sizeof(uint32_t)) return bytes;
-  bytes.resize(bytes.size() - sizeof(uint32_t));
-  const uint32_t crc = Crc32c(bytes);
-  bytes.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
-  return bytes;
 }
 
 // A number that is wrong in a way that matters.

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/policy/actor_critic/actor_critic.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
@@ -17,6 +19,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 constexpr char kConfig[] = R"(
 exp_name: "run"
@@ -180,6 +183,43 @@ TEST(FillInDefaultsTest, WhichMemberOfAOneofIsSetIsAChoice) {
   FillInDefaults(&config);
   EXPECT_EQ(config.critic().type(), "mlp");
   EXPECT_TRUE(config.critic().has_head_layer_num());
+}
+
+TEST(TextConfigFuzz, ATextIsReadOrItsProblemsAreNamed) {
+  int read = 0;
+  int wrong = 0;
+  Fuzz(3000, [&](Mutator* mutator) {
+    ExperimentConfig config;
+    const std::vector<std::string> problems =
+        ParseTextConfig(mutator->Mutate(kConfig), "mutant", &config);
+    for (const std::string& problem : problems) EXPECT_THAT(problem, StartsWith("mutant:"));
+    ++(problems.empty() ? read : wrong);
+    if (!problems.empty()) return;
+    FillInDefaults(&config);
+    ExperimentConfig again;
+    EXPECT_THAT(ParseTextConfig(PrintTextConfig(config), "printed", &again), IsEmpty());
+  });
+  EXPECT_GT(read, 0);
+  EXPECT_GT(wrong, 0);
+}
+
+TEST(TextConfigFuzz, ASettingIsAppliedOrRefused) {
+  int applied = 0;
+  int refused = 0;
+  for (const char* const good :
+       {"policy.learn.learner.hook.hook[1].type=c", "policy.params.learning_rate=0.25",
+        "policy.params.model.encoder_hidden_size=[16, 8]", "exp_name=other"}) {
+    Fuzz(2000, [&](Mutator* mutator) {
+      ExperimentConfig config = Parsed();
+      const absl::Status status = ApplySetting(mutator->Mutate(good), &config);
+      ++(status.ok() ? applied : refused);
+      if (!status.ok()) {
+        EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, testing::_));
+      }
+    });
+  }
+  EXPECT_GT(applied, 0);
+  EXPECT_GT(refused, 0);
 }
 
 }  // namespace

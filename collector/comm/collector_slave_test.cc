@@ -2,21 +2,17 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/collector_link.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/testing/fake_coordinator.h"
+#include "ding_worker/interaction/testing/slave_test_fixture.h"
 #include "ding_worker/interaction/transport.h"
-#include "ding_worker/interaction/worker_session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -28,23 +24,8 @@ using testing::HasSubstr;
 constexpr absl::Duration kLong = absl::Minutes(1);
 constexpr uint64_t kWindow = CollectorSlave::kMaxUnacknowledged;
 
-// The tasks have no thread: the test is the task.
-class CollectorSlaveTest : public testing::Test {
+class CollectorSlaveTest : public SlaveTest<CollectorSlave> {
  protected:
-  CollectorSlaveTest()
-      : worker_(coordinator_.Join()),
-        slave_(worker_.get(), {[this](const StartTask& start) {
-                                 MutexLock lock(&mutex_);
-                                 started_ = start.collector().task_id();
-                                 changed_.SignalAll();
-                               },
-                               /*close=*/nullptr}),
-        serving_([this] { slave_.Serve().IgnoreError(); }) {}
-  void TearDown() override {
-    coordinator_.session()->Close("the test is over");
-    serving_.join();
-  }
-
   void Start(const std::string& task_id) {
     coordinator_.StartCollector(task_id);
     WaitForStart(task_id);
@@ -54,10 +35,6 @@ class CollectorSlaveTest : public testing::Test {
     *message.mutable_start_task()->mutable_collector() = task;
     coordinator_.Send(message);
     WaitForStart(task.task_id());
-  }
-  void WaitForStart(const std::string& task_id) {
-    MutexLock lock(&mutex_);
-    while (started_ != task_id) ASSERT_TRUE(changed_.WaitFor(&mutex_, kLong));
   }
   absl::Status Announce(const std::string& items = "items") {
     CollectorProgress progress;
@@ -76,14 +53,7 @@ class CollectorSlaveTest : public testing::Test {
     return status;
   }
 
-  FakeCoordinator coordinator_;
-  const std::unique_ptr<WorkerSession> worker_;
-  Mutex mutex_;
-  CondVar changed_;
-  std::string started_ ABSL_GUARDED_BY(mutex_);
   int64_t steps_ = 0;
-  CollectorSlave slave_;
-  std::thread serving_;
 };
 
 TEST_F(CollectorSlaveTest, AnnouncesInOrderWithProgress) {

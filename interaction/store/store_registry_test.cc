@@ -4,9 +4,12 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/store/store.h"
 #include "gmock/gmock.h"
@@ -16,6 +19,7 @@ namespace ding {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 
 TEST(StoreRegistry, MakesStoresByUrl) {
@@ -56,6 +60,27 @@ TEST(StoreRegistry, SaysWhatIsWrongWithAUrl) {
   OverwriteFile(file, "");
   EXPECT_THAT(create_store(absl::StrCat("file:", file)),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr(file)));
+}
+
+TEST(StoreRegistryFuzz, AUrlIsOfAStoreOrRefused) {
+  int made = 0;
+  for (const std::string& good : {std::string("mem:name?compress=lz4"), std::string("mem:")}) {
+    Fuzz(3000, [&](Mutator* mutator) {
+      const std::string url = mutator->Mutate(good);
+      if (absl::StartsWith(url, "file:")) return;  // It makes folders.
+      const absl::StatusOr<std::unique_ptr<Store>> store = create_store(url);
+      if (!store.ok()) {
+        EXPECT_THAT(store.status().code(),
+                    AnyOf(absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound))
+            << store.status();
+        return;
+      }
+      ++made;
+      EXPECT_EQ((*store)->url(), url);
+      EXPECT_THAT((*store)->Put("a", {"1"}), IsOk());
+    });
+  }
+  EXPECT_GT(made, 0);
 }
 
 }  // namespace

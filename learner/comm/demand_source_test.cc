@@ -1,17 +1,14 @@
 #include "ding_worker/learner/comm/demand_source.h"
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
@@ -23,8 +20,7 @@
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/mem_store.h"
-#include "ding_worker/interaction/testing/fake_coordinator.h"
-#include "ding_worker/interaction/worker_session.h"
+#include "ding_worker/interaction/testing/slave_test_fixture.h"
 #include "ding_worker/learner/async_data_loader.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/comm/item_loader.h"
@@ -75,27 +71,14 @@ std::string Items(const std::vector<int64_t>& chunks) {
   return EncodedBatch(std::move(builder).Seal(count)).ToString();
 }
 
-class DemandSourceTest : public testing::Test {
+class DemandSourceTest : public SlaveTest<LearnerSlave> {
  protected:
-  DemandSourceTest()
-      : worker_(coordinator_.Join()),
-        slave_(worker_.get(), {[this](const StartTask&) {
-                                 MutexLock lock(&mutex_);
-                                 started_ = true;
-                                 changed_.SignalAll();
-                               },
-                               /*close=*/nullptr}),
-        serving_([this] { slave_.Serve().IgnoreError(); }) {
+  DemandSourceTest() {
     options_.batch_size = 2;
     options_.prefetch_batches = 4;  // two per demand
     loader_ = ItemLoader::Create(&store_, {}).value();
     coordinator_.StartLearner("a");
-    MutexLock lock(&mutex_);
-    while (!started_) changed_.WaitFor(&mutex_, kLong);
-  }
-  ~DemandSourceTest() override {
-    coordinator_.session()->Close("the test is over");
-    serving_.join();
+    WaitForStart("a");
   }
 
   void Put(int64_t chunk) {
@@ -116,13 +99,6 @@ class DemandSourceTest : public testing::Test {
   }
 
   CommLearnerOptions options_;
-  FakeCoordinator coordinator_;
-  const std::unique_ptr<WorkerSession> worker_;
-  Mutex mutex_;
-  CondVar changed_;
-  bool started_ ABSL_GUARDED_BY(mutex_) = false;
-  LearnerSlave slave_;
-  std::thread serving_;
   MemStore store_;
   std::unique_ptr<ItemLoader> loader_;
 };
@@ -132,7 +108,7 @@ TEST_F(DemandSourceTest, KeepsTwoDemandsUnderWayAndLoadsInOrder) {
   DemandSource source(options_, &slave_, loader_.get());
   source.set_train_iter(17);
   Answer(1, {Items({1, 2}), Items({3})}, /*envstep=*/50);
-  DING_ASSERT_OK_AND_ASSIGN(const auto first, source.Next());
+  const BatchLoader first = *source.Next().value();
   const LearnerDemand demand = NextDemand();
   EXPECT_EQ(demand.batch_size(), 2);
   EXPECT_EQ(demand.batches(), 2);
@@ -140,16 +116,16 @@ TEST_F(DemandSourceTest, KeepsTwoDemandsUnderWayAndLoadsInOrder) {
   EXPECT_EQ(NextDemand().sequence(), 2u);
   EXPECT_EQ(NextDemand().sequence(), 3u) << "for the one that was answered";
 
-  DING_ASSERT_OK_AND_ASSIGN(const TrainData data, (*first)());
+  DING_ASSERT_OK_AND_ASSIGN(const TrainData data, first());
   EXPECT_EQ(data.envstep, 50);
   ASSERT_EQ(data.batch.rows(), 2);
   EXPECT_EQ(data.batch.column<float>("reward")[0], 1);
   EXPECT_EQ(data.batch.column<float>("reward")[1], 2);
-  DING_ASSERT_OK_AND_ASSIGN(const auto second, source.Next());
-  EXPECT_EQ((*second)().value().batch.column<float>("reward")[0], 3);
+  const BatchLoader second = *source.Next().value();
+  EXPECT_EQ(second().value().batch.column<float>("reward")[0], 3);
   Answer(2, {Items({4})});
-  DING_ASSERT_OK_AND_ASSIGN(const auto third, source.Next());
-  EXPECT_EQ((*third)().value().batch.column<float>("reward")[0], 4);
+  const BatchLoader third = *source.Next().value();
+  EXPECT_EQ(third().value().batch.column<float>("reward")[0], 4);
 }
 
 // What is not read may not be deleted: the mark stands before the first batch that is not.
@@ -177,11 +153,11 @@ TEST_F(DemandSourceTest, ChunksThatAreGoneAreLeftOutAndCounted) {
   Put(3);
   DemandSource source(options_, &slave_, loader_.get());
   Answer(1, {Items({1, 2, 3}), Items({2})});
-  DING_ASSERT_OK_AND_ASSIGN(const auto load, source.Next());
-  EXPECT_EQ((*load)().value().batch.rows(), 2);
+  const BatchLoader load = *source.Next().value();
+  EXPECT_EQ(load().value().batch.rows(), 2);
   EXPECT_EQ(source.missing_rows(), 1);
-  DING_ASSERT_OK_AND_ASSIGN(const auto empty, source.Next());
-  EXPECT_EQ((*empty)().value().batch.rows(), 0);
+  const BatchLoader empty = *source.Next().value();
+  EXPECT_EQ(empty().value().batch.rows(), 0);
   EXPECT_EQ(source.missing_rows(), 2);
 }
 
@@ -221,8 +197,8 @@ TEST_F(DemandSourceTest, TheEndOfTheSessionIsAnError) {
 TEST_F(DemandSourceTest, AnAnswerThatIsNoBatchIsAnError) {
   DemandSource source(options_, &slave_, loader_.get());
   Answer(1, {"garbage"});
-  DING_ASSERT_OK_AND_ASSIGN(const auto load, source.Next());
-  EXPECT_FALSE((*load)().ok());
+  const BatchLoader load = *source.Next().value();
+  EXPECT_FALSE(load().ok());
 }
 
 // An answer without batches is skipped, and does not keep those behind it from being read.
@@ -231,9 +207,8 @@ TEST_F(DemandSourceTest, AnEmptyAnswerIsSkipped) {
   DemandSource source(options_, &slave_, loader_.get());
   Answer(1, {});
   Answer(2, {Items({1})});
-  const std::optional<BatchLoader> load = source.Next().value();
-  ASSERT_TRUE(load.has_value());
-  EXPECT_THAT((*load)(), IsOk());
+  const BatchLoader load = *source.Next().value();
+  EXPECT_THAT(load(), IsOk());
   for (int i = 0; i < 4; ++i) NextDemand();
   Answer(3, {Items({1})});
   EXPECT_TRUE(source.Next().value().has_value());

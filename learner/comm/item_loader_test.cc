@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,10 +12,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
@@ -37,6 +40,7 @@ namespace ding {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -423,6 +427,43 @@ TEST_F(ItemLoaderTest, OptionsOutOfRangeAreRefused) {
   EXPECT_THAT(ItemLoader::Create(&store_, options_),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("nstep"), HasSubstr("gamma"), HasSubstr("attempts"))));
+}
+
+// Items of any numbers, and chunks of any bytes: rows are loaded, left out, or refused.
+TEST_F(ItemLoaderTest, WhateverItemsAndChunksAreItReturns) {
+  const std::string good = EncodedSegments(HandMade()).ToString();
+  int loaded = 0;
+  int missing = 0;
+  int refused = 0;
+  Fuzz(3000, [&](Mutator* mutator) {
+    Rng* const rng = mutator->rng();
+    const auto number = [&]() -> int64_t {
+      constexpr int64_t kEdges[] = {-1, INT64_MIN, INT64_MAX, int64_t{1} << 32, 6, 0};
+      return mutator->Coin() ? static_cast<int64_t>(rng->UniformInt(7))
+                             : kEdges[rng->UniformInt(std::size(kEdges))];
+    };
+    const bool damaged = rng->UniformInt(4) == 0;
+    ASSERT_THAT(store_.Put(ChunkKey(1), {damaged ? mutator->Mutate(good) : good}), IsOk());
+    std::vector<Item> items;
+    for (uint64_t left = 1 + rng->UniformInt(3); left > 0; --left) {
+      const bool odd = rng->UniformInt(4) == 0;
+      items.push_back(odd ? Item{number(), number(), number()}
+                          : Item{1, static_cast<int64_t>(rng->UniformInt(6)), 1});
+    }
+    const absl::StatusOr<LoadedItems> rows = Loader()->Load(Drawn(items));
+    if (!rows.ok()) {
+      ++refused;
+      EXPECT_THAT(rows.status().code(),
+                  AnyOf(absl::StatusCode::kInvalidArgument, absl::StatusCode::kFailedPrecondition))
+          << rows.status();
+      return;
+    }
+    EXPECT_EQ(rows->batch.rows() + rows->missing, static_cast<int64_t>(items.size()));
+    ++(rows->missing > 0 ? missing : loaded);
+  });
+  EXPECT_GT(loaded, 0);
+  EXPECT_GT(missing, 0);
+  EXPECT_GT(refused, 0);
 }
 
 }  // namespace

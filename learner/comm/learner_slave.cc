@@ -9,6 +9,13 @@
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
+namespace {
+
+// More than any learner demands ahead, and than a group has to say: what is said beyond is dropped.
+constexpr size_t kMaxAnswers = 64;
+constexpr size_t kMaxValues = size_t{1} << 16;
+
+}  // namespace
 
 void LearnerSlave::ResetTask(const StartTask&) {
   data_.clear();
@@ -19,6 +26,9 @@ void LearnerSlave::ResetTask(const StartTask&) {
 
 void LearnerSlave::Take(const CoordinatorMessage& message) {
   if (message.has_learner_data() && IsTask(message.learner_data().task_id())) {
+    // An answer that came before is dropped: what counts its batches as read counts each once.
+    if (message.learner_data().sequence() <= answered_ || data_.size() >= kMaxAnswers) return;
+    answered_ = message.learner_data().sequence();
     data_.push_back(message.learner_data());
   } else if (message.has_form_group() && IsTask(message.form_group().task_id())) {
     TakeGroup(message.form_group());
@@ -30,7 +40,7 @@ void LearnerSlave::Take(const CoordinatorMessage& message) {
   } else if (message.has_group_value() && IsTask(message.group_value().task_id())) {
     const GroupValue& value = message.group_value();
     if (group_.has_value() && value.generation() == group_->generation()) {
-      values_[value.key()] = value.value();
+      if (values_.size() < kMaxValues) values_[value.key()] = value.value();
     }
   }
 }

@@ -66,6 +66,7 @@ class LearnerSlave : public Slave, public Rendezvous {
   std::function<void()> on_broken_;
   // Of this worker, not of the task.
   uint64_t demanded_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t read_ ABSL_GUARDED_BY(mutex_) = 0;
   // Answers that wait: no more than there are demands under way.
   std::deque<LearnerData> data_ ABSL_GUARDED_BY(mutex_);

@@ -1,18 +1,14 @@
 #include "ding_worker/learner/comm/learner_slave.h"
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/testing/fake_coordinator.h"
-#include "ding_worker/interaction/worker_session.h"
+#include "ding_worker/interaction/testing/slave_test_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,26 +19,11 @@ using testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Minutes(1);
 
-class LearnerSlaveTest : public testing::Test {
+class LearnerSlaveTest : public SlaveTest<LearnerSlave> {
  protected:
-  LearnerSlaveTest()
-      : worker_(coordinator_.Join()),
-        slave_(worker_.get(), {[this](const StartTask& start) {
-                                 MutexLock lock(&mutex_);
-                                 started_ = start.learner().task_id();
-                                 changed_.SignalAll();
-                               },
-                               /*close=*/nullptr}),
-        serving_([this] { slave_.Serve().IgnoreError(); }) {}
-  void TearDown() override {
-    coordinator_.session()->Close("the test is over");
-    serving_.join();
-  }
-
   void Start(const std::string& task_id) {
     coordinator_.StartLearner(task_id);
-    MutexLock lock(&mutex_);
-    while (started_ != task_id) ASSERT_TRUE(changed_.WaitFor(&mutex_, kLong));
+    WaitForStart(task_id);
   }
   void Answer(const std::string& task_id, uint64_t sequence) {
     CoordinatorMessage message;
@@ -50,14 +31,6 @@ class LearnerSlaveTest : public testing::Test {
     message.mutable_learner_data()->set_sequence(sequence);
     coordinator_.Send(message);
   }
-
-  FakeCoordinator coordinator_;
-  const std::unique_ptr<WorkerSession> worker_;
-  Mutex mutex_;
-  CondVar changed_;
-  std::string started_ ABSL_GUARDED_BY(mutex_);
-  LearnerSlave slave_;
-  std::thread serving_;
 };
 
 TEST_F(LearnerSlaveTest, DemandsAreNumberedAndAnswersComeInOrder) {
@@ -82,6 +55,16 @@ TEST_F(LearnerSlaveTest, DemandsAreNumberedAndAnswersComeInOrder) {
   EXPECT_EQ(slave_.NextData(kLong).value().sequence(), 2u);
   EXPECT_THAT(slave_.NextData(absl::Milliseconds(10)),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("10ms")));
+}
+
+// Who counts what is read of an answer counts it once.
+TEST_F(LearnerSlaveTest, AnAnswerThatComesTwiceIsHandedOutOnce) {
+  Start("a");
+  for (const uint64_t sequence : {1, 2, 2, 1, 3}) Answer("a", sequence);
+  for (const uint64_t sequence : {1, 2, 3}) {
+    DING_ASSERT_OK_AND_ASSIGN(const LearnerData data, slave_.NextData(kLong));
+    EXPECT_EQ(data.sequence(), sequence);
+  }
 }
 
 TEST_F(LearnerSlaveTest, AnswersOfOtherTasksAreDropped) {

@@ -1,8 +1,8 @@
 #include "ding_worker/learner/comm/rpc_file_system_learner.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
@@ -27,14 +28,17 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state_wire.h"
 #include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/all_reduce.h"
 #include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/in_process_all_reduce.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
-#include "ding_worker/interaction/testing/message_mutator.h"
+#include "ding_worker/interaction/testing/worker_fuzz.h"
 #include "ding_worker/interaction/worker_session.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/learner/comm/group_member.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/hooks.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
@@ -378,7 +382,7 @@ TEST_F(RpcFileSystemLearnerTest, LosingTheCoordinatorEndsTaskAndRun) {
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
 }
 
-// What a coordinator says to a learner, perhaps changed.
+// What a coordinator says to a learner.
 CoordinatorMessage RandomMessage(Mutator* mutator) {
   CoordinatorMessage message;
   Rng* const rng = mutator->rng();
@@ -402,44 +406,105 @@ CoordinatorMessage RandomMessage(Mutator* mutator) {
     default:
       message.mutable_learner_data()->set_task_id(task_id);
       message.mutable_learner_data()->set_sequence(1 + rng->UniformInt(9));
-      message.mutable_learner_data()->add_items(Items(kChunk));
+      for (uint64_t batches = 1 + rng->UniformInt(3); batches > 0; --batches) {
+        message.mutable_learner_data()->add_items(Items(kChunk));
+      }
   }
-  if (mutator->Coin()) MutateMessage(mutator, &message);
   return message;
 }
 
-TEST(RpcFileSystemLearnerFuzz, WhateverTheCoordinatorSaysTheRunEnds) {
-  std::map<absl::StatusCode, int> ends;
-  Fuzz(100, [&ends](Mutator* mutator) {
-    FakeCoordinator coordinator;
-    const std::unique_ptr<WorkerSession> worker = coordinator.Join();
-    MemStore store;
-    ASSERT_THAT(store.Put(ChunkKey(kChunk), EncodedSegments(OneRow()).pieces()), IsOk());
-    FakeLearnMode mode;
-    std::vector<std::string> checkpoints;
-    CommLearnerOptions options;
-    options.batch_size = 1;
-    RpcFileSystemLearner learner(
-        options, worker.get(), &store, [&](const LearnerTask&, GroupMember*) {
-          return std::make_unique<FakeTask>(/*train_iterations=*/3, &mode, &checkpoints);
-        });
-    absl::StatusOr<EndRun> end = absl::UnknownError("runs");
-    std::thread running([&] { end = learner.Run(); });
-    for (int i = 0; i < 30; ++i) {
-      std::string bytes = RandomMessage(mutator).SerializeAsString();
-      if (mutator->rng()->UniformInt(50) == 0) bytes = mutator->Mutate(bytes);
-      coordinator.session()->Send(bytes, kLong).IgnoreError();
+// What an aggregator says to a learner of its group.
+CoordinatorMessage RandomMessageToAGroup(Mutator* mutator) {
+  CoordinatorMessage message;
+  Rng* const rng = mutator->rng();
+  const std::string task_id = absl::StrCat("task_", rng->UniformInt(2));
+  const auto generation = static_cast<uint32_t>(1 + rng->UniformInt(9));
+  switch (rng->UniformInt(9)) {
+    case 0:
+    case 1:
+    case 2: {
+      FormGroup* const form = message.mutable_form_group();
+      form->set_task_id(task_id);
+      form->set_generation(generation);
+      form->set_world_size(static_cast<int32_t>(1 + rng->UniformInt(2)));
+      form->set_rank(
+          static_cast<int32_t>(rng->UniformInt(static_cast<uint64_t>(form->world_size()))));
+      form->set_first_version(1 + rng->UniformInt(9));
+      break;
     }
-    if (mutator->Coin()) {
-      CoordinatorMessage message;
-      message.mutable_end_run()->set_reason("over");
-      coordinator.session()->Send(message.SerializeAsString(), kLong).IgnoreError();
+    case 3:
+      message.mutable_break_group()->set_task_id(task_id);
+      message.mutable_break_group()->set_generation(generation);
+      break;
+    case 4:
+    case 5:
+      message.mutable_group_value()->set_task_id(task_id);
+      message.mutable_group_value()->set_generation(generation);
+      message.mutable_group_value()->set_key(absl::StrCat(rng->UniformInt(3)));
+      message.mutable_group_value()->set_value("127.0.0.1:1");
+      break;
+    case 6:
+    case 7: {
+      LearnerTask* const task = message.mutable_start_task()->mutable_learner();
+      task->set_task_id(task_id);
+      task->set_group_worker(7);
+      break;
     }
-    coordinator.session()->Close("over");
-    running.join();
-    ++ends[end.status().code()];
+    default:
+      message = RandomMessage(mutator);
+  }
+  return message;
+}
+
+// Of its runs: generations that it was in, and that it could not be in.
+struct Connections {
+  int made = 0;
+  int failed = 0;
+};
+
+absl::StatusOr<EndRun> RunOne(CommLearnerOptions options, WorkerSession* session) {
+  MemStore store;
+  EXPECT_THAT(store.Put(ChunkKey(kChunk), EncodedSegments(OneRow()).pieces()), IsOk());
+  FakeLearnMode mode;
+  std::vector<std::string> checkpoints;
+  options.batch_size = 1;
+  RpcFileSystemLearner learner(options, session, &store, [&](const LearnerTask&, GroupMember*) {
+    return std::make_unique<FakeTask>(/*train_iterations=*/3, &mode, &checkpoints);
   });
-  EXPECT_GE(ends.size(), 3u) << "it ended, was lost, and heard what is no message";
+  return learner.Run();
+}
+
+TEST(RpcFileSystemLearnerFuzz, WhateverTheCoordinatorSaysTheRunEnds) {
+  FuzzWorker(RandomMessage, [](WorkerSession* session) { return RunOne({}, session); });
+}
+
+TEST(RpcFileSystemLearnerFuzz, WhateverItsAggregatorSaysTheRunEnds) {
+  Connections connections;
+  FuzzWorker(RandomMessageToAGroup, [&connections](WorkerSession* session) {
+    InProcessAllReduceHub hub;
+    CommLearnerOptions options;
+    options.group_timeout = absl::Milliseconds(2);
+    // The ranks say where they are, and look for the others, as over a network.
+    options.connect_group =
+        [&](const AllReduceOptions& group,
+            Rendezvous* rendezvous) -> absl::StatusOr<std::unique_ptr<AllReduce>> {
+      const auto connect = [&]() -> absl::StatusOr<std::unique_ptr<AllReduce>> {
+        DING_RETURN_IF_ERROR(CheckAllReduceOptions(group));
+        DING_RETURN_IF_ERROR(rendezvous->Set(absl::StrCat(group.rank), "127.0.0.1:2"));
+        for (int rank = 0; rank < std::min(group.world_size, 2); ++rank) {
+          if (rank == group.rank) continue;
+          DING_RETURN_IF_ERROR(rendezvous->Get(absl::StrCat(rank), group.timeout).status());
+        }
+        return hub.Connect(group);
+      };
+      absl::StatusOr<std::unique_ptr<AllReduce>> made = connect();
+      ++(made.ok() ? connections.made : connections.failed);
+      return made;
+    };
+    return RunOne(options, session);
+  });
+  EXPECT_GT(connections.made, 0);
+  EXPECT_GT(connections.failed, 0);
 }
 
 }  // namespace

@@ -1,0 +1,748 @@
+// Random runs of an aggregator between a coordinator and learners that say what they should and what
+// nobody should: whatever it is, the aggregator goes on, tells the coordinator nothing that a learner
+// could not say, gives each row that was drawn to one learner, and at the end learners that do as they
+// should learn together.
+//
+// After each word all ends are asked for a sign of life, so that a run depends on its seed alone.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ding_worker/adapter/learner_aggregator.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/protocol.h"
+#include "ding_worker/interaction/testing/fake_coordinator.h"
+#include "ding_worker/interaction/testing/message_mutator.h"
+#include "ding_worker/interaction/worker_session.h"
+#include "glog/logging.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AnyOf;
+using testing::Each;
+using testing::Ge;
+
+constexpr absl::Duration kLong = absl::Minutes(1);
+constexpr char kAddress[] = "learners";
+constexpr char kPing[] = "ping";
+constexpr size_t kMaxLearners = 4;
+// A coordinator that is asked for more ends the session.
+constexpr size_t kMaxWaitingDemands = 64;
+constexpr size_t kMaxUnreadDemands = 1024;
+
+// Priority, id and place of a row.
+using Triple = std::tuple<float, int64_t, int64_t>;
+
+std::string Rows(int64_t begin, int64_t rows) {
+  BatchBuilder builder =
+      BatchBuilder::Create(MakeSpec({Scalar("row", DType::kInt64)}).value(), rows).value();
+  std::iota(builder.column<int64_t>(0).begin(), builder.column<int64_t>(0).end(), begin);
+  return EncodedBatch(std::move(builder).Seal(rows)).ToString();
+}
+
+// None: they cannot be read, or are no rows of these tests any more.
+std::optional<std::vector<int64_t>> RowsIn(const std::string& items) {
+  const absl::StatusOr<Batch> batch = DecodeBatch(items);
+  if (!batch.ok() || batch->spec().size() != 1 || batch->spec().field(0).dtype != DType::kInt64 ||
+      !batch->spec().field(0).shape.empty()) {
+    return std::nullopt;
+  }
+  const absl::Span<const int64_t> rows = batch->column<int64_t>(0);
+  return std::vector<int64_t>(rows.begin(), rows.end());
+}
+
+std::vector<Triple> TriplesOf(const LearnerInfo& info) {
+  std::vector<Triple> triples;
+  for (int i = 0; i < info.priority_size(); ++i) {
+    triples.emplace_back(info.priority(i), info.replay_unique_id(i), info.replay_buffer_idx(i));
+  }
+  return triples;
+}
+
+// A learner's end: does what it would do, and sometimes says something else.
+class Learner {
+ public:
+  Learner(FakeCoordinator* coordinator, Hello hello) : hello_(std::move(hello)) {
+    WorkerSession::Options options;
+    options.session.lease = kLong;
+    session_ = WorkerSession::Join(coordinator->transport(), kAddress, hello_, options);
+    if (session_.ok()) Hear();
+  }
+
+  bool connected() const { return session_.ok(); }
+  uint32_t worker() const { return (*session_)->welcome().worker(); }
+  const Hello& hello() const { return hello_; }
+  bool has_task() const { return task_.has_value(); }
+  // The generation that it is in; none: it is in none.
+  const FormGroup* generation() const { return form_.has_value() && !broken_ ? &*form_ : nullptr; }
+  // The same, also when it is over.
+  const FormGroup* last_generation() const { return form_.has_value() ? &*form_ : nullptr; }
+  // What came since they were taken last.
+  std::vector<FormGroup> TakeForms() { return std::exchange(forms_, {}); }
+  std::vector<LearnerData> TakeData() { return std::exchange(data_, {}); }
+  bool heard_end() const { return heard_end_; }
+
+  void Say(const WorkerMessage& message) {
+    if (!(*session_)->Send(message, kLong).ok()) Lost();
+    Hear();
+  }
+  // All that the aggregator has sent until now.
+  void Hear() {
+    WorkerMessage ask;
+    ask.mutable_status_request();
+    if (connected() && !(*session_)->Send(ask, kLong).ok()) Lost();
+    while (connected()) {
+      const absl::StatusOr<CoordinatorMessage> message = (*session_)->Receive(kLong);
+      if (!message.ok()) return Lost(message.status());
+      if (message->has_run_status()) return;
+      Take(*message);
+    }
+  }
+  void Leave() {
+    (*session_)->Close("leaves");
+    Lost();
+  }
+
+  WorkerMessage Says(Rng* rng) {
+    WorkerMessage message;
+    if (!task_.has_value()) return message;
+    if (generation() == nullptr || rng->UniformInt(40) == 0) {
+      Ready(message.mutable_group_ready());
+      return message;
+    }
+    switch (rng->UniformInt(10)) {
+      case 0:
+        message.mutable_task_failed()->set_task_id(task_->task_id());
+        message.mutable_task_failed()->set_code(static_cast<int>(
+            rng->UniformInt(4) == 0 ? absl::StatusCode::kInternal : absl::StatusCode::kAborted));
+        break;
+      case 1:
+        Value(rng, message.mutable_group_value());
+        break;
+      case 2:
+        message.mutable_learner_info()->set_task_id(task_->task_id());
+        message.mutable_learner_info()->set_learner_step(iterations_);
+        message.mutable_learner_info()->set_stalled("data");
+        break;
+      case 3:
+        Policy(message.mutable_policy_version());
+        break;
+      case 4:
+      case 5:
+      case 6:
+        Info(rng->UniformInt(100) == 0, message.mutable_learner_info());
+        break;
+      default:
+        Demand(1 + static_cast<int64_t>(rng->UniformInt(4)), message.mutable_learner_demand());
+    }
+    return message;
+  }
+
+  void Ready(GroupReady* ready) {
+    ready->set_task_id(task_->task_id());
+    ready->set_model_digest("d");
+    ready->set_train_iter(iterations_);
+    ready->set_generation(form_.has_value() ? form_->generation() : 0);
+    broken_ = true;
+  }
+  void Value(Rng* rng, GroupValue* value) {
+    value->set_task_id(task_->task_id());
+    value->set_generation(form_->generation());
+    value->set_key(absl::StrCat(form_->rank()));
+    value->set_value(std::string(rng->UniformInt(200), 'x'));
+  }
+  void Policy(PolicyVersion* policy) {
+    policy->set_policy_id(task_->policy_id());
+    policy->set_version(next_version_++);
+    policy->set_key(PolicyKey(policy->policy_id(), policy->version(), task_->group_worker()));
+  }
+  // Learners of a generation are in step: all count from its beginning.
+  void Info(bool done, LearnerInfo* info) {
+    info->set_task_id(task_->task_id());
+    info->set_learner_step(int64_t{1000} * form_->generation() + ++iterations_in_generation_);
+    info->set_learner_done(done);
+    iterations_ = info->learner_step();
+    for (const int64_t row : learned_) {
+      info->add_priority(static_cast<float>(row % 64));
+      info->add_replay_unique_id(row);
+      info->add_replay_buffer_idx(row + 7);
+    }
+    learned_.clear();
+  }
+  void Demand(int64_t rows, LearnerDemand* demand) {
+    demand->set_task_id(task_->task_id());
+    demand->set_sequence(++demanded_);
+    demand->set_batch_size(rows);
+    demand->set_batches(2);
+    demand->set_read(answered_);
+  }
+
+ private:
+  void Lost(const absl::Status& why = absl::CancelledError("left")) {
+    EXPECT_THAT(why.code(), AnyOf(absl::StatusCode::kAborted, absl::StatusCode::kCancelled))
+        << why << ": expected to be told a reason";
+    session_ = why;
+  }
+
+  void Take(const CoordinatorMessage& message) {
+    if (message.has_start_task()) {
+      task_ = message.start_task().learner();
+      EXPECT_EQ(task_->group_worker(), FakeCoordinator::kWorker);
+      form_.reset();
+      broken_ = false;
+      iterations_ = 0;
+      learned_.clear();
+    } else if (message.has_close_task()) {
+      if (task_.has_value() && message.close_task().task_id() == task_->task_id()) task_.reset();
+    } else if (message.has_form_group()) {
+      TakeForm(message.form_group());
+    } else if (message.has_break_group()) {
+      if (form_.has_value() && message.break_group().generation() == form_->generation()) {
+        broken_ = true;
+      }
+    } else if (message.has_group_value()) {
+      EXPECT_EQ(message.group_value().generation(), form_->generation());
+    } else if (message.has_learner_data()) {
+      const LearnerData& data = message.learner_data();
+      EXPECT_EQ(data.task_id(), task_->task_id());
+      data_.push_back(data);
+      answered_ = std::max(answered_, data.sequence());
+      for (const std::string& items : data.items()) {
+        const auto rows = RowsIn(items);
+        if (rows.has_value()) learned_.insert(learned_.end(), rows->begin(), rows->end());
+      }
+    } else {
+      EXPECT_TRUE(message.has_end_run()) << "a learner was sent " << message.ShortDebugString();
+      heard_end_ = true;
+    }
+  }
+  void TakeForm(const FormGroup& form) {
+    ASSERT_TRUE(task_.has_value());
+    EXPECT_EQ(form.task_id(), task_->task_id());
+    if (form_.has_value()) {
+      EXPECT_GT(form.generation(), form_->generation());
+    }
+    form_ = form;
+    forms_.push_back(form);
+    broken_ = false;
+    iterations_in_generation_ = 0;
+    next_version_ = form.first_version();
+    learned_.clear();
+  }
+
+  const Hello hello_;
+  absl::StatusOr<std::unique_ptr<WorkerSession>> session_ = absl::UnknownError("");
+  std::optional<LearnerTask> task_;
+  std::optional<FormGroup> form_;  // the last one
+  bool broken_ = false;
+  bool heard_end_ = false;
+  uint64_t demanded_ = 0;
+  uint64_t answered_ = 0;
+  uint64_t next_version_ = 1;
+  int64_t iterations_ = 0;
+  int64_t iterations_in_generation_ = 0;
+  std::vector<int64_t> learned_;  // rows whose priorities are not reported
+  std::vector<FormGroup> forms_;
+  std::vector<LearnerData> data_;
+};
+
+Hello LearnerHello(int number) {
+  Hello hello;
+  hello.set_role(Hello::LEARNER);
+  hello.set_name(absl::StrCat("learner-", number));
+  hello.mutable_resources()->set_cpus(2);
+  hello.mutable_resources()->set_memory_bytes(1000);
+  return hello;
+}
+
+class RandomRun {
+ public:
+  explicit RandomRun(Mutator* mutator) : mutator_(mutator), rng_(mutator->rng()) {
+    LearnerAggregator::Options options;
+    options.learner_num = 2;
+    options.connect_timeout = absl::Seconds(10);
+    options.form_timeout = absl::Seconds(5);
+    options.admit_period = absl::Seconds(3);
+    options.leave_timeout = absl::Milliseconds(10);
+    options.server.address = kAddress;
+    options.server.session.lease = kLong;
+    options.clock = &clock_;
+    session_ = coordinator_.Join();
+    aggregator_ =
+        LearnerAggregator::Create(options, session_.get(), coordinator_.transport()).value();
+    running_ = std::thread([this] { end_ = aggregator_->Run(); });
+    // Every third run all do as they should, and are lost now and then.
+    constexpr uint64_t kOneIn[] = {0, 16, 4};
+    wild_one_in_ = kOneIn[rng_->UniformInt(3)];
+  }
+  ~RandomRun() {
+    coordinator_.session()->Close("the test is over");
+    if (running_.joinable()) running_.join();
+  }
+
+  void Step() {
+    const uint64_t what = rng_->UniformInt(30);
+    if (learners_.empty() || (what == 0 && learners_.size() < kMaxLearners)) {
+      Join();
+    } else if (what == 1 && rng_->UniformInt(3) == 0) {
+      Leave(rng_->UniformInt(learners_.size()));
+    } else if (what == 2) {
+      clock_.Advance(absl::Seconds(static_cast<int64_t>(rng_->UniformInt(6))));
+    } else if (what < 10) {
+      CoordinatorSays();
+    } else {
+      LearnerSays(learners_[rng_->UniformInt(learners_.size())].get());
+    }
+    Settle();
+  }
+
+  // After whatever was, learners that do as they should learn together.
+  void CheckEnd() {
+    wild_one_in_ = 0;
+    while (!learners_.empty()) Leave(0);
+    Settle();
+    Start("last");
+    Settle();
+    for (int i = 0; i < 2; ++i) Join(LearnerHello(i));
+    Settle();
+    for (const auto& learner : learners_) {
+      WorkerMessage message;
+      ASSERT_TRUE(learner->has_task());
+      learner->Ready(message.mutable_group_ready());
+      learner->Say(message);
+    }
+    Settle();
+    for (int step = 0; step < 3; ++step) Learn(/*done=*/step == 2);
+    EXPECT_EQ(last_info_.learner_step(), 1003);
+    EXPECT_TRUE(last_info_.learner_done());
+    EXPECT_EQ(last_info_.priority_size(), 16) << "two batches of 4 + 4 rows";
+    coordinator_.EndRun("over");
+    running_.join();
+    ASSERT_THAT(end_, IsOk());
+    EXPECT_EQ(end_->reason(), "over");
+  }
+
+  // Of all runs: that they were no idle ones.
+  static int64_t generations;
+  static int64_t rows_given;
+  static int64_t infos;
+  static int64_t policies;
+  static int64_t lost;
+
+ private:
+  struct Asked {
+    int64_t batch_size = 0;
+    int32_t batches = 0;
+    std::string task_id;
+  };
+
+  bool Wild() { return wild_one_in_ > 0 && rng_->UniformInt(wild_one_in_) == 0; }
+
+  void Join() {
+    Hello hello = LearnerHello(++last_name_);
+    if (Wild()) MutateMessage(mutator_, &hello);
+    Join(hello);
+  }
+  void Join(const Hello& hello) {
+    auto learner = std::make_unique<Learner>(&coordinator_, hello);
+    // An operator is no learner, and is not told of the group.
+    if (learner->connected() && hello.role() == Hello::LEARNER) {
+      learners_.push_back(std::move(learner));
+    }
+  }
+  void Leave(size_t index) {
+    const uint32_t worker = learners_[index]->worker();
+    learners_[index]->Leave();
+    learners_.erase(learners_.begin() + static_cast<std::ptrdiff_t>(index));
+    const auto is_there = [&] {
+      const RunStatus status = aggregator_->status();
+      return std::any_of(status.worker().begin(), status.worker().end(),
+                         [&](const WorkerStatus& shown) { return shown.worker() == worker; });
+    };
+    while (is_there()) absl::SleepFor(absl::Microseconds(20));
+  }
+
+  void LearnerSays(Learner* learner) {
+    WorkerMessage message = learner->Says(rng_);
+    if (Wild()) MutateMessage(mutator_, &message);
+    if (Wild() && rng_->UniformInt(2) == 0) {
+      const absl::StatusOr<WorkerMessage> mutant =
+          ParseWorkerMessage(mutator_->Mutate(message.SerializeAsString()));
+      if (!mutant.ok()) return;
+      message = *mutant;
+    }
+    if (message.message_case() == WorkerMessage::MESSAGE_NOT_SET || message.has_status_request()) {
+      return;
+    }
+    if (message.has_learner_info()) {
+      for (const Triple& triple : TriplesOf(Paired(message.learner_info()))) said_.insert(triple);
+    }
+    learner->Say(message);
+  }
+  // With as many of each; others are refused.
+  static LearnerInfo Paired(const LearnerInfo& info) {
+    const bool paired = info.priority_size() == info.replay_unique_id_size() &&
+                        info.priority_size() == info.replay_buffer_idx_size();
+    return paired ? info : LearnerInfo();
+  }
+
+  void Start(const std::string& task_id) {
+    CoordinatorMessage message;
+    LearnerTask* const task = message.mutable_start_task()->mutable_learner();
+    task->set_task_id(task_id);
+    task->set_buffer_id("buffer_0");
+    task->set_policy_id("policy_0");
+    task->set_first_version(newest_version_ + 1);
+    task->set_resume(rng_->UniformInt(4) == 0);
+    Give(message);
+  }
+  void Give(const CoordinatorMessage& message) {
+    if (message.start_task().has_learner()) {
+      TaskIsOver();
+      present_ = message.start_task().learner();
+    } else {
+      refused_.insert(message.start_task().collector().task_id());
+    }
+    coordinator_.Send(message);
+  }
+
+  void CoordinatorSays() {
+    CoordinatorMessage message;
+    const uint64_t what = rng_->UniformInt(24);
+    if (!present_.has_value() || what == 0) {
+      return Start(absl::StrCat("task_", ++last_task_));
+    }
+    if (what == 1) {
+      message.mutable_close_task()->set_task_id(present_->task_id());
+    } else if (what == 2 && wild_one_in_ > 0) {
+      Noise(&message);
+    } else {
+      if (!Answer(message.mutable_learner_data())) return;
+    }
+    if (Wild()) MutateMessage(mutator_, &message);
+    if (message.has_learner_data()) sent_ = message.learner_data();
+    if (message.has_close_task() && message.close_task().task_id() == present_->task_id()) {
+      TaskIsOver();
+    }
+    // Bytes that are no message end the run.
+    if (message.message_case() == CoordinatorMessage::MESSAGE_NOT_SET) return;
+    message.has_start_task() ? Give(message) : coordinator_.Send(message);
+  }
+  // What it may say to others, and once more what it has said.
+  void Noise(CoordinatorMessage* message) {
+    switch (rng_->UniformInt(6)) {
+      case 0:
+        message->mutable_policy_version()->set_version(3);
+        break;
+      case 1:
+        message->mutable_form_group()->set_task_id(present_->task_id());
+        message->mutable_form_group()->set_generation(9);
+        break;
+      case 2:
+        message->mutable_break_group()->set_task_id(present_->task_id());
+        message->mutable_break_group()->set_generation(1);
+        break;
+      case 3:
+        message->mutable_group_value()->set_task_id(present_->task_id());
+        break;
+      case 4:
+        *message->mutable_start_task()->mutable_learner() = *present_;
+        break;
+      default:
+        *message->mutable_learner_data() = sent_;
+    }
+  }
+  // The answer to the demand that waits longest, mostly.
+  bool Answer(LearnerData* data) {
+    if (waiting_.empty()) return false;
+    const auto& [sequence, asked] = *waiting_.begin();
+    data->set_task_id(asked.task_id);
+    data->set_sequence(sequence);
+    int64_t rows = std::min<int64_t>(asked.batch_size, 1000);  // Nobody has more.
+    if (Wild() && rng_->UniformInt(4) == 0) ++rows;
+    for (int i = 0; i < std::min(asked.batches, 3); ++i) {
+      data->add_items(Rows(next_row_, rows));
+      next_row_ += rows;
+    }
+    if (Wild() && data->items_size() > 0)
+      *data->mutable_items(0) = mutator_->Mutate(data->items(0));
+    waiting_.erase(waiting_.begin());
+    return true;
+  }
+
+  // Until everybody has heard everything.
+  void Settle() {
+    CoordinatorMessage ping;
+    ping.mutable_start_task()->mutable_collector()->set_task_id(kPing);
+    coordinator_.Send(ping);
+    while (true) {
+      const WorkerMessage message = coordinator_.Receive();
+      ASSERT_NE(message.message_case(), WorkerMessage::MESSAGE_NOT_SET)
+          << "the aggregator has left: " << coordinator_.session()->status();
+      if (message.task_failed().task_id() == kPing) break;
+      TakeUp(message);
+    }
+    for (auto it = learners_.begin(); it != learners_.end();) {
+      (*it)->Hear();
+      if ((*it)->connected()) {
+        ++it;
+      } else {
+        ++lost;
+        it = learners_.erase(it);
+      }
+    }
+    CheckForms();
+    CheckData();
+    CheckResources();
+  }
+
+  void TaskIsOver() {
+    present_.reset();
+    started_ = false;
+    newest_of_task_ = 0;
+    said_.clear();
+    waiting_.clear();
+  }
+  bool IsPresent(const std::string& task_id) const {
+    return present_.has_value() && present_->task_id() == task_id;
+  }
+
+  // What the aggregator tells the coordinator.
+  void TakeUp(const WorkerMessage& message) {
+    SCOPED_TRACE(message.ShortDebugString().substr(0, 500));
+    switch (message.message_case()) {
+      case WorkerMessage::kResources:
+        resources_ = message.resources();
+        break;
+      case WorkerMessage::kTaskStarted:
+        EXPECT_TRUE(IsPresent(message.task_started().task_id()));
+        EXPECT_FALSE(started_) << "a task starts once";
+        started_ = true;
+        break;
+      case WorkerMessage::kTaskFailed:
+        if (refused_.erase(message.task_failed().task_id()) > 0) break;
+        EXPECT_TRUE(IsPresent(message.task_failed().task_id()));
+        EXPECT_NE(message.task_failed().code(), 0) << "a failure has a reason";
+        TaskIsOver();
+        break;
+      case WorkerMessage::kLearnerDemand:
+        TakeDemand(message.learner_demand());
+        break;
+      case WorkerMessage::kLearnerInfo:
+        TakeInfo(message.learner_info());
+        break;
+      case WorkerMessage::kPolicyVersion:
+        TakePolicy(message.policy_version());
+        break;
+      default:
+        ADD_FAILURE() << "no coordinator is told this";
+    }
+  }
+  void TakeDemand(const LearnerDemand& demand) {
+    EXPECT_TRUE(IsPresent(demand.task_id()));
+    ASSERT_THAT(CheckDemand(demand), IsOk());
+    EXPECT_EQ(demand.sequence(), ++demanded_);
+    EXPECT_GE(demand.read(), read_);
+    EXPECT_LT(demand.read(), demand.sequence());
+    read_ = demand.read();
+    if (!waiting_.empty()) {
+      EXPECT_LT(read_, waiting_.begin()->first) << "read before it was answered";
+    }
+    waiting_[demand.sequence()] = {demand.batch_size(), demand.batches(), demand.task_id()};
+    EXPECT_LE(waiting_.size(), kMaxWaitingDemands);
+    EXPECT_LE(demanded_ - read_, kMaxUnreadDemands);
+  }
+  void TakeInfo(const LearnerInfo& info) {
+    EXPECT_TRUE(IsPresent(info.task_id()));
+    EXPECT_THAT(CheckLearnerInfo(info), IsOk());
+    EXPECT_THAT(info.priority(), Each(Ge(0.0f)));
+    for (const Triple& triple : TriplesOf(Paired(info))) {
+      EXPECT_EQ(said_.count(triple), 1u) << "row " << std::get<1>(triple) << " has the priority of "
+                                         << "another";
+    }
+    if (!info.stalled().empty()) {
+      EXPECT_FALSE(info.learner_done()) << "one speaks for all";
+      EXPECT_EQ(info.priority_size(), 0);
+      return;
+    }
+    last_info_ = info;
+    ++infos;
+  }
+  void TakePolicy(const PolicyVersion& policy) {
+    ++policies;
+    if (!present_.has_value()) return;  // The coordinator passes over it.
+    EXPECT_EQ(policy.policy_id(), present_->policy_id());
+    EXPECT_GT(policy.version(), newest_of_task_);
+    EXPECT_GE(policy.version(), present_->first_version());
+    EXPECT_EQ(policy.key(),
+              PolicyKey(policy.policy_id(), policy.version(), FakeCoordinator::kWorker));
+    newest_of_task_ = policy.version();
+    newest_version_ = std::max(newest_version_, policy.version());
+  }
+
+  // Those of a generation have each rank once.
+  void CheckForms() {
+    std::map<uint32_t, std::vector<FormGroup>> formed;
+    for (const auto& learner : learners_) {
+      for (const FormGroup& form : learner->TakeForms()) formed[form.generation()].push_back(form);
+    }
+    for (const auto& [generation, forms] : formed) {
+      ++generations;
+      std::vector<int32_t> ranks;
+      for (const FormGroup& form : forms) {
+        EXPECT_EQ(form.world_size(), static_cast<int>(forms.size()));
+        EXPECT_GE(form.first_version(), 1u);
+        ranks.push_back(form.rank());
+      }
+      std::sort(ranks.begin(), ranks.end());
+      std::vector<int32_t> dense(forms.size());
+      std::iota(dense.begin(), dense.end(), 0);
+      EXPECT_EQ(ranks, dense) << "generation " << generation;
+    }
+  }
+
+  // The rows of an answer went to the ranks, each to one, in order.
+  void CheckData() {
+    std::map<int32_t, LearnerData> parts;  // by rank
+    const FormGroup* generation = nullptr;
+    for (const auto& learner : learners_) {
+      for (const LearnerData& data : learner->TakeData()) {
+        generation = learner->last_generation();
+        ASSERT_NE(generation, nullptr);
+        EXPECT_TRUE(parts.insert({generation->rank(), data}).second) << "two answers for one";
+      }
+    }
+    if (parts.empty()) return;
+    EXPECT_EQ(static_cast<int>(parts.size()), generation->world_size());
+    for (int i = 0; i < sent_.items_size(); ++i) {
+      const auto rows = RowsIn(sent_.items(i));
+      std::vector<int64_t> given;
+      for (const auto& [rank, part] : parts) {
+        ASSERT_EQ(part.items_size(), sent_.items_size());
+        const auto share = RowsIn(part.items(i));
+        ASSERT_EQ(share.has_value(), rows.has_value());
+        if (share.has_value()) given.insert(given.end(), share->begin(), share->end());
+      }
+      if (rows.has_value()) {
+        EXPECT_EQ(given, *rows);
+      }
+      rows_given += static_cast<int64_t>(given.size());
+    }
+  }
+  void CheckResources() {
+    EXPECT_EQ(resources_.gpus(), static_cast<int>(learners_.size()));
+    EXPECT_EQ(aggregator_->status().worker_size(), static_cast<int>(learners_.size()));
+    int64_t memory = 0;
+    for (const auto& learner : learners_) memory += learner->hello().resources().memory_bytes();
+    EXPECT_EQ(resources_.memory_bytes(), memory);
+    EXPECT_GE(resources_.cpus(), 0);
+  }
+
+  // A step of all learners.
+  void Learn(bool done) {
+    for (const auto& learner : learners_) {
+      ASSERT_NE(learner->generation(), nullptr);
+      WorkerMessage message;
+      learner->Demand(4, message.mutable_learner_demand());
+      learner->Say(message);
+    }
+    Settle();
+    ASSERT_FALSE(waiting_.empty());
+    const bool answers = Answer(&sent_given_);
+    ASSERT_TRUE(answers);
+    sent_ = std::exchange(sent_given_, {});
+    CoordinatorMessage data;
+    *data.mutable_learner_data() = sent_;
+    coordinator_.Send(data);
+    Settle();
+    for (const auto& learner : learners_) {
+      ASSERT_NE(learner->generation(), nullptr);
+      WorkerMessage message;
+      learner->Info(done, message.mutable_learner_info());
+      for (const Triple& triple : TriplesOf(message.learner_info())) said_.insert(triple);
+      learner->Say(message);
+    }
+    Settle();
+  }
+
+  Mutator* const mutator_;
+  Rng* const rng_;
+  uint64_t wild_one_in_ = 0;
+  SimulatedClock clock_;
+  FakeCoordinator coordinator_;
+  std::unique_ptr<WorkerSession> session_;
+  std::unique_ptr<LearnerAggregator> aggregator_;
+  absl::StatusOr<EndRun> end_ = absl::UnknownError("runs");
+  std::thread running_;
+  std::vector<std::unique_ptr<Learner>> learners_;
+  int last_name_ = 0;
+  int last_task_ = 0;
+  int64_t next_row_ = 0;
+  // As the coordinator sees them.
+  std::optional<LearnerTask> present_;
+  bool started_ = false;
+  std::multiset<std::string> refused_;  // tasks that are none of a learner
+  std::map<uint64_t, Asked> waiting_;
+  uint64_t demanded_ = 0;
+  uint64_t read_ = 0;
+  uint64_t newest_version_ = 0;
+  uint64_t newest_of_task_ = 0;
+  Resources resources_;
+  LearnerInfo last_info_;
+  LearnerData sent_;
+  LearnerData sent_given_;
+  std::set<Triple> said_;
+};
+
+int64_t RandomRun::generations = 0;
+int64_t RandomRun::rows_given = 0;
+int64_t RandomRun::infos = 0;
+int64_t RandomRun::policies = 0;
+int64_t RandomRun::lost = 0;
+
+TEST(AggregatorFuzz, AGroupGoesOnWhateverItsLearnersAndTheCoordinatorSay) {
+  constexpr uint64_t kRuns = 200;
+  constexpr int kSteps = 150;
+  FLAGS_minloglevel = google::ERROR;
+  Fuzz(kRuns, [](Mutator* mutator) {
+    RandomRun run(mutator);
+    for (int i = 0; i < kSteps && !testing::Test::HasFatalFailure(); ++i) run.Step();
+    if (!testing::Test::HasFatalFailure()) run.CheckEnd();
+  });
+  if (FuzzRounds(kRuns) < kRuns) return;
+  EXPECT_GT(RandomRun::generations, 500);
+  EXPECT_GT(RandomRun::rows_given, 2000);
+  EXPECT_GT(RandomRun::infos, 500);
+  EXPECT_GT(RandomRun::policies, 100);
+  EXPECT_GT(RandomRun::lost, 20);
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,79 @@
+// What people write into flags and files of links: whatever it is, it is read or refused.
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/grpc/certificates.h"
+#include "ding_worker/interaction/grpc/link_address.h"
+#include "ding_worker/interaction/grpc/testing/test_credentials.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AnyOf;
+
+TEST(LinkAddressFuzz, IsReadOrRefused) {
+  int read = 0;
+  for (const char* const good : {"127.0.0.1:50051", "[fd00::1]:9", "trainer-1.lan:65535"}) {
+    Fuzz(5000, [&](Mutator* mutator) {
+      const absl::StatusOr<LinkAddress> address = ParseLinkAddress(mutator->Mutate(good));
+      if (!address.ok()) {
+        EXPECT_THAT(address.status(), StatusIs(absl::StatusCode::kInvalidArgument, testing::_));
+        return;
+      }
+      ++read;
+      EXPECT_GE(address->port, 0);
+      EXPECT_LE(address->port, 65535);
+      // What is passed on means the same.
+      DING_ASSERT_OK_AND_ASSIGN(const LinkAddress again, ParseLinkAddress(address->ToString()));
+      EXPECT_EQ(again.ToString(), address->ToString());
+      EXPECT_EQ(again.loopback(), address->loopback());
+    });
+  }
+  EXPECT_GT(read, 0);
+}
+
+TEST(CertificatesFuzz, AreAcceptedOrRefused) {
+  const std::string folder = FreshTestFolder();
+  TestAuthority authority(folder, "ca");
+  authority.Issue("both");
+  const auto read = [&](const std::string& name) {
+    const std::string path = JoinPath(folder, name);
+    return PemFile{path, ReadFile(path).value()};
+  };
+  const PemFile ca{authority.path(), ReadFile(authority.path()).value()};
+  const PemFile cert = read("both.pem");
+  const PemFile key = read("both.key");
+  const absl::Time now = absl::Now();
+  int refused = 0;
+  const auto check = [&refused](const absl::Status& status) {
+    if (status.ok()) return;
+    ++refused;
+    EXPECT_THAT(status.code(),
+                AnyOf(absl::StatusCode::kInvalidArgument, absl::StatusCode::kFailedPrecondition))
+        << status;
+  };
+  Fuzz(1000, [&](Mutator* mutator) {
+    const auto mutant = [&](const PemFile& file) {
+      return PemFile{file.path, mutator->Mutate(file.text)};
+    };
+    const PemFile bad_ca = mutant(ca);
+    const PemFile bad_cert = mutant(cert);
+    check(CheckAuthorities(bad_ca, now));
+    check(CheckOwnCertificate(bad_cert, key, CertificateUse::kListener, now));
+    check(CheckOwnCertificate(cert, mutant(key), CertificateUse::kCaller, now));
+    check(CheckSignedBy(bad_ca, cert, CertificateUse::kCaller, now));
+    check(CheckSignedBy(ca, bad_cert, CertificateUse::kListener, now));
+  });
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace ding

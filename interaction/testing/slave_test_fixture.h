@@ -1,0 +1,73 @@
+// For tests of what a worker's side of the control plane sends and takes: a slave with its coordinator
+// in the test's hands. Its tasks have no thread: the test is the task.
+//
+// Threads: thread-compatible.
+//
+// Example:
+//   using MySlaveTest = SlaveTest<MySlave>;
+//   TEST_F(MySlaveTest, ...) {
+//     coordinator_.StartLearner("a");
+//     WaitForStart("a");
+//     EXPECT_THAT(slave_.Started(), IsOk());
+//   }
+#ifndef DING_WORKER_INTERACTION_TESTING_SLAVE_TEST_FIXTURE_H_
+#define DING_WORKER_INTERACTION_TESTING_SLAVE_TEST_FIXTURE_H_
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/testing/fake_coordinator.h"
+#include "ding_worker/interaction/worker_session.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+
+// Slave: constructed of a session and Slave::Callbacks.
+template <typename SlaveType>
+class SlaveTest : public testing::Test {
+ protected:
+  SlaveTest()
+      : worker_(coordinator_.Join()),
+        slave_(worker_.get(), {[this](const StartTask& start) { NoteStart(start); },
+                               /*close=*/nullptr}),
+        serving_([this] { slave_.Serve().status().IgnoreError(); }) {}
+  void TearDown() override {
+    coordinator_.session()->Close("the test is over");
+    serving_.join();
+  }
+
+  // Until the slave has begun it.
+  void WaitForStart(const std::string& task_id) {
+    MutexLock lock(&mutex_);
+    while (started_ != task_id) ASSERT_TRUE(changed_.WaitFor(&mutex_, absl::Minutes(1)));
+  }
+
+  FakeCoordinator coordinator_;
+  const std::unique_ptr<WorkerSession> worker_;
+
+ private:
+  void NoteStart(const StartTask& start) {
+    MutexLock lock(&mutex_);
+    started_ = start.has_collector() ? start.collector().task_id() : start.learner().task_id();
+    changed_.SignalAll();
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::string started_ ABSL_GUARDED_BY(mutex_);
+
+ protected:
+  SlaveType slave_;
+
+ private:
+  std::thread serving_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_TESTING_SLAVE_TEST_FIXTURE_H_
