@@ -35,8 +35,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr absl::Duration kLong = absl::Minutes(1);
-
 // One row, whose reward is the chunk's number.
 SegmentBatch OneRow(int64_t chunk) {
   const SpecPtr rows =

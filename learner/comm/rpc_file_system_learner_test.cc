@@ -53,7 +53,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr absl::Duration kLong = absl::Minutes(1);
 constexpr int64_t kChunk = 1;
 
 // Its Put() of policies fails as told, by its number from 1.
