@@ -355,6 +355,7 @@ class RandomRun {
   static int64_t infos;
   static int64_t policies;
   static int64_t lost;
+  static int64_t reports;
 
  private:
   struct Asked {
@@ -561,6 +562,10 @@ class RandomRun {
       case WorkerMessage::kPolicyVersion:
         TakePolicy(message.policy_version());
         break;
+      case WorkerMessage::kGroupStatus:
+        EXPECT_THAT(CheckGroupStatus(message.group_status()), IsOk());
+        ++reports;
+        break;
       default:
         ADD_FAILURE() << "no coordinator is told this";
     }
@@ -726,6 +731,7 @@ int64_t RandomRun::rows_given = 0;
 int64_t RandomRun::infos = 0;
 int64_t RandomRun::policies = 0;
 int64_t RandomRun::lost = 0;
+int64_t RandomRun::reports = 0;
 
 TEST(AggregatorFuzz, AGroupGoesOnWhateverItsLearnersAndTheCoordinatorSay) {
   constexpr uint64_t kRuns = 200;
@@ -742,6 +748,7 @@ TEST(AggregatorFuzz, AGroupGoesOnWhateverItsLearnersAndTheCoordinatorSay) {
   EXPECT_GT(RandomRun::infos, 500);
   EXPECT_GT(RandomRun::policies, 100);
   EXPECT_GT(RandomRun::lost, 20);
+  EXPECT_GT(RandomRun::reports, 500);
 }
 
 }  // namespace

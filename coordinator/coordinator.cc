@@ -871,16 +871,7 @@ void CoordinatorImpl::HandleResources(uint32_t worker, const Resources& resource
 }
 
 absl::Status CoordinatorImpl::HandleGroupStatus(uint32_t worker, const GroupStatus& group) {
-  const bool nested =
-      std::any_of(group.member().begin(), group.member().end(),
-                  [](const WorkerStatus& member) { return member.member_size() > 0; });
-  if (group.member_size() > kMaxGroupMembers || group.ByteSizeLong() > kMaxGroupStatusBytes ||
-      nested) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the status of a group of ", group.member_size(), " learners in ", group.ByteSizeLong(),
-        nested ? " bytes, with groups in it" : " bytes", ", expected at most ", kMaxGroupMembers,
-        " in ", kMaxGroupStatusBytes, ", none with a group of its own"));
-  }
+  DING_RETURN_IF_ERROR(CheckGroupStatus(group));
   MutexLock lock(&mutex_);
   Worker* const sender = FindWorker(worker);
   if (sender == nullptr) return absl::OkStatus();

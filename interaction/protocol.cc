@@ -1,5 +1,7 @@
 #include "ding_worker/interaction/protocol.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace ding {
@@ -74,6 +76,20 @@ absl::Status CheckLearnerInfo(const LearnerInfo& info) {
         info.replay_buffer_idx_size(), " places of rows, expected as many of each"));
   }
   return CheckSteps(info.learner_step());
+}
+
+absl::Status CheckGroupStatus(const GroupStatus& group) {
+  const bool nested =
+      std::any_of(group.member().begin(), group.member().end(),
+                  [](const WorkerStatus& member) { return member.member_size() > 0; });
+  if (group.member_size() <= kMaxGroupMembers && group.ByteSizeLong() <= kMaxGroupStatusBytes &&
+      !nested) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the status of a group of ", group.member_size(), " learners in ", group.ByteSizeLong(),
+      nested ? " bytes, with groups in it" : " bytes", ", expected at most ", kMaxGroupMembers,
+      " in ", kMaxGroupStatusBytes, ", none with a group of its own"));
 }
 
 absl::Status CheckSteps(int64_t steps) {

@@ -21,7 +21,7 @@ namespace ding {
 inline constexpr int kProtocolMajor = 1;
 inline constexpr int kProtocolMinor = 0;
 
-// What an aggregator tells of its learners at most, and a coordinator takes.
+// What an aggregator tells of its learners at most.
 inline constexpr int kMaxGroupMembers = 256;
 inline constexpr size_t kMaxGroupStatusBytes = 64 * 1024;
 
@@ -42,6 +42,8 @@ absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view byt
 absl::Status CheckDemand(const LearnerDemand& demand);
 // kInvalidArgument: not as many priorities as ids and places of rows, or a step out of range.
 absl::Status CheckLearnerInfo(const LearnerInfo& info);
+// kInvalidArgument: more of them, or one that has a group itself.
+absl::Status CheckGroupStatus(const GroupStatus& group);
 // Of an environment or a learner: sums of so many of a few million tasks do not overflow.
 absl::Status CheckSteps(int64_t steps);
 
