@@ -110,6 +110,7 @@ class Learner {
   bool heard_end() const { return heard_end_; }
 
   void Say(const WorkerMessage& message) {
+    if (message.has_learner_demand()) ++asked_[message.learner_demand().sequence()];
     if (!(*session_)->Send(message, kLong).ok()) Lost();
     Hear();
   }
@@ -233,6 +234,7 @@ class Learner {
       const LearnerData& data = message.learner_data();
       EXPECT_EQ(data.task_id(), task_->task_id());
       data_.push_back(data);
+      EXPECT_GT(asked_[data.sequence()]--, 0) << "a demand is answered once";
       answered_ = std::max(answered_, data.sequence());
       for (const std::string& items : data.items()) {
         const auto rows = RowsIn(items);
@@ -265,6 +267,7 @@ class Learner {
   bool heard_end_ = false;
   uint64_t demanded_ = 0;
   uint64_t answered_ = 0;
+  std::map<uint64_t, int> asked_;  // demands of each number that are not answered
   uint64_t next_version_ = 1;
   int64_t iterations_ = 0;
   int64_t iterations_in_generation_ = 0;

@@ -166,11 +166,17 @@ void MutateMessage(Mutator* mutator, Message* message) {
   const int fields = message->GetDescriptor()->field_count();
   if (fields == 0) return;
   for (uint64_t left = 1 + mutator->rng()->UniformInt(3); left > 0; --left) {
-    const FieldDescriptor* const field = message->GetDescriptor()->field(
+    const FieldDescriptor* field = message->GetDescriptor()->field(
         static_cast<int>(mutator->rng()->UniformInt(static_cast<uint64_t>(fields))));
+    // Of those that exclude each other, the one that is there: a message of many kinds has one.
+    const google::protobuf::OneofDescriptor* const oneof = field->containing_oneof();
+    if (oneof != nullptr && reflection->HasOneof(*message, oneof)) {
+      field = reflection->GetOneofFieldDescriptor(*message, oneof);
+    }
     if (field->is_repeated()) {
       MutateRepeated(mutator, field, message);
-    } else if (reflection->HasField(*message, field) && mutator->rng()->UniformInt(4) == 0) {
+    } else if (oneof == nullptr && reflection->HasField(*message, field) &&
+               mutator->rng()->UniformInt(4) == 0) {
       reflection->ClearField(message, field);
     } else if (field->containing_oneof() == nullptr || reflection->HasField(*message, field)) {
       // What kind of message it is stays: others are the caller's to make.
