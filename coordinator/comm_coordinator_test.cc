@@ -104,6 +104,14 @@ class NotingCoordinator : public Coordinator {
       if (!changed_.WaitFor(&mutex_, kLong)) return 0;
     }
   }
+  // Who has a Welcome is known a moment later.
+  bool WaitForWorkers(size_t count) {
+    MutexLock lock(&mutex_);
+    while (names_.size() < count) {
+      if (!changed_.WaitFor(&mutex_, kLong)) return false;
+    }
+    return true;
+  }
   std::vector<std::string> heard(size_t at_least) {
     MutexLock lock(&mutex_);
     while (heard_.size() < at_least && changed_.WaitFor(&mutex_, kLong)) {
@@ -300,6 +308,7 @@ TEST_F(CommCoordinatorTest, WhoComesBackIsSomebodyElse) {
   const auto second = Join("a");
   const uint32_t numbers[] = {first->welcome().worker(), second->welcome().worker()};
   EXPECT_NE(numbers[0], numbers[1]);
+  ASSERT_TRUE(coordinator_.WaitForWorkers(2));
   CoordinatorMessage message;
   message.mutable_close_task()->set_task_id("of the first");
   comm_->Send(numbers[0], message);

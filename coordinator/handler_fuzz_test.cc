@@ -157,10 +157,16 @@ class Workers : public CoordinatorSender {
 
   static void LearnerSays(uint32_t id, Rng* rng, Worker* worker, WorkerMessage* message) {
     const LearnerTask& task = worker->task.learner();
-    switch (rng->UniformInt(8)) {
+    switch (rng->UniformInt(9)) {
       case 0:
         Fail(task.task_id(), message);
         break;
+      case 5: {
+        WorkerStatus* const member = message->mutable_group_status()->add_member();
+        member->set_name("learner-0");
+        member->set_role(Hello::LEARNER);
+        break;
+      }
       case 1: {
         PolicyVersion* const version = message->mutable_policy_version();
         worker->versions = std::max(worker->versions + 1, task.first_version());
