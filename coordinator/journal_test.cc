@@ -538,9 +538,9 @@ TEST_F(StoreJournalTest, AFullStoreLeavesItAsItWas) {
     EXPECT_THAT(Compact(journal.get(), State(1)), StatusIs(absl::StatusCode::kResourceExhausted));
     EXPECT_THAT(Read(*journal), ElementsAre("push 1"));
     store_.set_full(false);
-    const int64_t puts = store_.puts();
+    const int64_t puts = store_.put_count();
     ASSERT_THAT(journal->Append({Push(3)}), IsOk());
-    EXPECT_EQ(store_.puts(), puts + 1) << "nothing is put again";
+    EXPECT_EQ(store_.put_count(), puts + 1) << "nothing is put again";
   }
   EXPECT_THAT(Read(*Open()), ElementsAre("push 1", "push 3"));
 }

@@ -42,7 +42,7 @@ class FaultyStore : public Store {
   absl::Status Clear() override;
   const std::string& url() const override { return store_->url(); }
 
-  int64_t puts() const { return puts_; }
+  int64_t put_count() const { return puts_; }
 
  private:
   struct Undo {
