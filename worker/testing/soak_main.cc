@@ -40,7 +40,7 @@ Scenarios:
   workers  a collector, one that evaluates, the learner, the coordinator
   redis    the same, and the Redis server in which all data and the coordinator's journal are
   group    a collector, one that evaluates, one of two learners that learn together, their aggregator,
-           the coordinator
+           the coordinator, Redis
 Exit code: 0 the run went on, converged afterwards, lost nothing and left nothing; 1 it did not: its folder is left.
 )";
 
@@ -53,8 +53,8 @@ absl::Status SetScenario(const std::string& name, SoakOptions* options) {
   if (name == "group") {
     options->program = "worker/parallel_torch";
     options->arguments = {"--set=policy.learn.learner_num=2"};
-    options->victims = {Victim::kCollector, Victim::kEvaluator, Victim::kGroupLearner,
-                        Victim::kAggregator, Victim::kCoordinator};
+    options->victims = {Victim::kCollector,  Victim::kEvaluator,   Victim::kGroupLearner,
+                        Victim::kAggregator, Victim::kCoordinator, Victim::kRedis};
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
