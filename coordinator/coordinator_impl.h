@@ -1,0 +1,305 @@
+// What the coordinator is made of; for its own sources. Whoever uses it includes coordinator.h.
+//
+//   coordinator.cc           its life: who joins and leaves, the timer, the end
+//   coordinator_messages.cc  what workers say: rows, demands, reports, policies
+//   coordinator_tasks.cc     who gets which task, what a task leaves, and what is deleted
+//   coordinator_status.cc    what is told of it, and what an operator may ask for
+//   coordinator_recovery.cc  what it writes into the journal, and how it goes on with one
+//
+// Threads: as Coordinator. One mutex guards all but the rows, which TaskBuffer does.
+#ifndef DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
+#define DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/journal.h"
+#include "ding_worker/coordinator/journal.pb.h"
+#include "ding_worker/coordinator/recovery.h"
+#include "ding_worker/coordinator/resource_manager.h"
+#include "ding_worker/coordinator/task_buffer.h"
+#include "ding_worker/coordinator/task_state.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/used_data_remover.h"
+
+namespace ding {
+namespace internal_coordinator {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Prefixes of the keys of chunks and of policies in the store.
+inline constexpr char kDataPrefix[] = "data/";
+inline constexpr char kPolicyPrefix[] = "policy/";
+// Why a run has ended that an operator has stopped.
+inline constexpr char kStopped[] = "an operator has stopped it";
+
+struct RunningTask {
+  TaskState state;
+  CollectorTask collector;  // the one of state.kind
+  LearnerTask learner;
+  std::shared_ptr<TaskBuffer> buffer;
+  int64_t steps = 0;        // env steps, or the learner's step
+  int64_t first_step = -1;  // of a learner; -1: none was heard of
+};
+
+struct Worker {
+  Hello hello;
+  std::string peer;
+  int64_t joined_nanos = 0;
+  std::optional<RunningTask> task;
+  uint64_t data_sequence = 0;    // the last one that was handled
+  int64_t newest_chunk = -1;     // of those
+  uint64_t demand_sequence = 0;  // that came
+  int policies_since_heard = 0;  // versions that it was sent since it said something
+  std::optional<PolicyVersion> withheld_policy;  // the newest, if it was not sent
+  std::string stalled;                           // as it says itself
+  std::string waits_for;                         // of the buffer
+  bool draining = false;                         // gets no further task
+  GroupStatus group;                             // of an aggregator, as it said last
+  int64_t group_nanos = 0;                       // when that was
+};
+
+template <typename Task>
+struct WaitingTask {
+  Task task;
+  int64_t since_nanos = 0;
+};
+
+// What the newest versions of a policy are.
+struct PolicyHistory {
+  uint64_t newest = 0;
+  // The two newest, and older ones that somebody keeps; oldest first.
+  std::deque<PolicyVersion> stored;
+  bool finished = false;  // its learner task is
+};
+
+class CoordinatorImpl : public Coordinator {
+ public:
+  CoordinatorImpl(const Options& options, Parts parts, const ComponentDeps& deps)
+      : options_(options),
+        make_buffer_(std::move(parts.make_buffer)),
+        list_keys_(std::move(parts.list_keys)),
+        sender_(parts.sender),
+        deps_(deps),
+        remover_(std::move(parts.delete_key)),
+        wanted_collectors_(options.wanted_collectors),
+        commander_(std::move(parts.commander)),
+        journal_(parts.journal) {}
+  ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
+
+  // Goes on with the run that is in the journal, if there is one. Once, before all others.
+  absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void Start() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<uint32_t> Admit(const Hello& hello) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void WorkerLost(uint32_t worker, const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Handle(uint32_t worker, const WorkerMessage& message) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status WaitUntilDone(absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void RequestEnd(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CloseJournal() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void KeepData() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Close(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
+  OperatorReply Operate(const OperatorRequest& request) override ABSL_LOCKS_EXCLUDED(mutex_);
+  int32_t incarnation() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  RunStatus status() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  Counters counters() const override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // Messages.
+  absl::Status Dispatch(uint32_t worker, const WorkerMessage& message) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleTaskStarted(uint32_t worker, const TaskStarted& started) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleTaskFailed(uint32_t worker, const TaskFailed& failed) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleCollectorData(uint32_t worker, const CollectorData& data)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleCollectorFinished(uint32_t worker, const CollectorFinished& info)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleLearnerDemand(uint32_t worker, const LearnerDemand& demand)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleLearnerInfo(uint32_t worker, const LearnerInfo& info)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandlePolicyVersion(uint32_t worker, const PolicyVersion& version)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleResources(uint32_t worker, const Resources& resources) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleGroupStatus(uint32_t worker, const GroupStatus& group)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendPolicy(uint32_t id, const PolicyVersion& version, Worker* worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteHeard(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Data.
+  absl::StatusOr<std::shared_ptr<TaskBuffer>> AdmitData(uint32_t worker, const CollectorData& data,
+                                                        const std::vector<int64_t>& chunks)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<bool> PushItems(uint32_t worker, const CollectorData& data,
+                                 const std::vector<int64_t>& chunks, const SegmentBatch& items,
+                                 TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool JournalPush(uint32_t worker, const std::string& task_id, const JournalRecord& push,
+                   absl::Status status, Journal* journal, TaskBuffer* buffer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool WaitForRoom(uint32_t worker, const std::string& task_id, const std::string& why,
+                   int64_t answers, TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Serve(const std::shared_ptr<TaskBuffer>& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<LearnerDemand> NextDemand(bool answered, TaskBuffer* buffer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> drawn, TaskBuffer* buffer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Tasks.
+  void Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveBackExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AssignLearnerTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AssignCollectorTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool StartLearnerTask(const LearnerTask& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool StartCollectorTask(const CollectorTask& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::shared_ptr<TaskBuffer>> BufferOf(const std::string& buffer_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  RunningTask EndTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FailTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CloseTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FinishLearnerTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropFinishedPolicies() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropPolicies(size_t keep_newest, PolicyHistory* history)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsKept(const PolicyVersion& version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CheckBudget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(const absl::Status& status, const std::string& reason)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Duration TimeToNextEvent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // What must survive.
+  void RecoverState(const RecoveredRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RecoverRows(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RecoverPolicies(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The keys of the store; none: it does not say.
+  std::optional<std::unordered_set<std::string>> ListKeys(const std::string& prefix) const;
+  // What a worker that joins again left under its previous number.
+  void ForgetPrevious(const Hello& hello) ABSL_LOCKS_EXCLUDED(mutex_);
+  JournalRecord StateNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::vector<JournalRecord>> AllNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // To be journaled by the next Persist().
+  template <typename Task>
+  void NoteGiven(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteOver(const std::string& task_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Writes what has changed since the last time. What cannot be written is by the next call.
+  absl::Status Persist() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // If that is what `status`, of the journal, says: the run ends here, soon.
+  void NoteReplaced(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Compact() ABSL_LOCKS_EXCLUDED(mutex_);
+  void CompactIfWorthIt() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Deleting, which waits for the store, happens outside of the lock.
+  void ForgetChunks(const std::vector<int64_t>& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetRemoved(TaskBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetUnannounced(uint32_t id, const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DeleteForgotten() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Operators.
+  absl::StatusOr<std::string> OperateLocked(const OperatorRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::string> Want(int64_t collectors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::string> DrainNamed(const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckKnown(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drain(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A worker that has nothing to do any more is told to leave.
+  void LetGo(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Worker* FindWorker(uint32_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  RunningTask* FindTask(uint32_t worker, const std::string& task_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As FindTask, for the first look at a message: counts those that come late.
+  RunningTask* FindTaskOf(uint32_t worker, const std::string& task_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t EnvSteps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration Elapsed(int64_t since_nanos) const {
+    return absl::Nanoseconds(deps_.clock->MonotonicNanos() - since_nanos);
+  }
+  void FillWorker(uint32_t id, const Worker& worker, WorkerStatus* status) const;
+
+  const Options options_;
+  const BufferFactory make_buffer_;
+  const std::function<absl::StatusOr<std::vector<std::string>>(const std::string& prefix)>
+      list_keys_;
+  CoordinatorSender* const sender_;
+  const ComponentDeps deps_;
+  UsedDataRemover remover_;
+  NaiveResourceManager resources_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;  // a draw, a task that is over, the end
+  CondVar timer_;    // waiting tasks, the end
+  int wanted_collectors_ ABSL_GUARDED_BY(mutex_);
+  const std::unique_ptr<BaseCommander> commander_ ABSL_PT_GUARDED_BY(mutex_);
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool converged_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // by an operator
+  // Name and process of those that an earlier coordinator was draining, and that are not here yet.
+  std::set<std::pair<std::string, int64_t>> were_draining_ ABSL_GUARDED_BY(mutex_);
+  absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
+  std::string end_reason_ ABSL_GUARDED_BY(mutex_);
+  int64_t start_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t elapsed_before_nanos_ ABSL_GUARDED_BY(mutex_) = 0;  // under earlier coordinators
+  // Of the first collecting task.
+  std::optional<int64_t> collecting_nanos_ ABSL_GUARDED_BY(mutex_);
+  int64_t end_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
+  int collectors_ ABSL_GUARDED_BY(mutex_) = 0;  // that are there
+  int64_t workers_joined_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t workers_lost_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, std::shared_ptr<TaskBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, PolicyHistory> policies_ ABSL_GUARDED_BY(mutex_);
+  uint64_t policy_version_ ABSL_GUARDED_BY(mutex_) = 0;  // published last
+  std::deque<WaitingTask<CollectorTask>> waiting_collector_tasks_ ABSL_GUARDED_BY(mutex_);
+  std::deque<WaitingTask<LearnerTask>> waiting_learner_tasks_ ABSL_GUARDED_BY(mutex_);
+  std::map<Hello::Role, int> failures_ ABSL_GUARDED_BY(mutex_);  // in a row
+  int64_t finished_steps_ ABSL_GUARDED_BY(mutex_) = 0;           // of tasks that are over
+  int64_t train_iter_ ABSL_GUARDED_BY(mutex_) = 0;
+  double best_eval_value_ ABSL_GUARDED_BY(mutex_) = -kInfinity;
+  Counters counters_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<TaskBuffer>> forgotten_buffers_ ABSL_GUARDED_BY(mutex_);
+  Journal* journal_ ABSL_GUARDED_BY(mutex_);  // null: nothing is to survive, or not any more
+  bool state_changed_ ABSL_GUARDED_BY(mutex_) = true;      // since Persist()
+  bool commander_changed_ ABSL_GUARDED_BY(mutex_) = true;  // also
+  std::vector<JournalRecord> unwritten_ ABSL_GUARDED_BY(mutex_);
+  JournalRecord removed_ ABSL_GUARDED_BY(mutex_);  // chunks that are about to be deleted
+  absl::Status replaced_ ABSL_GUARDED_BY(mutex_);  // by another coordinator, if it is not OK
+  bool keeps_data_ ABSL_GUARDED_BY(mutex_) = false;
+  int32_t incarnation_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Keys of the chunks that were there when this coordinator began.
+  std::unordered_set<std::string> recovered_keys_ ABSL_GUARDED_BY(mutex_);
+  std::optional<int64_t> compaction_failed_nanos_;  // of the thread below
+  std::thread timer_thread_;
+};
+
+}  // namespace internal_coordinator
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_

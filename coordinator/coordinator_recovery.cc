@@ -1,0 +1,360 @@
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/coordinator_impl.h"
+#include "ding_worker/coordinator/journal.h"
+#include "ding_worker/coordinator/journal.pb.h"
+#include "ding_worker/coordinator/recovery.h"
+#include "ding_worker/coordinator/task_buffer.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/items.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace internal_coordinator {
+namespace {
+
+// Between two attempts to compact a journal that could not be.
+constexpr absl::Duration kCompactionRetry = absl::Seconds(10);
+
+}  // namespace
+
+absl::Status CoordinatorImpl::Recover() {
+  Journal* journal = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    journal = journal_;
+  }
+  if (journal == nullptr) return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const std::optional<RecoveredRun> run, ReadJournal(*journal));
+  if (!run.has_value()) {
+    MutexLock lock(&mutex_);
+    return Persist();
+  }
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(LoadCommander(run->commander, commander_.get()));
+    RecoverState(*run);
+    for (const BufferRecord& known : run->state.buffer()) {
+      DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer, BufferOf(known.buffer_id()));
+      if (known.started()) buffer->set_started();
+    }
+    for (const LearnerTask& task : run->learner_tasks) commander_->NotifyFailLearnerTask(task);
+    for (const CollectorTask& task : run->collector_tasks) {
+      commander_->NotifyFailCollectorTask(task);
+    }
+  }
+  DING_RETURN_IF_ERROR(RecoverRows(*run));
+  RecoverPolicies(*run);
+  return Compact();
+}
+
+void CoordinatorImpl::RecoverState(const RecoveredRun& run) {
+  const StateRecord& state = run.state;
+  incarnation_ = state.incarnation() + 1;
+  last_worker_ = state.last_worker();
+  finished_steps_ = state.envstep();
+  train_iter_ = state.train_iter();
+  if (state.has_best_eval_value()) best_eval_value_ = state.best_eval_value();
+  policy_version_ = state.policy_version();
+  workers_joined_ = state.workers_joined();
+  workers_lost_ = state.workers_lost();
+  wanted_collectors_ = state.wanted_collectors();
+  converged_ = state.converged();
+  stop_wanted_ = state.stop_wanted() && !options_.goes_on_after_stop;
+  for (const DrainingRecord& collector : state.draining()) {
+    were_draining_.emplace(collector.name(), collector.pid());
+  }
+  const int64_t now = deps_.clock->MonotonicNanos();
+  elapsed_before_nanos_ = absl::ToInt64Nanoseconds(absl::Seconds(state.elapsed_seconds()));
+  if (state.has_collecting_seconds()) {
+    collecting_nanos_ = now - absl::ToInt64Nanoseconds(absl::Seconds(state.collecting_seconds()));
+  }
+}
+
+std::optional<std::unordered_set<std::string>> CoordinatorImpl::ListKeys(
+    const std::string& prefix) const {
+  if (list_keys_ == nullptr) return std::nullopt;
+  const absl::StatusOr<std::vector<std::string>> keys = list_keys_(prefix);
+  if (keys.ok()) return std::unordered_set<std::string>(keys->begin(), keys->end());
+  LOG(WARNING) << "the store does not say what is in it: " << keys.status().message()
+               << "; it is taken to be complete";
+  return std::nullopt;
+}
+
+// Repeats the pushes: the buffers evict by their rules what they had evicted before.
+absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
+  const std::optional<std::unordered_set<std::string>> present = ListKeys(kDataPrefix);
+  std::unordered_set<std::string> kept;
+  std::map<std::string, int64_t> lost;  // rows, by buffer
+  JournalRecord lost_chunks;
+  const auto push = [&](const JournalRecord& record) -> absl::Status {
+    const BufferRecord* const known = run.FindBuffer(record.push().buffer_id());
+    if (!record.has_push() || known == nullptr) return absl::OkStatus();
+    DING_ASSIGN_OR_RETURN(const Batch items, DecodeBatch(record.push().items()));
+    DING_ASSIGN_OR_RETURN(const Batch wanted, KeepChunks(items, [&run](int64_t chunk) {
+                            return run.removed_chunks.count(chunk) == 0;
+                          }));
+    DING_ASSIGN_OR_RETURN(Batch there, KeepChunks(wanted, [&present](int64_t chunk) {
+                            return !present.has_value() || present->count(ChunkKey(chunk)) > 0;
+                          }));
+    lost[known->buffer_id()] += wanted.rows() - there.rows();
+    for (const int64_t chunk : record.push().chunk()) {
+      const bool is_lost = present.has_value() && run.removed_chunks.count(chunk) == 0 &&
+                           present->count(ChunkKey(chunk)) == 0;
+      if (is_lost) lost_chunks.mutable_removed()->add_chunk(chunk);
+    }
+    if (there.empty()) return absl::OkStatus();
+    DING_ASSIGN_OR_RETURN(const std::vector<int64_t> chunks,
+                          ChunksOf(there, WorkerOfChunk(record.push().chunk(0))));
+    DING_ASSIGN_OR_RETURN(const SegmentBatch rows, MakeItems(std::move(there)));
+    std::shared_ptr<TaskBuffer> buffer;
+    {
+      MutexLock lock(&mutex_);
+      DING_ASSIGN_OR_RETURN(buffer, BufferOf(known->buffer_id()));
+      buffer->AddChunks(chunks.size());
+    }
+    for (const int64_t chunk : chunks) kept.insert(ChunkKey(chunk));
+    return Annotate(buffer->rows()->Push(rows, record.push().envstep()),
+                    absl::StrCat("pushing again into ", known->buffer_id()));
+  };
+  Journal* journal = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    journal = journal_;
+  }
+  DING_RETURN_IF_ERROR(journal->Read(push));
+  // They are counted once.
+  if (lost_chunks.has_removed()) DING_RETURN_IF_ERROR(journal->Append({lost_chunks}));
+  MutexLock lock(&mutex_);
+  for (const std::string& key : forgotten_keys_) kept.erase(key);
+  for (const BufferRecord& known : run.state.buffer()) {
+    TaskBuffer* const buffer = buffers_.at(known.buffer_id()).get();
+    const int64_t lost_now = lost[known.buffer_id()];
+    buffer->Recovered(known.rows_total(), known.rows_lost() + lost_now);
+    counters_.rows_pushed += known.rows_total();
+    counters_.rows_acknowledged += known.rows_total();
+    LOG(INFO) << known.buffer_id() << " goes on with " << buffer->rows()->count() << " of "
+              << known.rows_total() << " rows";
+    LOG_IF(WARNING, lost_now > 0) << known.buffer_id() << ": the data of " << lost_now
+                                  << " rows are gone from the store; these rows are dropped";
+  }
+  if (present.has_value()) {
+    for (const std::string& key : *present) {
+      if (kept.count(key) == 0) forgotten_keys_.push_back(key);
+    }
+  }
+  recovered_keys_ = std::move(kept);
+  return absl::OkStatus();
+}
+
+void CoordinatorImpl::RecoverPolicies(const RecoveredRun& run) {
+  std::optional<std::unordered_set<std::string>> present = ListKeys(kPolicyPrefix);
+  MutexLock lock(&mutex_);
+  for (const PolicyRecord& known : run.state.policy()) {
+    PolicyHistory& history = policies_[known.policy_id()];
+    history.newest = known.newest();
+    history.finished = known.finished();
+    for (const PolicyVersion& version : known.stored()) {
+      if (present.has_value() && present->erase(version.key()) == 0) continue;
+      history.stored.push_back(version);
+    }
+    LOG_IF(WARNING, history.stored.empty() && known.stored_size() > 0)
+        << known.policy_id() << " is gone from the store: collectors wait for the next version";
+  }
+  if (!present.has_value()) return;
+  for (const std::string& key : *present) forgotten_keys_.push_back(key);
+}
+
+void CoordinatorImpl::ForgetPrevious(const Hello& hello) {
+  const std::string number = absl::StrCat(absl::Hex(hello.previous_worker()));
+  std::optional<std::unordered_set<std::string>> keys;
+  {
+    MutexLock lock(&mutex_);
+    // Of a worker of this coordinator it was done when it was lost.
+    if (hello.previous_incarnation() >= incarnation_) return;
+  }
+  const bool learns = hello.role() == Hello::LEARNER;
+  keys = ListKeys(learns ? kPolicyPrefix : absl::StrCat(kDataPrefix, number, "/"));
+  if (!keys.has_value()) return;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [policy_id, history] : policies_) {
+      for (const PolicyVersion& version : history.stored) keys->erase(version.key());
+    }
+    const std::string its = absl::StrCat("-", number);
+    for (const std::string& key : *keys) {
+      const bool forget = learns ? absl::EndsWith(key, its) : recovered_keys_.count(key) == 0;
+      if (forget) forgotten_keys_.push_back(key);
+    }
+  }
+  DeleteForgotten();
+}
+
+JournalRecord CoordinatorImpl::StateNow() const {
+  JournalRecord record;
+  StateRecord* const state = record.mutable_state();
+  state->set_run(options_.run);
+  state->set_incarnation(incarnation_);
+  state->set_last_worker(last_worker_);
+  state->set_envstep(EnvSteps());
+  state->set_train_iter(train_iter_);
+  if (best_eval_value_ > -kInfinity) state->set_best_eval_value(best_eval_value_);
+  state->set_policy_version(policy_version_);
+  state->set_workers_joined(workers_joined_);
+  state->set_workers_lost(workers_lost_);
+  const int64_t elapsed =
+      started_ ? deps_.clock->MonotonicNanos() - start_nanos_ : elapsed_before_nanos_;
+  state->set_elapsed_seconds(absl::ToDoubleSeconds(absl::Nanoseconds(elapsed)));
+  if (collecting_nanos_.has_value()) {
+    state->set_collecting_seconds(absl::ToDoubleSeconds(Elapsed(*collecting_nanos_)));
+  }
+  state->set_converged(converged_);
+  state->set_wanted_collectors(wanted_collectors_);
+  state->set_stop_wanted(stop_wanted_);
+  const auto add_draining = [state](const std::string& name, int64_t pid) {
+    state->add_draining()->set_name(name);
+    state->mutable_draining()->rbegin()->set_pid(pid);
+  };
+  for (const auto& [name, pid] : were_draining_) add_draining(name, pid);
+  for (const auto& [id, worker] : workers_) {
+    if (worker.draining) add_draining(worker.hello.name(), worker.hello.pid());
+  }
+  for (const auto& [id, buffer] : buffers_) {
+    BufferRecord* const of_buffer = state->add_buffer();
+    of_buffer->set_buffer_id(id);
+    of_buffer->set_started(buffer->started());
+    of_buffer->set_rows_lost(buffer->rows_lost());
+  }
+  for (const auto& [id, history] : policies_) {
+    PolicyRecord* const policy = state->add_policy();
+    policy->set_policy_id(id);
+    policy->set_newest(history.newest);
+    policy->set_finished(history.finished);
+    for (const PolicyVersion& version : history.stored) *policy->add_stored() = version;
+  }
+  return record;
+}
+
+absl::StatusOr<std::vector<JournalRecord>> CoordinatorImpl::AllNow() const {
+  std::vector<JournalRecord> records = {StateNow()};
+  // Pushes that carry the number may be left out of a compacted journal.
+  for (BufferRecord& buffer : *records[0].mutable_state()->mutable_buffer()) {
+    buffer.set_rows_total(buffers_.at(buffer.buffer_id())->rows_total());
+  }
+  DING_ASSIGN_OR_RETURN(*records.emplace_back().mutable_commander(), SaveCommander(*commander_));
+  const auto add_collector = [&records](const CollectorTask& task) {
+    *records.emplace_back().mutable_collector_task() = task;
+  };
+  const auto add_learner = [&records](const LearnerTask& task) {
+    *records.emplace_back().mutable_learner_task() = task;
+  };
+  for (const auto& [id, worker] : workers_) {
+    if (!worker.task.has_value()) continue;
+    if (worker.task->state.kind == Hello::LEARNER) {
+      add_learner(worker.task->learner);
+    } else {
+      add_collector(worker.task->collector);
+    }
+  }
+  for (const auto& waiting : waiting_learner_tasks_) add_learner(waiting.task);
+  for (const auto& waiting : waiting_collector_tasks_) add_collector(waiting.task);
+  return records;
+}
+
+void CoordinatorImpl::NoteOver(const std::string& task_id) {
+  commander_changed_ = true;
+  if (journal_ != nullptr) unwritten_.emplace_back().set_task_over(task_id);
+}
+
+absl::Status CoordinatorImpl::Persist() {
+  if (journal_ == nullptr || (!state_changed_ && !commander_changed_ && unwritten_.empty())) {
+    return absl::OkStatus();
+  }
+  const size_t tasks = unwritten_.size();
+  unwritten_.push_back(StateNow());
+  absl::Status status;
+  if (commander_changed_) {
+    absl::StatusOr<std::string> commander = SaveCommander(*commander_);
+    status = commander.status();
+    if (status.ok()) unwritten_.emplace_back().set_commander(*std::move(commander));
+  }
+  if (status.ok()) status = journal_->Append(unwritten_);
+  if (!status.ok()) {
+    NoteReplaced(status);
+    unwritten_.resize(tasks);
+    LOG_EVERY_N(WARNING, 1000) << "the coordinator's state is not written: " << status.message();
+    return status;
+  }
+  unwritten_.clear();
+  state_changed_ = commander_changed_ = false;
+  return absl::OkStatus();
+}
+
+void CoordinatorImpl::NoteReplaced(const absl::Status& status) {
+  if (!absl::IsAborted(status) || !replaced_.ok()) return;
+  replaced_ = status;
+  timer_.Signal();
+}
+
+absl::Status CoordinatorImpl::Compact() {
+  Journal* journal = nullptr;
+  std::unordered_set<std::string> alive;
+  {
+    MutexLock lock(&mutex_);
+    journal = journal_;
+    for (const auto& [id, buffer] : buffers_) alive.insert(id);
+  }
+  if (journal == nullptr) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(journal->BeginCompaction(
+      [&alive](const std::string& buffer_id) { return alive.count(buffer_id) > 0; }));
+  {
+    MutexLock lock(&mutex_);
+    DING_ASSIGN_OR_RETURN(const std::vector<JournalRecord> all, AllNow());
+    DING_RETURN_IF_ERROR(journal->FinishCompaction(all));
+    unwritten_.clear();
+    state_changed_ = commander_changed_ = false;
+  }
+  journal->DropReplaced();
+  return absl::OkStatus();
+}
+
+void CoordinatorImpl::CompactIfWorthIt() {
+  {
+    MutexLock lock(&mutex_);
+    if (journal_ == nullptr || ended_ || !journal_->WantsCompaction()) return;
+  }
+  if (compaction_failed_nanos_.has_value() &&
+      Elapsed(*compaction_failed_nanos_) < kCompactionRetry) {
+    return;
+  }
+  const absl::Status status = Compact();
+  if (status.ok()) return;
+  compaction_failed_nanos_ = deps_.clock->MonotonicNanos();
+  LOG(WARNING) << "the journal grows: " << status.message();
+  MutexLock lock(&mutex_);
+  NoteReplaced(status);
+}
+
+}  // namespace internal_coordinator
+}  // namespace ding

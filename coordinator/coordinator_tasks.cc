@@ -1,0 +1,341 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/coordinator_impl.h"
+#include "ding_worker/coordinator/journal.pb.h"
+#include "ding_worker/coordinator/resource_manager.h"
+#include "ding_worker/coordinator/task_buffer.h"
+#include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/replay_buffer/removed_items.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace internal_coordinator {
+namespace {
+
+// A collector has at most eight announcements under way, and stores one chunk for the next.
+constexpr int64_t kMaxUnannouncedChunks = 16;
+
+}  // namespace
+
+// Takes what the commander gives, and gives it to who is free.
+void CoordinatorImpl::Schedule() {
+  if (!started_ || ended_) return;
+  CheckBudget();
+  if (ended_) return;
+  DropFinishedPolicies();
+  GiveBackExpired();
+  const int64_t now = deps_.clock->MonotonicNanos();
+  while (std::optional<LearnerTask> task = commander_->GetLearnerTask()) {
+    NoteGiven(*task);
+    waiting_learner_tasks_.push_back({*std::move(task), now});
+  }
+  while (std::optional<CollectorTask> task = commander_->GetCollectorTask()) {
+    NoteGiven(*task);
+    waiting_collector_tasks_.push_back({*std::move(task), now});
+  }
+  AssignLearnerTasks();
+  AssignCollectorTasks();
+  Persist().IgnoreError();  // The next call tries again.
+  timer_.Signal();
+}
+
+void CoordinatorImpl::GiveBackExpired() {
+  while (!waiting_learner_tasks_.empty() &&
+         Elapsed(waiting_learner_tasks_.front().since_nanos) >= options_.learner_task_timeout) {
+    const LearnerTask task = std::move(waiting_learner_tasks_.front().task);
+    waiting_learner_tasks_.pop_front();
+    LOG(WARNING) << "no learner took " << task.task_id() << " within "
+                 << options_.learner_task_timeout;
+    NoteOver(task.task_id());
+    commander_->NotifyFailLearnerTask(task);
+  }
+  while (!waiting_collector_tasks_.empty() &&
+         Elapsed(waiting_collector_tasks_.front().since_nanos) >= options_.collector_task_timeout) {
+    const CollectorTask task = std::move(waiting_collector_tasks_.front().task);
+    waiting_collector_tasks_.pop_front();
+    LOG(WARNING) << "no collector took " << task.task_id() << " within "
+                 << options_.collector_task_timeout;
+    NoteOver(task.task_id());
+    commander_->NotifyFailCollectorTask(task);
+  }
+}
+
+void CoordinatorImpl::AssignLearnerTasks() {
+  std::deque<WaitingTask<LearnerTask>> waiting;
+  waiting.swap(waiting_learner_tasks_);
+  for (WaitingTask<LearnerTask>& task : waiting) {
+    if (ended_ || !StartLearnerTask(task.task)) waiting_learner_tasks_.push_back(std::move(task));
+  }
+}
+
+void CoordinatorImpl::AssignCollectorTasks() {
+  std::deque<WaitingTask<CollectorTask>> waiting;
+  waiting.swap(waiting_collector_tasks_);
+  for (WaitingTask<CollectorTask>& task : waiting) {
+    if (ended_ || !StartCollectorTask(task.task)) {
+      waiting_collector_tasks_.push_back(std::move(task));
+    }
+  }
+}
+
+// False: it has to wait.
+bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
+  const auto known = buffers_.find(waiting.buffer_id());
+  if (known != buffers_.end() && known->second->learner().has_value()) return false;
+  const std::optional<AssignedWorker> assigned =
+      resources_.Assign(Hello::LEARNER, waiting.resources());
+  if (!assigned.has_value()) return false;
+  absl::StatusOr<std::shared_ptr<TaskBuffer>> buffer = BufferOf(waiting.buffer_id());
+  if (!buffer.ok()) {
+    End(Annotate(buffer.status(), absl::StrCat("making ", waiting.buffer_id())), "a buffer failed");
+    return false;
+  }
+  PolicyHistory& history = policies_[waiting.policy_id()];
+  history.finished = false;
+  RunningTask task;
+  task.state = {waiting.task_id(), Hello::LEARNER, assigned->worker, deps_.clock->MonotonicNanos()};
+  task.learner = waiting;
+  task.learner.set_first_version(history.newest + 1);
+  task.buffer = *std::move(buffer);
+  task.buffer->set_learner(assigned->worker);
+  state_changed_ = true;
+  CoordinatorMessage message;
+  *message.mutable_start_task()->mutable_learner() = task.learner;
+  FindWorker(assigned->worker)->task = std::move(task);
+  sender_->Send(assigned->worker, message);
+  return true;
+}
+
+bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting) {
+  const auto buffer = buffers_.find(waiting.buffer_id());
+  if (buffer == buffers_.end() || !buffer->second->started()) return false;
+  const std::optional<AssignedWorker> assigned =
+      resources_.Assign(Hello::COLLECTOR, waiting.resources());
+  if (!assigned.has_value()) return false;
+  RunningTask task;
+  task.state = {waiting.task_id(), Hello::COLLECTOR, assigned->worker,
+                deps_.clock->MonotonicNanos()};
+  task.collector = waiting;
+  task.buffer = buffer->second;
+  const auto history = policies_.find(waiting.policy_id());
+  if (history != policies_.end() && !history->second.stored.empty()) {
+    *task.collector.mutable_policy() = history->second.stored.back();
+    for (TaskPlayer& player : *task.collector.mutable_player()) {
+      if (player.update_policy()) *player.mutable_policy() = history->second.stored.back();
+    }
+  }
+  CoordinatorMessage message;
+  *message.mutable_start_task()->mutable_collector() = task.collector;
+  FindWorker(assigned->worker)->task = std::move(task);
+  if (!waiting.eval_flag() && !collecting_nanos_.has_value()) {
+    collecting_nanos_ = deps_.clock->MonotonicNanos();
+    state_changed_ = true;
+  }
+  sender_->Send(assigned->worker, message);
+  return true;
+}
+
+absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::BufferOf(
+    const std::string& buffer_id) {
+  const auto it = buffers_.find(buffer_id);
+  if (it != buffers_.end()) return it->second;
+  auto buffer = std::make_shared<TaskBuffer>(buffer_id);
+  // The buffer belongs to what is captured, and calls it only while it is called itself.
+  const auto on_removed = [this, buffer = buffer.get()](const RemovedItems& removed) {
+    MutexLock lock(&mutex_);
+    buffer->Removed(removed);
+    ForgetRemoved(buffer);
+  };
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<IBuffer> rows, make_buffer_(buffer_id, on_removed));
+  buffer->set_rows(std::move(rows));
+  buffers_[buffer_id] = buffer;
+  return buffer;
+}
+
+// The task is over, and its worker free.
+RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
+  RunningTask task = *std::move(worker->task);
+  worker->task.reset();
+  worker->withheld_policy.reset();
+  worker->stalled.clear();
+  worker->waits_for.clear();
+  if (task.state.kind == Hello::LEARNER) {
+    task.buffer->ForgetLearner();
+    ForgetRemoved(task.buffer.get());
+  } else if (!task.collector.eval_flag()) {
+    finished_steps_ += task.steps;
+  }
+  state_changed_ = true;
+  if (worker->draining) {
+    LetGo(id);
+  } else {
+    resources_.Update(worker->hello.role(), id, worker->hello.resources());
+  }
+  changed_.SignalAll();
+  return task;
+}
+
+void CoordinatorImpl::FailTask(uint32_t id, Worker* worker) {
+  const RunningTask task = EndTask(id, worker);
+  NoteOver(task.state.task_id);
+  if (task.state.kind == Hello::LEARNER) {
+    commander_->NotifyFailLearnerTask(task.learner);
+  } else {
+    commander_->NotifyFailCollectorTask(task.collector);
+  }
+}
+
+void CoordinatorImpl::CloseTask(uint32_t id, Worker* worker) {
+  CoordinatorMessage message;
+  message.mutable_close_task()->set_task_id(worker->task->state.task_id);
+  sender_->Send(id, message);
+}
+
+// Its buffer goes, and with it what is collected for it. Evaluations go on.
+void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
+  CloseTask(id, worker);
+  const RunningTask finished = EndTask(id, worker);
+  NoteOver(finished.state.task_id);
+  commander_->FinishLearnerTask(finished.learner);
+  policies_[finished.learner.policy_id()].finished = true;
+  finished.buffer->set_closed();
+  buffers_.erase(finished.buffer->id());
+  forgotten_buffers_.push_back(finished.buffer);
+  for (auto& [other_id, other] : workers_) {
+    if (!other.task.has_value() || other.task->buffer != finished.buffer) continue;
+    if (other.task->collector.eval_flag()) continue;
+    CloseTask(other_id, &other);
+    FailTask(other_id, &other);
+  }
+  std::deque<WaitingTask<CollectorTask>> waiting;
+  waiting.swap(waiting_collector_tasks_);
+  for (WaitingTask<CollectorTask>& task : waiting) {
+    if (task.task.buffer_id() == finished.buffer->id()) {
+      NoteOver(task.task.task_id());
+      commander_->NotifyFailCollectorTask(task.task);
+    } else {
+      waiting_collector_tasks_.push_back(std::move(task));
+    }
+  }
+}
+
+// Deletes the last versions of policies that nobody learns or plays any more.
+void CoordinatorImpl::DropFinishedPolicies() {
+  for (auto& [policy_id, history] : policies_) {
+    if (!history.finished || history.stored.empty()) continue;
+    const std::string& wanted = policy_id;
+    const bool used = std::any_of(workers_.begin(), workers_.end(), [&wanted](const auto& entry) {
+      return entry.second.task.has_value() && entry.second.task->collector.policy_id() == wanted;
+    });
+    if (used) continue;
+    DropPolicies(/*keep_newest=*/0, &history);
+  }
+}
+
+// Deletes all versions but the newest ones and those that are kept.
+void CoordinatorImpl::DropPolicies(size_t keep_newest, PolicyHistory* history) {
+  const size_t droppable = history->stored.size() - std::min(keep_newest, history->stored.size());
+  std::deque<PolicyVersion> left;
+  for (size_t i = 0; i < history->stored.size(); ++i) {
+    PolicyVersion& version = history->stored[i];
+    if (i < droppable && !IsKept(version)) {
+      forgotten_keys_.push_back(version.key());
+    } else {
+      left.push_back(std::move(version));
+    }
+  }
+  history->stored = std::move(left);
+}
+
+// The commander wants it, or a task plays by it.
+bool CoordinatorImpl::IsKept(const PolicyVersion& version) const {
+  if (ended_) return false;
+  const auto plays = [&version](const CollectorTask& task) {
+    return std::any_of(task.player().begin(), task.player().end(), [&](const TaskPlayer& player) {
+      return !player.update_policy() && player.policy().key() == version.key();
+    });
+  };
+  return commander_->KeepsPolicy(version) ||
+         std::any_of(workers_.begin(), workers_.end(),
+                     [&](const auto& entry) {
+                       return entry.second.task.has_value() && plays(entry.second.task->collector);
+                     }) ||
+         std::any_of(waiting_collector_tasks_.begin(), waiting_collector_tasks_.end(),
+                     [&](const auto& waiting) { return plays(waiting.task); });
+}
+
+template <typename Task>
+void CoordinatorImpl::NoteGiven(const Task& task) {
+  commander_changed_ = true;
+  if (journal_ == nullptr) return;
+  JournalRecord& record = unwritten_.emplace_back();
+  if constexpr (std::is_same_v<Task, LearnerTask>) {
+    *record.mutable_learner_task() = task;
+  } else {
+    *record.mutable_collector_task() = task;
+  }
+}
+
+void CoordinatorImpl::ForgetChunks(const std::vector<int64_t>& chunks) {
+  for (const int64_t chunk : chunks) forgotten_keys_.push_back(ChunkKey(chunk));
+}
+
+void CoordinatorImpl::ForgetRemoved(TaskBuffer* buffer) {
+  const std::vector<int64_t> chunks = buffer->TakeDeletable();
+  if (journal_ != nullptr) {
+    removed_.mutable_removed()->mutable_chunk()->Add(chunks.begin(), chunks.end());
+  }
+  ForgetChunks(chunks);
+}
+
+// What a collector stored and could not announce before it went.
+void CoordinatorImpl::ForgetUnannounced(uint32_t id, const Worker& worker) {
+  const int64_t next = std::max(worker.newest_chunk + 1, ChunkNumber(id, 0));
+  for (int64_t chunk = next; chunk < next + kMaxUnannouncedChunks; ++chunk) {
+    forgotten_keys_.push_back(ChunkKey(chunk));
+  }
+}
+
+void CoordinatorImpl::DeleteForgotten() {
+  while (true) {
+    std::vector<std::shared_ptr<TaskBuffer>> buffers;
+    std::vector<std::string> keys;
+    {
+      MutexLock lock(&mutex_);
+      buffers.swap(forgotten_buffers_);
+      keys.swap(forgotten_keys_);
+      // That they are gone is known before they are. If it cannot be written, they count as lost
+      // when the coordinator is started again.
+      if (journal_ != nullptr && removed_.has_removed()) {
+        const absl::Status written = journal_->Append({removed_});
+        if (written.ok()) removed_.Clear();
+        NoteReplaced(written);
+      }
+      // The other coordinator's rows may need them.
+      if (!replaced_.ok()) keys.clear();
+    }
+    if (buffers.empty() && keys.empty()) return;
+    for (std::string& key : keys) remover_.Add(std::move(key));
+    for (const std::shared_ptr<TaskBuffer>& buffer : buffers) buffer->rows()->Clear();
+  }
+}
+
+}  // namespace internal_coordinator
+}  // namespace ding
