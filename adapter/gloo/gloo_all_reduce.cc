@@ -3,9 +3,13 @@
 // libtorch's headers and its libraries are those of one build; whether c10d has Gloo is said where its
 // headers are used.
 #define USE_C10D_GLOO 1
+#include <pthread.h>
+
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -29,6 +33,29 @@ std::string FirstLine(const char* what) {
   const std::string text(what);
   return text.substr(0, text.find('\n'));
 }
+
+// While it lives, threads that this one starts are not ended by SIGPIPE: Gloo's write to ranks that may
+// be gone, and say so by themselves. The program's own threads, whose pipes may be closed, are not our
+// business. Nor does one end this thread meanwhile.
+class StartsThreadsWithoutSigpipe {
+ public:
+  StartsThreadsWithoutSigpipe() {
+    sigemptyset(&sigpipe_);
+    sigaddset(&sigpipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
+  }
+  StartsThreadsWithoutSigpipe(const StartsThreadsWithoutSigpipe&) = delete;
+  StartsThreadsWithoutSigpipe& operator=(const StartsThreadsWithoutSigpipe&) = delete;
+  ~StartsThreadsWithoutSigpipe() {
+    const timespec no_wait = {};
+    if (sigismember(&before_, SIGPIPE) == 0) sigtimedwait(&sigpipe_, nullptr, &no_wait);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t sigpipe_;
+  sigset_t before_;
+};
 
 // What Gloo stores and looks up while it connects: each rank's addresses.
 class RendezvousStore : public c10d::Store {
@@ -171,6 +198,7 @@ absl::StatusOr<std::unique_ptr<AllReduce>> ConnectGloo(const AllReduceOptions& o
                                                        Rendezvous* rendezvous) {
   DING_RETURN_IF_ERROR(CheckAllReduceOptions(options));
   const absl::Time begin = absl::Now();
+  const StartsThreadsWithoutSigpipe without_sigpipe;
   try {
     auto group_options =
         c10d::ProcessGroupGloo::Options::create(absl::ToChronoMilliseconds(options.timeout));

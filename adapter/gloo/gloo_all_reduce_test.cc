@@ -1,12 +1,15 @@
 #include "ding_worker/adapter/gloo/gloo_all_reduce.h"
 
+#include <csignal>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
@@ -25,6 +28,35 @@ using testing::IsEmpty;
 using testing::Not;
 
 INSTANTIATE_TEST_SUITE_P(Gloo, AllReduceConformance, testing::Values(ConnectGloo));
+
+// Of this process: whether each blocks SIGPIPE.
+std::map<std::string, bool> Threads() {
+  std::map<std::string, bool> threads;
+  const std::string tasks = "/proc/self/task";
+  const std::vector<std::string> ids = ListDirectory(tasks).value();
+  for (const std::string& id : ids) {
+    const std::string status = ReadFile(absl::StrCat(tasks, "/", id, "/status")).value_or("");
+    const std::string blocked = status.substr(status.find("SigBlk:") + 7, 17);
+    threads[id] = ((std::stoull(blocked, nullptr, 16) >> (SIGPIPE - 1)) & 1) != 0;
+  }
+  return threads;
+}
+
+// Ranks that are gone are what its threads write to, and their end by a signal would be the process's.
+TEST(GlooAllReduceTest, ItsThreadsAndNoOthersBlockSigpipe) {
+  const std::map<std::string, bool> before = Threads();
+  LocalRendezvous rendezvous;
+  AllReduceOptions options;
+  options.group = "a";
+  DING_ASSERT_OK_AND_ASSIGN(const auto group, ConnectGloo(options, &rendezvous));
+  int started = 0;
+  for (const auto& [id, blocks] : Threads()) {
+    const bool was_there = before.count(id) > 0;
+    EXPECT_EQ(blocks, !was_there) << "thread " << id;
+    started += was_there ? 0 : 1;
+  }
+  EXPECT_GT(started, 0);
+}
 
 TEST(GlooAllReduceTest, AHostThatIsNoneIsRefused) {
   LocalRendezvous rendezvous;
