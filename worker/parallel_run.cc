@@ -142,7 +142,7 @@ class Run {
   std::unique_ptr<RunMemory> memory_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Journal> journal_;
-  bool gives_up_ = false;
+  bool gives_up_ = false;     // it could not start
   bool keeps_store_ = false;  // for a run that goes on, or another coordinator
   std::unique_ptr<CommCoordinator> comm_;
   CoordinatorParts parts_;

@@ -32,7 +32,7 @@ namespace {
 
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(20);
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
-// Only a broken run needs longer to bring a victim, to converge, and to clean up.
+// Only a broken run needs longer to bring a victim, or to bring it back, to converge, and to clean up.
 constexpr absl::Duration kVictimTimeout = absl::Minutes(1);
 constexpr absl::Duration kConvergeTimeout = absl::Minutes(4);
 constexpr absl::Duration kOrphanTimeout = absl::Seconds(10);
@@ -43,6 +43,8 @@ constexpr double kQuietSeconds = 3;
 constexpr double kMaxRedisOutageSeconds = 1;
 // Files that whoever watches the processes may have open at the end beyond those at the beginning.
 constexpr int kSpareFiles = 8;
+// That are in a buffer, and neither in the journal nor acknowledged: a message of each collector.
+constexpr int64_t kMaxRowsUnderWay = 2048;
 constexpr char kRedisPrefix[] = "soak";
 
 bool IsWorkerOf(Victim victim, const WorkerStatus& worker) {
@@ -62,6 +64,12 @@ bool IsWorkerOf(Victim victim, const WorkerStatus& worker) {
       return false;  // They are no workers of the coordinator.
   }
   return false;
+}
+
+int64_t RowsPushed(const RunStatus& status) {
+  int64_t rows = 0;
+  for (const BufferStatus& buffer : status.buffer()) rows += buffer.push_count();
+  return rows;
 }
 
 // Of the run's workers, one that can be killed as `victim`; null: there is none at the moment.
@@ -105,13 +113,14 @@ class Soak {
   absl::Status Kill(double moment, Victim victim);
   void Killed(Victim victim, double moment, const std::string& what);
   absl::Status KillRedis(const RunStatus& status);
-  absl::Status WaitForNextCoordinator(int incarnation);
+  absl::Status WaitForNextCoordinator(const RunStatus& before);
   absl::StatusOr<RunStatus> Look();
   static bool IsClosed(const Gap& gap, const RunStatus& status);
   void Back(const Gap& gap);
   int OpenFiles() const;
   absl::Status Broken(const std::string& what) const;
   absl::Status CheckEnd();
+  absl::Status CheckAllCameBack() const;
   absl::Status CheckNothingIsLeft(int files_before, int files_after);
   absl::Status ReadRows();
 
@@ -222,7 +231,7 @@ absl::Status Soak::Kill(double moment, Victim victim) {
     if (victim == Victim::kCoordinator) {
       kill(static_cast<pid_t>(status.coordinator_pid()), SIGKILL);
       Killed(victim, status.elapsed_seconds(), "");
-      return WaitForNextCoordinator(status.incarnation());
+      return WaitForNextCoordinator(status);
     }
     if (victim == Victim::kRedis) return KillRedis(status);
     const WorkerStatus* const worker = FindVictim(victim, status, &rng_);
@@ -253,14 +262,20 @@ absl::Status Soak::KillRedis(const RunStatus& status) {
   return absl::OkStatus();
 }
 
-// Which must have given tasks, and got rows, before it counts.
-absl::Status Soak::WaitForNextCoordinator(int incarnation) {
+// Which must have given tasks, and got rows, before it counts. `before`: what the last one said before
+// it died, of which it may have forgotten what it had not acknowledged.
+absl::Status Soak::WaitForNextCoordinator(const RunStatus& before) {
   const Gap gap(report_.kills.size() - 1);
   int64_t envstep = -1;
   while (gap.since.Elapsed() < kVictimTimeout) {
     const absl::StatusOr<RunStatus> status =
         AskStatus(address_, "soak", absl::Seconds(1), transport_);
-    if (status.ok() && status->incarnation() > incarnation) {
+    if (status.ok() && status->incarnation() > before.incarnation()) {
+      if (RowsPushed(*status) < RowsPushed(before) - kMaxRowsUnderWay) {
+        return Broken(absl::StrCat("a coordinator of ", RowsPushed(before),
+                                   " rows was killed, and its successor knows of ",
+                                   RowsPushed(*status)));
+      }
       if (envstep < 0) envstep = status->envstep();
       if (status->envstep() > envstep || status->converged()) {
         Back(gap);
@@ -289,13 +304,14 @@ absl::StatusOr<SoakReport> Soak::Run() {
   int files_after = 0;
   for (size_t i = 0; i < moments.size(); ++i) {
     DING_RETURN_IF_ERROR(Kill(moments[i], victims[i]));
-    if (i == 0) files_before = OpenFiles();
+    files_after = OpenFiles();
+    if (i == 0) files_before = files_after;
   }
   while (!gaps_.empty() && program_.IsRunning()) {
     absl::SleepFor(kPollPeriod);
-    files_after = OpenFiles();
     if (!Look().ok()) break;  // It has converged.
   }
+  DING_RETURN_IF_ERROR(CheckAllCameBack());
   DING_RETURN_IF_ERROR(CheckEnd());
   DING_RETURN_IF_ERROR(CheckNothingIsLeft(files_before, files_after));
   DING_RETURN_IF_ERROR(ReadRows());
@@ -310,6 +326,16 @@ absl::Status Soak::CheckEnd() {
                         ReadFile(JoinPath(options_.folder, "result.json")));
   if (absl::StrContains(result, "\"stop\":true")) return absl::OkStatus();
   return Broken(absl::StrCat("the run did not converge: ", result));
+}
+
+// Whoever was killed just before the run converged has no need to.
+absl::Status Soak::CheckAllCameBack() const {
+  for (const Gap& gap : gaps_) {
+    if (gap.since.Elapsed() < kVictimTimeout) continue;
+    return Broken(absl::StrCat(NameOf(report_.kills[gap.kill].victim), " ", gap.name,
+                               " was killed ", gap.since.Seconds(), " s ago and is not back"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Soak::CheckNothingIsLeft(int files_before, int files_after) {

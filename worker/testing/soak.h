@@ -1,5 +1,5 @@
 // Kills processes of a parallel run at random moments, and checks that the run goes on, converges when it is allowed
-// to, has lost nothing that was acknowledged, and leaves nothing behind: no process, no data in the store or in the
+// to, has lost nothing that was acknowledged, brings everybody back, and leaves nothing behind: no process, no data in the store or in the
 // memory of the machine, no open file of whoever watches the processes.
 //
 //     RunSoak ── starts ──► the run ◄── SIGKILL, at a random moment, of one that does something
