@@ -1,0 +1,54 @@
+#include "ding_worker/base/thread.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "ding_worker/base/status_matchers.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+TEST(StartThreadTest, RunsTheBody) {
+  std::atomic<bool> ran{false};
+  DING_ASSERT_OK_AND_ASSIGN(std::thread thread, StartThread("a test", [&ran] { ran = true; }));
+  thread.join();
+  EXPECT_TRUE(ran);
+}
+
+// Bytes of address space that this process has.
+rlim_t AddressSpace() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+// In a child, as the limit cannot be raised again. Address space, because root is exempt from the
+// limit of processes: a MiB more does for an error, and not for a stack.
+TEST(StartThreadTest, ReturnsAnErrorWhenTheSystemRefusesAThread) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlim_t most = AddressSpace() + (rlim_t{1} << 20);
+    const rlimit limit = {most, most};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+    const absl::StatusOr<std::thread> thread = StartThread("a test", [] {});
+    const bool named = absl::IsResourceExhausted(thread.status()) &&
+                       absl::StrContains(thread.status().message(), "a thread for a test");
+    _exit(named ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "wait status " << status;
+}
+
+}  // namespace
+}  // namespace ding
