@@ -1,10 +1,12 @@
 #include "ding_worker/base/thread.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <fstream>
 #include <thread>
 
@@ -32,11 +34,16 @@ rlim_t AddressSpace() {
 }
 
 // In a child, as the limit cannot be raised again. Address space, because root is exempt from the
-// limit of processes: a MiB more does for an error, and not for a stack.
+// limit of processes: a MiB more is enough for an error, and not for a stack. The stack is larger
+// than those that the C library keeps of threads that have ended.
 TEST(StartThreadTest, ReturnsAnErrorWhenTheSystemRefusesAThread) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, size_t{64} << 20);
+    pthread_setattr_default_np(&attributes);
     const rlim_t most = AddressSpace() + (rlim_t{1} << 20);
     const rlimit limit = {most, most};
     if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
