@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iterator>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/crc32c.h"
 
 namespace ding {
@@ -53,9 +55,23 @@ uint64_t FromEnv(const char* name, uint64_t otherwise) {
   return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
 }
 
+// The seed of the commit: base/fuzz_seed.txt among the test's files. 0 if there is none, as when a
+// test program is started by hand.
+uint64_t SeedOfCommit() {
+  const char* const files = std::getenv("TEST_SRCDIR");
+  const char* const workspace = std::getenv("TEST_WORKSPACE");
+  if (files == nullptr || workspace == nullptr) return 0;
+  uint64_t seed = 0;
+  std::ifstream(absl::StrCat(files, "/", workspace, "/base/fuzz_seed.txt")) >> seed;
+  return seed;
+}
+
 }  // namespace
 
-uint64_t FirstFuzzSeed() { return FromEnv("DING_FUZZ_SEED", 0); }
+uint64_t FirstFuzzSeed() {
+  static const uint64_t seed = FromEnv("DING_FUZZ_SEED", SeedOfCommit());
+  return seed;
+}
 
 uint64_t FuzzRounds(uint64_t ordinarily) { return FromEnv("DING_FUZZ_ROUNDS", ordinarily); }
 

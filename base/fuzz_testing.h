@@ -1,7 +1,9 @@
 // For tests of decoders: mutants of well-formed bytes, made of a seed, as many as one has time for.
 //
-// The environment variable DING_FUZZ_ROUNDS sets how many are tried of each kind, DING_FUZZ_SEED
-// where they begin; a failure prints the two that repeat it.
+// Each round has a seed of its own. The first one follows from the commit when tools/test runs the
+// test, so that every commit tries other mutants and the same commit the same ones; else it is 0. The
+// environment variable DING_FUZZ_SEED sets it by hand, DING_FUZZ_ROUNDS how many rounds there are of
+// each kind. A failure prints the two that repeat it.
 //
 //   Fuzz(10000, [&](Mutator* mutator) {
 //     const auto decoded = Decode(mutator->Mutate(good));
@@ -44,8 +46,9 @@ class Mutator {
 // it: it must not keep mutants from the code behind it.
 std::string WithChecksum(std::string bytes);
 
-// The first seed, and the number of rounds: `ordinarily` if the environment says nothing.
+// The seed of the first round.
 uint64_t FirstFuzzSeed();
+// The number of rounds: `ordinarily` if the environment says nothing.
 uint64_t FuzzRounds(uint64_t ordinarily);
 
 // Calls `check(mutator)` for every round, with the seed in the trace of a failure.

@@ -41,3 +41,16 @@ source_files() {
     (cd "$root" && find . -name .git -prune -o -name 'bazel-*' -prune -o -type f -printf '%P\n')
   fi | LC_ALL=C sort
 }
+
+# Where the seeds of the fuzz tests begin, and which tenth of the tests runs under the sanitizers: $DING_FUZZ_SEED, else the
+# first seven hexadecimal digits of the commit as a number; 0 without Git.
+fuzz_seed() {
+  local commit
+  if [ -n "${DING_FUZZ_SEED:-}" ]; then
+    echo "$DING_FUZZ_SEED"
+  elif commit=$(git -C "$root" rev-parse --short=7 HEAD 2>/dev/null); then
+    echo $((16#${commit:0:7}))
+  else
+    echo 0
+  fi
+}
