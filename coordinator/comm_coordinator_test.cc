@@ -172,7 +172,16 @@ class IdentifyingTransport : public Transport {
     absl::StatusOr<std::string> Receive(absl::Duration timeout) override {
       return base_->Receive(timeout);
     }
+    absl::StatusOr<bool> TrySend(std::string* message) override { return base_->TrySend(message); }
+    absl::StatusOr<bool> TryReceive(std::string* message) override {
+      return base_->TryReceive(message);
+    }
+    void SetReadyCallback(std::function<void()> ready) override {
+      base_->SetReadyCallback(std::move(ready));
+    }
+    void SetMaxReceivedBytes(int64_t bytes) override { base_->SetMaxReceivedBytes(bytes); }
     void Close() override { base_->Close(); }
+    void BeginClose() override { base_->BeginClose(); }
     const std::string& peer() const override { return base_->peer(); }
     absl::string_view identity() const override { return identity_; }
 
@@ -207,7 +216,7 @@ TEST(CommCoordinatorIdentityTest, ARoleNeedsItsToken) {
     CommCoordinator::Options options;
     options.address = kAddress;
     const auto comm = CommCoordinator::Create(options, &transport).value();
-    comm->Start(&coordinator);
+    ASSERT_THAT(comm->Start(&coordinator), IsOk());
     for (const Hello::Role role : {Hello::COLLECTOR, Hello::LEARNER, Hello::OPERATOR}) {
       Hello hello;
       hello.set_role(role);
@@ -244,7 +253,7 @@ class CommCoordinatorTest : public testing::Test {
 
   void Start() {
     comm_ = CommCoordinator::Create(options_, &transport_).value();
-    comm_->Start(&coordinator_);
+    ASSERT_THAT(comm_->Start(&coordinator_), IsOk());
   }
   absl::StatusOr<std::unique_ptr<WorkerSession>> TryJoin(const Hello& hello) {
     return WorkerSession::Join(&transport_, kAddress, hello, {});
@@ -260,7 +269,7 @@ class CommCoordinatorTest : public testing::Test {
   std::unique_ptr<Session> RawSession() {
     SessionOptions options;
     options.lease = absl::Minutes(5);
-    return Session::Start(transport_.Connect(kAddress, kLong).value(), options);
+    return Session::Start(transport_.Connect(kAddress, kLong).value(), options).value();
   }
   // That the others go on.
   void ExpectServed(WorkerSession* worker, const std::string& name) {
@@ -583,7 +592,8 @@ TEST_F(CommCoordinatorTest, WhateverPeersSayTheOthersGoOn) {
   const auto witness = Join("witness");
   std::map<absl::StatusCode, int> outcomes;
   Fuzz(100, [&](Mutator* mutator) {
-    auto session = Session::Start(transport_.Connect(kAddress, kLong).value(), options_.session);
+    auto session =
+        Session::Start(transport_.Connect(kAddress, kLong).value(), options_.session).value();
     absl::StatusOr<std::string> heard = "";
     for (int i = 0; i < 5 && heard.ok(); ++i) {
       WorkerMessage message = i == 0 ? HelloMessage("x") : Started("y");

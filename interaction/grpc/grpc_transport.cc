@@ -41,8 +41,6 @@ namespace {
 using link::Frames;
 using link::Link;
 
-// What one message in Frames needs besides its bytes, and more.
-constexpr int64_t kFramesOverhead = 64;
 constexpr size_t kMaxWaitingPeers = 128;
 // What gRPC may receive ahead of the reader: enough for loopback, and bounded, which gRPC's own
 // estimate is not.
@@ -123,7 +121,7 @@ class ServerConnection final : public FramesConnection,
                                private grpc::ServerBidiReactor<Frames, Frames> {
  public:
   ServerConnection(grpc::CallbackServerContext* context, absl::string_view identity)
-      : FramesConnection(PeerName(context->peer())), identity_(identity), context_(context) {}
+      : FramesConnection(PeerName(context->peer()), /*waits=*/true), identity_(identity), context_(context) {}
   ~ServerConnection() override { Close(); }
 
   grpc::ServerBidiReactor<Frames, Frames>* Start() {
@@ -135,7 +133,10 @@ class ServerConnection final : public FramesConnection,
   // The peer could not wait to be accepted, and left nothing to receive.
   bool given_up() const { return cancelled_ && exhausted(); }
   // From now on the connection keeps its server alive.
-  void Keep(std::shared_ptr<Server> server) { server_ = std::move(server); }
+  void Keep(std::shared_ptr<Server> server) {
+    server_ = std::move(server);
+    EndWaiting();
+  }
 
  private:
   using Reactor = grpc::ServerBidiReactor<Frames, Frames>;
@@ -175,7 +176,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     grpc::ServerBuilder builder;
     builder.RegisterService(server.get());
     builder.AddListeningPort(endpoint.ToString(), ServerCredentials(credentials), &endpoint.port);
-    builder.SetMaxReceiveMessageSize(kMaxMessageBytes + kFramesOverhead);
+    builder.SetMaxReceiveMessageSize(kMaxFramesBytes);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
@@ -318,7 +319,7 @@ class ClientConnection final : public FramesConnection,
   // Fails at once, with the reason, where nobody listens: that is lost in gRPC's own waiting.
   ClientConnection(const std::shared_ptr<grpc::Channel>& channel,
                    const std::vector<LinkToken>& tokens, std::string peer)
-      : FramesConnection(std::move(peer)), stub_(Link::NewStub(channel)) {
+      : FramesConnection(std::move(peer), /*waits=*/false), stub_(Link::NewStub(channel)) {
     for (const LinkToken& token : tokens) context_.AddMetadata(kTokenKey, token.token);
     stub_->async()->Open(&context_, this);
     AddHold();
@@ -393,7 +394,7 @@ grpc::ChannelArguments ClientArguments(const LinkAddress& endpoint) {
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, endpoint.authority);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, Millis(kAttempt));
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes + kFramesOverhead);
+  arguments.SetMaxReceiveMessageSize(kMaxFramesBytes);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(GrpcTransport::kKeepAlive));
