@@ -18,7 +18,7 @@ namespace ding {
 
 // Raised when the other side could misunderstand a message; the minor when it can pass over what
 // is new.
-inline constexpr int kProtocolMajor = 1;
+inline constexpr int kProtocolMajor = 2;
 inline constexpr int kProtocolMinor = 0;
 
 // What an aggregator tells of its learners at most.
