@@ -70,8 +70,9 @@ class Walk {
       const int number = WireFormatLite::GetTagFieldNumber(tag);
       const WireFormatLite::WireType wire_type = WireFormatLite::GetTagWireType(tag);
       if (wire_type == WireFormatLite::WIRETYPE_END_GROUP) return absl::OkStatus();
-      const FieldDescriptor* const field =
+      const FieldDescriptor* field =
           type == nullptr ? nullptr : type->FindFieldByNumber(number);
+      if (field != nullptr && !Matches(*field, wire_type)) field = nullptr;
       if (field == nullptr) DING_RETURN_IF_ERROR(Take(kUnknownField));
       if (wire_type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
         DING_RETURN_IF_ERROR(Delimited(field, depth));
@@ -84,6 +85,14 @@ class Walk {
         if (field != nullptr && field->is_repeated()) DING_RETURN_IF_ERROR(Take(kNumber));
       }
     }
+  }
+
+  // Whether the field may come in that way; it counts as unknown otherwise.
+  static bool Matches(const FieldDescriptor& field, WireFormatLite::WireType wire_type) {
+    const bool is_delimited = wire_type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+    if (is_delimited && field.is_packable()) return true;
+    return wire_type == WireFormatLite::WireTypeForFieldType(
+                            static_cast<WireFormatLite::FieldType>(field.type()));
   }
 
   bool SkipNumber(WireFormatLite::WireType wire_type) {
@@ -108,7 +117,7 @@ class Walk {
     const int left = limit_left >= 0 ? limit_left
                                      : static_cast<int>(size_) - input_.CurrentPosition();
     if (static_cast<int>(length) > left) return NoMessage();
-    if (field != nullptr && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    if (field != nullptr && field->type() == FieldDescriptor::TYPE_MESSAGE) {
       if (field->is_map()) DING_RETURN_IF_ERROR(Take(kMapEntry));
       const CodedInputStream::Limit outer = input_.PushLimit(static_cast<int>(length));
       DING_RETURN_IF_ERROR(Message(field->message_type(), depth + 1));

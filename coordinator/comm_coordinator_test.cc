@@ -1,6 +1,16 @@
 #include "ding_worker/coordinator/comm_coordinator.h"
 
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rng.h"
@@ -39,6 +50,8 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Le;
+using testing::SizeIs;
 
 constexpr absl::Duration kLong = absl::Minutes(1);
 constexpr char kAddress[] = "run";
@@ -361,7 +374,7 @@ TEST_F(CommCoordinatorTest, AnotherMajorIsRefused) {
   hello.mutable_hello()->mutable_version()->set_major(kProtocolMajor + 1);
   EXPECT_THAT(raw->Send(hello.SerializeAsString(), kLong), IsOk());
   EXPECT_THAT(raw->Receive(kLong),
-              StatusIs(absl::StatusCode::kAborted, HasSubstr("protocol version is 2.0")));
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("protocol version is 3.0, expected 2.x")));
   EXPECT_EQ(coordinator_.joined(), 0u);
 }
 
@@ -374,7 +387,7 @@ TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
       {"\xff\xff\xff", "3 bytes that are no message"},
       {std::string(), "an empty message"},
       {Started("x").SerializeAsString(), "the first message is not Hello"},
-      {std::string(1 << 20, 'x'), "message of a worker"}};
+      {std::string(60000, 'x'), "message of a worker"}};
   for (const auto& [bytes, reason] : cases) {
     const std::unique_ptr<Session> raw = RawSession();
     EXPECT_THAT(raw->Send(bytes, kLong), IsOk());
@@ -382,7 +395,7 @@ TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
   }
   const std::unique_ptr<Session> silent = RawSession();
   EXPECT_THAT(silent->Receive(kLong),
-              StatusIs(absl::StatusCode::kAborted, HasSubstr("no message")));
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("no Hello within 100ms")));
   // One that does not even speak of sessions.
   const std::unique_ptr<Connection> foreign = transport_.Connect(kAddress, kLong).value();
   EXPECT_THAT(foreign->Send("GET / HTTP/1.1\r\n\r\n", kLong), IsOk());
@@ -391,6 +404,82 @@ TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
   EXPECT_THAT(end, StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_EQ(coordinator_.joined(), 1u);
   ExpectServed(good.get(), "good");
+}
+
+// Threads of this process.
+int64_t Threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
+TEST_F(CommCoordinatorTest, APeerCostsNoThreadBeforeItIsAdmitted) {
+  const int64_t before = Threads();
+  Start();
+  const auto good = Join("good");
+  ExpectServed(good.get(), "good");
+  // The pump's two; those that listen and greet; that of the worker.
+  EXPECT_EQ(Threads(), before + 5);
+  std::vector<std::unique_ptr<Connection>> silent;
+  std::vector<std::unique_ptr<Session>> talking;
+  for (int i = 0; i < 100; ++i) {
+    silent.push_back(transport_.Connect(kAddress, kLong).value());
+    talking.push_back(RawSession());
+  }
+  ExpectServed(good.get(), "good");
+  EXPECT_EQ(Threads(), before + 5);
+}
+
+TEST_F(CommCoordinatorTest, ALogOfStrangersHasFewLines) {
+  Mutex mutex;
+  std::vector<std::string> lines;
+  options_.report = [&](const std::string& line) {
+    MutexLock lock(&mutex);
+    lines.push_back(line);
+  };
+  Start();
+  const Timer timer(Clock::Real());
+  for (int i = 0; i < 200; ++i) {
+    const std::unique_ptr<Session> raw = RawSession();
+    EXPECT_THAT(raw->Send("\xff\xff\xff", kLong), IsOk());
+    EXPECT_THAT(raw->Receive(kLong), StatusIs(absl::StatusCode::kAborted));
+  }
+  const auto seconds = static_cast<size_t>(timer.Seconds()) + 1;
+  MutexLock lock(&mutex);
+  EXPECT_THAT(lines, SizeIs(Le(seconds * CommCoordinator::kReportsPerSecond)));
+  EXPECT_THAT(lines[0], HasSubstr("3 bytes that are no message"));
+}
+
+// In a child, as the limit cannot be raised again. Address space, because root is exempt from the
+// limit of processes: there is enough left for a session, and not for a stack.
+TEST_F(CommCoordinatorTest, AWorkerWhoseThreadTheSystemRefusesIsRefusedAndTheOthersGoOn) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Start();
+    auto good = Join("good");
+    ExpectServed(good.get(), "good");
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, size_t{1} << 30);
+    pthread_setattr_default_np(&attributes);
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{512} << 20);
+    const rlimit limit = {most, most};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+    Hello second;
+    second.set_name("second");
+    EXPECT_THAT(TryJoin(second),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         HasSubstr("cannot start a thread for worker 'second'")));
+    ExpectServed(good.get(), "good");
+    good->Close("done");
+    comm_->Close("over");
+    _exit(HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "wait status " << status;
 }
 
 TEST_F(CommCoordinatorTest, WhoTalksNonsenseLaterIsDisconnectedWithTheReason) {

@@ -228,6 +228,7 @@ absl::Status WorkerServer::StartServing(int64_t number, uint32_t worker, const H
                     Serve(number, worker, hello, session);
                   }));
   peer.state = Peer::State::kServed;
+  if (hello.role() != Hello::OPERATOR) workers_[worker].session = peer.session;
   return absl::OkStatus();
 }
 
@@ -279,11 +280,6 @@ absl::Status WorkerServer::CheckHello(const Hello& hello, absl::string_view iden
 absl::Status WorkerServer::ServeAdmitted(uint32_t worker, const Hello& hello,
                                          const std::shared_ptr<Session>& session) {
   const bool works = hello.role() != Hello::OPERATOR;
-  {
-    MutexLock lock(&mutex_);
-    if (closing_) return absl::CancelledError("the run is over");
-    if (works) workers_[worker].session = session;
-  }
   if (works) handler_->WorkerJoined(worker, hello, session->peer());
   absl::Status status;
   while (status.ok()) {
