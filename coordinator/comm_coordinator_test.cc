@@ -1,14 +1,8 @@
 #include "ding_worker/coordinator/comm_coordinator.h"
 
-#include <pthread.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -447,39 +441,6 @@ TEST_F(CommCoordinatorTest, ALogOfStrangersHasFewLines) {
   MutexLock lock(&mutex);
   EXPECT_THAT(lines, SizeIs(Le(seconds * CommCoordinator::kReportsPerSecond)));
   EXPECT_THAT(lines[0], HasSubstr("3 bytes that are no message"));
-}
-
-// In a child, as the limit cannot be raised again. Address space, because root is exempt from the
-// limit of processes: there is enough left for a session, and not for a stack.
-TEST_F(CommCoordinatorTest, AWorkerWhoseThreadTheSystemRefusesIsRefusedAndTheOthersGoOn) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    Start();
-    auto good = Join("good");
-    ExpectServed(good.get(), "good");
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, size_t{1} << 30);
-    pthread_setattr_default_np(&attributes);
-    rlim_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{512} << 20);
-    const rlimit limit = {most, most};
-    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
-    Hello second;
-    second.set_name("second");
-    EXPECT_THAT(TryJoin(second),
-                StatusIs(absl::StatusCode::kFailedPrecondition,
-                         HasSubstr("cannot start a thread for worker 'second'")));
-    ExpectServed(good.get(), "good");
-    good->Close("done");
-    comm_->Close("over");
-    _exit(HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "wait status " << status;
 }
 
 TEST_F(CommCoordinatorTest, WhoTalksNonsenseLaterIsDisconnectedWithTheReason) {

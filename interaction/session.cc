@@ -204,12 +204,13 @@ absl::Status SessionImpl::Send(std::string message, absl::Duration timeout) {
                                                    kMaxSessionMessageBytes));
   }
   const int64_t cost = CostOf(message);
-  const absl::Duration deadline = RealTime() + timeout;
+  absl::Duration deadline = absl::InfiniteDuration();  // not known yet
   MutexLock lock(&mutex_);
   while (true) {
     CheckLease();
     if (!status_.ok()) return status_;
     if (TakeRoom(cost)) break;
+    if (deadline == absl::InfiniteDuration()) deadline = RealTime() + timeout;
     const absl::Duration left = deadline - RealTime();
     if (left <= absl::ZeroDuration()) {
       return absl::DeadlineExceededError(absl::StrCat(
@@ -466,6 +467,7 @@ void SessionImpl::Flush(int limit) {
   }
   sending_ = true;
   bool came = false;
+  bool any = false;
   do {
     send_more_ = false;
     while (!broken_ && limit > 0 && (!frame_.empty() || EncodeNext())) {
@@ -476,16 +478,16 @@ void SessionImpl::Flush(int limit) {
       mutex_.Lock();
       if (!sent.ok()) {
         broken_ = true;  // Drain() says why, after what has arrived.
-      } else if (*sent) {
-        last_sent_ = RealTime();
-      } else {
+      } else if (!*sent) {
         frame_ = std::move(frame);
         break;
       }
+      any = true;
     }
     came = came || send_more_;
   } while (send_more_ && limit > 0);
   sending_ = false;
+  if (any) last_sent_ = RealTime();
   // The pump may have found us here, and waits for us to be done before it closes the connection.
   if (limit <= 0 || came) waker_->Wake();
   settled_.SignalAll();
@@ -507,7 +509,7 @@ bool SessionImpl::EncodeNext() {
   frame.window_bytes = static_cast<uint64_t>(own_window_bytes_);
   untold_bytes_ = 0;
   tell_now_ = false;
-  frame_ = EncodeSessionFrame(std::move(frame));
+  frame_ = EncodeSessionFrame(frame);
   return true;
 }
 

@@ -14,9 +14,10 @@ constexpr size_t kCheckedBytes = kSessionFrameBytes - sizeof(uint32_t);
 // Kind and three numbers, as in later versions, and no version.
 constexpr size_t kVersion1CheckedBytes = kCheckedBytes - sizeof(uint8_t);
 
+// Writes `value` to *out, which moves behind it.
 template <typename Integer>
-void Append(Integer value, std::string* out) {
-  for (size_t i = 0; i < sizeof(value); ++i) out->push_back(static_cast<char>(value >> (8 * i)));
+void Put(Integer value, char** out) {
+  for (size_t i = 0; i < sizeof(value); ++i) *(*out)++ = static_cast<char>(value >> (8 * i));
 }
 
 template <typename Integer>
@@ -57,26 +58,27 @@ absl::Status OtherVersion(int version) {
 
 }  // namespace
 
-std::string EncodeSessionFrame(SessionFrame frame) {
-  std::string bytes = std::move(frame.message);
-  bytes.reserve(bytes.size() + kSessionFrameBytes);
-  Append(static_cast<uint8_t>(frame.kind), &bytes);
-  Append(frame.sequence, &bytes);
-  Append(frame.taken, &bytes);
-  Append(frame.window_bytes, &bytes);
-  Append(static_cast<uint8_t>(kSessionFrameVersion), &bytes);
-  Append(Check(absl::string_view(bytes).substr(bytes.size() - kCheckedBytes)), &bytes);
-  return bytes;
+std::string EncodeSessionFrame(const SessionFrame& frame) {
+  char fields[kSessionFrameBytes];
+  char* end = fields;
+  Put(static_cast<uint8_t>(frame.kind), &end);
+  Put(frame.sequence, &end);
+  Put(frame.taken, &end);
+  Put(frame.window_bytes, &end);
+  Put(static_cast<uint8_t>(kSessionFrameVersion), &end);
+  Put(Check(absl::string_view(fields, kCheckedBytes)), &end);
+  return absl::StrCat(frame.message, absl::string_view(fields, sizeof(fields)));
 }
 
 std::string EncodeCloseForVersion1(absl::string_view reason) {
-  std::string bytes(reason);
-  Append(static_cast<uint8_t>(Kind::kClose), &bytes);
-  Append(uint64_t{1}, &bytes);  // sequence
-  Append(uint64_t{0}, &bytes);  // acknowledged
-  Append(uint64_t{0}, &bytes);  // taken
-  Append(Check(absl::string_view(bytes).substr(bytes.size() - kVersion1CheckedBytes)), &bytes);
-  return bytes;
+  char fields[kVersion1CheckedBytes + sizeof(uint32_t)];
+  char* end = fields;
+  Put(static_cast<uint8_t>(Kind::kClose), &end);
+  Put(uint64_t{1}, &end);  // sequence
+  Put(uint64_t{0}, &end);  // acknowledged
+  Put(uint64_t{0}, &end);  // taken
+  Put(Check(absl::string_view(fields, kVersion1CheckedBytes)), &end);
+  return absl::StrCat(reason, absl::string_view(fields, sizeof(fields)));
 }
 
 absl::StatusOr<SessionFrame> DecodeSessionFrame(std::string bytes) {

@@ -2,8 +2,8 @@
 //
 //     message bytes | kind u8 | sequence u64 | taken u64 | window bytes u64 | version u8 | check u32
 //
-// little-endian. The fields lie behind the message, so that nobody has to move it. Version 1 had
-// other fields and no number of its version; its frames are recognized, and refused by name.
+// little-endian. The fields lie behind the message, so that its receiver need not move it. Version 1
+// had other fields and no number of its version; its frames are recognized, and refused by name.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_SESSION_FRAME_H_
@@ -37,7 +37,7 @@ struct SessionFrame {
 inline constexpr size_t kSessionFrameBytes =
     2 * sizeof(uint8_t) + 3 * sizeof(uint64_t) + sizeof(uint32_t);
 
-std::string EncodeSessionFrame(SessionFrame frame);
+std::string EncodeSessionFrame(const SessionFrame& frame);
 
 //   kDataLoss            that is no frame
 //   kFailedPrecondition  one of another version; names both

@@ -111,7 +111,7 @@ struct Puppet {
   }
 
   void Send(SessionFrame frame) {
-    EXPECT_THAT(peer->Send(EncodeSessionFrame(std::move(frame)), kLong), IsOk());
+    EXPECT_THAT(peer->Send(EncodeSessionFrame(frame), kLong), IsOk());
   }
   void SendMessage(uint64_t sequence, std::string message) {
     SessionFrame frame;

@@ -26,6 +26,7 @@
 #include "absl/time/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/grpc/frames_connection.h"
 #include "ding_worker/interaction/grpc/link.grpc.pb.h"
 #include "ding_worker/interaction/grpc/link.pb.h"
@@ -193,6 +194,10 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
       return absl::AlreadyExistsError(
           absl::StrCat("cannot listen on ", endpoint.ToString(), ": somebody else was faster"));
     }
+    // Now, when the error has somebody to be told to.
+    DING_ASSIGN_OR_RETURN(server->shutdown_, StartThread("the end of a listener", [raw = server.get()] {
+                            raw->ShutDownWhenAsked();
+                          }));
     return server;
   }
 
@@ -202,7 +207,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     StopListening();
     // Peers without a connection of ours would keep the server for as long as they like.
     grpc_server_cancel_all_calls(server_->c_server());
-    shutdown_.join();
+    if (shutdown_.joinable()) shutdown_.join();
     server_.reset();
   }
 
@@ -244,8 +249,11 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
       changed_.SignalAll();
     }
     for (const auto& connection : waiting) connection->CloseWithin(absl::ZeroDuration());
-    // Stops listening at once, and then waits for every connection that was accepted.
-    shutdown_ = std::thread([this] { server_->Shutdown(); });
+    {
+      MutexLock lock(&mutex_);
+      shuts_down_ = true;
+      changed_.SignalAll();
+    }
     for (int i = 0; i < 1000 && !CheckFree(endpoint_).ok(); ++i) {
       absl::SleepFor(absl::Milliseconds(1));
     }
@@ -265,7 +273,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
       return new Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many peers are waiting");
     }
     waiting_.push_back(std::make_unique<ServerConnection>(context, *identity));
-    changed_.Signal();
+    changed_.SignalAll();
     return waiting_.back()->Start();
   }
 
@@ -283,6 +291,16 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     return role;
   }
 
+  // The body of shutdown_.
+  void ShutDownWhenAsked() {
+    {
+      MutexLock lock(&mutex_);
+      while (!shuts_down_) changed_.WaitFor(&mutex_, absl::InfiniteDuration());
+    }
+    // Stops listening at once, and then waits for every connection that was accepted.
+    server_->Shutdown();
+  }
+
   const std::vector<LinkToken> tokens_;
   LinkAddress endpoint_;
   std::unique_ptr<grpc::Server> server_;
@@ -291,6 +309,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
   Mutex mutex_;
   CondVar changed_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool shuts_down_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<std::unique_ptr<ServerConnection>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
