@@ -16,8 +16,8 @@ namespace {
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
-using google::protobuf::io::CodedInputStream;
 using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
 
 // Bytes so few are parsed at once: whatever they become is little.
 constexpr size_t kFewBytes = 4096;
@@ -29,8 +29,8 @@ constexpr int64_t kNumber = 2 * static_cast<int64_t>(sizeof(int64_t));
 constexpr int64_t kString = static_cast<int64_t>(sizeof(std::string)) + 2 * kAllocation + kPointer;
 constexpr int64_t kUnknownField = 2 * 16;
 constexpr int64_t kMessage = 64 + kAllocation + kPointer;
-constexpr int64_t kField = 32;       // repeated ones are the largest
-constexpr int64_t kMapEntry = 64;    // besides its message
+constexpr int64_t kField = 32;     // repeated ones are the largest
+constexpr int64_t kMapEntry = 64;  // besides its message
 
 class Walk {
  public:
@@ -46,22 +46,21 @@ class Walk {
 
  private:
   absl::Status NoMessage() const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(size_, " bytes that are no message: wrong at byte ", input_.CurrentPosition()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        size_, " bytes that are no message: wrong at byte ", input_.CurrentPosition()));
   }
   absl::Status Take(int64_t bytes) {
     taken_ += bytes;
     if (taken_ <= max_bytes_) return absl::OkStatus();
-    return absl::ResourceExhaustedError(
-        absl::StrCat(size_, " bytes that may become a message of more than ", max_bytes_,
-                     " bytes of memory"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        size_, " bytes that may become a message of more than ", max_bytes_, " bytes of memory"));
   }
 
   // Up to the limit, or to the end of a group. `type` is nullptr in what is not known.
   absl::Status Message(const Descriptor* type, int depth) {
     if (depth > kMaxParsedDepth) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          size_, " bytes with messages nested deeper than ", kMaxParsedDepth));
+      return absl::InvalidArgumentError(
+          absl::StrCat(size_, " bytes with messages nested deeper than ", kMaxParsedDepth));
     }
     DING_RETURN_IF_ERROR(Take(kMessage + (type == nullptr ? 0 : kField * type->field_count())));
     while (true) {
@@ -70,14 +69,14 @@ class Walk {
       const int number = WireFormatLite::GetTagFieldNumber(tag);
       const WireFormatLite::WireType wire_type = WireFormatLite::GetTagWireType(tag);
       if (wire_type == WireFormatLite::WIRETYPE_END_GROUP) return absl::OkStatus();
-      const FieldDescriptor* field =
-          type == nullptr ? nullptr : type->FindFieldByNumber(number);
+      const FieldDescriptor* field = type == nullptr ? nullptr : type->FindFieldByNumber(number);
       if (field != nullptr && !Matches(*field, wire_type)) field = nullptr;
       if (field == nullptr) DING_RETURN_IF_ERROR(Take(kUnknownField));
       if (wire_type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
         DING_RETURN_IF_ERROR(Delimited(field, depth));
       } else if (wire_type == WireFormatLite::WIRETYPE_START_GROUP) {
-        DING_RETURN_IF_ERROR(Message(field == nullptr ? nullptr : field->message_type(), depth + 1));
+        DING_RETURN_IF_ERROR(
+            Message(field == nullptr ? nullptr : field->message_type(), depth + 1));
         const auto end = WireFormatLite::MakeTag(number, WireFormatLite::WIRETYPE_END_GROUP);
         if (!input_.LastTagWas(end)) return NoMessage();
       } else {
@@ -114,8 +113,8 @@ class Walk {
     uint32_t length = 0;
     if (!input_.ReadVarint32(&length) || length > INT_MAX) return NoMessage();
     const int limit_left = input_.BytesUntilLimit();
-    const int left = limit_left >= 0 ? limit_left
-                                     : static_cast<int>(size_) - input_.CurrentPosition();
+    const int left =
+        limit_left >= 0 ? limit_left : static_cast<int>(size_) - input_.CurrentPosition();
     if (static_cast<int>(length) > left) return NoMessage();
     if (field != nullptr && field->type() == FieldDescriptor::TYPE_MESSAGE) {
       if (field->is_map()) DING_RETURN_IF_ERROR(Take(kMapEntry));
@@ -127,9 +126,8 @@ class Walk {
     }
     const bool is_packed = field != nullptr && field->is_repeated() &&
                            field->cpp_type() != FieldDescriptor::CPPTYPE_STRING;
-    DING_RETURN_IF_ERROR(
-        Take(is_packed ? kNumber * CountNumbers(*field, static_cast<int>(length))
-                       : kString + static_cast<int64_t>(length)));
+    DING_RETURN_IF_ERROR(Take(is_packed ? kNumber * CountNumbers(*field, static_cast<int>(length))
+                                        : kString + static_cast<int64_t>(length)));
     return input_.Skip(static_cast<int>(length)) ? absl::OkStatus() : NoMessage();
   }
 

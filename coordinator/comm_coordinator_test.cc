@@ -367,8 +367,8 @@ TEST_F(CommCoordinatorTest, AnotherMajorIsRefused) {
   WorkerMessage hello = HelloMessage("old");
   hello.mutable_hello()->mutable_version()->set_major(kProtocolMajor + 1);
   EXPECT_THAT(raw->Send(hello.SerializeAsString(), kLong), IsOk());
-  EXPECT_THAT(raw->Receive(kLong),
-              StatusIs(absl::StatusCode::kAborted, HasSubstr("protocol version is 3.0, expected 2.x")));
+  EXPECT_THAT(raw->Receive(kLong), StatusIs(absl::StatusCode::kAborted,
+                                            HasSubstr("protocol version is 3.0, expected 2.x")));
   EXPECT_EQ(coordinator_.joined(), 0u);
 }
 
@@ -398,6 +398,18 @@ TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
   EXPECT_THAT(end, StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_EQ(coordinator_.joined(), 1u);
   ExpectServed(good.get(), "good");
+}
+
+TEST_F(CommCoordinatorTest, WordsOfAStrangerFitIntoALineOfTheLog) {
+  std::string line;
+  options_.report = [&line](const std::string& what) { line = what; };
+  Start();
+  Hello hello;
+  hello.set_name(absl::StrCat("two\nlines, and much more", std::string(20000, 'x')));
+  hello.set_config_digest("digest-b");
+  EXPECT_THAT(TryJoin(hello), StatusIs(absl::StatusCode::kFailedPrecondition));
+  comm_->Close("over");
+  EXPECT_THAT(line, AllOf(HasSubstr("two?lines, and much more"), SizeIs(Le(1000))));
 }
 
 // Threads of this process.

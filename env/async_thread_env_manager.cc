@@ -263,10 +263,9 @@ class ThreadEnvWorkers : public EnvWorkers {
   absl::Status StartThreads() {
     if (!threads_.empty()) return absl::OkStatus();
     for (int i = 0; i < num_threads_; ++i) {
-      DING_ASSIGN_OR_RETURN(
-          std::thread thread,
-          StartThread(absl::StrCat("envs (", i, " of ", num_threads_, ")"),
-                      [pool = pool_, i] { pool->Work(static_cast<size_t>(i)); }));
+      DING_ASSIGN_OR_RETURN(std::thread thread,
+                            StartThread(absl::StrCat("envs (", i, " of ", num_threads_, ")"),
+                                        [pool = pool_, i] { pool->Work(static_cast<size_t>(i)); }));
       threads_.push_back(std::move(thread));
     }
     return absl::OkStatus();

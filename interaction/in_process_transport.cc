@@ -49,8 +49,8 @@ class Pipe {
 
   absl::StatusOr<bool> TrySend(std::string* message, const std::string& peer) {
     if (static_cast<int64_t>(message->size()) > kMaxMessageBytes) {
-      return absl::InvalidArgumentError(absl::StrCat("a message of ", message->size(),
-                                                     " bytes to ", peer, ", expected at most ",
+      return absl::InvalidArgumentError(absl::StrCat("a message of ", message->size(), " bytes to ",
+                                                     peer, ", expected at most ",
                                                      kMaxMessageBytes));
     }
     Ready ready;
@@ -167,9 +167,8 @@ class Pipe {
     return !sender_closed_ && !receiver_closed_ && too_large_ == 0;
   }
   bool HasRoom(const std::string& message) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return messages_.empty() ||
-           (messages_.size() < kMaxQueuedMessages &&
-            bytes_ + static_cast<int64_t>(message.size()) <= kMaxQueuedBytes);
+    return messages_.empty() || (messages_.size() < kMaxQueuedMessages &&
+                                 bytes_ + static_cast<int64_t>(message.size()) <= kMaxQueuedBytes);
   }
   void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     arrived_.SignalAll();

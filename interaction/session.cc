@@ -213,11 +213,11 @@ absl::Status SessionImpl::Send(std::string message, absl::Duration timeout) {
     if (deadline == absl::InfiniteDuration()) deadline = RealTime() + timeout;
     const absl::Duration left = deadline - RealTime();
     if (left <= absl::ZeroDuration()) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          under_way_.size(), " messages of ", under_way_bytes_, " bytes are under way to ", peer(),
-          ", which takes ", options_.window, " and ", peer_window_bytes_,
-          ": no room for another one of ", message.size(), " bytes in ",
-          absl::FormatDuration(timeout)));
+      return absl::DeadlineExceededError(
+          absl::StrCat(under_way_.size(), " messages of ", under_way_bytes_,
+                       " bytes are under way to ", peer(), ", which takes ", options_.window,
+                       " and ", peer_window_bytes_, ": no room for another one of ", message.size(),
+                       " bytes in ", absl::FormatDuration(timeout)));
     }
     // Nobody says when the budget has room again.
     room_.WaitFor(&mutex_, std::min(left, kMaxPeriod));
@@ -274,9 +274,9 @@ void SessionImpl::BeginClose(absl::string_view reason) {
 
 void SessionImpl::BeginCloseLocked(absl::string_view reason) {
   CheckLease();
-  EndAndTell(absl::CancelledError(
-                 absl::StrCat("the session with ", peer(), " was closed here: ", reason)),
-             reason);
+  EndAndTell(
+      absl::CancelledError(absl::StrCat("the session with ", peer(), " was closed here: ", reason)),
+      reason);
   DropInbox();
 }
 
@@ -363,10 +363,10 @@ absl::Duration SessionImpl::Run() {
     Flush(kBurst);
     if (!connection_closing_) {
       close = connection_closing_ = MayCloseConnection();
-      again = more            ? absl::ZeroDuration()
-              : status_.ok()  ? next_look_ - now
-              : !close        ? close_by_ - now
-                              : absl::InfiniteDuration();
+      again = more           ? absl::ZeroDuration()
+              : status_.ok() ? next_look_ - now
+              : !close       ? close_by_ - now
+                             : absl::InfiniteDuration();
     }
     notify = !notified_ && (received_ > 0 || !status_.ok());
     notified_ = notified_ || notify;
@@ -419,8 +419,8 @@ void SessionImpl::Take(std::string bytes) {
   ++received_;
   if (frame->kind == Kind::kMessage) return TakeMessage(std::move(frame->message));
   EndSilently(absl::AbortedError(absl::StrCat(
-      peer(), " closed the session: ",
-      absl::string_view(frame->message).substr(0, kMaxReasonBytes))));
+      peer(),
+      " closed the session: ", absl::string_view(frame->message).substr(0, kMaxReasonBytes))));
 }
 
 void SessionImpl::TakeProgress(const SessionFrame& frame) {
@@ -440,10 +440,10 @@ void SessionImpl::TakeMessage(std::string message) {
   const int64_t cost = CostOf(message);
   if (inbox_.size() >= static_cast<size_t>(options_.window) ||
       inbox_bytes_ + cost > own_window_bytes_) {
-    return Violation(absl::ResourceExhaustedError(absl::StrCat(
-        "a message of ", message.size(), " bytes beyond its window: ", inbox_.size(),
-        " messages of ", inbox_bytes_, " bytes wait, expected at most ", options_.window, " of ",
-        own_window_bytes_)));
+    return Violation(absl::ResourceExhaustedError(
+        absl::StrCat("a message of ", message.size(), " bytes beyond its window: ", inbox_.size(),
+                     " messages of ", inbox_bytes_, " bytes wait, expected at most ",
+                     options_.window, " of ", own_window_bytes_)));
   }
   if (!TakeBudget(cost)) {
     return Violation(absl::ResourceExhaustedError(absl::StrCat(

@@ -77,8 +77,8 @@ class SessionPump::Queue {
         WakeLocked(due);
       }
       if (ready_.empty()) {
-        work_.WaitFor(&mutex_, timers_.empty() ? absl::InfiniteDuration()
-                                               : timers_.begin()->first - now);
+        work_.WaitFor(&mutex_,
+                      timers_.empty() ? absl::InfiniteDuration() : timers_.begin()->first - now);
         continue;
       }
       const std::shared_ptr<Entry> entry = std::move(ready_.front());

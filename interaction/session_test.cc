@@ -277,10 +277,10 @@ TEST(Session, FewBytesUntilThePeerIsAdmitted) {
   puppet.SendMessage(4, third);
   for (int i = 0; i < 3; ++i) EXPECT_THAT(puppet.session->Receive(kLong), IsOk());
   puppet.session->Admit();
-  EXPECT_EQ(puppet.Next([](const SessionFrame& frame) {
-                    return frame.window_bytes > kFirstWindowBytes;
-                  }).window_bytes,
-            static_cast<uint64_t>(kWindowBytes));
+  EXPECT_EQ(
+      puppet.Next([](const SessionFrame& frame) { return frame.window_bytes > kFirstWindowBytes; })
+          .window_bytes,
+      static_cast<uint64_t>(kWindowBytes));
   puppet.SendMessage(5, std::string(kMaxSessionMessageBytes, 'x'));
   EXPECT_THAT(puppet.session->Receive(kLong), IsOk());
 }
@@ -324,7 +324,8 @@ TEST(Session, WhatAllSessionsHoldIsBounded) {
   uint64_t number = 0;
   while (greedy.session->status().ok() && number < 64) {
     greedy.SendMessage(++number, std::string(64 << 10, 'x'));
-    while (greedy.session->status().ok() && options.budget->taken() < static_cast<int64_t>(number) << 16) {
+    while (greedy.session->status().ok() && options.budget->taken() < static_cast<int64_t>(number)
+                                                                          << 16) {
       absl::SleepFor(absl::Milliseconds(1));
     }
   }

@@ -1,11 +1,13 @@
 #include "ding_worker/interaction/worker_server.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ding_worker/base/check.h"
@@ -28,6 +30,7 @@ constexpr absl::Duration kSweepPeriod = absl::Milliseconds(100);
 constexpr absl::Duration kLeaveTime = absl::Milliseconds(1600);
 // Connections without a session that may be closing at a time; the listener waits for the others.
 constexpr size_t kMaxDismissed = 256;
+constexpr size_t kMaxReportBytes = 1000;
 
 }  // namespace
 
@@ -136,9 +139,12 @@ void WorkerServer::Report(const std::string& what) {
   if (options_.report == nullptr) return;
   const std::optional<int64_t> left_out = reports_.Pass();
   if (!left_out.has_value()) return;
-  options_.report(*left_out == 0
-                      ? what
-                      : absl::StrCat(what, " (and ", *left_out, " other peers before)"));
+  std::string line = what.substr(0, kMaxReportBytes);
+  // It may have words of a stranger in it.
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return absl::ascii_iscntrl(c); }, '?');
+  if (*left_out > 0) absl::StrAppend(&line, " (and ", *left_out, " other peers before)");
+  options_.report(line);
 }
 
 void WorkerServer::Greet() {
@@ -172,9 +178,8 @@ void WorkerServer::Sweep() {
     }
   }
   for (const int64_t number : late) {
-    Refuse(number, absl::DeadlineExceededError(
-                       absl::StrCat("it said no Hello within ",
-                                    absl::FormatDuration(options_.hello_timeout))));
+    Refuse(number, absl::DeadlineExceededError(absl::StrCat(
+                       "it said no Hello within ", absl::FormatDuration(options_.hello_timeout))));
   }
 }
 
@@ -221,12 +226,11 @@ absl::Status WorkerServer::StartServing(int64_t number, uint32_t worker, const H
   MutexLock lock(&mutex_);
   if (closing_) return absl::CancelledError("the run is over");
   Peer& peer = peers_[number];
-  DING_ASSIGN_OR_RETURN(
-      peer.thread,
-      StartThread(absl::StrCat("worker '", hello.name(), "'"),
-                  [this, number, worker, hello, session = peer.session] {
-                    Serve(number, worker, hello, session);
-                  }));
+  DING_ASSIGN_OR_RETURN(peer.thread,
+                        StartThread(absl::StrCat("worker '", hello.name(), "'"),
+                                    [this, number, worker, hello, session = peer.session] {
+                                      Serve(number, worker, hello, session);
+                                    }));
   peer.state = Peer::State::kServed;
   if (hello.role() != Hello::OPERATOR) workers_[worker].session = peer.session;
   return absl::OkStatus();

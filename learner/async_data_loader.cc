@@ -74,13 +74,11 @@ class ThreadedDataLoader : public AsyncDataLoader {
 absl::Status ThreadedDataLoader::Start() {
   const MutexLock lock(&join_mutex_);
   for (size_t i = 0; i < num_workers_; ++i) {
-    DING_ASSIGN_OR_RETURN(std::thread loading,
-                          StartThread("loading batches", [this] { Load(); }));
+    DING_ASSIGN_OR_RETURN(std::thread loading, StartThread("loading batches", [this] { Load(); }));
     threads_.push_back(std::move(loading));
   }
   // The last one: it may wait for whoever draws, until it is cancelled.
-  DING_ASSIGN_OR_RETURN(std::thread asking,
-                        StartThread("asking for batches", [this] { Ask(); }));
+  DING_ASSIGN_OR_RETURN(std::thread asking, StartThread("asking for batches", [this] { Ask(); }));
   threads_.push_back(std::move(asking));
   return absl::OkStatus();
 }
@@ -202,8 +200,7 @@ absl::StatusOr<std::unique_ptr<AsyncDataLoader>> AsyncDataLoader::Create(
                                                    absl::FormatDuration(options.timeout),
                                                    ", expected more than none"));
   }
-  auto loader =
-      std::make_unique<ThreadedDataLoader>(options, std::move(source), std::move(cancel));
+  auto loader = std::make_unique<ThreadedDataLoader>(options, std::move(source), std::move(cancel));
   DING_RETURN_IF_ERROR(loader->Start());
   return loader;
 }

@@ -80,12 +80,13 @@ class InterruptWatch {
   }
   // Once.
   absl::Status Start(std::function<bool()> interrupted, std::function<void()> leave) {
-    DING_ASSIGN_OR_RETURN(
-        thread_, StartThread("interrupts", [this, interrupted = std::move(interrupted),
-                                            leave = std::move(leave)] {
-          while (!done_.load() && !interrupted()) absl::SleepFor(kInterruptPeriod);
-          if (!done_.load()) leave();
-        }));
+    DING_ASSIGN_OR_RETURN(thread_,
+                          StartThread("interrupts", [this, interrupted = std::move(interrupted),
+                                                     leave = std::move(leave)] {
+                            while (!done_.load() && !interrupted())
+                              absl::SleepFor(kInterruptPeriod);
+                            if (!done_.load()) leave();
+                          }));
     return absl::OkStatus();
   }
 

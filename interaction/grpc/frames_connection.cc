@@ -45,8 +45,7 @@ absl::Status FramesConnection::Send(std::string message, absl::Duration timeout)
     DING_ASSIGN_OR_RETURN(const bool sent, TrySend(&message));
     if (sent) return absl::OkStatus();
     MutexLock lock(&mutex_);
-    while (!to_send_.HasRoom(static_cast<int64_t>(message.size())) && !closing_ &&
-           !sending_over_) {
+    while (!to_send_.HasRoom(static_cast<int64_t>(message.size())) && !closing_ && !sending_over_) {
       if (absl::Now() >= deadline) {
         return absl::DeadlineExceededError(
             absl::StrCat(peer_, " took none of ", to_send_.messages.size(),

@@ -133,8 +133,8 @@ class FramesConnection : public Connection {
   CondVar state_;       // opened_, gone_
   Queue received_ ABSL_GUARDED_BY(mutex_);
   Queue to_send_ ABSL_GUARDED_BY(mutex_);
-  std::string part_ ABSL_GUARDED_BY(mutex_);    // of the message that is being received
-  uint64_t missing_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes of it
+  std::string part_ ABSL_GUARDED_BY(mutex_);       // of the message that is being received
+  uint64_t missing_ ABSL_GUARDED_BY(mutex_) = 0;   // bytes of it
   size_t front_sent_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes of the first message of to_send_
   int64_t max_received_bytes_ ABSL_GUARDED_BY(mutex_) = kMaxMessageBytes;
   Ready ready_ ABSL_GUARDED_BY(mutex_);

@@ -122,7 +122,9 @@ class ServerConnection final : public FramesConnection,
                                private grpc::ServerBidiReactor<Frames, Frames> {
  public:
   ServerConnection(grpc::CallbackServerContext* context, absl::string_view identity)
-      : FramesConnection(PeerName(context->peer()), /*waits=*/true), identity_(identity), context_(context) {}
+      : FramesConnection(PeerName(context->peer()), /*waits=*/true),
+        identity_(identity),
+        context_(context) {}
   ~ServerConnection() override { Close(); }
 
   grpc::ServerBidiReactor<Frames, Frames>* Start() {
@@ -195,9 +197,9 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
           absl::StrCat("cannot listen on ", endpoint.ToString(), ": somebody else was faster"));
     }
     // Now, when the error has somebody to be told to.
-    DING_ASSIGN_OR_RETURN(server->shutdown_, StartThread("the end of a listener", [raw = server.get()] {
-                            raw->ShutDownWhenAsked();
-                          }));
+    DING_ASSIGN_OR_RETURN(
+        server->shutdown_,
+        StartThread("the end of a listener", [raw = server.get()] { raw->ShutDownWhenAsked(); }));
     return server;
   }
 
