@@ -99,8 +99,7 @@ bool LearnerAggregator::ended() const {
 }
 
 absl::StatusOr<EndRun> LearnerAggregator::Run() {
-  server_->Start(this);
-  absl::Status status;
+  absl::Status status = server_->Start(this);
   EndRun end;
   bool ended = false;
   while (status.ok() && !ended) {

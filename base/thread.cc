@@ -2,9 +2,11 @@
 
 #include <system_error>
 #include <utility>
+#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/mutex.h"
 
 namespace ding {
 
@@ -17,6 +19,32 @@ absl::StatusOr<std::thread> StartThread(absl::string_view purpose, std::function
         "; raise the limit of processes (ulimit -u, pids.max of a container) or of memory "
         "(ulimit -v)"));
   }
+}
+
+absl::Status CheckThreads(int count) {
+  Mutex mutex;
+  CondVar changed;
+  bool done = false;
+  std::vector<std::thread> threads;
+  absl::Status status;
+  while (status.ok() && static_cast<int>(threads.size()) < count) {
+    absl::StatusOr<std::thread> thread = StartThread("the libraries of this program", [&] {
+      MutexLock lock(&mutex);
+      while (!done) changed.WaitFor(&mutex, absl::InfiniteDuration());
+    });
+    if (thread.ok()) threads.push_back(*std::move(thread));
+    status = thread.status();
+  }
+  {
+    MutexLock lock(&mutex);
+    done = true;
+    changed.SignalAll();
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (status.ok()) return status;
+  return absl::Status(
+      status.code(), absl::StrCat("this process needs ", count, " threads to begin with, and gets ",
+                                  threads.size(), ": ", status.message()));
 }
 
 }  // namespace ding

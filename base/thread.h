@@ -14,6 +14,7 @@
 #include <functional>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -22,6 +23,12 @@ namespace ding {
 // A running thread that executes `body`; the caller joins it. `purpose` names it in the error.
 //   kResourceExhausted  the system refuses a thread; the message says which limits to look at
 absl::StatusOr<std::thread> StartThread(absl::string_view purpose, std::function<void()> body);
+
+// Whether the system gives this process `count` more threads at a time, which are started, and ended
+// again. For main(), on behalf of libraries that abort the program when they get none. The system may
+// say something else a moment later.
+//   kResourceExhausted  as above; says how many there could be
+absl::Status CheckThreads(int count);
 
 }  // namespace ding
 

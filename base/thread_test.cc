@@ -26,6 +26,11 @@ TEST(StartThreadTest, RunsTheBody) {
   EXPECT_TRUE(ran);
 }
 
+TEST(CheckThreadsTest, ThereAreSome) {
+  EXPECT_THAT(CheckThreads(0), IsOk());
+  EXPECT_THAT(CheckThreads(20), IsOk());
+}
+
 // Bytes of address space that this process has.
 rlim_t AddressSpace() {
   rlim_t pages = 0;
@@ -50,7 +55,11 @@ TEST(StartThreadTest, ReturnsAnErrorWhenTheSystemRefusesAThread) {
     const absl::StatusOr<std::thread> thread = StartThread("a test", [] {});
     const bool named = absl::IsResourceExhausted(thread.status()) &&
                        absl::StrContains(thread.status().message(), "a thread for a test");
-    _exit(named ? 0 : 1);
+    const absl::Status checked = CheckThreads(3);
+    const bool refused =
+        absl::IsResourceExhausted(checked) &&
+        absl::StrContains(checked.message(), "needs 3 threads to begin with, and gets 0");
+    _exit(named && refused ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -1,6 +1,10 @@
 #include "ding_worker/coordinator/comm_coordinator.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rng.h"
@@ -39,6 +44,8 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Le;
+using testing::SizeIs;
 
 constexpr absl::Duration kLong = absl::Minutes(1);
 constexpr char kAddress[] = "run";
@@ -172,7 +179,16 @@ class IdentifyingTransport : public Transport {
     absl::StatusOr<std::string> Receive(absl::Duration timeout) override {
       return base_->Receive(timeout);
     }
+    absl::StatusOr<bool> TrySend(std::string* message) override { return base_->TrySend(message); }
+    absl::StatusOr<bool> TryReceive(std::string* message) override {
+      return base_->TryReceive(message);
+    }
+    void SetReadyCallback(std::function<void()> ready) override {
+      base_->SetReadyCallback(std::move(ready));
+    }
+    void SetMaxReceivedBytes(int64_t bytes) override { base_->SetMaxReceivedBytes(bytes); }
     void Close() override { base_->Close(); }
+    void BeginClose() override { base_->BeginClose(); }
     const std::string& peer() const override { return base_->peer(); }
     absl::string_view identity() const override { return identity_; }
 
@@ -207,7 +223,7 @@ TEST(CommCoordinatorIdentityTest, ARoleNeedsItsToken) {
     CommCoordinator::Options options;
     options.address = kAddress;
     const auto comm = CommCoordinator::Create(options, &transport).value();
-    comm->Start(&coordinator);
+    ASSERT_THAT(comm->Start(&coordinator), IsOk());
     for (const Hello::Role role : {Hello::COLLECTOR, Hello::LEARNER, Hello::OPERATOR}) {
       Hello hello;
       hello.set_role(role);
@@ -244,7 +260,7 @@ class CommCoordinatorTest : public testing::Test {
 
   void Start() {
     comm_ = CommCoordinator::Create(options_, &transport_).value();
-    comm_->Start(&coordinator_);
+    ASSERT_THAT(comm_->Start(&coordinator_), IsOk());
   }
   absl::StatusOr<std::unique_ptr<WorkerSession>> TryJoin(const Hello& hello) {
     return WorkerSession::Join(&transport_, kAddress, hello, {});
@@ -260,7 +276,7 @@ class CommCoordinatorTest : public testing::Test {
   std::unique_ptr<Session> RawSession() {
     SessionOptions options;
     options.lease = absl::Minutes(5);
-    return Session::Start(transport_.Connect(kAddress, kLong).value(), options);
+    return Session::Start(transport_.Connect(kAddress, kLong).value(), options).value();
   }
   // That the others go on.
   void ExpectServed(WorkerSession* worker, const std::string& name) {
@@ -351,8 +367,8 @@ TEST_F(CommCoordinatorTest, AnotherMajorIsRefused) {
   WorkerMessage hello = HelloMessage("old");
   hello.mutable_hello()->mutable_version()->set_major(kProtocolMajor + 1);
   EXPECT_THAT(raw->Send(hello.SerializeAsString(), kLong), IsOk());
-  EXPECT_THAT(raw->Receive(kLong),
-              StatusIs(absl::StatusCode::kAborted, HasSubstr("protocol version is 2.0")));
+  EXPECT_THAT(raw->Receive(kLong), StatusIs(absl::StatusCode::kAborted,
+                                            HasSubstr("protocol version is 3.0, expected 2.x")));
   EXPECT_EQ(coordinator_.joined(), 0u);
 }
 
@@ -365,7 +381,7 @@ TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
       {"\xff\xff\xff", "3 bytes that are no message"},
       {std::string(), "an empty message"},
       {Started("x").SerializeAsString(), "the first message is not Hello"},
-      {std::string(1 << 20, 'x'), "message of a worker"}};
+      {std::string(60000, 'x'), "message of a worker"}};
   for (const auto& [bytes, reason] : cases) {
     const std::unique_ptr<Session> raw = RawSession();
     EXPECT_THAT(raw->Send(bytes, kLong), IsOk());
@@ -373,7 +389,7 @@ TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
   }
   const std::unique_ptr<Session> silent = RawSession();
   EXPECT_THAT(silent->Receive(kLong),
-              StatusIs(absl::StatusCode::kAborted, HasSubstr("no message")));
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("no Hello within 100ms")));
   // One that does not even speak of sessions.
   const std::unique_ptr<Connection> foreign = transport_.Connect(kAddress, kLong).value();
   EXPECT_THAT(foreign->Send("GET / HTTP/1.1\r\n\r\n", kLong), IsOk());
@@ -382,6 +398,61 @@ TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
   EXPECT_THAT(end, StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_EQ(coordinator_.joined(), 1u);
   ExpectServed(good.get(), "good");
+}
+
+TEST_F(CommCoordinatorTest, WordsOfAStrangerFitIntoALineOfTheLog) {
+  std::string line;
+  options_.report = [&line](const std::string& what) { line = what; };
+  Start();
+  Hello hello;
+  hello.set_name(absl::StrCat("two\nlines, and much more", std::string(20000, 'x')));
+  hello.set_config_digest("digest-b");
+  EXPECT_THAT(TryJoin(hello), StatusIs(absl::StatusCode::kFailedPrecondition));
+  comm_->Close("over");
+  EXPECT_THAT(line, AllOf(HasSubstr("two?lines, and much more"), SizeIs(Le(1000))));
+}
+
+// Threads of this process.
+int64_t Threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
+TEST_F(CommCoordinatorTest, APeerCostsNoThreadBeforeItIsAdmitted) {
+  const int64_t before = Threads();
+  Start();
+  const auto good = Join("good");
+  ExpectServed(good.get(), "good");
+  // The pump's two; those that listen and greet; that of the worker.
+  EXPECT_EQ(Threads(), before + 5);
+  std::vector<std::unique_ptr<Connection>> silent;
+  std::vector<std::unique_ptr<Session>> talking;
+  for (int i = 0; i < 100; ++i) {
+    silent.push_back(transport_.Connect(kAddress, kLong).value());
+    talking.push_back(RawSession());
+  }
+  ExpectServed(good.get(), "good");
+  EXPECT_EQ(Threads(), before + 5);
+}
+
+TEST_F(CommCoordinatorTest, ALogOfStrangersHasFewLines) {
+  Mutex mutex;
+  std::vector<std::string> lines;
+  options_.report = [&](const std::string& line) {
+    MutexLock lock(&mutex);
+    lines.push_back(line);
+  };
+  Start();
+  const Timer timer(Clock::Real());
+  for (int i = 0; i < 200; ++i) {
+    const std::unique_ptr<Session> raw = RawSession();
+    EXPECT_THAT(raw->Send("\xff\xff\xff", kLong), IsOk());
+    EXPECT_THAT(raw->Receive(kLong), StatusIs(absl::StatusCode::kAborted));
+  }
+  const auto seconds = static_cast<size_t>(timer.Seconds()) + 1;
+  MutexLock lock(&mutex);
+  EXPECT_THAT(lines, SizeIs(Le(seconds * CommCoordinator::kReportsPerSecond)));
+  EXPECT_THAT(lines[0], HasSubstr("3 bytes that are no message"));
 }
 
 TEST_F(CommCoordinatorTest, WhoTalksNonsenseLaterIsDisconnectedWithTheReason) {
@@ -583,7 +654,8 @@ TEST_F(CommCoordinatorTest, WhateverPeersSayTheOthersGoOn) {
   const auto witness = Join("witness");
   std::map<absl::StatusCode, int> outcomes;
   Fuzz(100, [&](Mutator* mutator) {
-    auto session = Session::Start(transport_.Connect(kAddress, kLong).value(), options_.session);
+    auto session =
+        Session::Start(transport_.Connect(kAddress, kLong).value(), options_.session).value();
     absl::StatusOr<std::string> heard = "";
     for (int i = 0; i < 5 && heard.ok(); ++i) {
       WorkerMessage message = i == 0 ? HelloMessage("x") : Started("y");

@@ -19,6 +19,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
 #include "ding_worker/coordinator/resource_manager.h"
@@ -70,7 +71,13 @@ void CoordinatorImpl::Start() {
   if (converged_) End(absl::OkStatus(), "it had converged before");
   if (stop_wanted_) End(absl::OkStatus(), kStopped);
   Schedule();
-  timer_thread_ = std::thread([this] { RunTimer(); });
+  absl::StatusOr<std::thread> timer =
+      StartThread("the timer of the coordinator", [this] { RunTimer(); });
+  if (timer.ok()) {
+    timer_thread_ = *std::move(timer);
+  } else {
+    End(timer.status(), "the coordinator has no timer");
+  }
 }
 
 void CoordinatorImpl::RunTimer() {

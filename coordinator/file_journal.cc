@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/compaction.h"
 
@@ -144,8 +145,10 @@ class Scanner {
 absl::StatusOr<JournalRecord> Parse(absl::string_view bytes, const std::string& path) {
   bytes.remove_prefix(kHeaderBytes);
   JournalRecord record;
-  if (record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return record;
-  return absl::DataLossError(absl::StrCat("journal '", path, "' has a record that is none"));
+  const absl::Status parsed = ParseProto(bytes, &record, kMaxParsedRecordBytes);
+  if (parsed.ok()) return record;
+  return absl::DataLossError(
+      absl::StrCat("journal '", path, "' has a record that is none: ", parsed.message()));
 }
 
 // Calls `visit(record, bytes)` for each record of [begin, end).

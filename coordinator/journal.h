@@ -28,6 +28,9 @@
 
 namespace ding {
 
+// Of memory, for a record that is read: its bytes and their like several times.
+inline constexpr int64_t kMaxParsedRecordBytes = int64_t{4} << 30;
+
 class Journal {
  public:
   using Visitor = std::function<absl::Status(const JournalRecord&)>;

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_common.h"
 #include "ding_worker/data/spec.h"
@@ -294,8 +295,10 @@ absl::Status SoloCommander::LoadState(StateReader* reader) {
   for (int64_t i = 0; i < number["failed_learner_tasks"]; ++i) {
     const std::string name = absl::StrCat("failed_learner_task/", i);
     DING_ASSIGN_OR_RETURN(const std::string bytes, reader->ReadString(name));
-    if (!failed.emplace_back().ParseFromString(bytes)) {
-      return absl::DataLossError(absl::StrCat("solo commander: ", name, " is no task"));
+    const absl::Status parsed = ParseProto(bytes, &failed.emplace_back());
+    if (!parsed.ok()) {
+      return absl::DataLossError(
+          absl::StrCat("solo commander: ", name, " is no task: ", parsed.message()));
     }
   }
   const int64_t now = deps_.clock->MonotonicNanos();

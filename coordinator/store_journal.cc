@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/bytes.h"
+#include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "glog/logging.h"
 
@@ -42,8 +43,10 @@ absl::Status VisitFrames(absl::string_view frames, Visit visit) {
     const auto size = cursor.Take<uint32_t>();
     const absl::string_view bytes = cursor.TakeBytes(size);
     JournalRecord record;
-    if (!cursor.ok() || !record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-      return absl::DataLossError("has a record that is none");
+    if (!cursor.ok()) return absl::DataLossError("has a record that is cut off");
+    const absl::Status parsed = ParseProto(bytes, &record, kMaxParsedRecordBytes);
+    if (!parsed.ok()) {
+      return absl::DataLossError(absl::StrCat("has a record that is none: ", parsed.message()));
     }
     DING_RETURN_IF_ERROR(visit(record, frames.substr(begin, sizeof(size) + bytes.size())));
   }

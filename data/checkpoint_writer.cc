@@ -2,11 +2,16 @@
 
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/thread.h"
 
 namespace ding {
 
-CheckpointWriter::CheckpointWriter() : thread_([this] { Run(); }) {}
+CheckpointWriter::CheckpointWriter() {
+  absl::StatusOr<std::thread> thread = StartThread("writing checkpoints", [this] { Run(); });
+  if (thread.ok()) thread_ = *std::move(thread);
+}
 
 CheckpointWriter::~CheckpointWriter() {
   {
@@ -14,12 +19,13 @@ CheckpointWriter::~CheckpointWriter() {
     closing_ = true;
     changed_.SignalAll();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void CheckpointWriter::Write(std::string path, CheckpointInfo info,
                              std::vector<CheckpointComponent> components,
                              std::function<void(const absl::Status&)> done) {
+  if (!thread_.joinable()) return done(WriteCheckpoint(path, info, components));
   MutexLock lock(&mutex_);
   while (waiting_.size() >= kMaxWaiting) changed_.WaitFor(&mutex_, absl::InfiniteDuration());
   waiting_.push_back({std::move(path), std::move(info), std::move(components), std::move(done)});

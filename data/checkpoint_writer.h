@@ -37,7 +37,8 @@ class CheckpointWriter {
 
   // Writes as WriteCheckpoint() does and tells `done` what came of it. Each component's `save` must
   // be a snapshot: it is called on another thread. Waits, for as long as the disk takes, while
-  // kMaxWaiting others do.
+  // kMaxWaiting others do. Where the system
+  // refuses the thread, Write() writes itself.
   void Write(std::string path, CheckpointInfo info, std::vector<CheckpointComponent> components,
              std::function<void(const absl::Status&)> done) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
@@ -262,13 +262,11 @@ class ThreadEnvWorkers : public EnvWorkers {
 
   absl::Status StartThreads() {
     if (!threads_.empty()) return absl::OkStatus();
-    try {
-      for (int i = 0; i < num_threads_; ++i) {
-        threads_.emplace_back([pool = pool_, i] { pool->Work(static_cast<size_t>(i)); });
-      }
-    } catch (const std::system_error& e) {
-      return absl::ResourceExhaustedError(absl::StrCat("cannot start thread ", threads_.size(),
-                                                       " of ", num_threads_, ": ", e.what()));
+    for (int i = 0; i < num_threads_; ++i) {
+      DING_ASSIGN_OR_RETURN(std::thread thread,
+                            StartThread(absl::StrCat("envs (", i, " of ", num_threads_, ")"),
+                                        [pool = pool_, i] { pool->Work(static_cast<size_t>(i)); }));
+      threads_.push_back(std::move(thread));
     }
     return absl::OkStatus();
   }

@@ -25,7 +25,7 @@ namespace {
 absl::Status Produce(Transport* transport) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, create_store("mem:run7"));
   DING_ASSIGN_OR_RETURN(auto connection, transport->Connect("consumer", absl::Seconds(5)));
-  const std::unique_ptr<Session> session = Session::Start(std::move(connection), {});
+  DING_ASSIGN_OR_RETURN(const auto session, Session::Start(std::move(connection), {}));
   DING_RETURN_IF_ERROR(store->Put("data/1/1", {"a thousand ", "rows"}));
   DING_RETURN_IF_ERROR(session->Send("data/1/1", absl::Seconds(5)));
   session->Close("that was all");
@@ -36,7 +36,7 @@ absl::Status Produce(Transport* transport) {
 absl::StatusOr<std::string> Consume(Listener* listener) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, create_store("mem:run7"));
   DING_ASSIGN_OR_RETURN(auto connection, listener->Accept(absl::Seconds(5)));
-  const std::unique_ptr<Session> session = Session::Start(std::move(connection), {});
+  DING_ASSIGN_OR_RETURN(const auto session, Session::Start(std::move(connection), {}));
   std::string chunk;
   while (true) {
     const absl::StatusOr<std::string> key = session->Receive(absl::Seconds(5));

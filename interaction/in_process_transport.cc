@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -19,62 +20,140 @@ namespace {
 // Connections that wait to be accepted; whoever connects then waits.
 constexpr size_t kMaxPending = 64;
 
-// One direction of a connection. Lives until both ends are gone.
+using Ready = std::shared_ptr<const std::function<void()>>;
+
+void Call(const Ready& ready) {
+  if (ready != nullptr) (*ready)();
+}
+
+// One direction of a connection. Lives until both ends are gone. Calls whoever wants to know without
+// its lock.
 class Pipe {
  public:
   absl::Status Send(std::string message, absl::Duration timeout, const std::string& peer) {
-    if (static_cast<int64_t>(message.size()) > kMaxMessageBytes) {
-      return absl::InvalidArgumentError(absl::StrCat("a message of ", message.size(), " bytes to ",
+    const absl::Time deadline = absl::Now() + timeout;
+    while (true) {
+      DING_ASSIGN_OR_RETURN(const bool sent, TrySend(&message, peer));
+      if (sent) return absl::OkStatus();
+      MutexLock lock(&mutex_);
+      while (is_open() && !HasRoom(message)) {
+        if (absl::Now() >= deadline) {
+          return absl::DeadlineExceededError(absl::StrCat(peer, " took none of ", messages_.size(),
+                                                          " messages in ",
+                                                          absl::FormatDuration(timeout)));
+        }
+        room_.WaitUntil(&mutex_, deadline);
+      }
+    }
+  }
+
+  absl::StatusOr<bool> TrySend(std::string* message, const std::string& peer) {
+    if (static_cast<int64_t>(message->size()) > kMaxMessageBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("a message of ", message->size(), " bytes to ",
                                                      peer, ", expected at most ",
                                                      kMaxMessageBytes));
     }
-    const absl::Time deadline = absl::Now() + timeout;
-    MutexLock lock(&mutex_);
-    while (true) {
+    Ready ready;
+    {
+      MutexLock lock(&mutex_);
       if (sender_closed_) return Closed(peer);
-      if (receiver_closed_) return PeerClosed(peer);
-      if (messages_.size() < kMaxQueuedMessages) break;
-      if (absl::Now() >= deadline) {
-        return absl::DeadlineExceededError(absl::StrCat(peer, " took none of ", messages_.size(),
-                                                        " messages in ",
-                                                        absl::FormatDuration(timeout)));
+      if (receiver_closed_ || too_large_ > 0) return PeerClosed(peer);
+      const auto bytes = static_cast<int64_t>(message->size());
+      if (bytes <= max_received_bytes_) {
+        if (!HasRoom(*message)) {
+          sender_waits_ = true;
+          return false;
+        }
+        bytes_ += bytes;
+        messages_.push_back(std::move(*message));
+      } else {
+        too_large_ = bytes;
+        WakeAll();
       }
-      room_.WaitUntil(&mutex_, deadline);
+      arrived_.Signal();
+      if (std::exchange(receiver_waits_, false)) ready = receiver_ready_;
     }
-    messages_.push_back(std::move(message));
-    arrived_.Signal();
-    return absl::OkStatus();
+    Call(ready);
+    return true;
   }
 
   absl::StatusOr<std::string> Receive(absl::Duration timeout, const std::string& peer) {
     const absl::Time deadline = absl::Now() + timeout;
-    MutexLock lock(&mutex_);
+    std::string message;
     while (true) {
-      if (receiver_closed_) return Closed(peer);
-      if (!messages_.empty()) break;
-      if (sender_closed_) return PeerClosed(peer);
-      if (absl::Now() >= deadline) {
-        return absl::DeadlineExceededError(
-            absl::StrCat("no message from ", peer, " in ", absl::FormatDuration(timeout)));
+      DING_ASSIGN_OR_RETURN(const bool received, TryReceive(&message, peer));
+      if (received) return message;
+      MutexLock lock(&mutex_);
+      while (is_open() && messages_.empty()) {
+        if (absl::Now() >= deadline) {
+          return absl::DeadlineExceededError(
+              absl::StrCat("no message from ", peer, " in ", absl::FormatDuration(timeout)));
+        }
+        arrived_.WaitUntil(&mutex_, deadline);
       }
-      arrived_.WaitUntil(&mutex_, deadline);
     }
-    std::string message = std::move(messages_.front());
-    messages_.pop_front();
-    room_.Signal();
-    return message;
+  }
+
+  absl::StatusOr<bool> TryReceive(std::string* message, const std::string& peer) {
+    Ready ready;
+    {
+      MutexLock lock(&mutex_);
+      if (receiver_closed_) return Closed(peer);
+      if (messages_.empty()) {
+        if (too_large_ > 0) {
+          return absl::UnavailableError(absl::StrCat(peer, " sent a message of ", too_large_,
+                                                     " bytes, expected at most ",
+                                                     max_received_bytes_));
+        }
+        if (sender_closed_) return PeerClosed(peer);
+        receiver_waits_ = true;
+        return false;
+      }
+      *message = std::move(messages_.front());
+      messages_.pop_front();
+      bytes_ -= static_cast<int64_t>(message->size());
+      room_.Signal();
+      if (std::exchange(sender_waits_, false)) ready = sender_ready_;
+    }
+    Call(ready);
+    return true;
+  }
+
+  void SetSenderReady(Ready ready) {
+    MutexLock lock(&mutex_);
+    sender_ready_ = std::move(ready);
+  }
+  void SetReceiverReady(Ready ready) {
+    MutexLock lock(&mutex_);
+    receiver_ready_ = std::move(ready);
+  }
+  void SetMaxReceivedBytes(int64_t bytes) {
+    MutexLock lock(&mutex_);
+    max_received_bytes_ = bytes;
   }
 
   void CloseSender() {
-    MutexLock lock(&mutex_);
-    sender_closed_ = true;
-    WakeAll();
+    Ready ready;
+    {
+      MutexLock lock(&mutex_);
+      if (std::exchange(sender_closed_, true)) return;
+      ready = receiver_ready_;
+      WakeAll();
+    }
+    Call(ready);
   }
   void CloseReceiver() {
-    MutexLock lock(&mutex_);
-    receiver_closed_ = true;
-    messages_.clear();
-    WakeAll();
+    Ready ready;
+    {
+      MutexLock lock(&mutex_);
+      if (receiver_closed_) return;
+      receiver_closed_ = true;
+      messages_.clear();
+      bytes_ = 0;
+      WakeAll();
+      ready = sender_ready_;
+    }
+    Call(ready);
   }
 
  private:
@@ -83,6 +162,13 @@ class Pipe {
   }
   static absl::Status PeerClosed(const std::string& peer) {
     return absl::UnavailableError(absl::StrCat(peer, " closed the connection"));
+  }
+  bool is_open() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !sender_closed_ && !receiver_closed_ && too_large_ == 0;
+  }
+  bool HasRoom(const std::string& message) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return messages_.empty() || (messages_.size() < kMaxQueuedMessages &&
+                                 bytes_ + static_cast<int64_t>(message.size()) <= kMaxQueuedBytes);
   }
   void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     arrived_.SignalAll();
@@ -93,8 +179,17 @@ class Pipe {
   CondVar arrived_;
   CondVar room_;
   std::deque<std::string> messages_ ABSL_GUARDED_BY(mutex_);
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t max_received_bytes_ ABSL_GUARDED_BY(mutex_) = kMaxMessageBytes;
+  // Bytes of the message that broke the connection; 0: none did.
+  int64_t too_large_ ABSL_GUARDED_BY(mutex_) = 0;
   bool sender_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool receiver_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  // A Try of theirs returned false, so that they are to be called.
+  bool sender_waits_ ABSL_GUARDED_BY(mutex_) = false;
+  bool receiver_waits_ ABSL_GUARDED_BY(mutex_) = false;
+  Ready sender_ready_ ABSL_GUARDED_BY(mutex_);
+  Ready receiver_ready_ ABSL_GUARDED_BY(mutex_);
 };
 
 class InProcessConnection : public Connection {
@@ -109,10 +204,23 @@ class InProcessConnection : public Connection {
   absl::StatusOr<std::string> Receive(absl::Duration timeout) override {
     return in_->Receive(timeout, peer_);
   }
+  absl::StatusOr<bool> TrySend(std::string* message) override {
+    return out_->TrySend(message, peer_);
+  }
+  absl::StatusOr<bool> TryReceive(std::string* message) override {
+    return in_->TryReceive(message, peer_);
+  }
+  void SetReadyCallback(std::function<void()> ready) override {
+    const auto shared = std::make_shared<const std::function<void()>>(std::move(ready));
+    out_->SetSenderReady(shared);
+    in_->SetReceiverReady(shared);
+  }
+  void SetMaxReceivedBytes(int64_t bytes) override { in_->SetMaxReceivedBytes(bytes); }
   void Close() override {
     out_->CloseSender();
     in_->CloseReceiver();
   }
+  void BeginClose() override { Close(); }
   const std::string& peer() const override { return peer_; }
 
  private:

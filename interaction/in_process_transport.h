@@ -1,6 +1,6 @@
 // Connections between threads of one process: for runs without a network, and for tests.
 //
-//     Send ──► queue of kMaxQueuedMessages ──► Receive        and the same the other way
+//     Send ──► queue of kMaxQueuedMessages, kMaxQueuedBytes ──► Receive    and the same the other way
 //
 // An address is any name but the empty one. It is known to the transport object: threads that are to
 // meet share one. Messages are moved, not copied.

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/parse_proto.h"
+#include "ding_worker/base/status_macros.h"
 
 namespace ding {
 namespace {
@@ -14,10 +16,8 @@ constexpr int64_t kMaxSteps = int64_t{1} << 40;
 template <typename Message>
 absl::StatusOr<Message> Parse(absl::string_view bytes, absl::string_view what) {
   Message message;
-  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("received ", bytes.size(), " bytes that are no message of a ", what));
-  }
+  const absl::Status parsed = ParseProto(bytes, &message);
+  if (!parsed.ok()) return Annotate(parsed, absl::StrCat("from a ", what));
   if (message.message_case() == Message::MESSAGE_NOT_SET) {
     return absl::InvalidArgumentError(absl::StrCat("received an empty message of a ", what));
   }

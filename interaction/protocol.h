@@ -18,7 +18,7 @@ namespace ding {
 
 // Raised when the other side could misunderstand a message; the minor when it can pass over what
 // is new.
-inline constexpr int kProtocolMajor = 1;
+inline constexpr int kProtocolMajor = 2;
 inline constexpr int kProtocolMinor = 0;
 
 // What an aggregator tells of its learners at most.
@@ -33,7 +33,8 @@ absl::Status CheckProtocol(const ProtocolVersion& peer);
 // taken: another process of its name.
 absl::Status CheckNotReplaced(const Hello& hello, const Hello& other);
 
-// kInvalidArgument if `bytes` are no message, or one without content that is known.
+//   kInvalidArgument    `bytes` are no message, or one without content that is known
+//   kResourceExhausted  one that would take more memory than a peer may cause (base/parse_proto.h)
 absl::StatusOr<WorkerMessage> ParseWorkerMessage(absl::string_view bytes);
 absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view bytes);
 

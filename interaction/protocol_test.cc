@@ -1,5 +1,6 @@
 #include "ding_worker/interaction/protocol.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -23,7 +24,7 @@ TEST(ProtocolTest, AnotherMinorIsUnderstoodAnotherMajorIsNot) {
   version.set_major(kProtocolMajor + 1);
   version.set_minor(3);
   EXPECT_THAT(CheckProtocol(version), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                               AllOf(HasSubstr("2.3"), HasSubstr("1.x"))));
+                                               AllOf(HasSubstr("3.3"), HasSubstr("2.x"))));
   EXPECT_THAT(CheckProtocol(ProtocolVersion()), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
@@ -36,7 +37,24 @@ TEST(ProtocolTest, MessagesAreReadOrRefused) {
   EXPECT_THAT(ParseWorkerMessage(""),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("empty message of a worker")));
   EXPECT_THAT(ParseCoordinatorMessage("\xff\xff"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2 bytes")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("from a coordinator: 2 bytes that are no message")));
+}
+
+// 16 MB of empty strings would become half a gigabyte.
+TEST(ProtocolTest, AMessageThatGrowsIsRefusedBeforeItIsParsed) {
+  std::string bytes(size_t{1} << 24, '\0');
+  for (size_t i = 0; i < bytes.size(); i += 2) bytes[i] = (3 << 3) | 2;  // LearnerData.items, ""
+  // LearnerData of CoordinatorMessage, whose length is a varint of four bytes.
+  const size_t size = bytes.size() - 6;
+  const char head[] = {(5 << 3) | 2, static_cast<char>(size | 0x80),
+                       static_cast<char>(size >> 7 | 0x80), static_cast<char>(size >> 14 | 0x80),
+                       static_cast<char>(size >> 21)};
+  bytes.resize(size);
+  bytes.insert(0, head, sizeof(head));
+  EXPECT_THAT(ParseCoordinatorMessage(bytes),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("may become a message of more than 67108864 bytes")));
 }
 
 TEST(ProtocolTest, ADemandOutOfRangeIsNamed) {

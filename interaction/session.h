@@ -1,33 +1,39 @@
-// A connection with a lease: messages arrive exactly once and in order, or both sides learn that the
-// session is over. The one mechanism by which processes of a parallel run know that the others live.
+// A connection with a lease: messages arrive in order and none is missing, or both sides learn that
+// the session is over. The one mechanism by which processes of a parallel run know that the others
+// live.
 //
-//     Send ──► window ──► frames {sequence, acknowledged, message} ──► Receive, in order, once
-//                ▲                                                        │
-//                └───────────────── acknowledged ◄────────────────────────┘
+//     Send ──► window ──► frames {number, taken, window bytes, message} ──► Receive, in order
+//                ▲                                                             │
+//                └────────────────────────── taken ◄───────────────────────────┘
 //
-// Every frame renews the lease, and one goes out at least every lease / 4. A frame that is not
-// acknowledged is sent again; one that comes twice has no effect, one that comes early waits. (gRPC
-// loses nothing and keeps the order; the tests' transport does not.)
+// Order and completeness are the transport's; a connection that breaks ends its session, and a frame
+// with another number than the next one is a violation that ends it, too. What a session adds:
 //
-// What has arrived and what its user has taken are told apart: a slow receiver holds its sender back,
-// and neither loses the lease nor has everything sent again.
+// - The lease. Every frame renews it, and one goes out at least every lease / 4. A side that has
+//   heard nothing for the length of the lease ends the session for good: also one that was stopped
+//   (SIGSTOP) for that long and finds frames waiting when it wakes. So whoever holds a session that
+//   lives has not been replaced, but for the time that its own clock cannot see.
+// - The window: messages and bytes under way, sent and not yet received by the peer's user. Whoever
+//   sends more waits. The receiver says how many bytes it takes: few until Admit(). A peer that
+//   exceeds its window ends the session. What has arrived is taken from the connection at once, so a
+//   receiver that is slow keeps its lease.
+// - The end with a reason, which the other side is told.
 //
-// A side that has heard nothing for the length of the lease ends the session for good: also one
-// that was stopped (SIGSTOP) for that long and finds frames waiting when it wakes. So who holds a
-// session that lives has not been replaced, but for the time that its own clock cannot see.
-//
-// Ownership: owns its connection and two threads, which Close() joins.
+// Ownership: owns its connection. The two threads of all sessions of a process (session_pump.h) work
+//            for it.
 // Threads:   thread-safe.
 // Blocking:  Send() waits for room in the window, Receive() for a message; Close() wakes both.
 //
 // Example:
-//   auto session = Session::Start(*std::move(connection), {});
+//   DING_ASSIGN_OR_RETURN(auto session, Session::Start(*std::move(connection), {}));
 //   DING_RETURN_IF_ERROR(session->Send(hello.SerializeAsString(), absl::Seconds(5)));
 //   DING_ASSIGN_OR_RETURN(const std::string welcome, session->Receive(absl::Seconds(5)));
+//   session->Admit();
 #ifndef DING_WORKER_INTERACTION_SESSION_H_
 #define DING_WORKER_INTERACTION_SESSION_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -36,6 +42,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/interaction/session_budget.h"
 #include "ding_worker/interaction/transport.h"
 
 namespace ding {
@@ -46,24 +53,42 @@ inline constexpr int64_t kMaxSessionMessageBytes = kMaxMessageBytes - 64;
 // Of every session.
 inline constexpr absl::Duration kMinSessionLease = absl::Milliseconds(20);
 
+// Bytes that a peer may have under way: until Admit(), and after it.
+inline constexpr int64_t kFirstWindowBytes = int64_t{64} << 10;
+inline constexpr int64_t kWindowBytes = int64_t{32} << 20;
+// What each message counts for besides its bytes.
+inline constexpr int64_t kMessageOverheadBytes = 64;
+
 struct SessionOptions {
   // Without a sign of life for that long, the session is over; at least kMinSessionLease.
   absl::Duration lease = absl::Seconds(5);
-  // A frame that is not acknowledged for that long is sent again.
-  absl::Duration resend = absl::Milliseconds(250);
-  // Messages that may be under way, at least 1: sent, and not yet received by the peer's user.
-  // Whoever sends more waits. The same on both sides.
+  // Messages that may be under way, at least 1. The same on both sides.
   int window = 256;
-  // Judges the lease. Timeouts and resending go by the machine's clock.
+  // Bytes of them that this side takes until Admit(), and the most that are under way in either
+  // direction after it.
+  int64_t first_window_bytes = kFirstWindowBytes;
+  int64_t window_bytes = kWindowBytes;
+  // What the sessions of a server share. May be null.
+  std::shared_ptr<SessionBudget> budget;
+  // Called once, by a thread of the pump, when Receive() does not wait any more: the first message is
+  // there, or the session is over. Must not wait, nor call the session. May be empty.
+  std::function<void()> on_first_message;
+  // Judges the lease. Timeouts go by the machine's clock.
   const Clock* clock = Clock::Real();
 };
 
 class Session {
  public:
-  static std::unique_ptr<Session> Start(std::unique_ptr<Connection> connection,
-                                        const SessionOptions& options);
+  //   kResourceExhausted  the system refuses the threads of the pump
+  static absl::StatusOr<std::unique_ptr<Session>> Start(std::unique_ptr<Connection> connection,
+                                                        const SessionOptions& options);
   virtual ~Session() = default;  // as Close()
 
+  // The peer is whom we want to talk to: it may send larger messages, and more of them.
+  virtual void Admit() = 0;
+
+  // With a timeout of zero it leaves the work on the connection to the pump, and so returns within
+  // microseconds.
   //   kDeadlineExceeded  no room in the window; the message is not sent
   //   kInvalidArgument   larger than kMaxSessionMessageBytes; the session goes on
   //   else               status()
@@ -79,15 +104,19 @@ class Session {
   //   kCancelled    Close() was called here
   //   kAborted      the peer closed it; its reason
   //   kUnavailable  the connection broke, or the lease ran out
-  //   kDataLoss     the peer sent what is no frame
+  //   kDataLoss     the peer sent what is no frame, or not the one that was due
+  //   kFailedPrecondition  the peer's frames are of another version
+  //   kResourceExhausted   the peer sent more than its window, or than the budget allows
   virtual absl::Status status() const = 0;
 
   // Ends the session; may be repeated. The peer is told the reason, up to 4 kB of it, behind what was
-  // sent before; this waits for at most half a second for it to have arrived.
+  // sent before; this waits for a second and a half at most for the connection to take it.
   virtual void Close(absl::string_view reason) = 0;
+  // The same without waiting. Close() is to follow.
+  virtual void BeginClose(absl::string_view reason) = 0;
 
-  // From now on the lease is that long; at least kMinSessionLease. Whoever joins is told by whoever has the
-  // other side.
+  // From now on the lease is that long; at least kMinSessionLease. Who joins is told by the other
+  // side.
   virtual void set_lease(absl::Duration lease) = 0;
 
   // Of the connection.

@@ -1,7 +1,11 @@
 #include "ding_worker/interaction/session.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -19,7 +23,9 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/in_process_transport.h"
+#include "ding_worker/interaction/session_budget.h"
 #include "ding_worker/interaction/session_frame.h"
+#include "ding_worker/interaction/session_pump.h"
 #include "ding_worker/interaction/testing/faulty_transport.h"
 #include "ding_worker/interaction/transport.h"
 #include "gmock/gmock.h"
@@ -40,6 +46,7 @@ constexpr absl::StatusCode kCancelled = absl::StatusCode::kCancelled;
 constexpr absl::StatusCode kDataLoss = absl::StatusCode::kDataLoss;
 constexpr absl::StatusCode kDeadlineExceeded = absl::StatusCode::kDeadlineExceeded;
 constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument;
+constexpr absl::StatusCode kResourceExhausted = absl::StatusCode::kResourceExhausted;
 constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
 
 // Too long to matter.
@@ -47,6 +54,12 @@ SessionOptions Patient() {
   SessionOptions options;
   options.lease = absl::Minutes(5);
   return options;
+}
+
+void WaitUntil(const std::atomic<bool>& condition) {
+  const absl::Time deadline = absl::Now() + kLong;
+  while (!condition && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_TRUE(condition);
 }
 
 // Waits until the session is over; OK if it does not end.
@@ -75,8 +88,11 @@ struct Sessions {
   Sessions(const SessionOptions& here_options, const SessionOptions& there_options,
            const Faults& faults = {})
       : connections(faults),
-        here(Session::Start(std::move(connections.caller), here_options)),
-        there(Session::Start(std::move(connections.callee), there_options)) {}
+        here(Session::Start(std::move(connections.caller), here_options).value()),
+        there(Session::Start(std::move(connections.callee), there_options).value()) {
+    here->Admit();
+    there->Admit();
+  }
   explicit Sessions(const SessionOptions& options, const Faults& faults = {})
       : Sessions(options, options, faults) {}
 
@@ -90,23 +106,22 @@ struct Puppet {
   explicit Puppet(const SessionOptions& options) {
     InProcessTransport transport;
     const auto listener = transport.Listen("there").value();
-    session = Session::Start(transport.Connect("there", kLong).value(), options);
+    session = Session::Start(transport.Connect("there", kLong).value(), options).value();
     peer = listener->Accept(kLong).value();
   }
 
   void Send(SessionFrame frame) {
-    EXPECT_THAT(peer->Send(EncodeSessionFrame(std::move(frame)), kLong), IsOk());
+    EXPECT_THAT(peer->Send(EncodeSessionFrame(frame), kLong), IsOk());
   }
-  void SendMessage(uint64_t sequence, std::string message, uint64_t acknowledged = 0) {
+  void SendMessage(uint64_t sequence, std::string message) {
     SessionFrame frame;
     frame.kind = Kind::kMessage;
     frame.sequence = sequence;
-    frame.acknowledged = acknowledged;
     frame.message = std::move(message);
     Send(std::move(frame));
   }
-  // The next one that carries a message or acknowledges at least `acknowledged` of them.
-  SessionFrame Next(uint64_t acknowledged = std::numeric_limits<uint64_t>::max()) {
+  // The next frame that `wanted` says yes to; one of number 0 after the end.
+  SessionFrame Next(const std::function<bool(const SessionFrame&)>& wanted) {
     while (true) {
       absl::StatusOr<std::string> bytes = peer->Receive(kLong);
       EXPECT_THAT(bytes, IsOk());
@@ -114,10 +129,11 @@ struct Puppet {
       absl::StatusOr<SessionFrame> frame = DecodeSessionFrame(*std::move(bytes));
       EXPECT_THAT(frame, IsOk());
       if (!frame.ok()) return {};
-      if (frame->kind != Kind::kAcknowledgement || frame->acknowledged >= acknowledged) {
-        return *std::move(frame);
-      }
+      if (wanted(*frame)) return *std::move(frame);
     }
+  }
+  SessionFrame NextNumbered() {
+    return Next([](const SessionFrame& frame) { return frame.kind != Kind::kSignOfLife; });
   }
 
   std::unique_ptr<Session> session;
@@ -164,81 +180,16 @@ TEST(Session, MessagesAreAnyBytes) {
   EXPECT_THAT(sessions.here->status(), IsOk());
 }
 
-// The parameter is the seed of the faults.
-class SessionFaultTest : public testing::TestWithParam<uint64_t> {
- protected:
-  static SessionOptions Quick() {
-    SessionOptions options;
-    // Heartbeats repair a lost word on what was taken.
-    options.lease = absl::Seconds(20);
-    options.resend = absl::Milliseconds(8);
-    return options;
-  }
-  Faults Seeded() const {
-    Faults faults;
-    faults.seed = GetParam();
-    return faults;
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(Seeds, SessionFaultTest, testing::Values(1, 2, 3),
-                         testing::PrintToStringParamName());
-
-TEST_P(SessionFaultTest, Losses) {
-  Faults faults = Seeded();
-  faults.lose = 0.1;
-  Sessions sessions(Quick(), faults);
-  ExchangeNumbers(&sessions, 2000);
-}
-
-TEST_P(SessionFaultTest, Repeats) {
-  Faults faults = Seeded();
-  faults.repeat = 0.3;
-  Sessions sessions(Quick(), faults);
-  ExchangeNumbers(&sessions, 5000);
-}
-
-TEST_P(SessionFaultTest, Disorder) {
-  Faults faults = Seeded();
-  faults.delay = 0.2;
-  Sessions sessions(Quick(), faults);
-  ExchangeNumbers(&sessions, 5000);
-}
-
-TEST_P(SessionFaultTest, EverythingInANarrowWindow) {
-  Faults faults = Seeded();
-  faults.lose = 0.05;
-  faults.repeat = 0.1;
-  faults.delay = 0.1;
+TEST(Session, MessagesThatAreLate) {
+  Faults faults;
+  faults.delay = 0.05;
   faults.max_delay = absl::Milliseconds(5);
-  SessionOptions options = Quick();
-  options.lease = absl::Seconds(2);
-  options.window = 3;
-  Sessions sessions(options, faults);
-  ExchangeNumbers(&sessions, 500);
-  options.window = 256;
-  Sessions wide(options, faults);
-  ExchangeNumbers(&wide, 3000);
-}
-
-TEST_P(SessionFaultTest, TheReasonOfAClose) {
-  Faults faults = Seeded();
-  faults.lose = 0.2;
-  Sessions sessions(Quick(), faults);
-  SendNumbers(sessions.here.get(), 10);
-  sessions.here->Close("training is done");
-  ReceiveNumbers(sessions.there.get(), 10);
-  EXPECT_THAT(sessions.there->Receive(kLong), StatusIs(kAborted, HasSubstr("training is done")));
-}
-
-TEST(Session, WindowsOfDifferentSize) {
-  SessionOptions narrow = Patient();
-  narrow.window = 2;
-  narrow.resend = absl::Milliseconds(4);
-  SessionOptions wide = narrow;
-  wide.window = 64;
-  Sessions sessions(narrow, wide);
-  ExchangeNumbers(&sessions, 300);
+  for (const int window : {3, 256}) {
+    SessionOptions options = Patient();
+    options.window = window;
+    Sessions sessions(options, faults);
+    ExchangeNumbers(&sessions, 1000);
+  }
 }
 
 TEST(Session, SendWaitsForTheWindowAndBothMayBeFull) {
@@ -274,54 +225,125 @@ TEST(Session, WhoIsSlowToReceiveKeepsTheLease) {
   EXPECT_THAT(sessions.there->status(), IsOk());
 }
 
-// What arrived and is only waiting for the user is not sent again.
-TEST(Session, WhatHasArrivedIsNotSentAgain) {
-  SessionOptions options = Patient();
-  options.resend = absl::Milliseconds(20);
-  Puppet puppet(options);
-  SendNumbers(puppet.session.get(), 2);
-  EXPECT_EQ(puppet.Next().sequence, 1u);
-  EXPECT_EQ(puppet.Next().sequence, 2u);
-  // The first is missed, so it comes again.
-  EXPECT_EQ(puppet.Next().sequence, 1u);
-  SessionFrame frame;
-  frame.acknowledged = 2;
-  puppet.Send(frame);
-  ASSERT_THAT(puppet.session->Send("2", kLong), IsOk());
-  // Some copies of the first may have been on their way.
-  SessionFrame next = puppet.Next();
-  while (next.sequence == 1) next = puppet.Next();
-  EXPECT_EQ(next.sequence, 3u);
+// A transport keeps the order and loses nothing: a frame with another number than the next one is
+// of a peer that does not keep to the rules.
+TEST(Session, AMessageThatIsRepeatedEndsTheSession) {
+  Puppet puppet(Patient());
+  puppet.SendMessage(1, "one");
+  puppet.SendMessage(1, "another one");
+  DING_ASSERT_OK_AND_ASSIGN(const std::string message, puppet.session->Receive(kLong));
+  EXPECT_EQ(message, "one");
+  EXPECT_THAT(puppet.session->Receive(kLong),
+              StatusIs(kDataLoss, HasSubstr("message 1, expected message 2")));
+  // The peer is told.
+  const SessionFrame last = puppet.NextNumbered();
+  EXPECT_EQ(last.kind, Kind::kClose);
+  EXPECT_THAT(last.message, HasSubstr("message 1, expected message 2"));
 }
 
-TEST(Session, RepeatsAndEarlyOnesAndThoseBeyondTheWindow) {
+TEST(Session, AMessageThatIsEarlyEndsTheSession) {
+  for (const uint64_t number : {uint64_t{2}, uint64_t{300}, std::numeric_limits<uint64_t>::max()}) {
+    Puppet puppet(Patient());
+    puppet.SendMessage(number, "early");
+    puppet.SendMessage(1, "one");
+    EXPECT_THAT(puppet.session->Receive(kLong),
+                StatusIs(kDataLoss, HasSubstr("expected message 1")));
+  }
+}
+
+TEST(Session, MoreMessagesThanTheWindowEndTheSession) {
   SessionOptions options = Patient();
   options.window = 4;
   Puppet puppet(options);
-  puppet.SendMessage(3, "three");
-  puppet.SendMessage(2, "two");
-  puppet.SendMessage(3, "another three");
-  // Beyond the window, which nobody has made any room in.
-  puppet.SendMessage(7, "seven");
-  puppet.SendMessage(std::numeric_limits<uint64_t>::max(), "the last");
-  EXPECT_THAT(puppet.session->Receive(kShort), StatusIs(kDeadlineExceeded));
-  puppet.SendMessage(1, "one");
-  EXPECT_EQ(puppet.Next(3).acknowledged, 3u);
-  puppet.SendMessage(1, "another one");
-  EXPECT_EQ(puppet.Next(3).acknowledged, 3u);
-  for (const char* const expected : {"one", "two", "three"}) {
-    DING_ASSERT_OK_AND_ASSIGN(const std::string message, puppet.session->Receive(kLong));
-    EXPECT_EQ(message, expected);
+  for (uint64_t i = 1; i <= 5; ++i) puppet.SendMessage(i, "x");
+  EXPECT_THAT(End(*puppet.session),
+              StatusIs(kResourceExhausted, HasSubstr("beyond its window: 4 messages")));
+  EXPECT_THAT(puppet.NextNumbered().message, HasSubstr("beyond its window"));
+}
+
+TEST(Session, FewBytesUntilThePeerIsAdmitted) {
+  {
+    // More than a connection takes at that time.
+    Puppet puppet(Patient());
+    puppet.SendMessage(1, std::string(kFirstWindowBytes + 1, 'x'));
+    EXPECT_THAT(End(*puppet.session),
+                StatusIs(kUnavailable, AllOf(HasSubstr("there"), HasSubstr("a message of"))));
   }
-  puppet.SendMessage(4, "four");
-  puppet.SendMessage(5, "five");
-  puppet.SendMessage(6, "six");
-  for (const char* const expected : {"four", "five", "six"}) {
-    DING_ASSERT_OK_AND_ASSIGN(const std::string message, puppet.session->Receive(kLong));
-    EXPECT_EQ(message, expected);
+  Puppet puppet(Patient());
+  const std::string third(kFirstWindowBytes / 3 - kMessageOverheadBytes, 'x');
+  for (uint64_t i = 1; i <= 3; ++i) puppet.SendMessage(i, third);
+  // What was received has room again.
+  EXPECT_THAT(puppet.session->Receive(kLong), IsOk());
+  puppet.SendMessage(4, third);
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(puppet.session->Receive(kLong), IsOk());
+  puppet.session->Admit();
+  EXPECT_EQ(
+      puppet.Next([](const SessionFrame& frame) { return frame.window_bytes > kFirstWindowBytes; })
+          .window_bytes,
+      static_cast<uint64_t>(kWindowBytes));
+  puppet.SendMessage(5, std::string(kMaxSessionMessageBytes, 'x'));
+  EXPECT_THAT(puppet.session->Receive(kLong), IsOk());
+}
+
+TEST(Session, MoreBytesThanTheWindowEndTheSession) {
+  Puppet puppet(Patient());
+  const std::string third(kFirstWindowBytes / 3 - kMessageOverheadBytes, 'x');
+  for (uint64_t i = 1; i <= 4; ++i) puppet.SendMessage(i, third);
+  EXPECT_THAT(End(*puppet.session),
+              StatusIs(kResourceExhausted, HasSubstr("beyond its window: 3 messages of")));
+}
+
+// The sender keeps to the same numbers.
+TEST(Session, SendWaitsForRoomInBytes) {
+  Connections connections;
+  const auto here = Session::Start(std::move(connections.caller), Patient()).value();
+  const auto there = Session::Start(std::move(connections.callee), Patient()).value();
+  const std::string half(kFirstWindowBytes / 2 - kMessageOverheadBytes, 'x');
+  EXPECT_THAT(here->Send(half, kLong), IsOk());
+  EXPECT_THAT(here->Send(half, kLong), IsOk());
+  EXPECT_THAT(here->Send("x", kShort),
+              StatusIs(kDeadlineExceeded, HasSubstr(absl::StrCat(kFirstWindowBytes))));
+  EXPECT_THAT(there->Receive(kLong), IsOk());
+  EXPECT_THAT(here->Send(half, kLong), IsOk());
+  there->Admit();
+  // The side that was not admitted may send more, and takes no more.
+  const std::string largest(kMaxSessionMessageBytes, 'x');
+  EXPECT_THAT(here->Send(largest, kLong), IsOk());
+  EXPECT_THAT(there->Send(largest, kShort), StatusIs(kDeadlineExceeded));
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(there->Receive(kLong), IsOk());
+  EXPECT_THAT(here->status(), IsOk());
+  EXPECT_THAT(there->status(), IsOk());
+}
+
+TEST(Session, WhatAllSessionsHoldIsBounded) {
+  SessionOptions options = Patient();
+  options.budget = std::make_shared<SessionBudget>(/*bytes=*/1 << 20, /*max_sessions=*/4);
+  const int64_t share = (1 << 20) / 2 / 4;
+  Puppet greedy(options);
+  greedy.session->Admit();
+  uint64_t number = 0;
+  while (greedy.session->status().ok() && number < 64) {
+    greedy.SendMessage(++number, std::string(64 << 10, 'x'));
+    while (greedy.session->status().ok() && options.budget->taken() < static_cast<int64_t>(number)
+                                                                          << 16) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
   }
-  EXPECT_THAT(puppet.session->Receive(kShort), StatusIs(kDeadlineExceeded));
-  EXPECT_THAT(puppet.session->status(), IsOk());
+  EXPECT_THAT(greedy.session->status(),
+              StatusIs(kResourceExhausted, HasSubstr("for which there is no room")));
+  EXPECT_EQ(number, 8u) << "half of the budget, less what the messages cost besides their bytes";
+  // Another one has its share all the same, in both directions together.
+  Puppet modest(options);
+  modest.session->Admit();
+  modest.SendMessage(1, std::string(static_cast<size_t>(share) / 2, 'x'));
+  EXPECT_THAT(modest.session->Receive(kLong), IsOk());
+  EXPECT_THAT(modest.session->Send(std::string(kFirstWindowBytes / 2, 'x'), kLong), IsOk());
+  EXPECT_THAT(modest.session->status(), IsOk());
+  greedy.peer.reset();
+  greedy.session.reset();
+  modest.peer.reset();
+  modest.session.reset();
+  EXPECT_EQ(options.budget->taken(), 0) << "all was returned";
 }
 
 TEST(Session, WhoHearsNothingForTheLengthOfTheLeaseEndsTheSession) {
@@ -393,11 +415,13 @@ TEST(Session, WhoWasStoppedForTheLengthOfTheLeaseIsOut) {
 
 TEST(Session, WhoWasStoppedDoesNotReceiveWhatHadArrived) {
   SimulatedClock clock;
+  std::atomic<bool> arrived{false};
   SessionOptions options = Patient();
   options.clock = &clock;
+  options.on_first_message = [&arrived] { arrived = true; };
   Puppet puppet(options);
   puppet.SendMessage(1, "one");
-  EXPECT_EQ(puppet.Next(1).acknowledged, 1u);
+  WaitUntil(arrived);
   clock.Advance(options.lease);
   EXPECT_THAT(puppet.session->Receive(kLong), StatusIs(kUnavailable, HasSubstr("lease")));
 }
@@ -408,8 +432,6 @@ TEST(Session, WhoWasStoppedSendsNoMore) {
   SessionOptions options = Patient();
   options.clock = &clock;
   options.window = kMaxQueuedMessages + 50;
-  // Only the writer, whom the connection holds up, has a reason to wake.
-  options.resend = options.lease;
   Puppet puppet(options);
   SendNumbers(puppet.session.get(), options.window);
   clock.Advance(options.lease);
@@ -490,7 +512,6 @@ TEST(Session, AConnectionThatBreaks) {
 TEST(Session, WhatCameBeforeTheConnectionBrokeIsHandedOut) {
   Puppet puppet(Patient());
   puppet.SendMessage(1, "one");
-  EXPECT_EQ(puppet.Next(1).acknowledged, 1u);
   puppet.peer.reset();
   EXPECT_THAT(End(*puppet.session), StatusIs(kUnavailable));
   DING_ASSERT_OK_AND_ASSIGN(const std::string message, puppet.session->Receive(kLong));
@@ -508,22 +529,43 @@ TEST(Session, APeerThatSpeaksSomethingElse) {
   }
 }
 
-TEST(Session, APeerThatAcknowledgesWhatWasNotSent) {
+TEST(Session, APeerThatTakesWhatWasNotSent) {
   Puppet puppet(Patient());
   SendNumbers(puppet.session.get(), 1);
-  EXPECT_EQ(puppet.Next().message, "0");
+  EXPECT_EQ(puppet.NextNumbered().message, "0");
   SessionFrame frame;
-  frame.acknowledged = 2;
+  frame.taken = 2;
   puppet.Send(frame);
-  EXPECT_THAT(puppet.session->Receive(kLong), StatusIs(kDataLoss, HasSubstr("2 of 1")));
+  EXPECT_THAT(puppet.session->Receive(kLong), StatusIs(kDataLoss, HasSubstr("2 messages of 1")));
+}
+
+// As a build of the version before says Hello: message, kind, number, acknowledged, taken, check sum.
+TEST(Session, AnOlderPeerIsRefusedInItsOwnTerms) {
+  std::string hello = "hi\1\1";
+  hello.resize(2 + 1 + 3 * 8);
+  const std::string check = "\x6d\x05\xdc\xe4";  // FNV-1a
+  Puppet puppet(Patient());
+  ASSERT_THAT(puppet.peer->Send(hello + check, kLong), IsOk());
+  EXPECT_THAT(puppet.session->Receive(kLong),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("there sent a frame of version 1"),
+                             HasSubstr("expected version 2"))));
+  // A frame that closes the session, with the reason: 29 bytes of fields, of which the first is the
+  // kind.
+  DING_ASSERT_OK_AND_ASSIGN(const std::string answer, puppet.peer->Receive(kLong));
+  EXPECT_THAT(answer, HasSubstr("expected version 2"));
+  ASSERT_GT(answer.size(), 29u);
+  EXPECT_EQ(answer[answer.size() - 29], '\2');
+  EXPECT_EQ(answer[answer.size() - 28], '\1');
+  EXPECT_THAT(DecodeSessionFrame(answer), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
 TEST(SessionFuzz, MutantsOfAFrame) {
   SessionFrame frame;
   frame.kind = Kind::kMessage;
   frame.sequence = 7;
-  frame.acknowledged = 5;
   frame.taken = 3;
+  frame.window_bytes = 1 << 20;
   frame.message = "a message";
   const std::string good = EncodeSessionFrame(frame);
   Fuzz(50000, [&good](Mutator* mutator) {
@@ -532,37 +574,103 @@ TEST(SessionFuzz, MutantsOfAFrame) {
     if (decoded.ok()) {
       EXPECT_EQ(EncodeSessionFrame(*decoded), bytes);
     } else {
-      EXPECT_THAT(decoded, StatusIs(kDataLoss));
+      EXPECT_TRUE(absl::IsDataLoss(decoded.status()) ||
+                  absl::IsFailedPrecondition(decoded.status()))
+          << decoded.status();
     }
   });
 }
 
-// Well-formed nonsense: either it is dropped or it ends the session; nothing is handed out twice or
-// out of order.
+// Well-formed nonsense ends the session; what came in order before it is handed out.
 TEST(SessionFuzz, WellFormedFrames) {
   Fuzz(100, [](Mutator* mutator) {
     Rng* const rng = mutator->rng();
     SessionOptions options = Patient();
     options.window = 8;
     Puppet puppet(options);
-    for (int i = 0; i < 200; ++i) {
+    uint64_t in_order = 0;
+    bool good = true;
+    for (int i = 0; i < 20; ++i) {
       SessionFrame frame;
-      frame.kind = rng->UniformInt(200) == 0 ? Kind::kClose : Kind::kMessage;
-      frame.sequence = rng->UniformInt(8) == 0 ? rng->Next64() | 1 : 1 + rng->UniformInt(40);
-      if (rng->UniformInt(400) == 0) frame.acknowledged = rng->Next64();
-      if (frame.acknowledged > 0) frame.taken = rng->UniformInt(frame.acknowledged);
+      frame.kind = rng->UniformInt(40) == 0 ? Kind::kClose : Kind::kMessage;
+      frame.sequence = static_cast<uint64_t>(i) + 1;
+      if (rng->UniformInt(20) == 0) frame.sequence = rng->Next64() | 1;
+      if (rng->UniformInt(20) == 0) frame.taken = rng->Next64();
+      if (rng->UniformInt(4) == 0) frame.window_bytes = rng->Next64();
       frame.message = absl::StrCat(frame.sequence);
+      good = good && frame.kind == Kind::kMessage && frame.taken == 0 &&
+             frame.sequence == in_order + 1 && in_order < 8;
+      in_order += good ? 1 : 0;
       if (!puppet.peer->Send(EncodeSessionFrame(frame), kLong).ok()) break;
     }
-    for (uint64_t next = 1;; ++next) {
-      const absl::StatusOr<std::string> message =
-          puppet.session->Receive(absl::Milliseconds(next > 20 ? 0 : 5));
-      if (!message.ok()) break;
-      EXPECT_EQ(*message, absl::StrCat(next));
+    // More than the window, if nothing else: it ends.
+    const absl::Status status = End(*puppet.session);
+    EXPECT_TRUE(absl::IsDataLoss(status) || absl::IsAborted(status) ||
+                absl::IsResourceExhausted(status))
+        << status;
+    for (uint64_t next = 1; next <= in_order; ++next) {
+      DING_ASSERT_OK_AND_ASSIGN(const std::string message, puppet.session->Receive(kLong));
+      EXPECT_EQ(message, absl::StrCat(next));
     }
-    const absl::Status status = puppet.session->status();
-    EXPECT_TRUE(status.ok() || absl::IsDataLoss(status) || absl::IsAborted(status)) << status;
+    EXPECT_EQ(puppet.session->Receive(kLong).status(), status);
   });
+}
+
+// A hundred sessions have two threads, and no more.
+TEST(Session, ManySessionsHaveTwoThreads) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const auto before = threads();
+  {
+    InProcessTransport transport;
+    const auto listener = transport.Listen("there").value();
+    std::vector<std::unique_ptr<Session>> here, there;
+    for (int i = 0; i < 50; ++i) {
+      here.push_back(Session::Start(transport.Connect("there", kLong).value(), {}).value());
+      there.push_back(Session::Start(listener->Accept(kLong).value(), {}).value());
+    }
+    for (const auto& session : here) SendNumbers(session.get(), 10);
+    for (const auto& session : there) ReceiveNumbers(session.get(), 10);
+    EXPECT_EQ(threads(), before + SessionPump::kThreads);
+  }
+  EXPECT_EQ(threads(), before) << "they end with the last session";
+}
+
+TEST(Session, ClosingMayBeBegunWithoutWaiting) {
+  Sessions sessions(Patient());
+  SendNumbers(sessions.here.get(), 10);
+  sessions.here->BeginClose("training is done");
+  EXPECT_THAT(sessions.here->Receive(kLong), StatusIs(kCancelled, HasSubstr("training is done")));
+  ReceiveNumbers(sessions.there.get(), 10);
+  EXPECT_THAT(sessions.there->Receive(kLong), StatusIs(kAborted, HasSubstr("training is done")));
+}
+
+TEST(Session, WhoWantsToKnowIsToldOfTheFirstMessageOrTheEnd) {
+  for (const bool speaks : {true, false}) {
+    std::atomic<int> told{0};
+    std::atomic<bool> was_told{false};
+    SessionOptions options = Patient();
+    options.on_first_message = [&] {
+      ++told;
+      was_told = true;
+    };
+    Puppet puppet(options);
+    absl::SleepFor(kShort);
+    EXPECT_EQ(told, 0);
+    if (speaks) {
+      puppet.SendMessage(1, "one");
+      puppet.SendMessage(2, "two");
+    } else {
+      puppet.peer->Close();
+    }
+    WaitUntil(was_told);
+    EXPECT_EQ(puppet.session->Receive(absl::ZeroDuration()).ok(), speaks);
+    puppet.peer.reset();
+    puppet.session.reset();
+    EXPECT_EQ(told, 1);
+  }
 }
 
 TEST(SessionTest, ALeaseMayBeSetLater) {

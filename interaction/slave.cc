@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread.h"
 
 namespace ding {
 namespace {
@@ -59,7 +61,16 @@ bool Slave::Handle(const CoordinatorMessage& message, EndRun* end) {
       closing_ = false;
       ResetTask(message.start_task());
     }
-    task_thread_ = std::thread([this, start = message.start_task()] { callbacks_.run(start); });
+    absl::StatusOr<std::thread> thread =
+        StartThread(absl::StrCat("task ", IdOf(message.start_task())),
+                    [this, start = message.start_task()] { callbacks_.run(start); });
+    if (!thread.ok()) {
+      // The coordinator gives the task to somebody else, or to us again; the session says if it cannot
+      // be told.
+      Fail(thread.status()).IgnoreError();
+      return true;
+    }
+    task_thread_ = *std::move(thread);
   } else if (message.has_close_task()) {
     bool mine = false;
     {

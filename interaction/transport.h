@@ -6,7 +6,9 @@
 // Bulk data do not come along: they lie in a store (store/store.h).
 //
 // Implementations: in_process_transport.h (threads of one process; tests), grpc/grpc_transport.h
-// (one pipelined stream per connection), testing/faulty_transport.h (loses, delays, repeats).
+// (one pipelined stream per connection), testing/faulty_transport.h (delays, stalls, cuts).
+//
+// A connection keeps the order and loses nothing; one that cannot go on breaks, and stays broken.
 //
 // Ownership: listeners and connections are independent of each other and of the transport that made
 //            them.
@@ -17,6 +19,7 @@
 #define DING_WORKER_INTERACTION_TRANSPORT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -30,8 +33,10 @@ namespace ding {
 // The largest message of every transport. A larger one is refused by who sends it; a peer that
 // sends one all the same is disconnected before memory is taken for it.
 inline constexpr int64_t kMaxMessageBytes = int64_t{16} << 20;
-// Messages that a connection keeps for a peer, or a user, who is slow; whoever sends more waits.
+// What a connection keeps in one direction for a peer, or a user, who is slow: so many messages, with
+// so many bytes. Whoever sends more waits. A message of any size fits into an empty queue.
 inline constexpr int kMaxQueuedMessages = 256;
+inline constexpr int64_t kMaxQueuedBytes = kMaxMessageBytes;
 
 class Connection {
  public:
@@ -50,9 +55,25 @@ class Connection {
   //   kUnavailable       the peer closed the connection, or is gone
   virtual absl::StatusOr<std::string> Receive(absl::Duration timeout) = 0;
 
+  // The same without waiting: false if there is no room, or no message. TrySend() takes *message
+  // only if it returns true.
+  virtual absl::StatusOr<bool> TrySend(std::string* message) = 0;
+  virtual absl::StatusOr<bool> TryReceive(std::string* message) = 0;
+  // `ready` is called from any thread whenever TrySend() or TryReceive() that returned false may
+  // return something else, and at least once after the connection has ended. It must not wait, nor
+  // call the connection, and owns what it uses: a call may still come while Close() returns. Once,
+  // before the first Try.
+  virtual void SetReadyCallback(std::function<void()> ready) = 0;
+
+  // The largest message to be received from now on; kMaxMessageBytes before. A peer that sends a
+  // larger one is disconnected, with that reason, before memory is taken for it.
+  virtual void SetMaxReceivedBytes(int64_t bytes) = 0;
+
   // Ends both directions; may be repeated. What was sent before still arrives, if the peer takes it
   // within a second.
   virtual void Close() = 0;
+  // The same without waiting: Close() is to follow, and waits for what is left of that second.
+  virtual void BeginClose() = 0;
 
   // The other side, for messages to people: "127.0.0.1:41234".
   virtual const std::string& peer() const = 0;

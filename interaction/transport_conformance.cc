@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <thread>
@@ -178,6 +179,109 @@ TEST_P(TransportConformance, ASenderThatWaitsGoesOnWhenThereIsRoom) {
   sender.join();
   ASSERT_THAT(last, IsOk());
   EXPECT_EQ(*last, "last");
+}
+
+// As a user without a thread of its own does: tries, and is called when it is worth another try.
+TEST_P(TransportConformance, WhoTriesIsCalledWhenThereIsSomethingToDo) {
+  const Ends ends = Connect();
+  std::atomic<int> calls{0};
+  const auto call_comes = [&calls](int before) {
+    const absl::Time deadline = absl::Now() + kLong;
+    while (calls == before && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+    return calls > before;
+  };
+  ends.callee->SetReadyCallback([&calls] { ++calls; });
+  const auto succeeds = [](const absl::StatusOr<bool>& tried) {
+    EXPECT_THAT(tried, IsOk());
+    return tried.ok() && *tried;
+  };
+  // A message.
+  std::string message = "as before";
+  EXPECT_FALSE(succeeds(ends.callee->TryReceive(&message)));
+  EXPECT_EQ(message, "as before");
+  int before = calls;
+  ASSERT_THAT(ends.caller->Send("one", kLong), IsOk());
+  ASSERT_TRUE(call_comes(before));
+  EXPECT_TRUE(succeeds(ends.callee->TryReceive(&message)));
+  EXPECT_EQ(message, "one");
+  // Room: what was not taken is still there.
+  std::string large;
+  bool sent = true;
+  for (int i = 0; sent && i < kMaxUnderWay; ++i) {
+    large.assign(size_t{1} << 20, 'x');
+    before = calls;
+    sent = succeeds(ends.callee->TrySend(&large));
+  }
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(large.size(), size_t{1} << 20);
+  std::thread receiver([&ends] {
+    while (ends.caller->Receive(kLong).ok()) {
+    }
+  });
+  while (!sent && call_comes(before)) {
+    before = calls;
+    sent = succeeds(ends.callee->TrySend(&large));
+  }
+  EXPECT_TRUE(sent);
+  // The end.
+  EXPECT_FALSE(succeeds(ends.callee->TryReceive(&message)));
+  before = calls;
+  ends.caller->Close();
+  receiver.join();
+  ASSERT_TRUE(call_comes(before));
+  const absl::Time deadline = absl::Now() + kLong;
+  absl::StatusOr<bool> received = false;
+  while (received.ok() && absl::Now() < deadline) received = ends.callee->TryReceive(&message);
+  EXPECT_THAT(received, StatusIs(kUnavailable, HasSubstr(ends.callee->peer())));
+  ends.callee->Close();
+  EXPECT_THAT(ends.callee->TryReceive(&message), StatusIs(kCancelled));
+  EXPECT_THAT(ends.callee->TrySend(&message), StatusIs(kCancelled));
+}
+
+TEST_P(TransportConformance, AMessageBeyondTheReceiversLimitEndsTheConnection) {
+  for (const bool to_callee : {true, false}) {
+    const Ends ends = Connect();
+    Connection* const from = (to_callee ? ends.caller : ends.callee).get();
+    Connection* const to = (to_callee ? ends.callee : ends.caller).get();
+    to->SetMaxReceivedBytes(1000);
+    ASSERT_THAT(from->Send(std::string(1000, 'x'), kLong), IsOk());
+    ASSERT_THAT(to->Receive(kLong), IsOk());
+    to->SetMaxReceivedBytes(kMaxMessageBytes);
+    ASSERT_THAT(from->Send(std::string(kMaxMessageBytes, 'x'), kLong), IsOk());
+    ASSERT_THAT(to->Receive(kLong), IsOk());
+    to->SetMaxReceivedBytes(1000);
+    from->Send(std::string(1001, 'x'), kLong).IgnoreError();  // It may be over at once.
+    EXPECT_THAT(to->Receive(kLong), StatusIs(kUnavailable, HasSubstr("a message of 1001 bytes")));
+  }
+}
+
+// Bytes count, as messages do.
+TEST_P(TransportConformance, AQueueIsBoundedInBytes) {
+  const Ends ends = Connect();
+  int64_t sent = 0;
+  absl::Status status;
+  while (status.ok() && sent < 64) {
+    status = ends.caller->Send(std::string(kMaxMessageBytes / 4, 'x'), absl::Milliseconds(500));
+    sent += status.ok() ? 1 : 0;
+  }
+  EXPECT_THAT(status, StatusIs(kDeadlineExceeded));
+  // Both queues, and what is on its way.
+  EXPECT_LE(sent * kMaxMessageBytes / 4, 4 * kMaxQueuedBytes);
+}
+
+TEST_P(TransportConformance, ClosingMayBeBegunWithoutWaiting) {
+  const Ends ends = Connect();
+  for (int i = 0; i < 100; ++i) ASSERT_THAT(ends.caller->Send(absl::StrCat(i), kLong), IsOk());
+  ends.caller->BeginClose();
+  EXPECT_THAT(ends.caller->Send("x", kLong), StatusIs(kCancelled));
+  EXPECT_THAT(ends.caller->Receive(kLong), StatusIs(kCancelled));
+  for (int i = 0; i < 100; ++i) {
+    DING_ASSERT_OK_AND_ASSIGN(const std::string message, ends.callee->Receive(kLong));
+    ASSERT_EQ(message, absl::StrCat(i));
+  }
+  EXPECT_THAT(ends.callee->Receive(kLong), StatusIs(kUnavailable));
+  ends.caller->BeginClose();
+  ends.caller->Close();
 }
 
 TEST_P(TransportConformance, CloseWakesWhoeverWaits) {

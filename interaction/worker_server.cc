@@ -1,44 +1,101 @@
 #include "ding_worker/interaction/worker_server.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/protocol.h"
+#include "ding_worker/interaction/session_budget.h"
+#include "ding_worker/interaction/session_pump.h"
 
 namespace ding {
 namespace {
 
-constexpr absl::Duration kAcceptTimeout = absl::Seconds(1);   // then finished threads are joined
+constexpr absl::Duration kAcceptTimeout = absl::Seconds(1);   // then dismissed ones are forgotten
 constexpr absl::Duration kReceiveTimeout = absl::Seconds(1);  // then stuck workers are disconnected
 constexpr absl::Duration kGreetTimeout = absl::Seconds(1);
+// How often peers whose time is over are looked for.
+constexpr absl::Duration kSweepPeriod = absl::Milliseconds(100);
+// After that time a session, or a connection, that began to close waits for nobody any more.
+constexpr absl::Duration kLeaveTime = absl::Milliseconds(1600);
+// Connections without a session that may be closing at a time; the listener waits for the others.
+constexpr size_t kMaxDismissed = 256;
+constexpr size_t kMaxReportBytes = 1000;
 
 }  // namespace
+
+class WorkerServer::News {
+ public:
+  void Add(int64_t number) {
+    MutexLock lock(&mutex_);
+    numbers_.push_back(number);
+    added_.Signal();
+  }
+  void Stop() {
+    MutexLock lock(&mutex_);
+    stopped_ = true;
+    added_.Signal();
+  }
+  bool stopped() const {
+    MutexLock lock(&mutex_);
+    return stopped_;
+  }
+  // None within `timeout`: nothing.
+  std::optional<int64_t> Next(absl::Duration timeout) {
+    MutexLock lock(&mutex_);
+    if (numbers_.empty() && !stopped_) added_.WaitFor(&mutex_, timeout);
+    if (numbers_.empty()) return std::nullopt;
+    const int64_t number = numbers_.front();
+    numbers_.pop_front();
+    return number;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  CondVar added_;
+  std::deque<int64_t> numbers_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+};
 
 absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Create(Options options,
                                                                    Transport* transport) {
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, transport->Listen(options.address));
+  options.session.budget =
+      std::make_shared<SessionBudget>(kServerSessionBytes, options.max_workers);
   return absl::WrapUnique(new WorkerServer(std::move(options), std::move(listener)));
 }
 
 WorkerServer::WorkerServer(Options options, std::unique_ptr<Listener> listener)
-    : options_(std::move(options)), listener_(std::move(listener)) {}
+    : options_(std::move(options)),
+      listener_(std::move(listener)),
+      news_(std::make_shared<News>()),
+      reports_(kReportsPerSecond, absl::Seconds(1), Clock::Real()) {}
 
 WorkerServer::~WorkerServer() { Close("the run is over here"); }
 
-void WorkerServer::Start(WorkerHandler* handler) {
+absl::Status WorkerServer::Start(WorkerHandler* handler) {
   DING_CHECK(handler_ == nullptr) << "started twice";
   handler_ = handler;
-  listening_ = std::thread([this] { Listen(); });
+  DING_ASSIGN_OR_RETURN(pump_, SessionPump::Get());
+  DING_ASSIGN_OR_RETURN(greeting_, StartThread("greeting workers", [this] { Greet(); }));
+  DING_ASSIGN_OR_RETURN(listening_, StartThread("listening for workers", [this] { Listen(); }));
+  return absl::OkStatus();
 }
 
 void WorkerServer::Listen() {
   for (int64_t number = 0;; ++number) {
     absl::StatusOr<std::unique_ptr<Connection>> connection = listener_->Accept(kAcceptTimeout);
-    JoinFinished();
+    while (!dismissed_.empty() && dismissed_.front().first <= absl::Now()) dismissed_.pop_front();
     if (absl::IsDeadlineExceeded(connection.status())) continue;
     if (!connection.ok()) {
       if (!absl::IsCancelled(connection.status())) {
@@ -46,69 +103,166 @@ void WorkerServer::Listen() {
       }
       return;
     }
-    MutexLock lock(&mutex_);
-    if (closing_) return;
-    if (peers_.size() >= static_cast<size_t>(options_.max_workers)) {
-      Report(absl::StrCat("refusing ", (*connection)->peer(), ": there are ", peers_.size(),
-                          " connections already"));
-      continue;
-    }
-    Peer& peer = peers_[number];
-    peer.session = Session::Start(*std::move(connection), options_.session);
-    peer.thread = std::thread([this, number, session = peer.session] { Serve(number, session); });
+    const std::string peer = (*connection)->peer();
+    const absl::Status added = AddPeer(number, &*connection);
+    if (added.ok()) continue;
+    Report(absl::StrCat("refusing ", peer, ": ", added.message()));
+    if (*connection != nullptr) Dismiss(*std::move(connection));
   }
 }
 
-void WorkerServer::Report(const std::string& what) const {
-  if (options_.report != nullptr) options_.report(what);
-}
-
-void WorkerServer::JoinFinished() {
+absl::Status WorkerServer::AddPeer(int64_t number, std::unique_ptr<Connection>* connection) {
+  // To the end: the first message may be there before this returns.
   MutexLock lock(&mutex_);
-  for (auto it = peers_.begin(); it != peers_.end();) {
-    if (it->second.finished) {
-      it->second.thread.join();  // It has nothing left to do.
-      it = peers_.erase(it);
-    } else {
-      ++it;
-    }
+  if (closing_) return absl::CancelledError("the run is over");
+  if (peers_.size() >= static_cast<size_t>(options_.max_workers)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there are ", peers_.size(), " connections already"));
+  }
+  SessionOptions options = options_.session;
+  options.on_first_message = [news = news_, number] { news->Add(number); };
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                        Session::Start(std::move(*connection), options));
+  Peer& peer = peers_[number];
+  peer.session = std::move(session);
+  peer.until = absl::Now() + options_.hello_timeout;
+  return absl::OkStatus();
+}
+
+void WorkerServer::Dismiss(std::unique_ptr<Connection> connection) {
+  connection->BeginClose();
+  dismissed_.emplace_back(absl::Now() + kLeaveTime, std::move(connection));
+  if (dismissed_.size() > kMaxDismissed) dismissed_.pop_front();
+}
+
+void WorkerServer::Report(const std::string& what) {
+  if (options_.report == nullptr) return;
+  const std::optional<int64_t> left_out = reports_.Pass();
+  if (!left_out.has_value()) return;
+  std::string line = what.substr(0, kMaxReportBytes);
+  // It may have words of a stranger in it.
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return absl::ascii_iscntrl(c); }, '?');
+  if (*left_out > 0) absl::StrAppend(&line, " (and ", *left_out, " other peers before)");
+  options_.report(line);
+}
+
+void WorkerServer::Greet() {
+  absl::Time next_sweep = absl::Now();
+  while (!news_->stopped()) {
+    const std::optional<int64_t> number = news_->Next(kSweepPeriod);
+    if (number.has_value()) GreetPeer(*number);
+    if (absl::Now() < next_sweep) continue;
+    Sweep();
+    next_sweep = absl::Now() + kSweepPeriod;
   }
 }
 
-void WorkerServer::Serve(int64_t peer, const std::shared_ptr<Session>& session) {
-  uint32_t worker = 0;
-  const absl::StatusOr<Hello> hello = Greet(session.get(), &worker);
-  absl::Status why = hello.status();
-  if (hello.ok()) why = ServeAdmitted(worker, *hello, session);
+void WorkerServer::Sweep() {
+  std::vector<int64_t> late;
+  std::vector<std::shared_ptr<Session>> leaving;
   {
     MutexLock lock(&mutex_);
-    if (!hello.ok() && !closing_) {
-      Report(absl::StrCat("refused ", session->peer(), ": ", why.message()));
+    const absl::Time now = absl::Now();
+    for (auto it = peers_.begin(); it != peers_.end();) {
+      const auto peer = it++;
+      if (peer->second.state == Peer::State::kGreeted && peer->second.until <= now) {
+        late.push_back(peer->first);
+      }
+      const bool gone = peer->second.state == Peer::State::kLeaving && peer->second.until <= now;
+      if (!gone && peer->second.state != Peer::State::kFinished) continue;
+      // Its thread has nothing left to do.
+      if (peer->second.thread.joinable()) peer->second.thread.join();
+      leaving.push_back(std::move(peer->second.session));
+      peers_.erase(peer);
     }
-    workers_.erase(worker);
-    changed_.SignalAll();
   }
-  session->Close(why.message());
-  MutexLock lock(&mutex_);
-  peers_[peer].finished = true;
-  changed_.SignalAll();
+  for (const int64_t number : late) {
+    Refuse(number, absl::DeadlineExceededError(absl::StrCat(
+                       "it said no Hello within ", absl::FormatDuration(options_.hello_timeout))));
+  }
 }
 
-absl::StatusOr<Hello> WorkerServer::Greet(Session* session, uint32_t* worker) {
-  DING_ASSIGN_OR_RETURN(const std::string bytes, session->Receive(options_.hello_timeout));
+void WorkerServer::Refuse(int64_t number, const absl::Status& why) {
+  std::shared_ptr<Session> session;
+  {
+    MutexLock lock(&mutex_);
+    Peer& peer = peers_[number];
+    peer.state = Peer::State::kLeaving;
+    peer.until = absl::Now() + kLeaveTime;
+    session = peer.session;
+    if (!closing_) Report(absl::StrCat("refused ", session->peer(), ": ", why.message()));
+  }
+  session->BeginClose(why.message());
+}
+
+void WorkerServer::GreetPeer(int64_t number) {
+  std::shared_ptr<Session> session;
+  {
+    MutexLock lock(&mutex_);
+    const auto found = peers_.find(number);
+    // It may be late, and refused.
+    if (found == peers_.end() || found->second.state != Peer::State::kGreeted) return;
+    session = found->second.session;
+  }
+  uint32_t worker = 0;
+  const absl::StatusOr<Hello> hello = TakeHello(session.get(), &worker);
+  const absl::Status status = hello.ok() ? StartServing(number, worker, *hello) : hello.status();
+  if (!status.ok()) Refuse(number, status);
+}
+
+absl::StatusOr<Hello> WorkerServer::TakeHello(Session* session, uint32_t* worker) {
+  DING_ASSIGN_OR_RETURN(const std::string bytes, session->Receive(absl::ZeroDuration()));
   DING_ASSIGN_OR_RETURN(const WorkerMessage message, ParseWorkerMessage(bytes));
   if (!message.has_hello()) {
     return absl::InvalidArgumentError("the first message is not Hello");
   }
   DING_RETURN_IF_ERROR(CheckHello(message.hello(), session->identity()));
   DING_ASSIGN_OR_RETURN(*worker, handler_->Admit(message.hello()));
+  return message.hello();
+}
+
+absl::Status WorkerServer::StartServing(int64_t number, uint32_t worker, const Hello& hello) {
+  MutexLock lock(&mutex_);
+  if (closing_) return absl::CancelledError("the run is over");
+  Peer& peer = peers_[number];
+  DING_ASSIGN_OR_RETURN(peer.thread,
+                        StartThread(absl::StrCat("worker '", hello.name(), "'"),
+                                    [this, number, worker, hello, session = peer.session] {
+                                      Serve(number, worker, hello, session);
+                                    }));
+  peer.state = Peer::State::kServed;
+  if (hello.role() != Hello::OPERATOR) workers_[worker].session = peer.session;
+  return absl::OkStatus();
+}
+
+absl::Status WorkerServer::SendWelcome(uint32_t worker, Session* session) const {
   CoordinatorMessage answer;
   *answer.mutable_welcome() = options_.welcome;
   *answer.mutable_welcome()->mutable_version() = CurrentProtocol();
-  answer.mutable_welcome()->set_worker(*worker);
+  answer.mutable_welcome()->set_worker(worker);
   answer.mutable_welcome()->set_incarnation(handler_->incarnation());
-  DING_RETURN_IF_ERROR(session->Send(answer.SerializeAsString(), kGreetTimeout));
-  return message.hello();
+  return session->Send(answer.SerializeAsString(), kGreetTimeout);
+}
+
+void WorkerServer::Serve(int64_t number, uint32_t worker, const Hello& hello,
+                         const std::shared_ptr<Session>& session) {
+  session->Admit();
+  absl::Status why = SendWelcome(worker, session.get());
+  if (why.ok()) {
+    why = ServeAdmitted(worker, hello, session);
+  } else {
+    Report(absl::StrCat("refused ", session->peer(), ": ", why.message()));
+  }
+  {
+    MutexLock lock(&mutex_);
+    workers_.erase(worker);
+    changed_.SignalAll();
+  }
+  session->Close(why.message());
+  MutexLock lock(&mutex_);
+  peers_[number].state = Peer::State::kFinished;
+  changed_.SignalAll();
 }
 
 absl::Status WorkerServer::CheckHello(const Hello& hello, absl::string_view identity) const {
@@ -130,11 +284,6 @@ absl::Status WorkerServer::CheckHello(const Hello& hello, absl::string_view iden
 absl::Status WorkerServer::ServeAdmitted(uint32_t worker, const Hello& hello,
                                          const std::shared_ptr<Session>& session) {
   const bool works = hello.role() != Hello::OPERATOR;
-  {
-    MutexLock lock(&mutex_);
-    if (closing_) return absl::CancelledError("the run is over");
-    if (works) workers_[worker].session = session;
-  }
   if (works) handler_->WorkerJoined(worker, hello, session->peer());
   absl::Status status;
   while (status.ok()) {
@@ -209,14 +358,21 @@ void WorkerServer::Close(absl::string_view reason) {
     closing_ = true;
     for (const auto& [number, peer] : peers_) sessions.push_back(peer.session);
   }
+  news_->Stop();
   if (listening_.joinable()) listening_.join();
+  if (greeting_.joinable()) greeting_.join();
+  // All at a time: each may take a second to hear it.
+  for (const std::shared_ptr<Session>& session : sessions) session->BeginClose(reason);
   for (const std::shared_ptr<Session>& session : sessions) session->Close(reason);
   MutexLock lock(&mutex_);
-  for (const auto& [number, peer] : peers_) {
-    while (!peer.finished) changed_.WaitFor(&mutex_, absl::InfiniteDuration());
+  for (auto& [number, peer] : peers_) {
+    while (peer.state == Peer::State::kServed) {
+      changed_.WaitFor(&mutex_, absl::InfiniteDuration());
+    }
+    if (peer.thread.joinable()) peer.thread.join();
   }
-  for (auto& [number, peer] : peers_) peer.thread.join();
   peers_.clear();
+  dismissed_.clear();
 }
 
 }  // namespace ding

@@ -1,5 +1,7 @@
 #include "ding_worker/interaction/worker_session.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -9,6 +11,9 @@
 
 namespace ding {
 namespace {
+
+// For the Welcome, which has the run's config in it.
+constexpr int64_t kWelcomeBytes = int64_t{1} << 20;
 
 // The lease that the coordinator asks for, else `otherwise`.
 absl::StatusOr<absl::Duration> LeaseOf(const Welcome& welcome, absl::Duration otherwise) {
@@ -41,6 +46,7 @@ absl::StatusOr<Welcome> AskToJoin(const Hello& hello, const WorkerSession::Optio
   DING_ASSIGN_OR_RETURN(const absl::Duration lease,
                         LeaseOf(welcome.welcome(), options.session.lease));
   session->set_lease(lease);
+  session->Admit();
   return *std::move(welcome.mutable_welcome());
 }
 
@@ -56,7 +62,9 @@ absl::StatusOr<std::unique_ptr<WorkerSession>> WorkerSession::Join(Transport* tr
   // Until it is welcome, a worker waits for join_timeout, not for the lease.
   SessionOptions joining = options.session;
   joining.lease += options.join_timeout;
-  std::unique_ptr<Session> session = Session::Start(std::move(connection), joining);
+  joining.first_window_bytes = std::max(joining.first_window_bytes, kWelcomeBytes);
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                        Session::Start(std::move(connection), joining));
   absl::StatusOr<Welcome> welcome = AskToJoin(hello, options, session.get());
   if (!welcome.ok()) {
     session->Close("could not join");

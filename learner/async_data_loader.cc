@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/learner/call_user.h"
 
 namespace ding {
@@ -22,11 +24,11 @@ class ThreadedDataLoader : public AsyncDataLoader {
         num_workers_(static_cast<size_t>(std::max(1, options.num_workers))),
         max_slots_(std::max(2 * num_workers_, static_cast<size_t>(options.batches_ahead))),
         source_(std::move(source)),
-        cancel_(std::move(cancel)) {
-    threads_.emplace_back([this] { Ask(); });
-    for (size_t i = 0; i < num_workers_; ++i) threads_.emplace_back([this] { Load(); });
-  }
+        cancel_(std::move(cancel)) {}
   ~ThreadedDataLoader() override { Close(); }
+
+  // Once, before the others.
+  absl::Status Start() ABSL_LOCKS_EXCLUDED(join_mutex_);
 
   absl::StatusOr<std::optional<TrainData>> Next() override ABSL_LOCKS_EXCLUDED(mutex_);
   void Close() override ABSL_LOCKS_EXCLUDED(mutex_, join_mutex_);
@@ -68,6 +70,18 @@ class ThreadedDataLoader : public AsyncDataLoader {
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(join_mutex_);
   bool cancelled_ ABSL_GUARDED_BY(join_mutex_) = false;
 };
+
+absl::Status ThreadedDataLoader::Start() {
+  const MutexLock lock(&join_mutex_);
+  for (size_t i = 0; i < num_workers_; ++i) {
+    DING_ASSIGN_OR_RETURN(std::thread loading, StartThread("loading batches", [this] { Load(); }));
+    threads_.push_back(std::move(loading));
+  }
+  // The last one: it may wait for whoever draws, until it is cancelled.
+  DING_ASSIGN_OR_RETURN(std::thread asking, StartThread("asking for batches", [this] { Ask(); }));
+  threads_.push_back(std::move(asking));
+  return absl::OkStatus();
+}
 
 void ThreadedDataLoader::Ask() {
   bool full = false;
@@ -186,7 +200,9 @@ absl::StatusOr<std::unique_ptr<AsyncDataLoader>> AsyncDataLoader::Create(
                                                    absl::FormatDuration(options.timeout),
                                                    ", expected more than none"));
   }
-  return std::make_unique<ThreadedDataLoader>(options, std::move(source), std::move(cancel));
+  auto loader = std::make_unique<ThreadedDataLoader>(options, std::move(source), std::move(cancel));
+  DING_RETURN_IF_ERROR(loader->Start());
+  return loader;
 }
 
 }  // namespace ding

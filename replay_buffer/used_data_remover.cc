@@ -4,12 +4,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/thread.h"
 
 namespace ding {
 namespace {
@@ -31,7 +33,15 @@ DataDeleter DeleteFilesIn(std::string folder) {
 }
 
 UsedDataRemover::UsedDataRemover(DataDeleter deleter, size_t max_waiting)
-    : deleter_(std::move(deleter)), max_waiting_(max_waiting), thread_([this] { Run(); }) {}
+    : deleter_(std::move(deleter)), max_waiting_(max_waiting) {
+  absl::StatusOr<std::thread> thread = StartThread("deleting used data", [this] { Run(); });
+  if (thread.ok()) {
+    thread_ = *std::move(thread);
+  } else {
+    MutexLock lock(&mutex_);
+    closing_ = true;  // Add() deletes, as after Close().
+  }
+}
 
 UsedDataRemover::~UsedDataRemover() { Close().IgnoreError(); }
 

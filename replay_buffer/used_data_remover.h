@@ -49,8 +49,8 @@ class UsedDataRemover {
   // As Close(), whose error is lost.
   ~UsedDataRemover();
 
-  // Returns at once, unless `max_waiting` others wait (the store is slower than the buffer) or
-  // Close() was called: then the caller deletes it himself.
+  // Returns at once, unless `max_waiting` others wait (the store is slower than the buffer), Close()
+  // was called, or the system refused the thread: then this call deletes it.
   void Add(std::string data_id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Deletes all that waits and ends the thread. The first failure since the last Close(), with how

@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/worker/ask_status.h"
@@ -116,6 +117,8 @@ absl::Status RunCommand(const std::vector<std::string>& words) {
   if (FLAGS_coordinator.empty()) {
     return absl::InvalidArgumentError("--coordinator=HOST:PORT is missing; see --help");
   }
+  // gRPC aborts the program when it gets no thread.
+  DING_RETURN_IF_ERROR(CheckThreads(GrpcTransport::kThreads));
   GrpcTransport transport(LinkOptions("operator"));
   DING_ASSIGN_OR_RETURN(const OperatorReply reply,
                         AskOperator(FLAGS_coordinator, absl::StrCat("ctl-", getpid()), request,

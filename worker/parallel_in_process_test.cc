@@ -154,8 +154,6 @@ TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
   Faults faults;
   faults.seed = GetParam();
   if (faults.seed > 0) {
-    faults.lose = 0.05;
-    faults.repeat = 0.1;
     faults.delay = 0.2;
   }
   SCOPED_TRACE(absl::StrCat("seed ", faults.seed));
@@ -189,7 +187,7 @@ TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
   DING_ASSERT_OK_AND_ASSIGN(const auto coordinator,
                             Coordinator::Create(options, std::move(parts), {}));
   coordinator->Start();
-  comm->Start(coordinator.get());
+  ASSERT_THAT(comm->Start(coordinator.get()), IsOk());
 
   std::atomic<int64_t> read{0};
   std::atomic<int64_t> missing{0};
@@ -264,7 +262,6 @@ TEST_P(CartPoleRunTest, LearnsForSomeIterationsAndLeavesNothing) {
   InProcessTransport base;
   Faults faults;
   faults.seed = 11;
-  faults.lose = 0.02;
   faults.delay = 0.1;
   FaultyTransport transport(&base, faults);
   DING_ASSERT_OK_AND_ASSIGN(const auto comm, CommCoordinator::Create(CommOptions(), &base));
@@ -274,7 +271,7 @@ TEST_P(CartPoleRunTest, LearnsForSomeIterationsAndLeavesNothing) {
                             MakeCoordinator(config, "run-1", deps, store.get(), comm.get(),
                                             /*journal=*/nullptr));
   parts.coordinator->Start();
-  comm->Start(parts.coordinator.get());
+  ASSERT_THAT(comm->Start(parts.coordinator.get()), IsOk());
   const auto make_collector = [&](WorkerSession* session) {
     return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session,
                                                     store.get(),
@@ -339,7 +336,7 @@ TEST_F(LeagueTest, LearnsFromItsPastAndBeatsRandomPlay) {
   ASSERT_THAT(FindParallelProblems(config), IsEmpty());
   DING_ASSERT_OK_AND_ASSIGN(const CoordinatorParts parts, Make(config));
   parts.coordinator->Start();
-  comm_->Start(parts.coordinator.get());
+  ASSERT_THAT(comm_->Start(parts.coordinator.get()), IsOk());
   ComponentDeps deps;
   deps.exp_dir = absl::StrCat(testing::TempDir(), "/league");
   const auto make_collector = [&](WorkerSession* session) {

@@ -21,6 +21,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/turned_down.h"
 #include "ding_worker/worker/ask_status.h"
@@ -53,7 +54,7 @@ constexpr absl::Duration kStopTimeout = absl::Seconds(5);
 class StatusWatch {
  public:
   StatusWatch(std::string address, Transport* transport)
-      : address_(std::move(address)), transport_(transport), thread_([this] { Run(); }) {}
+      : address_(std::move(address)), transport_(transport) {}
   StatusWatch(const StatusWatch&) = delete;
   StatusWatch& operator=(const StatusWatch&) = delete;
   ~StatusWatch() {
@@ -62,7 +63,13 @@ class StatusWatch {
       done_ = true;
       changed_.SignalAll();
     }
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
+  }
+  // Once.
+  absl::Status Start() {
+    DING_ASSIGN_OR_RETURN(thread_,
+                          StartThread("asking the coordinator for its status", [this] { Run(); }));
+    return absl::OkStatus();
   }
 
   // What came since the last call.
@@ -265,6 +272,7 @@ absl::StatusOr<int> Job::Run() {
   if (info.ok()) memory_ = std::make_unique<RunMemoryHold>(info->memory());
   DING_RETURN_IF_ERROR(EnsureWorkers(options_.collectors));
   StatusWatch watch(address_, transport_);
+  DING_RETURN_IF_ERROR(watch.Start());
   while (true) {
     DING_ASSIGN_OR_RETURN(const std::optional<int> ended, Watch());
     if (ended.has_value()) break;

@@ -17,6 +17,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/grpc/grpc_log.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/worker/experiment_config.h"
@@ -222,6 +223,8 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
     DING_ASSIGN_OR_RETURN(config, LoadConfig(settings));
   }
   if (FLAGS_role == "all") DING_RETURN_IF_ERROR(CheckCanGroupLearners(*config));
+  // gRPC aborts the program when it gets no thread.
+  DING_RETURN_IF_ERROR(CheckThreads(GrpcTransport::kThreads));
   ReportGrpcErrors([](const std::string& line) { LOG(WARNING) << line; });
   GrpcTransport transport(LinkOptions(LinkRole()));
   CatchInterrupts();

@@ -196,7 +196,7 @@ class Processes {
     options.collectors = kCollectors;
     coordinator_ = Coordinator::Create(options, std::move(parts), ComponentDeps()).value();
     coordinator_->Start();
-    comm_->Start(coordinator_.get());
+    DING_CHECK(comm_->Start(coordinator_.get()).ok());
     threads_.emplace_back([this, learner_options] { RunLearner(learner_options); });
     for (int i = 0; i < kCollectors; ++i) threads_.emplace_back([this] { RunCollector(); });
   }

@@ -167,7 +167,7 @@ absl::Status Run::Start(Transport* transport) {
   DING_ASSIGN_OR_RETURN(parts_, MakeCoordinator(config_, info_.run(), deps, store_.get(),
                                                 comm_.get(), journal_.get(), by_hand));
   parts_.coordinator->Start();
-  comm_->Start(parts_.coordinator.get());
+  DING_RETURN_IF_ERROR(comm_->Start(parts_.coordinator.get()));
   DING_RETURN_IF_ERROR(folder_->WriteText(kAddressName, comm_->address()));
   std::fprintf(stderr, "run folder: %s\ncoordinator: %s\n", folder_->path().c_str(),
                comm_->address().c_str());

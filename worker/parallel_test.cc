@@ -582,7 +582,7 @@ TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
 
   // Of a later version.
   DING_ASSERT_OK_AND_ASSIGN(auto later, transport_.Connect(address, absl::Seconds(30)));
-  const std::unique_ptr<Session> session = Session::Start(std::move(later), {});
+  const std::unique_ptr<Session> session = Session::Start(std::move(later), {}).value();
   WorkerMessage message;
   message.mutable_hello()->mutable_version()->set_major(CurrentProtocol().major() + 1);
   ASSERT_THAT(session->Send(message.SerializeAsString(), absl::Seconds(30)), IsOk());

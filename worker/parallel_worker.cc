@@ -16,6 +16,7 @@
 #include "ding_worker/adapter/learner_aggregator.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/collector/comm/comm_collector_registry.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/interaction/worker_session.h"
@@ -73,14 +74,20 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& url,
 // Leaves the run when the process is interrupted.
 class InterruptWatch {
  public:
-  InterruptWatch(std::function<bool()> interrupted, std::function<void()> leave)
-      : thread_([this, interrupted = std::move(interrupted), leave = std::move(leave)] {
-          while (!done_.load() && !interrupted()) absl::SleepFor(kInterruptPeriod);
-          if (!done_.load()) leave();
-        }) {}
   ~InterruptWatch() {
     done_.store(true);
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
+  }
+  // Once.
+  absl::Status Start(std::function<bool()> interrupted, std::function<void()> leave) {
+    DING_ASSIGN_OR_RETURN(thread_,
+                          StartThread("interrupts", [this, interrupted = std::move(interrupted),
+                                                     leave = std::move(leave)] {
+                            while (!done_.load() && !interrupted())
+                              absl::SleepFor(kInterruptPeriod);
+                            if (!done_.load()) leave();
+                          }));
+    return absl::OkStatus();
   }
 
  private:
@@ -92,7 +99,8 @@ template <typename Worker>
 absl::Status RunUntilTheEnd(const ParallelWorkerOptions& options, Worker* worker) {
   absl::StatusOr<EndRun> end = absl::UnknownError("");
   {
-    const InterruptWatch watch(options.interrupted, [worker] { worker->Close(); });
+    InterruptWatch watch;
+    DING_RETURN_IF_ERROR(watch.Start(options.interrupted, [worker] { worker->Close(); }));
     end = worker->Run();
   }
   if (end.ok()) {

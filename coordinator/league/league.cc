@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/league/league.pb.h"
 
@@ -227,9 +228,10 @@ absl::Status OneVsOneLeague::SaveState(StateWriter* writer) const {
 absl::Status OneVsOneLeague::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const std::string bytes, reader->ReadString(kStateName));
   LeagueState state;
-  if (!state.ParseFromString(bytes)) {
+  const absl::Status parsed = ParseProto(bytes, &state);
+  if (!parsed.ok()) {
     return absl::DataLossError(
-        absl::StrCat("saved '", kStateName, "' of ", bytes.size(), " bytes is no league"));
+        absl::StrCat("saved '", kStateName, "' is no league: ", parsed.message()));
   }
   if (state.active_size() != 1 || state.active(0).id() != active_.id()) {
     return absl::InvalidArgumentError(absl::StrCat(

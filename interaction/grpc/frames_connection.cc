@@ -1,17 +1,21 @@
 #include "ding_worker/interaction/grpc/frames_connection.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/status_macros.h"
 
 namespace ding {
 namespace {
 
-// A write has no further message once it is that large: enough to make system calls cheap, little
-// enough to be under way soon.
-constexpr int64_t kFramesBytes = int64_t{256} << 10;
+using Ready = std::shared_ptr<const std::function<void()>>;
+
+void Call(const Ready& ready) {
+  if (ready != nullptr) (*ready)();
+}
 
 }  // namespace
 
@@ -32,66 +36,123 @@ void FramesConnection::Queue::Clear() {
   bytes = 0;
 }
 
-FramesConnection::FramesConnection(std::string peer) : peer_(std::move(peer)) {}
+FramesConnection::FramesConnection(std::string peer, bool waits)
+    : peer_(std::move(peer)), waits_(waits) {}
 
 absl::Status FramesConnection::Send(std::string message, absl::Duration timeout) {
-  if (static_cast<int64_t>(message.size()) > kMaxMessageBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("a message of ", message.size(), " bytes to ",
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    DING_ASSIGN_OR_RETURN(const bool sent, TrySend(&message));
+    if (sent) return absl::OkStatus();
+    MutexLock lock(&mutex_);
+    while (!to_send_.HasRoom(static_cast<int64_t>(message.size())) && !closing_ && !sending_over_) {
+      if (absl::Now() >= deadline) {
+        return absl::DeadlineExceededError(
+            absl::StrCat(peer_, " took none of ", to_send_.messages.size(),
+                         " waiting messages for ", absl::FormatDuration(timeout)));
+      }
+      sendable_.WaitUntil(&mutex_, deadline);
+    }
+  }
+}
+
+absl::StatusOr<bool> FramesConnection::TrySend(std::string* message) {
+  if (static_cast<int64_t>(message->size()) > kMaxMessageBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a message of ", message->size(), " bytes to ",
                                                    peer_, "; at most ", kMaxMessageBytes,
                                                    " are allowed"));
   }
-  const absl::Time deadline = absl::Now() + timeout;
   {
     MutexLock lock(&mutex_);
-    while (to_send_.full() && !closing_ && !sending_over_ && absl::Now() < deadline) {
-      sendable_.WaitUntil(&mutex_, deadline);
-    }
     if (closing_) return Closed();
     if (sending_over_) return PeerGone();
-    if (to_send_.full()) {
-      return absl::DeadlineExceededError(
-          absl::StrCat(peer_, " took none of ", to_send_.messages.size(), " waiting messages for ",
-                       absl::FormatDuration(timeout)));
+    if (!to_send_.HasRoom(static_cast<int64_t>(message->size()))) {
+      sender_waits_ = true;
+      return false;
     }
-    to_send_.Push(std::move(message));
-    if (writing_) return absl::OkStatus();
+    to_send_.Push(std::move(*message));
+    if (writing_) return true;
   }
   Advance();
-  return absl::OkStatus();
+  return true;
 }
 
 absl::StatusOr<std::string> FramesConnection::Receive(absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   std::string message;
-  {
+  while (true) {
+    DING_ASSIGN_OR_RETURN(const bool received, TryReceive(&message));
+    if (received) return message;
     MutexLock lock(&mutex_);
-    while (received_.messages.empty() && !closing_ && !receiving_over_ && absl::Now() < deadline) {
+    while (received_.messages.empty() && !closing_ && !receiving_over_) {
+      if (absl::Now() >= deadline) {
+        return absl::DeadlineExceededError(
+            absl::StrCat(peer_, " sent no message for ", absl::FormatDuration(timeout)));
+      }
       receivable_.WaitUntil(&mutex_, deadline);
     }
+  }
+}
+
+absl::StatusOr<bool> FramesConnection::TryReceive(std::string* message) {
+  {
+    MutexLock lock(&mutex_);
     if (closing_) return Closed();
     if (received_.messages.empty()) {
       if (receiving_over_) return PeerGone();
-      return absl::DeadlineExceededError(
-          absl::StrCat(peer_, " sent no message for ", absl::FormatDuration(timeout)));
+      receiver_waits_ = true;
+      return false;
     }
-    message = received_.Pop();
-    if (reading_ || read_ended_ || received_.full()) return message;
+    *message = received_.Pop();
+    if (reading_ || read_ended_ || !ReadsOn()) return true;
   }
   Advance();
-  return message;
+  return true;
 }
 
-void FramesConnection::CloseWithin(absl::Duration flush) {
+void FramesConnection::SetReadyCallback(std::function<void()> ready) {
+  MutexLock lock(&mutex_);
+  ready_ = std::make_shared<const std::function<void()>>(std::move(ready));
+}
+
+void FramesConnection::SetMaxReceivedBytes(int64_t bytes) {
   {
     MutexLock lock(&mutex_);
+    max_received_bytes_ = bytes;
+    if (missing_ > 0) {
+      const absl::Status status = CheckSize(part_.size() + missing_);
+      if (!status.ok()) Disconnect(status);
+    }
+  }
+  Advance();
+}
+
+void FramesConnection::EndWaiting() {
+  {
+    MutexLock lock(&mutex_);
+    waits_ = false;
+  }
+  Advance();
+}
+
+void FramesConnection::BeginClose() {
+  {
+    MutexLock lock(&mutex_);
+    if (closing_) return;
     closing_ = true;
+    close_by_ = absl::Now() + kFlushTimeout;
     received_.Clear();
+    part_ = std::string();
     receivable_.SignalAll();
     sendable_.SignalAll();
   }
   Advance();
-  const absl::Time deadline = absl::Now() + flush;
+}
+
+void FramesConnection::CloseWithin(absl::Duration flush) {
+  BeginClose();
   MutexLock lock(&mutex_);
+  const absl::Time deadline = std::min(close_by_, absl::Now() + flush);
   while (!gone_ && absl::Now() < deadline) state_.WaitUntil(&mutex_, deadline);
   if (!gone_) CancelOnce();
   // Not for long: everything that was under way has been cancelled.
@@ -115,9 +176,10 @@ bool FramesConnection::exhausted() const {
 
 void FramesConnection::Advance() {
   bool read = false, write = false, goodbye = false, release = false;
+  Ready ready;
   {
     MutexLock lock(&mutex_);
-    const bool room = closing_ || receiving_over_ || !received_.full();
+    const bool room = closing_ || receiving_over_ || ReadsOn();
     if (room && !reading_ && !read_ended_) read = reading_ = true;
     if (sending_over_) to_send_.Clear();
     if (!writing_ && !write_ended_) {
@@ -125,6 +187,7 @@ void FramesConnection::Advance() {
         FillOutgoing();
         write = writing_ = true;
         sendable_.SignalAll();
+        ready = WakeSender();
       } else if ((closing_ || sending_over_) && !read_ended_) {
         goodbye = writing_ = write_ended_ = true;
       }
@@ -136,6 +199,14 @@ void FramesConnection::Advance() {
   if (goodbye) StartGoodbye();
   if (read) StartRead(&incoming_);
   if (release) Release();
+  Call(ready);
+}
+
+bool FramesConnection::ReadsOn() const {
+  if (waits_) return received_.messages.empty() && part_.empty();
+  const bool much = received_.messages.size() >= kMaxQueuedMessages ||
+                    received_.bytes + static_cast<int64_t>(part_.size()) >= max_received_bytes_;
+  return received_.messages.empty() || !much;
 }
 
 void FramesConnection::Opened() {
@@ -145,6 +216,7 @@ void FramesConnection::Opened() {
 }
 
 void FramesConnection::ReadDone(bool ok) {
+  Ready ready;
   {
     MutexLock lock(&mutex_);
     reading_ = false;
@@ -155,18 +227,17 @@ void FramesConnection::ReadDone(bool ok) {
       PeerClosed();
     } else if (!closing_ && !receiving_over_) {
       const absl::Status status = TakeFrames();
-      if (!status.ok()) {
-        reason_ = std::string(status.message());
-        PeerClosed();
-        CancelOnce();
-      }
+      if (!status.ok()) Disconnect(status);
     }
     receivable_.SignalAll();
+    ready = WakeReceiver();
   }
   Advance();
+  Call(ready);
 }
 
 void FramesConnection::WriteDone(bool ok) {
+  Ready ready;
   {
     MutexLock lock(&mutex_);
     writing_ = false;
@@ -175,17 +246,24 @@ void FramesConnection::WriteDone(bool ok) {
       // What the peer had sent before it went may still be on its way to us.
       write_ended_ = sending_over_ = true;
       sendable_.SignalAll();
+      ready = ready_;
     }
   }
   Advance();
+  Call(ready);
 }
 
 void FramesConnection::Gone(absl::string_view reason) {
-  MutexLock lock(&mutex_);
-  DING_CHECK(released_);
-  if (reason_.empty()) reason_ = std::string(reason);
-  gone_ = true;
-  state_.SignalAll();
+  Ready ready;
+  {
+    MutexLock lock(&mutex_);
+    DING_CHECK(released_);
+    if (reason_.empty()) reason_ = std::string(reason);
+    gone_ = true;
+    ready = ready_;
+    state_.SignalAll();
+  }
+  Call(ready);
 }
 
 absl::Status FramesConnection::TakeFrames() {
@@ -193,24 +271,77 @@ absl::Status FramesConnection::TakeFrames() {
     return absl::InvalidArgumentError(absl::StrCat("frames of ", incoming_.message_size(),
                                                    " messages; at most ", kMaxQueuedMessages));
   }
-  for (const std::string& message : incoming_.message()) {
-    if (static_cast<int64_t>(message.size()) > kMaxMessageBytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a message of ", message.size(), " bytes; at most ", kMaxMessageBytes));
-    }
+  for (int i = 0; i < incoming_.message_size(); ++i) {
+    const bool is_last = i + 1 == incoming_.message_size();
+    DING_RETURN_IF_ERROR(
+        TakePart(std::move(*incoming_.mutable_message(i)), is_last ? incoming_.rest() : 0));
   }
-  for (std::string& message : *incoming_.mutable_message()) received_.Push(std::move(message));
   return absl::OkStatus();
+}
+
+absl::Status FramesConnection::TakePart(std::string part, uint64_t rest) {
+  const bool continues =
+      missing_ == 0 || (part.size() <= missing_ && rest == missing_ - part.size());
+  if (!continues || (part.empty() && (missing_ > 0 || rest > 0))) {
+    return absl::InvalidArgumentError(absl::StrCat("a part of ", part.size(), " bytes with ", rest,
+                                                   " to come, where ", missing_, " were missing"));
+  }
+  if (missing_ == 0) {
+    DING_RETURN_IF_ERROR(CheckSize(part.size()));
+    DING_RETURN_IF_ERROR(CheckSize(rest));
+    DING_RETURN_IF_ERROR(CheckSize(part.size() + rest));
+    part_ = std::move(part);
+  } else {
+    part_ += part;
+  }
+  missing_ = rest;
+  if (missing_ == 0) received_.Push(std::exchange(part_, std::string()));
+  return absl::OkStatus();
+}
+
+absl::Status FramesConnection::CheckSize(uint64_t bytes) const {
+  if (bytes <= static_cast<uint64_t>(max_received_bytes_)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("it sent a message of ", bytes, " bytes; at most ", max_received_bytes_));
+}
+
+void FramesConnection::Disconnect(const absl::Status& why) {
+  reason_ = std::string(why.message());
+  incoming_ = link::Frames();
+  part_ = std::string();
+  PeerClosed();
+  CancelOnce();
+}
+
+FramesConnection::Ready FramesConnection::WakeReceiver() {
+  const bool news = receiver_waits_ && (!received_.messages.empty() || receiving_over_);
+  if (!news && !receiving_over_) return nullptr;
+  receiver_waits_ = false;
+  return ready_;
+}
+
+FramesConnection::Ready FramesConnection::WakeSender() {
+  return std::exchange(sender_waits_, false) ? ready_ : nullptr;
 }
 
 void FramesConnection::FillOutgoing() {
   outgoing_.Clear();
-  int64_t bytes = 0;
+  size_t room = kFramesBytes;
   do {
-    bytes += static_cast<int64_t>(to_send_.messages.front().size());
-    outgoing_.add_message(to_send_.Pop());
-  } while (!to_send_.messages.empty() &&
-           bytes + static_cast<int64_t>(to_send_.messages.front().size()) <= kFramesBytes);
+    const std::string& front = to_send_.messages.front();
+    const size_t left = front.size() - front_sent_;
+    const size_t size = std::min(left, room);
+    if (size < front.size()) {
+      outgoing_.add_message(front.substr(front_sent_, size));
+      front_sent_ += size;
+      if (size == left) to_send_.Pop();
+    } else {
+      outgoing_.add_message(to_send_.Pop());
+    }
+    room -= size;
+    if (size < left) return outgoing_.set_rest(left - size);
+    front_sent_ = 0;
+  } while (!to_send_.messages.empty() && to_send_.messages.front().size() <= room);
 }
 
 void FramesConnection::PeerClosed() {

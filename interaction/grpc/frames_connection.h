@@ -13,8 +13,11 @@
 #ifndef DING_WORKER_INTERACTION_GRPC_FRAMES_CONNECTION_H_
 #define DING_WORKER_INTERACTION_GRPC_FRAMES_CONNECTION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -28,11 +31,22 @@
 
 namespace ding {
 
+// The largest Frames, for gRPC's own limit: memory is taken for no more than that at a time, whatever
+// a peer sends. A longer message comes in parts. (256 KiB make system calls cheap, and are under way
+// soon; each message has a few bytes more.)
+inline constexpr int64_t kFramesBytes = int64_t{256} << 10;
+inline constexpr int64_t kMaxFramesBytes = kFramesBytes + 16 * (kMaxQueuedMessages + 1);
+
 class FramesConnection : public Connection {
  public:
   absl::Status Send(std::string message, absl::Duration timeout) override;
   absl::StatusOr<std::string> Receive(absl::Duration timeout) override;
+  absl::StatusOr<bool> TrySend(std::string* message) override;
+  absl::StatusOr<bool> TryReceive(std::string* message) override;
+  void SetReadyCallback(std::function<void()> ready) override;
+  void SetMaxReceivedBytes(int64_t bytes) override;
   void Close() override { CloseWithin(kFlushTimeout); }
+  void BeginClose() override;
   const std::string& peer() const override { return peer_; }
 
   // As Close(), but gives the peer `flush` to take what was sent.
@@ -43,9 +57,13 @@ class FramesConnection : public Connection {
   absl::Status WaitUntilOpen(absl::Duration timeout);
   // Nothing can be received any more: the peer has closed, or is gone, and all it sent was taken.
   bool exhausted() const;
+  // Somebody has the connection, and receives. Until then nothing is read behind the first Frames,
+  // if the connection was made to wait.
+  void EndWaiting();
 
  protected:
-  explicit FramesConnection(std::string peer);
+  // `waits`: to be accepted.
+  FramesConnection(std::string peer, bool waits);
 
   // Called without a lock, from the threads of the caller or of the reports; never two reads or two
   // writes at once. The frames live until the operation has ended.
@@ -72,7 +90,10 @@ class FramesConnection : public Connection {
   static constexpr absl::Duration kFlushTimeout = absl::Seconds(1);
 
   struct Queue {
-    bool full() const { return messages.size() >= kMaxQueuedMessages || bytes >= kMaxMessageBytes; }
+    bool HasRoom(int64_t more) const {
+      return messages.empty() ||
+             (messages.size() < kMaxQueuedMessages && bytes + more <= kMaxQueuedBytes);
+    }
     void Push(std::string message);
     std::string Pop();
     void Clear();
@@ -81,8 +102,19 @@ class FramesConnection : public Connection {
     int64_t bytes = 0;
   };
 
+  using Ready = std::shared_ptr<const std::function<void()>>;
+
+  // Whether to read on: received_ is bounded without the next Frames.
+  bool ReadsOn() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes what was read; says what is wrong with it.
   absl::Status TakeFrames() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The first `size` bytes of a message, or the next ones, of which `rest` are still to come.
+  absl::Status TakePart(std::string part, uint64_t rest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckSize(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Disconnect(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whom to call without the lock; nullptr: nobody waits for what has happened.
+  Ready WakeReceiver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Ready WakeSender() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The next messages to send, as many as one write may have.
   void FillOutgoing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PeerClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -101,6 +133,16 @@ class FramesConnection : public Connection {
   CondVar state_;       // opened_, gone_
   Queue received_ ABSL_GUARDED_BY(mutex_);
   Queue to_send_ ABSL_GUARDED_BY(mutex_);
+  std::string part_ ABSL_GUARDED_BY(mutex_);       // of the message that is being received
+  uint64_t missing_ ABSL_GUARDED_BY(mutex_) = 0;   // bytes of it
+  size_t front_sent_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes of the first message of to_send_
+  int64_t max_received_bytes_ ABSL_GUARDED_BY(mutex_) = kMaxMessageBytes;
+  Ready ready_ ABSL_GUARDED_BY(mutex_);
+  // A Try returned false, so that ready_ is to be called.
+  bool receiver_waits_ ABSL_GUARDED_BY(mutex_) = false;
+  bool sender_waits_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time close_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  bool waits_ ABSL_GUARDED_BY(mutex_);  // to be accepted
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -2,11 +2,15 @@
 
 #include <grpc/support/log.h>
 
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/rate_bound.h"
 
 namespace ding {
 namespace {
@@ -34,19 +38,9 @@ void Report(gpr_log_func_args* args) {
 
 }  // namespace
 
-std::optional<int64_t> RateBound::Pass() {
-  MutexLock lock(&mutex_);
-  if (since_.has_value() && since_->Elapsed() < period_) {
-    ++held_back_;
-    return std::nullopt;
-  }
-  since_ = Timer(clock_);
-  return std::exchange(held_back_, 0);
-}
-
 void ReportGrpcErrors(std::function<void(const std::string& line)> say, const Clock* clock) {
   DING_CHECK(sink == nullptr) << "gRPC's errors are reported already";
-  sink = new Sink{std::move(say), {kPeriod, clock}};
+  sink = new Sink{std::move(say), {1, kPeriod, clock}};
   gpr_set_log_function(Report);
 }
 

@@ -10,33 +10,12 @@
 #ifndef DING_WORKER_INTERACTION_GRPC_GRPC_LOG_H_
 #define DING_WORKER_INTERACTION_GRPC_GRPC_LOG_H_
 
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/base/mutex.h"
 
 namespace ding {
-
-// Lets one thing through in each period.
-class RateBound {
- public:
-  RateBound(absl::Duration period, const Clock* clock) : period_(period), clock_(clock) {}
-
-  // How many were held back since the last one that was let through; none: this one is, too.
-  std::optional<int64_t> Pass() ABSL_LOCKS_EXCLUDED(mutex_);
-
- private:
-  const absl::Duration period_;
-  const Clock* const clock_;
-  Mutex mutex_;
-  std::optional<Timer> since_ ABSL_GUARDED_BY(mutex_);  // the last one
-  int64_t held_back_ ABSL_GUARDED_BY(mutex_) = 0;
-};
 
 // From now on gRPC's own lines of this process go to `say`, which any thread may call: errors as
 // above. What somebody asks for by GRPC_VERBOSITY comes whole. For main(), before anything is

@@ -2,8 +2,6 @@
 
 #include <grpc/support/log.h>
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,19 +18,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-TEST(RateBoundTest, OneInEachPeriodIsLetThrough) {
-  SimulatedClock clock;
-  RateBound bound(absl::Seconds(1), &clock);
-  EXPECT_EQ(bound.Pass(), std::optional<int64_t>(0));
-  EXPECT_EQ(bound.Pass(), std::nullopt);
-  clock.Advance(absl::Milliseconds(999));
-  EXPECT_EQ(bound.Pass(), std::nullopt);
-  clock.Advance(absl::Milliseconds(1));
-  EXPECT_EQ(bound.Pass(), std::optional<int64_t>(2));
-  clock.Advance(absl::Seconds(1));
-  EXPECT_EQ(bound.Pass(), std::optional<int64_t>(0));
-}
 
 // A process has one report: all of it in one test.
 TEST(ReportGrpcErrorsTest, ErrorsComeAtABoundedRate) {

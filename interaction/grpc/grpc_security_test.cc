@@ -104,7 +104,7 @@ TEST_F(GrpcSecurityTest, TheTokenSaysWhoItIs) {
       ASSERT_THAT(Try(WithToken("", tls), WithToken(role, tls)), IsOk());
       EXPECT_EQ(server_->identity(), role);
       EXPECT_EQ(client_->identity(), "");
-      const auto session = Session::Start(std::move(server_), {});
+      const auto session = Session::Start(std::move(server_), {}).value();
       EXPECT_EQ(session->identity(), role);
     }
   }

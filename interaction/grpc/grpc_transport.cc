@@ -26,6 +26,7 @@
 #include "absl/time/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/grpc/frames_connection.h"
 #include "ding_worker/interaction/grpc/link.grpc.pb.h"
 #include "ding_worker/interaction/grpc/link.pb.h"
@@ -41,8 +42,6 @@ namespace {
 using link::Frames;
 using link::Link;
 
-// What one message in Frames needs besides its bytes, and more.
-constexpr int64_t kFramesOverhead = 64;
 constexpr size_t kMaxWaitingPeers = 128;
 // What gRPC may receive ahead of the reader: enough for loopback, and bounded, which gRPC's own
 // estimate is not.
@@ -123,7 +122,9 @@ class ServerConnection final : public FramesConnection,
                                private grpc::ServerBidiReactor<Frames, Frames> {
  public:
   ServerConnection(grpc::CallbackServerContext* context, absl::string_view identity)
-      : FramesConnection(PeerName(context->peer())), identity_(identity), context_(context) {}
+      : FramesConnection(PeerName(context->peer()), /*waits=*/true),
+        identity_(identity),
+        context_(context) {}
   ~ServerConnection() override { Close(); }
 
   grpc::ServerBidiReactor<Frames, Frames>* Start() {
@@ -135,7 +136,10 @@ class ServerConnection final : public FramesConnection,
   // The peer could not wait to be accepted, and left nothing to receive.
   bool given_up() const { return cancelled_ && exhausted(); }
   // From now on the connection keeps its server alive.
-  void Keep(std::shared_ptr<Server> server) { server_ = std::move(server); }
+  void Keep(std::shared_ptr<Server> server) {
+    server_ = std::move(server);
+    EndWaiting();
+  }
 
  private:
   using Reactor = grpc::ServerBidiReactor<Frames, Frames>;
@@ -175,7 +179,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     grpc::ServerBuilder builder;
     builder.RegisterService(server.get());
     builder.AddListeningPort(endpoint.ToString(), ServerCredentials(credentials), &endpoint.port);
-    builder.SetMaxReceiveMessageSize(kMaxMessageBytes + kFramesOverhead);
+    builder.SetMaxReceiveMessageSize(kMaxFramesBytes);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
@@ -192,6 +196,10 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
       return absl::AlreadyExistsError(
           absl::StrCat("cannot listen on ", endpoint.ToString(), ": somebody else was faster"));
     }
+    // Now, when the error has somebody to be told to.
+    DING_ASSIGN_OR_RETURN(
+        server->shutdown_,
+        StartThread("the end of a listener", [raw = server.get()] { raw->ShutDownWhenAsked(); }));
     return server;
   }
 
@@ -201,7 +209,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     StopListening();
     // Peers without a connection of ours would keep the server for as long as they like.
     grpc_server_cancel_all_calls(server_->c_server());
-    shutdown_.join();
+    if (shutdown_.joinable()) shutdown_.join();
     server_.reset();
   }
 
@@ -243,8 +251,11 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
       changed_.SignalAll();
     }
     for (const auto& connection : waiting) connection->CloseWithin(absl::ZeroDuration());
-    // Stops listening at once, and then waits for every connection that was accepted.
-    shutdown_ = std::thread([this] { server_->Shutdown(); });
+    {
+      MutexLock lock(&mutex_);
+      shuts_down_ = true;
+      changed_.SignalAll();
+    }
     for (int i = 0; i < 1000 && !CheckFree(endpoint_).ok(); ++i) {
       absl::SleepFor(absl::Milliseconds(1));
     }
@@ -264,7 +275,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
       return new Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many peers are waiting");
     }
     waiting_.push_back(std::make_unique<ServerConnection>(context, *identity));
-    changed_.Signal();
+    changed_.SignalAll();
     return waiting_.back()->Start();
   }
 
@@ -282,6 +293,16 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     return role;
   }
 
+  // The body of shutdown_.
+  void ShutDownWhenAsked() {
+    {
+      MutexLock lock(&mutex_);
+      while (!shuts_down_) changed_.WaitFor(&mutex_, absl::InfiniteDuration());
+    }
+    // Stops listening at once, and then waits for every connection that was accepted.
+    server_->Shutdown();
+  }
+
   const std::vector<LinkToken> tokens_;
   LinkAddress endpoint_;
   std::unique_ptr<grpc::Server> server_;
@@ -290,6 +311,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
   Mutex mutex_;
   CondVar changed_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool shuts_down_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<std::unique_ptr<ServerConnection>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -318,7 +340,7 @@ class ClientConnection final : public FramesConnection,
   // Fails at once, with the reason, where nobody listens: that is lost in gRPC's own waiting.
   ClientConnection(const std::shared_ptr<grpc::Channel>& channel,
                    const std::vector<LinkToken>& tokens, std::string peer)
-      : FramesConnection(std::move(peer)), stub_(Link::NewStub(channel)) {
+      : FramesConnection(std::move(peer), /*waits=*/false), stub_(Link::NewStub(channel)) {
     for (const LinkToken& token : tokens) context_.AddMetadata(kTokenKey, token.token);
     stub_->async()->Open(&context_, this);
     AddHold();
@@ -393,7 +415,7 @@ grpc::ChannelArguments ClientArguments(const LinkAddress& endpoint) {
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, endpoint.authority);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, Millis(kAttempt));
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes + kFramesOverhead);
+  arguments.SetMaxReceiveMessageSize(kMaxFramesBytes);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(GrpcTransport::kKeepAlive));

@@ -50,6 +50,10 @@ class GrpcTransport : public Transport {
  public:
   explicit GrpcTransport(GrpcTransportOptions options = {}) : options_(std::move(options)) {}
 
+  // That gRPC starts at the most in a process of ours, on a machine of two cores or more. It aborts the
+  // program when it gets none: a program asks CheckThreads() before it makes a transport.
+  static constexpr int kThreads = 24;
+
   // The period of the signs of life of an idle connection, and how long each waits for its answer.
   static constexpr absl::Duration kKeepAlive = absl::Seconds(20);
 

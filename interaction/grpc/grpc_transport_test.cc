@@ -1,6 +1,7 @@
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -320,7 +321,17 @@ TEST_F(GrpcTransportTest, WhoSendsMoreThanAllowedIsDisconnected) {
   slightly_large.add_message(std::string(kMaxMessageBytes + 1, 'x'));
   link::Frames many;
   for (int i = 0; i <= kMaxQueuedMessages; ++i) many.add_message("x");
-  for (const link::Frames* frames : {&large, &slightly_large, &many}) {
+  // Parts of a message: too many bytes in all, more than were to come, and none.
+  link::Frames too_long;
+  too_long.add_message(std::string(1000, 'x'));
+  too_long.set_rest(kMaxMessageBytes - 999);
+  link::Frames endless = too_long;
+  endless.set_rest(std::numeric_limits<uint64_t>::max() - 500);
+  link::Frames nothing;
+  nothing.add_message("");
+  nothing.set_rest(10);
+  for (const link::Frames* frames :
+       {&large, &slightly_large, &many, &too_long, &endless, &nothing}) {
     const auto stub = link::Link::NewStub(
         grpc::CreateChannel(listener_->address(), grpc::InsecureChannelCredentials()));
     grpc::ClientContext context;
@@ -332,6 +343,54 @@ TEST_F(GrpcTransportTest, WhoSendsMoreThanAllowedIsDisconnected) {
     ASSERT_THAT(pair.client->Send("x", kLong), IsOk());
     EXPECT_THAT(pair.server->Receive(kLong), IsOk());
   }
+}
+
+TEST_F(GrpcTransportTest, PartsThatDoNotMakeAMessage) {
+  // What follows a first part of 10 bytes with 20 to come.
+  struct Next {
+    std::vector<std::string> parts;
+    uint64_t rest = 0;
+  };
+  for (const Next& next : {Next{{std::string(21, 'x')}},
+                           {{std::string(19, 'x')}},
+                           {{std::string(10, 'x')}, 11},
+                           {{std::string(10, 'x'), "the next"}},
+                           {{std::string(30, 'x')}, std::numeric_limits<uint64_t>::max() - 9},
+                           {{""}, 20}}) {
+    const auto stub = link::Link::NewStub(
+        grpc::CreateChannel(listener_->address(), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    const auto stream = stub->Open(&context);
+    DING_ASSERT_OK_AND_ASSIGN(const auto server, listener_->Accept(kLong));
+    link::Frames frames;
+    frames.add_message("before");
+    frames.add_message(std::string(10, 'x'));
+    frames.set_rest(20);
+    stream->Write(frames);
+    DING_ASSERT_OK_AND_ASSIGN(const std::string before, server->Receive(kLong));
+    EXPECT_EQ(before, "before");
+    frames.Clear();
+    for (const std::string& part : next.parts) frames.add_message(part);
+    if (next.rest > 0) frames.set_rest(next.rest);
+    stream->Write(frames);
+    EXPECT_THAT(server->Receive(kLong), StatusIs(kUnavailable, HasSubstr("a part of")));
+    EXPECT_FALSE(stream->Finish().ok());
+  }
+}
+
+// Nobody who only waits to be accepted takes much memory.
+TEST_F(GrpcTransportTest, AConnectionThatWaitsIsReadOnce) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto client, transport_.Connect(listener_->address(), kLong));
+  absl::Status status;
+  int64_t sent = 0;
+  while (status.ok() && sent < 64) {
+    status = client->Send(std::string(1 << 20, 'x'), absl::Milliseconds(500));
+    sent += status.ok() ? 1 : 0;
+  }
+  EXPECT_THAT(status, StatusIs(kDeadlineExceeded));
+  EXPECT_LE(sent, 20) << "the sender's queue, one Frames, and what gRPC and the kernel have";
+  DING_ASSERT_OK_AND_ASSIGN(const auto server, listener_->Accept(kLong));
+  for (int64_t i = 0; i < sent; ++i) EXPECT_THAT(server->Receive(kLong), IsOk());
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ absl::StatusOr<std::unique_ptr<WorkerSession>> FakeCoordinator::JoinWith(
     const WorkerSession::Options& options,
     const std::function<void(const Hello&, Session*)>& greet) {
   std::thread greeter([this, &greet] {
-    session_ = Session::Start(listener_->Accept(kLong).value(), Patient());
+    session_ = Session::Start(listener_->Accept(kLong).value(), Patient()).value();
+    session_->Admit();
     const absl::StatusOr<std::string> bytes = session_->Receive(kLong);
     DING_CHECK(bytes.ok()) << bytes.status();
     greet(ParseWorkerMessage(*bytes).value().hello(), session_.get());

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstddef>
-#include <map>
+#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -86,75 +85,60 @@ class FaultyTransport::FaultyConnection : public Connection {
   absl::StatusOr<std::string> Receive(absl::Duration timeout) override {
     return user_->Receive(timeout);
   }
+  absl::StatusOr<bool> TrySend(std::string* message) override { return user_->TrySend(message); }
+  absl::StatusOr<bool> TryReceive(std::string* message) override {
+    return user_->TryReceive(message);
+  }
+  void SetReadyCallback(std::function<void()> ready) override {
+    user_->SetReadyCallback(std::move(ready));
+  }
+  void SetMaxReceivedBytes(int64_t bytes) override { user_->SetMaxReceivedBytes(bytes); }
   void Close() override {
     closed_ = true;
     user_->Close();
   }
+  void BeginClose() override { Close(); }
   const std::string& peer() const override { return peer_; }
   absl::string_view identity() const override { return base_->identity(); }
 
  private:
   void Relay(uint64_t direction, Connection* from, Connection* to) {
     Rng rng(control_->faults().seed, "faults", direction);
-    std::multimap<absl::Time, std::string> held;
     bool lost_to = false;
     while (control_->cuts() == cuts_ && !(closed_ && control_->black_hole())) {
-      absl::Duration wait = kLook;
-      if (!held.empty()) wait = std::min(wait, held.begin()->first - absl::Now());
-      absl::StatusOr<std::string> message = from->Receive(std::max(wait, absl::ZeroDuration()));
+      const absl::StatusOr<std::string> message = from->Receive(kLook);
       if (message.ok()) {
-        lost_to = !control_->black_hole() && !Pass(*message, &rng, &held, to);
+        HoldBack(&rng);
+        lost_to = !control_->black_hole() && !Pass(*message, to);
       } else if (!absl::IsDeadlineExceeded(message.status())) {
         if (!control_->black_hole()) break;
         absl::SleepFor(kLook);
       }
-      lost_to = lost_to || !PassHeld(absl::Now(), &held, to);
       if (!lost_to) continue;
       // Nobody awaits what the peer still sends.
       if (closed_ && from == inner_.get()) break;
       // The other relay closes both when it has passed on what had come before the end.
       if (control_->cuts() == cuts_) return;
     }
-    if (control_->cuts() == cuts_ && !lost_to) {
-      PassHeld(absl::InfiniteFuture(), &held, to);
-      if (control_->black_hole()) return;
-    }
+    if (control_->cuts() == cuts_ && !lost_to && control_->black_hole()) return;
     // Either end takes the other one along.
     to->Close();
     from->Close();
   }
 
-  // False if `to` is gone.
-  bool Pass(const std::string& message, Rng* rng, std::multimap<absl::Time, std::string>* held,
-            Connection* to) {
+  // As long as the message that comes next is due to wait; not across a cut.
+  void HoldBack(Rng* rng) {
     const Faults& faults = control_->faults();
-    const bool lost = rng->Uniform() < faults.lose;
-    const int copies = rng->Uniform() < faults.repeat ? 2 : 1;
-    for (int i = 0; i < copies; ++i) {
-      const bool late = rng->Uniform() < faults.delay;
-      const absl::Time due = absl::Now() + rng->Uniform() * faults.max_delay;
-      if (lost) continue;
-      if (late && held->size() < kMaxQueuedMessages) {
-        held->emplace(due, message);
-      } else if (!PassNow(message, to)) {
-        return false;
-      }
+    const bool late = rng->Uniform() < faults.delay;
+    const absl::Time due = absl::Now() + rng->Uniform() * faults.max_delay;
+    while (late && control_->cuts() == cuts_ && absl::Now() < due) {
+      absl::SleepFor(std::min(kLook, due - absl::Now()));
     }
-    return true;
-  }
-
-  // Those that are due; false if `to` is gone.
-  bool PassHeld(absl::Time now, std::multimap<absl::Time, std::string>* held, Connection* to) {
-    while (!held->empty() && held->begin()->first <= now) {
-      if (!control_->black_hole() && !PassNow(held->begin()->second, to)) return false;
-      held->erase(held->begin());
-    }
-    return true;
   }
 
   // False if `to` is gone. Waits for room; gives up at a cut, or when the user has closed and `to`
   // takes nothing.
-  bool PassNow(const std::string& message, Connection* to) {
+  bool Pass(const std::string& message, Connection* to) {
     absl::Duration waited;
     while (control_->cuts() == cuts_ && waited < kPatience) {
       const absl::Status sent = to->Send(message, kLook);

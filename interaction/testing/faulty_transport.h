@@ -1,10 +1,10 @@
-// A transport for tests that loses, repeats and holds back messages of another one, breaks its
-// connections, or lets them fall silent.
+// A transport for tests that delays the messages of another one, breaks its connections, or lets them
+// fall silent. As every transport it keeps the order, and loses nothing of a connection that lives.
 //
-//     user ◄──► [relay: what becomes of each message, by the seed] ◄──► connection of `base`
+//     user ◄──► [relay: when each message goes on, by the seed] ◄──► connection of `base`
 //
 // Both directions of whatever is made through it suffer; to make one worker suffer, give it one of
-// its own. What becomes of a message is drawn from the seed, the connection's number and the
+// its own. How long a message is held back is drawn from the seed, the connection's number and the
 // message's place; when it arrives is the scheduler's affair.
 //
 // Ownership: `base` outlives it. Connections keep what they need of it.
@@ -24,10 +24,8 @@ namespace ding {
 
 struct Faults {
   uint64_t seed = 0;
-  // Probabilities, of every message by itself.
-  double lose = 0;
-  double repeat = 0;
-  // Held back for up to max_delay; those behind it overtake.
+  // The probability, of every message by itself, to be held back for up to max_delay, with those
+  // behind it.
   double delay = 0;
   absl::Duration max_delay = absl::Milliseconds(20);
 };

@@ -49,7 +49,11 @@ class MessagePeers {
   }
   MessageEnds<Session> ConnectInSession() {
     MessageEnds<Connection> ends = Connect();
-    return {Session::Start(std::move(ends.here), {}), Session::Start(std::move(ends.there), {})};
+    MessageEnds<Session> sessions = {Session::Start(std::move(ends.here), {}).value(),
+                                     Session::Start(std::move(ends.there), {}).value()};
+    sessions.here->Admit();
+    sessions.there->Admit();
+    return sessions;
   }
 
  private:

@@ -1,0 +1,140 @@
+#include "ding_worker/base/parse_proto.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/parse_proto_test.pb.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument;
+constexpr absl::StatusCode kResourceExhausted = absl::StatusCode::kResourceExhausted;
+
+// Some of everything, in more bytes than are parsed without a look.
+ParsedThing Example() {
+  ParsedThing thing;
+  thing.set_name("example");
+  for (int i = 0; i < 300; ++i) {
+    thing.add_names(std::string(static_cast<size_t>(i % 40), 'x'));
+    thing.add_things()->mutable_thing()->set_name("inner");
+    thing.add_numbers(int64_t{1} << (i % 60));
+    thing.add_packed_numbers(-i);
+    thing.add_packed_floats(1.5f * static_cast<float>(i));
+    (*thing.mutable_map())[i] = "value";
+    thing.add_group()->set_number(i);
+  }
+  return thing;
+}
+
+// Of messages in a message, each in the one before.
+std::string Nested(int depth) {
+  ParsedThing thing;
+  for (int i = 0; i < depth; ++i) {
+    ParsedThing outer;
+    outer.mutable_thing()->Swap(&thing);
+    thing.Swap(&outer);
+  }
+  return thing.SerializeAsString();
+}
+
+TEST(ParseProtoTest, ParsesWhatWasWritten) {
+  const ParsedThing example = Example();
+  ParsedThing parsed;
+  parsed.add_names("from before");
+  ASSERT_THAT(ParseProto(example.SerializeAsString(), &parsed), IsOk());
+  EXPECT_EQ(parsed.DebugString(), example.DebugString());
+  ASSERT_THAT(ParseProto("", &parsed), IsOk());
+  EXPECT_EQ(parsed.ByteSizeLong(), 0u);
+}
+
+// The bound is one: what is parsed never takes more than that.
+TEST(ParseProtoTest, WhatIsParsedTakesNoMoreThanAllowed) {
+  const std::string bytes = Example().SerializeAsString();
+  ParsedThing parsed;
+  int64_t least = 1;
+  while (!ParseProto(bytes, &parsed, least).ok()) least += 1000;
+  ParsedThing fresh;
+  ASSERT_THAT(ParseProto(bytes, &fresh, least), IsOk());
+  EXPECT_LE(static_cast<int64_t>(fresh.SpaceUsedLong()), least);
+  EXPECT_LE(least, 6 * static_cast<int64_t>(fresh.SpaceUsedLong())) << "and is not far away";
+  EXPECT_THAT(ParseProto(bytes, &fresh, least - 1000),
+              StatusIs(kResourceExhausted, HasSubstr("may become a message of more than")));
+}
+
+TEST(ParseProtoTest, ManyThingsInFewBytesAreRefused) {
+  constexpr size_t kBytes = size_t{1} << 22;
+  // Tags of fields of length 0, or of the number 0; the last one is of no field that is known.
+  for (const char tag : {(2 << 3) | 2, (4 << 3) | 2, (5 << 3) | 0, (8 << 3) | 2, (12 << 3) | 2}) {
+    std::string bytes(kBytes, '\0');
+    for (size_t i = 0; i < bytes.size(); i += 2) bytes[i] = tag;
+    ParsedThing parsed;
+    EXPECT_THAT(ParseProto(bytes, &parsed, int64_t{1} << 24), StatusIs(kResourceExhausted))
+        << "field " << (tag >> 3);
+  }
+}
+
+// One byte, and eight in memory.
+TEST(ParseProtoTest, PackedNumbersAreCounted) {
+  ParsedThing thing;
+  for (int i = 0; i < 100000; ++i) thing.add_packed_numbers(1);
+  const std::string small = thing.SerializeAsString();
+  ParsedThing parsed;
+  EXPECT_THAT(ParseProto(small, &parsed, 1000000), StatusIs(kResourceExhausted));
+  EXPECT_THAT(ParseProto(small, &parsed, 2000000), IsOk());
+  thing.Clear();
+  for (int i = 0; i < 100000; ++i) thing.add_packed_floats(1);
+  EXPECT_THAT(ParseProto(thing.SerializeAsString(), &parsed, 2000000), IsOk());
+}
+
+TEST(ParseProtoTest, DeepMessagesAreRefused) {
+  ParsedThing parsed;
+  EXPECT_THAT(ParseProto(Nested(kMaxParsedDepth - 1), &parsed), IsOk());
+  for (const int depth : {kMaxParsedDepth + 1, 2000, 20000}) {
+    EXPECT_THAT(ParseProto(Nested(depth), &parsed),
+                StatusIs(kInvalidArgument, HasSubstr("nested deeper than 64")))
+        << depth;
+  }
+  // Groups, of a field that is known and of one that is not.
+  for (const char tag : {(9 << 3) | 3, (12 << 3) | 3}) {
+    EXPECT_THAT(ParseProto(std::string(100000, tag), &parsed), StatusIs(kInvalidArgument));
+  }
+}
+
+TEST(ParseProtoTest, WhatIsNoMessageIsRefused) {
+  const std::string good = Example().SerializeAsString();
+  ParsedThing parsed;
+  EXPECT_THAT(ParseProto(good.substr(0, good.size() - 1), &parsed), StatusIs(kInvalidArgument));
+  EXPECT_THAT(ParseProto("\xff", &parsed), StatusIs(kInvalidArgument));
+  EXPECT_THAT(ParseProto(std::string(5000, '\xff'), &parsed), StatusIs(kInvalidArgument));
+}
+
+// Protobuf and the look before it agree on what a message is.
+TEST(ParseProtoFuzz, MutantsAreParsedOrRefused) {
+  const std::string good = Example().SerializeAsString();
+  int parsed_ones = 0;
+  Fuzz(3000, [&good, &parsed_ones](Mutator* mutator) {
+    const std::string bytes = mutator->Mutate(good);
+    ParsedThing ours, theirs;
+    const bool parsed = ParseProto(bytes, &ours).ok();
+    if (parsed) {
+      EXPECT_TRUE(theirs.ParseFromString(bytes));
+      EXPECT_EQ(ours.SerializeAsString().size(), theirs.SerializeAsString().size());
+    }
+    EXPECT_EQ(parsed, theirs.ParseFromString(bytes));
+    parsed_ones += parsed ? 1 : 0;
+  });
+  if (FuzzRounds(3000) >= 3000) EXPECT_GT(parsed_ones, 100);
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,43 @@
+// Bounds how often something happens, and counts what is left out: for lines of a log that strangers
+// can cause.
+//
+// Threads: thread-safe.
+//
+// Example:
+//   const std::optional<int64_t> left_out = bound.Pass();
+//   if (left_out.has_value()) LOG(WARNING) << line << " (" << *left_out << " others before)";
+#ifndef DING_WORKER_BASE_RATE_BOUND_H_
+#define DING_WORKER_BASE_RATE_BOUND_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+
+namespace ding {
+
+// Lets `most` through in each period, which begins with the first of them.
+class RateBound {
+ public:
+  RateBound(int most, absl::Duration period, const Clock* clock)
+      : most_(most), period_(period), clock_(clock) {}
+
+  // How many were held back since the last one that was let through; none: this one is, too.
+  std::optional<int64_t> Pass() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  const int most_;
+  const absl::Duration period_;
+  const Clock* const clock_;
+  Mutex mutex_;
+  std::optional<Timer> period_timer_ ABSL_GUARDED_BY(mutex_);
+  int passed_ ABSL_GUARDED_BY(mutex_) = 0;  // in this period
+  int64_t held_back_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_BASE_RATE_BOUND_H_
