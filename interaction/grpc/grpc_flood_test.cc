@@ -7,10 +7,12 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -235,58 +237,100 @@ TEST_P(GrpcFloodTest, AcceptingGoesOnAfterDescriptorsHaveRunOut) {
 
 // ---- calls, by a peer that is let in
 
-class CallFloodTest : public GrpcFloodTest {
- protected:
-  // A connection by hand, with one call that was let in.
-  void Open() {
-    Listen();
-    socket_ = Socket::ConnectedTo(address());
+// A connection by hand, with one call that is let in and stays.
+class Caller {
+ public:
+  explicit Caller(const std::string& address) : socket_(Socket::ConnectedTo(address)) {
+    const timeval patience = absl::ToTimeval(kLong);
+    EXPECT_EQ(setsockopt(socket_->fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
     socket_->Write(absl::StrCat(Http2Hello(), Http2Call(1, kOpen)));
-    server_ = listener_->Accept(kLong).value();
   }
-  // The peer sends `call`, for each stream, again and again, and reads nothing.
-  void SendCalls(const std::function<std::string(uint32_t stream)>& call) {
-    std::string bytes;
-    for (uint32_t i = 1; i <= 5000; ++i) bytes += call(2 * i + 1);
-    socket_->Write(bytes);
+
+  // Sends frames and waits until the listener has read them. False: it has ended the connection.
+  bool Send(const std::string& frames) {
+    socket_->Write(absl::StrCat(frames, Http2Frame(kSettings, 0, 0)));
+    ++settings_sent_;
+    while (settings_acknowledged_ < settings_sent_) {
+      if (!ReadFrame()) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr uint8_t kSettings = 4;
+  static constexpr size_t kHeader = 9;
+
+  bool Read(size_t size) {
+    bytes_.resize(size);
+    return recv(socket_->fd(), &bytes_[0], size, MSG_WAITALL) == static_cast<ssize_t>(size);
+  }
+  bool ReadFrame() {
+    if (!Read(kHeader)) return false;
+    size_t size = 0;
+    for (int i = 0; i < 3; ++i) size = size << 8 | static_cast<uint8_t>(bytes_[i]);
+    settings_acknowledged_ += bytes_[3] == kSettings && bytes_[4] == 1;
+    return size == 0 || Read(size);
   }
 
   std::unique_ptr<Socket> socket_;
-  std::unique_ptr<Connection> server_;
+  std::string bytes_;
+  int settings_sent_ = 1;  // of the hello
+  int settings_acknowledged_ = 0;
+};
+
+class CallFloodTest : public GrpcFloodTest {
+ protected:
+  static constexpr uint32_t kCalls = 10000;
+
+  // A peer makes the calls, each on a stream of its own, and has to be cut before the last one.
+  void Flood(const std::function<std::string(uint32_t stream)>& call) {
+    Listen();
+    Caller caller(address());
+    DING_ASSERT_OK_AND_ASSIGN(const auto server, listener_->Accept(kLong));
+    DING_ASSERT_OK_AND_ASSIGN(const Pair honest, Join());
+    uint32_t calls = 0;
+    std::string frames;
+    do {
+      frames.clear();
+      for (int i = 0; i < 4; ++i) frames += call(2 * ++calls + 1);
+    } while (caller.Send(frames) && calls < kCalls);
+    EXPECT_LT(calls, kCalls);
+    EXPECT_THAT(server->Receive(kLong), StatusIs(kUnavailable));
+    EXPECT_THAT(Exchange(honest), IsOk());
+    EXPECT_THAT(Join(), IsOk());
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(All, CallFloodTest, testing::Values(Case{"Plain", false}),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(CallFloodTest, WhoMakesTooManyCallsIsDisconnected) {
-  Open();
-  DING_ASSERT_OK_AND_ASSIGN(const Pair honest, Join());
-  SendCalls([](uint32_t stream) { return Http2Call(stream, kOpen); });
-  EXPECT_THAT(server_->Receive(kLong), StatusIs(kUnavailable));
-  EXPECT_THAT(Exchange(honest), IsOk());
-  EXPECT_THAT(Join(), IsOk());
+TEST_P(CallFloodTest, WhoOpensManyConnectionsInOneIsDisconnected) {
+  Flood([](uint32_t stream) { return Http2Call(stream, kOpen); });
 }
 
 TEST_P(CallFloodTest, WhoCallsUnknownMethodsAgainAndAgainIsDisconnected) {
-  Open();
-  DING_ASSERT_OK_AND_ASSIGN(const Pair honest, Join());
-  SendCalls([](uint32_t stream) { return Http2Call(stream, "/no.Such/Method"); });
-  EXPECT_THAT(server_->Receive(kLong), StatusIs(kUnavailable));
-  EXPECT_THAT(Exchange(honest), IsOk());
-  EXPECT_THAT(Join(), IsOk());
+  Flood([](uint32_t stream) { return Http2Call(stream, "/no.Such/Method"); });
 }
 
-TEST_P(CallFloodTest, WhoBeginsCallsAndResetsThemIsDisconnected) {
+TEST_P(CallFloodTest, WhoResetsCallsAgainAndAgainIsDisconnected) {
   for (const std::string path : {kOpen, "/no.Such/Method"}) {
-    Open();
-    DING_ASSERT_OK_AND_ASSIGN(const Pair honest, Join());
-    SendCalls([&path](uint32_t stream) {
+    Flood([&path](uint32_t stream) {
       return absl::StrCat(Http2Call(stream, path), Http2Reset(stream));
     });
-    EXPECT_THAT(server_->Receive(kLong), StatusIs(kUnavailable));
-    EXPECT_THAT(Exchange(honest), IsOk());
-    EXPECT_THAT(Join(), IsOk());
   }
+}
+
+// Those that are not let in: a token is asked for.
+TEST_P(CallFloodTest, WhoIsRefusedAgainAndAgainIsDisconnected) {
+  options_.token_file = JoinPath(folder_, "tokens");
+  options_.role = "learner";
+  WritePrivateFile(options_.token_file, TestTokens());
+  Listen();
+  Caller caller(address());
+  uint32_t calls = 0;
+  while (calls < kCalls && caller.Send(Http2Call(2 * calls + 3, kOpen))) ++calls;
+  EXPECT_LT(calls, kCalls);
+  EXPECT_THAT(Join(), IsOk());
 }
 
 }  // namespace
