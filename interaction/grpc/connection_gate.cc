@@ -42,14 +42,18 @@ constexpr int kBacklog = 4096;
 constexpr int kAcceptAtOnce = 64;
 // Between looks: at what connections do, at which of them have ended, at whether one of them that
 // must go has gone. And between two attempts to accept when the machine is short of something.
-constexpr absl::Duration kTick = absl::Milliseconds(20);
+constexpr absl::Duration kTick = absl::Milliseconds(10);
 constexpr absl::Duration kSweep = absl::Milliseconds(100);
 constexpr absl::Duration kWhileFull = absl::Milliseconds(2);
 constexpr absl::Duration kPause = absl::Milliseconds(10);
 // When there is nothing to look at.
 constexpr absl::Duration kIdle = absl::Seconds(1);
-// Counting streams takes at most this part of the thread's time.
-constexpr int kCountingShare = 10;
+// What the kernel receives ahead of gRPC, which reads all that is there and begins all calls in it
+// before it does anything else. For a connection that is not proven, for one of a peer that nobody
+// knows, and for one of a peer with a token.
+constexpr int kUnprovenBytes = 4 << 10;
+constexpr int kUnknownBytes = 32 << 10;
+constexpr int kKnownBytes = 1 << 20;
 // How long the kernel waits for an answer to what was sent.
 constexpr absl::Duration kUserTimeout = absl::Seconds(20);
 
@@ -86,6 +90,11 @@ void CutSocket(int fd) {
   if (connect(fd, &nobody, sizeof(nobody)) != 0) shutdown(fd, SHUT_RDWR);
 }
 
+// Lets the kernel receive `bytes` ahead, as far as it allows that.
+void SetReceiveBytes(int fd, int bytes) {
+  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+}
+
 // Closes without waiting for what the peer has to say.
 void CloseAtOnce(int fd) {
   const linger none = {1, 0};
@@ -116,6 +125,7 @@ int ListenAt(const LinkAddress& endpoint, int family) {
   };
   const int on = 1;
   const int off = 0;
+  const int received = kUnprovenBytes;
   const auto user_timeout = static_cast<unsigned int>(absl::ToInt64Milliseconds(kUserTimeout));
   sockaddr_storage storage = {};
   socklen_t size = sizeof(sockaddr_in);
@@ -136,6 +146,7 @@ int ListenAt(const LinkAddress& endpoint, int family) {
   }
   // Connections of a listener that is gone do not matter. Those that are accepted inherit the rest.
   if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+      setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &received, sizeof(received)) != 0 ||
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
       setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof(user_timeout)) != 0 ||
       bind(fd, reinterpret_cast<const sockaddr*>(&storage), size) != 0 ||
@@ -242,7 +253,7 @@ class ConnectionGate::Impl {
     return false;
   }
 
-  absl::Status LetIn(const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_) {
+  absl::Status LetIn(const std::string& peer, bool known) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     const auto found = taken_.find(peer);
     if (found == taken_.end() || found->second.cut) {
@@ -257,6 +268,9 @@ class ConnectionGate::Impl {
                        " connections, as many as its limit of open files allows (ulimit -n)"));
     }
     found->second.proven = true;
+    if (!found->second.ended()) {
+      SetReceiveBytes(found->second.fd, known ? kKnownBytes : kUnknownBytes);
+    }
     return absl::OkStatus();
   }
 
@@ -502,7 +516,8 @@ class ConnectionGate::Impl {
 
   // Calls that are reset at once never arrive anywhere else.
   void CountStreams() ABSL_LOCKS_EXCLUDED(mutex_) {
-    if (since_count_.Elapsed() < std::max(kTick, kCountingShare * counting_took_)) return;
+    // At most half of the time.
+    if (since_count_.Elapsed() < std::max(kTick, counting_took_)) return;
     const Timer timer(clock_);
     std::vector<std::string> reports;
     for (const BegunStreams& each : backend_.begun_streams()) {
@@ -512,7 +527,9 @@ class ConnectionGate::Impl {
       Taken& taken = found->second;
       const int64_t more = each.count - std::exchange(taken.begun, each.count);
       if (!taken.cut && !taken.streams.Take(more, Nanos())) {
-        reports.push_back(Cut(each.peer, &taken, "it begins too many calls"));
+        reports.push_back(Cut(each.peer, &taken,
+                              absl::StrCat("it has begun ", each.count, " calls within ",
+                                           absl::FormatDuration(taken.since.Elapsed()))));
       }
     }
     for (const std::string& report : reports) Report(report);
@@ -588,6 +605,8 @@ absl::Status ConnectionGate::Start(Backend backend) { return impl_->Start(std::m
 void ConnectionGate::StopListening() { impl_->StopListening(); }
 int ConnectionGate::port() const { return impl_->port(); }
 bool ConnectionGate::CountCall(const std::string& peer) { return impl_->CountCall(peer); }
-absl::Status ConnectionGate::LetIn(const std::string& peer) { return impl_->LetIn(peer); }
+absl::Status ConnectionGate::LetIn(const std::string& peer, bool known) {
+  return impl_->LetIn(peer, known);
+}
 
 }  // namespace ding

@@ -106,9 +106,10 @@ class ConnectionGate {
   // A call of `peer` ("127.0.0.1:41234") has arrived, whatever becomes of it. False: it was one too
   // many, and the connection is cut.
   bool CountCall(const std::string& peer);
-  // A call of `peer` is let in: its connection is proven from now on.
+  // A call of `peer` is let in: its connection is proven from now on. `known`: by a token.
   //   kResourceExhausted  there are as many of them as there may be
-  absl::Status LetIn(const std::string& peer);
+  //   kUnavailable        it was cut
+  absl::Status LetIn(const std::string& peer, bool known);
 
  private:
   class Impl;

@@ -181,7 +181,7 @@ TEST_F(ConnectionGateTest, SilentConnectionsDoNotStay) {
 TEST_F(ConnectionGateTest, ConnectionsWithoutACallThatIsLetInDoNotStay) {
   Listen({2, 2, 2});
   const Client proven = Speaker();
-  EXPECT_THAT(gate_->LetIn(proven.name()), IsOk());
+  EXPECT_THAT(gate_->LetIn(proven.name(), false), IsOk());
   const Client client = Speaker();
   EXPECT_TRUE(client.IsClosed(kLong));
   WaitForReport(absl::StrCat(client.name(), " was cut: it makes no call"));
@@ -210,12 +210,12 @@ TEST_F(ConnectionGateTest, AnAddressWithManyConnectionsGivesWayToOthers) {
 TEST_F(ConnectionGateTest, ProvenConnectionsStayAndHaveABound) {
   Listen({2, 1, 2});
   const Client first = Speaker();
-  EXPECT_THAT(gate_->LetIn(first.name()), IsOk());
-  EXPECT_THAT(gate_->LetIn(first.name()), IsOk());
+  EXPECT_THAT(gate_->LetIn(first.name(), false), IsOk());
+  EXPECT_THAT(gate_->LetIn(first.name(), false), IsOk());
   const Client second = Speaker();
-  EXPECT_THAT(gate_->LetIn(second.name()), IsOk());
+  EXPECT_THAT(gate_->LetIn(second.name(), false), IsOk());
   const Client third = Speaker();
-  EXPECT_THAT(gate_->LetIn(third.name()), StatusIs(absl::StatusCode::kResourceExhausted,
+  EXPECT_THAT(gate_->LetIn(third.name(), false), StatusIs(absl::StatusCode::kResourceExhausted,
                                                    HasSubstr("it has 2 connections")));
   EXPECT_FALSE(first.IsClosed());
   EXPECT_FALSE(second.IsClosed());
@@ -225,12 +225,12 @@ TEST_F(ConnectionGateTest, WhoMakesTooManyCallsIsCut) {
   Listen({2, 2, 2});
   const Client client = Speaker();
   const Client other = Speaker();
-  EXPECT_THAT(gate_->LetIn(client.name()), IsOk());
+  EXPECT_THAT(gate_->LetIn(client.name(), false), IsOk());
   int calls = 0;
   while (gate_->CountCall(client.name())) ++calls;
   EXPECT_GE(calls, CallAllowance::kAtOnce);
   EXPECT_TRUE(client.IsClosed(kLong));
-  EXPECT_THAT(gate_->LetIn(client.name()), Not(IsOk()));
+  EXPECT_THAT(gate_->LetIn(client.name(), false), Not(IsOk()));
   EXPECT_TRUE(gate_->CountCall(other.name()));
   EXPECT_FALSE(other.IsClosed());
 }
@@ -252,7 +252,7 @@ TEST_F(ConnectionGateTest, ASuccessorListensAtOnceAndProvenConnectionsGoOn) {
   const Client silent = Connect();
   const Client unproven = Speaker();
   const Client proven = Speaker();
-  EXPECT_THAT(gate_->LetIn(proven.name()), IsOk());
+  EXPECT_THAT(gate_->LetIn(proven.name(), false), IsOk());
   gate_->StopListening();
   LinkAddress address;
   address.host = "127.0.0.1";

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@
 #include "ding_worker/interaction/grpc/link_address.h"
 #include "ding_worker/interaction/grpc/link_tokens.h"
 #include "ding_worker/interaction/turned_down.h"
+#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
 
 namespace ding {
@@ -132,6 +134,28 @@ class Refusal final : public grpc::ServerBidiReactor<Frames, Frames> {
   void OnDone() override { delete this; }
 };
 
+// Answers calls of methods that Link does not have. Without it, gRPC would keep them.
+class UnknownMethods final : public grpc::CallbackGenericService {
+ public:
+  explicit UnknownMethods(std::function<void(const std::string& peer)> count)
+      : count_(std::move(count)) {}
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    count_(PeerOfUri(context->peer()));
+    return new Answer;
+  }
+
+ private:
+  class Answer final : public grpc::ServerGenericBidiReactor {
+   public:
+    Answer() { Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "no such method")); }
+    void OnDone() override { delete this; }
+  };
+
+  const std::function<void(const std::string& peer)> count_;
+};
+
 // Owned by the listener and by each accepted connection.
 class Server final : public Link::CallbackService, public std::enable_shared_from_this<Server> {
  public:
@@ -145,6 +169,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     server->endpoint_ = endpoint;
     grpc::ServerBuilder builder;
     builder.RegisterService(server.get());
+    builder.RegisterCallbackGenericService(&server->unknown_methods_);
     server->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
         ServerCredentials(credentials));
@@ -247,7 +272,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     if (waiting_.size() >= kMaxWaitingPeers) {
       return new Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many peers are waiting");
     }
-    if (const absl::Status room = gate_->LetIn(peer); !room.ok()) {
+    if (const absl::Status room = gate_->LetIn(peer, !identity->empty()); !room.ok()) {
       return new Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, std::string(room.message()));
     }
     waiting_.push_back(std::make_unique<ServerConnection>(context, *identity));
@@ -279,6 +304,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
 
   const std::vector<LinkToken> tokens_;
   LinkAddress endpoint_;
+  UnknownMethods unknown_methods_{[this](const std::string& peer) { gate_->CountCall(peer); }};
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ConnectionGate> gate_;  // ends before what stands behind it
