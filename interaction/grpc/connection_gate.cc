@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -46,13 +48,15 @@ constexpr absl::Duration kTick = absl::Milliseconds(10);
 constexpr absl::Duration kSweep = absl::Milliseconds(100);
 constexpr absl::Duration kWhileFull = absl::Milliseconds(2);
 constexpr absl::Duration kPause = absl::Milliseconds(10);
+// From a flood until the memory that it took is given back to the machine.
+constexpr absl::Duration kTrim = absl::Seconds(5);
 // When there is nothing to look at.
 constexpr absl::Duration kIdle = absl::Seconds(1);
 // What the kernel receives ahead of gRPC, which reads all that is there and begins all calls in it
 // before it does anything else. For a connection that is not proven, for one of a peer that nobody
 // knows, and for one of a peer with a token.
 constexpr int kUnprovenBytes = 4 << 10;
-constexpr int kUnknownBytes = 32 << 10;
+constexpr int kUnknownBytes = 64 << 10;
 constexpr int kKnownBytes = 1 << 20;
 // How long the kernel waits for an answer to what was sent.
 constexpr absl::Duration kUserTimeout = absl::Seconds(20);
@@ -247,7 +251,7 @@ class ConnectionGate::Impl {
       // A connection whose end is known already; what it had sent is still being read.
       if (found == taken_.end() || found->second.cut) return false;
       if (found->second.calls.Take(1, Nanos())) return true;
-      report = Cut(peer, &found->second, "it makes too many calls");
+      report = CutFlood(peer, &found->second);
     }
     Report(report);
     return false;
@@ -319,7 +323,7 @@ class ConnectionGate::Impl {
       {
         MutexLock lock(&mutex_);
         if (stop_) return;
-        timeout = taken_.empty() ? kIdle : kTick;
+        timeout = taken_.empty() && !trim_due_ ? kIdle : kTick;
       }
       CloseListenerIfAsked();
       if (!waiting_.empty()) timeout = std::min(timeout, kTick);
@@ -343,6 +347,7 @@ class ConnectionGate::Impl {
       const bool full = HandOver();
       if (full || since_sweep_.Elapsed() >= kSweep) Sweep();
       CountStreams();
+      GiveMemoryBack();
     }
   }
 
@@ -474,8 +479,8 @@ class ConnectionGate::Impl {
   // Forgets connections that have ended, cuts those that are late, and some for whom others wait.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_) {
     since_sweep_ = Timer(clock_);
-    const auto spoke =
-        std::count_if(waiting_.begin(), waiting_.end(), [](const Waiting& each) { return each.spoke; });
+    const auto spoke = std::count_if(waiting_.begin(), waiting_.end(),
+                                     [](const Waiting& each) { return each.spoke; });
     std::vector<std::string> reports;
     {
       MutexLock lock(&mutex_);
@@ -527,14 +532,26 @@ class ConnectionGate::Impl {
       Taken& taken = found->second;
       const int64_t more = each.count - std::exchange(taken.begun, each.count);
       if (!taken.cut && !taken.streams.Take(more, Nanos())) {
-        reports.push_back(Cut(each.peer, &taken,
-                              absl::StrCat("it has begun ", each.count, " calls within ",
-                                           absl::FormatDuration(taken.since.Elapsed()))));
+        reports.push_back(CutFlood(each.peer, &taken));
       }
     }
     for (const std::string& report : reports) Report(report);
     counting_took_ = timer.Elapsed();
     since_count_ = Timer(clock_);
+  }
+
+  // The allocator would keep what a flood of calls took.
+  void GiveMemoryBack() {
+    if (!flooded_.exchange(false)) {
+      if (!trim_due_ || since_flood_.Elapsed() < kTrim) return;
+      trim_due_ = false;
+#ifdef __GLIBC__
+      malloc_trim(0);
+#endif
+    } else if (!trim_due_) {
+      trim_due_ = true;
+      since_flood_ = Timer(clock_);
+    }
   }
 
   // Returns what to report.
@@ -543,6 +560,12 @@ class ConnectionGate::Impl {
     taken->cut = true;
     if (!taken->ended()) CutSocket(taken->fd);
     return absl::StrCat("the connection of ", peer, " was cut: ", why);
+  }
+
+  std::string CutFlood(const std::string& peer, Taken* taken)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    flooded_ = true;
+    return Cut(peer, taken, "it makes too many calls");
   }
 
   int64_t CountUnproven() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -561,15 +584,18 @@ class ConnectionGate::Impl {
 
   // Of the thread, while it runs.
   int listen_fd_;
-  int spare_fd_;  // closed to accept a connection when there is no other descriptor
+  int spare_fd_;                 // closed to accept a connection when there is no other descriptor
   std::deque<Waiting> waiting_;  // oldest first
   bool accept_failed_ = false;
   Timer since_accept_failed_{clock_};
   Timer since_sweep_{clock_};
   Timer since_count_{clock_};
   absl::Duration counting_took_;
+  bool trim_due_ = false;
+  Timer since_flood_{clock_};
   Rng victims_{0, Rng::Purpose("connection_gate/victims")};
 
+  std::atomic<bool> flooded_{false};  // a connection was cut for its calls
   Mutex mutex_;
   CondVar changed_;  // listening_
   bool listening_ ABSL_GUARDED_BY(mutex_) = true;

@@ -215,8 +215,8 @@ TEST_F(ConnectionGateTest, ProvenConnectionsStayAndHaveABound) {
   const Client second = Speaker();
   EXPECT_THAT(gate_->LetIn(second.name(), false), IsOk());
   const Client third = Speaker();
-  EXPECT_THAT(gate_->LetIn(third.name(), false), StatusIs(absl::StatusCode::kResourceExhausted,
-                                                   HasSubstr("it has 2 connections")));
+  EXPECT_THAT(gate_->LetIn(third.name(), false),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("it has 2 connections")));
   EXPECT_FALSE(first.IsClosed());
   EXPECT_FALSE(second.IsClosed());
 }

@@ -44,9 +44,6 @@ constexpr size_t kMaxWaitingPeers = 128;
 constexpr int kWindowBytes = 512 << 10;
 // How long a connection attempt waits for a server that says nothing.
 constexpr absl::Duration kAttempt = absl::Seconds(2);
-// So much of a connection is read before anything else is done: whoever begins calls without end is
-// noticed in between.
-constexpr int kMaxReadBytes = 16 << 10;
 // Of one connection at once: more than the one that it needs, and that of an attempt before.
 constexpr int kMaxStreams = 8;
 // Far more than a token and what gRPC adds.
@@ -184,15 +181,12 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
                                Millis(GrpcTransport::kKeepAlive / 4));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
     builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
-    builder.AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, kMaxReadBytes);
-    builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadBytes);
     // Whoever has left its call, and stays.
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Millis(GrpcTransport::kKeepAlive));
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Millis(kAttempt));
     BegunStreamsReader begun_streams = server->Build(&builder);
     if (server->server_ == nullptr) {
-      return absl::InternalError(
-          absl::StrCat("gRPC makes no server for ", endpoint.ToString()));
+      return absl::InternalError(absl::StrCat("gRPC makes no server for ", endpoint.ToString()));
     }
     ConnectionGate::Backend backend;
     backend.take = [acceptor = server->acceptor_.get()](int fd) {

@@ -34,10 +34,10 @@ inline std::string Http2Call(uint32_t stream, absl::string_view path) {
                         std::string(1, static_cast<char>(value.size())), value);
   };
   // From the static table: POST, http.
-  return Http2Frame(1, 4, stream,
-                    absl::StrCat("\x83\x86", field(":path", path), field(":authority", "localhost"),
-                                 field("te", "trailers"),
-                                 field("content-type", "application/grpc")));
+  return Http2Frame(
+      1, 4, stream,
+      absl::StrCat("\x83\x86", field(":path", path), field(":authority", "localhost"),
+                   field("te", "trailers"), field("content-type", "application/grpc")));
 }
 
 inline std::string Http2Reset(uint32_t stream) {
