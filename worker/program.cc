@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "ding_worker/base/descriptor_limit.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 
@@ -43,6 +44,7 @@ void InitProgram(int* argc, char*** argv, absl::string_view help) {
        {google::GLOG_INFO, google::GLOG_WARNING, google::GLOG_ERROR, google::GLOG_FATAL}) {
     google::SetLogDestination(severity, "");
   }
+  RaiseDescriptorLimit();
   google::ParseCommandLineFlags(argc, argv, /*remove_flags=*/true);
   google::InitGoogleLogging((*argv)[0]);
   if (*argc > 1) {

@@ -20,6 +20,7 @@ constexpr absl::Duration kPeriod = absl::Seconds(1);
 struct Sink {
   std::function<void(const std::string& line)> say;
   RateBound errors;
+  RateBound refusals;
 };
 // gRPC takes a function and nothing else, and calls it until the process ends.
 Sink* sink = nullptr;
@@ -40,8 +41,16 @@ void Report(gpr_log_func_args* args) {
 
 void ReportGrpcErrors(std::function<void(const std::string& line)> say, const Clock* clock) {
   DING_CHECK(sink == nullptr) << "gRPC's errors are reported already";
-  sink = new Sink{std::move(say), {1, kPeriod, clock}};
+  sink = new Sink{std::move(say), {1, kPeriod, clock}, {1, kPeriod, clock}};
   gpr_set_log_function(Report);
+}
+
+void ReportRefusal(absl::string_view what) {
+  if (sink == nullptr) return;
+  const std::optional<int64_t> left_out = sink->refusals.Pass();
+  if (!left_out.has_value()) return;
+  sink->say(*left_out == 0 ? std::string(what)
+                           : absl::StrCat(what, " (and ", *left_out, " others before)"));
 }
 
 }  // namespace ding

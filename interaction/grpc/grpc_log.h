@@ -1,7 +1,8 @@
-// What gRPC itself has to say. Left alone it writes a line to stderr for each handshake that fails,
-// and so for as many as somebody cares to begin.
+// What gRPC, and the listener before it, have to say. Left alone gRPC writes a line to stderr for
+// each handshake that fails, and so for as many as somebody cares to begin.
 //
 //   gRPC ──► error, error, error ... ──► at most one in each second, with the number of those left out
+//   listener ──► refused, cut ... ─────► the same
 //
 // Threads: thread-safe.
 //
@@ -13,6 +14,7 @@
 #include <functional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
 
 namespace ding {
@@ -22,6 +24,10 @@ namespace ding {
 // connected; once.
 void ReportGrpcErrors(std::function<void(const std::string& line)> say,
                       const Clock* clock = Clock::Real());
+
+// Tells `say` of ReportGrpcErrors() of a connection that was refused or cut: at most one in each
+// second. Nobody is told if that was never called.
+void ReportRefusal(absl::string_view what);
 
 }  // namespace ding
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
@@ -49,6 +50,13 @@ TEST(ReportGrpcErrorsTest, ErrorsComeAtABoundedRate) {
   EXPECT_THAT(take(), ElementsAre("gRPC: Handshake failed: 8 (and 99 other errors before)"));
   gpr_log(GPR_ERROR, "assertion failed: %s", "the sky is up");
   EXPECT_THAT(take(), ElementsAre("gRPC: assertion failed: the sky is up")) << "it says why";
+
+  // Refused connections have a bound of their own.
+  for (int i = 0; i < 5; ++i) ReportRefusal(absl::StrCat("connection ", i, " was refused"));
+  EXPECT_THAT(take(), ElementsAre("connection 0 was refused"));
+  clock->Advance(absl::Seconds(1));
+  ReportRefusal("connection 5 was refused");
+  EXPECT_THAT(take(), ElementsAre("connection 5 was refused (and 4 others before)"));
 
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_INFO);
   for (int i = 0; i < 2; ++i) gpr_log(GPR_INFO, "asked for");

@@ -1,39 +1,33 @@
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
+#include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <deque>
-#include <thread>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "ding_worker/base/descriptor_limit.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/base/thread.h"
+#include "ding_worker/interaction/grpc/begun_streams.h"
+#include "ding_worker/interaction/grpc/connection_gate.h"
 #include "ding_worker/interaction/grpc/frames_connection.h"
+#include "ding_worker/interaction/grpc/grpc_log.h"
 #include "ding_worker/interaction/grpc/link.grpc.pb.h"
 #include "ding_worker/interaction/grpc/link.pb.h"
 #include "ding_worker/interaction/grpc/link_address.h"
 #include "ding_worker/interaction/grpc/link_tokens.h"
 #include "ding_worker/interaction/turned_down.h"
-#include "grpc/grpc.h"
+#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
 
 namespace ding {
@@ -48,40 +42,17 @@ constexpr size_t kMaxWaitingPeers = 128;
 constexpr int kWindowBytes = 512 << 10;
 // How long a connection attempt waits for a server that says nothing.
 constexpr absl::Duration kAttempt = absl::Seconds(2);
+// Of one connection at once: more than the one that it needs, and that of an attempt before.
+constexpr int kMaxStreams = 8;
+// Far more than a token and what gRPC adds.
+constexpr int kMaxMetadataBytes = 8 << 10;
+// A peer that asks for signs of life more often than it should is disconnected after so many.
+constexpr int kMaxEarlyPings = 8;
 // Between attempts.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 
 int Millis(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
-}
-
-// ---- addresses
-
-// Whether a listener can have the endpoint now. gRPC does not tell why it could not.
-absl::Status CheckFree(const LinkAddress& endpoint) {
-  const bool is_v6 = endpoint.kind == LinkAddress::Kind::kV6;
-  const int fd = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const absl::Cleanup close_fd = [fd] { close(fd); };
-  const int on = 1;
-  sockaddr_in v4 = {};
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(static_cast<uint16_t>(endpoint.port));
-  sockaddr_in6 v6 = {};
-  v6.sin6_family = AF_INET6;
-  v6.sin6_port = v4.sin_port;
-  inet_pton(AF_INET, endpoint.host.c_str(), &v4.sin_addr);
-  inet_pton(AF_INET6, endpoint.host.c_str(), &v6.sin6_addr);
-  // SO_REUSEADDR as gRPC: connections of a listener that is gone do not matter.
-  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
-      (is_v6 ? bind(fd, reinterpret_cast<const sockaddr*>(&v6), sizeof(v6))
-             : bind(fd, reinterpret_cast<const sockaddr*>(&v4), sizeof(v4))) != 0) {
-    const int error = errno;
-    const std::string message =
-        absl::StrCat("cannot listen on ", endpoint.ToString(), ": ", std::strerror(error));
-    return error == EADDRINUSE ? absl::AlreadyExistsError(message)
-                               : absl::UnavailableError(message);
-  }
-  return absl::OkStatus();
 }
 
 // ---- credentials
@@ -108,12 +79,6 @@ std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(const LinkCredentia
   return grpc::SslCredentials(options);
 }
 
-// "127.0.0.1:41234" of "ipv4:127.0.0.1:41234", "[::1]:41234" of "ipv6:%5B::1%5D:41234".
-std::string PeerName(absl::string_view peer) {
-  if (!absl::ConsumePrefix(&peer, "ipv4:")) absl::ConsumePrefix(&peer, "ipv6:");
-  return absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}});
-}
-
 // ---- the server's side
 
 class Server;
@@ -122,7 +87,7 @@ class ServerConnection final : public FramesConnection,
                                private grpc::ServerBidiReactor<Frames, Frames> {
  public:
   ServerConnection(grpc::CallbackServerContext* context, absl::string_view identity)
-      : FramesConnection(PeerName(context->peer()), /*waits=*/true),
+      : FramesConnection(PeerOfUri(context->peer()), /*waits=*/true),
         identity_(identity),
         context_(context) {}
   ~ServerConnection() override { Close(); }
@@ -169,37 +134,72 @@ class Refusal final : public grpc::ServerBidiReactor<Frames, Frames> {
   void OnDone() override { delete this; }
 };
 
+// Answers calls of methods that Link does not have. Without it, gRPC would keep them.
+class UnknownMethods final : public grpc::CallbackGenericService {
+ public:
+  explicit UnknownMethods(std::function<void(const std::string& peer)> count)
+      : count_(std::move(count)) {}
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    count_(PeerOfUri(context->peer()));
+    return new Answer;
+  }
+
+ private:
+  class Answer final : public grpc::ServerGenericBidiReactor {
+   public:
+    Answer() { Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "no such method")); }
+    void OnDone() override { delete this; }
+  };
+
+  const std::function<void(const std::string& peer)> count_;
+};
+
 // Owned by the listener and by each accepted connection.
 class Server final : public Link::CallbackService, public std::enable_shared_from_this<Server> {
  public:
   static absl::StatusOr<std::shared_ptr<Server>> Start(LinkAddress endpoint,
                                                        LinkCredentials credentials) {
-    DING_RETURN_IF_ERROR(CheckFree(endpoint));
     auto server = std::make_shared<Server>(std::move(credentials.tokens));
+    DING_ASSIGN_OR_RETURN(
+        server->gate_,
+        ConnectionGate::Listen(endpoint, ConnectionBounds::Within(DescriptorLimit())));
+    endpoint.port = server->gate_->port();
+    server->endpoint_ = endpoint;
     grpc::ServerBuilder builder;
     builder.RegisterService(server.get());
-    builder.AddListeningPort(endpoint.ToString(), ServerCredentials(credentials), &endpoint.port);
+    builder.RegisterCallbackGenericService(&server->unknown_methods_);
+    server->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        ServerCredentials(credentials));
     builder.SetMaxReceiveMessageSize(kMaxFramesBytes);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(GrpcTransport::kKeepAlive));
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(GrpcTransport::kKeepAlive));
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-    // Who shows no token has no call.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kMaxEarlyPings);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                               Millis(GrpcTransport::kKeepAlive / 4));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
+    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+    // Whoever has left its call, and stays.
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Millis(GrpcTransport::kKeepAlive));
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Millis(kAttempt));
-    server->server_ = builder.BuildAndStart();
-    server->endpoint_ = endpoint;
+    BegunStreamsReader begun_streams = server->Build(&builder);
     if (server->server_ == nullptr) {
-      return absl::AlreadyExistsError(
-          absl::StrCat("cannot listen on ", endpoint.ToString(), ": somebody else was faster"));
+      return absl::InternalError(absl::StrCat("gRPC makes no server for ", endpoint.ToString()));
     }
-    // Now, when the error has somebody to be told to.
-    DING_ASSIGN_OR_RETURN(
-        server->shutdown_,
-        StartThread("the end of a listener", [raw = server.get()] { raw->ShutDownWhenAsked(); }));
+    ConnectionGate::Backend backend;
+    backend.take = [acceptor = server->acceptor_.get()](int fd) {
+      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+      parameters.fd = fd;
+      acceptor->HandleNewConnection(&parameters);
+    };
+    backend.begun_streams = [begun_streams]() mutable { return begun_streams.Read(); };
+    backend.report = ReportRefusal;
+    DING_RETURN_IF_ERROR(server->gate_->Start(std::move(backend)));
     return server;
   }
 
@@ -208,9 +208,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     if (server_ == nullptr) return;
     StopListening();
     // Peers without a connection of ours would keep the server for as long as they like.
-    grpc_server_cancel_all_calls(server_->c_server());
-    if (shutdown_.joinable()) shutdown_.join();
-    server_.reset();
+    server_->Shutdown(std::chrono::system_clock::now());
   }
 
   std::string address() const { return endpoint_.ToString(); }
@@ -251,17 +249,14 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
       changed_.SignalAll();
     }
     for (const auto& connection : waiting) connection->CloseWithin(absl::ZeroDuration());
-    {
-      MutexLock lock(&mutex_);
-      shuts_down_ = true;
-      changed_.SignalAll();
-    }
-    for (int i = 0; i < 1000 && !CheckFree(endpoint_).ok(); ++i) {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
+    gate_->StopListening();
   }
 
   grpc::ServerBidiReactor<Frames, Frames>* Open(grpc::CallbackServerContext* context) override {
+    const std::string peer = PeerOfUri(context->peer());
+    if (!gate_->CountCall(peer)) {
+      return new Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls");
+    }
     const absl::StatusOr<absl::string_view> identity = Identify(*context);
     if (!identity.ok()) {
       return new Refusal(grpc::StatusCode::UNAUTHENTICATED,
@@ -273,6 +268,9 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     }
     if (waiting_.size() >= kMaxWaitingPeers) {
       return new Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many peers are waiting");
+    }
+    if (const absl::Status room = gate_->LetIn(peer, !identity->empty()); !room.ok()) {
+      return new Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, std::string(room.message()));
     }
     waiting_.push_back(std::make_unique<ServerConnection>(context, *identity));
     changed_.SignalAll();
@@ -293,25 +291,24 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     return role;
   }
 
-  // The body of shutdown_.
-  void ShutDownWhenAsked() {
-    {
-      MutexLock lock(&mutex_);
-      while (!shuts_down_) changed_.WaitFor(&mutex_, absl::InfiniteDuration());
-    }
-    // Stops listening at once, and then waits for every connection that was accepted.
-    server_->Shutdown();
+  // What channelz knows the server as.
+  BegunStreamsReader Build(grpc::ServerBuilder* builder) {
+    static Mutex* const building = new Mutex;  // else the newest server could be another one
+    MutexLock lock(building);
+    server_ = builder->BuildAndStart();
+    return BegunStreamsReader::OfNewestServer();
   }
 
   const std::vector<LinkToken> tokens_;
   LinkAddress endpoint_;
+  UnknownMethods unknown_methods_{[this](const std::string& peer) { gate_->CountCall(peer); }};
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
-  std::thread shutdown_;
+  std::unique_ptr<ConnectionGate> gate_;  // ends before what stands behind it
 
   Mutex mutex_;
   CondVar changed_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  bool shuts_down_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<std::unique_ptr<ServerConnection>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,0 +1,123 @@
+// Stands in front of a gRPC server: accepts its connections, and bounds how many there are and how
+// many calls each of them makes.
+//
+//   TCP ──► silent ──first bytes──► unproven ──a call that is let in──► proven
+//            │ kSpeakWithin           │ kProveWithin
+//            ▼                        ▼
+//          closed                    cut
+//
+// The bounds keep a part of the process's descriptors free for files. When there are too many
+// connections of one kind, one of the address that has most of them goes: the oldest silent one, or
+// any unproven one. An honest peer speaks at once and is proven within milliseconds, so it is
+// seldom the one that goes, even if all come from the same address. A proven connection is never
+// closed to make room.
+//
+// A connection that begins more calls than its allowance is cut. gRPC itself takes any number of
+// them, and needs some 20 kB for each; calls that are reset at once or name an unknown method count,
+// too. The gate accepts by itself because the listener of gRPC 1.51 is deaf for ever once accept()
+// has failed for want of a descriptor.
+//
+// Threads: CountCall(), LetIn() and StopListening() are thread-safe; one thread owns the rest. The
+//          gate has a thread of its own.
+// Errors:  a connection that cannot be accepted for want of descriptors or memory is closed, and
+//          accepting goes on.
+#ifndef DING_WORKER_INTERACTION_GRPC_CONNECTION_GATE_H_
+#define DING_WORKER_INTERACTION_GRPC_CONNECTION_GATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/interaction/grpc/link_address.h"
+
+namespace ding {
+
+// How many connections of each kind there may be at once.
+struct ConnectionBounds {
+  // A quarter of the descriptors, at least 64, stays free for everything else.
+  static ConnectionBounds Within(int64_t descriptor_limit);
+
+  int64_t silent = 0;
+  int64_t unproven = 0;
+  int64_t proven = 0;
+};
+
+// How many calls a connection may begin: some at once, and more as time passes.
+class CallAllowance {
+ public:
+  static constexpr int kAtOnce = 32;
+  // An honest peer that is told to come back later does so ten times in a second.
+  static constexpr int kPerSecond = 20;
+
+  // Whether `calls` more are allowed at `nanos` of a monotonic clock.
+  bool Take(int64_t calls, int64_t nanos);
+
+ private:
+  double left_ = kAtOnce;
+  int64_t last_nanos_ = 0;
+};
+
+// The streams that a connection has begun since it was made.
+struct BegunStreams {
+  std::string peer;
+  int64_t count = 0;
+};
+
+class ConnectionGate {
+ public:
+  static constexpr absl::Duration kSpeakWithin = absl::Seconds(2);
+  static constexpr absl::Duration kProveWithin = absl::Seconds(10);
+
+  // What stands behind the gate. The gate's thread calls it, `report` also that of CountCall().
+  struct Backend {
+    // Takes over a connected, non-blocking socket, and closes it when the connection has ended.
+    std::function<void(int fd)> take;
+    // Of all connections; or of none, if no stream has been begun since the last call.
+    std::function<std::vector<BegunStreams>()> begun_streams;
+    // Is told of each connection that is refused or cut.
+    std::function<void(absl::string_view what)> report;
+  };
+
+  // Binds and listens; peers wait until Start(). "0.0.0.0" and "[::]" both stand for all addresses
+  // of the machine, of both kinds.
+  //   kAlreadyExists  somebody listens there
+  //   kUnavailable    the machine has no such address, or no descriptor
+  static absl::StatusOr<std::unique_ptr<ConnectionGate>> Listen(const LinkAddress& endpoint,
+                                                                const ConnectionBounds& bounds);
+  // Stops listening, and watching connections.
+  ~ConnectionGate();
+
+  // Begins to accept. At most once.
+  //   kResourceExhausted  the system refuses a thread
+  absl::Status Start(Backend backend);
+  // Returns when somebody else can listen there; connections that are not proven are cut. Proven
+  // ones go on and are watched on. May be repeated.
+  void StopListening();
+
+  // The one that was chosen, if 0 was asked for.
+  int port() const;
+
+  // A call of `peer` ("127.0.0.1:41234") has arrived, whatever becomes of it. False: it was one too
+  // many, and the connection is cut.
+  bool CountCall(const std::string& peer);
+  // A call of `peer` is let in: its connection is proven from now on. `known`: by a token.
+  //   kResourceExhausted  there are as many of them as there may be
+  //   kUnavailable        it was cut
+  absl::Status LetIn(const std::string& peer, bool known);
+
+ private:
+  class Impl;
+  explicit ConnectionGate(std::unique_ptr<Impl> impl);
+
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_GRPC_CONNECTION_GATE_H_
