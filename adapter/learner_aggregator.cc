@@ -1,7 +1,6 @@
 #include "ding_worker/adapter/learner_aggregator.h"
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "ding_worker/adapter/merge.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/message_checks.h"
 #include "ding_worker/interaction/protocol.h"
 #include "ding_worker/interaction/session.h"
 #include "glog/logging.h"
@@ -50,15 +50,6 @@ absl::Status CheckIsLearner(const Hello& hello) {
   return absl::InvalidArgumentError(
       absl::StrCat("a learner with ", resources.cpus(), " cores and ", resources.memory_bytes(),
                    " bytes of memory, expected 0 to ", kMaxCpus, " and 0 to ", kMaxMemoryBytes));
-}
-
-absl::Status CheckPriorities(const LearnerInfo& info) {
-  for (const float priority : info.priority()) {
-    if (priority >= 0 && std::isfinite(priority)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("priority ", priority, ", expected a finite number of at least 0"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -205,6 +196,8 @@ absl::Status LearnerAggregator::Handle(uint32_t worker, const WorkerMessage& mes
       return TakeInfo(worker, message.learner_info());
     case WorkerMessage::kPolicyVersion:
       return PassOnPolicy(worker, message.policy_version());
+    case WorkerMessage::kBadChunks:
+      return PassOnBadChunks(worker, message.bad_chunks());
     case WorkerMessage::kTaskFailed:
       TakeFailure(worker, message.task_failed());
       return absl::OkStatus();
@@ -466,6 +459,15 @@ absl::Status LearnerAggregator::CheckPolicy(const PolicyVersion& version) const 
       absl::StrCat("version ", version.version(), " of policy '", version.policy_id(),
                    "' with key '", version.key(), "', expected ", lowest, " or little more of '",
                    task_->task.policy_id(), "' with key '", key, "'"));
+}
+
+absl::Status LearnerAggregator::PassOnBadChunks(uint32_t worker, const BadChunks& bad) {
+  if (!IsTask(bad.task_id()) || !IsMember(worker)) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(CheckBadChunks(bad));
+  WorkerMessage message;
+  *message.mutable_bad_chunks() = bad;
+  Send(message);
+  return absl::OkStatus();
 }
 
 absl::Status LearnerAggregator::PassOnValue(uint32_t worker, const GroupValue& value) {
