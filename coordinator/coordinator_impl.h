@@ -69,14 +69,15 @@ struct RunningTask {
   int64_t steps = 0;  // env steps that a collector claims, or the learner's step
   int64_t rows = 0;   // of a collecting task, that were pushed
   // Of a learner:
-  int64_t first_step = -1;     // -1: none was heard of
-  int64_t policy_iter = -1;    // of the version that it published last
+  int64_t first_step = -1;   // -1: none was heard of
+  int64_t policy_iter = -1;  // of the version that it published last
   // Of the iterations that it has told of, in whatever message; -1: none.
   int64_t first_iter = -1;
   int64_t newest_iter = -1;
   int64_t progress_nanos = 0;  // when that grew last
   bool stalls = false;         // which was said
   bool doubted = false;        // what it says of chunks
+  bool complains = false;      // of many of them, which was said
   std::set<uint32_t> accused;  // collectors whose chunks it could not learn from
 
   // Env steps that count for the run.

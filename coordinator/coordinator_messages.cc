@@ -76,7 +76,8 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
     DING_RETURN_IF_ERROR(CheckItemLayout(items));
     DING_ASSIGN_OR_RETURN(chunks, ChunksOf(items.rows, worker));
   }
-  DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer, AdmitData(worker, data, items, chunks));
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer,
+                        AdmitData(worker, data, items, chunks));
   if (buffer == nullptr) return absl::OkStatus();
   const absl::StatusOr<bool> pushed = PushItems(worker, data, chunks, items, buffer.get());
   {
@@ -134,16 +135,14 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
     sender_->Send(worker, message);
     return nullptr;
   }
-  if (!chunks.empty()) {
-    if (chunks.front() <= sender->newest_chunk) {
-      return absl::InvalidArgumentError(absl::StrCat("items of chunk ", chunks.front(),
-                                                     " after those of chunk ", sender->newest_chunk,
-                                                     ", expected all of a chunk in one message"));
-    }
-    sender->newest_chunk = chunks.back();
+  if (!chunks.empty() && chunks.front() <= sender->newest_chunk) {
+    return absl::InvalidArgumentError(absl::StrCat("items of chunk ", chunks.front(),
+                                                   " after those of chunk ", sender->newest_chunk,
+                                                   ", expected all of a chunk in one message"));
   }
   RunningTask* const task = FindTaskOf(worker, data.task_id());
   if (task == nullptr) {
+    if (!chunks.empty()) sender->newest_chunk = chunks.back();
     if (!progress_only) sender->data_sequence = data.sequence();
     ForgetChunks(chunks);
     return nullptr;
@@ -161,6 +160,7 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
     CheckBudget();
     return nullptr;
   }
+  if (!chunks.empty()) sender->newest_chunk = chunks.back();
   task->buffer->AddChunks(chunks);
   return task->buffer;
 }

@@ -253,9 +253,9 @@ void CoordinatorImpl::Drain(uint32_t id, Worker* worker) {
 void CoordinatorImpl::LetGo(uint32_t id) {
   CoordinatorMessage message;
   const std::string& sent_away = FindWorker(id)->sent_away;
-  message.mutable_end_run()->set_reason(
-      sent_away.empty() ? "the worker is not needed any more"
-                        : absl::StrCat("the worker is sent away: ", sent_away));
+  message.mutable_end_run()->set_reason(sent_away.empty()
+                                            ? "the worker is not needed any more"
+                                            : absl::StrCat("the worker is sent away: ", sent_away));
   sender_->Send(id, message);
 }
 

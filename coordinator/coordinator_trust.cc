@@ -43,7 +43,7 @@ constexpr double kFreeSteps = 1e6;
 constexpr uint64_t kMaxSkippedVersions = 1000;
 // Chunks of a collector that cannot be learned from, after which it is sent away.
 constexpr int64_t kMaxBadChunksOfWorker = 3;
-// A learner is doubted that complains of more than a tenth of the chunks, and of this many.
+// A learner that complains of more than a tenth of the chunks, and of this many, is named in the log.
 constexpr int64_t kManyBadChunks = 32;
 // For which a worker that was sent away is not admitted again.
 constexpr absl::Duration kSentAwayFor = absl::Minutes(10);
@@ -107,9 +107,9 @@ absl::Status CoordinatorImpl::CheckItemValues(const RunningTask& task,
   const int64_t newest = std::max(train_iter_, NewestIter(task.collector.policy_id()));
   for (const int64_t iter : items.rows.column<int64_t>(*field)) {
     if (iter >= -1 && iter <= newest) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("a row that was collected at train iteration ", iter, ", expected -1 to ",
-                     newest, ", the newest that a policy was published at"));
+    return absl::InvalidArgumentError(absl::StrCat("a row that was collected at train iteration ",
+                                                   iter, ", expected -1 to ", newest,
+                                                   ", the newest that a policy was published at"));
   }
   return absl::OkStatus();
 }
@@ -144,10 +144,10 @@ absl::Status CoordinatorImpl::CheckPolicyOf(const CollectorTask& task,
   const uint64_t newest = history == policies_.end() ? 0 : history->second.newest;
   const int64_t newest_iter = std::max(train_iter_, NewestIter(task.policy_id()));
   if (info.policy_version() <= newest && info.train_iter() <= newest_iter) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      task.task_id(), " was played by version ", info.policy_version(), " of ", task.policy_id(),
-      ", train iteration ", info.train_iter(), ", expected at most ", newest, " and ", newest_iter,
-      ", which were published"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(task.task_id(), " was played by version ", info.policy_version(), " of ",
+                   task.policy_id(), ", train iteration ", info.train_iter(), ", expected at most ",
+                   newest, " and ", newest_iter, ", which were published"));
 }
 
 void CoordinatorImpl::CountResult(const CollectorTask& task, const CollectorFinished& info) {
@@ -233,8 +233,8 @@ void CoordinatorImpl::Settle(const DoubtedResult& doubted, const std::string& wi
   if (!commander_->WouldConverge(doubted.task, info) || first != second) {
     const std::string says =
         info.episode_return_size() == 0 ? "nothing" : absl::StrCat(MeanReturn(info));
-    Warn(absl::StrCat(doubted.name, " says that ", doubted.task.task_id(),
-                      " has a mean return of ", MeanReturn(doubted.info), ", and ", witness,
+    Warn(absl::StrCat(doubted.name, " says that ", doubted.task.task_id(), " has a mean return of ",
+                      MeanReturn(doubted.info), ", and ", witness,
                       ", which has evaluated the same policy, ", says,
                       first == second ? ": the lower one counts" : ": the one that can be counts"));
   }
@@ -243,8 +243,7 @@ void CoordinatorImpl::Settle(const DoubtedResult& doubted, const std::string& wi
   } else if (first != second) {
     CountResult(doubted.task, first ? doubted.info : info);
   } else {
-    CountResult(doubted.task,
-                MeanReturn(doubted.info) <= MeanReturn(info) ? doubted.info : info);
+    CountResult(doubted.task, MeanReturn(doubted.info) <= MeanReturn(info) ? doubted.info : info);
   }
 }
 
@@ -342,9 +341,9 @@ absl::Status CoordinatorImpl::HandleBadChunks(uint32_t worker, const BadChunks& 
 void CoordinatorImpl::Accuse(uint32_t learner, const BadChunk& bad, RunningTask* task) {
   const uint32_t maker = WorkerOfChunk(bad.chunk());
   Worker* const collector = FindWorker(maker);
-  const std::string name =
-      collector == nullptr ? absl::StrCat("worker ", maker, ", which has left")
-                           : absl::StrCat(collector->hello.name(), " (worker ", maker, ")");
+  const std::string name = collector == nullptr
+                               ? absl::StrCat("worker ", maker, ", which has left")
+                               : absl::StrCat(collector->hello.name(), " (worker ", maker, ")");
   const std::string what = absl::StrCat(
       "chunk ", ChunkKey(bad.chunk()), " of ", name,
       bad.gone() ? " is gone from the store" : " cannot be learned from", ": its rows are left out",
@@ -364,20 +363,26 @@ void CoordinatorImpl::Accuse(uint32_t learner, const BadChunk& bad, RunningTask*
            collector);
 }
 
-// A learner that complains of most collectors, or of many chunks, may be what is wrong itself.
+// A learner that can learn from nobody, or complains of many chunks, may be what is wrong itself. One
+// that is doubted has nobody sent away; of many chunks alone it is only said, or a collector that
+// floods the run with them could stay.
 bool CoordinatorImpl::IsDoubted(const std::string& learner, RunningTask* task) {
   const KnownChunks& chunks = task->buffer->chunks();
-  const auto accused = static_cast<int>(task->accused.size());
-  const bool most = accused > 1 && 2 * accused > collectors_;
-  const bool many = chunks.marked() >= kManyBadChunks && 10 * chunks.marked() > chunks.added();
-  if (!most && !many) return false;
-  if (!task->doubted) {
+  const bool some_are_good = std::any_of(workers_.begin(), workers_.end(), [](const auto& entry) {
+    return entry.second.hello.role() == Hello::COLLECTOR && !entry.second.draining &&
+           entry.second.bad_chunks < kMaxBadChunksOfWorker;
+  });
+  const bool of_all = task->accused.size() > 1 && !some_are_good;
+  const bool of_many = chunks.marked() >= kManyBadChunks && 10 * chunks.marked() > chunks.added();
+  if ((of_all && !task->doubted) || (of_many && !task->complains)) {
     Warn(absl::StrCat(learner, " cannot learn from ", chunks.marked(), " of ", chunks.added(),
-                      " chunks, of ", accused, " collectors: it may be that what is wrong is the "
-                      "learner or the store; no further collector is sent away for it"));
+                      " chunks, of ", task->accused.size(), " collectors: it may be that what is ",
+                      "wrong is the learner or the store",
+                      of_all ? "; no further collector is sent away for it" : ""));
   }
-  task->doubted = true;
-  return true;
+  task->doubted = task->doubted || of_all;
+  task->complains = task->complains || of_many;
+  return task->doubted;
 }
 
 void CoordinatorImpl::SendAway(uint32_t id, const std::string& why, Worker* worker) {
@@ -403,10 +408,9 @@ absl::Status CoordinatorImpl::CheckNotSentAway(const Hello& hello) {
   if (found == sent_away_.end()) return absl::OkStatus();
   const absl::Duration since = Elapsed(found->second.second);
   if (since >= kSentAwayFor) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(hello.name(), " (pid ", hello.pid(), ") was sent away ",
-                   absl::FormatDuration(absl::Trunc(since, absl::Seconds(1))),
-                   " ago: ", found->second.first));
+  return absl::FailedPreconditionError(absl::StrCat(
+      hello.name(), " (pid ", hello.pid(), ") was sent away ",
+      absl::FormatDuration(absl::Trunc(since, absl::Seconds(1))), " ago: ", found->second.first));
 }
 
 void CoordinatorImpl::Warn(const std::string& what) {

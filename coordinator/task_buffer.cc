@@ -58,9 +58,9 @@ absl::StatusOr<Batch> Sample(IBuffer* rows, const LearnerDemand& demand,
     DING_ASSIGN_OR_RETURN(drawn, rows->Sample(size - filled, demand.train_iter()));
     good = Drawable(drawn, *undrawable);
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("rows that can be learned from: ", filled, " of ", size,
-                   " were found beside those of ", undrawable->size(), " bad chunks"));
+  return absl::FailedPreconditionError(absl::StrCat("rows that can be learned from: ", filled,
+                                                    " of ", size, " were found beside those of ",
+                                                    undrawable->size(), " bad chunks"));
 }
 
 }  // namespace
@@ -93,9 +93,9 @@ absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worke
                                                      "; expected its own"));
     }
     if (row[i] < kMaxChunkRows && length[i] < kMaxChunkRows) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("an item of ", length[i], " rows from row ", row[i], " on of chunk ", chunk[i],
-                     ", expected fewer than ", kMaxChunkRows));
+    return absl::InvalidArgumentError(absl::StrCat("an item of ", length[i], " rows from row ",
+                                                   row[i], " on of chunk ", chunk[i],
+                                                   ", expected fewer than ", kMaxChunkRows));
   }
   // A row that is announced twice would be drawn, and counted, twice.
   std::vector<size_t> order(chunk.size());

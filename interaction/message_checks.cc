@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -12,9 +11,6 @@
 namespace ding {
 namespace {
 
-// Sums of what workers have do not overflow.
-constexpr double kMaxCpus = 1e6;
-constexpr int64_t kMaxMemoryBytes = int64_t{1} << 50;
 constexpr int32_t kMaxGpus = 1 << 16;
 constexpr double kMaxSeconds = 1e9;
 
@@ -46,9 +42,10 @@ absl::Status CheckHelloFields(const Hello& hello) {
     return absl::ascii_iscntrl(static_cast<unsigned char>(c));
   });
   if (controls || hello.name().size() > kMaxNameBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a worker's name of ", hello.name().size(), " bytes", controls ? ", control characters" : "",
-        ": '", ForPeople(hello.name()), "', expected at most ", kMaxNameBytes, " and none"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a worker's name of ", hello.name().size(), " bytes",
+                     controls ? ", control characters" : "", ": '", ForPeople(hello.name()),
+                     "', expected at most ", kMaxNameBytes, " and none"));
   }
   return CheckResources(hello.resources());
 }

@@ -8,6 +8,7 @@
 #define DING_WORKER_INTERACTION_MESSAGE_CHECKS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -19,6 +20,9 @@ namespace ding {
 // The longest name of a worker, in bytes, and the longest text for people that is kept of a message.
 inline constexpr size_t kMaxNameBytes = 128;
 inline constexpr size_t kMaxTextBytes = 400;
+// What a worker has at most: sums of it do not overflow.
+inline constexpr double kMaxCpus = 1e6;
+inline constexpr int64_t kMaxMemoryBytes = int64_t{1} << 50;
 // Chunks of one report.
 inline constexpr int kMaxBadChunks = 1024;
 

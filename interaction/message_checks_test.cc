@@ -37,7 +37,8 @@ TEST(ForPeopleTest, IsOneLineThatFits) {
 TEST(CheckHelloFieldsTest, NamesAndResources) {
   Hello hello;
   hello.set_name("collector-0");
-  const auto refused = [&hello](const std::function<void(Hello*)>& change, const std::string& says) {
+  const auto refused = [&hello](const std::function<void(Hello*)>& change,
+                                const std::string& says) {
     ExpectRefused(hello, &CheckHelloFields, change, says);
   };
   refused([](Hello* bad) { bad->set_name(std::string(129, 'x')); }, "129 bytes");

@@ -61,13 +61,12 @@ absl::StatusOr<std::unique_ptr<WorkerSession>> Join(Transport* transport, Hello:
 // Rows of CartPole, all with `obs`.
 SegmentBatch CartPoleRows(float obs, int64_t count) {
   const FieldSpec field = Box("obs", {4});
-  BatchBuilder rows =
-      BatchBuilder::Create(MakeSpec({field, Discrete("action", 2),
-                                     Scalar("reward", DType::kFloat32),
-                                     Scalar("collect_iter", DType::kInt64)})
-                               .value(),
-                           count)
-          .value();
+  BatchBuilder rows = BatchBuilder::Create(
+                          MakeSpec({field, Discrete("action", 2), Scalar("reward", DType::kFloat32),
+                                    Scalar("collect_iter", DType::kInt64)})
+                              .value(),
+                          count)
+                          .value();
   for (float& value : rows.column<float>(0)) value = obs;
   for (int64_t& action : rows.column<int64_t>(1)) action = 0;
   for (float& reward : rows.column<float>(2)) reward = 1;
@@ -84,14 +83,15 @@ SegmentBatch CartPoleRows(float obs, int64_t count) {
 // A collector that joins again whenever it is disconnected, and lies in each task.
 class Liar {
  public:
-  Liar(Transport* transport, Store* store) : thread_([this, transport, store] {
-    for (int life = 0; !done_.load(); ++life) {
-      absl::StatusOr<std::unique_ptr<WorkerSession>> session =
-          Join(transport, Hello::COLLECTOR, absl::StrCat("liar-", life));
-      if (!session.ok()) return;
-      Live(session->get(), store);
-    }
-  }) {}
+  Liar(Transport* transport, Store* store)
+      : thread_([this, transport, store] {
+          for (int life = 0; !done_.load(); ++life) {
+            absl::StatusOr<std::unique_ptr<WorkerSession>> session =
+                Join(transport, Hello::COLLECTOR, absl::StrCat("liar-", life));
+            if (!session.ok()) return;
+            Live(session->get(), store);
+          }
+        }) {}
   ~Liar() {
     done_.store(true);
     thread_.join();
@@ -183,9 +183,8 @@ TEST(LyingWorkersTest, ACollectorThatLiesNeitherEndsNorSpoilsTheRun) {
   DING_ASSERT_OK_AND_ASSIGN(
       const ExperimentConfig config,
       LoadExperimentConfig("worker/configs/cartpole_dqn_parallel.textproto",
-                           {"max_train_iter=3000", "max_env_step=2000000000",
-                            "env.stop_value=1000", "env.collector_env_num=2",
-                            "env.evaluator_env_num=2",
+                           {"max_train_iter=3000", "max_env_step=2000000000", "env.stop_value=1000",
+                            "env.collector_env_num=2", "env.evaluator_env_num=2",
                             "policy.other.commander.eval_interval=0.05"}));
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store, create_store("mem:"));
   InProcessTransport transport;
@@ -205,9 +204,8 @@ TEST(LyingWorkersTest, ACollectorThatLiesNeitherEndsNorSpoilsTheRun) {
   std::vector<std::thread> honest;
   for (int i = 0; i < 2; ++i) {
     honest.emplace_back([&, i] {
-      DING_ASSERT_OK_AND_ASSIGN(
-          const std::unique_ptr<WorkerSession> session,
-          Join(&transport, Hello::COLLECTOR, absl::StrCat("collector-", i)));
+      DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<WorkerSession> session,
+                                Join(&transport, Hello::COLLECTOR, absl::StrCat("collector-", i)));
       RpcFileSystemCollector collector({}, session.get(), store.get(),
                                        MakeTaskCollectorFactory(config, deps));
       EXPECT_THAT(collector.Run(), IsOk());

@@ -369,11 +369,10 @@ TEST_F(RpcFileSystemCollectorTest, APolicyThatIsDamagedIsWaitedFor) {
   ASSERT_THAT(store_.Put("policy/policy_0/2", model.pieces()), IsOk());
   coordinator_.StartCollector("a");
   coordinator_.Publish("policy_0", 1, "policy/policy_0/1");
-  const CollectorData stall = coordinator_
-                                  .ReceiveUntil([](const WorkerMessage& message) {
-                                    return message.has_collector_data();
-                                  })
-                                  .collector_data();
+  const CollectorData stall =
+      coordinator_
+          .ReceiveUntil([](const WorkerMessage& message) { return message.has_collector_data(); })
+          .collector_data();
   EXPECT_THAT(stall.progress().stalled(), HasSubstr("the store gives no policy"));
   coordinator_.Publish("policy_0", 2, "policy/policy_0/2");
   EXPECT_TRUE(HearTask().end.has_collector_finished());

@@ -82,7 +82,7 @@ class FakeStore {
 inline int64_t Chunk(uint32_t worker, uint32_t number) { return ChunkNumber(worker, number); }
 
 inline WorkerMessage Data(const std::string& task_id, uint64_t sequence, const SegmentBatch& items,
-                   int64_t cur_step = 0) {
+                          int64_t cur_step = 0) {
   WorkerMessage message;
   CollectorData* const data = message.mutable_collector_data();
   data->set_task_id(task_id);
@@ -93,7 +93,7 @@ inline WorkerMessage Data(const std::string& task_id, uint64_t sequence, const S
 }
 
 inline WorkerMessage Demand(const std::string& task_id, uint64_t sequence, int64_t batch_size,
-                     uint64_t read = 0, int batches = 1) {
+                            uint64_t read = 0, int batches = 1) {
   WorkerMessage message;
   LearnerDemand* const demand = message.mutable_learner_demand();
   demand->set_task_id(task_id);
@@ -126,7 +126,8 @@ inline WorkerMessage Started(const std::string& task_id) {
   return message;
 }
 
-inline WorkerMessage Version(const std::string& policy_id, uint64_t version, uint32_t worker = kLearner) {
+inline WorkerMessage Version(const std::string& policy_id, uint64_t version,
+                             uint32_t worker = kLearner) {
   WorkerMessage message;
   message.mutable_policy_version()->set_policy_id(policy_id);
   message.mutable_policy_version()->set_version(version);

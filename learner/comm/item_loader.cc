@@ -79,11 +79,10 @@ absl::Status CheckValues(const Batch& rows, const Spec& expected) {
   for (int i = 0; i < expected.size(); ++i) {
     const FieldSpec& field = expected.field(i);
     const auto wrong = [&](size_t at, const auto& value) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("column '", field.name, "', row ",
-                       static_cast<int64_t>(at) / field.num_elements(), " holds ", value,
-                       field.is_discrete() ? ", expected one of its categories"
-                                           : ", expected a finite number"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "column '", field.name, "', row ", static_cast<int64_t>(at) / field.num_elements(),
+          " holds ", value,
+          field.is_discrete() ? ", expected one of its categories" : ", expected a finite number"));
     };
     if (field.dtype == DType::kFloat32) {
       const absl::Span<const float> values = rows.column<float>(i);

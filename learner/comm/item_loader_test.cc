@@ -348,18 +348,27 @@ TEST_F(ItemLoaderTest, ChunksThatCannotBeLearnedFromAreLeftOutByName) {
   Put(8, HandMade());
   ASSERT_THAT(store_.Put(ChunkKey(9), {"another program's file"}), IsOk());
   const auto loader = Loader();
-  const Batch items = Drawn({{1, 0, 1}, {2, 0, 1}, {3, 0, 1}, {4, 0, 1}, {5, 0, 1}, {6, 0, 1},
-                             {7, 0, 1}, {8, 6, 1}, {8, INT64_MAX, 1}, {9, 0, 1}, {10, 0, 1}});
+  const Batch items = Drawn({{1, 0, 1},
+                             {2, 0, 1},
+                             {3, 0, 1},
+                             {4, 0, 1},
+                             {5, 0, 1},
+                             {6, 0, 1},
+                             {7, 0, 1},
+                             {8, 6, 1},
+                             {8, INT64_MAX, 1},
+                             {9, 0, 1},
+                             {10, 0, 1}});
   DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded, loader->Load(items));
   EXPECT_EQ(loaded.batch.rows(), 1) << "of chunk 7";
   EXPECT_EQ(loaded.missing, 10);
   ASSERT_EQ(loaded.unusable.size(), 9u) << "chunk 8 once";
   // Those that could not be read come first.
   const std::vector<std::pair<int64_t, std::string>> expected = {
-      {1, "field"},          {2, "column 'obs', row 2 holds nan"},
-      {3, "holds 9"},        {4, "holds -1"},
-      {5, "holds inf"},      {6, "column 'obs', row 1 holds nan"},
-      {9, "data/0/9"},       {10, "data/0/a"},
+      {1, "field"},           {2, "column 'obs', row 2 holds nan"},
+      {3, "holds 9"},         {4, "holds -1"},
+      {5, "holds inf"},       {6, "column 'obs', row 1 holds nan"},
+      {9, "data/0/9"},        {10, "data/0/a"},
       {8, "row 6 of chunk 8"}};
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_EQ(loaded.unusable[i].chunk, expected[i].first);
@@ -409,8 +418,7 @@ TEST_F(ItemLoaderTest, TheFirstChunkAndTheFirstItemsFixTheLayout) {
     const absl::StatusOr<LoadedItems> loaded = loads->Load(Drawn(items));
     ASSERT_THAT(loaded, IsOk());
     EXPECT_EQ(loaded->missing, 1);
-    EXPECT_THAT(loaded->why_missing,
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(says)));
+    EXPECT_THAT(loaded->why_missing, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(says)));
   };
   left_out(loader.get(), {{3, 0, 1}}, "data/0/3");  // rows without an observation
   left_out(loader.get(), {{4, 0, 1}}, "0 rows");

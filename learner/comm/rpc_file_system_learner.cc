@@ -367,8 +367,8 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearn
   absl::Status put = publish();
   // Without a first one no collector begins, and nothing is learned.
   while (WorthTryingAgain(put) && next_version_ == 1) {
-    DING_RETURN_IF_ERROR(ReportStall(
-        learner->train_iter(), absl::StrCat("the store takes no policy: ", put.message())));
+    DING_RETURN_IF_ERROR(ReportStall(learner->train_iter(),
+                                     absl::StrCat("the store takes no policy: ", put.message())));
     DING_RETURN_IF_ERROR(slave_.Pause(kStoreRetry));
     put = publish();
   }
@@ -417,8 +417,7 @@ absl::Status RpcFileSystemLearner::SendInfo(BaseLearner* learner) {
   }
   // All learners of a group report the same iterations.
   const bool early = !grouped_ && (told_stall_ || since_report_->Elapsed() >= kReportPeriod);
-  const bool due =
-      early || learner->train_iter() >= reported_iter_ + options_.send_info_freq;
+  const bool due = early || learner->train_iter() >= reported_iter_ + options_.send_info_freq;
   if (!due && !info.learner_done) return absl::OkStatus();
   info_.set_learner_step(info.learner_step);
   info_.set_learner_done(info.learner_done);

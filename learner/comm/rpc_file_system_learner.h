@@ -91,8 +91,8 @@ class RpcFileSystemLearner : public BaseCommLearner {
   LearnerInfo info_;  // the next report
   int64_t reported_iter_ = 0;
   std::optional<Timer> since_report_;
-  bool told_stall_ = false;        // since the last report
-  std::string policy_stall_;       // why no policy can be published; empty: one can
+  bool told_stall_ = false;   // since the last report
+  std::string policy_stall_;  // why no policy can be published; empty: one can
 
   // While a policy is put and while it is looked for: what is put again is never one that the
   // coordinator has deleted for a newer one.

@@ -65,7 +65,8 @@ constexpr int64_t kChunk = 1;
 class FlakyStore : public MemStore {
  public:
   absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override {
-    const absl::Status status = on_put == nullptr ? absl::OkStatus() : on_put(++puts_);
+    const int put = ++puts_;
+    const absl::Status status = on_put == nullptr ? absl::OkStatus() : on_put(put);
     return status.ok() ? MemStore::Put(key, pieces) : status;
   }
 
