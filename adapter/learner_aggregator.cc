@@ -1,7 +1,6 @@
 #include "ding_worker/adapter/learner_aggregator.h"
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "ding_worker/adapter/merge.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/message_checks.h"
 #include "ding_worker/interaction/protocol.h"
 #include "ding_worker/interaction/session.h"
 #include "glog/logging.h"
@@ -33,32 +33,13 @@ constexpr size_t kMaxValueBytes = size_t{1} << 20;
 // Versions of a policy that were never published. Rank 0 counts by one: who jumps to the last number
 // that there is would have no successor.
 constexpr uint64_t kMaxSkippedVersions = 1000;
-// Sums of what learners have do not overflow.
-constexpr double kMaxCpus = 1e6;
-constexpr int64_t kMaxMemoryBytes = int64_t{1} << 50;
 
 absl::Status CheckIsLearner(const Hello& hello) {
   if (hello.role() == Hello::COLLECTOR) {
     return absl::FailedPreconditionError(
         "this is a learner aggregator: expected learners; collectors join the coordinator");
   }
-  const Resources& resources = hello.resources();
-  if (resources.cpus() >= 0 && resources.cpus() <= kMaxCpus && resources.memory_bytes() >= 0 &&
-      resources.memory_bytes() <= kMaxMemoryBytes) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("a learner with ", resources.cpus(), " cores and ", resources.memory_bytes(),
-                   " bytes of memory, expected 0 to ", kMaxCpus, " and 0 to ", kMaxMemoryBytes));
-}
-
-absl::Status CheckPriorities(const LearnerInfo& info) {
-  for (const float priority : info.priority()) {
-    if (priority >= 0 && std::isfinite(priority)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("priority ", priority, ", expected a finite number of at least 0"));
-  }
-  return absl::OkStatus();
+  return CheckHelloFields(hello);
 }
 
 }  // namespace
@@ -204,6 +185,8 @@ absl::Status LearnerAggregator::Handle(uint32_t worker, const WorkerMessage& mes
       return TakeInfo(worker, message.learner_info());
     case WorkerMessage::kPolicyVersion:
       return PassOnPolicy(worker, message.policy_version());
+    case WorkerMessage::kBadChunks:
+      return PassOnBadChunks(worker, message.bad_chunks());
     case WorkerMessage::kTaskFailed:
       TakeFailure(worker, message.task_failed());
       return absl::OkStatus();
@@ -289,6 +272,7 @@ absl::Status LearnerAggregator::TakeDemand(uint32_t worker, const LearnerDemand&
   // The group's demand is no greater than the coordinator stands, if no part of it is.
   LearnerDemand of_all = demand;
   DING_RETURN_IF_ERROR(CheckDemand(demand));
+  DING_RETURN_IF_ERROR(Annotate(CheckSteps(demand.train_iter()), "train iterations"));
   of_all.set_batch_size(demand.batch_size() * static_cast<int64_t>(task_->members.size()));
   DING_RETURN_IF_ERROR(Annotate(CheckDemand(of_all), "of all learners of the group"));
   Learner& learner = learners_[worker];
@@ -453,6 +437,7 @@ absl::Status LearnerAggregator::PassOnPolicy(uint32_t worker, const PolicyVersio
 }
 
 absl::Status LearnerAggregator::CheckPolicy(const PolicyVersion& version) const {
+  DING_RETURN_IF_ERROR(Annotate(CheckSteps(version.train_iter()), "train iterations"));
   const uint64_t lowest =
       std::max({task_->task.first_version(), task_->newest_version + 1, uint64_t{1}});
   const std::string key =
@@ -465,6 +450,15 @@ absl::Status LearnerAggregator::CheckPolicy(const PolicyVersion& version) const 
       absl::StrCat("version ", version.version(), " of policy '", version.policy_id(),
                    "' with key '", version.key(), "', expected ", lowest, " or little more of '",
                    task_->task.policy_id(), "' with key '", key, "'"));
+}
+
+absl::Status LearnerAggregator::PassOnBadChunks(uint32_t worker, const BadChunks& bad) {
+  if (!IsTask(bad.task_id()) || !IsMember(worker)) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(CheckBadChunks(bad));
+  WorkerMessage message;
+  *message.mutable_bad_chunks() = bad;
+  Send(message);
+  return absl::OkStatus();
 }
 
 absl::Status LearnerAggregator::PassOnValue(uint32_t worker, const GroupValue& value) {
@@ -674,7 +668,11 @@ void LearnerAggregator::SendResources() {
   std::vector<Resources> all;
   for (const auto& [worker, learner] : learners_) all.push_back(learner.hello.resources());
   WorkerMessage message;
-  *message.mutable_resources() = MergeResources(all);
+  Resources* const merged = message.mutable_resources();
+  *merged = MergeResources(all);
+  // The coordinator believes no more of one worker.
+  merged->set_cpus(std::min(merged->cpus(), kMaxCpus));
+  merged->set_memory_bytes(std::min(merged->memory_bytes(), kMaxMemoryBytes));
   Send(message);
 }
 

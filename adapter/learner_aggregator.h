@@ -166,6 +166,8 @@ class LearnerAggregator : private WorkerHandler {
   void TakeFailure(uint32_t worker, const TaskFailed& failed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status PassOnPolicy(uint32_t worker, const PolicyVersion& version)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status PassOnBadChunks(uint32_t worker, const BadChunks& bad)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status PassOnValue(uint32_t worker, const GroupValue& value)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -248,6 +248,13 @@ TEST_F(LearnerAggregatorTest, FourLearnersAreSeenAsOne) {
   EXPECT_THAT(info.replay_unique_id(), ElementsAre(0, 10, 20, 30));
   EXPECT_THAT(info.replay_buffer_idx(), ElementsAre(0, 100, 200, 300));
 
+  // Chunks that one of them cannot learn from are bad for all.
+  WorkerMessage bad;
+  bad.mutable_bad_chunks()->set_task_id("a");
+  bad.mutable_bad_chunks()->add_chunk()->set_chunk(77);
+  learners[2]->Send(bad);
+  EXPECT_EQ(coordinator_.Receive().bad_chunks().chunk(0).chunk(), 77);
+
   // What all have read is read; only rank 0 publishes.
   learners[1]->Policy(8);
   for (size_t i = 0; i < 4; ++i) learners[i]->Demand(i + 4, 2, /*read=*/i == 3 ? 0 : i + 3);
@@ -574,6 +581,12 @@ TEST_F(LearnerAggregatorTest, WhatTheCoordinatorWouldRefuseGoesNoFurtherThanItsL
           [](FakeLearner* learner) { learner->Demand(1, int64_t{1} << 21); });
   refuses("-5 steps", [](FakeLearner* learner) { learner->Info(-5, 0); });
   refuses("priority -1", [](FakeLearner* learner) { learner->Info(5, -1); });
+  refuses("a report of 1 chunks", [](FakeLearner* learner) {
+    WorkerMessage message;
+    message.mutable_bad_chunks()->set_task_id("a");
+    message.mutable_bad_chunks()->add_chunk()->set_chunk(-1);
+    learner->Send(message);
+  });
   refuses("1 priorities for 0 ids", [](FakeLearner* learner) {
     WorkerMessage message;
     message.mutable_learner_info()->set_task_id("a");

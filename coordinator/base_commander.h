@@ -37,6 +37,11 @@ class BaseCommander {
   }
   virtual bool JudgeLearnerFinish(const LearnerInfo& info) const { return info.learner_done(); }
 
+  // Whether this result of an evaluation would end the run, if it is true.
+  virtual bool WouldConverge(const CollectorTask& /*task*/,
+                             const CollectorFinished& /*info*/) const {
+    return false;
+  }
   // The task has a result. True: the run has converged, which stays so: no task is given any more.
   virtual bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) = 0;
   // The task has a result: its buffer is not needed any more.

@@ -24,6 +24,7 @@
 #include "ding_worker/coordinator/coordinator_impl.h"
 #include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/task_buffer.h"
+#include "ding_worker/interaction/message_checks.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/protocol.h"
 #include "ding_worker/metrics/component.h"
@@ -47,6 +48,7 @@ absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message
     case WorkerMessage::kLearnerInfo:
     case WorkerMessage::kPolicyVersion:
     case WorkerMessage::kGroupStatus:
+    case WorkerMessage::kBadChunks:
       return Hello::LEARNER;
     case WorkerMessage::kHello:
     case WorkerMessage::kStatusRequest:  // of operators, who have no session with the coordinator
@@ -108,6 +110,11 @@ absl::Duration CoordinatorImpl::TimeToNextEvent() const {
   }
   if (options_.max_time > absl::ZeroDuration()) {
     wait = std::min(wait, options_.max_time - Elapsed(start_nanos_));
+  }
+  for (const auto& [id, worker] : workers_) {
+    if (!worker.task.has_value() || worker.task->state.kind != Hello::LEARNER) continue;
+    if (worker.task->stalls) continue;
+    wait = std::min(wait, options_.stall_timeout - Elapsed(worker.task->progress_nanos));
   }
   return std::max(wait, absl::Milliseconds(1));
 }
@@ -181,6 +188,9 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
           "a ", Hello::Role_Name(sender->hello.role()), " sent what only a ",
           Hello::Role_Name(*expected), " sends: kind ", static_cast<int>(message.message_case())));
     }
+    if (!sender->sent_away.empty()) {
+      return absl::PermissionDeniedError(absl::StrCat("it was sent away: ", sender->sent_away));
+    }
     NoteHeard(worker, sender);
   }
   switch (message.message_case()) {
@@ -201,8 +211,9 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
     case WorkerMessage::kPolicyVersion:
       return HandlePolicyVersion(worker, message.policy_version());
     case WorkerMessage::kResources:
-      HandleResources(worker, message.resources());
-      return absl::OkStatus();
+      return HandleResources(worker, message.resources());
+    case WorkerMessage::kBadChunks:
+      return HandleBadChunks(worker, message.bad_chunks());
     case WorkerMessage::kGroupStatus:
       return HandleGroupStatus(worker, message.group_status());
     default:
@@ -229,7 +240,9 @@ RunningTask* CoordinatorImpl::FindTaskOf(uint32_t worker, const std::string& tas
 }
 
 absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
+  DING_RETURN_IF_ERROR(CheckHelloFields(hello));
   MutexLock lock(&mutex_);
+  DING_RETURN_IF_ERROR(CheckNotSentAway(hello));
   // Of another incarnation: both may have been sent away by its end.
   if (hello.previous_incarnation() == incarnation_) {
     for (const auto& [id, worker] : workers_) {
@@ -274,6 +287,7 @@ void CoordinatorImpl::End(const absl::Status& status, const std::string& reason)
     sender_->Send(id, message);
     if (worker.task.has_value()) FailTask(id, &worker);
   }
+  DropDoubted();
   state_changed_ = true;
   Persist().IgnoreError();  // CloseJournal() tries again.
   changed_.SignalAll();
@@ -366,6 +380,15 @@ std::vector<std::string> Coordinator::Problems(const Options& options) {
   if (options.max_task_failures < 1) {
     problems.push_back(
         absl::StrCat("max_task_failures is ", options.max_task_failures, ", expected at least 1"));
+  }
+  if (!(options.min_return <= options.max_return)) {
+    problems.push_back(absl::StrCat("min_return is ", options.min_return, ", expected at most ",
+                                    options.max_return, ", which is max_return"));
+  }
+  if (options.stall_timeout <= absl::ZeroDuration()) {
+    problems.push_back(absl::StrCat("stall_timeout is ",
+                                    absl::FormatDuration(options.stall_timeout),
+                                    ", expected more than 0"));
   }
   if (options.max_env_step < 0 || options.max_train_iter < 0 ||
       options.max_time < absl::ZeroDuration()) {

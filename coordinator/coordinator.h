@@ -23,6 +23,9 @@
 //            read. All items of a chunk come in one message, chunks in the order of their numbers.
 //   policy   only the newest version counts. One is deleted when there are two newer ones, and
 //            neither the commander keeps it nor a task plays by it.
+//   peers    are not believed what cannot be: see "What a peer says" in docs/coordinator.md. Env steps
+//            count as far as pushed rows back them. An evaluation that would end the run, or that is
+//            out of min_return..max_return, counts when another worker says the same.
 //   restart  with a journal, what was acknowledged or told to somebody survives this process: rows,
 //            steps, policies, the commander's state, numbers. A new coordinator of the same journal
 //            goes on with them; tasks that ran have failed, and workers join anew. So does what an
@@ -40,6 +43,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,6 +53,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/journal.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/worker_server.h"
 #include "ding_worker/metrics/component.h"
@@ -78,6 +83,11 @@ class Coordinator : public WorkerHandler {
     int64_t max_env_step = 0;
     int64_t max_train_iter = 0;
     absl::Duration max_time = absl::ZeroDuration();
+    // What an evaluation's mean return can be, by the env's reward bounds.
+    double min_return = -std::numeric_limits<double>::infinity();
+    double max_return = std::numeric_limits<double>::infinity();
+    // A learner that has made no progress for so long stalls: the log and RunStatus say so.
+    absl::Duration stall_timeout = absl::Seconds(10);
     // Goes on with a run of the journal that an operator had stopped; else it ends at once.
     bool goes_on_after_stop = false;
   };
@@ -92,6 +102,8 @@ class Coordinator : public WorkerHandler {
     // Where it remembers what must survive its process; outlives it. A run that is in there already
     // goes on. Null: nothing survives.
     Journal* journal = nullptr;
+    // Items that collectors announce, each of one row; null: the first push says which they are.
+    SpecPtr items;
     // The keys of the store with this prefix; needed with a journal, after a restart: rows whose data
     // are gone are dropped, and data of no row are deleted.
     std::function<absl::StatusOr<std::vector<std::string>>(const std::string& prefix)> list_keys;

@@ -4,12 +4,14 @@
 //   coordinator_messages.cc  what workers say: rows, demands, reports, policies
 //   coordinator_tasks.cc     who gets which task, what a task leaves, and what is deleted
 //   coordinator_status.cc    what is told of it, and what an operator may ask for
+//   coordinator_trust.cc     what of it is believed, who is sent away, and who stalls
 //   coordinator_recovery.cc  what it writes into the journal, and how it goes on with one
 //
 // Threads: as Coordinator. One mutex guards all but the rows, which TaskBuffer does.
 #ifndef DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
 #define DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -35,11 +37,13 @@
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/journal.pb.h"
+#include "ding_worker/coordinator/known_chunks.h"
 #include "ding_worker/coordinator/recovery.h"
 #include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/coordinator/task_state.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/used_data_remover.h"
@@ -51,6 +55,9 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Prefixes of the keys of chunks and of policies in the store.
 inline constexpr char kDataPrefix[] = "data/";
 inline constexpr char kPolicyPrefix[] = "policy/";
+// Env steps that a row backs: in a game against an older player every second step has a row, and an
+// env may drop episodes. What a collector claims beyond does not count.
+inline constexpr int64_t kStepsPerRow = 4;
 // Why a run has ended that an operator has stopped.
 inline constexpr char kStopped[] = "an operator has stopped it";
 
@@ -59,8 +66,25 @@ struct RunningTask {
   CollectorTask collector;  // the one of state.kind
   LearnerTask learner;
   std::shared_ptr<TaskBuffer> buffer;
-  int64_t steps = 0;        // env steps, or the learner's step
-  int64_t first_step = -1;  // of a learner; -1: none was heard of
+  int64_t steps = 0;  // env steps that a collector claims, or the learner's step
+  int64_t rows = 0;   // of a collecting task, that were pushed
+  // Of a learner:
+  int64_t first_step = -1;   // -1: none was heard of
+  int64_t policy_iter = -1;  // of the version that it published last
+  // Of the iterations that it has told of, in whatever message; -1: none.
+  int64_t first_iter = -1;
+  int64_t newest_iter = -1;
+  int64_t progress_nanos = 0;  // when that grew last
+  bool stalls = false;         // which was said
+  bool doubted = false;        // what it says of chunks
+  bool complains = false;      // of many of them, which was said
+  std::set<uint32_t> accused;  // collectors whose chunks it could not learn from
+
+  // Env steps that count for the run.
+  int64_t counted_steps() const {
+    if (state.kind != Hello::COLLECTOR || collector.eval_flag()) return 0;
+    return std::min(steps, kStepsPerRow * rows);
+  }
 };
 
 struct Worker {
@@ -76,6 +100,9 @@ struct Worker {
   std::string stalled;                           // as it says itself
   std::string waits_for;                         // of the buffer
   bool draining = false;                         // gets no further task
+  std::string sent_away;                         // why; nothing that it says is taken any more
+  int failures = 0;                              // of its tasks, in a row
+  int64_t bad_chunks = 0;                        // of those that it announced
   GroupStatus group;                             // of an aggregator, as it said last
   int64_t group_nanos = 0;                       // when that was
 };
@@ -86,9 +113,24 @@ struct WaitingTask {
   int64_t since_nanos = 0;
 };
 
+// A result of an evaluation that counts when another worker has seen the same.
+struct DoubtedResult {
+  uint32_t worker = 0;  // who says so
+  std::string name;     // of that one
+  CollectorTask task;   // the commander's
+  CollectorFinished info;
+};
+
+// Tasks of one kind that failed in a row.
+struct Failures {
+  int in_row = 0;
+  std::set<uint32_t> workers;
+};
+
 // What the newest versions of a policy are.
 struct PolicyHistory {
   uint64_t newest = 0;
+  int64_t newest_iter = 0;  // the highest that one of them had
   // The two newest, and older ones that somebody keeps; oldest first.
   std::deque<PolicyVersion> stored;
   bool finished = false;  // its learner task is
@@ -99,6 +141,7 @@ class CoordinatorImpl : public Coordinator {
   CoordinatorImpl(const Options& options, Parts parts, const ComponentDeps& deps)
       : options_(options),
         make_buffer_(std::move(parts.make_buffer)),
+        items_(std::move(parts.items)),
         list_keys_(std::move(parts.list_keys)),
         sender_(parts.sender),
         deps_(deps),
@@ -133,6 +176,8 @@ class CoordinatorImpl : public Coordinator {
   absl::Status Dispatch(uint32_t worker, const WorkerMessage& message) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleTaskStarted(uint32_t worker, const TaskStarted& started) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleTaskFailed(uint32_t worker, const TaskFailed& failed) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteFailure(uint32_t worker, Hello::Role kind, const std::string& task_id,
+                   const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HandleCollectorData(uint32_t worker, const CollectorData& data)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status HandleCollectorFinished(uint32_t worker, const CollectorFinished& info)
@@ -143,15 +188,62 @@ class CoordinatorImpl : public Coordinator {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status HandlePolicyVersion(uint32_t worker, const PolicyVersion& version)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void HandleResources(uint32_t worker, const Resources& resources) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleResources(uint32_t worker, const Resources& resources)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleBadChunks(uint32_t worker, const BadChunks& bad) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status HandleGroupStatus(uint32_t worker, const GroupStatus& group)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void SendPolicy(uint32_t id, const PolicyVersion& version, Worker* worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteHeard(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // What is believed. Errors: of who said it.
+  absl::Status CheckPace(const RunningTask& task, int64_t steps) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckIter(const RunningTask& task, int64_t iter) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckItemLayout(const SegmentBatch& items) const;
+  absl::Status CheckItemValues(const RunningTask& task, const SegmentBatch& items) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckVersion(const RunningTask& task, const PolicyHistory& history,
+                            const PolicyVersion& version, const std::string& key) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckPolicyOf(const CollectorTask& task, const CollectorFinished& info) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The highest iteration of a policy that collectors may act by.
+  int64_t NewestIter(const std::string& policy_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A result of a commander's task.
+  void CountResult(const CollectorTask& task, const CollectorFinished& info)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountEvaluation(uint32_t worker, const CollectorTask& task, const CollectorFinished& info)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsPossible(const CollectorFinished& evaluation) const;
+  // Somebody else evaluates the same version of the policy.
+  void AskWitness(DoubtedResult doubted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasWitness(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Settle(const DoubtedResult& doubted, const std::string& witness,
+              const CollectorFinished& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AssignWitnesses() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A collector's task has no result: tells the commander, or asks another witness.
+  void GiveBack(const CollectorTask& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropDoubted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Accuse(uint32_t learner, const BadChunk& bad, RunningTask* task)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsDoubted(const std::string& learner, RunningTask* task)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendAway(uint32_t id, const std::string& why, Worker* worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckNotSentAway(const Hello& hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // For log and status.
+  void Warn(const std::string& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A learner's step, in whatever message it says it.
+  void NoteProgress(int64_t iter, const Worker& worker, RunningTask* task)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteStalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // Data.
   absl::StatusOr<std::shared_ptr<TaskBuffer>> AdmitData(uint32_t worker, const CollectorData& data,
+                                                        const SegmentBatch& items,
                                                         const std::vector<int64_t>& chunks)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<bool> PushItems(uint32_t worker, const CollectorData& data,
@@ -163,7 +255,8 @@ class CoordinatorImpl : public Coordinator {
   bool WaitForRoom(uint32_t worker, const std::string& task_id, const std::string& why,
                    int64_t answers, TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
   void Serve(const std::shared_ptr<TaskBuffer>& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<LearnerDemand> NextDemand(bool answered, TaskBuffer* buffer)
+  std::optional<LearnerDemand> NextDemand(bool answered, TaskBuffer* buffer,
+                                          std::shared_ptr<const ChunkSet>* undrawable)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> drawn, TaskBuffer* buffer)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -174,7 +267,10 @@ class CoordinatorImpl : public Coordinator {
   void AssignLearnerTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AssignCollectorTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool StartLearnerTask(const LearnerTask& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool StartCollectorTask(const CollectorTask& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A witness is not who is to be confirmed, and evaluates the version that the task names.
+  bool StartCollectorTask(const CollectorTask& waiting,
+                          std::optional<uint32_t> witness_of = std::nullopt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<TaskBuffer>> BufferOf(const std::string& buffer_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   RunningTask EndTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -243,6 +339,7 @@ class CoordinatorImpl : public Coordinator {
 
   const Options options_;
   const BufferFactory make_buffer_;
+  const SpecPtr items_;
   const std::function<absl::StatusOr<std::vector<std::string>>(const std::string& prefix)>
       list_keys_;
   CoordinatorSender* const sender_;
@@ -277,8 +374,16 @@ class CoordinatorImpl : public Coordinator {
   uint64_t policy_version_ ABSL_GUARDED_BY(mutex_) = 0;  // published last
   std::deque<WaitingTask<CollectorTask>> waiting_collector_tasks_ ABSL_GUARDED_BY(mutex_);
   std::deque<WaitingTask<LearnerTask>> waiting_learner_tasks_ ABSL_GUARDED_BY(mutex_);
-  std::map<Hello::Role, int> failures_ ABSL_GUARDED_BY(mutex_);  // in a row
-  int64_t finished_steps_ ABSL_GUARDED_BY(mutex_) = 0;           // of tasks that are over
+  std::map<Hello::Role, Failures> failures_ ABSL_GUARDED_BY(mutex_);
+  // By the id of the task that is to confirm it.
+  std::map<std::string, DoubtedResult> doubted_ ABSL_GUARDED_BY(mutex_);
+  std::deque<CollectorTask> waiting_witnesses_ ABSL_GUARDED_BY(mutex_);  // tasks of these ids
+  int64_t witnesses_ ABSL_GUARDED_BY(mutex_) = 0;                        // tasks that were made
+  // Why those of a name and process were sent away, and when.
+  std::map<std::pair<std::string, int64_t>, std::pair<std::string, int64_t>> sent_away_
+      ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
+  int64_t finished_steps_ ABSL_GUARDED_BY(mutex_) = 0;        // of tasks that are over
   int64_t train_iter_ ABSL_GUARDED_BY(mutex_) = 0;
   double best_eval_value_ ABSL_GUARDED_BY(mutex_) = -kInfinity;
   Counters counters_ ABSL_GUARDED_BY(mutex_);

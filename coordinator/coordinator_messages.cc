@@ -25,6 +25,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/message_checks.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/protocol.h"
 #include "glog/logging.h"
@@ -58,28 +59,25 @@ void CoordinatorImpl::HandleTaskFailed(uint32_t worker, const TaskFailed& failed
   // Only kCancelled says that it was not the task's fault.
   const auto code = static_cast<absl::StatusCode>(failed.code());
   const absl::Status why(code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
-                         failed.message());
+                         ForPeople(failed.message()));
   LOG(WARNING) << failed.task_id() << " of " << sender->hello.name() << " failed: " << why;
-  const int failures = code == absl::StatusCode::kCancelled ? 0 : ++failures_[kind];
   FailTask(worker, sender);
-  if (failures >= options_.max_task_failures) {
-    End(Annotate(why, absl::StrCat(failures, " tasks failed in a row, the last ", failed.task_id(),
-                                   " of ", sender->hello.name())),
-        "tasks fail");
-  }
+  if (code != absl::StatusCode::kCancelled) NoteFailure(worker, kind, failed.task_id(), why);
   Schedule();
 }
 
 absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const CollectorData& data) {
-  DING_RETURN_IF_ERROR(CheckSteps(data.progress().cur_step()));
+  DING_RETURN_IF_ERROR(CheckProgress(data.progress()));
   SegmentBatch items;
   std::vector<int64_t> chunks;
   if (!data.items().empty()) {
     DING_ASSIGN_OR_RETURN(Batch rows, DecodeBatch(data.items()));
     DING_ASSIGN_OR_RETURN(items, MakeItems(std::move(rows)));
+    DING_RETURN_IF_ERROR(CheckItemLayout(items));
     DING_ASSIGN_OR_RETURN(chunks, ChunksOf(items.rows, worker));
   }
-  DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer, AdmitData(worker, data, chunks));
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer,
+                        AdmitData(worker, data, items, chunks));
   if (buffer == nullptr) return absl::OkStatus();
   const absl::StatusOr<bool> pushed = PushItems(worker, data, chunks, items, buffer.get());
   {
@@ -90,11 +88,14 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
       sender->waits_for.clear();
     }
     if (!pushed.ok() || !*pushed) {
-      buffer->DropChunks(chunks.size());
+      buffer->DropChunks(chunks);
       ForgetChunks(chunks);
       return pushed.status();
     }
     counters_.rows_pushed += items.rows.rows();
+    if (RunningTask* const task = FindTask(worker, data.task_id())) {
+      task->rows += items.rows.rows();
+    }
     // It was closed, and its rows forgotten, while these were under way.
     if (buffer->closed()) forgotten_buffers_.push_back(buffer);
     if (sender != nullptr && !buffer->closed()) {
@@ -114,7 +115,8 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
 
 // The buffer that the items go to; null: there is nothing to push.
 absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
-    uint32_t worker, const CollectorData& data, const std::vector<int64_t>& chunks) {
+    uint32_t worker, const CollectorData& data, const SegmentBatch& items,
+    const std::vector<int64_t>& chunks) {
   MutexLock lock(&mutex_);
   Worker* const sender = FindWorker(worker);
   if (sender == nullptr) return absl::NotFoundError("there is no such worker");
@@ -133,16 +135,14 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
     sender_->Send(worker, message);
     return nullptr;
   }
-  if (!chunks.empty()) {
-    if (chunks.front() <= sender->newest_chunk) {
-      return absl::InvalidArgumentError(absl::StrCat("items of chunk ", chunks.front(),
-                                                     " after those of chunk ", sender->newest_chunk,
-                                                     ", expected all of a chunk in one message"));
-    }
-    sender->newest_chunk = chunks.back();
+  if (!chunks.empty() && chunks.front() <= sender->newest_chunk) {
+    return absl::InvalidArgumentError(absl::StrCat("items of chunk ", chunks.front(),
+                                                   " after those of chunk ", sender->newest_chunk,
+                                                   ", expected all of a chunk in one message"));
   }
   RunningTask* const task = FindTaskOf(worker, data.task_id());
   if (task == nullptr) {
+    if (!chunks.empty()) sender->newest_chunk = chunks.back();
     if (!progress_only) sender->data_sequence = data.sequence();
     ForgetChunks(chunks);
     return nullptr;
@@ -151,13 +151,17 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
     return absl::InvalidArgumentError(
         absl::StrCat("data of ", data.task_id(), ", an evaluation, which sends none"));
   }
+  DING_RETURN_IF_ERROR(CheckPace(*task, data.progress().cur_step()));
+  DING_RETURN_IF_ERROR(CheckPace(*task, task->rows + items.rows.rows()));
+  DING_RETURN_IF_ERROR(CheckItemValues(*task, items));
   task->steps = std::max(task->steps, data.progress().cur_step());
-  sender->stalled = data.progress().stalled();
+  sender->stalled = ForPeople(data.progress().stalled());
   if (progress_only) {
     CheckBudget();
     return nullptr;
   }
-  task->buffer->AddChunks(chunks.size());
+  if (!chunks.empty()) sender->newest_chunk = chunks.back();
+  task->buffer->AddChunks(chunks);
   return task->buffer;
 }
 
@@ -174,9 +178,13 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
     Journal* journal = nullptr;
     {
       MutexLock lock(&mutex_);
-      if (FindTask(worker, task_id) == nullptr) return false;
+      const RunningTask* const task = FindTask(worker, task_id);
+      if (task == nullptr) return false;
       answers = buffer->answers();
-      envstep = EnvSteps();
+      // With these rows, which count when they are in.
+      RunningTask pushed = *task;
+      pushed.rows += items.rows.rows();
+      envstep = EnvSteps() - task->counted_steps() + pushed.counted_steps();
       journal = journal_;
     }
     absl::Status status;
@@ -244,26 +252,30 @@ bool CoordinatorImpl::WaitForRoom(uint32_t worker, const std::string& task_id,
 
 absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
                                                       const CollectorFinished& info) {
-  DING_RETURN_IF_ERROR(CheckSteps(info.step_count()));
+  DING_RETURN_IF_ERROR(CheckCollectorFinished(info));
   MutexLock lock(&mutex_);
   RunningTask* const task = FindTaskOf(worker, info.task_id());
   if (task == nullptr) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(CheckPace(*task, info.step_count()));
+  DING_RETURN_IF_ERROR(CheckPolicyOf(task->collector, info));
   task->steps = std::max(task->steps, info.step_count());
   if (!commander_->JudgeCollectorFinish(info)) {
     FailTask(worker, FindWorker(worker));
     Schedule();
     return absl::OkStatus();
   }
-  failures_[Hello::COLLECTOR] = 0;
+  failures_[Hello::COLLECTOR] = Failures();
+  FindWorker(worker)->failures = 0;
   const RunningTask finished = EndTask(worker, FindWorker(worker));
-  NoteOver(info.task_id());
-  const bool converged = commander_->FinishCollectorTask(finished.collector, info);
-  best_eval_value_ = std::max(best_eval_value_, commander_->last_eval_value().value_or(-kInfinity));
-  if (converged) {
-    converged_ = true;
-    End(absl::OkStatus(),
-        absl::StrCat("converged: mean return ", commander_->last_eval_value().value_or(0), " in ",
-                     info.task_id()));
+  // What the commander is told is what counts.
+  CollectorFinished result = info;
+  result.set_eval_flag(finished.collector.eval_flag());
+  if (!result.eval_flag()) {
+    result.set_step_count(finished.counted_steps());
+    result.set_sample_count(finished.rows);
+    CountResult(finished.collector, result);
+  } else {
+    CountEvaluation(worker, finished.collector, result);
   }
   Schedule();
   return absl::OkStatus();
@@ -281,9 +293,16 @@ absl::Status CoordinatorImpl::HandleLearnerDemand(uint32_t worker, const Learner
           "demand ", demand.sequence(), ", expected demand ", sender->demand_sequence + 1));
     }
     if (demand.sequence() <= sender->demand_sequence) return absl::OkStatus();  // came before
+    if (demand.read() >= demand.sequence()) {
+      return absl::InvalidArgumentError(absl::StrCat("demand ", demand.sequence(),
+                                                     " says that demand ", demand.read(),
+                                                     " is read, expected an earlier one"));
+    }
     sender->demand_sequence = demand.sequence();
     RunningTask* const task = FindTaskOf(worker, demand.task_id());
     if (task == nullptr) return absl::OkStatus();
+    DING_RETURN_IF_ERROR(CheckIter(*task, demand.train_iter()));
+    NoteProgress(demand.train_iter(), *sender, task);
     buffer = task->buffer;
     const absl::Status added = buffer->AddDemand(demand);
     ForgetRemoved(buffer.get());
@@ -300,13 +319,17 @@ void CoordinatorImpl::Serve(const std::shared_ptr<TaskBuffer>& buffer) {
     if (!buffer->BeginServing()) return;
   }
   bool answered = true;
-  while (const std::optional<LearnerDemand> demand = NextDemand(answered, buffer.get())) {
-    answered = Answer(*demand, Draw(buffer->rows(), *demand), buffer.get());
+  std::shared_ptr<const ChunkSet> undrawable;
+  while (const std::optional<LearnerDemand> demand =
+             NextDemand(answered, buffer.get(), &undrawable)) {
+    answered = Answer(*demand, Draw(buffer->rows(), *demand, undrawable.get()), buffer.get());
   }
 }
 
-std::optional<LearnerDemand> CoordinatorImpl::NextDemand(bool answered, TaskBuffer* buffer) {
+std::optional<LearnerDemand> CoordinatorImpl::NextDemand(
+    bool answered, TaskBuffer* buffer, std::shared_ptr<const ChunkSet>* undrawable) {
   MutexLock lock(&mutex_);
+  *undrawable = buffer->undrawable();
   return buffer->NextDemand(answered);
 }
 
@@ -341,11 +364,13 @@ bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> 
 
 absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerInfo& info) {
   DING_RETURN_IF_ERROR(CheckLearnerInfo(info));
+  DING_RETURN_IF_ERROR(CheckPriorities(info));
   std::shared_ptr<TaskBuffer> buffer;
   {
     MutexLock lock(&mutex_);
     RunningTask* const task = FindTaskOf(worker, info.task_id());
     if (task == nullptr) return absl::OkStatus();
+    DING_RETURN_IF_ERROR(CheckIter(*task, info.learner_step()));
     buffer = task->buffer;
   }
   if (info.priority_size() > 0) {
@@ -361,14 +386,17 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
   RunningTask* const task = FindTask(worker, info.task_id());
   if (task == nullptr) return absl::OkStatus();
   Worker* const sender = FindWorker(worker);
-  sender->stalled = info.stalled();
+  sender->stalled = ForPeople(info.stalled());
+  NoteProgress(info.learner_step(), *sender, task);
   if (task->first_step < 0) {
     task->first_step = info.learner_step();
   } else if (info.learner_step() > task->steps) {
-    failures_[Hello::LEARNER] = 0;  // it trains
+    failures_[Hello::LEARNER] = Failures();  // it trains
+    sender->failures = 0;
   }
-  task->steps = info.learner_step();
-  train_iter_ = info.learner_step();
+  // Threads of a learner may overtake each other.
+  task->steps = std::max(task->steps, info.learner_step());
+  train_iter_ = task->steps;
   state_changed_ = commander_changed_ = true;
   commander_->UpdateLearnerInfo(task->learner, info);
   CheckBudget();
@@ -381,7 +409,7 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
   MutexLock lock(&mutex_);
   // What is deleted later is a key of a policy, whatever a learner sends.
   const std::string key = PolicyKey(version.policy_id(), version.version(), worker);
-  const Worker* const sender = FindWorker(worker);
+  Worker* const sender = FindWorker(worker);
   if (sender == nullptr || !sender->task.has_value() ||
       sender->task->learner.policy_id() != version.policy_id()) {
     ++counters_.late_messages;
@@ -389,15 +417,10 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
     return absl::OkStatus();
   }
   PolicyHistory& history = policies_[version.policy_id()];
-  if (version.version() <= history.newest) {
-    return absl::InvalidArgumentError(absl::StrCat("version ", version.version(), " of ",
-                                                   version.policy_id(), " after version ",
-                                                   history.newest, ", expected a newer one"));
-  }
-  if (version.key() != key) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a policy with key '", version.key(), "', expected '", key, "'"));
-  }
+  DING_RETURN_IF_ERROR(CheckVersion(*sender->task, history, version, key));
+  NoteProgress(version.train_iter(), *sender, &*sender->task);
+  sender->task->policy_iter = version.train_iter();
+  history.newest_iter = std::max(history.newest_iter, version.train_iter());
   history.newest = version.version();
   history.stored.push_back(version);
   policy_version_ = version.version();
@@ -415,15 +438,17 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
 }
 
 // An aggregator has as much as its learners, who come and go.
-void CoordinatorImpl::HandleResources(uint32_t worker, const Resources& resources) {
+absl::Status CoordinatorImpl::HandleResources(uint32_t worker, const Resources& resources) {
+  DING_RETURN_IF_ERROR(CheckResources(resources));
   MutexLock lock(&mutex_);
   Worker* const sender = FindWorker(worker);
-  if (sender == nullptr) return;
+  if (sender == nullptr) return absl::OkStatus();
   *sender->hello.mutable_resources() = resources;
-  if (!sender->task.has_value() && !ended_) {
+  if (!sender->task.has_value() && !sender->draining && !ended_) {
     resources_.Update(sender->hello.role(), worker, resources);
   }
   Schedule();
+  return absl::OkStatus();
 }
 
 absl::Status CoordinatorImpl::HandleGroupStatus(uint32_t worker, const GroupStatus& group) {
@@ -432,6 +457,12 @@ absl::Status CoordinatorImpl::HandleGroupStatus(uint32_t worker, const GroupStat
   Worker* const sender = FindWorker(worker);
   if (sender == nullptr) return absl::OkStatus();
   sender->group = group;
+  for (WorkerStatus& member : *sender->group.mutable_member()) {
+    for (std::string* const text : {member.mutable_name(), member.mutable_peer(),
+                                    member.mutable_task_id(), member.mutable_waits_for()}) {
+      *text = ForPeople(*text);
+    }
+  }
   sender->group_nanos = deps_.clock->MonotonicNanos();
   return absl::OkStatus();
 }

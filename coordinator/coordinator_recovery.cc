@@ -132,7 +132,7 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
     {
       MutexLock lock(&mutex_);
       DING_ASSIGN_OR_RETURN(buffer, BufferOf(known->buffer_id()));
-      buffer->AddChunks(chunks.size());
+      buffer->AddChunks(chunks);
     }
     for (const int64_t chunk : chunks) kept.insert(ChunkKey(chunk));
     return Annotate(buffer->rows()->Push(rows, record.push().envstep()),
@@ -174,6 +174,7 @@ void CoordinatorImpl::RecoverPolicies(const RecoveredRun& run) {
   for (const PolicyRecord& known : run.state.policy()) {
     PolicyHistory& history = policies_[known.policy_id()];
     history.newest = known.newest();
+    history.newest_iter = known.newest_iter();
     history.finished = known.finished();
     for (const PolicyVersion& version : known.stored()) {
       if (present.has_value() && present->erase(version.key()) == 0) continue;
@@ -250,6 +251,7 @@ JournalRecord CoordinatorImpl::StateNow() const {
     PolicyRecord* const policy = state->add_policy();
     policy->set_policy_id(id);
     policy->set_newest(history.newest);
+    policy->set_newest_iter(history.newest_iter);
     policy->set_finished(history.finished);
     for (const PolicyVersion& version : history.stored) *policy->add_stored() = version;
   }
@@ -273,10 +275,12 @@ absl::StatusOr<std::vector<JournalRecord>> CoordinatorImpl::AllNow() const {
     if (!worker.task.has_value()) continue;
     if (worker.task->state.kind == Hello::LEARNER) {
       add_learner(worker.task->learner);
-    } else {
+    } else if (doubted_.count(worker.task->state.task_id) == 0) {
       add_collector(worker.task->collector);
     }
   }
+  // The task of a witness is none of the commander's: the one whose result is doubted is.
+  for (const auto& [id, doubted] : doubted_) add_collector(doubted.task);
   for (const auto& waiting : waiting_learner_tasks_) add_learner(waiting.task);
   for (const auto& waiting : waiting_collector_tasks_) add_collector(waiting.task);
   return records;

@@ -49,10 +49,7 @@ void KeepNamed(const std::string& name, RunStatus* status) {
 int64_t CoordinatorImpl::EnvSteps() const {
   int64_t steps = finished_steps_;
   for (const auto& [id, worker] : workers_) {
-    if (worker.task.has_value() && worker.task->state.kind == Hello::COLLECTOR &&
-        !worker.task->collector.eval_flag()) {
-      steps += worker.task->steps;
-    }
+    if (worker.task.has_value()) steps += worker.task->counted_steps();
   }
   return steps;
 }
@@ -66,6 +63,7 @@ void CoordinatorImpl::FillWorker(uint32_t id, const Worker& worker, WorkerStatus
   status->set_alive_seconds(absl::ToDoubleSeconds(Elapsed(worker.joined_nanos)));
   status->set_waits_for(worker.waits_for.empty() ? worker.stalled : worker.waits_for);
   if (worker.draining) status->set_draining(true);
+  if (worker.bad_chunks > 0) status->set_bad_chunks(worker.bad_chunks);
   for (const WorkerStatus& told : worker.group.member()) {
     WorkerStatus* const member = status->add_member();
     *member = told;
@@ -76,8 +74,14 @@ void CoordinatorImpl::FillWorker(uint32_t id, const Worker& worker, WorkerStatus
   const RunningTask& task = *worker.task;
   status->set_task_id(task.state.task_id);
   status->set_evaluates(task.collector.eval_flag());
+  if (task.stalls) {
+    status->set_stalled_seconds(absl::ToDoubleSeconds(Elapsed(task.progress_nanos)));
+    if (status->waits_for().empty()) status->set_waits_for("something that it does not tell");
+  }
   const double seconds = absl::ToDoubleSeconds(Elapsed(task.state.start_nanos));
-  const auto steps = static_cast<double>(task.steps - std::max<int64_t>(task.first_step, 0));
+  const bool collects = task.state.kind == Hello::COLLECTOR && !task.collector.eval_flag();
+  const auto steps = static_cast<double>(
+      collects ? task.counted_steps() : task.steps - std::max<int64_t>(task.first_step, 0));
   if (seconds <= 0) return;
   status->set_steps_per_second(steps / seconds);
   // Those of a generation take the same steps.
@@ -116,6 +120,7 @@ RunStatus CoordinatorImpl::status() const {
     status.set_incarnation(incarnation_);
     status.set_wanted_collectors(ended_ ? 0 : wanted_collectors_);
     status.set_coordinator_pid(getpid());
+    for (const std::string& warning : warnings_) status.add_warning(warning);
     for (const auto& [id, worker] : workers_) FillWorker(id, worker, status.add_worker());
     for (const auto& [id, buffer] : buffers_) {
       buffer->FillStatus(status.add_buffer());
@@ -247,7 +252,10 @@ void CoordinatorImpl::Drain(uint32_t id, Worker* worker) {
 
 void CoordinatorImpl::LetGo(uint32_t id) {
   CoordinatorMessage message;
-  message.mutable_end_run()->set_reason("the worker is not needed any more");
+  const std::string& sent_away = FindWorker(id)->sent_away;
+  message.mutable_end_run()->set_reason(sent_away.empty()
+                                            ? "the worker is not needed any more"
+                                            : absl::StrCat("the worker is sent away: ", sent_away));
   sender_->Send(id, message);
 }
 

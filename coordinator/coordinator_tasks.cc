@@ -41,6 +41,7 @@ void CoordinatorImpl::Schedule() {
   if (ended_) return;
   DropFinishedPolicies();
   GiveBackExpired();
+  NoteStalls();
   const int64_t now = deps_.clock->MonotonicNanos();
   while (std::optional<LearnerTask> task = commander_->GetLearnerTask()) {
     NoteGiven(*task);
@@ -51,6 +52,7 @@ void CoordinatorImpl::Schedule() {
     waiting_collector_tasks_.push_back({*std::move(task), now});
   }
   AssignLearnerTasks();
+  AssignWitnesses();
   AssignCollectorTasks();
   Persist().IgnoreError();  // The next call tries again.
   timer_.Signal();
@@ -115,6 +117,7 @@ bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   task.learner.set_first_version(history.newest + 1);
   task.buffer = *std::move(buffer);
   task.buffer->set_learner(assigned->worker);
+  task.progress_nanos = task.state.start_nanos;
   state_changed_ = true;
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_learner() = task.learner;
@@ -123,11 +126,12 @@ bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   return true;
 }
 
-bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting) {
+bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting,
+                                         std::optional<uint32_t> witness_of) {
   const auto buffer = buffers_.find(waiting.buffer_id());
   if (buffer == buffers_.end() || !buffer->second->started()) return false;
   const std::optional<AssignedWorker> assigned =
-      resources_.Assign(Hello::COLLECTOR, waiting.resources());
+      resources_.Assign(Hello::COLLECTOR, waiting.resources(), /*except=*/witness_of);
   if (!assigned.has_value()) return false;
   RunningTask task;
   task.state = {waiting.task_id(), Hello::COLLECTOR, assigned->worker,
@@ -135,7 +139,7 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting) {
   task.collector = waiting;
   task.buffer = buffer->second;
   const auto history = policies_.find(waiting.policy_id());
-  if (history != policies_.end() && !history->second.stored.empty()) {
+  if (history != policies_.end() && !history->second.stored.empty() && !waiting.has_policy()) {
     *task.collector.mutable_policy() = history->second.stored.back();
     for (TaskPlayer& player : *task.collector.mutable_player()) {
       if (player.update_policy()) *player.mutable_policy() = history->second.stored.back();
@@ -179,9 +183,8 @@ RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
   if (task.state.kind == Hello::LEARNER) {
     task.buffer->ForgetLearner();
     ForgetRemoved(task.buffer.get());
-  } else if (!task.collector.eval_flag()) {
-    finished_steps_ += task.steps;
   }
+  finished_steps_ += task.counted_steps();
   state_changed_ = true;
   if (worker->draining) {
     LetGo(id);
@@ -194,11 +197,11 @@ RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
 
 void CoordinatorImpl::FailTask(uint32_t id, Worker* worker) {
   const RunningTask task = EndTask(id, worker);
-  NoteOver(task.state.task_id);
   if (task.state.kind == Hello::LEARNER) {
+    NoteOver(task.state.task_id);
     commander_->NotifyFailLearnerTask(task.learner);
   } else {
-    commander_->NotifyFailCollectorTask(task.collector);
+    GiveBack(task.collector);
   }
 }
 
@@ -272,11 +275,18 @@ bool CoordinatorImpl::IsKept(const PolicyVersion& version) const {
       return !player.update_policy() && player.policy().key() == version.key();
     });
   };
+  // It is evaluated, perhaps again by a witness.
+  const auto evaluates = [&version](const CollectorTask& task) {
+    return task.eval_flag() && task.policy().key() == version.key();
+  };
   return commander_->KeepsPolicy(version) ||
          std::any_of(workers_.begin(), workers_.end(),
                      [&](const auto& entry) {
-                       return entry.second.task.has_value() && plays(entry.second.task->collector);
+                       return entry.second.task.has_value() &&
+                              (plays(entry.second.task->collector) ||
+                               evaluates(entry.second.task->collector));
                      }) ||
+         std::any_of(waiting_witnesses_.begin(), waiting_witnesses_.end(), evaluates) ||
          std::any_of(waiting_collector_tasks_.begin(), waiting_collector_tasks_.end(),
                      [&](const auto& waiting) { return plays(waiting.task); });
 }
@@ -309,6 +319,8 @@ void CoordinatorImpl::ForgetRemoved(TaskBuffer* buffer) {
 void CoordinatorImpl::ForgetUnannounced(uint32_t id, const Worker& worker) {
   const int64_t next = std::max(worker.newest_chunk + 1, ChunkNumber(id, 0));
   for (int64_t chunk = next; chunk < next + kMaxUnannouncedChunks; ++chunk) {
+    // Who uses up its numbers does not reach those of the next worker.
+    if (WorkerOfChunk(chunk) != id) break;
     forgotten_keys_.push_back(ChunkKey(chunk));
   }
 }

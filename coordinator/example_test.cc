@@ -69,6 +69,11 @@ absl::StatusOr<RunStatus> RunUntilConverged() {
   started.mutable_task_started()->set_task_id(told.of(kLearner).start_task().learner().task_id());
   DING_RETURN_IF_ERROR(coordinator->Handle(kLearner, started));
 
+  WorkerMessage learned;
+  learned.mutable_learner_info()->set_task_id(started.task_started().task_id());
+  learned.mutable_learner_info()->set_learner_step(1000);
+  DING_RETURN_IF_ERROR(coordinator->Handle(kLearner, learned));
+
   hello.set_role(Hello::COLLECTOR);
   coordinator->WorkerJoined(kCollector, hello, "in process");
   const CollectorTask evaluation = told.of(kCollector).start_task().collector();
@@ -77,6 +82,7 @@ absl::StatusOr<RunStatus> RunUntilConverged() {
   info->set_task_id(evaluation.task_id());
   info->set_collector_done(true);
   info->set_train_iter(1000);
+  info->set_step_count(200);
   info->add_episode_return(200);
   DING_RETURN_IF_ERROR(coordinator->Handle(kCollector, finished));
 

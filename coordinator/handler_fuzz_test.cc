@@ -1,7 +1,10 @@
 // Random runs whose workers say what they should and what nobody should: whatever it is, the
-// coordinator goes on, loses no row that it acknowledged, and deletes no chunk that is in use.
+// coordinator goes on, loses no row that it acknowledged, deletes no chunk that is in use, and counts
+// no more than rows, versions and evaluations that came can explain.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -40,6 +43,8 @@ namespace ding {
 namespace {
 
 constexpr int64_t kRowsPerChunk = 4;
+// Env steps that the coordinator believes of each row.
+constexpr int64_t kStepsPerRow = 4;
 
 // The workers' end: does what they would do, and sometimes says something else.
 class Workers : public CoordinatorSender {
@@ -80,6 +85,15 @@ class Workers : public CoordinatorSender {
     MutexLock lock(&mutex_);
     return acknowledged_;
   }
+  // Of which a learner has said that it cannot learn from them.
+  std::set<int64_t> reported() const {
+    MutexLock lock(&mutex_);
+    return reported_;
+  }
+  int64_t versions() const {
+    MutexLock lock(&mutex_);
+    return versions_;
+  }
 
   // What such a worker says next; an error if its bytes are no message.
   absl::StatusOr<WorkerMessage> Says(uint32_t id, Mutator* mutator) {
@@ -99,6 +113,8 @@ class Workers : public CoordinatorSender {
       DING_ASSIGN_OR_RETURN(message,
                             ParseWorkerMessage(mutator->Mutate(message.SerializeAsString())));
     }
+    for (const BadChunk& bad : message.bad_chunks().chunk()) reported_.insert(bad.chunk());
+    versions_ += message.has_policy_version() ? 1 : 0;
     if (message.has_collector_data()) {
       // Only rows of the running task are kept. Of two messages with one number the second one is
       // taken for the first, sent again.
@@ -155,9 +171,23 @@ class Workers : public CoordinatorSender {
     }
   }
 
-  static void LearnerSays(uint32_t id, Rng* rng, Worker* worker, WorkerMessage* message) {
+  void LearnerSays(uint32_t id, Rng* rng, Worker* worker, WorkerMessage* message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const LearnerTask& task = worker->task.learner();
-    switch (rng->UniformInt(9)) {
+    switch (rng->UniformInt(10)) {
+      case 9: {
+        // Seldom: each one costs rows.
+        if (acknowledged_.empty() || rng->UniformInt(8) > 0) {
+          message->mutable_task_started()->set_task_id(task.task_id());
+          break;
+        }
+        message->mutable_bad_chunks()->set_task_id(task.task_id());
+        const auto chunk = std::next(acknowledged_.begin(),
+                                     static_cast<int64_t>(rng->UniformInt(acknowledged_.size())));
+        message->mutable_bad_chunks()->add_chunk()->set_chunk(*chunk);
+        message->mutable_bad_chunks()->mutable_chunk(0)->set_gone(rng->UniformInt(2) == 0);
+        break;
+      }
       case 0:
         Fail(task.task_id(), message);
         break;
@@ -200,6 +230,8 @@ class Workers : public CoordinatorSender {
   mutable Mutex mutex_;  // the coordinator has a thread of its own
   std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
   std::set<int64_t> acknowledged_ ABSL_GUARDED_BY(mutex_);
+  std::set<int64_t> reported_ ABSL_GUARDED_BY(mutex_);
+  int64_t versions_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class RandomRun {
@@ -260,6 +292,11 @@ class RandomRun {
     const RunStatus status = coordinator_->status();
     const Coordinator::Counters counters = coordinator_->counters();
     EXPECT_LE(counters.rows_acknowledged, counters.rows_pushed);
+    // Whatever steps, versions and returns were claimed. A version may leave some out.
+    EXPECT_LE(status.envstep(), kStepsPerRow * counters.rows_pushed);
+    EXPECT_LE(status.policy_version(), 1001u * static_cast<uint64_t>(workers_.versions()));
+    EXPECT_TRUE(std::isfinite(status.eval_value()) && std::isfinite(status.best_eval_value()));
+    EXPECT_LE(status.train_iter(), int64_t{1} << 40);
     for (const BufferStatus& buffer : status.buffer()) {
       EXPECT_EQ(buffer.push_count(), buffer.count() + buffer.removed_count());
     }
@@ -291,8 +328,9 @@ class RandomRun {
   void CheckDeleted() {
     MutexLock lock(&mutex_);
     const std::set<std::string> deleted(deleted_.begin(), deleted_.end());
+    const std::set<int64_t> reported = workers_.reported();
     for (const int64_t chunk : workers_.acknowledged()) {
-      if (removed_.count(chunk) > 0) continue;
+      if (removed_.count(chunk) > 0 || reported.count(chunk) > 0) continue;
       EXPECT_EQ(deleted.count(ChunkKey(chunk)), 0u) << ChunkKey(chunk) << " is in use";
     }
     for (const std::string& key : deleted) {

@@ -112,6 +112,12 @@ std::optional<LearnerTask> OneVsOneCommander::GetLearnerTask() {
   return task;
 }
 
+bool OneVsOneCommander::WouldConverge(const CollectorTask& task,
+                                      const CollectorFinished& info) const {
+  return level_ + 1 == opponents_.size() && task.eval_opponent() == eval_opponent().name &&
+         IsWon(eval_opponent(), info) && solo_->WouldConverge(task, info);
+}
+
 bool OneVsOneCommander::FinishCollectorTask(const CollectorTask& task,
                                             const CollectorFinished& info) {
   beat_hardest_ = false;

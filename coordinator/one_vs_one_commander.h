@@ -64,6 +64,7 @@ class OneVsOneCommander : public BaseCommander {
 
   std::optional<CollectorTask> GetCollectorTask() override;
   std::optional<LearnerTask> GetLearnerTask() override;
+  bool WouldConverge(const CollectorTask& task, const CollectorFinished& info) const override;
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
   void FinishLearnerTask(const LearnerTask& task) override;
   void NotifyFailCollectorTask(const CollectorTask& task) override;

@@ -16,12 +16,14 @@ void NaiveResourceManager::Update(Hello::Role role, uint32_t worker, const Resou
 }
 
 std::optional<AssignedWorker> NaiveResourceManager::Assign(Hello::Role role,
-                                                           const Resources& needed) {
+                                                           const Resources& needed,
+                                                           std::optional<uint32_t> except) {
   MutexLock lock(&mutex_);
   auto best = workers_.end();
   for (auto it = workers_.begin(); it != workers_.end(); ++it) {
     const Entry& entry = it->second;
     if (it->first.first != role || !entry.free_since.has_value()) continue;
+    if (except == it->first.second) continue;
     if (!Satisfies(entry.resources, needed)) continue;
     if (best != workers_.end()) {
       const Entry& other = best->second;

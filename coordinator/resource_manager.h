@@ -33,7 +33,9 @@ class NaiveResourceManager {
 
   // Takes the free worker that has all that is needed, of several the one with the most cpus, of
   // these the one that has been free for longest. None if there is no such worker.
-  std::optional<AssignedWorker> Assign(Hello::Role role, const Resources& needed)
+  // `except`, if there is one, is not assigned.
+  std::optional<AssignedWorker> Assign(Hello::Role role, const Resources& needed,
+                                       std::optional<uint32_t> except = std::nullopt)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether the worker has been assigned and not been updated since.

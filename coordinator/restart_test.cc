@@ -267,8 +267,8 @@ class RestartTest : public testing::TestWithParam<In> {
     info->set_task_id(task.task_id());
     info->set_eval_flag(task.eval_flag());
     info->set_collector_done(true);
-    info->set_train_iter(5);
-    info->set_step_count(worker->steps);
+    info->set_train_iter(coordinator()->status().train_iter());
+    info->set_step_count(std::max<int64_t>(1, worker->steps));
     info->add_episode_return(mean_return);
     worker->steps = 0;
     Handle(*worker, message);
@@ -437,12 +437,47 @@ TEST_P(RestartTest, DropsRowsWhoseDataAreGone) {
 TEST_P(RestartTest, ARunThatHadConvergedEndsAtOnce) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
+  Info(5);
   Finish(&collectors_[0], 1000);
+  Finish(&collectors_[1]);        // what it collected, ...
+  Finish(&collectors_[1], 1000);  // ... and the same evaluation
   EXPECT_THAT(coordinator()->WaitUntilDone(absl::ZeroDuration()), IsOk());
   Kill();
   ASSERT_THAT(Begin(), IsOk());
   EXPECT_THAT(coordinator()->WaitUntilDone(absl::ZeroDuration()), IsOk());
   EXPECT_TRUE(coordinator()->status().converged());
+}
+
+// The evaluation that waits for a witness is lost with the coordinator, and gives its place back.
+TEST_P(RestartTest, ADoubtedEvaluationIsLost) {
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  Info(5);
+  Finish(&collectors_[0], 1000);
+  Finish(&collectors_[1]);
+  EXPECT_TRUE(TaskOf(collectors_[1]).eval_flag()) << "it is the witness";
+  EXPECT_FALSE(coordinator()->status().has_eval_value());
+  Kill();
+  ASSERT_THAT(Begin(), IsOk());
+  EXPECT_FALSE(coordinator()->status().has_eval_value());
+  JoinAll();
+  for (Worker& collector : collectors_) Push(&collector, 1, 1);
+}
+
+// What the learner could not learn from is not there again.
+TEST_P(RestartTest, BadChunksStayOut) {
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  FinishEvaluations();
+  Push(&collectors_[0], 2, 3);
+  WorkerMessage bad;
+  bad.mutable_bad_chunks()->set_task_id(LearnTask().task_id());
+  bad.mutable_bad_chunks()->add_chunk()->set_chunk(acknowledged_[0].chunk);
+  Handle(learner_, bad);
+  Kill();
+  ASSERT_THAT(Begin(), IsOk());
+  acknowledged_.erase(acknowledged_.begin(), acknowledged_.begin() + 3);
+  EXPECT_THAT(Rows(), UnorderedElementsAreArray(ExpectedRows()));
 }
 
 TEST_P(RestartTest, ACollectorThatWasBeingDrainedStillIs) {

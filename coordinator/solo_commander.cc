@@ -70,11 +70,11 @@ bool SoloCommander::EvaluationIsDue() const {
   return absl::Nanoseconds(nanos) > absl::Seconds(options_.eval_interval);
 }
 
-bool SoloCommander::HasConverged(const CollectorFinished& evaluation) const {
-  return *last_eval_value_ >= options_.stop_value && evaluation.train_iter() > 0 &&
+bool SoloCommander::WouldConverge(const CollectorTask& task, const CollectorFinished& info) const {
+  return task.eval_flag() && info.episode_return_size() > 0 &&
+         MeanOf(info.episode_return()) >= options_.stop_value && info.train_iter() > 0 &&
          absl::Nanoseconds(deps_.clock->MonotonicNanos() - made_nanos_) >=
-             absl::Seconds(options_.stop_after_seconds) &&
-         (!options_.may_converge || options_.may_converge());
+             absl::Seconds(options_.stop_after_seconds);
 }
 
 void SoloCommander::AddCollectSetting(bool eval_flag, CollectorTask* task) const {
@@ -144,7 +144,9 @@ bool SoloCommander::FinishCollectorTask(const CollectorTask& task, const Collect
   if (info.episode_return_size() == 0) return converged_;
   last_eval_returns_.assign(info.episode_return().begin(), info.episode_return().end());
   last_eval_value_ = MeanOf(info.episode_return());
-  converged_ = converged_ || HasConverged(info);
+  const bool converges =
+      WouldConverge(task, info) && (!options_.may_converge || options_.may_converge());
+  converged_ = converged_ || converges;
   return converged_;
 }
 

@@ -67,6 +67,8 @@ class SoloCommander : public BaseCommander {
 
   std::optional<CollectorTask> GetCollectorTask() override;
   std::optional<LearnerTask> GetLearnerTask() override;
+  // Leaves may_converge out.
+  bool WouldConverge(const CollectorTask& task, const CollectorFinished& info) const override;
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
   void FinishLearnerTask(const LearnerTask& task) override;
   void NotifyFailCollectorTask(const CollectorTask& task) override;
@@ -91,7 +93,6 @@ class SoloCommander : public BaseCommander {
   SoloCommander(const Options& options, CommandMode* policy, const ComponentDeps& deps);
 
   bool EvaluationIsDue() const;
-  bool HasConverged(const CollectorFinished& evaluation) const;
   void ReleaseCollectorTask(const CollectorTask& task);
   void AddCollectSetting(bool eval_flag, CollectorTask* task) const;
   // Counts it, and measures all since the last measurement if it is time to.

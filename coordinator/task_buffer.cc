@@ -1,8 +1,12 @@
 #include "ding_worker/coordinator/task_buffer.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/wire.h"
@@ -10,6 +14,11 @@
 
 namespace ding {
 namespace {
+
+// Draws for rows in the place of those that are left out, of one batch.
+constexpr int kMaxRefills = 16;
+// Rows of a chunk: far more than fit into a value of the store.
+constexpr int64_t kMaxChunkRows = int64_t{1} << 32;
 
 // Mean iterations since the rows were collected.
 double Staleness(const Batch& batch, int64_t train_iter) {
@@ -22,12 +31,44 @@ double Staleness(const Batch& batch, int64_t train_iter) {
   return sum / static_cast<double>(batch.rows());
 }
 
+// The rows of `batch` that may be drawn.
+std::vector<int64_t> Drawable(const Batch& batch, const ChunkSet& undrawable) {
+  std::vector<int64_t> rows;
+  const absl::Span<const int64_t> chunks = batch.column<int64_t>(kColumnChunk);
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    if (!undrawable.contains(chunks[i])) rows.push_back(static_cast<int64_t>(i));
+  }
+  return rows;
+}
+
+absl::StatusOr<Batch> Sample(IBuffer* rows, const LearnerDemand& demand,
+                             const ChunkSet* undrawable) {
+  const int64_t size = demand.batch_size();
+  DING_ASSIGN_OR_RETURN(Batch drawn, rows->Sample(size, demand.train_iter()));
+  if (undrawable == nullptr) return drawn;
+  std::vector<int64_t> good = Drawable(drawn, *undrawable);
+  if (static_cast<int64_t>(good.size()) == size) return drawn;
+  DING_ASSIGN_OR_RETURN(BatchBuilder batch, BatchBuilder::Create(drawn.spec_ptr(), size));
+  int64_t filled = 0;
+  for (int refills = 0;; ++refills) {
+    GatherRows(drawn.view(), good, batch.view(), filled);
+    filled += static_cast<int64_t>(good.size());
+    if (filled == size) return std::move(batch).Seal(size);
+    if (refills == kMaxRefills) break;
+    DING_ASSIGN_OR_RETURN(drawn, rows->Sample(size - filled, demand.train_iter()));
+    good = Drawable(drawn, *undrawable);
+  }
+  return absl::FailedPreconditionError(absl::StrCat("rows that can be learned from: ", filled,
+                                                    " of ", size, " were found beside those of ",
+                                                    undrawable->size(), " bad chunks"));
+}
+
 }  // namespace
 
-absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand) {
+absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand, const ChunkSet* undrawable) {
   Drawn drawn;
   for (int i = 0; i < demand.batches(); ++i) {
-    const absl::StatusOr<Batch> batch = rows->Sample(demand.batch_size(), demand.train_iter());
+    const absl::StatusOr<Batch> batch = Sample(rows, demand, undrawable);
     if (!batch.ok()) {
       if (i == 0) return batch.status();
       break;
@@ -42,16 +83,41 @@ absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand) {
 }
 
 absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker) {
-  std::vector<int64_t> chunks;
-  for (const int64_t chunk : items.column<int64_t>(kColumnChunk)) {
-    if (chunk < 0 || WorkerOfChunk(chunk) != worker) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "an item of chunk ", chunk, ", which is none of worker ", worker, "; expected its own"));
+  const absl::Span<const int64_t> chunk = items.column<int64_t>(kColumnChunk);
+  const absl::Span<const int64_t> row = items.column<int64_t>(kColumnRow);
+  const absl::Span<const int64_t> length = items.column<int64_t>(kColumnLength);
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    if (chunk[i] < 0 || WorkerOfChunk(chunk[i]) != worker) {
+      return absl::InvalidArgumentError(absl::StrCat("an item of chunk ", chunk[i],
+                                                     ", which is none of worker ", worker,
+                                                     "; expected its own"));
     }
-    if (chunks.empty() || chunks.back() != chunk) chunks.push_back(chunk);
+    if (row[i] < kMaxChunkRows && length[i] < kMaxChunkRows) continue;
+    return absl::InvalidArgumentError(absl::StrCat("an item of ", length[i], " rows from row ",
+                                                   row[i], " on of chunk ", chunk[i],
+                                                   ", expected fewer than ", kMaxChunkRows));
   }
-  std::sort(chunks.begin(), chunks.end());
-  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
+  // A row that is announced twice would be drawn, and counted, twice.
+  std::vector<size_t> order(chunk.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto earlier = [&](size_t a, size_t b) {
+    return std::make_pair(chunk[a], row[a]) < std::make_pair(chunk[b], row[b]);
+  };
+  // A collector announces them in this order.
+  if (!std::is_sorted(order.begin(), order.end(), earlier)) {
+    std::sort(order.begin(), order.end(), earlier);
+  }
+  std::vector<int64_t> chunks;
+  for (size_t n = 0; n < order.size(); ++n) {
+    const size_t i = order[n];
+    if (chunks.empty() || chunks.back() != chunk[i]) {
+      chunks.push_back(chunk[i]);
+      continue;
+    }
+    if (row[order[n - 1]] + length[order[n - 1]] <= row[i]) continue;
+    return absl::InvalidArgumentError(absl::StrCat("two items have row ", row[i], " of chunk ",
+                                                   chunk[i], ", expected one for each row"));
+  }
   return chunks;
 }
 
@@ -114,12 +180,12 @@ void TaskBuffer::Answered(const Drawn& drawn) {
 
 void TaskBuffer::Removed(const RemovedItems& removed) {
   rows_removed_ += static_cast<int64_t>(removed.items.size());
-  removed_.Add(removed.chunks);
+  removed_.Add(chunks_.Leave(removed.chunks));
 }
 
 std::vector<int64_t> TaskBuffer::TakeDeletable() {
   std::vector<int64_t> chunks = removed_.TakeDeletable();
-  DropChunks(chunks.size());
+  chunks_.Forget(chunks);
   return chunks;
 }
 
@@ -133,7 +199,8 @@ void TaskBuffer::FillStatus(BufferStatus* status) const {
   status->set_sample_count(rows_drawn_);
   status->set_removed_count(rows_removed_);
   status->set_lost_count(rows_lost_);
-  status->set_chunks(chunks_);
+  status->set_chunks(chunks_.stored());
+  if (chunks_.marked() > 0) status->set_bad_chunks(chunks_.marked());
   status->set_staleness_iterations(staleness_);
 }
 

@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/coordinator/known_chunks.h"
 #include "ding_worker/coordinator/removed_chunks.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -40,10 +41,15 @@ struct Drawn {
   double staleness = 0;  // mean; 0 if the rows do not say
 };
 
-// As many of the demanded batches as there are rows for, at least one; else why there is none.
-absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand);
+// As many of the demanded batches as there are rows for, at least one; else why there is none. Rows
+// of the chunks in `undrawable` (null: none) are left out, and others drawn in their place: a row may
+// then be in a batch twice.
+absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand,
+                           const ChunkSet* undrawable = nullptr);
 
-// The chunks of `items`, each once. kInvalidArgument if one was not made by `worker`.
+// The chunks of `items`, each once, in the order of their numbers.
+//   kInvalidArgument  one was not made by `worker`; two items of a chunk have a row in common; a row
+//                     that no chunk has
 absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker);
 
 class TaskBuffer {
@@ -85,6 +91,8 @@ class TaskBuffer {
   absl::Status AddDemand(const LearnerDemand& demand);
   // False: another thread serves, and looks again.
   bool BeginServing();
+  // Chunks whose rows are not to be drawn; null: none.
+  std::shared_ptr<const ChunkSet> undrawable() { return chunks_.undrawable(); }
   // The next one to draw for; none: serving is over. `answered`: the last one was.
   std::optional<LearnerDemand> NextDemand(bool answered);
   // Whether it still waits.
@@ -94,9 +102,12 @@ class TaskBuffer {
   // Grows with each: for who waits for room.
   int64_t answers() const { return answers_; }
 
-  // Chunks that were, or were not, put into the store for this buffer.
-  void AddChunks(size_t chunks) { chunks_ += static_cast<int64_t>(chunks); }
-  void DropChunks(size_t chunks) { chunks_ -= static_cast<int64_t>(chunks); }
+  // Chunks that are about to be pushed, or could not be.
+  void AddChunks(const std::vector<int64_t>& chunks) { chunks_.Add(chunks); }
+  void DropChunks(const std::vector<int64_t>& chunks) { chunks_.Forget(chunks); }
+  // The learner cannot learn from it: its rows are drawn no more.
+  KnownChunks::Marked MarkBad(int64_t chunk) { return chunks_.MarkBad(chunk); }
+  const KnownChunks& chunks() const { return chunks_; }
   void Removed(const RemovedItems& removed);
   // Chunks that nobody reads any more; each is returned once.
   std::vector<int64_t> TakeDeletable();
@@ -122,7 +133,7 @@ class TaskBuffer {
   int64_t answers_ = 0;
   int64_t rows_drawn_ = 0;
   int64_t rows_removed_ = 0;
-  int64_t chunks_ = 0;  // that lie in the store
+  KnownChunks chunks_;
   double staleness_ = 0;
 };
 

@@ -95,7 +95,7 @@ TEST(TaskBufferTest, AnswersInOrderAndForgetsWithTheLearner) {
 
 TEST(TaskBufferTest, AChunkWaitsForTheDemandsDrawnBeforeItLeft) {
   TaskBuffer buffer("buffer_0");
-  buffer.AddChunks(1);
+  buffer.AddChunks({7});
   ASSERT_THAT(buffer.AddDemand(Demand(1)), IsOk());
   buffer.NextDemand(true);
   buffer.Answered(Drawn());

@@ -13,6 +13,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/comm/collected_items.h"
 #include "ding_worker/collector/comm/comm_collector_registry.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/coordinator/commander_registry.h"
@@ -32,6 +33,7 @@
 #include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/worker/expected_data.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/experiment_setup.h"
 #include "ding_worker/worker/game_setup.h"
@@ -96,13 +98,17 @@ std::vector<EvalOpponent> OpponentsOf(const ExperimentConfig& config) {
   return opponents;
 }
 
-// OK if the envs that evaluate are for one who sees and does what `player` does.
-absl::Status CheckEvaluatorEnvs(const ExperimentConfig& config, const EnvSpec& player,
-                                const Clock* clock) {
+// What evaluations can return, if the envs that evaluate are for one who sees and does what `player`
+// does.
+absl::StatusOr<ReturnBounds> CheckEvaluatorEnvs(const ExperimentConfig& config,
+                                                const EnvSpec& player, const Clock* clock) {
+  std::optional<ReturnBounds> bounds;
   for (const EvalOpponent& opponent : OpponentsOf(config)) {
     DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env,
                           MakeEvaluatorEnvs(config, opponent.name, 1, clock));
     DING_RETURN_IF_ERROR(CheckSamePlayer(player, env->env_spec()));
+    const ReturnBounds returns = BoundsOfReturns(env->env_spec());
+    bounds = bounds.has_value() ? EitherOf(*bounds, returns) : returns;
     if (env->env_spec().players == 1) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "env '", env->env_spec().name, "', which evaluates, is a game of ", env->env_spec().players,
@@ -110,7 +116,7 @@ absl::Status CheckEvaluatorEnvs(const ExperimentConfig& config, const EnvSpec& p
         "env.evaluator_type",
         PlaysGames(config) ? " or env.eval_opponent" : ""));
   }
-  return absl::OkStatus();
+  return bounds.value_or(ReturnBounds());
 }
 
 class ConfiguredCollector : public TaskCollector {
@@ -189,6 +195,12 @@ class ConfiguredLearner : public TaskLearner {
     PolicyContext context = MakePolicyContext(config, env, modes);
     context.reducer = group;
     DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config), context));
+    PolicyModes collects;
+    collects.learn = collects.eval = collects.command = false;
+    DING_ASSIGN_OR_RETURN(
+        const std::unique_ptr<Policy> collector,
+        create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, collects)));
+    DING_ASSIGN_OR_RETURN(made->collected_, LayoutOfCollected(env, collector->collect_mode()));
     deps.name = "learner";
     deps.seed = config.seed();
     LearnerConfig learner_config = config.policy().learn().learner();
@@ -213,6 +225,7 @@ class ConfiguredLearner : public TaskLearner {
   }
 
   BaseLearner* learner() override { return learner_.get(); }
+  CollectedLayout collected() const override { return collected_; }
   absl::Status SaveProgress() override {
     if (!resumable_ || learner_->train_iter() == 0) return absl::OkStatus();
     return learner_->SaveCheckpoint(kResumeCheckpoint);
@@ -252,6 +265,7 @@ class ConfiguredLearner : public TaskLearner {
 
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<BaseLearner> learner_;
+  CollectedLayout collected_;
   bool resumable_ = false;
 };
 
@@ -416,7 +430,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
                                                  Journal* journal, bool goes_on_after_stop) {
   CoordinatorParts made;
   DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
-  DING_RETURN_IF_ERROR(CheckEvaluatorEnvs(config, env, deps.clock));
+  DING_ASSIGN_OR_RETURN(const ReturnBounds returns, CheckEvaluatorEnvs(config, env, deps.clock));
   // Collect mode only to ask what it is.
   PolicyModes modes;
   modes.learn = modes.eval = false;
@@ -447,6 +461,11 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   parts.delete_key = [store](const std::string& key) { return store->Delete(key); };
   parts.sender = sender;
   parts.journal = journal;
+  DING_ASSIGN_OR_RETURN(const CollectedLayout collected,
+                        LayoutOfCollected(env, made.policy->collect_mode()));
+  if (collected.rows != nullptr) {
+    DING_ASSIGN_OR_RETURN(parts.items, ItemsOf(*collected.rows));
+  }
   parts.list_keys = [store](const std::string& prefix) { return store->List(prefix); };
 
   const CoordinatorConfig& section = config.system().coordinator();
@@ -458,6 +477,8 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   options.max_train_iter = config.max_train_iter();
   options.max_time = absl::Seconds(config.system().max_seconds());
   options.goes_on_after_stop = goes_on_after_stop;
+  options.min_return = returns.low;
+  options.max_return = returns.high;
   ComponentDeps coordinator_deps = deps;
   coordinator_deps.name = "coordinator";
   DING_ASSIGN_OR_RETURN(made.coordinator,

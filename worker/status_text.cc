@@ -42,11 +42,23 @@ std::string TaskText(const WorkerStatus& worker) {
                       worker.draining() ? ", leaves" : "");
 }
 
+// What it waits for, and what is wrong with it.
+std::string TroubleText(const WorkerStatus& worker) {
+  std::string text = worker.waits_for();
+  if (worker.has_stalled_seconds()) {
+    absl::StrAppend(&text, " (no progress for ", Minutes(worker.stalled_seconds()), ")");
+  }
+  if (worker.bad_chunks() > 0) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", worker.bad_chunks(), " bad chunks");
+  }
+  return text;
+}
+
 std::string WorkerLine(const std::string& number, const std::string& name,
                        const WorkerStatus& worker) {
   return absl::StrFormat("%6s  %-14s %-10s %8d  %-25s %10.0f/s  %s\n", number, name,
                          std::string(RoleName(worker.role())), worker.pid(), TaskText(worker),
-                         worker.steps_per_second(), worker.waits_for());
+                         worker.steps_per_second(), TroubleText(worker));
 }
 
 std::string LeagueText(const LeagueStatus& league) {
@@ -92,6 +104,9 @@ std::string FormatRunStatus(const RunStatus& status) {
       absl::StrAppend(&text, WorkerLine("", absl::StrCat("  ", member.name()), member));
     }
   }
+  for (const std::string& warning : status.warning()) {
+    absl::StrAppend(&text, "warning: ", warning, "\n");
+  }
   if (status.has_league()) absl::StrAppend(&text, LeagueText(status.league()), "\n");
   for (const BufferStatus& buffer : status.buffer()) {
     absl::StrAppend(&text, "buffer ", buffer.buffer_id(), ": ", buffer.count(), " rows of ",
@@ -101,6 +116,7 @@ std::string FormatRunStatus(const RunStatus& status) {
       absl::StrAppend(&text, absl::StrFormat(", drawn rows are %.0f train iterations old",
                                              buffer.staleness_iterations()));
     }
+    if (buffer.bad_chunks() > 0) absl::StrAppend(&text, ", ", buffer.bad_chunks(), " bad chunks");
     absl::StrAppend(&text, "\n");
   }
   return text;

@@ -89,6 +89,21 @@ TEST(StatusTextTest, WhatThereIsNotAlways) {
   EXPECT_THAT(FormatRunStatus(status), HasSubstr("drawn rows are 210 train iterations old\n"));
 }
 
+TEST(StatusTextTest, WhatIsWrongIsNamed) {
+  RunStatus status = Status();
+  status.mutable_worker(0)->set_waits_for("the store, which has not given 'data/2/5' for 14s");
+  status.mutable_worker(0)->set_stalled_seconds(75);
+  status.mutable_worker(1)->set_waits_for("");
+  status.mutable_worker(1)->set_bad_chunks(2);
+  status.mutable_buffer(0)->set_bad_chunks(2);
+  status.add_warning("collector-7 (worker 9, pid 12) is sent away: it lies");
+  const std::string text = FormatRunStatus(status);
+  EXPECT_THAT(text, HasSubstr("'data/2/5' for 14s (no progress for 1:15)\n"));
+  EXPECT_THAT(text, HasSubstr("/s  2 bad chunks\n"));
+  EXPECT_THAT(text, HasSubstr(", 2 bad chunks\n"));
+  EXPECT_THAT(text, HasSubstr("\nwarning: collector-7 (worker 9, pid 12) is sent away: it lies\n"));
+}
+
 TEST(StatusTextTest, ALeague) {
   RunStatus status = Status();
   LeagueStatus* const league = status.mutable_league();

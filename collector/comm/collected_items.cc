@@ -16,18 +16,31 @@
 
 namespace ding {
 
-absl::StatusOr<std::string> EncodeItems(const SegmentBatch& data, int64_t chunk) {
+namespace {
+
+// Fields of the rows that their items have, too.
+std::vector<int> KnownFields(const Spec& rows) {
+  std::vector<int> known;
+  for (const char* const column : {kColumnCollectIter, kColumnPriority}) {
+    const std::optional<int> field = rows.Find(column);
+    if (field.has_value()) known.push_back(*field);
+  }
+  return known;
+}
+
+}  // namespace
+
+absl::StatusOr<SpecPtr> ItemsOf(const Spec& rows) {
   std::vector<FieldSpec> fields = {Scalar(kColumnChunk, DType::kInt64),
                                    Scalar(kColumnRow, DType::kInt64),
                                    Scalar(kColumnLength, DType::kInt64)};
-  std::vector<int> known;  // fields of the rows
-  for (const char* const column : {kColumnCollectIter, kColumnPriority}) {
-    const std::optional<int> field = data.rows.spec().Find(column);
-    if (!field.has_value()) continue;
-    known.push_back(*field);
-    fields.push_back(data.rows.spec().field(*field));
-  }
-  DING_ASSIGN_OR_RETURN(SpecPtr spec, MakeSpec(std::move(fields)));
+  for (const int field : KnownFields(rows)) fields.push_back(rows.field(field));
+  return MakeSpec(std::move(fields));
+}
+
+absl::StatusOr<std::string> EncodeItems(const SegmentBatch& data, int64_t chunk) {
+  const std::vector<int> known = KnownFields(data.rows.spec());
+  DING_ASSIGN_OR_RETURN(SpecPtr spec, ItemsOf(data.rows.spec()));
   DING_ASSIGN_OR_RETURN(BatchBuilder items, BatchBuilder::Create(std::move(spec), data.size()));
   const absl::Span<int64_t> chunks = items.column<int64_t>(0);
   const absl::Span<int64_t> rows = items.column<int64_t>(1);

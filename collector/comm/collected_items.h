@@ -10,11 +10,15 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
 
 namespace ding {
 
-// One item of length 1 for each row of `data`, which is chunk `chunk`, encoded as of data/wire.h:
-// chunk, row, length, and the columns collect_iter and priority of the rows, if they have them.
+// The fields of items that announce such rows: chunk, row, length, and the columns collect_iter and
+// priority of the rows, if they have them.
+absl::StatusOr<SpecPtr> ItemsOf(const Spec& rows);
+
+// One item of length 1 for each row of `data`, which is chunk `chunk`, encoded as of data/wire.h.
 absl::StatusOr<std::string> EncodeItems(const SegmentBatch& data, int64_t chunk);
 
 }  // namespace ding

@@ -36,6 +36,8 @@ void CollectorSlave::ResetTask(const StartTask& start) {
     // Versions that come later are told apart by it.
     if (player.update_policy()) policies_.back().set_policy_id(task.policy_id());
   }
+  evaluates_ = task.eval_flag();
+  newest_ = policies_;
   progress_ = CollectorProgress();
   // What a closed task announced is dropped, and not always acknowledged.
   acknowledged_ = announced_;
@@ -48,8 +50,9 @@ void CollectorSlave::Take(const CoordinatorMessage& message) {
     const PolicyVersion& policy = message.policy_version();
     for (size_t i = 0; i < policies_.size(); ++i) {
       if (updates_[i] && policy.policy_id() == policies_[i].policy_id() &&
-          policy.version() > policies_[i].version()) {
-        policies_[i] = policy;
+          policy.version() > newest_[i].version()) {
+        newest_[i] = policy;
+        if (!evaluates_ || policies_[i].version() == 0) policies_[i] = policy;
       }
     }
   }
@@ -107,15 +110,21 @@ absl::StatusOr<std::optional<PolicyVersion>> CollectorSlave::NewerPolicy(int pla
     return absl::InvalidArgumentError(
         absl::StrCat("the policy of player ", player, " in a task of ", policies_.size()));
   }
-  if (policies_[index].version() <= version && timeout > absl::ZeroDuration()) {
+  if (NewerLocked(index, version) == nullptr && timeout > absl::ZeroDuration()) {
     const absl::Time deadline = absl::Now() + timeout;
-    while (TaskStatusLocked().ok() && policies_[index].version() <= version &&
+    while (TaskStatusLocked().ok() && NewerLocked(index, version) == nullptr &&
            changed_.WaitUntil(&mutex_, deadline)) {
     }
   }
   DING_RETURN_IF_ERROR(TaskStatusLocked());
-  if (policies_[index].version() <= version) return std::nullopt;
-  return policies_[index];
+  const PolicyVersion* const newer = NewerLocked(index, version);
+  if (newer == nullptr) return std::nullopt;
+  return *newer;
+}
+
+const PolicyVersion* CollectorSlave::NewerLocked(size_t player, uint64_t version) const {
+  if (policies_[player].version() > version) return &policies_[player];
+  return newest_[player].version() > version ? &newest_[player] : nullptr;
 }
 
 bool CollectorSlave::FollowsPolicy(int player) const {

@@ -40,7 +40,7 @@ class CollectorSlave : public Slave {
   // It is over; `info` without its id.
   absl::Status Finish(CollectorFinished info);
   // The newest policy of this player of the task, if it is newer than `version`; waits for one at
-  // most `timeout`. kInvalidArgument if the task has no such player.
+  // most `timeout`. An evaluation is of the policy that its task names: that one is given first. kInvalidArgument if the task has no such player.
   absl::StatusOr<std::optional<PolicyVersion>> NewerPolicy(int player, uint64_t version,
                                                            absl::Duration timeout);
   // Whether newer versions of this player's policy may come.
@@ -50,8 +50,15 @@ class CollectorSlave : public Slave {
   void ResetTask(const StartTask& start) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Take(const CoordinatorMessage& message) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Of each player; without a key: there is none yet.
+  // What there is beyond `version`; null: nothing.
+  const PolicyVersion* NewerLocked(size_t player, uint64_t version) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  bool evaluates_ ABSL_GUARDED_BY(mutex_) = false;
+  // Of each player; without a key: there is none yet. Of an evaluation the one that it is to be of,
+  // and in newest_ what came later.
   std::vector<PolicyVersion> policies_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PolicyVersion> newest_ ABSL_GUARDED_BY(mutex_);
   std::vector<bool> updates_ ABSL_GUARDED_BY(mutex_);  // whether newer ones are wanted
   CollectorProgress progress_ ABSL_GUARDED_BY(mutex_);
   // Of this worker, not of the task.

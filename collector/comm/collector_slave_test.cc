@@ -168,6 +168,25 @@ TEST_F(CollectorSlaveTest, OnlyWhoLearnsGetsNewerPolicies) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("in a task of 2")));
 }
 
+// Two evaluations of one version are the same: a newer one comes only when that cannot be read.
+TEST_F(CollectorSlaveTest, AnEvaluationIsOfThePolicyThatItsTaskNames) {
+  CollectorTask task;
+  task.set_task_id("a");
+  task.set_policy_id("policy_0");
+  task.set_eval_flag(true);
+  task.mutable_policy()->set_version(2);
+  task.mutable_policy()->set_key("two");
+  Start(task);
+  coordinator_.Publish("policy_0", 5, "five");
+  EXPECT_EQ(slave_.NewerPolicy(0, 2, kLong).value()->key(), "five");
+  EXPECT_EQ(slave_.NewerPolicy(0, 0, kLong).value()->key(), "two");
+  task.set_task_id("b");
+  task.clear_policy();
+  Start(task);
+  coordinator_.Publish("policy_0", 6, "six");
+  EXPECT_EQ(slave_.NewerPolicy(0, 0, kLong).value()->key(), "six") << "there was none";
+}
+
 TEST_F(CollectorSlaveTest, ATaskBeginsWithoutThePolicyOfTheLastOne) {
   Start("a");
   coordinator_.Publish("policy_0", 3, "three");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
 #include "ding_worker/data/segment_wire.h"
@@ -36,6 +37,15 @@ CollectorFinished ToMessage(const CollectorFinishInfo& info) {
     if (info.is_game) message.add_game_result(ResultOf(episode_return));
   }
   return message;
+}
+
+// Between two attempts to read a policy that is damaged: the learner may put it there again.
+constexpr absl::Duration kPolicyRetry = absl::Seconds(1);
+
+// What lies under the key is gone, or is not what the learner has put there.
+bool IsLost(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) ||
+         absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
 }
 
 bool WorthTryingAgain(const absl::Status& status) {
@@ -138,26 +148,40 @@ absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpd
   DING_ASSIGN_OR_RETURN(std::optional<PolicyVersion> newest,
                         slave_.NewerPolicy(player, version, timeout));
   while (newest.has_value()) {
-    const absl::Status read = store_->Get(newest->key(), &read_bytes_);
-    if (read.ok()) {
+    const bool was_unreadable = newest->key() == unreadable_;
+    // Who acts by another one does not look at each step.
+    if (was_unreadable && timeout == absl::ZeroDuration() && absl::Now() < read_again_) break;
+    absl::StatusOr<PolicyUpdate> update = ReadPolicy(*newest);
+    if (update.ok()) {
+      unreadable_.clear();
       DING_RETURN_IF_ERROR(ReportPolicyStall(""));
-      PolicyUpdate update;
-      update.version = newest->version();
-      update.train_iter = newest->train_iter();
-      DING_ASSIGN_OR_RETURN(update.model, DecodeState(read_bytes_, newest->key()));
-      return update;
+      return *std::move(update);
     }
-    // Old versions are deleted: there is a newer one, or will be in a moment, where newer ones count.
-    if (absl::IsNotFound(read) && !slave_.FollowsPolicy(player)) return read;
-    if (!absl::IsNotFound(read) && !WorthTryingAgain(read)) return read;
-    if (timeout == absl::ZeroDuration()) return std::nullopt;
-    if (WorthTryingAgain(read)) {
+    const absl::Status& why = update.status();
+    // Old versions are deleted, and damaged ones put there again: there is a newer one, or will be in
+    // a moment, where newer ones count.
+    if (IsLost(why) ? !slave_.FollowsPolicy(player) : !WorthTryingAgain(why)) return why;
+    LOG_IF(WARNING, !was_unreadable && !absl::IsNotFound(why) && IsLost(why))
+        << newest->key() << " cannot be read, and is waited for: " << why.message();
+    unreadable_ = newest->key();
+    read_again_ = absl::Now() + kPolicyRetry;
+    if (timeout == absl::ZeroDuration()) break;
+    if (!absl::IsNotFound(why)) {
       DING_RETURN_IF_ERROR(
-          ReportPolicyStall(absl::StrCat("the store gives no policy: ", read.message())));
+          ReportPolicyStall(absl::StrCat("the store gives no policy: ", why.message())));
     }
     DING_ASSIGN_OR_RETURN(newest, slave_.NewerPolicy(player, newest->version(), timeout));
   }
   return std::nullopt;
+}
+
+absl::StatusOr<PolicyUpdate> RpcFileSystemCollector::ReadPolicy(const PolicyVersion& version) {
+  DING_RETURN_IF_ERROR(store_->Get(version.key(), &read_bytes_));
+  PolicyUpdate update;
+  update.version = version.version();
+  update.train_iter = version.train_iter();
+  DING_ASSIGN_OR_RETURN(update.model, DecodeState(read_bytes_, version.key()));
+  return update;
 }
 
 }  // namespace ding

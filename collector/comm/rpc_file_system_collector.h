@@ -62,6 +62,8 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   absl::StatusOr<CollectorFinishInfo> Collect(const CollectorTask& task);
   absl::Status PutAndAnnounce(int64_t chunk, const SegmentBatch& data,
                               const CollectorProgress& progress);
+  // A version of a policy, from the store.
+  absl::StatusOr<PolicyUpdate> ReadPolicy(const PolicyVersion& version);
   // Says why no policy can be read, once; empty: one can again.
   absl::Status ReportPolicyStall(const std::string& reason);
   // Puts the chunk, however often that takes.
@@ -75,6 +77,8 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   uint32_t chunks_ = 0;         // put; of the task's thread
   std::string read_bytes_;      // memory for reading, kept; of the task's thread
   bool policy_stalls_ = false;  // and was said to; of the task's thread
+  std::string unreadable_;      // key of the policy that could not be read last
+  absl::Time read_again_;       // when that one is tried again, of the task's thread, too
 
   Mutex mutex_;
   BaseParallelCollector* running_ ABSL_GUARDED_BY(mutex_) = nullptr;

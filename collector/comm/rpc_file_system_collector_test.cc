@@ -334,14 +334,50 @@ TEST_F(RpcFileSystemCollectorTest, GetsTheNewestPolicyThatIsThere) {
   EXPECT_FALSE(newer);
 }
 
-TEST_F(RpcFileSystemCollectorTest, APolicyThatCannotBeReadIsAnError) {
-  RunScript(
-      [](CollectorLink* link, const auto&) { return link->GetPolicyUpdate(0, 0, kLong).status(); });
-  const std::vector<absl::string_view> garbage = {"garbage"};
-  ASSERT_THAT(store_.Put("policy/policy_0/1", garbage), IsOk());
+TEST_F(RpcFileSystemCollectorTest, APolicyThatIsDamagedIsWaitedFor) {
+  const EncodedBatch model =
+      EncodeState([](StateWriter* writer) { return writer->WriteDouble("weight", 2.5); }).value();
+  std::vector<uint64_t> versions;
+  bool acts_on = false;
+  RunScript([&](CollectorLink* link, const auto&) {
+    // The next version takes its place.
+    auto update = link->GetPolicyUpdate(0, 0, kLong);
+    if (!update.ok()) return update.status();
+    versions.push_back((*update)->version);
+    // A damaged one does not stop who acts by another.
+    coordinator_.Publish("policy_0", 3, "policy/policy_0/3");
+    absl::StatusOr<std::optional<PolicyUpdate>> newer = absl::UnknownError("");
+    for (int i = 0; i < 50; ++i) {
+      newer = link->GetPolicyUpdate(0, 2, absl::ZeroDuration());
+      if (!newer.ok() || newer->has_value()) break;
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    acts_on = newer.ok() && !newer->has_value();
+    // It is put there again: a learner does that when it gets no data.
+    const absl::Status put = store_.Put("policy/policy_0/3", model.pieces());
+    if (!put.ok()) return put;
+    do {
+      update = link->GetPolicyUpdate(0, 2, absl::Milliseconds(1));
+      if (!update.ok()) return update.status();
+    } while (!update->has_value());
+    versions.push_back((*update)->version);
+    return absl::OkStatus();
+  });
+  for (const char* const key : {"policy/policy_0/1", "policy/policy_0/3"}) {
+    ASSERT_THAT(store_.Put(key, {absl::string_view("garbage")}), IsOk());
+  }
+  ASSERT_THAT(store_.Put("policy/policy_0/2", model.pieces()), IsOk());
   coordinator_.StartCollector("a");
   coordinator_.Publish("policy_0", 1, "policy/policy_0/1");
-  EXPECT_THAT(HearTask().end.task_failed().message(), Not(IsEmpty()));
+  const CollectorData stall =
+      coordinator_
+          .ReceiveUntil([](const WorkerMessage& message) { return message.has_collector_data(); })
+          .collector_data();
+  EXPECT_THAT(stall.progress().stalled(), HasSubstr("the store gives no policy"));
+  coordinator_.Publish("policy_0", 2, "policy/policy_0/2");
+  EXPECT_TRUE(HearTask().end.has_collector_finished());
+  EXPECT_THAT(versions, ElementsAre(2, 3));
+  EXPECT_TRUE(acts_on);
 }
 
 class GameCollector : public BaseParallelCollector {

@@ -15,12 +15,19 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/all_reduce.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/comm/group_member.h"
 
 namespace ding {
+
+// How collected rows are laid out; null: as the first that come.
+struct CollectedLayout {
+  SpecPtr rows;
+  SpecPtr final_obs;
+};
 
 // A task's learner, with everything that it works with.
 class TaskLearner {
@@ -29,6 +36,8 @@ class TaskLearner {
   virtual BaseLearner* learner() = 0;
   // How to learn from what is next: the learning rate, say.
   virtual NamedValues LearnSettings(int64_t train_iter, int64_t envstep) = 0;
+  // What collectors are to send: chunks with other rows are left out.
+  virtual CollectedLayout collected() const { return {}; }
   // The task is over, however it ended: what was learned is to be there for who resumes it. The
   // default does nothing.
   virtual absl::Status SaveProgress() { return absl::OkStatus(); }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/message_checks.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -15,6 +16,8 @@ namespace {
 constexpr int kDemands = 2;
 // After that long without data, the learner says that it waits; and again, it is idle.
 constexpr absl::Duration kPatience = absl::Seconds(1);
+// Chunks that are remembered to have been reported: batches that were drawn ahead name them again.
+constexpr size_t kMaxReported = 4096;
 
 }  // namespace
 
@@ -62,6 +65,7 @@ absl::Status DemandSource::Wait() {
     data = slave_->NextData(std::min(kPatience, left));
   }
   if (absl::IsDeadlineExceeded(data.status())) {
+    timed_out_.store(true, std::memory_order_relaxed);
     return absl::DeadlineExceededError(
         absl::StrCat("no data to learn from within ", absl::FormatDuration(options_.data_timeout),
                      " (policy.learn.data_timeout): no collector delivers enough"));
@@ -84,11 +88,38 @@ absl::StatusOr<TrainData> DemandSource::Load(const Drawn& drawn) {
   DING_ASSIGN_OR_RETURN(LoadedItems loaded, loader_->Load(items));
   missing_rows_.fetch_add(loaded.missing, std::memory_order_relaxed);
   if (loaded.missing > 0) {
+    {
+      MutexLock lock(&mutex_);
+      why_missing_ = loaded.why_missing;
+    }
     LOG_EVERY_N(WARNING, 100) << loaded.missing << " of " << items.rows()
                               << " drawn rows are left out: " << loaded.why_missing.message();
   }
+  DING_RETURN_IF_ERROR(Report(loaded.unusable));
   CountRead(drawn.sequence);
   return TrainData(std::move(loaded.batch), drawn.envstep);
+}
+
+absl::Status DemandSource::Report(const std::vector<UnusableChunk>& unusable) {
+  BadChunks bad;
+  {
+    MutexLock lock(&mutex_);
+    if (reported_.size() > kMaxReported) reported_.clear();
+    for (const UnusableChunk& chunk : unusable) {
+      if (bad.chunk_size() == kMaxBadChunks) break;  // The others are met again.
+      if (!reported_.insert(chunk.chunk).second) continue;
+      BadChunk* const told = bad.add_chunk();
+      told->set_chunk(chunk.chunk);
+      told->set_gone(absl::IsNotFound(chunk.why));
+      told->set_reason(ForPeople(chunk.why.message()));
+    }
+  }
+  return bad.chunk_size() == 0 ? absl::OkStatus() : slave_->SendBadChunks(std::move(bad));
+}
+
+absl::Status DemandSource::why_missing() const {
+  MutexLock lock(&mutex_);
+  return why_missing_;
 }
 
 void DemandSource::CountRead(uint64_t sequence) {

@@ -1,5 +1,6 @@
 // Where a learner's data loader gets its batches: demands them from the coordinator ahead of time,
-// and reads what the answers name from the store.
+// and reads what the answers name from the store. Chunks that cannot be learned from are reported,
+// each once: the coordinator names no more rows of them.
 //
 //     Next(): Demand ─► ... ─► Demand          LearnerData ─► one BatchLoader per batch
 //                 (kept under way)                               └─► ItemLoader ─► batch
@@ -15,7 +16,9 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -45,6 +48,10 @@ class DemandSource {
   }
   // Rows that could not be read and were left out.
   int64_t missing_rows() const { return missing_rows_.load(std::memory_order_relaxed); }
+  // Why the last of them were; OK: none were.
+  absl::Status why_missing() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether Next() has failed because there were no data.
+  bool timed_out() const { return timed_out_.load(std::memory_order_relaxed); }
 
  private:
   // One batch of an answer.
@@ -57,6 +64,7 @@ class DemandSource {
   absl::Status Demand();
   absl::Status Wait();
   absl::StatusOr<TrainData> Load(const Drawn& drawn);
+  absl::Status Report(const std::vector<UnusableChunk>& unusable) ABSL_LOCKS_EXCLUDED(mutex_);
   // One batch of the answer `sequence` is read.
   void CountRead(uint64_t sequence);
 
@@ -69,8 +77,11 @@ class DemandSource {
   std::deque<Drawn> drawn_;
   std::atomic<int64_t> train_iter_{0};
   std::atomic<int64_t> missing_rows_{0};
+  std::atomic<bool> timed_out_{false};
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  absl::Status why_missing_ ABSL_GUARDED_BY(mutex_);
+  std::set<int64_t> reported_ ABSL_GUARDED_BY(mutex_);  // chunks, bounded
   // Batches that are not read yet, of the answers that have some.
   std::map<uint64_t, int> unread_ ABSL_GUARDED_BY(mutex_);
   uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // the last answer

@@ -159,6 +159,34 @@ TEST_F(DemandSourceTest, ChunksThatAreGoneAreLeftOutAndCounted) {
   EXPECT_EQ(source.missing_rows(), 2);
 }
 
+TEST_F(DemandSourceTest, ChunksThatCannotBeLearnedFromAreReportedOnce) {
+  Put(1);
+  ASSERT_THAT(store_.Put(ChunkKey(2), {"garbage"}), IsOk());
+  DemandSource source(options_, &slave_, loader_.get());
+  Answer(1, {Items({2, 1, 3}), Items({2, 4})});
+  const auto next_report = [this] {
+    return coordinator_
+        .ReceiveUntil([](const WorkerMessage& message) { return message.has_bad_chunks(); })
+        .bad_chunks();
+  };
+  const BatchLoader first = *source.Next().value();
+  EXPECT_EQ(first().value().batch.rows(), 1);
+  const BadChunks bad = next_report();
+  EXPECT_EQ(bad.task_id(), "a");
+  ASSERT_EQ(bad.chunk_size(), 2);
+  EXPECT_EQ(bad.chunk(0).chunk(), 2);
+  EXPECT_FALSE(bad.chunk(0).gone());
+  EXPECT_THAT(bad.chunk(0).reason(), HasSubstr("data/0/2"));
+  EXPECT_EQ(bad.chunk(1).chunk(), 3);
+  EXPECT_TRUE(bad.chunk(1).gone());
+  EXPECT_THAT(source.why_missing().message(), HasSubstr("data/0/2"));
+  const BatchLoader second = *source.Next().value();
+  EXPECT_EQ(second().value().batch.rows(), 0);
+  const BadChunks more = next_report();
+  ASSERT_EQ(more.chunk_size(), 1);
+  EXPECT_EQ(more.chunk(0).chunk(), 4);
+}
+
 TEST_F(DemandSourceTest, NoDataWithinTheTimeoutIsAnError) {
   options_.data_timeout = absl::Milliseconds(100);
   DemandSource source(options_, &slave_, loader_.get());

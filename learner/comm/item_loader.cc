@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/finite.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/items.h"
@@ -60,9 +61,44 @@ absl::Status OutsideOfChunk(size_t item, int64_t chunk, int64_t row, int64_t row
                                                  rows, " rows"));
 }
 
-// Whether an item is left out for that, and not the whole batch.
-bool IsMissing(const absl::Status& status) {
-  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsUnavailable(status);
+// Whether a chunk can never be read, as far as it depends on itself.
+bool IsUnusable(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInvalidArgument(status) ||
+         absl::IsFailedPrecondition(status);
+}
+
+void AddUnusable(int64_t chunk, const absl::Status& why, LoadedItems* loaded) {
+  if (loaded->why_missing.ok()) loaded->why_missing = why;
+  const bool known = std::any_of(loaded->unusable.begin(), loaded->unusable.end(),
+                                 [chunk](const auto& unusable) { return unusable.chunk == chunk; });
+  if (!known) loaded->unusable.push_back({chunk, why});
+}
+
+// `expected`: of the same layout, with the categories that exist.
+absl::Status CheckValues(const Batch& rows, const Spec& expected) {
+  for (int i = 0; i < expected.size(); ++i) {
+    const FieldSpec& field = expected.field(i);
+    const auto wrong = [&](size_t at, const auto& value) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "column '", field.name, "', row ", static_cast<int64_t>(at) / field.num_elements(),
+          " holds ", value,
+          field.is_discrete() ? ", expected one of its categories" : ", expected a finite number"));
+    };
+    if (field.dtype == DType::kFloat32) {
+      const absl::Span<const float> values = rows.column<float>(i);
+      if (AllFinite(values)) continue;
+      const auto at = static_cast<size_t>(FindNonFinite(values));
+      return wrong(at, values[at]);
+    }
+    if (!field.is_discrete()) continue;
+    const absl::Span<const int64_t> values = rows.column<int64_t>(i);
+    const int64_t elements = field.num_elements();
+    for (size_t at = 0; at < values.size(); ++at) {
+      const int64_t count = field.CategoryCount(static_cast<int64_t>(at) % elements);
+      if (values[at] < 0 || values[at] >= count) return wrong(at, values[at]);
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -113,20 +149,44 @@ absl::StatusOr<ItemLoader::ChunkPtr> ItemLoader::ReadChunk(int64_t chunk, int* p
       scratch_.pop_back();
     }
   }
-  const auto giver = absl::MakeCleanup([this, &bytes] {
+  int64_t read = 0;
+  {
     MutexLock lock(&mutex_);
+    read = ++reads_begun_;
+    reads_[read] = {chunk, absl::Now()};
+  }
+  const auto giver = absl::MakeCleanup([this, read, &bytes] {
+    MutexLock lock(&mutex_);
+    reads_.erase(read);
     scratch_.push_back(std::move(bytes));
   });
   DING_RETURN_IF_ERROR(GetBytes(chunk, pauses, &bytes));
   absl::StatusOr<SegmentBatch> data =
       layout == nullptr ? DecodeSegments(bytes)
                         : DecodeSegments(bytes, &layout->rows, &layout->final_obs);
-  if (!data.ok()) return Annotate(data.status(), absl::StrCat("chunk '", ChunkKey(chunk), "'"));
+  absl::Status status = data.status();
+  if (status.ok()) status = CheckRows(*data);
+  if (!status.ok()) return Annotate(status, absl::StrCat("chunk '", ChunkKey(chunk), "'"));
   return std::make_shared<const DecodedChunk>(*std::move(data));
 }
 
+absl::Status ItemLoader::CheckRows(const SegmentBatch& chunk) const {
+  if (options_.rows == nullptr) return CheckValues(chunk.rows, chunk.rows.spec());
+  DING_RETURN_IF_ERROR(CheckSameLayout(*options_.rows, chunk.rows.spec(), "rows"));
+  DING_RETURN_IF_ERROR(CheckSameLayout(*options_.final_obs, chunk.final_obs.spec(), "final_obs"));
+  DING_RETURN_IF_ERROR(CheckValues(chunk.rows, *options_.rows));
+  return CheckValues(chunk.final_obs, *options_.final_obs);
+}
+
+std::optional<PendingRead> ItemLoader::pending_read() const {
+  MutexLock lock(&mutex_);
+  if (reads_.empty()) return std::nullopt;
+  const auto& [chunk, begun] = reads_.begin()->second;
+  return PendingRead{chunk, absl::Now() - begun};
+}
+
 absl::Status ItemLoader::FindChunks(absl::Span<const int64_t> chunks, std::vector<ChunkPtr>* found,
-                                    absl::Status* why_missing) {
+                                    LoadedItems* loaded) {
   found->resize(chunks.size());
   cache_.Find(chunks, absl::MakeSpan(*found));
   int pauses = options_.attempts - 1;
@@ -143,10 +203,12 @@ absl::Status ItemLoader::FindChunks(absl::Span<const int64_t> chunks, std::vecto
       if (made.ok()) {
         place->second = *std::move(made);
         cache_.Insert(chunks[i], place->second);
-      } else if (!IsMissing(made.status())) {
+      } else if (IsUnusable(made.status())) {
+        AddUnusable(chunks[i], made.status(), loaded);
+      } else if (!absl::IsUnavailable(made.status())) {
         return made.status();
-      } else if (why_missing->ok()) {
-        *why_missing = made.status();
+      } else if (loaded->why_missing.ok()) {
+        loaded->why_missing = made.status();
       }
     }
     chunk = place->second;
@@ -188,23 +250,30 @@ absl::StatusOr<LoadedItems> ItemLoader::Load(const Batch& items) {
   const absl::Span<const int64_t> row = items.column<int64_t>(kColumnRow);
   LoadedItems loaded;
   std::vector<ChunkPtr> chunks;
-  DING_RETURN_IF_ERROR(FindChunks(chunk, &chunks, &loaded.why_missing));
+  DING_RETURN_IF_ERROR(FindChunks(chunk, &chunks, &loaded));
   std::vector<Source> sources;
   sources.reserve(chunks.size());
+  std::shared_ptr<Layout> layout;
   for (size_t i = 0; i < chunks.size(); ++i) {
     if (chunks[i] == nullptr) continue;
-    if (row[i] >= chunks[i]->data.size()) {
-      return OutsideOfChunk(i, chunk[i], row[i], chunks[i]->data.size());
+    const SegmentBatch& data = chunks[i]->data;
+    if (row[i] >= data.size()) {
+      AddUnusable(chunk[i], OutsideOfChunk(i, chunk[i], row[i], data.size()), &loaded);
+      continue;
     }
-    sources.push_back({chunks[i].get(), row[i], static_cast<int64_t>(i)});
+    if (layout == nullptr) {
+      DING_ASSIGN_OR_RETURN(layout, LayoutFor(data, items.spec_ptr()));
+    }
+    const absl::Status fits = CheckChunk(data, *layout);
+    if (fits.ok()) {
+      sources.push_back({chunks[i].get(), row[i], static_cast<int64_t>(i)});
+    } else {
+      AddUnusable(chunk[i], Annotate(fits, absl::StrCat("chunk '", ChunkKey(chunk[i]), "'")),
+                  &loaded);
+    }
   }
   loaded.missing = items.rows() - static_cast<int64_t>(sources.size());
   if (sources.empty()) return loaded;
-  DING_ASSIGN_OR_RETURN(const std::shared_ptr<Layout> layout,
-                        LayoutFor(sources.front().chunk->data, items.spec_ptr()));
-  for (const Source& source : sources) {
-    DING_RETURN_IF_ERROR(CheckChunk(source.chunk->data, *layout));
-  }
   DING_ASSIGN_OR_RETURN(loaded.batch, Gather(items, sources, layout.get()));
   return loaded;
 }

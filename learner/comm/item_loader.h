@@ -18,7 +18,10 @@
 // bootstrap comes from final_obs with as many rewards as there are. A buffer of rows would go on in
 // the next segment; both are right.
 //
-// The first chunk fixes the layout of all. Its blocks and those of batches are used again.
+// Rows have the layout that the options name, or that of the first chunk. Its blocks and those of
+// batches are used again. A chunk whose rows cannot be learned from (of another layout, fewer rows
+// than were announced, NaN, infinity, a category that does not exist), that is damaged or gone, is
+// left out with all of its rows, and named: what collectors announce is not trusted.
 //
 // Ownership: owns its cache; batches keep their own blocks alive.
 // Threads:   thread-safe. Nothing is locked while a chunk is read or a batch gathered; two threads
@@ -36,8 +39,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -64,16 +70,33 @@ struct ItemLoaderOptions {
   int attempts = 5;
   absl::Duration pause = absl::Milliseconds(50);
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
+  // Of the rows and final observations that collectors make; null: those of the first chunk.
+  SpecPtr rows;
+  SpecPtr final_obs;
+};
+
+// A chunk that cannot be learned from.
+struct UnusableChunk {
+  int64_t chunk = 0;
+  absl::Status why;  // kNotFound: it is gone from the store; else it is damaged or wrong
+};
+
+// A read of the store that has not come back.
+struct PendingRead {
+  int64_t chunk = 0;
+  absl::Duration since;  // its beginning
 };
 
 struct LoadedItems {
   // A row for each item whose chunk could be had, in the order of the items. Without any, it may
   // have no columns.
   Batch batch;
-  // Items that were left out: their chunk is deleted, damaged, or the store is unavailable.
+  // Items that were left out: their chunk is unusable, or the store unavailable.
   int64_t missing = 0;
   // Why the first of them is missing; OK if none is.
   absl::Status why_missing;
+  // Each once.
+  std::vector<UnusableChunk> unusable;
 };
 
 class ItemLoader {
@@ -83,14 +106,15 @@ class ItemLoader {
                                                             const ItemLoaderOptions& options);
 
   // `items` as a buffer of items draws them; they may come from a peer.
-  //   kInvalidArgument    not items of one row each with replay_unique_id; an item lies outside of
-  //                       its chunk; other columns than those of the items before; the rows of a
-  //                       chunk are not those of transitions, or not laid out as those before
+  //   kInvalidArgument    not items of one row each with replay_unique_id; other columns than those
+  //                       of the items before; the layout of the rows is none of transitions
   //   kResourceExhausted  no memory
   absl::StatusOr<LoadedItems> Load(const Batch& items);
 
   // Of the chunks that are kept.
   int64_t cached_bytes() const { return cache_.bytes(); }
+  // The oldest read that is under way; none: no thread waits for the store.
+  std::optional<PendingRead> pending_read() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Layout;
@@ -106,13 +130,15 @@ class ItemLoader {
 
   // Null entries are missing.
   absl::Status FindChunks(absl::Span<const int64_t> chunks, std::vector<ChunkPtr>* found,
-                          absl::Status* why_missing);
+                          LoadedItems* loaded);
   // `pauses` that may still be made.
   absl::StatusOr<ChunkPtr> ReadChunk(int64_t chunk, int* pauses);
   absl::Status GetBytes(int64_t chunk, int* pauses, std::string* bytes) const;
   absl::StatusOr<std::shared_ptr<Layout>> LayoutFor(const SegmentBatch& chunk, const SpecPtr& items)
       ABSL_LOCKS_EXCLUDED(mutex_);
   static absl::Status CheckChunk(const SegmentBatch& chunk, const Layout& layout);
+  // The values, and the layout if the options name one.
+  absl::Status CheckRows(const SegmentBatch& chunk) const;
   absl::StatusOr<Batch> Gather(const Batch& items, const std::vector<Source>& sources,
                                Layout* layout) const;
   static void GatherItemColumns(const Batch& items, const std::vector<Source>& sources,
@@ -121,7 +147,10 @@ class ItemLoader {
   Store* const store_;
   const ItemLoaderOptions options_;
   ChunkCache cache_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  std::map<int64_t, std::pair<int64_t, absl::Time>> reads_
+      ABSL_GUARDED_BY(mutex_);  // chunk and beginning, in the order of their beginning
+  int64_t reads_begun_ ABSL_GUARDED_BY(mutex_) = 0;
   // Null until the first chunk.
   std::shared_ptr<Layout> layout_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> scratch_ ABSL_GUARDED_BY(mutex_);

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -315,14 +317,84 @@ TEST_F(ItemLoaderTest, OtherErrorsOfTheStoreAreErrors) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("memory")));
 }
 
-TEST_F(ItemLoaderTest, ItemsOutsideOfTheirChunkAreRefusedByName) {
+// What collectors announce and put is not trusted: such chunks are left out, and named.
+TEST_F(ItemLoaderTest, ChunksThatCannotBeLearnedFromAreLeftOutByName) {
+  const auto with = [](float obs, int64_t action, float reward, float final_obs) {
+    SegmentBatch data = HandMade();
+    BatchBuilder rows = BatchBuilder::Create(data.rows.spec_ptr(), 6).value();
+    CopyRows(data.rows.view(), rows.view(), 0);
+    rows.column<float>(0)[2] = obs;
+    rows.column<int64_t>(1)[2] = action;
+    rows.column<float>(2)[2] = reward;
+    data.rows = std::move(rows).Seal(6);
+    BatchBuilder finals = BatchBuilder::Create(data.final_obs.spec_ptr(), 3).value();
+    CopyRows(data.final_obs.view(), finals.view(), 0);
+    finals.column<float>(0)[1] = final_obs;
+    data.final_obs = std::move(finals).Seal(3);
+    return data;
+  };
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  options_.rows = HandMade().rows.spec_ptr();
+  options_.final_obs = HandMade().final_obs.spec_ptr();
+  TestStreams streams;
+  Put(1, streams.Make({{0, 3, SegmentEnd::kCut}}));  // the first, and of another layout
+  Put(2, with(kNaN, 0, 0, 0));
+  Put(3, with(0, 9, 0, 0));
+  Put(4, with(0, -1, 0, 0));
+  Put(5, with(0, 0, kInf, 0));
+  Put(6, with(0, 0, 0, kNaN));
+  Put(7, with(0, 0, 0, 0));
+  Put(8, HandMade());
+  ASSERT_THAT(store_.Put(ChunkKey(9), {"another program's file"}), IsOk());
+  const auto loader = Loader();
+  const Batch items = Drawn({{1, 0, 1},
+                             {2, 0, 1},
+                             {3, 0, 1},
+                             {4, 0, 1},
+                             {5, 0, 1},
+                             {6, 0, 1},
+                             {7, 0, 1},
+                             {8, 6, 1},
+                             {8, INT64_MAX, 1},
+                             {9, 0, 1},
+                             {10, 0, 1}});
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded, loader->Load(items));
+  EXPECT_EQ(loaded.batch.rows(), 1) << "of chunk 7";
+  EXPECT_EQ(loaded.missing, 10);
+  ASSERT_EQ(loaded.unusable.size(), 9u) << "chunk 8 once";
+  // Those that could not be read come first.
+  const std::vector<std::pair<int64_t, std::string>> expected = {
+      {1, "field"},           {2, "column 'obs', row 2 holds nan"},
+      {3, "holds 9"},         {4, "holds -1"},
+      {5, "holds inf"},       {6, "column 'obs', row 1 holds nan"},
+      {9, "data/0/9"},        {10, "data/0/a"},
+      {8, "row 6 of chunk 8"}};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(loaded.unusable[i].chunk, expected[i].first);
+    EXPECT_THAT(loaded.unusable[i].why.message(), HasSubstr(expected[i].second));
+    EXPECT_EQ(absl::IsNotFound(loaded.unusable[i].why), expected[i].first == 10);
+  }
+}
+
+TEST_F(ItemLoaderTest, SaysWhichReadIsUnderWay) {
   Put(1, HandMade());
   const auto loader = Loader();
-  EXPECT_THAT(loader->Load(Drawn({{1, 5, 1}, {1, 6, 1}})),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("item 1 is row 6"), HasSubstr("6 rows"))));
-  EXPECT_THAT(loader->Load(Drawn({{1, INT64_MAX, 1}})),
-              StatusIs(absl::StatusCode::kInvalidArgument));
+  std::optional<PendingRead> seen;
+  store_.on_get = [&](absl::string_view) {
+    seen = loader->pending_read();
+    return absl::OkStatus();
+  };
+  EXPECT_FALSE(loader->pending_read().has_value());
+  EXPECT_THAT(loader->Load(Drawn({{1, 0, 1}})), IsOk());
+  ASSERT_TRUE(seen.has_value());
+  EXPECT_EQ(seen->chunk, 1);
+  EXPECT_FALSE(loader->pending_read().has_value());
+}
+
+TEST_F(ItemLoaderTest, WhatABufferDoesNotDrawIsRefusedByName) {
+  Put(1, HandMade());
+  const auto loader = Loader();
   for (const Item& bad : {Item{1, -1, 1}, Item{1, 0, 0}, Item{1, 0, 2}, Item{1, 0, -7}}) {
     EXPECT_THAT(loader->Load(Drawn({{1, 0, 1}, bad})),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("item 1 of 2")));
@@ -341,17 +413,19 @@ TEST_F(ItemLoaderTest, TheFirstChunkAndTheFirstItemsFixTheLayout) {
   Put(3, ItemsOfRows(1, 2));
   Put(4, SegmentBatch());
   const auto loader = Loader();
-  EXPECT_THAT(loader->Load(Drawn({{3, 0, 1}})),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("data/0/3")))
-      << "rows without an observation";
-  EXPECT_THAT(loader->Load(Drawn({{4, 0, 1}})),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 rows")));
+  const auto left_out = [](ItemLoader* loads, const std::vector<Item>& items,
+                           const std::string& says) {
+    const absl::StatusOr<LoadedItems> loaded = loads->Load(Drawn(items));
+    ASSERT_THAT(loaded, IsOk());
+    EXPECT_EQ(loaded->missing, 1);
+    EXPECT_THAT(loaded->why_missing, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(says)));
+  };
+  left_out(loader.get(), {{3, 0, 1}}, "data/0/3");  // rows without an observation
+  left_out(loader.get(), {{4, 0, 1}}, "0 rows");
   // Both are read before there is a layout.
-  EXPECT_THAT(Loader()->Load(Drawn({{1, 0, 1}, {2, 0, 1}})),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("obs")));
+  left_out(Loader().get(), {{1, 0, 1}, {2, 0, 1}}, "obs");
   ASSERT_THAT(loader->Load(Drawn({{1, 0, 1}})), IsOk());
-  EXPECT_THAT(loader->Load(Drawn({{2, 0, 1}})),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("data/0/2")));
+  left_out(loader.get(), {{2, 0, 1}}, "data/0/2");
   EXPECT_THAT(loader->Load(Drawn({{1, 0, 1}}, {Scalar("weight", DType::kFloat32)})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("items")));
   EXPECT_THAT(Loader()->Load(Drawn({{1, 0, 1}}, {Scalar("discount", DType::kFloat32)})),

@@ -106,6 +106,13 @@ absl::Status LearnerSlave::SendPolicy(const PolicyVersion& policy) {
   return Send(message);
 }
 
+absl::Status LearnerSlave::SendBadChunks(BadChunks bad) {
+  WorkerMessage message;
+  *message.mutable_bad_chunks() = std::move(bad);
+  message.mutable_bad_chunks()->set_task_id(task_id());
+  return Send(message);
+}
+
 absl::StatusOr<FormGroup> LearnerSlave::NextGroup(GroupReady ready, absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   uint32_t last = 0;

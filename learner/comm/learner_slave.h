@@ -41,6 +41,8 @@ class LearnerSlave : public Slave, public Rendezvous {
   // Without the task's id. One that says that the learner is done ends the task.
   absl::Status SendInfo(LearnerInfo info);
   absl::Status SendPolicy(const PolicyVersion& policy);
+  // Chunks that cannot be learned from; without the task's id.
+  absl::Status SendBadChunks(BadChunks bad);
 
   // Says `ready`, without the task's id, and waits for the next generation that this learner is in.
   // Nothing is demanded meanwhile; answers to what was demanded before are forgotten.

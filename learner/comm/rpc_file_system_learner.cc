@@ -39,6 +39,10 @@ constexpr absl::Duration kBeyondDataTimeout = absl::Minutes(1);
 constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
 // Between two looks whether the policy is still in the store, while no row can be read.
 constexpr absl::Duration kLookForPolicy = absl::Seconds(1);
+// Without a batch for so long, the learner says what it waits for; and again.
+constexpr absl::Duration kPatience = absl::Seconds(1);
+// With long iterations a report is due before there are as many as it is for.
+constexpr absl::Duration kReportPeriod = absl::Seconds(1);
 
 // After the checkpoint is loaded, before the first policy is sent.
 constexpr int kJoinGroupPriority = 50;
@@ -83,6 +87,12 @@ absl::StatusOr<std::string> ModelDigest(const LearnMode& policy) {
   return absl::StrCat(absl::Hex(Crc32c(shapes.text()), absl::kZeroPad8), "-", shapes.text().size());
 }
 
+// What is under the key is no policy: putting it again mends that.
+bool IsLost(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) ||
+         absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
+}
+
 bool WorthTryingAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
 }
@@ -124,11 +134,12 @@ void RpcFileSystemLearner::RunTask(const LearnerTask& task) {
 
 // Where the batches of one generation come from.
 struct RpcFileSystemLearner::DataPipeline {
-  DataPipeline(const CommLearnerOptions& with, LearnerSlave* slave, ItemLoader* items,
+  DataPipeline(const CommLearnerOptions& with, LearnerSlave* slave, ItemLoader* loads,
                std::function<absl::Status()> on_idle)
-      : options(with), source(options, slave, items, std::move(on_idle)) {}
+      : options(with), items(loads), source(options, slave, loads, std::move(on_idle)) {}
 
   const CommLearnerOptions options;
+  const ItemLoader* const items;
   DemandSource source;
   std::unique_ptr<AsyncDataLoader> loader;
   absl::Time next_look = absl::InfinitePast();  // after the policy in the store
@@ -147,6 +158,10 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   next_version_ = std::max<uint64_t>(1, task.first_version());
   info_.Clear();
   ForgetPublished();
+  grouped_ = grouped;
+  told_stall_ = false;
+  policy_stall_.clear();
+  since_report_.emplace(Clock::Real());
   reported_iter_ = learner->train_iter();
   RegisterHooks(task, learner);
   if (!grouped) DING_RETURN_IF_ERROR(slave_.Started());
@@ -155,6 +170,8 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   item_options.nstep = options_.nstep;
   item_options.gamma = options_.gamma;
   item_options.cache_bytes = options_.cache_bytes;
+  item_options.rows = made->collected().rows;
+  item_options.final_obs = made->collected().final_obs;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ItemLoader> items,
                         ItemLoader::Create(store_, item_options));
   std::unique_ptr<DataPipeline> pipeline;
@@ -174,7 +191,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
         DING_RETURN_IF_ERROR(joined);
       }
       if (pipeline == nullptr) {
-        DING_ASSIGN_OR_RETURN(pipeline, MakePipeline(grouped, items.get()));
+        DING_ASSIGN_OR_RETURN(pipeline, MakePipeline(grouped, learner->train_iter(), items.get()));
       }
       absl::StatusOr<std::optional<TrainData>> data = NextData(*learner, pipeline.get());
       if (grouped && !data.ok() && slave_.GroupIsBroken()) {
@@ -226,15 +243,16 @@ void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, BaseLearner* l
 }
 
 absl::StatusOr<std::unique_ptr<RpcFileSystemLearner::DataPipeline>>
-RpcFileSystemLearner::MakePipeline(bool grouped, ItemLoader* items) {
+RpcFileSystemLearner::MakePipeline(bool grouped, int64_t train_iter, ItemLoader* items) {
   CommLearnerOptions options = options_;
   options.batch_size = ShareOfBatch(options_.batch_size, group_.rank(), group_.world_size());
   auto made =
       std::make_unique<DataPipeline>(options, &slave_, items, [this] { return RestorePolicy(); });
+  made->source.set_train_iter(train_iter);  // It demands before the first batch is asked for.
   AsyncDataLoader::Options loader_options;
   loader_options.num_workers = options.loader_threads;
   loader_options.batches_ahead = options.prefetch_batches;
-  loader_options.timeout = options.data_timeout + kBeyondDataTimeout;
+  loader_options.timeout = kPatience;
   DING_ASSIGN_OR_RETURN(
       made->loader,
       AsyncDataLoader::Create(
@@ -246,15 +264,38 @@ RpcFileSystemLearner::MakePipeline(bool grouped, ItemLoader* items) {
 absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const BaseLearner& learner,
                                                                         DataPipeline* pipeline) {
   pipeline->source.set_train_iter(learner.train_iter());
-  DING_ASSIGN_OR_RETURN(std::optional<TrainData> data, pipeline->loader->Next());
-  while (data.has_value() && data->batch.empty()) {  // None of its rows could be read.
-    if (absl::Now() >= pipeline->next_look) {
-      DING_RETURN_IF_ERROR(RestorePolicy());
-      pipeline->next_look = absl::Now() + kLookForPolicy;
+  const Timer waited(Clock::Real());
+  Timer since_told(Clock::Real());
+  Timer since_batch(Clock::Real());  // also one without rows
+  while (true) {
+    absl::StatusOr<std::optional<TrainData>> data = pipeline->loader->Next();
+    const bool late = absl::IsDeadlineExceeded(data.status()) && !pipeline->source.timed_out() &&
+                      since_batch.Elapsed() < options_.data_timeout + kBeyondDataTimeout;
+    const bool empty = data.ok() && data->has_value() && (*data)->batch.empty();
+    if (!late && !empty) return data;
+    if (empty) {  // None of its rows could be read.
+      since_batch = Timer(Clock::Real());
+      if (absl::Now() >= pipeline->next_look) {
+        DING_RETURN_IF_ERROR(RestorePolicy());
+        pipeline->next_look = absl::Now() + kLookForPolicy;
+      }
     }
-    DING_ASSIGN_OR_RETURN(data, pipeline->loader->Next());
+    if (since_told.Elapsed() < kPatience) continue;
+    const std::string why = WaitsFor(*pipeline, empty);
+    // Of the rest the source tells.
+    if (!why.empty()) DING_RETURN_IF_ERROR(ReportStall(learner.train_iter(), why));
+    since_told = Timer(Clock::Real());
   }
-  return data;
+}
+
+std::string RpcFileSystemLearner::WaitsFor(const DataPipeline& pipeline, bool empty) const {
+  if (empty) {
+    return absl::StrCat("rows that can be read: ", pipeline.source.why_missing().message());
+  }
+  const std::optional<PendingRead> read = pipeline.items->pending_read();
+  if (!read.has_value() || read->since < kPatience) return "";
+  return absl::StrCat("the store, which has not given '", ChunkKey(read->chunk), "' for ",
+                      absl::FormatDuration(absl::Trunc(read->since, absl::Seconds(1))));
 }
 
 absl::Status RpcFileSystemLearner::JoinGroup(const LearnerTask& task, BaseLearner* learner) {
@@ -326,16 +367,19 @@ absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearn
   absl::Status put = publish();
   // Without a first one no collector begins, and nothing is learned.
   while (WorthTryingAgain(put) && next_version_ == 1) {
-    DING_RETURN_IF_ERROR(ReportStall(learner, put));
+    DING_RETURN_IF_ERROR(ReportStall(learner->train_iter(),
+                                     absl::StrCat("the store takes no policy: ", put.message())));
     DING_RETURN_IF_ERROR(slave_.Pause(kStoreRetry));
     put = publish();
   }
   if (WorthTryingAgain(put)) {
     // The collectors go on with an older one; the next one may be stored again.
     LOG_EVERY_N(WARNING, 100) << "a policy version is not published: " << put.message();
+    policy_stall_ = absl::StrCat("the store takes no policy: ", put.message());
     return absl::OkStatus();
   }
   DING_RETURN_IF_ERROR(put);
+  policy_stall_.clear();
   ++next_version_;
   return slave_.SendPolicy(policy);
 }
@@ -350,7 +394,7 @@ absl::Status RpcFileSystemLearner::RestorePolicy() {
   MutexLock lock(&mutex_);
   if (published_key_.empty()) return absl::OkStatus();
   const absl::Status found = store_->Get(published_key_, &found_);
-  if (!absl::IsNotFound(found)) return absl::OkStatus();
+  if (!IsLost(found)) return absl::OkStatus();
   const absl::Status put = store_->Put(published_key_, published_->pieces());
   if (WorthTryingAgain(put)) return absl::OkStatus();
   DING_RETURN_IF_ERROR(put);
@@ -358,10 +402,11 @@ absl::Status RpcFileSystemLearner::RestorePolicy() {
   return absl::OkStatus();
 }
 
-absl::Status RpcFileSystemLearner::ReportStall(BaseLearner* learner, const absl::Status& why) {
+absl::Status RpcFileSystemLearner::ReportStall(int64_t train_iter, const std::string& why) {
+  told_stall_ = true;
   LearnerInfo info;
-  info.set_learner_step(learner->train_iter());
-  info.set_stalled(absl::StrCat("the store takes no policy: ", why.message()));
+  info.set_learner_step(train_iter);
+  info.set_stalled(why);
   return slave_.SendInfo(std::move(info));
 }
 
@@ -370,14 +415,19 @@ absl::Status RpcFileSystemLearner::SendInfo(BaseLearner* learner) {
   if (info.priority_info.has_value() && !info.learner_done) {
     AddPriorities(*info.priority_info, &info_);
   }
-  const bool due = learner->train_iter() >= reported_iter_ + options_.send_info_freq;
+  // All learners of a group report the same iterations.
+  const bool early = !grouped_ && (told_stall_ || since_report_->Elapsed() >= kReportPeriod);
+  const bool due = early || learner->train_iter() >= reported_iter_ + options_.send_info_freq;
   if (!due && !info.learner_done) return absl::OkStatus();
   info_.set_learner_step(info.learner_step);
   info_.set_learner_done(info.learner_done);
   if (learner->current_step() != nullptr) {
     ToSettings(learner->current_step()->scalars, info_.mutable_value());
   }
+  if (!grouped_) info_.set_stalled(policy_stall_);
   reported_iter_ = info.learner_step;
+  told_stall_ = false;
+  since_report_.emplace(Clock::Real());
   return slave_.SendInfo(std::exchange(info_, LearnerInfo()));
 }
 

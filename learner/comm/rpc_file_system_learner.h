@@ -28,6 +28,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -55,10 +56,14 @@ class RpcFileSystemLearner : public BaseCommLearner {
   void RunTask(const LearnerTask& task);
   absl::Status Learn(const LearnerTask& task);
   void RegisterHooks(const LearnerTask& task, BaseLearner* learner);
-  absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, ItemLoader* items);
-  // The next batch that holds anything.
+  absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, int64_t train_iter,
+                                                             ItemLoader* items);
+  // The next batch that holds anything; tells what it waits for meanwhile.
   absl::StatusOr<std::optional<TrainData>> NextData(const BaseLearner& learner,
                                                     DataPipeline* pipeline);
+
+  // What there is to say of a wait for data; empty: nothing. `empty`: batches come, without rows.
+  std::string WaitsFor(const DataPipeline& pipeline, bool empty) const;
 
   // Of a learner in a group: the next generation. kCancelled if the task is being closed.
   absl::Status JoinGroup(const LearnerTask& task, BaseLearner* learner);
@@ -67,9 +72,9 @@ class RpcFileSystemLearner : public BaseCommLearner {
   // Hooks of the learner.
   absl::Status SendPolicy(const LearnerTask& task, BaseLearner* learner);
   absl::Status SendInfo(BaseLearner* learner);
-  absl::Status ReportStall(BaseLearner* learner, const absl::Status& why);
-  // Puts the newest published policy into the store again, if it is not there: a store that has
-  // lost its data would leave the collectors without one, and the learner without data for ever.
+  absl::Status ReportStall(int64_t train_iter, const std::string& why);
+  // Puts the newest published policy into the store again, if it is not there or damaged: that would
+  // leave the collectors without one, and the learner without data for ever.
   absl::Status RestorePolicy() ABSL_LOCKS_EXCLUDED(mutex_);
   void ForgetPublished() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -82,8 +87,12 @@ class RpcFileSystemLearner : public BaseCommLearner {
 
   // Of the task's thread.
   uint64_t next_version_ = 1;
+  bool grouped_ = false;
   LearnerInfo info_;  // the next report
   int64_t reported_iter_ = 0;
+  std::optional<Timer> since_report_;
+  bool told_stall_ = false;   // since the last report
+  std::string policy_stall_;  // why no policy can be published; empty: one can
 
   // While a policy is put and while it is looked for: what is put again is never one that the
   // coordinator has deleted for a newer one.

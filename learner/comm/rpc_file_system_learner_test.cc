@@ -1,6 +1,7 @@
 #include "ding_worker/learner/comm/rpc_file_system_learner.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,13 +10,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
@@ -48,6 +53,7 @@
 namespace ding {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -59,14 +65,32 @@ constexpr int64_t kChunk = 1;
 class FlakyStore : public MemStore {
  public:
   absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override {
-    const absl::Status status = on_put == nullptr ? absl::OkStatus() : on_put(++puts_);
+    const int put = ++puts_;
+    const absl::Status status = on_put == nullptr ? absl::OkStatus() : on_put(put);
     return status.ok() ? MemStore::Put(key, pieces) : status;
   }
+
+  absl::Status Get(absl::string_view key, std::string* value) override {
+    std::function<absl::Status(absl::string_view)> get;
+    {
+      MutexLock lock(&mutex_);
+      if (on_get_ != nullptr) get = on_get_;
+    }
+    const absl::Status status = get == nullptr ? absl::OkStatus() : get(key);
+    return status.ok() ? MemStore::Get(key, value) : status;
+  }
+  void set_on_get(std::function<absl::Status(absl::string_view)> on_get) {
+    MutexLock lock(&mutex_);
+    on_get_ = std::move(on_get);
+  }
+  int puts() const { return puts_.load(); }
 
   std::function<absl::Status(int)> on_put;  // set before use
 
  private:
-  int puts_ = 0;
+  std::atomic<int> puts_{0};
+  Mutex mutex_;
+  std::function<absl::Status(absl::string_view)> on_get_ ABSL_GUARDED_BY(mutex_);
 };
 
 SegmentBatch OneRow() {
@@ -308,11 +332,47 @@ TEST_F(RpcFileSystemLearnerTest, PutsItsPolicyIntoAStoreThatHasLostItAgain) {
   };
   ServeUntil(is_back, /*chunk=*/99);
   EXPECT_EQ(PublishedWeight(1), 0);
-  // Also while it waits for data.
+  // Also while it waits for data, and if something else lies there.
   ASSERT_THAT(store_.Clear(), IsOk());
   while (store_.List(key)->empty()) std::this_thread::yield();
+  const int puts = store_.puts();
+  store_.set_on_get([&](absl::string_view asked) {
+    return asked == key && store_.puts() == puts ? absl::DataLossError("it is damaged")
+                                                 : absl::OkStatus();
+  });
+  while (store_.puts() == puts) std::this_thread::yield();
   coordinator_.EndRun("over");
   EXPECT_EQ(End().value().reason(), "over");
+}
+
+// A store that hangs: the learner says so while it waits, and that it goes on at once.
+TEST_F(RpcFileSystemLearnerTest, TellsThatTheStoreDoesNotGiveRows) {
+  std::atomic<bool> hangs{true};
+  store_.set_on_get([&hangs](absl::string_view) {
+    while (hangs.load()) absl::SleepFor(absl::Milliseconds(1));
+    return absl::OkStatus();
+  });
+  options_.send_info_freq = 1000;
+  Run();
+  coordinator_.StartLearner("a");
+  const Heard heard = ServeUntil([](const WorkerMessage& message) {
+    return absl::StrContains(message.learner_info().stalled(), "the store");
+  });
+  EXPECT_THAT(heard.stalls.back(), HasSubstr("which has not given 'data/0/1'"));
+  hangs.store(false);
+  const Heard on = ServeUntil([](const WorkerMessage& message) {
+    return message.has_learner_info() && message.learner_info().stalled().empty();
+  });
+  EXPECT_EQ(on.infos.back().learner_step(), 1) << "though 1000 iterations are between reports";
+}
+
+TEST_F(RpcFileSystemLearnerTest, TellsThatNoRowCanBeRead) {
+  Run();
+  coordinator_.StartLearner("a");
+  const Heard heard = ServeUntil(
+      [](const WorkerMessage& message) { return !message.learner_info().stalled().empty(); },
+      /*chunk=*/99);
+  EXPECT_THAT(heard.stalls.back(), HasSubstr("rows that can be read: "));
 }
 
 TEST_F(RpcFileSystemLearnerTest, TheEndOfTheRunSavesACheckpoint) {
@@ -352,6 +412,7 @@ TEST_F(RpcFileSystemLearnerTest, LaterPoliciesAreLeftOutWhileTheStoreIsFullAndTr
   EXPECT_EQ(heard.infos.back().learner_step(), 8);
   EXPECT_THAT(heard.versions, ElementsAre(1, 2, 3));
   EXPECT_EQ(PublishedWeight(2), 6) << "those after 2 and 4 iterations were not published";
+  EXPECT_THAT(heard.stalls, Contains(HasSubstr("the store takes no policy: no space left")));
 }
 
 TEST_F(RpcFileSystemLearnerTest, ClosedWhileTheFirstPolicyWaitsItEnds) {
