@@ -22,6 +22,7 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/worker/ask_status.h"
 #include "ding_worker/worker/link_flags.h"
+#include "ding_worker/worker/paths.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/status_text.h"
 #include "gflags/gflags.h"
@@ -116,6 +117,8 @@ absl::Status RunCommand(const std::vector<std::string>& words) {
   if (FLAGS_coordinator.empty()) {
     return absl::InvalidArgumentError("--coordinator=HOST:PORT is missing; see --help");
   }
+  DING_RETURN_IF_ERROR(EnterCallersFolder());
+  DING_RETURN_IF_ERROR(MakeLinkFlagsAbsolute());
   GrpcTransport transport(LinkOptions("operator"));
   DING_ASSIGN_OR_RETURN(const OperatorReply reply,
                         AskOperator(FLAGS_coordinator, absl::StrCat("ctl-", getpid()), request,

@@ -30,9 +30,9 @@ class Supervisor {
     std::vector<std::string> arguments;  // of the program
     // Of those processes that are started in the place of one that ended; empty: the same.
     std::vector<std::string> arguments_again;
-    // Which of its processes has done its work, and has no successor: none, one that ends with exit
-    // status 0, or one that ends with any exit status, that is, not by a signal.
-    enum class Done { kNever, kWithZero, kWithAnyStatus };
+    // Which of its processes has done its work, and has no successor: none, one that ends with
+    // kGoodbyeStatus (exit_status.h), or one that ends with any exit status, that is, not by a signal.
+    enum class Done { kNever, kWithGoodbye, kWithAnyStatus };
     Done done = Done::kNever;
   };
   struct Options {

@@ -15,6 +15,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/worker/exit_status.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -193,8 +194,8 @@ TEST(DescribeWaitStatusTest, SaysHow) {
 
 TEST_F(SupervisorTest, WhoIsDoneHasNoSuccessor) {
   Supervisor supervisor(options_);
-  Supervisor::Worker zero = Worker("zero", "exit 0");
-  zero.done = Supervisor::Worker::Done::kWithZero;
+  Supervisor::Worker zero = Worker("zero", absl::StrCat("exit ", kGoodbyeStatus));
+  zero.done = Supervisor::Worker::Done::kWithGoodbye;
   Supervisor::Worker any = Worker("any", "exit 3");
   any.done = Supervisor::Worker::Done::kWithAnyStatus;
   ASSERT_THAT(supervisor.Start(zero), IsOk());
