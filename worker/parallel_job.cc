@@ -256,8 +256,10 @@ absl::StatusOr<bool> Job::WaitForAddress() {
     if (!address.ok()) continue;
     address_ = LocalAddress(*address);
     // Of a run that goes on it may be that of before, where somebody else listens now.
+    // One that dies meanwhile dies soon after its start, which is only known if it is noticed at once.
     const absl::StatusOr<RunStatus> status =
-        AskStatus(address_, "supervisor", kAskTimeout, transport_);
+        AskStatus(address_, "supervisor", kAskTimeout, transport_,
+                  [this] { return supervisor_.SomebodyHasEnded() || options_.interrupted() != 0; });
     if (status.ok() && status->coordinator_pid() == supervisor_.PidOf(kCoordinator)) return true;
   }
 }

@@ -130,6 +130,15 @@ bool Supervisor::IsDone(const Process& process, int wait_status) {
   return true;
 }
 
+bool Supervisor::SomebodyHasEnded() const {
+  return std::any_of(processes_.begin(), processes_.end(), [](const Process& process) {
+    siginfo_t info = {};
+    return process.pid > 0 &&
+           waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == process.pid;
+  });
+}
+
 bool Supervisor::Has(const std::string& name) const {
   return std::any_of(processes_.begin(), processes_.end(),
                      [&name](const Process& process) { return process.worker.name == name; });

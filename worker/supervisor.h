@@ -60,6 +60,9 @@ class Supervisor {
   // it had ended. If it is alive, it is left to end by itself, until Stop(). Not ours: no effect.
   absl::Status Replace(pid_t pid);
 
+  // Whether a process has ended that Restart() has not dealt with yet.
+  bool SomebodyHasEnded() const;
+
   // Whether there is a worker of this name, that is not done.
   bool Has(const std::string& name) const;
   // In the order of their start.
