@@ -14,7 +14,10 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <fstream>
 #include <new>
 #include <set>
 #include <utility>
@@ -25,6 +28,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/mutex.h"
 
@@ -33,6 +37,9 @@ namespace {
 
 constexpr int kTailBytes = 4096;
 constexpr absl::Duration kPatience = absl::Seconds(5);
+// For processes that were killed to be gone: less than those who wait for a child allow.
+constexpr absl::Duration kSweepPatience = absl::Seconds(2);
+constexpr absl::Duration kSweepPause = absl::Milliseconds(2);
 
 absl::Status SystemError(absl::string_view call, int error) {
   return absl::UnavailableError(absl::StrCat(call, ": ", std::strerror(error)));
@@ -54,6 +61,29 @@ struct Request {
   int child;
 };
 
+// The children of this process, which has one thread. One that has ended counts until it is reaped, so
+// that nobody else has its id.
+std::vector<pid_t> Children() {
+  std::vector<pid_t> pids;
+  std::ifstream children(absl::StrCat("/proc/self/task/", getpid(), "/children"));
+  for (pid_t pid = 0; children >> pid;) pids.push_back(pid);
+  return pids;
+}
+
+// Kills and reaps all children of this process, and theirs, which it adopts one generation after the
+// other. Gives up on those that the system does not let go.
+void KillAllBelow() {
+  const absl::Time deadline = absl::Now() + kSweepPatience;
+  while (absl::Now() < deadline) {
+    for (const pid_t pid : Children()) kill(pid, SIGKILL);
+    pid_t reaped = 0;
+    while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    if (reaped < 0 && errno == ECHILD) return;
+    absl::SleepFor(kSweepPause);
+  }
+}
+
 }  // namespace
 
 // Written by the server, read by the parent.
@@ -62,6 +92,9 @@ struct ForkServer::Shared {
     std::atomic<int> state{static_cast<int>(State::kNone)};
     std::atomic<int> pid{0};
     std::atomic<int> wait_status{0};
+    // Told by the keeper, which ends next.
+    std::atomic<int> has_ended{0};
+    std::atomic<int> keepers_word{0};  // its wait status then
     // A ring: the last byte is at (tail_size - 1) % kTailBytes. Not read before the child has ended.
     int64_t tail_size = 0;
     char tail[kTailBytes];
@@ -78,7 +111,8 @@ class ForkServer::Server {
         socket_(socket),
         parent_(parent),
         self_(getpid()),
-        pipes_(static_cast<size_t>(options_.num_children), -1) {}
+        pipes_(static_cast<size_t>(options_.num_children), -1),
+        keepers_(static_cast<size_t>(options_.num_children), 0) {}
 
   [[noreturn]] void Run() {
     // Ctrl-C is the parent's business; so is everything else that ends it.
@@ -92,9 +126,10 @@ class ForkServer::Server {
     signal_ = signalfd(-1, &child_ends, SFD_NONBLOCK | SFD_CLOEXEC);
     while (signal_ >= 0 && Turn()) {
     }
-    for (int child = 0; child < options_.num_children; ++child) KillGroup(child);
-    while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
-    }
+    for (int child = 0; child < options_.num_children; ++child) Kill(child);
+    const absl::Time deadline = absl::Now() + kSweepPatience;
+    while (AnyKeeperLives() && absl::Now() < deadline) absl::SleepFor(kSweepPause);
+    KillAllBelow();
     _exit(0);
   }
 
@@ -124,17 +159,18 @@ class ForkServer::Server {
     if (request.what == 's') {
       Fork(request.child);
     } else {
-      KillGroup(request.child);
+      Kill(request.child);
     }
     return true;
   }
 
   void Fork(int i) {
     child(i).tail_size = 0;
+    child(i).has_ended.store(0);
     int ends[2] = {-1, -1};
     const bool piped = pipe2(ends, O_CLOEXEC) == 0;
     const pid_t pid = piped ? fork() : -1;
-    if (pid == 0) BeChild(i, ends[1]);
+    if (pid == 0) BeKeeper(i, ends[1]);
     const int error = errno;
     if (ends[1] >= 0) close(ends[1]);
     if (pid < 0) {
@@ -142,15 +178,74 @@ class ForkServer::Server {
       Ended(i, -error);
       return;
     }
-    setpgid(pid, pid);  // Also here, so that it leads its group before anyone kills that.
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     pipes_[static_cast<size_t>(i)] = ends[0];
-    child(i).pid.store(pid);
+    keepers_[static_cast<size_t>(i)] = pid;
   }
 
-  [[noreturn]] void BeChild(int i, int standard_error) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // Is the parent of a child, and of those whom the child's processes leave behind. Told by SIGTERM to
+  // kill the child.
+  [[noreturn]] void BeKeeper(int i, int standard_error) {
+    sigset_t told;
+    sigemptyset(&told);
+    for (const int number : {SIGTERM, SIGCHLD}) {
+      sigaddset(&told, number);
+      signal(number, SIG_DFL);
+    }
+    sigprocmask(SIG_BLOCK, &told, nullptr);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != self_) _exit(0);  // The server was gone before that.
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    const pid_t keeper = getpid();
+    const pid_t pid = fork();
+    if (pid == 0) BeChild(i, standard_error, keeper);
+    if (pid < 0) {
+      Tell(i, -errno);
+      _exit(0);
+    }
+    setpgid(pid, pid);  // Also here, so that it leads its group before anyone kills that.
+    child(i).pid.store(pid);
+    close(standard_error);
+    close(socket_);
+    siginfo_t ended = {};
+    while (!HasEnded(pid, &ended)) {
+      if (sigwaitinfo(&told, nullptr) == SIGTERM) kill(-pid, SIGKILL);
+      // Orphans that end meanwhile; the child itself is looked at first.
+      while (!HasEnded(pid, &ended) && ReapAnother(pid)) {
+      }
+    }
+    // A pid that is not reaped yet belongs to nobody else.
+    kill(-pid, SIGKILL);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    child(i).pid.store(0);
+    KillAllBelow();
+    Tell(i, status);
+    _exit(0);
+  }
+
+  static bool HasEnded(pid_t pid, siginfo_t* info) {
+    info->si_pid = 0;
+    return waitid(P_PID, static_cast<id_t>(pid), info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info->si_pid == pid;
+  }
+
+  // Reaps somebody who has ended and is not `pid`; false: there is nobody.
+  static bool ReapAnother(pid_t pid) {
+    siginfo_t info = {};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+    if (info.si_pid == 0 || info.si_pid == pid) return false;
+    return waitpid(info.si_pid, nullptr, WNOHANG) > 0;
+  }
+
+  void Tell(int i, int status) {
+    child(i).keepers_word.store(status);
+    child(i).has_ended.store(1);
+  }
+
+  [[noreturn]] void BeChild(int i, int standard_error, pid_t keeper) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != keeper) _exit(0);  // It was gone before that.
     setpgid(0, 0);
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) signal(number, SIG_DFL);
     sigset_t none;
@@ -166,10 +261,15 @@ class ForkServer::Server {
     _exit(options_.run(i));
   }
 
-  void KillGroup(int i) {
-    const pid_t pid = child(i).pid.load();
-    // A pid that is not reaped yet belongs to nobody else.
-    if (pid > 0) kill(-pid, SIGKILL);
+  void Kill(int i) {
+    // The pid of a keeper that is not reaped yet belongs to nobody else.
+    const pid_t keeper = keepers_[static_cast<size_t>(i)];
+    if (keeper > 0) kill(keeper, SIGTERM);
+  }
+
+  bool AnyKeeperLives() {
+    Reap();
+    return std::any_of(keepers_.begin(), keepers_.end(), [](pid_t keeper) { return keeper > 0; });
   }
 
   void Reap() {
@@ -178,15 +278,30 @@ class ForkServer::Server {
     }
     int status = 0;
     pid_t pid;
+    bool adopted = false;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-      for (int i = 0; i < options_.num_children; ++i) {
-        if (child(i).pid.load() != pid) continue;
-        KillGroup(i);  // What it may have started itself.
-        ReadTail(i);
-        if (pipes_[static_cast<size_t>(i)] >= 0) close(pipes_[static_cast<size_t>(i)]);
-        pipes_[static_cast<size_t>(i)] = -1;
-        Ended(i, status);
+      const auto found = std::find(keepers_.begin(), keepers_.end(), pid);
+      if (found == keepers_.end()) {
+        adopted = true;
+        continue;
       }
+      *found = 0;
+      const int i = static_cast<int>(found - keepers_.begin());
+      const bool told = child(i).has_ended.load() != 0;
+      // Who killed the keeper has killed the child.
+      adopted = adopted || !told;
+      ReadTail(i);
+      if (pipes_[static_cast<size_t>(i)] >= 0) close(pipes_[static_cast<size_t>(i)]);
+      pipes_[static_cast<size_t>(i)] = -1;
+      Ended(i, told ? child(i).keepers_word.load() : status);
+    }
+    if (adopted) KillStrangers();
+  }
+
+  // Left by children whose keepers were killed. The end of one is heard of, and brings us here again.
+  void KillStrangers() {
+    for (const pid_t pid : Children()) {
+      if (std::find(keepers_.begin(), keepers_.end(), pid) == keepers_.end()) kill(pid, SIGKILL);
     }
   }
 
@@ -220,7 +335,8 @@ class ForkServer::Server {
   const pid_t parent_;
   const pid_t self_;
   int signal_ = -1;
-  std::vector<int> pipes_;  // per child: its stderr, or -1
+  std::vector<int> pipes_;      // per child: its stderr, or -1
+  std::vector<pid_t> keepers_;  // per child: its parent, or 0
 };
 
 absl::StatusOr<std::unique_ptr<ForkServer>> ForkServer::Start(Options options) {

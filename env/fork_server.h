@@ -1,15 +1,17 @@
 // A process that forks children on request, so that they can be replaced at any time: it has one
 // thread, however many the parent starts later.
 //
-//     parent ──fork, in Start()──► server ──fork, at Spawn(2)──► child 2: run(2)
-//        │                           │ ▲                            │
-//        └── socket: spawn, kill ───►│ └── its end, its stderr ─────┘
+//     parent ──fork, in Start()──► server ──fork, at Spawn(2)──► keeper 2 ──fork──► child 2: run(2)
+//        │                           │ ▲                            ▲                  │    │ forks
+//        └── socket: spawn, kill ───►│ └── stderr of child 2        └── orphans ◄──────┴─── ...
 //        ◄── shared memory: what became of each child, its last lines
 //
-// No process outlives the parent, however that ends: the server sees the socket close and kills the
-// children; they die with the server (PR_SET_PDEATHSIG). A child leads a process group, which is
-// killed with it. The server reaps whatever ends; the parent has one child, the server, and reaps
-// that in the destructor.
+// No process outlives the parent, however that ends: the server sees the socket close and has the
+// children killed; they die with the server, too (PR_SET_PDEATHSIG). What a child has started ends with
+// it, in whatever group or session that is: the child leads a process group, which is killed, and what
+// leaves that is adopted by the child's keeper (PR_SET_CHILD_SUBREAPER), or by the server if somebody has
+// killed the keeper. Whoever adopts reaps; the parent has one child, the server, and reaps that in the
+// destructor.
 //
 // The stderr of children appears on the parent's; its last 4 kB are kept for error messages.
 //

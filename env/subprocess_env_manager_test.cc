@@ -7,11 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <string>
@@ -84,8 +86,46 @@ enum Deed : int64_t {
   kEatMemory,
   kKillItself,
   kHangOnce,  // the first time that any env is told to
+  kStartServants,
   kDeeds,
 };
+
+// Processes that envs have started; shared by all processes.
+struct Servants {
+  std::atomic<int> count{0};
+  std::atomic<pid_t> pids[16];
+};
+Servants& AllServants() {
+  static auto* const servants = new (mmap(nullptr, sizeof(Servants), PROT_READ | PROT_WRITE,
+                                          MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Servants();
+  return *servants;
+}
+
+// In a session of its own, so that no signal to the group of the env reaches it.
+void Serve() {
+  setsid();
+  for (const int number : {SIGTERM, SIGHUP, SIGINT}) signal(number, SIG_IGN);
+  AllServants().pids[AllServants().count.fetch_add(1) % 16].store(getpid());
+  while (true) absl::SleepFor(absl::Seconds(1));
+}
+
+// One that is a child of the env, one that is a daemon: its parent has ended, and one that the daemon
+// has started.
+void StartServants() {
+  const int before = AllServants().count.load();
+  if (fork() == 0) Serve();
+  const pid_t parent = fork();
+  if (parent == 0) {
+    if (fork() == 0) {
+      setsid();
+      if (fork() == 0) Serve();
+      Serve();
+    }
+    _exit(0);
+  }
+  waitpid(parent, nullptr, 0);
+  while (AllServants().count.load() < before + 3) absl::SleepFor(absl::Milliseconds(1));
+}
 
 // Shared by all processes.
 std::atomic<int>& TimesHung() {
@@ -112,6 +152,9 @@ void Do(int64_t deed) {
       for (std::vector<std::unique_ptr<char[]>> eaten; eaten.size() < 4096;) {
         eaten.push_back(std::make_unique<char[]>(1 << 20));
       }
+      break;
+    case kStartServants:
+      StartServants();
       break;
     case kHangOnce:
       if (TimesHung().fetch_add(1) > 0) return;
@@ -210,6 +253,8 @@ class DeedTest : public SubprocessTest, public testing::WithParamInterface<DeedC
 
 TEST_P(DeedTest, AStepThatKillsTheProcessIsAbnormalAndTheRunGoesOn) {
   options_.memory_limit_mb = GetParam().deed == kEatMemory ? 64 : 0;
+  // The others may take the time that a busy machine gives them.
+  if (GetParam().deed != kHang) options_.step_timeout = absl::Minutes(1);
   const auto manager = Launched();
   const std::vector<pid_t> before = Pids(manager.get());
   ASSERT_THAT(Step(manager.get(), {0, 0, 0}), IsOk());
@@ -412,6 +457,90 @@ TEST_F(SubprocessTest, NoProcessOutlivesAParentThatIsKilled) {
     while (waitpid(-1, nullptr, 0) > 0) ++reaped;
     EXPECT_EQ(errno, ECHILD);
     EXPECT_GE(reaped, 3) << "the parent and two fork servers";
+    close(ready[0]);
+    close(ready[1]);
+  }
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+}
+
+// Whatever becomes of it, and wherever they hide.
+class ServantsTest : public SubprocessTest {
+ protected:
+  ServantsTest() {
+    options_.step_timeout = absl::Minutes(1);
+    AllServants().count.store(0);
+  }
+};
+
+class ServantsWayTest : public ServantsTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(ServantsWayTest, WhatAnEnvHasStartedEndsWithIt) {
+  const std::string how = GetParam();
+  auto manager = Launched(2);
+  const std::vector<pid_t> envs = Pids(manager.get());
+  ASSERT_THAT(Step(manager.get(), {kStartServants, 0}), IsOk());
+  ASSERT_THAT(Step(manager.get(), {0, kStartServants}), IsOk());
+  ASSERT_EQ(AllServants().count.load(), 6);
+  const auto servants_alive = [] {
+    return std::count_if(std::begin(AllServants().pids), std::begin(AllServants().pids) + 6,
+                         [](const auto& pid) { return Exists(pid.load()); });
+  };
+  ASSERT_EQ(servants_alive(), 6) << "they live for as long as their env does";
+  if (how == "crashes") {
+    ASSERT_THAT(Step(manager.get(), {kSegfault, 0}), IsOk());
+    EXPECT_EQ(servants_alive(), 3) << "the other env's stay";
+  } else if (how == "keeper is killed") {
+    std::ifstream status("/proc/" + std::to_string(envs[0]) + "/stat");
+    std::string pid, name, state;
+    pid_t keeper = 0;
+    status >> pid >> name >> state >> keeper;
+    ASSERT_EQ(kill(keeper, SIGKILL), 0);
+    while (Exists(envs[0]) || servants_alive() > 3) absl::SleepFor(absl::Milliseconds(1));
+    ASSERT_THAT(Step(manager.get(), {0, 0}), IsOk());
+    EXPECT_EQ(servants_alive(), 3) << "the other env's stay";
+  }
+  manager->Close();
+  EXPECT_EQ(servants_alive(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, ServantsWayTest,
+                         testing::Values("closes", "crashes", "keeper is killed"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           name.erase(std::remove(name.begin(), name.end(), ' '), name.end());
+                           return name;
+                         });
+
+TEST_F(ServantsTest, TheyEndWhenTheProgramOrTheForkServerIsKilled) {
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  for (const bool server : {false, true}) {
+    SCOPED_TRACE(server);
+    AllServants().count.store(0);
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t parent = fork();
+    if (parent == 0) {
+      const auto manager = Launched(1);
+      const bool started = Step(manager.get(), {kStartServants}).ok();
+      std::ifstream children("/proc/self/task/" + std::to_string(getpid()) + "/children");
+      pid_t pid = 0;
+      children >> pid;
+      if (!started || write(ready[1], &pid, sizeof(pid)) != sizeof(pid)) _exit(1);
+      while (true) absl::SleepFor(absl::Seconds(1));
+    }
+    pid_t fork_server = 0;
+    ASSERT_EQ(read(ready[0], &fork_server, sizeof(fork_server)), sizeof(fork_server));
+    ASSERT_EQ(AllServants().count.load(), 3);
+    ASSERT_EQ(kill(server ? fork_server : parent, SIGKILL), 0);
+    for (int i = 0; i < 3; ++i) {
+      while (Exists(AllServants().pids[i].load())) {
+        waitpid(AllServants().pids[i].load(), nullptr, WNOHANG);
+        absl::SleepFor(absl::Milliseconds(1));
+      }
+    }
+    kill(parent, SIGKILL);
+    while (waitpid(-1, nullptr, 0) > 0) {
+    }
     close(ready[0]);
     close(ready[1]);
   }

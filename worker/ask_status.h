@@ -4,6 +4,7 @@
 #ifndef DING_WORKER_WORKER_ASK_STATUS_H_
 #define DING_WORKER_WORKER_ASK_STATUS_H_
 
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,9 +14,11 @@
 
 namespace ding {
 
-// `name` is who asks, for people. Errors of WorkerSession::Join(), Send() and Receive().
-absl::StatusOr<RunStatus> AskStatus(const std::string& coordinator, const std::string& name,
-                                    absl::Duration timeout, Transport* transport);
+// `name` is who asks, for people. `cancelled` is asked now and then while nobody listens there: whether
+// the answer is still wanted. Errors of WorkerSession::Join(), Send() and Receive().
+absl::StatusOr<RunStatus> AskStatus(
+    const std::string& coordinator, const std::string& name, absl::Duration timeout,
+    Transport* transport, const std::function<bool()>& cancelled = [] { return false; });
 // What an operator asks for. An answer is one whatever its code says.
 absl::StatusOr<OperatorReply> AskOperator(const std::string& coordinator, const std::string& name,
                                           const OperatorRequest& request, absl::Duration timeout,

@@ -23,6 +23,7 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/worker/ask_status.h"
 #include "ding_worker/worker/link_flags.h"
+#include "ding_worker/worker/paths.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/status_text.h"
 #include "gflags/gflags.h"
@@ -119,6 +120,8 @@ absl::Status RunCommand(const std::vector<std::string>& words) {
   }
   // gRPC aborts the program when it gets no thread.
   DING_RETURN_IF_ERROR(CheckThreads(GrpcTransport::kThreads));
+  DING_RETURN_IF_ERROR(EnterCallersFolder());
+  DING_RETURN_IF_ERROR(MakeLinkFlagsAbsolute());
   GrpcTransport transport(LinkOptions("operator"));
   DING_ASSIGN_OR_RETURN(const OperatorReply reply,
                         AskOperator(FLAGS_coordinator, absl::StrCat("ctl-", getpid()), request,

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 
+#include "absl/status/status.h"
 #include "ding_worker/worker/evaluation.h"
+#include "ding_worker/worker/paths.h"
 #include "ding_worker/worker/program.h"
 #include "gflags/gflags.h"
 
@@ -33,6 +35,10 @@ int Main(int argc, char** argv) {
   if (FLAGS_checkpoint.empty()) {
     return ReportFailure(absl::InvalidArgumentError("--checkpoint is missing; see --help"));
   }
+  const ExitGuard guard("there is no result");
+  absl::Status paths = EnterCallersFolder();
+  if (paths.ok()) paths = MakeAbsolute({&FLAGS_checkpoint, &FLAGS_record_episodes});
+  if (!paths.ok()) return ReportFailure(paths);
   EvaluationOptions options;
   options.checkpoint = FLAGS_checkpoint;
   options.n_episode = FLAGS_n_episode;

@@ -1,6 +1,7 @@
 #include "ding_worker/worker/link_flags.h"
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/worker/paths.h"
 #include "gflags/gflags.h"
 
 DEFINE_string(tls_ca, "", "PEM file: who signs the certificates of the others");
@@ -19,6 +20,10 @@ const char kLinkFlagsHelp[] =
                           Beyond this machine's loopback, TLS and a token are needed.
                           tools/make_certs makes all these files; docs/security.md says more
 )";
+
+absl::Status MakeLinkFlagsAbsolute() {
+  return MakeAbsolute({&FLAGS_tls_ca, &FLAGS_tls_cert, &FLAGS_tls_key, &FLAGS_token_file});
+}
 
 GrpcTransportOptions LinkOptions(absl::string_view role) {
   GrpcTransportOptions options;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/interaction/grpc/link_credentials.h"
 
@@ -15,6 +16,9 @@ namespace ding {
 
 // For their help pages.
 extern const char kLinkFlagsHelp[];
+
+// Makes the paths in them absolute (paths.h); before they are used.
+absl::Status MakeLinkFlagsAbsolute();
 
 // Of a process that connects as `role`: "collector", "learner" or "operator"; empty: it listens.
 GrpcTransportOptions LinkOptions(absl::string_view role);

@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
@@ -57,10 +58,11 @@ class StatusWatch {
       : address_(std::move(address)), transport_(transport) {}
   StatusWatch(const StatusWatch&) = delete;
   StatusWatch& operator=(const StatusWatch&) = delete;
+  // Soon, also when the coordinator is gone in the middle of a question.
   ~StatusWatch() {
+    done_.store(true);
     {
       MutexLock lock(&mutex_);
-      done_ = true;
       changed_.SignalAll();
     }
     if (thread_.joinable()) thread_.join();
@@ -87,20 +89,20 @@ class StatusWatch {
  private:
   void Run() {
     MutexLock lock(&mutex_);
-    while (!done_) {
+    while (!done_.load()) {
       absl::StatusOr<RunStatus> status = Ask();
       const bool silent =
           absl::IsDeadlineExceeded(status.status()) && !IsTurnedDown(status.status());
       unanswered_ = silent ? unanswered_ + 1 : 0;
       if (status.ok()) newest_ = *std::move(status);
-      if (!done_) changed_.WaitFor(&mutex_, kAskPeriod);
+      if (!done_.load()) changed_.WaitFor(&mutex_, kAskPeriod);
     }
   }
   // Without the lock.
   absl::StatusOr<RunStatus> Ask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     mutex_.Unlock();
-    absl::StatusOr<RunStatus> status =
-        AskStatus(address_, "supervisor", kAnswerTimeout, transport_);
+    absl::StatusOr<RunStatus> status = AskStatus(address_, "supervisor", kAnswerTimeout, transport_,
+                                                 [this] { return done_.load(); });
     mutex_.Lock();
     return status;
   }
@@ -109,7 +111,7 @@ class StatusWatch {
   Transport* const transport_;
   Mutex mutex_;
   CondVar changed_;
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> done_{false};
   int unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<RunStatus> newest_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: it uses the others
@@ -123,6 +125,8 @@ class Job {
   absl::StatusOr<int> Run();
   // Lets the coordinator end the run, if it runs.
   void End();
+  // Of a run that had no orderly end: what is worth nothing goes, what the run can go on with stays.
+  void Settle();
 
  private:
   static Supervisor::Options SupervisorOptions(const ParallelJobOptions& options) {
@@ -142,6 +146,8 @@ class Job {
   void KillIfItHangs(int unanswered);
   // The coordinator's exit status; none: it runs.
   absl::StatusOr<std::optional<int>> Watch();
+  // The status with which it was done.
+  absl::StatusOr<int> CoordinatorStatus() const;
   void PassOnInterrupt();
 
   const ParallelJobOptions& options_;
@@ -151,6 +157,7 @@ class Job {
   std::string address_;
   std::unique_ptr<RunMemoryHold> memory_;
   AwayWatch away_{kAwayTimeout, Clock::Real()};
+  bool began_ = false;                   // a coordinator was started
   int incarnation_ = 0;                  // of the coordinator
   std::optional<int64_t> answered_pid_;  // of the coordinator that answered last
 };
@@ -200,7 +207,7 @@ absl::Status Job::StartWorker(const std::string& role, int number,
   worker.arguments.insert(worker.arguments.end(), options_.link_arguments.begin(),
                           options_.link_arguments.end());
   // Whom the coordinator lets go has done its work.
-  worker.done = Supervisor::Worker::Done::kWithZero;
+  worker.done = Supervisor::Worker::Done::kWithGoodbye;
   return supervisor_.Start(worker);
 }
 
@@ -256,8 +263,10 @@ absl::StatusOr<bool> Job::WaitForAddress() {
     if (!address.ok()) continue;
     address_ = LocalAddress(*address);
     // Of a run that goes on it may be that of before, where somebody else listens now.
+    // One that dies meanwhile dies soon after its start, which is only known if it is noticed at once.
     const absl::StatusOr<RunStatus> status =
-        AskStatus(address_, "supervisor", kAskTimeout, transport_);
+        AskStatus(address_, "supervisor", kAskTimeout, transport_,
+                  [this] { return supervisor_.SomebodyHasEnded() || options_.interrupted() != 0; });
     if (status.ok() && status->coordinator_pid() == supervisor_.PidOf(kCoordinator)) return true;
   }
 }
@@ -266,8 +275,9 @@ absl::StatusOr<int> Job::Run() {
   // From here on a folder that is there was made by a coordinator of this run.
   if (!options_.resume) DING_RETURN_IF_ERROR(RunFolder::CheckFree(options_.exp_dir));
   DING_RETURN_IF_ERROR(StartCoordinator());
+  began_ = true;
   DING_ASSIGN_OR_RETURN(const bool listens, WaitForAddress());
-  if (!listens) return *supervisor_.DoneWith(kCoordinator);
+  if (!listens) return CoordinatorStatus();
   const absl::StatusOr<ParallelRunInfo> info = ReadRunInfo(options_.exp_dir);
   if (info.ok()) memory_ = std::make_unique<RunMemoryHold>(info->memory());
   DING_RETURN_IF_ERROR(EnsureWorkers(options_.collectors));
@@ -282,7 +292,15 @@ absl::StatusOr<int> Job::Run() {
     KillIfItHangs(watch.unanswered());
   }
   supervisor_.Stop(kStopTimeout);
-  return *supervisor_.DoneWith(kCoordinator);
+  return CoordinatorStatus();
+}
+
+absl::StatusOr<int> Job::CoordinatorStatus() const {
+  const int status = *supervisor_.DoneWith(kCoordinator);
+  if (status != 0 || PathExists(ResultPath(options_.exp_dir))) return status;
+  return absl::InternalError(absl::StrCat(
+      "the coordinator ended with exit status 0 and left no result in '", options_.exp_dir,
+      "': something in it called _exit(), as an env or another module may"));
 }
 
 void Job::End() {
@@ -291,12 +309,26 @@ void Job::End() {
   supervisor_.Stop(kEndTimeout);
 }
 
+void Job::Settle() {
+  if (!began_) return;  // What is in the folder is another run's.
+  memory_.reset();
+  const absl::StatusOr<std::string> left = SettleDeadRun(options_.exp_dir);
+  if (!left.ok()) {
+    LOG(WARNING) << left.status().message();
+  } else if (!left->empty()) {
+    LOG(WARNING) << *left;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunParallelJob(const ParallelJobOptions& options, Transport* transport) {
   Job job(options, transport);
   absl::StatusOr<int> status = job.Run();
-  if (!status.ok()) job.End();
+  if (!status.ok()) {
+    job.End();
+    job.Settle();
+  }
   return status;
 }
 

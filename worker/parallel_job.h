@@ -7,7 +7,7 @@
 //
 // A coordinator that is killed is started again, at the same address, and goes on with the run: workers
 // join it again. One that has answered and then answers no more is killed. One that ends by itself has
-// ended the run. A worker that lives and has been gone from the status for a while hangs, or is
+// ended the run, if there is a result. A worker that lives and has been gone from the status for a while hangs, or is
 // stopped: it is replaced.
 //
 // Ownership: owns the processes. If this process dies, they end: the coordinator ends the run as
@@ -28,7 +28,7 @@ namespace ding {
 struct ParallelJobOptions {
   std::string program;       // path
   std::string program_name;  // as it is told
-  std::string exp_dir;       // of the run; must not exist, unless it is resumed
+  std::string exp_dir;       // of the run, absolute; must not exist, unless it is resumed
   bool resume = false;
   // Of the coordinator, beside its role and folder: config, settings, where to listen.
   std::vector<std::string> coordinator_arguments;
@@ -41,7 +41,9 @@ struct ParallelJobOptions {
 };
 
 // The exit status of the coordinator, which has reported its result, or why there is none.
-//   kInternal  one of the processes keeps ending soon after its start
+// When there is no orderly end it says where data are that the run can go on with.
+//   kInternal  one of the processes keeps ending soon after its start, or the coordinator has ended
+//              as if the run had come to its end, and left no result
 absl::StatusOr<int> RunParallelJob(const ParallelJobOptions& options, Transport* transport);
 
 }  // namespace ding

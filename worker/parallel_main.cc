@@ -20,6 +20,7 @@
 #include "ding_worker/base/thread.h"
 #include "ding_worker/interaction/grpc/grpc_log.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
+#include "ding_worker/worker/exit_status.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/interrupt.h"
 #include "ding_worker/worker/link_flags.h"
@@ -28,11 +29,11 @@
 #include "ding_worker/worker/parallel_run.h"
 #include "ding_worker/worker/parallel_setup.h"
 #include "ding_worker/worker/parallel_worker.h"
+#include "ding_worker/worker/paths.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/registry.h"
 #include "ding_worker/worker/run_flags.h"
 #include "ding_worker/worker/run_folder.h"
-#include "ding_worker/worker/run_result.h"
 #include "ding_worker/worker/text_config.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
@@ -76,7 +77,7 @@ constexpr char kHelp[] =
   --exp_dir=FOLDER      where the run is written; must not exist, unless it is resumed
                           (default: a new folder below the current one, named by exp_name)
   --resume              goes on with the run in --exp_dir, however it ended; its config, if none is
-                          given. Budgets may be others
+                          given. Budgets may be others. Of one that has converged: prints its result
   --run_store=URL       of a run that is resumed: makes --exp_dir from what is in its store,
                           redis:HOST:PORT/PREFIX/RUN (journal: JOURNAL_IN_STORE, docs/coordinator.md)
 {run flags}
@@ -100,7 +101,11 @@ JSON. `ctl --coordinator=HOST:PORT` shows workers, rates and who waits for what 
 changes the run (grow, shrink, drain, stop). A worker or a coordinator that dies is replaced, and
 the run goes on. Ctrl-C saves a checkpoint and ends the run.
 
-Exit code: 0 the run came to its end, 1 an error, 128 + signal it was interrupted.
+Relative paths, in flags and in the config, are seen from the current folder (with `bazel run`: from
+where that was called).
+
+Exit code: 0 the run came to its end, 1 an error, 128 + signal it was interrupted, 3 it ended and
+could not save its rows: it says where they are, and how to go on.
 )";
 
 // The flags that stand for a field of the config.
@@ -114,6 +119,7 @@ std::vector<std::string> FlagSettings() {
 
 absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& settings) {
   DING_ASSIGN_OR_RETURN(ExperimentConfig config, LoadExperimentConfig(FLAGS_config, settings));
+  DING_RETURN_IF_ERROR(MakePathsAbsolute(&config));
   const std::vector<std::string> problems = FindParallelProblems(config);
   if (problems.empty()) return config;
   return absl::InvalidArgumentError(
@@ -128,10 +134,12 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
   ParallelJobOptions options;
   options.program = "/proc/self/exe";
   options.program_name = google::ProgramInvocationName();
-  options.exp_dir = RunFolder::ChoosePath(FLAGS_exp_dir, config.exp_name(), Clock::Real());
+  DING_ASSIGN_OR_RETURN(options.exp_dir,
+                        RunFolder::ChoosePath(FLAGS_exp_dir, config.exp_name(), Clock::Real()));
   options.resume = FLAGS_resume;
   options.collectors = config.policy().collect().collector_num();
-  options.coordinator_arguments = {absl::StrCat("--config=", FLAGS_config),
+  DING_ASSIGN_OR_RETURN(const std::string config_path, AbsolutePath(FLAGS_config));
+  options.coordinator_arguments = {absl::StrCat("--config=", config_path),
                                    absl::StrCat("--listen=", FLAGS_listen)};
   for (const std::string& setting : settings) {
     options.coordinator_arguments.push_back(absl::StrCat("--set=", setting));
@@ -142,7 +150,8 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
   return RunParallelJob(options, transport);
 }
 
-absl::Status Coordinate(const ExperimentConfig& config, Transport* transport) {
+// The exit status.
+absl::StatusOr<int> Coordinate(const ExperimentConfig& config, Transport* transport) {
   ParallelRunOptions options;
   options.exp_dir = FLAGS_exp_dir;
   options.resume = FLAGS_resume;
@@ -152,9 +161,11 @@ absl::Status Coordinate(const ExperimentConfig& config, Transport* transport) {
   const bool anywhere = google::GetCommandLineFlagInfoOrDie("listen").is_default;
   options.as_before = FLAGS_again || (FLAGS_resume && anywhere);
   options.interrupted = [] { return InterruptSignal() != 0 || !SupervisorLives(); };
-  DING_ASSIGN_OR_RETURN(const RunResult result, RunParallel(config, options, transport));
-  std::printf("result %s\n", ToJson(result).c_str());
-  return absl::OkStatus();
+  DING_ASSIGN_OR_RETURN(const ParallelOutcome outcome, RunParallel(config, options, transport));
+  if (!outcome.result.empty()) std::printf("result %s\n", outcome.result.c_str());
+  if (outcome.saved.ok()) return 0;
+  ReportFailure(outcome.saved);
+  return kUnsavedStatus;
 }
 
 absl::Status Work(const std::string& config_digest, Transport* transport) {
@@ -196,6 +207,9 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
         absl::StrCat("--role is '", FLAGS_role,
                      "', expected all, coordinator, collector, learner or aggregator"));
   }
+  DING_RETURN_IF_ERROR(MakeAbsolute({&FLAGS_exp_dir}));
+  DING_RETURN_IF_ERROR(MakeLinkFlagsAbsolute());
+  DING_ASSIGN_OR_RETURN(FLAGS_run_store, AbsoluteStoreUrl(FLAGS_run_store));
   if (FLAGS_resume && FLAGS_exp_dir.empty()) {
     return absl::InvalidArgumentError("--resume needs --exp_dir=FOLDER, the run to go on with");
   }
@@ -229,12 +243,10 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   GrpcTransport transport(LinkOptions(LinkRole()));
   CatchInterrupts();
   if (FLAGS_role == "all") return StartAll(*config, settings, &transport);
-  if (coordinates) {
-    DING_RETURN_IF_ERROR(Coordinate(*config, &transport));
-    return 0;
-  }
+  if (coordinates) return Coordinate(*config, &transport);
   DING_RETURN_IF_ERROR(Work(config.has_value() ? ConfigDigest(*config) : "", &transport));
-  return 0;
+  // Whoever watches this process knows then that it has done its work.
+  return FLAGS_supervised_by == 0 ? 0 : kGoodbyeStatus;
 }
 
 int Main(int argc, char** argv) {
@@ -244,6 +256,12 @@ int Main(int argc, char** argv) {
               absl::StrReplaceAll(
                   kHelp, {{"{run flags}\n", kRunFlagsHelp}, {"{link flags}\n", kLinkFlagsHelp}}));
   if (!taken.ok()) return ReportFailure(taken);
+  const ExitGuard guard(
+      FLAGS_role == "all" || FLAGS_role == "coordinator"
+          ? "there is no result. What was reached before is in the run's folder: --resume"
+          : "this worker has not done its work");
+  const absl::Status entered = EnterCallersFolder();
+  if (!entered.ok()) return ReportFailure(entered);
   if (FLAGS_list_modules) {
     std::printf("%s%s", ListModules().c_str(), ListParallelModules().c_str());
     return 0;
@@ -257,7 +275,8 @@ int Main(int argc, char** argv) {
   }
   const absl::StatusOr<int> status = RunRole(settings);
   if (!status.ok()) return ReportFailure(status.status());
-  return InterruptSignal() == 0 ? *status : 128 + InterruptSignal();
+  if (*status == kUnsavedStatus || InterruptSignal() == 0) return *status;
+  return 128 + InterruptSignal();
 }
 
 }  // namespace

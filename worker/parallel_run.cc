@@ -4,13 +4,15 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
@@ -25,11 +27,13 @@
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/recovery.h"
 #include "ding_worker/coordinator/store_journal.h"
+#include "ding_worker/interaction/store/file_store.h"
 #include "ding_worker/interaction/store/store_registry.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/parallel_setup.h"
+#include "ding_worker/worker/paths.h"
 #include "ding_worker/worker/resume.h"
 #include "ding_worker/worker/run_folder.h"
 #include "ding_worker/worker/run_memory.h"
@@ -59,7 +63,9 @@ constexpr char kAddressName[] = "coordinator/address";
 constexpr char kJournalName[] = "coordinator/journal";
 constexpr char kSavedFolder[] = "coordinator/saved";
 constexpr char kSavedName[] = "coordinator/saved.textproto";
+constexpr char kResultName[] = "result.json";
 constexpr char kConfigName[] = "total_config.textproto";
+constexpr size_t kMaxNameBytes = 100;
 // Keys of the store.
 constexpr char kStoredInfo[] = "run/info";
 constexpr char kStoredConfig[] = "run/config";
@@ -80,9 +86,37 @@ absl::Status WhenStoreIsThere(const std::function<absl::Status()>& act) {
   }
 }
 
-// Unique on this machine, and readable.
+// Unique on this machine, and readable. It is a part of URLs and of names of folders.
 std::string RunName(const std::string& exp_dir) {
-  return absl::StrCat(Basename(exp_dir), "-", absl::ToUnixMicros(absl::Now()), "-", getpid());
+  std::string name(Basename(exp_dir).substr(0, kMaxNameBytes));
+  for (char& c : name) {
+    const bool plain = absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+    if (!plain && c != '.') c = '_';
+  }
+  return absl::StrCat(name, "-", absl::ToUnixMicros(absl::Now()), "-", getpid());
+}
+
+// What to type to go on with the run in `exp_dir`.
+std::string ResumeCommand(const std::string& exp_dir) {
+  return absl::StrCat("parallel --resume --exp_dir=", ShellWord(exp_dir));
+}
+
+// Where the data of a run that can go on are, for people.
+std::string PlaceOf(const ParallelRunInfo& info) {
+  return info.memory().empty()
+             ? info.store_url()
+             : absl::StrCat(info.memory(),
+                            ", memory of this machine, which is lost when it goes "
+                            "down; to give them up: rm -r ",
+                            ShellWord(info.memory()));
+}
+
+absl::StatusOr<SavedRun> ReadSaved(const std::string& exp_dir) {
+  const std::string path = JoinPath(exp_dir, kSavedName);
+  DING_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  SavedRun saved;
+  if (google::protobuf::TextFormat::ParseFromString(text, &saved)) return saved;
+  return absl::DataLossError(absl::StrCat("'", path, "' is damaged"));
 }
 
 // Of runs whose config names no store.
@@ -114,7 +148,9 @@ class Run {
   // Lets the workers leave, and cleans up.
   void Finish();
   // The result, which the folder gets, too.
-  absl::StatusOr<RunResult> WriteResult();
+  absl::StatusOr<std::string> WriteResult();
+  // As of ParallelOutcome; after Finish().
+  const absl::Status& saved() const { return saved_; }
 
  private:
   absl::Status OpenFolder();
@@ -126,6 +162,10 @@ class Run {
   absl::Status DescribeInStore() const;
   absl::Status Listen(Transport* transport, const std::string& config_text);
   void EndWorkers();
+  // What the run needs to go on is to be there when this process has ended. Whether it is wanted at all:
+  // `goes_on`.
+  absl::Status SaveAll(bool goes_on, const absl::Status& journal);
+  void KeepStore();
   bool journal_is_in_store() const {
     return config_.system().coordinator().journal() == JOURNAL_IN_STORE;
   }
@@ -142,6 +182,7 @@ class Run {
   std::unique_ptr<RunMemory> memory_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Journal> journal_;
+  absl::Status saved_;
   bool gives_up_ = false;     // it could not start
   bool keeps_store_ = false;  // for a run that goes on, or another coordinator
   std::unique_ptr<CommCoordinator> comm_;
@@ -155,8 +196,8 @@ absl::Status Run::Start(Transport* transport) {
   // First: what is made from here on is found again by who goes on with the run.
   DING_RETURN_IF_ERROR(folder_->WriteText(kInfoName, PrintText(info_)));
   DING_RETURN_IF_ERROR(resume_ ? OpenStore() : MakeStore());
-  if (resume_) DING_RETURN_IF_ERROR(RestoreValues());
   DING_RETURN_IF_ERROR(OpenJournal());
+  if (resume_) DING_RETURN_IF_ERROR(RestoreValues());
   DING_RETURN_IF_ERROR(Listen(transport, config_text));
   ComponentDeps deps;
   deps.metrics = folder_->metrics();
@@ -199,7 +240,7 @@ absl::Status Run::Listen(Transport* transport, const std::string& config_text) {
   comm.welcome.set_run(info_.run());
   comm.welcome.set_config(config_text);
   comm.welcome.set_store_url(info_.store_url());
-  comm.welcome.set_exp_dir(std::filesystem::absolute(folder_->path()).string());
+  comm.welcome.set_exp_dir(folder_->path());
   comm.welcome.set_lease_seconds(config_.system().coordinator().lease_seconds());
   comm.welcome.set_rejoin_seconds(config_.system().coordinator().rejoin_seconds());
   comm.config_digest = ConfigDigest(config_);
@@ -287,14 +328,18 @@ absl::Status Run::SaveValues() const {
   DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(folder_->path(), kSavedName)));
   DING_RETURN_IF_ERROR(RemoveRecursively(folder));
   DING_RETURN_IF_ERROR(CreateDirectories(folder));
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> saved,
-                        create_store(absl::StrCat("file:", folder)));
+  // By its path: not every path can stand in a URL.
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<FileStore> saved, FileStore::Create(folder));
   DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, LiveKeys(*journal_));
   SavedRun manifest;
   std::string value;
   for (const std::string& key : keys) {
     const absl::Status read = store_->Get(key, &value);
     if (absl::IsNotFound(read)) continue;  // It was lost before.
+    if (absl::IsDataLoss(read)) {
+      LOG(WARNING) << "a chunk is damaged and not saved: " << read.message();
+      continue;
+    }
     DING_RETURN_IF_ERROR(read);
     const auto bytes = static_cast<int64_t>(value.size());
     if (manifest.bytes() + bytes > config_.resume().max_replay_bytes()) {
@@ -312,19 +357,21 @@ absl::Status Run::SaveValues() const {
   return folder_->WriteText(kSavedName, PrintText(manifest));
 }
 
-// Only into a store that was emptied: else what is in it is newer.
+// What the run goes on with and the store does not have: all of it after an orderly end, a part if it
+// was interrupted in the middle of this.
 absl::Status Run::RestoreValues() const {
   if (!PathExists(JoinPath(folder_->path(), kSavedName))) return absl::OkStatus();
-  DING_ASSIGN_OR_RETURN(const std::vector<std::string> present, store_->List(""));
-  if (!present.empty()) return absl::OkStatus();
-  DING_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Store> saved,
-      create_store(absl::StrCat("file:", JoinPath(folder_->path(), kSavedFolder))));
-  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, saved->List(""));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> listed, store_->List(""));
+  const std::unordered_set<std::string> present(listed.begin(), listed.end());
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<FileStore> saved,
+                        FileStore::Create(JoinPath(folder_->path(), kSavedFolder)));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, LiveKeys(*journal_));
   std::string value;
   for (const std::string& key : keys) {
+    if (present.count(key) > 0) continue;
     const absl::Status read = saved->Get(key, &value);
-    if (absl::IsDataLoss(read) || absl::IsNotFound(read)) {
+    if (absl::IsNotFound(read)) continue;  // It was lost before, or left out.
+    if (absl::IsDataLoss(read)) {
       LOG(WARNING) << "a saved chunk is damaged and left out: " << read.message();
       continue;
     }
@@ -365,23 +412,60 @@ void Run::EndWorkers() {
   }
   comm_->Close("the run is over");
   LogRows();
-  absl::Status kept = WhenStoreIsThere([this] { return parts_.coordinator->CloseJournal(); });
+  const absl::Status kept = WhenStoreIsThere([this] { return parts_.coordinator->CloseJournal(); });
   // One that has converged has nothing to go on to.
   const bool goes_on =
       absl::IsAborted(kept) || (!gives_up_ && !parts_.coordinator->status().converged());
-  if (journal_is_in_store() && goes_on) {
-    keeps_store_ = true;
-    parts_.coordinator->KeepData();
-    // The store may have lost it.
-    if (kept.ok()) kept = WhenStoreIsThere([this] { return DescribeInStore(); });
-    LOG(INFO) << "journal, chunks and policies stay in " << info_.store_url()
-              << ", for a run that goes on";
-  } else if (kept.ok() && goes_on) {
-    kept = WhenStoreIsThere([this] { return SaveValues(); });
-  }
-  if (!kept.ok()) LOG(WARNING) << "the run cannot go on as it is: " << kept.message();
+  saved_ = SaveAll(goes_on, kept);
   const absl::Status closed = parts_.coordinator->Close("the run is over");
   if (!closed.ok()) LOG(WARNING) << "some data are not deleted: " << closed.message();
+}
+
+void Run::KeepStore() {
+  keeps_store_ = true;
+  parts_.coordinator->KeepData();
+  if (memory_ == nullptr) return;
+  memory_->Keep();
+  const absl::Status kept = KeepRunMemory(memory_->path());
+  if (!kept.ok()) LOG(WARNING) << kept.message();
+}
+
+absl::Status Run::SaveAll(bool goes_on, const absl::Status& journal) {
+  if (gives_up_ && !goes_on) return absl::OkStatus();
+  absl::Status status = journal;
+  const std::string& exp_dir = folder_->path();
+  if (!goes_on) {
+    SavedRun nothing;
+    nothing.set_converged(true);
+    const absl::Status noted = folder_->WriteText(kSavedName, PrintText(nothing));
+    if (!noted.ok()) LOG(WARNING) << "not noted that the run has converged: " << noted.message();
+    return absl::OkStatus();
+  }
+  if (journal_is_in_store()) {
+    KeepStore();
+    // The store may have lost it.
+    if (status.ok()) status = WhenStoreIsThere([this] { return DescribeInStore(); });
+    LOG(INFO) << "journal, chunks and policies stay in " << info_.store_url()
+              << ", for a run that goes on";
+    if (status.ok() || absl::IsAborted(status)) return absl::OkStatus();
+    return Annotate(status, absl::StrCat("what the run needs to go on may not be complete in ",
+                                         info_.store_url()));
+  }
+  if (status.ok()) status = WhenStoreIsThere([this] { return SaveValues(); });
+  if (status.ok()) return status;
+  if (!PathExists(JoinPath(exp_dir, kJournalName))) {
+    LOG(WARNING) << "the run cannot go on, and its data go: '" << JoinPath(exp_dir, kJournalName)
+                 << "', which says what they are, was removed";
+    return absl::OkStatus();
+  }
+  KeepStore();
+  // It takes the room that the rest of the folder may need, and is no use.
+  const absl::Status removed = RemoveRecursively(JoinPath(exp_dir, kSavedFolder));
+  if (!removed.ok()) LOG(WARNING) << removed.message();
+  return Annotate(
+      status,
+      absl::StrCat("the data of this run are not saved; they stay in ", PlaceOf(info_),
+                   ". When what follows is mended, go on with them by: ", ResumeCommand(exp_dir)));
 }
 
 // Nothing that was acknowledged is lost: it is in the buffer, or has left it by its rules.
@@ -397,7 +481,7 @@ void Run::LogRows() const {
   }
 }
 
-absl::StatusOr<RunResult> Run::WriteResult() {
+absl::StatusOr<std::string> Run::WriteResult() {
   const RunStatus status = parts_.coordinator->status();
   RunResult result;
   result.stop = status.converged();
@@ -408,11 +492,55 @@ absl::StatusOr<RunResult> Run::WriteResult() {
   result.wall_seconds = status.elapsed_seconds();  // also under earlier coordinators
   if (status.has_collecting_seconds()) result.collecting_seconds = status.collecting_seconds();
   result.finish_time = Clock::Real()->Now();
-  DING_RETURN_IF_ERROR(folder_->WriteText("result.json", absl::StrCat(ToJson(result), "\n")));
-  return result;
+  std::string json = ToJson(result);
+  DING_RETURN_IF_ERROR(folder_->WriteText(kResultName, absl::StrCat(json, "\n")));
+  return json;
+}
+
+// The result of the run in `exp_dir`, if it has converged: it let its data go then.
+absl::StatusOr<std::optional<std::string>> ResultOfConverged(const ExperimentConfig& config,
+                                                             const std::string& exp_dir) {
+  const absl::StatusOr<SavedRun> saved = ReadSaved(exp_dir);
+  const absl::StatusOr<std::string> result = ReadFile(ResultPath(exp_dir));
+  if (!saved.ok() || !saved->converged() || !result.ok()) return std::nullopt;
+  DING_ASSIGN_OR_RETURN(const std::string text, ReadRunConfig(exp_dir));
+  DING_ASSIGN_OR_RETURN(const ExperimentConfig before,
+                        ParseExperimentConfig(text, "the run's config", {}));
+  DING_RETURN_IF_ERROR(CheckSameExperiment(before, config));
+  if (config.env().stop_value() > before.env().stop_value()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the run in '", exp_dir, "' had converged, at env.stop_value ", before.env().stop_value(),
+        ", and let its rows go: it cannot go on to ", config.env().stop_value(),
+        ". A new run learns on from its policy with --set policy.learn.learner.hook."
+        "load_ckpt_before_run=",
+        ShellWord(JoinPath(exp_dir, "ckpt/learner_resume"))));
+  }
+  LOG(WARNING)
+      << "the run in '" << exp_dir
+      << "' had converged and let its rows go: there is nothing to go on with, and this is "
+         "its result";
+  return std::string(absl::StripTrailingAsciiWhitespace(*result));
 }
 
 }  // namespace
+
+std::string ResultPath(const std::string& exp_dir) { return JoinPath(exp_dir, kResultName); }
+
+absl::StatusOr<std::string> SettleDeadRun(const std::string& exp_dir) {
+  if (!PathExists(JoinPath(exp_dir, kInfoName))) return "";  // It had not begun.
+  DING_ASSIGN_OR_RETURN(const ParallelRunInfo info, ReadRunInfo(exp_dir));
+  const std::string how = absl::StrCat("; go on with them by: ", ResumeCommand(exp_dir));
+  const bool in_memory = !info.memory().empty();
+  if (in_memory && (!PathExists(info.memory()) || IsKeptRunMemory(info.memory()))) return "";
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, create_store(info.store_url()));
+  DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, store->List(""));
+  if (keys.empty()) {
+    DING_RETURN_IF_ERROR(in_memory ? RemoveRunMemory(info.memory()) : store->Clear());
+    return "";
+  }
+  if (in_memory) DING_RETURN_IF_ERROR(KeepRunMemory(info.memory()));
+  return absl::StrCat("the data of this run stay in ", PlaceOf(info), how);
+}
 
 absl::StatusOr<std::string> ReadRunConfig(const std::string& exp_dir) {
   return ReadFile(JoinPath(exp_dir, kConfigName));
@@ -456,8 +584,18 @@ absl::Status AdoptRun(const std::string& store_url, const std::string& exp_dir) 
   return WriteFileAtomically(JoinPath(exp_dir, kInfoName), PrintText(info));
 }
 
-absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,
-                                      const ParallelRunOptions& options, Transport* transport) {
+absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
+                                            const ParallelRunOptions& options,
+                                            Transport* transport) {
+  ParallelOutcome outcome;
+  if (options.resume && !options.again) {
+    DING_ASSIGN_OR_RETURN(const std::optional<std::string> result,
+                          ResultOfConverged(config, options.exp_dir));
+    if (result.has_value()) {
+      outcome.result = *result;
+      return outcome;
+    }
+  }
   Run run(config, options);
   const absl::Status started = run.Start(transport);
   if (!started.ok()) {
@@ -467,8 +605,21 @@ absl::StatusOr<RunResult> RunParallel(const ExperimentConfig& config,
   const absl::Status status = run.Watch();
   if (!status.ok()) LOG(INFO) << "the run failed: " << status.message();
   run.Finish();
-  DING_RETURN_IF_ERROR(status);
-  return run.WriteResult();
+  outcome.saved = run.saved();
+  // The error that ended the run comes first; nothing is to hide that its data are still somewhere.
+  if (!status.ok()) {
+    if (!outcome.saved.ok()) LOG(ERROR) << outcome.saved.message();
+    return status;
+  }
+  absl::StatusOr<std::string> result = run.WriteResult();
+  if (result.ok()) {
+    outcome.result = *std::move(result);
+  } else if (outcome.saved.ok()) {
+    return result.status();
+  } else {
+    outcome.saved = Annotate(result.status(), outcome.saved.message());
+  }
+  return outcome;
 }
 
 }  // namespace ding

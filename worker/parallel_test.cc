@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -70,7 +71,7 @@ class ParallelTest : public testing::Test {
   ParallelTest() {
     AdoptOrphans();
     std::string folder = absl::StrCat(testing::TempDir(), "/parallel_XXXXXX");
-    folder_ = mkdtemp(folder.data());
+    folder_ = std::filesystem::canonical(mkdtemp(folder.data())).string();
   }
   ~ParallelTest() override {
     EXPECT_THAT(ReapOrphans(absl::ZeroDuration()), IsEmpty()) << "processes were left";
@@ -353,10 +354,32 @@ TEST_F(ParallelTest, AFolderThatIsThereStaysAsItIs) {
   EXPECT_THAT(ListDirectory(RunPath("a")).value(), IsEmpty());
 }
 
-TEST_F(ParallelTest, ResumesAfterAnInterruptAndAfterADeathOfAll) {
-  auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
+// Each of the programs may see the run's folder from another place, and call it otherwise.
+class ResumeTest : public ParallelTest, public testing::WithParamInterface<bool> {
+ protected:
+  ResumeTest() {
+    if (!GetParam()) return;
+    program_ = std::filesystem::absolute(kProgram).string();
+    EXPECT_THAT(CreateDirectories(Path("elsewhere")), IsOk());
+  }
+
+  std::unique_ptr<ChildProgram> StartIn(absl::string_view folder, absl::string_view name,
+                                        absl::string_view exp_dir,
+                                        std::vector<std::string> args) const {
+    args.push_back(absl::StrCat("--exp_dir=", GetParam() ? exp_dir : RunPath("a")));
+    if (!GetParam()) return Start(name, args);
+    const std::string to = Path(folder);
+    return Start(name, args, [to] { (void)!chdir(to.c_str()); });
+  }
+};
+
+TEST_P(ResumeTest, AfterAnInterruptAndAfterADeathOfAll) {
+  const std::string config = std::filesystem::absolute(kSoakConfig).string();
+  const std::string run(Basename(RunPath("a")));
+  auto program = StartIn("", "run", run, {absl::StrCat("--config=", config), kForever});
   RunStatus before = WaitForStatus(*program, IsTraining);
-  const auto alive = Run("alive", Args(kSoakConfig, "a", {kForever, "--resume"}));
+  const auto alive = StartIn("elsewhere", "alive", absl::StrCat("../", run),
+                             {absl::StrCat("--config=", config), kForever, "--resume"});
   EXPECT_EQ(alive->Wait(kPatience), 1);
   EXPECT_THAT(alive->err(), HasSubstr("is in use"));
   ExpectGoesOn(*program);
@@ -364,7 +387,7 @@ TEST_F(ParallelTest, ResumesAfterAnInterruptAndAfterADeathOfAll) {
   EXPECT_THAT(MemoryOfRuns(), IsEmpty());
 
   const auto goes_on = [&](absl::string_view name) {
-    program = Start(name, {absl::StrCat("--exp_dir=", RunPath("a")), "--resume"});
+    program = StartIn("elsewhere", name, absl::StrCat("../elsewhere/../", run, "/"), {"--resume"});
     const RunStatus after = WaitForStatus(*program, [](const RunStatus& status) {
       return IsTraining(status) && status.buffer_size() == 1;
     });
@@ -373,6 +396,7 @@ TEST_F(ParallelTest, ResumesAfterAnInterruptAndAfterADeathOfAll) {
     EXPECT_EQ(after.run(), before.run());
     EXPECT_EQ(after.buffer(0).lost_count(), 0);
     EXPECT_GE(after.buffer(0).push_count(), before.buffer(0).push_count());
+    EXPECT_THAT(Log("a", "coordinator"), Not(HasSubstr("goes on with 0 of ")));
     EXPECT_TRUE(
         Eventually([&] { return absl::StrContains(Log("a", "learner-0"), "loaded checkpoint "); }));
     ExpectGoesOn(*program);
@@ -389,6 +413,92 @@ TEST_F(ParallelTest, ResumesAfterAnInterruptAndAfterADeathOfAll) {
   ReapOrphans(absl::Minutes(1));
   goes_on("and_again");
   Interrupt(program.get());
+}
+
+INSTANTIATE_TEST_SUITE_P(Folders, ResumeTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Relative" : "Absolute"; });
+
+TEST_F(ParallelTest, ARunThatHasConvergedSaysSoWhenItIsResumed) {
+  const auto program = Run("run", Args(kConfig, "a", {"--seed=0"}));
+  EXPECT_EQ(program->Wait(kPatience), 0) << program->err();
+  const std::string exp_dir = absl::StrCat("--exp_dir=", RunPath("a"));
+  const auto again = Run("again", {exp_dir, "--resume"});
+  EXPECT_EQ(again->Wait(kPatience), 0) << again->err();
+  EXPECT_EQ(again->out(), program->out());
+  EXPECT_THAT(again->err(), AllOf(HasSubstr("had converged and let its rows go"),
+                                  Not(HasSubstr("are gone from the store"))));
+  const auto further =
+      Run("further", Args(kConfig, "a", {"--seed=0", "--resume", "--set=env.stop_value=199"}));
+  EXPECT_EQ(further->Wait(kPatience), 1);
+  EXPECT_THAT(further->err(), AllOf(HasSubstr("had converged, at env.stop_value 195"),
+                                    HasSubstr("load_ckpt_before_run=")));
+  EXPECT_TRUE(PathExists(JoinPath(RunPath("a"), "result.json")));
+}
+
+// Its rows are in the memory of this machine.
+TEST_F(ParallelTest, WhatARunNeedsToGoOnStaysWhenItsCoordinatorKeepsDying) {
+  const auto kill_coordinators = [](const ChildProgram& program) {
+    pid_t killed = 0;
+    const auto coordinator = [&program] {
+      const std::string path =
+          absl::StrCat("/proc/", program.pid(), "/task/", program.pid(), "/children");
+      const std::string children = ReadFile(path).value_or("");
+      return children.empty() ? 0 : std::stoi(children);
+    };
+    Eventually(
+        [&] {
+          const pid_t pid = coordinator();
+          if (pid != 0 && pid != killed) kill(killed = pid, SIGKILL);
+          return !program.IsRunning();
+        },
+        kPatience);
+  };
+  auto program = Start("new", Args(kSoakConfig, "new", {kForever}));
+  kill_coordinators(*program);
+  EXPECT_EQ(program->Wait(kPatience), 1);
+  EXPECT_THAT(program->err(), AllOf(HasSubstr("5 times in a row soon after its start"),
+                                    Not(HasSubstr("the data of this run stay in"))));
+  EXPECT_THAT(MemoryOfRuns(), IsEmpty());
+
+  program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  const RunStatus last = WaitForStatus(*program, IsTraining);
+  kill(program->pid(), SIGSTOP);
+  for (const WorkerStatus& worker : last.worker()) kill(static_cast<pid_t>(worker.pid()), SIGKILL);
+  kill(static_cast<pid_t>(last.coordinator_pid()), SIGKILL);
+  kill(program->pid(), SIGKILL);
+  EXPECT_EQ(program->Wait(kPatience), -SIGKILL);
+  ReapOrphans(absl::Minutes(1));
+  program = Start("dies", Args(kSoakConfig, "a", {kForever, "--resume"}));
+  kill_coordinators(*program);
+  EXPECT_EQ(program->Wait(kPatience), 1);
+  EXPECT_THAT(program->err(),
+              AllOf(HasSubstr("the data of this run stay in /dev/shm/ding_worker-"),
+                    HasSubstr(absl::StrCat("parallel --resume --exp_dir=", RunPath("a")))));
+  // Another run, which sweeps what others have left, leaves it alone.
+  const auto other = Run("other", Args(kConfig, "b", {"--max_train_iter=20"}));
+  EXPECT_EQ(other->Wait(kPatience), 0) << other->err();
+  ASSERT_THAT(MemoryOfRuns(), SizeIs(1));
+  program = Start("goes_on", Args(kSoakConfig, "a", {kForever, "--resume"}));
+  const RunStatus after = WaitForStatus(*program, IsTraining);
+  EXPECT_GE(after.envstep(), last.envstep());
+  EXPECT_EQ(after.buffer(0).lost_count(), 0);
+  Interrupt(program.get());
+}
+
+// `bazel run` starts a program in a folder of Bazel's.
+TEST_F(ParallelTest, PathsAreSeenFromWhereBazelRunWasCalled) {
+  const std::string program = Path("program");
+  const std::string runfiles = absl::StrCat(program, ".runfiles/ding_worker");
+  ASSERT_THAT(CreateDirectories(runfiles), IsOk());
+  std::filesystem::copy_file(std::filesystem::canonical(kProgram), program);
+  std::filesystem::copy_file(kSoakConfig, Path("run.textproto"));
+  program_ = program;
+  const auto printed = Start("printed", {"--config=run.textproto", "--print_config"}, [&] {
+    (void)!chdir(runfiles.c_str());
+    setenv("BUILD_WORKING_DIRECTORY", folder_.c_str(), 1);
+  });
+  EXPECT_EQ(printed->Wait(kPatience), 0) << printed->err();
+  EXPECT_THAT(printed->out(), HasSubstr("CartPole-v0"));
 }
 
 TEST_F(ParallelTest, RefusesToResumeWhatItCannot) {
@@ -667,6 +777,16 @@ TEST_F(ChaosTest, AnEnvThatKeepsFailingEndsTheRunWithItsName) {
   EXPECT_EQ(program->out(), "");
 }
 
+// It looks like one that has done its work.
+TEST_F(ChaosTest, ACollectorThatKeepsExitingWithZeroEndsTheRunWithItsName) {
+  const auto program = Run("run", Args(WriteConfig("EXIT exit_status: 0"), "a", {}));
+  EXPECT_EQ(program->Wait(kPatience), 1);
+  EXPECT_THAT(program->err(),
+              AllOf(HasSubstr("collector-"),
+                    HasSubstr("ended: exit status 0, but it was not done: something in it called"),
+                    HasSubstr("5 times in a row soon after its start")));
+}
+
 TEST_F(ChaosTest, ACollectorThatKeepsDyingEndsTheRunWithItsName) {
   const auto program = Run("run", Args(WriteConfig("KILL"), "a", {}));
   EXPECT_EQ(program->Wait(kPatience), 1);
@@ -738,7 +858,8 @@ class SmallStoreTest : public StoreTest {
   }
   // In the program's namespaces; in a process of one thread, as they demand.
   static bool Remount(const ChildProgram& program, const std::string& folder, unsigned long flags,
-                      const std::string& options) {
+                      const std::string& options, bool again = true) {
+    if (again) flags |= MS_REMOUNT;
     const pid_t pid = fork();
     if (pid == 0) {
       const auto enter = [&](const char* kind, int type) {
@@ -746,12 +867,15 @@ class SmallStoreTest : public StoreTest {
         return setns(open(path.c_str(), O_RDONLY | O_CLOEXEC), type) == 0;
       };
       _exit(enter("user", CLONE_NEWUSER) && enter("mnt", CLONE_NEWNS) &&
-                    mount("tmpfs", folder.c_str(), "tmpfs", MS_REMOUNT | flags, options.c_str()) ==
-                        0
+                    mount("tmpfs", folder.c_str(), "tmpfs", flags, options.c_str()) == 0
                 ? 0
                 : 1);
     }
     return ReapChild(pid) == 0;
+  }
+  // Mounts an empty file system at a folder, so that it cannot be removed.
+  static bool MountOn(const ChildProgram& program, const std::string& folder) {
+    return Remount(program, folder, 0, "size=64k", /*again=*/false);
   }
   static int ReapChild(pid_t pid) {
     int wait_status = 0;
@@ -798,6 +922,35 @@ TEST_F(SmallStoreTest, MayBeReadOnlyForATime) {
   ExpectIsOver(*program_run_);
   EXPECT_EQ(WaitForStatus(*program_run_, IsTraining).workers_lost(), 0);
   Interrupt(program_run_.get());
+}
+
+// A full file system stands in the place of the folder for what is saved.
+TEST_F(SmallStoreTest, WhatCannotBeSavedStaysAndTheExitStatusSaysSo) {
+  Interrupt(program_run_.get());
+  auto program =
+      Start("memory", Args(kSoakConfig, "b", {kForever}), [this] { MountOrExit(Path("store")); });
+  const RunStatus before = WaitForStatus(*program, IsTraining);
+  const std::string saved = JoinPath(RunPath("b"), "coordinator/saved");
+  ASSERT_THAT(CreateDirectories(saved), IsOk());
+  ASSERT_TRUE(MountOn(*program, saved));
+  kill(program->pid(), SIGINT);
+  EXPECT_EQ(program->Wait(kPatience), 3) << program->err();
+  EXPECT_THAT(program->err(),
+              AllOf(HasSubstr("are not saved; they stay in /dev/shm/ding_worker-"),
+                    HasSubstr(absl::StrCat("parallel --resume --exp_dir=", RunPath("b"))),
+                    HasSubstr("coordinator/saved")));
+  EXPECT_THAT(program->out(), HasSubstr("result {"));
+  const auto other = Run("other", Args(kConfig, "c", {"--max_train_iter=20"}));
+  EXPECT_EQ(other->Wait(kPatience), 0) << other->err();
+  ASSERT_THAT(MemoryOfRuns(), SizeIs(1));
+  program = Start("goes_on", Args(kSoakConfig, "b", {kForever, "--resume"}));
+  const RunStatus after = WaitForStatus(*program, [](const RunStatus& status) {
+    return IsTraining(status) && status.buffer_size() == 1;
+  });
+  EXPECT_GE(after.envstep(), before.envstep());
+  EXPECT_EQ(after.buffer(0).lost_count(), 0);
+  EXPECT_THAT(Log("b", "coordinator"), Not(HasSubstr("goes on with 0 of ")));
+  Interrupt(program.get());
 }
 
 class RedisTest : public PausesTest {
@@ -962,7 +1115,11 @@ TEST_F(RedisJournalTest, GoesOnFromRedisHoweverItEnded) {
   EXPECT_EQ(KeysOfRuns(), "0");
   const auto over = Run("over", {absl::StrCat("--exp_dir=", RunPath("b")), "--resume"});
   EXPECT_EQ(over->Wait(kPatience), 1);
-  EXPECT_THAT(over->err(), HasSubstr("has no journal of this run: it had converged"));
+  EXPECT_THAT(over->err(), HasSubstr("had converged, at env.stop_value -1"));
+  // The folder of before knows nothing of that.
+  const auto first = Run("first", here);
+  EXPECT_EQ(first->Wait(kPatience), 1);
+  EXPECT_THAT(first->err(), HasSubstr("has no journal of this run: it had converged"));
 }
 
 TEST_F(RedisJournalTest, GoesOnThoughRedisCameBackEmptyAndThenItsCoordinatorWasKilled) {

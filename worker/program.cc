@@ -1,5 +1,8 @@
 #include "ding_worker/worker/program.h"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,6 +13,29 @@
 #include "glog/logging.h"
 
 namespace ding {
+namespace {
+
+// Of the process with a guard; a child that it forks is none of its business.
+std::atomic<pid_t> guarded_pid{0};
+std::atomic<const char*> guarded_lost{""};
+
+void OnExit(int status, void* /*unused*/) {
+  if (guarded_pid.load() != getpid()) return;
+  dprintf(STDERR_FILENO,
+          "%s: something in this process called exit(%d), as an env or another module may: %s\n",
+          google::ProgramInvocationShortName(), status, guarded_lost.load());
+  _exit(status == 0 ? 1 : status);
+}
+
+}  // namespace
+
+ExitGuard::ExitGuard(const char* lost) {
+  static const bool registered = on_exit(OnExit, nullptr) == 0;
+  guarded_lost.store(lost);
+  guarded_pid.store(registered ? getpid() : 0);
+}
+
+ExitGuard::~ExitGuard() { guarded_pid.store(0); }
 
 absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* settings) {
   int kept = 1;

@@ -21,6 +21,19 @@ absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* sett
 // stderr, nothing to files of its own. With --help or -h prints `help` and exits with 0; an argument that is no flag is an error.
 void InitProgram(int* argc, char*** argv, absl::string_view help);
 
+// While it lives, exit() called by anybody in this process ends it with an error: an env, or another
+// module of somebody's own, is not to make a run look as if it had come to its end. `lost` says what is
+// missing then. Exit status 1, or that of exit() if it is another one than 0. Nothing notices _exit().
+//
+// One at a time.
+class ExitGuard {
+ public:
+  explicit ExitGuard(const char* lost);
+  ExitGuard(const ExitGuard&) = delete;
+  ExitGuard& operator=(const ExitGuard&) = delete;
+  ~ExitGuard();
+};
+
 // Prints "<program>: <message>" to stderr. Returns the exit code of a program that failed: 1.
 int ReportFailure(const absl::Status& status);
 

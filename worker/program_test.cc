@@ -1,5 +1,10 @@
 #include "ding_worker/worker/program.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,6 +39,42 @@ TEST(TakeSettingsTest, ASettingNeedsAValue) {
   std::vector<std::string> settings;
   EXPECT_THAT(TakeSettings(&argc, argv.data(), &settings),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("path=value")));
+}
+
+// How a process ends that does it.
+int StatusOf(const std::function<void()>& act) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    act();
+    exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+TEST(ExitGuardTest, ACallOfExitIsNoEndOfARun) {
+  EXPECT_EQ(StatusOf([] {
+              const ExitGuard guard("the run is lost");
+              exit(0);
+            }),
+            1);
+  EXPECT_EQ(StatusOf([] {
+              const ExitGuard guard("the run is lost");
+              exit(7);
+            }),
+            7);
+}
+
+TEST(ExitGuardTest, WithoutAGuardExitIsAsEver) {
+  EXPECT_EQ(StatusOf([] { ExitGuard guard("the run is lost"); }), 0);
+}
+
+// One that starts a program, and cannot, say.
+TEST(ExitGuardTest, AChildOfTheProcessMayCallExit) {
+  const ExitGuard guard("the run is lost");
+  EXPECT_EQ(StatusOf([] { exit(0); }), 0);
 }
 
 }  // namespace

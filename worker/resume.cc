@@ -10,6 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/worker/paths.h"
 #include "google/protobuf/util/message_differencer.h"
 
 namespace ding {
@@ -39,6 +41,9 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
   ExperimentConfig after = now;
   ClearWhatMayDiffer(&before);
   ClearWhatMayDiffer(&after);
+  // Runs of before the paths were made absolute have them as somebody wrote them.
+  DING_RETURN_IF_ERROR(MakePathsAbsolute(&before));
+  DING_RETURN_IF_ERROR(MakePathsAbsolute(&after));
   google::protobuf::util::MessageDifferencer differencer;
   std::string report;
   differencer.ReportDifferencesToString(&report);

@@ -15,6 +15,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/worker/paths.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -131,7 +132,9 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Create(const std::string& 
                                                              const std::string& exp_name,
                                                              const std::string& process,
                                                              const Clock* clock) {
-  DING_ASSIGN_OR_RETURN(std::string path, MakeFolder(exp_dir, exp_name, clock));
+  DING_ASSIGN_OR_RETURN(const std::string wanted, AbsolutePath(exp_dir));
+  DING_ASSIGN_OR_RETURN(std::string path, MakeFolder(wanted, exp_name, clock));
+  DING_RETURN_IF_ERROR(MakeAbsolute({&path}));
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Lock> lock, Lock::Take(path));
   return OpenLogs(std::move(path), std::move(lock), process, clock);
 }
@@ -140,30 +143,32 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Reopen(const std::string& 
                                                              const LogSizes& logs,
                                                              const std::string& process,
                                                              const Clock* clock) {
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<Lock> lock, Lock::Take(exp_dir));
-  DING_RETURN_IF_ERROR(CutBackLogs(LogFolder(exp_dir), logs));
-  DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(exp_dir, kResultName)));
-  return OpenLogs(exp_dir, std::move(lock), process, clock);
+  DING_ASSIGN_OR_RETURN(std::string path, AbsolutePath(exp_dir));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Lock> lock, Lock::Take(path));
+  DING_RETURN_IF_ERROR(CutBackLogs(LogFolder(path), logs));
+  DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(path, kResultName)));
+  return OpenLogs(std::move(path), std::move(lock), process, clock);
 }
 
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Continue(const std::string& exp_dir,
                                                                const std::string& process,
                                                                const Clock* clock) {
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<Lock> lock, Lock::Take(exp_dir));
-  DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(exp_dir, kResultName)));
-  return OpenLogs(exp_dir, std::move(lock), process, clock);
+  DING_ASSIGN_OR_RETURN(std::string path, AbsolutePath(exp_dir));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Lock> lock, Lock::Take(path));
+  DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(path, kResultName)));
+  return OpenLogs(std::move(path), std::move(lock), process, clock);
 }
 
 absl::Status RunFolder::CheckFree(const std::string& exp_dir) {
   return PathExists(exp_dir) ? ExistsAlready(exp_dir) : absl::OkStatus();
 }
 
-std::string RunFolder::ChoosePath(const std::string& exp_dir, const std::string& exp_name,
-                                  const Clock* clock) {
-  if (!exp_dir.empty()) return exp_dir;
+absl::StatusOr<std::string> RunFolder::ChoosePath(const std::string& exp_dir,
+                                                  const std::string& exp_name, const Clock* clock) {
+  if (!exp_dir.empty()) return AbsolutePath(exp_dir);
   int number = 0;
   while (PathExists(FolderName(exp_name, number, clock)) && number < kMaxFolderNames) ++number;
-  return FolderName(exp_name, number, clock);
+  return AbsolutePath(FolderName(exp_name, number, clock));
 }
 
 absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::OpenLogs(std::string path,

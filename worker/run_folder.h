@@ -32,10 +32,10 @@ using LogSizes = std::map<std::string, int64_t>;
 
 class RunFolder {
  public:
-  // `process` names its logs. Makes the folder `exp_dir`, or, if that is empty, `exp_name` below the current folder; when
-  // that one exists already, `exp_name` with the time behind it.
-  //   kAlreadyExists                            exp_dir was asked for and is there: a run is never
-  //   overwritten kPermissionDenied, kResourceExhausted...  the folder cannot be written
+  // `process` names its logs. Makes the folder `exp_dir`, or, if that is empty, `exp_name` below the
+  // current folder; when that one exists already, `exp_name` with the time behind it.
+  //   kAlreadyExists  exp_dir was asked for and is there: a run is never overwritten
+  //   kPermissionDenied, kResourceExhausted, ...  the folder cannot be written
   static absl::StatusOr<std::unique_ptr<RunFolder>> Create(const std::string& exp_dir,
                                                            const std::string& exp_name,
                                                            const std::string& process,
@@ -54,11 +54,12 @@ class RunFolder {
                                                              const Clock* clock);
   // kAlreadyExists, as of Create(), if it is there.
   static absl::Status CheckFree(const std::string& exp_dir);
-  // The folder that Create() would make now; nothing is made.
-  static std::string ChoosePath(const std::string& exp_dir, const std::string& exp_name,
-                                const Clock* clock);
+  // The folder that Create() would make now, from the root; nothing is made.
+  static absl::StatusOr<std::string> ChoosePath(const std::string& exp_dir,
+                                                const std::string& exp_name, const Clock* clock);
   ~RunFolder();
 
+  // From the root: it means the same in every process of the run.
   const std::string& path() const { return path_; }
   const std::shared_ptr<MetricSink>& metrics() const { return logs_->metrics(); }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -29,7 +30,7 @@ class RunFolderTest : public testing::Test {
  protected:
   RunFolderTest() {
     std::string folder = absl::StrCat(testing::TempDir(), "/run_folder_XXXXXX");
-    folder_ = mkdtemp(folder.data());
+    folder_ = std::filesystem::canonical(mkdtemp(folder.data())).string();
     EXPECT_EQ(chdir(folder_.c_str()), 0);
   }
   ~RunFolderTest() override {
@@ -50,7 +51,7 @@ TEST_F(RunFolderTest, SaysWhetherAFolderIsFree) {
 TEST_F(RunFolderTest, WritesItsLogsAndFiles) {
   DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run,
                             RunFolder::Create("", "exp", "serial", &clock_));
-  EXPECT_EQ(run->path(), "exp");
+  EXPECT_EQ(run->path(), JoinPath(folder_, "exp"));
   run->metrics()->Scalar("a/b", 3, 1.5);
   LOG(INFO) << "said in passing";
   EXPECT_THAT(run->FlushLogs(), IsOk());
@@ -67,15 +68,33 @@ TEST_F(RunFolderTest, NeverOverwritesARun) {
   first.reset();
   DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> second,
                             RunFolder::Create("", "exp", "serial", &clock_));
-  EXPECT_THAT(second->path(), StartsWith("exp_"));
+  EXPECT_THAT(second->path(), StartsWith(JoinPath(folder_, "exp_")));
   second.reset();
   DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> third,
                             RunFolder::Create("", "exp", "serial", &clock_));
   EXPECT_EQ(ListDirectory(".")->size(), 3u);
   third.reset();
-  EXPECT_THAT(
-      RunFolder::Create("exp", "exp", "serial", &clock_),
-      StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("--exp_dir exp exists already")));
+  EXPECT_THAT(RunFolder::Create("exp", "exp", "serial", &clock_),
+              StatusIs(absl::StatusCode::kAlreadyExists,
+                       HasSubstr(absl::StrCat("--exp_dir ", folder_, "/exp exists already"))));
+}
+
+// A process may go to another folder, and others that work in other folders read the same.
+TEST_F(RunFolderTest, IsTheSameWhereverTheProcessGoes) {
+  ASSERT_THAT(CreateDirectories("elsewhere"), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run,
+                            RunFolder::Create("a/../run/", "exp", "serial", &clock_));
+  EXPECT_EQ(run->path(), JoinPath(folder_, "run"));
+  ASSERT_EQ(chdir("elsewhere"), 0);
+  EXPECT_THAT(run->WriteText("note.txt", "text"), IsOk());
+  run.reset();
+  DING_ASSERT_OK_AND_ASSIGN(run, RunFolder::Continue("../run", "serial", &clock_));
+  EXPECT_EQ(run->path(), JoinPath(folder_, "run"));
+  run.reset();
+  DING_ASSERT_OK_AND_ASSIGN(run, RunFolder::Reopen("../run/.", {}, "serial", &clock_));
+  EXPECT_EQ(run->path(), JoinPath(folder_, "run"));
+  EXPECT_EQ(*ReadFile("../run/note.txt"), "text");
+  EXPECT_EQ(RunFolder::ChoosePath("", "exp", &clock_).value(), JoinPath(folder_, "elsewhere/exp"));
 }
 
 TEST_F(RunFolderTest, MakesParentsOfTheFolderAskedFor) {

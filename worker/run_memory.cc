@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@ namespace ding {
 namespace {
 
 constexpr char kLockName[] = ".lock";
+constexpr char kKeptName[] = ".kept";
 
 absl::Status MakeBase(const std::string& base) {
   if (mkdir(base.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -43,7 +45,16 @@ absl::StatusOr<int> MakeLock(const std::string& folder) {
   return status;
 }
 
-// Whether the run in `folder` has ended without removing it.
+// The lock file of a run that was there before; negative: there is none.
+int OpenLock(const std::string& folder) {
+  int fd = -1;
+  for (const char* name : {kLockName, kKeptName}) {
+    if (fd < 0) fd = open(JoinPath(folder, name).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  }
+  return fd;
+}
+
+// Whether the run in `folder` has ended without removing it, and nobody wants it.
 bool IsDead(const std::string& folder) {
   const int fd = open(JoinPath(folder, kLockName).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
@@ -68,11 +79,13 @@ absl::StatusOr<std::unique_ptr<RunMemory>> RunMemory::Create(const std::string& 
 absl::StatusOr<std::unique_ptr<RunMemory>> RunMemory::Reopen(const std::string& base,
                                                              const std::string& run) {
   const std::string path = JoinPath(base, run);
-  const int fd = open(JoinPath(path, kLockName).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  const int fd = OpenLock(path);
   if (fd < 0) {
     // Killed in the middle of making it, when it held nothing yet.
     DING_RETURN_IF_ERROR(MakeBase(base));
-    if (!PathExists(JoinPath(path, kLockName))) DING_RETURN_IF_ERROR(RemoveRecursively(path));
+    const bool has_lock =
+        PathExists(JoinPath(path, kLockName)) || PathExists(JoinPath(path, kKeptName));
+    if (!has_lock) DING_RETURN_IF_ERROR(RemoveRecursively(path));
     return Create(base, run);
   }
   auto memory = absl::WrapUnique(new RunMemory(path, fd));
@@ -81,8 +94,7 @@ absl::StatusOr<std::unique_ptr<RunMemory>> RunMemory::Reopen(const std::string& 
   return ErrnoStatus(errno, absl::StrCat("cannot lock '", path, "'"));
 }
 
-RunMemoryHold::RunMemoryHold(const std::string& path)
-    : lock_(open(JoinPath(path, kLockName).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC)) {
+RunMemoryHold::RunMemoryHold(const std::string& path) : lock_(OpenLock(path)) {
   if (lock_ >= 0) flock(lock_, LOCK_SH | LOCK_NB);
 }
 
@@ -93,6 +105,21 @@ RunMemoryHold::~RunMemoryHold() {
 RunMemory::~RunMemory() {
   if (!keep_) RemoveRecursively(path_).IgnoreError();  // The next run tries again.
   close(lock_);
+}
+
+absl::Status KeepRunMemory(const std::string& path) {
+  // A new name needs no room in a memory that is full.
+  if (rename(JoinPath(path, kLockName).c_str(), JoinPath(path, kKeptName).c_str()) == 0 ||
+      errno == ENOENT) {
+    return absl::OkStatus();
+  }
+  return ErrnoStatus(errno, absl::StrCat("cannot keep '", path, "' for the run to go on with"));
+}
+
+bool IsKeptRunMemory(const std::string& path) { return PathExists(JoinPath(path, kKeptName)); }
+
+absl::Status RemoveRunMemory(const std::string& path) {
+  return IsDead(path) ? RemoveRecursively(path) : absl::OkStatus();
 }
 
 std::vector<std::string> RemoveDeadRuns(const std::string& base) {

@@ -3,9 +3,11 @@
 //
 //   <base>/<run>/.lock    held, shared, by the run's coordinator and who watches it; the kernel lets
 //                         go of it when they end
+//   <base>/<run>/.kept    the same file, of a run that could not save its data elsewhere: the folder
+//                         stays until that run has gone on, or somebody removes it
 //   <base>/<run>/...      the store's
 //
-// What is not locked and has no lock file is no run's, and stays.
+// A folder without a lock file is no run's, and stays.
 //
 // Ownership: owns the folder, and removes it.
 // Threads:   thread-compatible; runs of several processes may begin and end at a time.
@@ -39,7 +41,8 @@ class RunMemory {
                                                            const std::string& run);
 
   const std::string& path() const { return path_; }
-  // From now on the folder stays: the run is to go on.
+  // From now on the folder stays when this object goes, until the next run begins: this run is to go
+  // on.
   void Keep() { keep_ = true; }
 
  private:
@@ -62,6 +65,14 @@ class RunMemoryHold {
  private:
   const int lock_;
 };
+
+// Makes the folder `path` of a run stay when others begin, too, until the run itself has gone on and
+// ended. OK if there is no such folder.
+absl::Status KeepRunMemory(const std::string& path);
+// Whether that was done.
+bool IsKeptRunMemory(const std::string& path);
+// Removes the folder `path` of a run, unless it is kept or somebody still works for the run.
+absl::Status RemoveRunMemory(const std::string& path);
 
 // Removes the folders of runs below `base` whose coordinators have ended; their names.
 std::vector<std::string> RemoveDeadRuns(const std::string& base);

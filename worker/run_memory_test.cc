@@ -48,6 +48,37 @@ class RunMemoryTest : public testing::Test {
   std::string base_;
 };
 
+TEST_F(RunMemoryTest, WhatIsKeptStaysUntilItsRunHasGoneOn) {
+  KillRun("a");
+  KillRun("b");
+  const std::string path = JoinPath(base_, "a");
+  EXPECT_FALSE(IsKeptRunMemory(path));
+  EXPECT_THAT(KeepRunMemory(path), IsOk());
+  EXPECT_THAT(KeepRunMemory(path), IsOk()) << "again";
+  EXPECT_THAT(KeepRunMemory(JoinPath(base_, "none")), IsOk());
+  EXPECT_TRUE(IsKeptRunMemory(path));
+  EXPECT_THAT(RemoveDeadRuns(base_), ElementsAre("b"));
+  EXPECT_THAT(RemoveRunMemory(path), IsOk());
+  EXPECT_TRUE(PathExists(JoinPath(path, "data")));
+  {
+    DING_ASSERT_OK_AND_ASSIGN(const auto memory, RunMemory::Reopen(base_, "a"));
+    EXPECT_TRUE(PathExists(JoinPath(path, "data")));
+    memory->Keep();
+  }
+  EXPECT_THAT(RemoveDeadRuns(base_), IsEmpty());
+  { DING_ASSERT_OK_AND_ASSIGN(const auto memory, RunMemory::Reopen(base_, "a")); }
+  EXPECT_FALSE(PathExists(path));
+}
+
+TEST_F(RunMemoryTest, OnlyTheMemoryOfADeadRunIsRemoved) {
+  DING_ASSERT_OK_AND_ASSIGN(const auto memory, RunMemory::Create(base_, "alive"));
+  EXPECT_THAT(RemoveRunMemory(memory->path()), IsOk());
+  EXPECT_TRUE(PathExists(memory->path()));
+  KillRun("dead");
+  EXPECT_THAT(RemoveRunMemory(JoinPath(base_, "dead")), IsOk());
+  EXPECT_FALSE(PathExists(JoinPath(base_, "dead")));
+}
+
 TEST_F(RunMemoryTest, IsGoneWithItsRun) {
   std::string path;
   {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "ding_worker/base/clock.h"
@@ -21,6 +22,7 @@
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/experiment_setup.h"
 #include "ding_worker/worker/interrupt.h"
+#include "ding_worker/worker/paths.h"
 #include "ding_worker/worker/pipeline.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/registry.h"
@@ -67,6 +69,9 @@ constexpr char kHelp[] =
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text log (log/), the
 resolved config and result.json. The last line on stdout is `result ` and the same JSON. Ctrl-C
 saves ckpt/ckpt_interrupt and a resume point, and ends the run; a second Ctrl-C ends it at once.
+
+Relative paths, in flags and in the config, are seen from the current folder (with `bazel run`: from
+where that was called).
 
 Exit code: 0 the run came to its end, 1 an error, 128 + signal it was interrupted.
 )";
@@ -146,6 +151,13 @@ absl::Status Train(const ExperimentConfig& config) {
   return pipeline.status();
 }
 
+absl::StatusOr<ExperimentConfig> LoadConfig(const std::string& path,
+                                            const std::vector<std::string>& settings) {
+  DING_ASSIGN_OR_RETURN(ExperimentConfig config, LoadExperimentConfig(path, settings));
+  DING_RETURN_IF_ERROR(MakePathsAbsolute(&config));
+  return config;
+}
+
 // The folder of the run to resume, and its config if none is named.
 absl::Status FindRunToResume(const std::vector<std::string>& settings, std::string* exp_dir,
                              ExperimentConfig* config) {
@@ -159,8 +171,9 @@ absl::Status FindRunToResume(const std::vector<std::string>& settings, std::stri
     return absl::NotFoundError(
         absl::StrCat("there is no run to resume in '", *exp_dir, "': '", path, "' is missing"));
   }
-  DING_ASSIGN_OR_RETURN(*config, LoadExperimentConfig(path, settings));
+  DING_ASSIGN_OR_RETURN(*config, LoadConfig(path, settings));
   if (exp_dir->empty()) *exp_dir = config->exp_name();
+  DING_RETURN_IF_ERROR(MakeAbsolute({exp_dir}));
   if (IsDirectory(*exp_dir)) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat("there is no run to resume: no folder '", *exp_dir, "'"));
 }
@@ -202,6 +215,10 @@ int Main(int argc, char** argv) {
   const absl::Status taken = TakeSettings(&argc, argv, &settings);
   InitProgram(&argc, &argv, absl::StrReplaceAll(kHelp, {{"{run flags}\n", kRunFlagsHelp}}));
   if (!taken.ok()) return ReportFailure(taken);
+  const ExitGuard guard(
+      "there is no result. What was reached before is in the run's folder: --resume");
+  const absl::Status entered = EnterCallersFolder();
+  if (!entered.ok()) return ReportFailure(entered);
   if (FLAGS_list_modules) {
     std::printf("%s", ListModules().c_str());
     return 0;
@@ -218,7 +235,7 @@ int Main(int argc, char** argv) {
   if (FLAGS_config.empty()) {
     return ReportFailure(absl::InvalidArgumentError("--config is missing; see --help"));
   }
-  const absl::StatusOr<ExperimentConfig> config = LoadExperimentConfig(FLAGS_config, settings);
+  const absl::StatusOr<ExperimentConfig> config = LoadConfig(FLAGS_config, settings);
   if (!config.ok()) return ReportFailure(config.status());
   if (FLAGS_print_config) {
     std::printf("%s", PrintTextConfig(*config).c_str());

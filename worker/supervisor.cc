@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/worker/exit_status.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -30,6 +31,15 @@ void KillAndReap(pid_t pid) {
   kill(pid, SIGKILL);
   int wait_status = 0;
   waitpid(pid, &wait_status, 0);  // Also one that is stopped ends at once.
+}
+
+// Of a worker that was not done.
+std::string DescribeDeath(int wait_status) {
+  const bool zero = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+  return absl::StrCat("ended: ", DescribeWaitStatus(wait_status),
+                      zero ? ", but it was not done: something in it called _exit(), as an env or "
+                             "another module may"
+                           : "");
 }
 
 }  // namespace
@@ -94,8 +104,7 @@ absl::Status Supervisor::Restart() {
     } else if (IsDone(*process, wait_status)) {
       process = processes_.erase(process);
     } else {
-      DING_RETURN_IF_ERROR(
-          StartAgain(absl::StrCat("ended: ", DescribeWaitStatus(wait_status)), &*process));
+      DING_RETURN_IF_ERROR(StartAgain(DescribeDeath(wait_status), &*process));
       ++process;
     }
   }
@@ -112,11 +121,22 @@ absl::Status Supervisor::Restart() {
 bool Supervisor::IsDone(const Process& process, int wait_status) {
   const Worker& worker = process.worker;
   if (worker.done == Worker::Done::kNever || !WIFEXITED(wait_status)) return false;
-  if (worker.done == Worker::Done::kWithZero && WEXITSTATUS(wait_status) != 0) return false;
+  if (worker.done == Worker::Done::kWithGoodbye && WEXITSTATUS(wait_status) != kGoodbyeStatus) {
+    return false;
+  }
   LOG(INFO) << worker.name << " (process " << process.pid
             << ") is done: " << DescribeWaitStatus(wait_status);
   done_[worker.name] = WEXITSTATUS(wait_status);
   return true;
+}
+
+bool Supervisor::SomebodyHasEnded() const {
+  return std::any_of(processes_.begin(), processes_.end(), [](const Process& process) {
+    siginfo_t info = {};
+    return process.pid > 0 &&
+           waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == process.pid;
+  });
 }
 
 bool Supervisor::Has(const std::string& name) const {
@@ -170,7 +190,7 @@ absl::Status Supervisor::Replace(pid_t pid) {
       processes_.erase(found);
       return absl::OkStatus();
     }
-    return StartAgain(absl::StrCat("ended: ", DescribeWaitStatus(wait_status)), &*found);
+    return StartAgain(DescribeDeath(wait_status), &*found);
   }
   // It is stopped or hangs, or it is just ending.
   given_up_.push_back(pid);

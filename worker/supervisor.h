@@ -30,9 +30,9 @@ class Supervisor {
     std::vector<std::string> arguments;  // of the program
     // Of those processes that are started in the place of one that ended; empty: the same.
     std::vector<std::string> arguments_again;
-    // Which of its processes has done its work, and has no successor: none, one that ends with exit
-    // status 0, or one that ends with any exit status, that is, not by a signal.
-    enum class Done { kNever, kWithZero, kWithAnyStatus };
+    // Which of its processes has done its work, and has no successor: none, one that ends with
+    // kGoodbyeStatus (exit_status.h), or one that ends with any exit status, that is, not by a signal.
+    enum class Done { kNever, kWithGoodbye, kWithAnyStatus };
     Done done = Done::kNever;
   };
   struct Options {
@@ -59,6 +59,9 @@ class Supervisor {
   // The process `pid` has been given up (its session is over): starts another one in its place, as if
   // it had ended. If it is alive, it is left to end by itself, until Stop(). Not ours: no effect.
   absl::Status Replace(pid_t pid);
+
+  // Whether a process has ended that Restart() has not dealt with yet.
+  bool SomebodyHasEnded() const;
 
   // Whether there is a worker of this name, that is not done.
   bool Has(const std::string& name) const;

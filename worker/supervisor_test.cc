@@ -15,6 +15,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/worker/exit_status.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -82,9 +83,13 @@ TEST_F(SupervisorTest, StartsAnotherProcessInThePlaceOfOneThatEnds) {
   EXPECT_NE(after[0], before[0]);
   EXPECT_EQ(after[1], before[1]);
   EXPECT_TRUE(IsAlive(after[0]));
+  EXPECT_FALSE(supervisor.SomebodyHasEnded());
+  kill(after[1], SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return supervisor.SomebodyHasEnded(); }));
   supervisor.Stop(absl::ZeroDuration());
   EXPECT_FALSE(IsAlive(after[0]));
   EXPECT_FALSE(IsAlive(after[1]));
+  EXPECT_FALSE(supervisor.SomebodyHasEnded());
   EXPECT_THAT(supervisor.pids(), IsEmpty());
 }
 
@@ -191,19 +196,32 @@ TEST(DescribeWaitStatusTest, SaysHow) {
   EXPECT_EQ(DescribeWaitStatus(SIGSEGV), "signal 11 (Segmentation fault)");
 }
 
+// An env that calls _exit(0), say.
+TEST_F(SupervisorTest, WhoEndsWithZeroWithoutAGoodbyeWasNotDone) {
+  options_.max_failures = 2;
+  Supervisor supervisor(options_);
+  Supervisor::Worker worker = Worker("a", "exit 0");
+  worker.done = Supervisor::Worker::Done::kWithGoodbye;
+  ASSERT_THAT(supervisor.Start(worker), IsOk());
+  EXPECT_THAT(
+      RestartUntil(&supervisor, 100),
+      StatusIs(absl::StatusCode::kInternal, AllOf(HasSubstr("exit status 0, but it was not done"),
+                                                  HasSubstr("2 times in a row"))));
+}
+
 TEST_F(SupervisorTest, WhoIsDoneHasNoSuccessor) {
   Supervisor supervisor(options_);
-  Supervisor::Worker zero = Worker("zero", "exit 0");
-  zero.done = Supervisor::Worker::Done::kWithZero;
+  Supervisor::Worker goodbye = Worker("goodbye", absl::StrCat("exit ", kGoodbyeStatus));
+  goodbye.done = Supervisor::Worker::Done::kWithGoodbye;
   Supervisor::Worker any = Worker("any", "exit 3");
   any.done = Supervisor::Worker::Done::kWithAnyStatus;
-  ASSERT_THAT(supervisor.Start(zero), IsOk());
+  ASSERT_THAT(supervisor.Start(goodbye), IsOk());
   ASSERT_THAT(supervisor.Start(any), IsOk());
   EXPECT_TRUE(Eventually([&] {
     EXPECT_THAT(supervisor.Restart(), IsOk());
     return supervisor.names().empty();
   }));
-  EXPECT_EQ(supervisor.DoneWith("zero"), 0);
+  EXPECT_EQ(supervisor.DoneWith("goodbye"), kGoodbyeStatus);
   EXPECT_EQ(supervisor.DoneWith("any"), 3);
   EXPECT_FALSE(supervisor.Has("any"));
   EXPECT_EQ(supervisor.restarts(), 0);

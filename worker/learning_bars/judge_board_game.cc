@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/learning_bars/board_game_bars.h"
+#include "ding_worker/worker/paths.h"
 #include "ding_worker/worker/program.h"
 #include "gflags/gflags.h"
 
@@ -56,7 +57,9 @@ int Main(int argc, char** argv) {
   InitProgram(&argc, &argv,
               "judge_board_game --checkpoint=FOLDER --game=TicTacToe|ConnectFour [--depth=N "
               "--openings=N --opening_moves=N --seed=N]\n");
-  const absl::Status status = Judge();
+  absl::Status status = EnterCallersFolder();
+  if (status.ok()) status = MakeAbsolute({&FLAGS_checkpoint});
+  if (status.ok()) status = Judge();
   return status.ok() ? 0 : ReportFailure(status);
 }
 

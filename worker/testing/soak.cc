@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -139,7 +140,9 @@ std::vector<std::string> Soak::Arguments(const SoakOptions& options) {
   const double limit = options.seconds + absl::ToDoubleSeconds(kConvergeTimeout);
   std::vector<std::string> arguments = {
       absl::StrCat("--config=", options.config),
-      absl::StrCat("--exp_dir=", options.folder),
+      absl::StrCat("--exp_dir=", options.relative_folder
+                                     ? std::filesystem::relative(options.folder).string()
+                                     : options.folder),
       absl::StrCat("--seed=", options.seed),
       absl::StrCat("--max_seconds=", limit),
       absl::StrCat("--set=env.stop_value=", options.stop_value),

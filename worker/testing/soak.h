@@ -37,7 +37,8 @@ std::string NameOf(Victim victim);
 struct SoakOptions {
   std::string program = "worker/parallel";
   std::string config = "worker/configs/cartpole_dqn_soak.textproto";
-  std::string folder;                  // of the run, which must not exist
+  std::string folder;            // of the run, which must not exist
+  bool relative_folder = false;  // the program is told of it by its path from the current folder
   std::vector<std::string> arguments;  // more of them
   uint64_t seed = 0;                   // of the run, and of moments and victims
   // All get their turn before one gets its next, in a random order.

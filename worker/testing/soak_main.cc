@@ -18,6 +18,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/redis/testing/redis_server.h"
+#include "ding_worker/worker/paths.h"
 #include "ding_worker/worker/program.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "ding_worker/worker/testing/soak.h"
@@ -28,13 +29,15 @@ DEFINE_int64(seed, 0, "of the run, and of moments and victims");
 DEFINE_int32(kills, 20, "processes to kill");
 DEFINE_double(seconds, 60, "in which they are killed");
 DEFINE_string(json, "", "file for the report; empty: none");
+DEFINE_bool(relative_folder, false,
+            "the run's folder is named by its path from the current folder");
 
 namespace ding {
 namespace {
 
 constexpr char kHelp[] = R"(Kills processes of a parallel run at random moments, and reports.
 
-  soak [--scenario=NAME] [--seed=N] [--kills=N] [--seconds=S] [--json=FILE]
+  soak [--scenario=NAME] [--seed=N] [--kills=N] [--seconds=S] [--json=FILE] [--relative_folder]
 
 Scenarios:
   workers  a collector, one that evaluates, the learner, the coordinator
@@ -84,6 +87,7 @@ absl::StatusOr<SoakReport> Run(const std::string& folder) {
   }
   options.redis = redis.get();
   options.folder = JoinPath(folder, "run");
+  options.relative_folder = FLAGS_relative_folder;
   options.seed = static_cast<uint64_t>(FLAGS_seed);
   options.kills = FLAGS_kills;
   options.seconds = FLAGS_seconds;
@@ -110,7 +114,9 @@ int Main(int argc, char** argv) {
       static_cast<long long>(report->rows_acknowledged),
       static_cast<long long>(report->rows_evicted));
   if (!FLAGS_json.empty()) {
-    const absl::Status written = WriteFileAtomically(FLAGS_json, ToJson(*report));
+    // This program stays in Bazel's folder, where the programs that it starts are.
+    const absl::Status written =
+        WriteFileAtomically(JoinPath(CallersFolder(), FLAGS_json), ToJson(*report));
     if (!written.ok()) return ReportFailure(written);
   }
   return RemoveRecursively(folder).ok() ? 0 : 1;

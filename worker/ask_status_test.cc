@@ -1,0 +1,62 @@
+#include "ding_worker/worker/ask_status.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/turned_down.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+// Where nobody listens, or somebody who says nothing.
+class DeadEnd : public Transport {
+ public:
+  explicit DeadEnd(bool silent) : silent_(silent) {}
+
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& /*address*/) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& /*address*/,
+                                                      absl::Duration timeout) override {
+    ++attempts;
+    longest = std::max(longest, timeout);
+    const absl::Status late = absl::DeadlineExceededError("no connection");
+    return silent_ ? late : MarkTurnedDown(late);
+  }
+
+  int attempts = 0;
+  absl::Duration longest;
+
+ private:
+  const bool silent_;
+};
+
+// Without it the question takes all its time.
+TEST(AskStatusTest, AnAnswerThatIsNotWantedAnyMoreIsNotWaitedFor) {
+  DeadEnd transport(/*silent=*/false);
+  EXPECT_THAT(AskStatus("nowhere", "test", absl::Hours(1), &transport,
+                        [&] { return transport.attempts == 5; }),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_EQ(transport.attempts, 5);
+  EXPECT_LE(transport.longest, absl::Milliseconds(100));
+}
+
+// It may have much to do.
+TEST(AskStatusTest, WhoListensAndSaysNothingIsGivenTheWholeTime) {
+  DeadEnd transport(/*silent=*/true);
+  EXPECT_THAT(AskStatus("hangs", "test", absl::Hours(1), &transport,
+                        [&] { return transport.attempts == 2; }),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_GT(transport.longest, absl::Minutes(59));
+}
+
+}  // namespace
+}  // namespace ding
