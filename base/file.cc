@@ -13,7 +13,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -50,10 +49,48 @@ std::string TemporaryName(absl::string_view path) {
   return absl::StrCat(path, ".tmp.", getpid(), ".", next.fetch_add(1));
 }
 
-absl::StatusOr<int> OpenToRead(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open '", path, "'"));
-  return fd;
+absl::string_view KindOf(mode_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFDIR:
+      return "a folder";
+    case S_IFIFO:
+      return "a FIFO";
+    case S_IFSOCK:
+      return "a socket";
+    case S_IFLNK:
+      return "a symbolic link";
+    default:
+      return "a device";
+  }
+}
+
+absl::Status NotRegular(const std::string& path, mode_t mode) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot open '", path, "': it is ", KindOf(mode), ", expected a regular file"));
+}
+
+absl::StatusOr<std::string> ReadAll(const OpenFile& file, const std::string& path,
+                                    int64_t max_bytes) {
+  const auto too_large = [&](int64_t size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' has ", size, " bytes, expected at most ", max_bytes));
+  };
+  if (file.size_bytes() > max_bytes) return too_large(file.size_bytes());
+  std::string content;
+  content.reserve(static_cast<size_t>(file.size_bytes()));
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t count = read(file.fd(), buffer, sizeof(buffer));
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoStatus(errno, absl::StrCat("cannot read '", path, "'"));
+    }
+    if (count == 0) return content;
+    content.append(buffer, static_cast<size_t>(count));
+    // It grows while it is read, or is one of /proc, which do not tell their size.
+    const auto size = static_cast<int64_t>(content.size());
+    if (size > max_bytes) return too_large(size);
+  }
 }
 
 // Where the file system cannot exchange two names. `to` is missing for a moment.
@@ -119,36 +156,55 @@ bool IsDirectory(const std::string& path) {
   return fs::is_directory(path, error);
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  DING_ASSIGN_OR_RETURN(const int fd, OpenToRead(path));
-  const auto closer = absl::MakeCleanup([fd] { close(fd); });
-  std::string content;
+OpenFile::OpenFile(int fd, const struct stat& info)
+    : fd_(fd), size_bytes_(info.st_size), mode_(info.st_mode) {}
+
+OpenFile::OpenFile(OpenFile&& other) noexcept
+    : fd_(other.Release()), size_bytes_(other.size_bytes_), mode_(other.mode_) {}
+
+OpenFile::~OpenFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+int OpenFile::Release() { return std::exchange(fd_, -1); }
+
+absl::StatusOr<OpenFile> OpenRegularFile(const std::string& path, int flags, mode_t mode) {
+  // Of a FIFO without a writer, or a device that is not ready, O_NONBLOCK does not wait; it changes
+  // nothing for a regular file.
+  const int fd = open(path.c_str(), flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, mode);
+  const int error = fd < 0 ? errno : 0;
   struct stat info;
-  if (fstat(fd, &info) == 0 && info.st_size > 0) content.reserve(static_cast<size_t>(info.st_size));
-  char buffer[1 << 16];
-  for (;;) {
-    const ssize_t count = read(fd, buffer, sizeof(buffer));
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      return ErrnoStatus(errno, absl::StrCat("cannot read '", path, "'"));
-    }
-    if (count == 0) return content;
-    content.append(buffer, static_cast<size_t>(count));
+  if (error != 0) {
+    const bool looked = fstatat(AT_FDCWD, path.c_str(), &info,
+                                (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0) == 0;
+    if (looked && !S_ISREG(info.st_mode)) return NotRegular(path, info.st_mode);
+    return ErrnoStatus(error, absl::StrCat("cannot open '", path, "'"));
   }
+  if (fstat(fd, &info) != 0) {
+    const absl::Status status = ErrnoStatus(errno, absl::StrCat("cannot look at '", path, "'"));
+    close(fd);
+    return status;
+  }
+  OpenFile file(fd, info);
+  if (!S_ISREG(info.st_mode)) return NotRegular(path, info.st_mode);
+  return file;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
+  DING_ASSIGN_OR_RETURN(const OpenFile file, OpenRegularFile(path, O_RDONLY));
+  return ReadAll(file, path, max_bytes);
 }
 
 absl::StatusOr<std::string> ReadPrivateFile(const std::string& path) {
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
-    return ErrnoStatus(errno, absl::StrCat("cannot open '", path, "'"));
-  }
-  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+  constexpr int64_t kMaxSecretBytes = int64_t{1} << 20;
+  DING_ASSIGN_OR_RETURN(const OpenFile file, OpenRegularFile(path, O_RDONLY));
+  if ((file.mode() & (S_IRWXG | S_IRWXO)) != 0) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "'%s' holds a secret, and its permissions %04o let others than its owner at it, expected "
         "0600: chmod 600 '%s'",
-        path, info.st_mode & 07777, path));
+        path, file.mode() & 07777, path));
   }
-  return ReadFile(path);
+  return ReadAll(file, path, kMaxSecretBytes);
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content) {
@@ -220,20 +276,13 @@ absl::Status AtomicFileWriter::FlushAndRename() {
 }
 
 absl::StatusOr<std::unique_ptr<RandomAccessFile>> RandomAccessFile::Open(const std::string& path) {
-  DING_ASSIGN_OR_RETURN(const int fd, OpenToRead(path));
-  struct stat info;
-  int error = fstat(fd, &info) == 0 ? 0 : errno;
-  if (error == 0 && S_ISDIR(info.st_mode)) error = EISDIR;
-  if (error == 0) return absl::WrapUnique(new RandomAccessFile(path, fd, info.st_size));
-  close(fd);
-  return ErrnoStatus(error, absl::StrCat("cannot read '", path, "'"));
+  DING_ASSIGN_OR_RETURN(OpenFile file, OpenRegularFile(path, O_RDONLY));
+  return absl::WrapUnique(new RandomAccessFile(path, std::move(file)));
 }
-
-RandomAccessFile::~RandomAccessFile() { close(fd_); }
 
 absl::Status RandomAccessFile::ReadAt(int64_t offset, absl::Span<char> to) const {
   while (!to.empty()) {
-    const ssize_t count = pread(fd_, to.data(), to.size(), offset);
+    const ssize_t count = pread(file_.fd(), to.data(), to.size(), offset);
     if (count < 0) {
       if (errno == EINTR) continue;
       return ErrnoStatus(errno, absl::StrCat("cannot read '", path_, "'"));

@@ -5,9 +5,12 @@
 #ifndef DING_WORKER_BASE_FILE_H_
 #define DING_WORKER_BASE_FILE_H_
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,12 +30,43 @@ absl::string_view Basename(absl::string_view path);
 bool PathExists(const std::string& path);
 bool IsDirectory(const std::string& path);
 
-//   kNotFound          no such file
-//   kInvalidArgument   a folder
-//   kPermissionDenied, kInternal  could not be read
-absl::StatusOr<std::string> ReadFile(const std::string& path);
+// An open regular file. The descriptor is closed with it, unless Release() gives it away.
+class OpenFile {
+ public:
+  OpenFile(int fd, const struct stat& info);
+  OpenFile(OpenFile&& other) noexcept;
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile();
 
-// The same for a file with a secret in it.
+  int fd() const { return fd_; }
+  // When it was opened.
+  int64_t size_bytes() const { return size_bytes_; }
+  mode_t mode() const { return mode_; }
+  int Release();
+
+ private:
+  int fd_;
+  int64_t size_bytes_;
+  mode_t mode_;
+};
+
+// open(2) for files that somebody else may have put there. It never waits: a FIFO, a device, a
+// folder or a socket is an error that says what was found. `flags` and `mode` are those of open(2).
+// Every file that is not made anew is opened with this.
+//   kInvalidArgument   not a regular file; with O_NOFOLLOW, a symbolic link
+//   kNotFound, kPermissionDenied, kResourceExhausted, kInternal  as of open(2)
+absl::StatusOr<OpenFile> OpenRegularFile(const std::string& path, int flags, mode_t mode = 0);
+
+// More than any text that is read as a whole: configs, addresses, logs.
+inline constexpr int64_t kMaxReadBytes = int64_t{256} << 20;
+
+// The whole file.
+//   kInvalidArgument   not a regular file, or more than `max_bytes`
+//   others             of OpenRegularFile(); kInternal: could not be read
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes = kMaxReadBytes);
+
+// The same for a file with a secret in it: a key, a token, a password. At most 1 MiB.
 //   kFailedPrecondition  others than its owner may read or write it
 absl::StatusOr<std::string> ReadPrivateFile(const std::string& path);
 
@@ -75,25 +109,22 @@ class AtomicFileWriter {
 // Threads: thread-safe.
 class RandomAccessFile {
  public:
-  // Errors as of ReadFile.
+  // Errors as of OpenRegularFile.
   static absl::StatusOr<std::unique_ptr<RandomAccessFile>> Open(const std::string& path);
   RandomAccessFile(const RandomAccessFile&) = delete;
   RandomAccessFile& operator=(const RandomAccessFile&) = delete;
-  ~RandomAccessFile();
 
   const std::string& path() const { return path_; }
   // When it was opened.
-  int64_t size_bytes() const { return size_bytes_; }
+  int64_t size_bytes() const { return file_.size_bytes(); }
   // Fills `to`. kDataLoss if the file ends before.
   absl::Status ReadAt(int64_t offset, absl::Span<char> to) const;
 
  private:
-  RandomAccessFile(absl::string_view path, int fd, int64_t size_bytes)
-      : path_(path), fd_(fd), size_bytes_(size_bytes) {}
+  RandomAccessFile(absl::string_view path, OpenFile file) : path_(path), file_(std::move(file)) {}
 
   const std::string path_;
-  const int fd_;
-  const int64_t size_bytes_;
+  const OpenFile file_;
 };
 
 // mkdir -p. OK if it exists as a folder.

@@ -1,12 +1,19 @@
 #include "ding_worker/base/file.h"
 
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/file_testing.h"
@@ -72,6 +79,63 @@ TEST_F(FileTest, ReadErrorsNameThePath) {
   EXPECT_THAT(ReadFile(folder_), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(folder_)));
   EXPECT_THAT(RandomAccessFile::Open(In("none")), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(RandomAccessFile::Open(folder_), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+// Each of them would wait for somebody who writes, or read for ever.
+TEST_F(FileTest, WhatIsNoRegularFileIsRefusedAtOnceByItsKind) {
+  ASSERT_EQ(mkfifo(In("fifo").c_str(), 0600), 0);
+  ASSERT_EQ(symlink(In("fifo").c_str(), In("link").c_str()), 0);
+  ASSERT_EQ(symlink(In("nowhere").c_str(), In("dangling").c_str()), 0);
+  const int socket_fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  // Socket addresses are short: relative to the folder.
+  ASSERT_EQ(chdir(folder_.c_str()), 0);
+  std::strcpy(address.sun_path, "socket");
+  ASSERT_EQ(bind(socket_fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  close(socket_fd);
+  const struct {
+    std::string path;
+    const char* kind;
+  } kinds[] = {{In("fifo"), "a FIFO"},
+               {In("link"), "a FIFO"},
+               {In("socket"), "a socket"},
+               {"/dev/zero", "a device"},
+               {folder_, "a folder"}};
+  for (const auto& [path, kind] : kinds) {
+    SCOPED_TRACE(path);
+    const auto refused = StatusIs(
+        absl::StatusCode::kInvalidArgument,
+        AllOf(HasSubstr(path), HasSubstr(absl::StrCat("it is ", kind, ", expected a regular"))));
+    EXPECT_THAT(ReadFile(path), refused);
+    EXPECT_THAT(ReadPrivateFile(path), refused);
+    EXPECT_THAT(RandomAccessFile::Open(path), refused);
+    for (const int flags : {O_RDONLY, O_RDWR, O_WRONLY, O_RDWR | O_CREAT | O_APPEND}) {
+      EXPECT_THAT(OpenRegularFile(path, flags, 0600).status(), refused) << flags;
+    }
+  }
+  EXPECT_THAT(ReadFile(In("dangling")), StatusIs(absl::StatusCode::kNotFound));
+  ASSERT_THAT(WriteFileAtomically(In("file"), "x"), IsOk());
+  ASSERT_EQ(symlink(In("file").c_str(), In("to_file").c_str()), 0);
+  EXPECT_THAT(ReadFile(In("to_file")), IsOk());
+  EXPECT_THAT(OpenRegularFile(In("to_file"), O_RDONLY | O_NOFOLLOW).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a symbolic link")));
+}
+
+TEST_F(FileTest, AFileThatIsTooLargeTakesNoMemory) {
+  ASSERT_THAT(WriteFileAtomically(In("f"), "x"), IsOk());
+  ASSERT_EQ(truncate(In("f").c_str(), int64_t{1} << 40), 0);
+  ASSERT_EQ(chmod(In("f").c_str(), 0600), 0);
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
+                                AllOf(HasSubstr(In("f")), HasSubstr("has 1099511627776 bytes")));
+  EXPECT_THAT(ReadFile(In("f")), refused);
+  EXPECT_THAT(ReadPrivateFile(In("f")), refused);
+  ASSERT_EQ(truncate(In("f").c_str(), 100), 0);
+  EXPECT_THAT(ReadFile(In("f"), 99), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(ReadFile(In("f"), 100), IsOk());
+  // It does not tell its size before.
+  EXPECT_THAT(ReadFile("/proc/self/status", 10), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(ReadFile("/proc/self/status"), IsOk());
 }
 
 TEST_F(FileTest, ASecretThatOthersMayReadIsRefused) {

@@ -152,6 +152,7 @@ class CoordinatorImpl : public Coordinator {
   ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
 
   // Goes on with the run that is in the journal, if there is one. Once, before all others.
+  // An error leaves the journal and the data as they are.
   absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Start() override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -289,6 +290,7 @@ class CoordinatorImpl : public Coordinator {
 
   // What must survive.
   void RecoverState(const RecoveredRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RecoverFromJournal() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RecoverRows(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
   void RecoverPolicies(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
   // The keys of the store; none: it does not say.

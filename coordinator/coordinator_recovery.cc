@@ -40,6 +40,16 @@ constexpr absl::Duration kCompactionRetry = absl::Seconds(10);
 }  // namespace
 
 absl::Status CoordinatorImpl::Recover() {
+  const absl::Status status = RecoverFromJournal();
+  if (status.ok()) return status;
+  // What was not read must not be replaced by the state of a run that has just begun.
+  MutexLock lock(&mutex_);
+  journal_ = nullptr;
+  keeps_data_ = true;
+  return status;
+}
+
+absl::Status CoordinatorImpl::RecoverFromJournal() {
   Journal* journal = nullptr;
   {
     MutexLock lock(&mutex_);

@@ -1,17 +1,14 @@
-// A journal in a file of this machine.
-//
-//   file    magic | record ...
-//   record  length u32 | CRC-32C u32 of the length | CRC-32C u32 of the bytes | a JournalRecord
+// A journal in a file of this machine; its bytes: journal_file.h.
 //
 // An append is one write(2): what that has taken survives the end of the process, however it ends.
-// The end of the machine may cost what the kernel had not yet brought to the disk; compacting
-// flushes.
+// The end of the machine may cost what the kernel had not yet brought to the disk, the last 30
+// seconds or so; compacting flushes.
 //
-// A record that the file ends in the middle of was being written when the process ended: it is cut
-// off, and nobody was told of it. Any other record that is not as it was written is damage, and the
-// journal is refused: what follows it was acknowledged.
+// A torn end, as a crash leaves it, is cut off by Open(), and the log says how many bytes and where.
+// Any other damage is refused: records behind it were acknowledged. journal_check.h (`ctl journal`)
+// says what is left, and makes a journal of it.
 //
-// Whether another process has it open is not looked after: the run's folder belongs to one process.
+// The file is locked: a second process is refused.
 //
 // Ownership: the file is open from Open() on.
 // Threads:   as Journal.
@@ -43,8 +40,9 @@ class FileJournal : public Journal {
   };
 
   // Opens the file, made if there is none; cuts off a torn end.
-  //   kDataLoss            it is damaged; says where
-  //   kFailedPrecondition  it is no journal, or of another version
+  //   kDataLoss            it is damaged; says where, and what to do
+  //   kFailedPrecondition  it is no journal, of another version, or in use by another process
+  //   kInvalidArgument     not a regular file
   static absl::StatusOr<std::unique_ptr<FileJournal>> Open(const Options& options);
   FileJournal(const FileJournal&) = delete;
   FileJournal& operator=(const FileJournal&) = delete;
@@ -63,10 +61,15 @@ class FileJournal : public Journal {
   struct Rewrite;
 
   FileJournal(Options options, int fd, int64_t size_bytes);
+
+  // What a failed append left. A later, shorter one would not cover it.
+  absl::Status CutTornEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const Options options_;
   mutable Mutex mutex_;
   int fd_ ABSL_GUARDED_BY(mutex_);
   int64_t size_bytes_ ABSL_GUARDED_BY(mutex_);
+  bool has_torn_end_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t compacted_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // size after the last time
   int64_t compactions_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<Rewrite> rewrite_;  // of who compacts

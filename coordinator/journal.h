@@ -50,7 +50,7 @@ class Journal {
   // Copies what is worth keeping while others append: pushes with a chunk that was not removed, into
   // a buffer that is `alive`. Slow.
   virtual absl::Status BeginCompaction(const IsAlive& alive) = 0;
-  // Puts the copy in the place of the journal, with `state` at its end: all that is to be known now
+  // Puts the copy in the place of the journal, with `state` at its end, once or twice: all that is to be known now
   // beside pushes and removals, which alone may be appended meanwhile. Fast.
   virtual absl::Status FinishCompaction(absl::Span<const JournalRecord> state) = 0;
   // Deletes what lies in the place of the journal before, if that takes long: what it cannot delete

@@ -1,6 +1,11 @@
 #include "ding_worker/coordinator/journal.h"
 
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -17,18 +22,23 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/file_journal.h"
 #include "ding_worker/coordinator/journal.pb.h"
+#include "ding_worker/coordinator/journal_check.h"
 #include "ding_worker/coordinator/store_journal.h"
+#include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/redis/redis_store.h"
 #include "ding_worker/interaction/redis/testing/redis_server.h"
 #include "ding_worker/interaction/store/file_store.h"
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/interaction/store/testing/faulty_store.h"
+#include "ding_worker/replay_buffer/testing/test_items.h"
+#include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -71,10 +81,13 @@ std::string Describe(const JournalRecord& record) {
   return text;
 }
 
+// A compacted one has its state once or twice.
 std::vector<std::string> Read(const Journal& journal) {
   std::vector<std::string> records;
   EXPECT_THAT(journal.Read([&records](const JournalRecord& record) {
-    records.push_back(Describe(record));
+    const std::string text = Describe(record);
+    const bool again = record.has_state() && !records.empty() && records.back() == text;
+    if (!again) records.push_back(text);
     return absl::OkStatus();
   }),
               IsOk());
@@ -351,70 +364,438 @@ TEST_P(JournalTest, EqualsTheModel) {
   }
 }
 
+// What is logged while it lives.
+class LogText : public google::LogSink {
+ public:
+  LogText() { google::AddLogSink(this); }
+  ~LogText() override { google::RemoveLogSink(this); }
+  void send(google::LogSeverity, const char*, const char*, int, const google::LogMessageTime&,
+            const char* message, size_t size) override {
+    text_.append(message, size);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
 class FileJournalTest : public testing::Test {
  protected:
+  // Thousands of warnings.
+  FileJournalTest() { FLAGS_minloglevel = google::GLOG_ERROR; }
+  ~FileJournalTest() override { FLAGS_minloglevel = google::GLOG_INFO; }
   std::unique_ptr<FileJournal> Open() { return FileJournal::Open(options_).value(); }
   std::string Bytes() { return ReadFile(options_.path).value(); }
-  void SetBytes(const std::string& bytes) {
-    ASSERT_THAT(WriteFileAtomically(options_.path, bytes), IsOk());
+  void SetBytes(const std::string& bytes) { OverwriteFile(options_.path, bytes); }
+  // Writes a journal of records of many sizes; ends_[i] is the size with the first i records.
+  void Fill(int records) {
+    ends_ = {8};
+    for (int i = 0; i < records; ++i) {
+      JournalRecord record = i % 3 == 0 ? State(i) : Push(i);
+      // Some end in zeros; some hold a sector of them.
+      if (i % 3 == 1) record.mutable_push()->set_items(std::string(static_cast<size_t>(40 * i), 0));
+      if (i % 3 == 2) record.mutable_push()->set_envstep(0);
+      ASSERT_THAT(Open()->Append({record}), IsOk());
+      ends_.push_back(Bytes().size());
+    }
+    all_ = Read(*Open());
+    ASSERT_EQ(all_.size(), static_cast<size_t>(records));
+  }
+  // What the records of the first `size` bytes say.
+  std::vector<std::string> AllBefore(size_t size) const {
+    size_t whole = 0;
+    while (whole + 1 < ends_.size() && ends_[whole + 1] <= size) ++whole;
+    return {all_.begin(), all_.begin() + static_cast<ptrdiff_t>(whole)};
+  }
+  // It opens with those records, and an append goes behind them.
+  void ExpectRecords(std::vector<std::string> expected, const std::string& what) {
+    SCOPED_TRACE(what);
+    {
+      const auto journal = FileJournal::Open(options_);
+      ASSERT_THAT(journal, IsOk());
+      ASSERT_EQ(Read(**journal), expected);
+      ASSERT_THAT((*journal)->Append({Push(99)}), IsOk());
+    }
+    expected.push_back("push 99");
+    ASSERT_EQ(Read(*Open()), expected);
   }
 
   const Folder folder_;
   FileJournal::Options options_{JoinPath(folder_.path(), "journal")};
+  std::vector<size_t> ends_;
+  std::vector<std::string> all_;
 };
 
 TEST_F(FileJournalTest, ATornEndIsCutOffWhereverItIsTorn) {
-  ASSERT_THAT(Open()->Append({State(1), Push(7)}), IsOk());
-  const size_t whole = Bytes().size();
-  ASSERT_THAT(Open()->Append({Push(8)}), IsOk());
+  Fill(7);
   const std::string bytes = Bytes();
-  for (size_t size = 0; size < bytes.size(); ++size) {
+  for (size_t size = 0; size <= bytes.size(); ++size) {
     SetBytes(bytes.substr(0, size));
-    const auto journal = Open();
-    if (size >= whole) {
-      EXPECT_THAT(Read(*journal), ElementsAre("state 1", "push 7")) << size;
-    }
-    ASSERT_THAT(journal->Append({Push(9)}), IsOk());
-    EXPECT_EQ(Read(*journal).back(), "push 9") << size;
+    ExpectRecords(AllBefore(size), absl::StrCat("cut at ", size));
+    if (HasFailure()) return;
   }
-  SetBytes(bytes + std::string(100, '\0'));
-  EXPECT_THAT(Read(*Open()), ElementsAre("state 1", "push 7", "push 8"));
+}
+
+TEST_F(FileJournalTest, TheLogSaysWhatIsDropped) {
+  Fill(7);
+  const std::string bytes = Bytes();
+  FLAGS_minloglevel = google::GLOG_INFO;
+  const LogText log;
+  Open();
+  EXPECT_EQ(log.text(), "");
+  SetBytes(bytes.substr(0, bytes.size() - 5) + std::string(5, '\0'));
+  Open();
+  const size_t lost = bytes.size() - ends_[6];
+  EXPECT_THAT(log.text(), AllOf(HasSubstr(options_.path),
+                                HasSubstr(absl::StrCat("the last ", lost, " of its ", bytes.size(),
+                                                       " bytes, from byte ", ends_[6], " on"))));
+}
+
+// The machine went down before the rest was on the disk: from any byte on there are zeros, to the end
+// of what was written or of the block.
+TEST_F(FileJournalTest, ZerosFromAnywhereToTheEndAreCutOff) {
+  Fill(7);
+  const std::string bytes = Bytes();
+  for (const size_t more : {0, 4096}) {
+    for (size_t from = 0; from < bytes.size(); ++from) {
+      SetBytes(bytes.substr(0, from) + std::string(bytes.size() - from + more, '\0'));
+      ExpectRecords(AllBefore(from), absl::StrCat("zeros from ", from, ", and ", more));
+      if (HasFailure()) return;
+    }
+    SetBytes(bytes + std::string(more, '\0'));
+    ExpectRecords(all_, absl::StrCat(more, " zeros behind it"));
+  }
+}
+
+// A disk writes sectors in any order: of the last record some are there, and some are zeros.
+TEST_F(FileJournalTest, ALastRecordThatLacksSectorsIsCutOff) {
+  Fill(4);
+  JournalRecord large = Push(50);
+  large.mutable_push()->set_items(std::string(4000, 'x'));
+  ASSERT_THAT(Open()->Append({large}), IsOk());
+  const std::string bytes = Bytes();
+  for (size_t sector = 512 * (ends_.back() / 512 + 1); sector + 512 < bytes.size(); sector += 512) {
+    std::string torn = bytes;
+    torn.replace(sector, 512, 512, '\0');
+    SetBytes(torn);
+    ExpectRecords(all_, absl::StrCat("sector ", sector));
+  }
+}
+
+// All records of an append count, or none.
+TEST_F(FileJournalTest, OfAnAppendThatIsTornNoRecordCounts) {
+  Fill(4);
+  ASSERT_THAT(Open()->Append({State(50), Push(51), Removed({51}), Push(52)}), IsOk());
+  const std::string bytes = Bytes();
+  for (size_t size = ends_.back(); size < bytes.size(); ++size) {
+    SetBytes(bytes.substr(0, size));
+    ExpectRecords(all_, absl::StrCat("cut at ", size));
+    SetBytes(bytes.substr(0, size) + std::string(bytes.size() - size, '\0'));
+    ExpectRecords(all_, absl::StrCat("zeros from ", size));
+    if (HasFailure()) return;
+  }
+}
+
+// What the state says stands nowhere else.
+TEST_F(FileJournalTest, ACompactedOneThatLosesItsEndKeepsItsState) {
+  ASSERT_THAT(Open()->Append({State(1), Push(1), Push(2)}), IsOk());
+  JournalRecord commander;
+  commander.set_commander(std::string(100, 'c'));
+  {
+    const auto journal = Open();
+    ASSERT_THAT(journal->BeginCompaction(All), IsOk());
+    ASSERT_THAT(journal->FinishCompaction({State(2), commander}), IsOk());
+  }
+  const std::string bytes = Bytes();
+  for (size_t lost = 1; lost <= 100; ++lost) {
+    SetBytes(bytes.substr(0, bytes.size() - lost) + std::string(lost, '\0'));
+    int commanders = 0;
+    ASSERT_THAT(Open()->Read([&commanders](const JournalRecord& record) {
+      commanders += record.has_commander() ? 1 : 0;
+      return absl::OkStatus();
+    }),
+                IsOk());
+    ASSERT_EQ(commanders, 1);
+    ASSERT_EQ(SaidBy(*Open()).state, 2);
+  }
 }
 
 TEST_F(FileJournalTest, DamageIsNoTornEnd) {
-  ASSERT_THAT(Open()->Append({State(1), Push(7), Push(8)}), IsOk());
+  Fill(7);
   const std::string bytes = Bytes();
+  const auto refused =
+      StatusIs(absl::StatusCode::kDataLoss,
+               AllOf(HasSubstr(options_.path), HasSubstr("is damaged: the record at byte"),
+                     HasSubstr("ctl journal check"), HasSubstr("ctl journal repair")));
   for (size_t at = 8; at < bytes.size(); ++at) {
-    std::string damaged = bytes;
-    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
-    SetBytes(damaged);
-    EXPECT_THAT(FileJournal::Open(options_).status(),
-                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("is damaged: the record at byte")))
-        << at;
+    for (const char flip : {'\x01', '\x10', '\x80'}) {
+      std::string damaged = bytes;
+      damaged[at] = static_cast<char>(damaged[at] ^ flip);
+      SetBytes(damaged);
+      ASSERT_THAT(FileJournal::Open(options_).status(), refused) << at;
+      ASSERT_EQ(Bytes(), damaged) << "it is left as it is";
+    }
   }
+  // Zeros are, too, if whole records follow.
+  for (size_t from = 8; from < ends_[6]; ++from) {
+    const size_t end = *std::upper_bound(ends_.begin(), ends_.end(), from);
+    std::string damaged = bytes;
+    damaged.replace(from, end - from, end - from, '\0');
+    SetBytes(damaged);
+    ASSERT_THAT(FileJournal::Open(options_).status(), refused) << from;
+  }
+  // A damaged beginning says nothing that is not known.
+  std::string damaged = bytes;
+  damaged.replace(0, 8, "DINGJNL1");
+  SetBytes(damaged);
+  ExpectRecords(all_, "beginning");
+}
+
+TEST_F(FileJournalTest, WhatIsNoJournalOfThisVersionIsRefused) {
+  const auto refused = [](const std::string& why) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(why));
+  };
   SetBytes("something else");
+  EXPECT_THAT(FileJournal::Open(options_).status(), refused("no journal of a coordinator"));
+  SetBytes("DINGJNL1" + std::string(100, 'x'));
   EXPECT_THAT(FileJournal::Open(options_).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition));
+              refused("a journal of version 1, this program reads version 2"));
+  SetBytes(std::string(100, '\0') + "x");
+  EXPECT_THAT(FileJournal::Open(options_).status(), refused("no journal of a coordinator"));
+  ASSERT_THAT(RemoveFile(options_.path), IsOk());
+  ASSERT_EQ(mkfifo(options_.path.c_str(), 0600), 0);
+  EXPECT_THAT(FileJournal::Open(options_).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a FIFO")));
 }
 
 TEST_F(FileJournalTest, NeverInventsARecord) {
-  std::vector<JournalRecord> records;
-  for (int64_t chunk = 0; chunk < 20; ++chunk) records.push_back(Push(chunk));
-  ASSERT_THAT(Open()->Append(records), IsOk());
+  Fill(20);
   const std::string bytes = Bytes();
-  const std::vector<std::string> all = Read(*Open());
   Fuzz(300, [&](Mutator* mutator) {
-    SetBytes(mutator->Mutate(bytes));
+    const std::string mutant = mutator->Mutate(bytes);
+    SetBytes(mutant);
     const auto journal = FileJournal::Open(options_);
     if (!journal.ok()) return;
-    // What is read was written, in its order; a mutation may leave out, or repeat, whole records.
-    for (const std::string& record : Read(**journal)) EXPECT_THAT(all, testing::Contains(record));
+    // What is read was written, in its order, from the beginning.
+    const std::vector<std::string> read = Read(**journal);
+    ASSERT_LE(read.size(), all_.size());
+    EXPECT_TRUE(std::equal(read.begin(), read.end(), all_.begin()));
   });
 }
 
 TEST_F(FileJournalTest, AFullDiskLeavesItAsItWas) {
-  options_.path = "/dev/full";
-  EXPECT_FALSE(FileJournal::Open(options_).ok());
+  Fill(3);
+  JournalRecord large = Push(7);
+  large.mutable_push()->set_items(std::string(5000, 'x'));
+  const auto full = StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(options_.path));
+  const auto journal = Open();
+  const std::string bytes = Bytes();
+  {
+    // A part of it fits.
+    const FileSizeLimit limit(bytes.size() + 2000);
+    EXPECT_THAT(journal->Append({Push(6), large}), full);
+    EXPECT_EQ(Bytes(), bytes) << "the part is cut off again";
+    ASSERT_THAT(journal->Append({Push(8)}), IsOk());
+    EXPECT_THAT(journal->Append({large}), full);
+  }
+  ASSERT_THAT(journal->Append({large}), IsOk());
+  std::vector<std::string> expected = all_;
+  expected.insert(expected.end(), {"push 8", "push 7"});
+  EXPECT_THAT(Read(*Open()), ElementsAreArray(expected));
+  {
+    const FileSizeLimit limit(1000);
+    EXPECT_THAT(journal->BeginCompaction(All), StatusIs(absl::StatusCode::kResourceExhausted));
+  }
+  EXPECT_THAT(Read(*journal), ElementsAreArray(expected));
+  EXPECT_FALSE(PathExists(options_.path + ".new"));
+}
+
+TEST_F(FileJournalTest, OneThatIsCutWhileItIsOpenIsDamaged) {
+  const auto journal = Open();
+  ASSERT_THAT(journal->Append({State(1), Push(1), Push(2)}), IsOk());
+  ASSERT_EQ(truncate(options_.path.c_str(), journal->size_bytes() - 10), 0);
+  EXPECT_THAT(journal->BeginCompaction(All),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("by somebody else")));
+}
+
+TEST_F(FileJournalTest, ASecondProcessIsRefused) {
+  const auto journal = Open();
+  ASSERT_THAT(journal->Append({State(1), Push(1)}), IsOk());
+  const auto in_another_process = [this](const std::string& expected) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      const absl::Status opened = FileJournal::Open(options_).status();
+      const absl::Status repaired = RepairJournal(options_.path, false).status();
+      const bool as_expected = absl::IsFailedPrecondition(opened) &&
+                               absl::StrContains(opened.message(), expected) &&
+                               absl::StrContains(repaired.message(), expected) &&
+                               CheckJournal(options_.path).value().user == getppid();
+      _exit(as_expected ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(pid, &status, 0);
+    return status == 0;
+  };
+  const std::string in_use = absl::StrCat("is in use by process ", getpid());
+  EXPECT_TRUE(in_another_process(in_use));
+  ASSERT_THAT(Compact(journal.get(), State(2)), IsOk());
+  EXPECT_TRUE(in_another_process(in_use)) << "the file that took its place";
+}
+
+class JournalCheckTest : public FileJournalTest {
+ protected:
+  void FillRun() {
+    JournalRecord state = State(3);
+    state.mutable_state()->set_train_iter(50);
+    state.mutable_state()->add_buffer()->set_buffer_id("buffer_0");
+    PolicyRecord* const policy = state.mutable_state()->add_policy();
+    policy->add_stored();
+    policy->add_stored();
+    ASSERT_THAT(Open()->Append({state}), IsOk());
+    for (const int64_t chunk : {1, 2, 3}) {
+      JournalRecord push = Push(chunk);
+      push.mutable_push()->set_items(EncodedBatch(TestItemsOfChunk(chunk, 10).rows).ToString());
+      push.mutable_push()->set_envstep(10 * chunk);
+      ends_.push_back(Bytes().size());
+      ASSERT_THAT(Open()->Append({push}), IsOk());
+    }
+    ends_.push_back(Bytes().size());
+    ASSERT_THAT(Open()->Append({Removed({1})}), IsOk());
+  }
+  JournalReport Check() { return CheckJournal(options_.path).value(); }
+  // Flips a bit in the push of chunk 2.
+  std::string Damage() {
+    std::string bytes = Bytes();
+    bytes[ends_[1] + 20] = static_cast<char>(bytes[ends_[1] + 20] ^ 4);
+    SetBytes(bytes);
+    return bytes;
+  }
+};
+
+TEST_F(JournalCheckTest, SaysWhatAWholeOneHolds) {
+  FillRun();
+  const JournalReport report = Check();
+  EXPECT_TRUE(report.whole());
+  EXPECT_FALSE(report.damaged());
+  EXPECT_EQ(report.records(), 5);
+  EXPECT_EQ(report.first.rows, 20);
+  EXPECT_EQ(report.first.envstep, 30);
+  EXPECT_THAT(report.ToString(),
+              AllOf(HasSubstr(options_.path), HasSubstr("journal of version 2"),
+                    HasSubstr("5 whole records"),
+                    HasSubstr("a resume finds: 20 rows, 30 env steps, 50 train iterations, policy "
+                              "version 0 (2 stored), incarnation 3")));
+  EXPECT_THAT(RepairJournal(options_.path, false).value(), HasSubstr("nothing is changed"));
+  EXPECT_THAT(ListDirectory(folder_.path()).value(), ElementsAre("journal"));
+}
+
+TEST_F(JournalCheckTest, SaysWhereADamagedOneIsAndRepairsIt) {
+  FillRun();
+  const std::string damaged = Damage();
+  const JournalReport report = Check();
+  EXPECT_TRUE(report.damaged());
+  ASSERT_EQ(report.ranges.size(), 3u);
+  EXPECT_EQ(report.ranges[0].end, static_cast<int64_t>(ends_[1]));
+  EXPECT_EQ(report.ranges[1].end, static_cast<int64_t>(ends_[2]));
+  EXPECT_EQ(report.ranges[2].records, 2);
+  EXPECT_EQ(report.first.rows, 10);
+  EXPECT_EQ(report.all.rows, 10) << "chunk 1 was removed behind the damage";
+  EXPECT_EQ(report.all.envstep, 30);
+  EXPECT_THAT(report.ToString(), AllOf(HasSubstr("damaged"), HasSubstr("a resume refuses it"),
+                                       HasSubstr("--skip_damage")));
+  const std::string said = RepairJournal(options_.path, false).value();
+  EXPECT_THAT(said, AllOf(HasSubstr("has 2 records now"), HasSubstr("2 whole records among them"),
+                          HasSubstr(options_.path + ".damaged")));
+  EXPECT_THAT(Read(*Open()), ElementsAre("state 3", "push 1"));
+  EXPECT_EQ(ReadFile(options_.path + ".damaged").value(), damaged);
+  EXPECT_TRUE(Check().whole());
+  // Once more, with all that is whole.
+  SetBytes(damaged);
+  EXPECT_THAT(RepairJournal(options_.path, true).value(), HasSubstr(".damaged.2"));
+  EXPECT_THAT(Read(*Open()), ElementsAre("state 3", "push 1", "push 3", "removed 1"));
+  EXPECT_THAT(ListDirectory(folder_.path()).value(),
+              ElementsAre("journal", "journal.damaged", "journal.damaged.2"));
+}
+
+TEST_F(JournalCheckTest, OfADamagedAppendNothingIsTaken) {
+  ASSERT_THAT(Open()->Append({State(1)}), IsOk());
+  const size_t begin = Bytes().size();
+  ASSERT_THAT(Open()->Append({Push(1), Push(2), Push(3)}), IsOk());
+  const size_t end = Bytes().size();
+  ASSERT_THAT(Open()->Append({Push(4)}), IsOk());
+  const std::string bytes = Bytes();
+  for (size_t at = begin; at < end; ++at) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
+    SetBytes(damaged);
+    const JournalReport report = Check();
+    ASSERT_EQ(report.ranges.size(), 3u) << at;
+    ASSERT_EQ(report.ranges[1].begin, static_cast<int64_t>(begin)) << at;
+    ASSERT_EQ(report.ranges[1].end, static_cast<int64_t>(end)) << at;
+    ASSERT_EQ(report.records(), 2) << at;
+  }
+  ASSERT_THAT(RepairJournal(options_.path, true), IsOk());
+  EXPECT_THAT(Read(*Open()), ElementsAre("state 1", "push 4"));
+}
+
+TEST_F(JournalCheckTest, RepairsATornEndAndKeepsIt) {
+  FillRun();
+  const std::string bytes = Bytes();
+  SetBytes(bytes.substr(0, bytes.size() - 3));
+  EXPECT_FALSE(Check().whole());
+  EXPECT_FALSE(Check().damaged());
+  EXPECT_THAT(Check().ToString(), HasSubstr("a resume drops them"));
+  ASSERT_THAT(RepairJournal(options_.path, false), IsOk());
+  EXPECT_EQ(Bytes(), bytes.substr(0, ends_[3]));
+}
+
+TEST_F(JournalCheckTest, AFullDiskLeavesTheDamagedOneAsItIs) {
+  FillRun();
+  const std::string damaged = Damage();
+  {
+    const FileSizeLimit limit(20);
+    EXPECT_THAT(RepairJournal(options_.path, false),
+                StatusIs(absl::StatusCode::kResourceExhausted));
+  }
+  EXPECT_EQ(Bytes(), damaged);
+  EXPECT_THAT(ListDirectory(folder_.path()).value(), Contains("journal"));
+}
+
+TEST_F(JournalCheckTest, WhatIsNoJournalIsRefused) {
+  EXPECT_THAT(CheckJournal(options_.path), StatusIs(absl::StatusCode::kNotFound));
+  SetBytes("something else");
+  EXPECT_THAT(CheckJournal(options_.path), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(RepairJournal(options_.path, true), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(Bytes(), "something else");
+}
+
+// Whatever is done to it: it is told, never invented, and what a repair makes is whole.
+TEST_F(JournalCheckTest, MutantsAreCheckedAndRepaired) {
+  Fill(12);
+  const std::string bytes = Bytes();
+  Fuzz(60, [&](Mutator* mutator) {
+    SetBytes(mutator->Mutate(bytes));
+    const auto report = CheckJournal(options_.path);
+    if (!report.ok()) return;
+    const bool skip_damage = mutator->rng()->UniformInt(2) == 0;
+    ASSERT_THAT(RepairJournal(options_.path, skip_damage), IsOk());
+    ASSERT_TRUE(Check().whole());
+    const std::vector<std::string> read = Read(*Open());
+    for (const std::string& record : read) EXPECT_THAT(all_, Contains(record));
+    if (skip_damage) {
+      EXPECT_EQ(static_cast<int64_t>(read.size()), report->records());
+    } else {
+      EXPECT_TRUE(std::equal(read.begin(), read.end(), all_.begin()));
+    }
+    ASSERT_THAT(RemoveRecursively(folder_.path()), IsOk());
+    ASSERT_THAT(CreateDirectories(folder_.path()), IsOk());
+  });
+}
+
+TEST_F(JournalCheckTest, PushesWithoutAStateAreNoRunThatHasNotBegun) {
+  ASSERT_THAT(Open()->Append({Push(1), Push(2)}), IsOk());
+  EXPECT_THAT(Check().first.status, StatusIs(absl::StatusCode::kDataLoss,
+                                             HasSubstr("2 pushes of rows, and not the state")));
 }
 
 // A store that fails as it is told to.

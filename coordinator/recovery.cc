@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/state.h"
@@ -25,6 +26,22 @@ void RemoveTask(const std::string& task_id, std::vector<Task>* tasks) {
   tasks->erase(std::remove_if(tasks->begin(), tasks->end(), is), tasks->end());
 }
 
+// A journal may say twice that a task was given.
+template <typename Task>
+void AddTask(const Task& task, std::vector<Task>* tasks) {
+  RemoveTask(task.task_id(), tasks);
+  tasks->push_back(task);
+}
+
+// What the pushes behind a state have added to it.
+void AddPushes(int64_t envstep, const std::map<std::string, int64_t>& rows_total,
+               StateRecord* state) {
+  state->set_envstep(std::max(state->envstep(), envstep));
+  for (BufferRecord& buffer : *state->mutable_buffer()) {
+    buffer.set_rows_total(rows_total.at(buffer.buffer_id()));
+  }
+}
+
 }  // namespace
 
 const BufferRecord* RecoveredRun::FindBuffer(const std::string& buffer_id) const {
@@ -35,13 +52,19 @@ const BufferRecord* RecoveredRun::FindBuffer(const std::string& buffer_id) const
 }
 
 absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const Journal& journal) {
+  return ReadJournal([&journal](const Journal::Visitor& visit) { return journal.Read(visit); });
+}
+
+absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const JournalReader& read) {
   RecoveredRun run;
-  bool empty = true;
+  int64_t pushes = 0;
+  bool has_state = false;
   int64_t envstep = 0;
   std::map<std::string, int64_t> rows_total;
-  const auto read = [&](const JournalRecord& record) {
+  const auto visit = [&](const JournalRecord& record) {
     switch (record.record_case()) {
       case JournalRecord::kPush: {
+        ++pushes;
         envstep = std::max(envstep, record.push().envstep());
         int64_t& total = rows_total[record.push().buffer_id()];
         total = std::max(total, record.push().rows_total());
@@ -56,16 +79,16 @@ absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const Journal& journal) 
           int64_t& total = rows_total[buffer.buffer_id()];
           total = std::max(total, buffer.rows_total());
         }
-        empty = false;
+        has_state = true;
         break;
       case JournalRecord::kCommander:
         run.commander = record.commander();
         break;
       case JournalRecord::kCollectorTask:
-        run.collector_tasks.push_back(record.collector_task());
+        AddTask(record.collector_task(), &run.collector_tasks);
         break;
       case JournalRecord::kLearnerTask:
-        run.learner_tasks.push_back(record.learner_task());
+        AddTask(record.learner_task(), &run.learner_tasks);
         break;
       case JournalRecord::kTaskOver:
         RemoveTask(record.task_over(), &run.collector_tasks);
@@ -76,13 +99,16 @@ absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const Journal& journal) 
     }
     return absl::OkStatus();
   };
-  DING_RETURN_IF_ERROR(journal.Read(read));
-  if (empty) return std::nullopt;
-  run.state.set_envstep(std::max(run.state.envstep(), envstep));
-  for (BufferRecord& buffer : *run.state.mutable_buffer()) {
-    buffer.set_rows_total(rows_total[buffer.buffer_id()]);
+  DING_RETURN_IF_ERROR(read(visit));
+  if (has_state) {
+    AddPushes(envstep, rows_total, &run.state);
+    return run;
   }
-  return run;
+  if (pushes == 0) return std::nullopt;
+  return absl::DataLossError(
+      absl::StrCat("the journal has ", pushes,
+                   " pushes of rows, and not the state of the run, which is written "
+                   "before them: begin a new run, from a checkpoint of this one if there is one"));
 }
 
 absl::StatusOr<std::vector<std::string>> LiveKeys(const Journal& journal) {

@@ -35,8 +35,13 @@ struct RecoveredRun {
   const BufferRecord* FindBuffer(const std::string& buffer_id) const;
 };
 
+// Calls a visitor for each record, as Journal::Read() does.
+using JournalReader = std::function<absl::Status(const Journal::Visitor& visit)>;
+
 // None: nothing has happened yet. A buffer's rows_total is that of its last push.
+//   kDataLoss  there are pushes, and no state of the run
 absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const Journal& journal);
+absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const JournalReader& read);
 
 // The keys in the store of what the run goes on with: chunks that did not leave their buffer, and
 // policies.

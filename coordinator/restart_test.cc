@@ -25,6 +25,7 @@
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/file_journal.h"
 #include "ding_worker/coordinator/journal.h"
+#include "ding_worker/coordinator/journal.pb.h"
 #include "ding_worker/coordinator/solo_commander.h"
 #include "ding_worker/coordinator/store_journal.h"
 #include "ding_worker/data/batch.h"
@@ -598,6 +599,33 @@ TEST_P(RestartTest, ADamagedJournalIsRefused) {
   SetJournal(journal);
   EXPECT_THAT(Begin(), StatusIs(absl::StatusCode::kDataLoss,
                                 AnyOf(HasSubstr("is damaged"), HasSubstr("the store has lost"))));
+}
+
+TEST_P(RestartTest, AStartThatFailsChangesNothing) {
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  FinishEvaluations();
+  Push(&collectors_[0], 2, 3);
+  Kill();
+  const auto records = [this] {
+    std::vector<std::string> found;
+    EXPECT_THAT(OpenJournal(&store_).value()->Read([&found](const JournalRecord& record) {
+      found.push_back(record.SerializeAsString());
+      return absl::OkStatus();
+    }),
+                IsOk());
+    return found;
+  };
+  JournalRecord damaged;
+  damaged.set_commander("not a state");
+  ASSERT_THAT(OpenJournal(&store_).value()->Append({damaged}), IsOk());
+  const std::vector<std::string> before = records();
+  const std::vector<std::string> data = store_.List("data/").value();
+  ASSERT_FALSE(data.empty());
+  EXPECT_THAT(Begin(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("going on with the run")));
+  life_.reset();
+  EXPECT_EQ(records(), before);
+  EXPECT_EQ(store_.List("data/").value(), data);
 }
 
 class StoreRestartTest : public RestartTest {};

@@ -1,8 +1,11 @@
 #include "ding_worker/data/checkpoint.h"
 
+#include <sys/stat.h>
+
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "ding_worker/base/file.h"
@@ -60,6 +63,19 @@ TEST_F(CheckpointTest, RoundTrips) {
   EXPECT_THAT(Files(),
               ElementsAre("manifest.json", "model.safetensors", "optimizer.adam.safetensors"));
   EXPECT_THAT(Names(), ElementsAre("c"));
+}
+
+TEST_F(CheckpointTest, AFifoInThePlaceOfAFileIsRefusedAtOnce) {
+  for (const char* const name : {"manifest.json", "model.safetensors"}) {
+    ASSERT_THAT(Write(5), IsOk());
+    const std::string file = JoinPath(path_, name);
+    ASSERT_THAT(RemoveFile(file), IsOk());
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+    const absl::Status refused = CheckpointReader::Open(path_).status();
+    EXPECT_FALSE(refused.ok());
+    EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr(file), HasSubstr("it is a FIFO")));
+    ASSERT_THAT(RemoveRecursively(path_), IsOk());
+  }
 }
 
 TEST_F(CheckpointTest, TheManifestIsReadable) {

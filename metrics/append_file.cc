@@ -37,7 +37,9 @@ int64_t WholeRecordsBytes(int fd, int64_t size_bytes, char record_end) {
 
 absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Open(const std::string& path,
                                                              const Options& options) {
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  // A FIFO that nobody reads would hold the run: its writes fail instead.
+  const int fd =
+      open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open '", path, "' for writing"));
   struct stat info;
   int64_t size_bytes = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? info.st_size : 0;

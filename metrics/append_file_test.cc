@@ -1,6 +1,7 @@
 #include "ding_worker/metrics/append_file.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <string>
@@ -46,6 +47,13 @@ auto LimitFileSize(rlim_t bytes) {
   const rlimit limited = {bytes, old.rlim_max};
   EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limited), 0);
   return absl::MakeCleanup([old] { EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0); });
+}
+
+TEST_F(AppendFileTest, AFifoThatNobodyReadsIsAnErrorAndHoldsNobody) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  DING_ASSERT_OK_AND_ASSIGN(const auto file, AppendFile::Open(path_, options_));
+  file->Append(std::string(1 << 20, 'x'));  // More than a FIFO holds.
+  EXPECT_THAT(file->Flush(), StatusIs(absl::StatusCode::kInternal, HasSubstr(path_)));
 }
 
 TEST_F(AppendFileTest, BuffersUntilFlush) {

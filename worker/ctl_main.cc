@@ -1,4 +1,5 @@
-// //worker:ctl: asks a parallel run how it is, and tells it what is to change.
+// //worker:ctl: asks a parallel run how it is, and tells it what is to change; looks at the journal of
+// one that has ended.
 
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
+#include "ding_worker/coordinator/journal_check.h"
 #include "ding_worker/interaction/grpc/grpc_transport.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/worker/ask_status.h"
@@ -30,6 +32,7 @@
 
 DEFINE_string(coordinator, "", "host:port of the coordinator");
 DEFINE_double(timeout, 5, "seconds to wait for the coordinator");
+DEFINE_bool(skip_damage, false, "journal repair: keeps the records behind the damage, too");
 
 namespace ding {
 namespace {
@@ -38,6 +41,7 @@ constexpr char kHelp[] =
     R"(Asks a parallel run how it is, and tells it what is to change.
 
   ctl --coordinator=HOST:PORT COMMAND [ARGUMENT]
+  ctl journal check|repair FILE
 
   status          progress, workers, buffers, and who waits for what
   inspect NAME    all that is known of one worker or one buffer
@@ -45,6 +49,15 @@ constexpr char kHelp[] =
   shrink N        N collectors fewer: the surplus is drained, idle ones and the newest first
   drain NAME      this collector finishes its task, gets no other, and leaves; one fewer is wanted
   stop            ends the run, as when its budget is used up: checkpoints and result are written
+
+  ctl journal check FILE
+                  what is left of the journal of a run that does not run, and what --resume finds in
+                  it; FILE is coordinator/journal of the run's folder
+  ctl journal repair FILE [--skip_damage]
+                  makes a journal of the records before the first damage, or with --skip_damage of all
+                  that are whole, and keeps the old file beside it as FILE.damaged. A torn end, as a
+                  crash leaves it, needs no repair: --resume drops it, and says so in the log
+                  (A journal that lies in the run's store is checked by the store.)
 
   --coordinator=HOST:PORT   as the run prints it at its start, and writes to coordinator/address
   --timeout=SECONDS         to wait for the coordinator (default: 5)
@@ -56,12 +69,16 @@ constexpr char kHelp[] =
 A run that was started with --role=all starts and ends the processes by itself. Who starts them
 otherwise reads from `ctl status` how many collectors are wanted.
 
-Exit code: 0 it is done, 1 an error: the run says why not.
+Exit code: 0 it is done, 1 an error: the run says why not. journal check: 0 the journal is whole, 1 it
+is torn or damaged, 2 there is none, or none of this version.
 )";
 
 // The commands that have an argument, and those that have none.
 constexpr absl::string_view kWithArgument[] = {"inspect", "grow", "shrink", "drain"};
 constexpr absl::string_view kAlone[] = {"status", "stop"};
+constexpr absl::string_view kJournal = "journal";
+// Exit code of `journal check`.
+constexpr int kNoJournal = 2;
 
 template <size_t kSize>
 bool IsOneOf(absl::string_view command, const absl::string_view (&commands)[kSize]) {
@@ -74,7 +91,7 @@ absl::StatusOr<OperatorRequest> MakeRequest(const std::vector<std::string>& word
   if (!with_argument && !IsOneOf(command, kAlone)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "command '", command, "' is not known, expected: ", absl::StrJoin(kAlone, ", "), ", ",
-        absl::StrJoin(kWithArgument, ", "), "; see --help"));
+        absl::StrJoin(kWithArgument, ", "), ", journal; see --help"));
   }
   const size_t expected = with_argument ? 2 : 1;
   if (words.size() != expected) {
@@ -133,7 +150,30 @@ absl::Status RunCommand(const std::vector<std::string>& words) {
   return absl::OkStatus();
 }
 
-// Takes the command and its argument, which stand anywhere among the flags. A number below zero is
+// Needs no coordinator. The exit code.
+int RunJournalCommand(const std::vector<std::string>& words) {
+  const bool check = words.size() == 3 && words[1] == "check";
+  if (!check && (words.size() != 3 || words[1] != "repair")) {
+    return ReportFailure(absl::InvalidArgumentError(
+        absl::StrCat("'", absl::StrJoin(words, " "),
+                     "': expected 'journal check FILE' or 'journal repair FILE'; see --help")));
+  }
+  if (!check) {
+    const absl::StatusOr<std::string> done = RepairJournal(words[2], FLAGS_skip_damage);
+    if (!done.ok()) return ReportFailure(done.status());
+    std::printf("%s", done->c_str());
+    return 0;
+  }
+  const absl::StatusOr<JournalReport> report = CheckJournal(words[2]);
+  if (!report.ok()) {
+    ReportFailure(report.status());
+    return kNoJournal;
+  }
+  std::printf("%s", report->ToString().c_str());
+  return report->whole() ? 0 : 1;
+}
+
+// Takes the command and its arguments, which stand anywhere among the flags. A number below zero is
 // no flag.
 std::vector<std::string> TakeWords(int* argc, char** argv) {
   std::vector<std::string> words;
@@ -154,6 +194,7 @@ std::vector<std::string> TakeWords(int* argc, char** argv) {
 int Main(int argc, char** argv) {
   const std::vector<std::string> words = TakeWords(&argc, argv);
   InitProgram(&argc, &argv, absl::StrReplaceAll(kHelp, {{"{link flags}\n", kLinkFlagsHelp}}));
+  if (!words.empty() && words[0] == kJournal) return RunJournalCommand(words);
   const absl::Status status = RunCommand(words);
   return status.ok() ? 0 : ReportFailure(status);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -57,6 +58,8 @@ absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* sett
 }
 
 void InitProgram(int* argc, char*** argv, absl::string_view help) {
+  // A file that grows beyond `ulimit -f` is an error of the write, as a full disk is.
+  std::signal(SIGXFSZ, SIG_IGN);
   for (int i = 1; i < *argc; ++i) {
     const absl::string_view argument = (*argv)[i];
     if (argument == "--help" || argument == "-help" || argument == "-h") {

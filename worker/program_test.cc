@@ -1,5 +1,6 @@
 #include "ding_worker/worker/program.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -75,6 +79,27 @@ TEST(ExitGuardTest, WithoutAGuardExitIsAsEver) {
 TEST(ExitGuardTest, AChildOfTheProcessMayCallExit) {
   const ExitGuard guard("the run is lost");
   EXPECT_EQ(StatusOf([] { exit(0); }), 0);
+}
+
+// In a child: it sets up gflags and glog, which a process does once.
+TEST(InitProgramTest, AFileThatMayNotGrowIsAnErrorAndNotTheEnd) {
+  const std::string path = JoinPath(FreshTestFolder(), "f");
+  const pid_t pid = fork();
+  if (pid == 0) {
+    std::string name = "program";
+    char* words[] = {name.data(), nullptr};
+    char** argv = words;
+    int argc = 1;
+    InitProgram(&argc, &argv, "help");
+    const rlimit limit = {100, 100};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const absl::Status written = WriteFileAtomically(path, std::string(200, 'x'));
+    _exit(absl::IsResourceExhausted(written) ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

@@ -162,8 +162,8 @@ absl::Status RedisStore::Do(absl::string_view action, absl::string_view key, con
 
 absl::Status RedisStore::Put(absl::string_view key, absl::Span<const absl::string_view> pieces) {
   DING_ASSIGN_OR_RETURN(const int64_t size, CheckPut(*this, key, pieces));
-  const std::string header = MakeValueHeader(pieces, size);
   const std::string name = Name(key);
+  const std::string header = MakeValueHeader(name, pieces, size);
   if (size > options_.part_bytes) {
     return Do("put", key, [&](RedisConnection* connection) {
       return PutParts(name, header, pieces, connection);
@@ -210,14 +210,14 @@ absl::Status RedisStore::Get(absl::string_view key, std::string* value) {
 
 absl::Status RedisStore::GetOnce(absl::string_view name, RedisConnection* connection,
                                  std::string* value) {
-  char header[kValueHeaderBytes];
+  std::string header(static_cast<size_t>(ValueHeaderBytes(name)), '\0');
   const absl::StatusOr<std::optional<int64_t>> found =
       connection->Get({"GET", name}, kMaxPartBytes, absl::MakeSpan(header), 0, value);
   if (absl::IsFailedPrecondition(found.status())) return GetParts(name, connection, value);
   if (absl::IsDataLoss(found.status())) return Damaged(found.status().message());
   DING_RETURN_IF_ERROR(found.status());
   if (!found->has_value()) return Nothing();
-  const std::string damage = DamageOfValue({header, sizeof(header)}, *value);
+  const std::string damage = DamageOfValue(name, header, *value);
   return damage.empty() ? absl::OkStatus() : Damaged(damage);
 }
 
@@ -247,8 +247,8 @@ absl::Status RedisStore::GetParts(absl::string_view name, RedisConnection* conne
     // The parts of a list never change: those between two looks at the same head are its.
     DING_ASSIGN_OR_RETURN(const std::string last, head());
     if (first != last) return Replaced();
-    const std::string damage =
-        DamageOfValue(absl::string_view(first).substr(std::min(kIdBytes, first.size())), *value);
+    const std::string damage = DamageOfValue(
+        name, absl::string_view(first).substr(std::min(kIdBytes, first.size())), *value);
     return damage.empty() ? absl::OkStatus() : absl::DataLossError(damage);
   };
   const absl::Status status = read_all();

@@ -22,7 +22,7 @@ namespace {
 constexpr char kPasswordFile[] = "password_file";
 
 absl::StatusOr<std::string> ReadPassword(const std::string& path) {
-  DING_ASSIGN_OR_RETURN(std::string password, ReadFile(path));
+  DING_ASSIGN_OR_RETURN(std::string password, ReadPrivateFile(path));
   password.resize(std::min(password.find_first_of("\r\n"), password.size()));
   if (!password.empty()) return password;
   return absl::InvalidArgumentError(absl::StrCat("the first line of '", path, "' is empty"));

@@ -1,5 +1,6 @@
 #include "ding_worker/interaction/redis/redis_store.h"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,7 +110,7 @@ TEST_F(RedisStoreTest, AnyFlippedBitAndAnyMissingByteIsDataLoss) {
   Open({});
   ASSERT_THAT(store_->Put("a", {"some ", "bytes"}), IsOk());
   const std::string good = redis_->Command({"GET", "runs/7/a"}).value();
-  ASSERT_EQ(good.size(), 20u + 10u);
+  ASSERT_EQ(good.size(), 20u + 8u + 10u) << "header, 'runs/7/a', value";
   const auto expect_damage = [&](const std::string& bad) {
     ASSERT_THAT(redis_->Command({"SET", "runs/7/a", bad}), IsOk());
     EXPECT_THAT(Get("a"),
@@ -125,6 +126,27 @@ TEST_F(RedisStoreTest, AnyFlippedBitAndAnyMissingByteIsDataLoss) {
   expect_damage(good + "x");
   ASSERT_THAT(redis_->Command({"SET", "runs/7/a", good}), IsOk());
   EXPECT_EQ(Get("a").value(), "some bytes");
+}
+
+TEST_F(RedisStoreTest, AValueInThePlaceOfAnotherIsDataLoss) {
+  Open({}, /*part_bytes=*/20);
+  const auto move = [this](const std::string& from, const std::string& to) {
+    ASSERT_THAT(redis_->Command({"RENAME", from, to}), IsOk());
+  };
+  const auto is_of = [](const std::string& name) {
+    return StatusIs(absl::StatusCode::kDataLoss,
+                    HasSubstr(absl::StrCat("it is the value of '", name, "'")));
+  };
+  ASSERT_THAT(store_->Put("a", {"small"}), IsOk());
+  move("runs/7/a", "runs/7/b");
+  EXPECT_THAT(Get("b"), is_of("runs/7/a"));
+  ASSERT_THAT(store_->Put("a", {"one that lies there in several parts"}), IsOk());
+  move("runs/7/a", "runs/7/c1");
+  EXPECT_THAT(Get("c1"), is_of("runs/7/a"));
+  const auto other = RedisStore::Create(OptionsFor(*redis_, "runs/8")).value();
+  ASSERT_THAT(other->Put("a", {"of another run"}), IsOk());
+  move("runs/8/a", "runs/7/a");
+  EXPECT_THAT(Get("a"), is_of("runs/8/a"));
 }
 
 TEST_F(RedisStoreTest, DamagedPartsAreDataLoss) {
@@ -200,10 +222,33 @@ TEST_F(RedisStoreTest, SaysWhatIsWrongWithAUrl) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nowhere")));
   const std::string empty = JoinPath(FreshTestFolder(), "empty");
   OverwriteFile(empty, "\nsecret");
+  ASSERT_EQ(chmod(empty.c_str(), 0600), 0);
   invalid(absl::StrCat("redis:127.0.0.1:6379/x?password_file=", empty), "first line");
   EXPECT_THAT(create_store("redis:127.0.0.1:1/x"),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("refused"))));
+}
+
+TEST_F(RedisStoreTest, APasswordFileThatOthersMayReadOrThatIsNoFileIsRefused) {
+  const std::string folder = FreshTestFolder();
+  const std::string path = JoinPath(folder, "password");
+  OverwriteFile(path, "s3cret\n");
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  const std::string url = "redis:127.0.0.1:6379/x?password_file=";
+  EXPECT_THAT(create_store(url + path),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr(path), HasSubstr("0640"), HasSubstr("chmod 600"),
+                             Not(HasSubstr("s3cret")))));
+  const std::string fifo = JoinPath(folder, "fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(create_store(url + fifo),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("it is a FIFO")));
+  const std::string large = JoinPath(folder, "large");
+  OverwriteFile(large, "s3cret\n");
+  ASSERT_EQ(chmod(large.c_str(), 0600), 0);
+  ASSERT_EQ(truncate(large.c_str(), int64_t{1} << 40), 0);
+  EXPECT_THAT(create_store(url + large),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1099511627776 bytes")));
 }
 
 TEST_F(RedisStoreTest, WantsTheRightPasswordAndKeepsIt) {
@@ -219,6 +264,7 @@ TEST_F(RedisStoreTest, WantsTheRightPasswordAndKeepsIt) {
                                             AllOf(HasSubstr(place), HasSubstr("password_file"))));
   const std::string wrong = JoinPath(FreshTestFolder(), "wrong");
   OverwriteFile(wrong, "wr0ng\n");
+  ASSERT_EQ(chmod(wrong.c_str(), 0600), 0);
   EXPECT_THAT(create_store(absl::StrCat(place, "?password_file=", wrong)),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr("is not that of Redis"), Not(HasSubstr("wr0ng")))));

@@ -12,7 +12,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -37,6 +36,11 @@ std::string UniqueName() {
                       absl::Hex(random(), absl::kZeroPad8));
 }
 
+std::string LastFolderOf(absl::string_view folder) {
+  while (!folder.empty() && folder.back() == '/') folder.remove_suffix(1);
+  return std::string(Basename(folder));
+}
+
 // Makes the folders of `key` below `folder`, but not that one. 0 or an errno.
 int MakeFoldersOf(const std::string& folder, absl::string_view key) {
   for (size_t slash = key.find('/'); slash != absl::string_view::npos;
@@ -48,15 +52,19 @@ int MakeFoldersOf(const std::string& folder, absl::string_view key) {
   return 0;
 }
 
-// Calls `file(path, name)` for every file below `folder`; others remove files and folders meanwhile.
-absl::Status ForEachFile(const std::string& folder,
+// Calls `file(path)` for every file in `folder` and the folders of keys below it, however others
+// change them meanwhile. Links are not followed. `key` is that of the folder, with a '/' at its end.
+absl::Status ForEachFile(const std::string& folder, const std::string& key,
                          const std::function<void(const std::string& path)>& file) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     std::error_code gone;
     const fs::file_status status = it->symlink_status(gone);
     if (fs::is_directory(status)) {
-      DING_RETURN_IF_ERROR(ForEachFile(it->path().string(), file));
+      const std::string inner = absl::StrCat(key, it->path().filename().string());
+      // No deeper than keys reach: each level holds a descriptor.
+      if (!CheckStoreKey(inner).ok()) continue;
+      DING_RETURN_IF_ERROR(ForEachFile(it->path().string(), absl::StrCat(inner, "/"), file));
     } else if (fs::is_regular_file(status)) {
       file(it->path().string());
     }
@@ -81,7 +89,10 @@ absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Create(const std::string& 
 }
 
 FileStore::FileStore(const std::string& folder)
-    : url_(absl::StrCat("file:", folder)), folder_(folder), temporary_name_(UniqueName()) {}
+    : url_(absl::StrCat("file:", folder)),
+      folder_(folder),
+      name_(LastFolderOf(folder)),
+      temporary_name_(UniqueName()) {}
 
 absl::Status FileStore::ErrorOf(int error, absl::string_view action, absl::string_view key) const {
   const absl::Status found =
@@ -97,6 +108,10 @@ absl::Status FileStore::ErrorOf(int error, absl::string_view action, absl::strin
 
 absl::Status FileStore::Damaged(absl::string_view key, absl::string_view how) const {
   return absl::DataLossError(absl::StrCat("store '", url_, "': '", key, "' is damaged: ", how));
+}
+
+std::string FileStore::ValueName(absl::string_view key) const {
+  return absl::StrCat(name_, "/", key);
 }
 
 absl::StatusOr<int> FileStore::OpenTemporary(absl::string_view key, std::string* path) {
@@ -128,7 +143,7 @@ absl::StatusOr<int> FileStore::OpenTemporary(absl::string_view key, std::string*
 absl::Status FileStore::WriteAndRename(int fd, const std::string& temporary, absl::string_view key,
                                        absl::Span<const absl::string_view> pieces,
                                        int64_t size) const {
-  const std::string header = MakeValueHeader(pieces, size);
+  const std::string header = MakeValueHeader(ValueName(key), pieces, size);
   IoVectors vectors = {VectorOf(header)};
   for (const absl::string_view piece : pieces) vectors.push_back(VectorOf(piece));
   int error = MoveAll([fd](iovec* parts, int count) { return writev(fd, parts, count); },
@@ -154,29 +169,41 @@ absl::Status FileStore::Put(absl::string_view key, absl::Span<const absl::string
 
 absl::Status FileStore::Get(absl::string_view key, std::string* value) {
   DING_RETURN_IF_ERROR(CheckKey(*this, key));
-  const int fd = open(JoinPath(folder_, key).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) {
-    const int error = errno;
-    const bool none = error == ENOENT || error == ENOTDIR;
-    return none && IsDirectory(folder_) ? NoSuchKey(*this, key) : ErrorOf(error, "get", key);
-  }
-  const auto closer = absl::MakeCleanup([fd] { close(fd); });
+  const std::string path = JoinPath(folder_, key);
+  const absl::StatusOr<OpenFile> file = OpenRegularFile(path, O_RDONLY | O_NOFOLLOW);
+  if (file.ok()) return Read(*file, key, value);
+  if (!IsDirectory(folder_)) return ErrorOf(ENOENT, "get", key);
   struct stat info;
-  if (fstat(fd, &info) != 0) return ErrorOf(errno, "get", key);
-  if (S_ISDIR(info.st_mode)) return NoSuchKey(*this, key);
-  const int64_t size = info.st_size - kValueHeaderBytes;
-  if (size < 0 || size > kMaxValueBytes) {
-    return Damaged(key, absl::StrCat("a file of ", info.st_size, " bytes"));
-  }
+  const bool is_folder = lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  if (is_folder || absl::IsNotFound(file.status())) return NoSuchKey(*this, key);
+  if (absl::IsInvalidArgument(file.status())) return Damaged(key, file.status().message());
+  return absl::UnavailableError(
+      absl::StrCat("store '", url_, "': cannot get '", key, "': ", file.status().message()));
+}
+
+absl::Status FileStore::Read(const OpenFile& file, absl::string_view key,
+                             std::string* value) const {
+  const int64_t stored = file.size_bytes();
+  const std::string name = ValueName(key);
+  const int64_t header_bytes = ValueHeaderBytes(name);
+  std::string header(static_cast<size_t>(std::min(header_bytes, stored)), '\0');
+  const auto read_in = [fd = file.fd()](iovec* parts, int count) {
+    return readv(fd, parts, count);
+  };
+  int error = MoveAll(read_in, {VectorOf(header)});
+  if (error == kIoEnded) return Damaged(key, "it ends too early");
+  if (error != 0) return ErrorOf(error, "get", key);
+  std::string damage = DamageOfHeader(name, header, stored);
+  if (!damage.empty()) return Damaged(key, damage);
+  const int64_t size = stored - header_bytes;
+  if (size > kMaxValueBytes) return Damaged(key, absl::StrCat("a value of ", size, " bytes"));
   // Of a string that is read into again and again, only the bytes by which values differ in size
   // are cleared here.
   value->resize(static_cast<size_t>(size));
-  char header[kValueHeaderBytes];
-  const int error = MoveAll([fd](iovec* parts, int count) { return readv(fd, parts, count); },
-                            {{header, sizeof(header)}, VectorOf(*value)});
+  error = MoveAll(read_in, {VectorOf(*value)});
   if (error == kIoEnded) return Damaged(key, "it ends too early");
   if (error != 0) return ErrorOf(error, "get", key);
-  const std::string damage = DamageOfValue({header, sizeof(header)}, *value);
+  damage = DamageOfValue(name, header, *value);
   return damage.empty() ? absl::OkStatus() : Damaged(key, damage);
 }
 
@@ -192,7 +219,7 @@ absl::StatusOr<std::vector<std::string>> FileStore::List(absl::string_view prefi
   if (!IsDirectory(folder_)) return ErrorOf(ENOENT, "list", prefix);
   std::vector<std::string> keys;
   const size_t key_begin = JoinPath(folder_, "x").size() - 1;
-  const absl::Status status = ForEachFile(folder_, [&](const std::string& path) {
+  const absl::Status status = ForEachFile(folder_, "", [&](const std::string& path) {
     const absl::string_view key = absl::string_view(path).substr(key_begin);
     if (absl::StartsWith(key, prefix) && CheckStoreKey(key).ok()) keys.emplace_back(key);
   });
@@ -207,7 +234,7 @@ absl::Status FileStore::Clear() {
 }
 
 absl::Status FileStore::RemoveTemporaryFiles(absl::Time written_before) {
-  const absl::Status status = ForEachFile(folder_, [&](const std::string& path) {
+  const absl::Status status = ForEachFile(folder_, "", [&](const std::string& path) {
     struct stat info;
     if (absl::StartsWith(Basename(path), kTemporaryPrefix) && lstat(path.c_str(), &info) == 0 &&
         absl::TimeFromTimespec(info.st_mtim) < written_before) {

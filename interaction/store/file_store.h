@@ -13,8 +13,13 @@
 // Writers that are killed leave their temporary file. RemoveTemporaryFiles() removes them; Create()
 // does for those that nobody has written to for an hour. Folders of keys stay.
 //
-// Limits: a key cannot be the folder of another one ('a' and 'a/b'). Who may write into the folder
-// is trusted: a link put in the place of a value is not followed, one in the place of a folder is.
+// A value names the last folder of the store and its key, so that one of another key, or copied from
+// the store of another run, is damage: the folder may be mounted elsewhere by each machine, under the
+// same last name.
+//
+// Limits: a key cannot be the folder of another one ('a' and 'a/b'). Who may write into the folder is
+// trusted not to mean harm, but may err: what is not a regular file in the place of a value, a FIFO, a
+// device or a link, is kDataLoss at once. A link in the place of a folder is followed.
 //
 // Threads: thread-safe, also across processes and machines. Two that put the same key at a time:
 //          one of them is last.
@@ -34,6 +39,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/interaction/store/store.h"
 
 namespace ding {
@@ -62,9 +68,13 @@ class FileStore : public Store {
   // What `error`, an errno, of that action means.
   absl::Status ErrorOf(int error, absl::string_view action, absl::string_view key) const;
   absl::Status Damaged(absl::string_view key, absl::string_view how) const;
+  // As of value_format.h.
+  std::string ValueName(absl::string_view key) const;
+  absl::Status Read(const OpenFile& file, absl::string_view key, std::string* value) const;
 
   const std::string url_;
   const std::string folder_;
+  const std::string name_;            // the last part of the folder
   const std::string temporary_name_;  // with the process, of this object and no other
   std::atomic<uint64_t> next_temporary_{0};
 };

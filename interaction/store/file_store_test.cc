@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -86,7 +87,7 @@ TEST_F(FileStoreTest, AFolderMustBeAbsolute) {
 TEST_F(FileStoreTest, AnyFlippedBitAndAnyMissingByteIsDataLoss) {
   ASSERT_THAT(store_->Put("a", {"some ", "bytes"}), IsOk());
   const std::string good = ReadFile(In("a")).value();
-  ASSERT_EQ(good.size(), 20u + 10u);
+  ASSERT_EQ(good.size(), 20u + 5u + 10u) << "header, 'run/a', value";
   for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
     std::string bad = good;
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ 1 << bit % 8);
@@ -127,6 +128,99 @@ TEST_F(FileStoreTest, AFileThatIsLargerThanAnyValueTakesNoMemory) {
   EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes")));
 }
 
+TEST_F(FileStoreTest, AFileOfHolesTakesNoMemory) {
+  OverwriteFile(In("a"), "");
+  ASSERT_EQ(truncate(In("a").c_str(), int64_t{1} << 30), 0);
+  std::string value;
+  EXPECT_THAT(store_->Get("a", &value),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("'a'"), HasSubstr("1073741824 bytes that are no value"))));
+  // Grown, which its header knows.
+  ASSERT_THAT(store_->Put("a", {"some bytes"}), IsOk());
+  ASSERT_EQ(truncate(In("a").c_str(), int64_t{1} << 30), 0);
+  EXPECT_THAT(store_->Get("a", &value),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes, and was put with 10")));
+  EXPECT_LT(value.capacity(), 1000u);
+}
+
+// Each of them would wait for ever, or read what is not in the store.
+TEST_F(FileStoreTest, WhatIsNoRegularFileIsDataLossAtOnce) {
+  const auto damaged = StatusIs(absl::StatusCode::kDataLoss,
+                                AllOf(HasSubstr("'data/a' is damaged"), HasSubstr(In("data/a")),
+                                      HasSubstr("expected a regular file")));
+  ASSERT_THAT(store_->Put("data/a", {"1"}), IsOk());
+  ASSERT_THAT(RemoveFile(In("data/a")), IsOk());
+  ASSERT_EQ(mkfifo(In("data/a").c_str(), 0600), 0);
+  EXPECT_THAT(Get("data/a"), damaged);
+  EXPECT_THAT(store_->List("").value(), IsEmpty());
+  EXPECT_THAT(store_->Put("data/a", {"2"}), IsOk());
+  EXPECT_EQ(Get("data/a").value(), "2");
+  for (const char* const target : {"/dev/zero", "nowhere"}) {
+    ASSERT_THAT(store_->Delete("data/a"), IsOk());
+    ASSERT_EQ(symlink(target, In("data/a").c_str()), 0);
+    EXPECT_THAT(Get("data/a"), damaged) << target;
+  }
+  EXPECT_THAT(store_->Delete("data/a"), IsOk());
+  EXPECT_THAT(ListDirectory(In("data")).value(), IsEmpty());
+}
+
+TEST_F(FileStoreTest, AValueInThePlaceOfAnotherIsDataLoss) {
+  ASSERT_THAT(store_->Put("data/1/1", {"1"}), IsOk());
+  ASSERT_THAT(store_->Put("data/1/2", {"2"}), IsOk());
+  ASSERT_THAT(store_->Put("data/1/30", {"3"}), IsOk());
+  ASSERT_THAT(RenamePath(In("data/1/1"), In("x")), IsOk());
+  ASSERT_THAT(RenamePath(In("data/1/2"), In("data/1/1")), IsOk());
+  ASSERT_THAT(RenamePath(In("data/1/30"), In("data/1/2")), IsOk());
+  ASSERT_THAT(RenamePath(In("x"), In("data/1/30")), IsOk());
+  EXPECT_THAT(Get("data/1/1"),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("'data/1/1' is damaged: it is the value of 'run/data/1/2', "
+                                 "expected that of 'run/data/1/1'")));
+  EXPECT_THAT(Get("data/1/2"), StatusIs(absl::StatusCode::kDataLoss,
+                                        HasSubstr("it is the value of 'run/data/1/3...'")));
+  EXPECT_THAT(Get("data/1/30"),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("it is the value of 'run/data/1/1")));
+  // Of another run.
+  const auto other = FileStore::Create(JoinPath(folder_, "../run2/")).value();
+  ASSERT_THAT(other->Put("data/1/1", {"1"}), IsOk());
+  ASSERT_THAT(RenamePath(In("../run2/data/1/1"), In("data/1/1")), IsOk());
+  EXPECT_THAT(Get("data/1/1"),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("it is the value of 'run2/data/1/")));
+}
+
+TEST_F(FileStoreTest, AValueOfAnotherVersionIsRefusedByIt) {
+  ASSERT_THAT(store_->Put("a", {"1"}), IsOk());
+  std::string bytes = ReadFile(In("a")).value();
+  bytes[4] = 1;
+  OverwriteFile(In("a"), bytes);
+  EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kDataLoss,
+                                 HasSubstr("it has version 1, this program reads version 2")));
+}
+
+// Whatever others have put there: links out of the store, folders deeper than any key, files that are
+// no values.
+TEST_F(FileStoreTest, ListingAndDeletingStayInTheStore) {
+  ASSERT_THAT(store_->Put("data/a", {"1"}), IsOk());
+  const std::string outside = folder_ + ".outside";
+  ASSERT_THAT(CreateDirectories(outside), IsOk());
+  ASSERT_THAT(WriteFileAtomically(JoinPath(outside, "f"), "x"), IsOk());
+  ASSERT_EQ(symlink(outside.c_str(), In("data/link").c_str()), 0);
+  ASSERT_EQ(mkfifo(In("data/fifo").c_str(), 0600), 0);
+  std::string deep = In("deep");
+  for (int i = 0; i < 500; ++i) deep += "/d";
+  ASSERT_THAT(CreateDirectories(deep), IsOk());
+  rlimit files;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit few = {250, files.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  EXPECT_THAT(store_->List("").value(), ElementsAre("data/a"));
+  EXPECT_THAT(store_->RemoveTemporaryFiles(absl::InfiniteFuture()), IsOk());
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_THAT(store_->Clear(), IsOk());
+  EXPECT_FALSE(PathExists(folder_));
+  EXPECT_EQ(ReadFile(JoinPath(outside, "f")).value(), "x");
+}
+
 TEST_F(FileStoreTest, AFullDiskLeavesWhatWasThereAndNothingElse) {
   ASSERT_THAT(store_->Put("data/a", {"old"}), IsOk());
   {
@@ -136,7 +230,7 @@ TEST_F(FileStoreTest, AFullDiskLeavesWhatWasThereAndNothingElse) {
                   StatusIs(absl::StatusCode::kResourceExhausted,
                            AllOf(HasSubstr(key), HasSubstr(store_->url()))));
     }
-    EXPECT_THAT(store_->Put("data/c", {std::string(980, 'x')}), IsOk()) << "it just fits";
+    EXPECT_THAT(store_->Put("data/c", {std::string(970, 'x')}), IsOk()) << "it just fits";
   }
   EXPECT_EQ(Get("data/a").value(), "old");
   EXPECT_THAT(ListDirectory(In("data")).value(), ElementsAre("a", "c"));
@@ -188,7 +282,7 @@ TEST_F(FileStoreTest, ALinkInThePlaceOfAValueIsNotFollowed) {
   const std::string outside = JoinPath(folder_, "../outside");
   ASSERT_THAT(RenamePath(In("a"), outside), IsOk());
   ASSERT_EQ(symlink(outside.c_str(), In("a").c_str()), 0);
-  EXPECT_FALSE(Get("a").ok());
+  EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kDataLoss));
   EXPECT_THAT(store_->List("").value(), IsEmpty());
   ASSERT_THAT(store_->Put("a", {"2"}), IsOk());
   EXPECT_EQ(Get("a").value(), "2");

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,7 +53,11 @@ absl::StatusOr<std::unique_ptr<RedisServer>> RedisServer::Start(const Options& o
     return ErrnoStatus(errno, absl::StrCat("cannot make '", folder, "'"));
   }
   auto server = absl::WrapUnique(new RedisServer(options, folder));
-  DING_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(folder, "password"), options.password));
+  const std::string password = JoinPath(folder, "password");
+  DING_RETURN_IF_ERROR(WriteFileAtomically(password, options.password));
+  if (chmod(password.c_str(), 0600) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("cannot make '", password, "' private"));
+  }
   absl::Status status;
   for (int i = 0; i < kPorts; ++i) {
     status = server->StartAt(FreePort());
