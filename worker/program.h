@@ -17,8 +17,8 @@ namespace ding {
 // only the last) and returns the assignments in their order. kInvalidArgument if one has no value.
 absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* settings);
 
-// Parses flags by gflags and starts glog: warnings and errors to stderr, nothing to files of its
-// own. With --help or -h prints `help` and exits with 0; an argument that is no flag is an error.
+// Parses flags by gflags and starts glog: warnings and errors (or from --stderrthreshold on) to stderr,
+// each on a line of its own beside a progress line, nothing to files of its own. With --help or -h prints `help` and exits with 0; an argument that is no flag is an error.
 void InitProgram(int* argc, char*** argv, absl::string_view help);
 
 // Prints "<program>: <message>" to stderr. Returns the exit code of a program that failed: 1.
