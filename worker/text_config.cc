@@ -396,6 +396,53 @@ absl::Status CheckContent(const Message& message, const std::string& path, int d
   return absl::OkStatus();
 }
 
+std::string FieldText(const Message& message, const FieldDescriptor& field, int index) {
+  std::string text;
+  TextFormat::PrintFieldValueToString(message, &field, index, &text);
+  return text;
+}
+
+// The value that the field has when it is not set; empty: none.
+std::string DefaultText(const Message& message, const FieldDescriptor& field) {
+  if (!field.has_default_value()) return "";
+  const std::unique_ptr<Message> empty(message.New());
+  FillInScalar(field, empty.get());
+  return FieldText(*empty, field, -1);
+}
+
+void ListFields(const Message& message, const std::string& path, std::vector<SetField>* found) {
+  if (const auto* const any = dynamic_cast<const Any*>(&message)) {
+    const absl::StatusOr<std::unique_ptr<Message>> inner = UnpackAny(*any);
+    if (inner.ok()) return ListFields(**inner, path, found);
+    if (!any->type_url().empty()) found->push_back({path, any->type_url(), ""});
+    return;
+  }
+  const Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* const field : fields) {
+    const std::string place = path.empty() ? field->name() : absl::StrCat(path, ".", field->name());
+    const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    if (is_message && !field->is_repeated()) {
+      ListFields(reflection.GetMessage(message, field), place, found);
+    } else if (is_message && !field->is_map()) {
+      for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+        ListFields(reflection.GetRepeatedMessage(message, field, i),
+                   absl::StrCat(place, "[", i, "]"), found);
+      }
+    } else if (field->is_repeated()) {
+      std::vector<std::string> values;
+      for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+        values.push_back(FieldText(message, *field, i));
+      }
+      found->push_back({place, absl::StrCat("[", absl::StrJoin(values, ", "), "]"), "[]"});
+    } else {
+      SetField set = {place, FieldText(message, *field, -1), DefaultText(message, *field)};
+      if (set.value != set.default_value) found->push_back(std::move(set));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> ParseTextConfig(absl::string_view text, absl::string_view source,
@@ -449,6 +496,12 @@ absl::Status ApplySetting(absl::string_view assignment, Message* message) {
 void FillInDefaults(Message* message) { FillIn(0, message); }
 
 absl::Status CheckConfigContent(const Message& message) { return CheckContent(message, "", 0); }
+
+std::vector<SetField> ListSetFields(const Message& message) {
+  std::vector<SetField> found;
+  ListFields(message, "", &found);
+  return found;
+}
 
 std::string PrintTextConfig(const Message& message) {
   TextFormat::Printer printer;

@@ -46,6 +46,15 @@ absl::Status CheckConfigContent(const google::protobuf::Message& message);
 // is one that passes CheckConfigContent().
 void FillInDefaults(google::protobuf::Message* message);
 
+// A field that is set to something other than its default.
+struct SetField {
+  std::string path;  // "policy.params.model.conv[0].kernel"; of a list of numbers, that of the list
+  std::string value, default_value;  // as they would stand in a file; default_value may be empty
+};
+// All of them, in sub-messages and in Anys too; an Any of a type that this program has not is one.
+// The message is one that passes CheckConfigContent().
+std::vector<SetField> ListSetFields(const google::protobuf::Message& message);
+
 // In text format with Anys expanded. The message is one that passes CheckConfigContent().
 std::string PrintTextConfig(const google::protobuf::Message& message);
 
