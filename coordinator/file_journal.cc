@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/file.h"
@@ -229,8 +230,13 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const Options& op
   } else if (kMagic.substr(0, magic.size()) == magic) {  // Its first write was torn.
     DING_RETURN_IF_ERROR(WriteAt(fd, path, kMagic, 0));
   } else {
-    return absl::FailedPreconditionError(
-        absl::StrCat("'", path, "' is no journal of this version of the coordinator"));
+    const absl::string_view name = kMagic.substr(0, kMagic.size() - 1);
+    const bool is_later = absl::StartsWith(magic, name) && magic.size() == kMagic.size();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "'", path, "' is no journal of this version of the coordinator: ",
+        is_later ? absl::StrCat("it has version ", magic.substr(name.size()),
+                                ", this program reads version ", kMagic.substr(name.size()))
+                 : "it does not begin like one"));
   }
   if (ftruncate(fd, whole) != 0) {
     return ErrnoStatus(errno, absl::StrCat("cannot cut journal '", path, "'"));
