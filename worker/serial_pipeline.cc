@@ -36,15 +36,16 @@ constexpr char kReplayBuffer[] = "replay_buffer";
 void CheckRowsAreWhole(const BufferConfig& config, std::vector<std::string>* problems) {
   SequenceBufferConfig sequence;
   if (config.type() != "sequence" || !config.params().UnpackTo(&sequence)) return;
-  const auto refuse = [problems](absl::string_view field, int64_t found) {
+  const auto refuse = [problems](absl::string_view field, absl::string_view found,
+                                 absl::string_view expected) {
     problems->push_back(absl::StrCat(
         "policy.other.replay_buffer.params.", field, " is ", found,
         ", but the policy learns from every row of a batch (policy.collect.unroll_len is 1), also "
         "from those that ",
-        field, " adds: expected 0"));
+        field, " adds: expected ", expected));
   };
-  if (sequence.padding()) refuse("padding", 1);
-  if (sequence.burn_in() > 0) refuse("burn_in", sequence.burn_in());
+  if (sequence.padding()) refuse("padding", "true", "false");
+  if (sequence.burn_in() > 0) refuse("burn_in", absl::StrCat(sequence.burn_in()), "0");
 }
 
 // Adds up the bytes that it is given.
