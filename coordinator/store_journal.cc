@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -174,7 +176,10 @@ absl::Status StoreJournal::Load() {
   std::string head;
   DING_RETURN_IF_ERROR(annotated(store_->Get(loaded.head(), &head)));
   if (!absl::StartsWith(head, kVersion)) {
-    return annotated(absl::FailedPreconditionError("is none of this version of the coordinator"));
+    return annotated(absl::FailedPreconditionError(absl::StrCat(
+        "is none of this version of the coordinator: it has version ",
+        absl::CHexEscape(head.substr(0, std::min<size_t>(head.find(' '), 20))),
+        ", this program reads version ", absl::StripTrailingAsciiWhitespace(kVersion))));
   }
   if (!absl::SimpleAtoi(absl::StripPrefix(head, kVersion), &begins_with)) {
     return damaged("has a head that is none");

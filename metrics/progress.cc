@@ -1,6 +1,5 @@
 #include "ding_worker/metrics/progress.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/metrics/terminal.h"
 
 namespace ding {
 namespace {
@@ -23,11 +23,8 @@ constexpr int64_t kLongestLineInterval = 60 * kSecond;
 // The rate is that of these last seconds: learning starts later than collecting, and the mean from
 // the beginning on would promise too much for long.
 constexpr int64_t kRateWindow = 30 * kSecond;
-
-int TerminalWidth(int fd) {
-  winsize size;
-  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
+// Steps of a shorter time say nothing of the rate.
+constexpr int64_t kLeastRateTime = kSecond / 10;
 
 std::string FormatRate(double per_second, absl::string_view what) {
   return absl::StrFormat("%.*f %s/s", per_second < 100 ? 1 : 0, per_second, what);
@@ -148,7 +145,7 @@ std::string Progress::FormatLine(int64_t now_nanos, size_t width) const {
     fields.push_back(FormatCount("env_step", state_.env_step, options_.max_env_step));
   }
   fields.push_back(FormatCount("train_iter", state_.train_iter, options_.max_train_iter));
-  if (seconds > 0) {
+  if (now_nanos - samples_.front().nanos >= kLeastRateTime) {
     const int64_t steps = options_.has_env_steps ? now.env_step - samples_.front().env_step
                                                  : now.train_iter - samples_.front().train_iter;
     fields.push_back(FormatRate(static_cast<double>(steps) / seconds,
@@ -165,6 +162,7 @@ std::string Progress::FormatLine(int64_t now_nanos, size_t width) const {
 
 std::optional<double> Progress::SecondsLeft(const Sample& now) const {
   const Sample& before = samples_.front();
+  if (now.nanos - before.nanos < kLeastRateTime) return std::nullopt;
   const double seconds = static_cast<double>(now.nanos - before.nanos) / kSecond;
   const std::optional<double> by_steps =
       SecondsTo(options_.max_env_step, now.env_step, before.env_step, seconds);

@@ -3,7 +3,7 @@
 //   env_step 12345/50000 (25%)  train_iter 7715  1234 env_step/s  elapsed 0:10  left 0:31
 //
 // On a terminal one line is drawn over and over, at most five times a second; fields that do not
-// fit are left out, the last ones first. Elsewhere (a file, a pipe) whole lines come 1, 2, 4, ...
+// fit are left out, the last ones first; messages come by way of terminal.h. Elsewhere (a file, a pipe) whole lines come 1, 2, 4, ...
 // seconds apart, later once a minute.
 //
 // Ownership: the clock and what the callbacks use must live longer.
@@ -77,8 +77,8 @@ class Progress {
   // Cheap when it is not time to show anything.
   void Update(const ProgressState& state) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Takes the line off the terminal, so that another message can be written; the next Update that
-  // is due draws it again.
+  // Takes the line off the terminal, so that something else can be written; the next Update that is
+  // due draws it again. Messages do not need it (terminal.h).
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Shows the last state and leaves the cursor at the beginning of a new line. Later calls of

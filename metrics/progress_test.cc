@@ -13,6 +13,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/metrics/terminal.h"
+#include "ding_worker/metrics/testing/screen.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,49 +25,6 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// Shows text as a terminal does. Breaks lines at its width, so that a line that is too long shows.
-class Screen {
- public:
-  explicit Screen(size_t width) : width_(width) {}
-
-  void Write(absl::string_view text) {
-    ++writes_;
-    for (const char character : text) Put(character);
-  }
-  // Without the blanks at the end of lines.
-  std::vector<std::string> Lines() const {
-    std::vector<std::string> lines;
-    for (const std::string& line : lines_) {
-      lines.push_back(line.substr(0, line.find_last_not_of(' ') + 1));
-    }
-    return lines;
-  }
-  size_t column() const { return column_; }
-  int writes() const { return writes_; }
-
- private:
-  void Put(char character) {
-    if (character == '\r') {
-      column_ = 0;
-    } else if (character == '\n') {
-      NewLine();
-    } else {
-      if (column_ == width_) NewLine();
-      if (lines_.back().size() <= column_) lines_.back().resize(column_ + 1, ' ');
-      lines_.back()[column_++] = character;
-    }
-  }
-  void NewLine() {
-    lines_.emplace_back();
-    column_ = 0;
-  }
-
-  const size_t width_;
-  std::vector<std::string> lines_ = {""};
-  size_t column_ = 0;
-  int writes_ = 0;
-};
 
 ProgressOptions OnTerminal(Screen* screen, int width, const Clock* clock) {
   ProgressOptions options;
@@ -168,6 +127,20 @@ TEST(ProgressOnTerminalTest, ClearMakesRoomForAMessage) {
   EXPECT_THAT(screen.Lines(), ElementsAre("message", HasSubstr("env_step 123457")));
 }
 
+TEST(ProgressOnTerminalTest, AMessageOfAnybodyIsOnALineOfItsOwn) {
+  SimulatedClock clock;
+  Screen screen(60);
+  Progress progress(OnTerminal(&screen, 60, &clock));
+  progress.Update(At(123456, 1));
+  screen.Write(OnOwnLine("a warning", 60));
+  screen.Write(OnOwnLine("another one\n", 60));
+  clock.Advance(absl::Seconds(1));
+  progress.Update(At(123457, 1));
+  progress.Finish();
+  EXPECT_THAT(screen.Lines(),
+              ElementsAre("a warning", "another one", HasSubstr("env_step 123457"), ""));
+}
+
 TEST(ProgressToFileTest, WritesWholeLinesAtGrowingIntervals) {
   SimulatedClock clock;
   std::string output;
@@ -258,6 +231,19 @@ TEST(ProgressTest, AResumedRunCountsFromWhereItBegan) {
   EXPECT_EQ(output,
             "env_step 41000/50000 (82%)  train_iter 20500  100 env_step/s  elapsed 0:10  "
             "left 1:30\n");
+}
+
+// A run that was resumed is told its counters after it was begun, when no time has passed.
+TEST(ProgressTest, NothingIsSaidOfARateBeforeATenthOfASecond) {
+  SimulatedClock clock;
+  Screen screen(120);
+  ProgressOptions options = OnTerminal(&screen, 120, &clock);
+  options.max_env_step = 90000;
+  Progress progress(options);
+  clock.Advance(absl::Nanoseconds(55));
+  progress.Update(At(20016, 100));
+  EXPECT_THAT(screen.Lines(),
+              ElementsAre("env_step 20016/90000 (22%)  train_iter 100  elapsed 0:00"));
 }
 
 TEST(ProgressTest, TheFirstBudgetToEndDecidesTheTimeLeft) {

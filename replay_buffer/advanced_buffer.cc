@@ -463,7 +463,7 @@ absl::Status AdvancedReplayBuffer::CheckSavedOptions(StateReader* reader) const 
 
 absl::Status AdvancedReplayBuffer::LoadChecked(StateReader* reader) {
   DING_RETURN_IF_ERROR(CheckSavedType(reader, kStateType));
-  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
+  DING_RETURN_IF_ERROR(CheckSavedVersion(reader, kStateVersion));
   DING_RETURN_IF_ERROR(CheckSavedOptions(reader));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
   DING_ASSIGN_OR_RETURN(const double beta, reader->ReadDouble("beta"));

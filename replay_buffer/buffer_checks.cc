@@ -63,6 +63,13 @@ absl::Status CheckSavedInt(StateReader* reader, absl::string_view name, int64_t 
       absl::StrCat("saved ", name, " is ", found, ", expected ", expected));
 }
 
+absl::Status CheckSavedVersion(StateReader* reader, int64_t expected) {
+  DING_ASSIGN_OR_RETURN(const int64_t found, reader->ReadInt("version"));
+  if (found == expected) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("its state has version ", found, ", this program reads version ", expected));
+}
+
 absl::Status SaveCapacity(const RowCapacity& capacity, StateWriter* writer) {
   return capacity.bytes.has_value() ? writer->WriteInt(kCapacityBytes, *capacity.bytes)
                                     : writer->WriteInt(kCapacityRows, capacity.rows);

@@ -33,6 +33,8 @@ absl::Status CheckSampleRequest(int64_t size, const SampleOptions& options);
 absl::Status CheckSavedType(StateReader* reader, absl::string_view expected);
 // kInvalidArgument, with found and expected, if the next saved number is another.
 absl::Status CheckSavedInt(StateReader* reader, absl::string_view name, int64_t expected);
+// kFailedPrecondition, with both, if "version" is another one.
+absl::Status CheckSavedVersion(StateReader* reader, int64_t expected);
 absl::Status SaveCapacity(const RowCapacity& capacity, StateWriter* writer);
 // kInvalidArgument, with found and expected, if another capacity was saved.
 absl::Status CheckSavedCapacity(StateReader* reader, const RowCapacity& expected);

@@ -353,10 +353,10 @@ TEST_P(BufferTypesTest, StateOfAnotherVersionCapacityOrSpecIsRefused) {
   for (const auto& [name, tensor] : before) {
     later.Set(name, name == version ? Tensor::FromSpan<int64_t>({}, {99}) : tensor);
   }
-  EXPECT_THAT(
-      LoadFrom(buffer.get(), later),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(StartsWith("replay_buffer: "), HasSubstr("saved version is 99, expected "))));
+  EXPECT_THAT(LoadFrom(buffer.get(), later),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(StartsWith("replay_buffer: "),
+                             HasSubstr("its state has version 99, this program reads version "))));
 
   std::vector<FieldSpec> fields(TestStreams::RowSpec()->fields().begin(),
                                 TestStreams::RowSpec()->fields().end());

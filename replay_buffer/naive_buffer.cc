@@ -187,7 +187,7 @@ absl::Status NaiveReplayBuffer::LoadState(StateReader* reader) {
 
 absl::Status NaiveReplayBuffer::LoadChecked(StateReader* reader) {
   DING_RETURN_IF_ERROR(CheckSavedType(reader, kStateType));
-  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
+  DING_RETURN_IF_ERROR(CheckSavedVersion(reader, kStateVersion));
   DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, CapacityOf(options_)));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
   Rng rng(0, "");

@@ -362,7 +362,7 @@ absl::Status SequenceReplayBuffer::LoadState(StateReader* reader) {
 
 absl::Status SequenceReplayBuffer::LoadChecked(StateReader* reader) {
   DING_RETURN_IF_ERROR(CheckSavedType(reader, StateType(index_options_)));
-  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "version", kStateVersion));
+  DING_RETURN_IF_ERROR(CheckSavedVersion(reader, kStateVersion));
   DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, CapacityOf(options_)));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "unroll_len", index_options_.rows.value_or(0)));
   DING_RETURN_IF_ERROR(CheckSavedInt(reader, "period", index_options_.period));

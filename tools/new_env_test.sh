@@ -25,6 +25,9 @@ expect_refusal() {
 # The same as the example, but for where this repository is.
 "$new_env" Corridor --folder=alone/corridor >stdout
 grep -q '^  bazel test //:corridor_test$' stdout || fail "no line says how to test it:" "$(cat stdout)"
+# The package of GoogleTest is in group `test`, before what needs it.
+sed -n 2p stdout | grep -qF "  $root/tools/setup build test " || fail "the set-up of the test is not named first:" "$(cat stdout)"
+grep -q '^test libgmock-dev$' "$root/tools/packages" || fail "tools/setup test does not install GoogleTest"
 grep -qF "path = \"$root\"" alone/corridor/WORKSPACE || fail "the WORKSPACE does not name $root"
 sed -i 's|path = ".*"|path = "../.."|' alone/corridor/WORKSPACE
 diff -r -x 'bazel-*' -x run "$root/examples/new_env" alone/corridor ||

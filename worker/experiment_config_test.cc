@@ -106,6 +106,17 @@ TEST(ExperimentConfigTest, FilesThatAreNotThereOrEmpty) {
 }
 
 // Every config that ships is valid, and what it names is linked by default.
+// The one door of files, --set, checkpoints, resumed runs and what a coordinator tells its workers.
+TEST(ParseExperimentConfigTest, AConfigThatIsNestedTooDeepIsRefused) {
+  constexpr int kLevels = 10000;
+  std::string text = "env { params { ";
+  for (int i = 0; i < kLevels; ++i) text += "[type.googleapis.com/google.protobuf.Any] { ";
+  text += std::string(kLevels, '}') + " } }";
+  EXPECT_THAT(ParseExperimentConfig(text, "test", {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("messages are nested more than 50 deep")));
+}
+
 TEST(ExperimentConfigTest, ShippedConfigsAreValid) {
   const std::string folder = "worker/configs";
   DING_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, ListDirectory(folder));

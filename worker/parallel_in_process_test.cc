@@ -374,9 +374,13 @@ TEST_F(LeagueTest, WhatIsNoLeagueIsRefused) {
               ElementsAre(HasSubstr("'zergling' beside commander 'one_vs_one', expected one for "
                                     "games: 'marine'")));
   config = Config({"policy.other.commander.type=\"solo\""});
-  EXPECT_THAT(FindParallelProblems(config),
-              ElementsAre(HasSubstr("'marine' beside commander 'solo'"),
-                          HasSubstr("env.eval_opponent is set, but commander 'solo' has none")));
+  EXPECT_THAT(
+      FindParallelProblems(config),
+      testing::IsSupersetOf(
+          {HasSubstr("'marine' beside commander 'solo'"),
+           HasSubstr("env.eval_opponent[1].win_return is 0, which has no effect in a parallel run"),
+           HasSubstr("policy.other.commander.league.naive_sp_player.one_phase_step is 1000, which "
+                     "has no effect in a parallel run")}));
   EXPECT_THAT(Make(config), StatusIs(absl::StatusCode::kInvalidArgument,
                                      HasSubstr("'TicTacToe' is a game of 2 players, expected an "
                                                "env for one")));

@@ -383,6 +383,7 @@ absl::Status Run::RestoreValues() const {
 
 absl::Status Run::Watch() {
   ProgressOptions progress_options = ProgressTo(stderr);
+  progress_options.start = ProgressOf(parts_.coordinator->status());
   if (config_.max_env_step() > 0) progress_options.max_env_step = config_.max_env_step();
   if (config_.max_train_iter() > 0) progress_options.max_train_iter = config_.max_train_iter();
   Progress progress(progress_options);

@@ -39,6 +39,7 @@
 #include "ding_worker/worker/game_setup.h"
 #include "ding_worker/worker/run_checkpoints.h"
 #include "ding_worker/worker/text_config.h"
+#include "ding_worker/worker/unused_fields.h"
 
 namespace ding {
 namespace {
@@ -333,10 +334,6 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
                      "' beside commander '", commander->name, "', expected one for ",
                      commander->plays_games ? "games: 'marine'" : "envs for one: 'zergling'"));
   }
-  if (commander.ok() && !commander->plays_games && config.env().eval_opponent_size() > 0) {
-    problems.push_back(absl::StrCat("env.eval_opponent is set, but commander '", commander->name,
-                                    "' has none: expected env.evaluator_type"));
-  }
   if (absl::StartsWith(config.system().store_url(), "mem:")) {
     problems.push_back(absl::StrCat("system.store_url is '", config.system().store_url(),
                                     "', memory of one process, expected what all of them can read: "
@@ -361,27 +358,9 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   if (IsSupervised(config)) {
     problems.push_back("data_set.path is set: a parallel run learns from what it collects");
   }
-  if (policy.random_collect_size() != 0) {
-    problems.push_back(absl::StrCat("policy.random_collect_size is ", policy.random_collect_size(),
-                                    ", expected 0 in a parallel run"));
-  }
-  const auto no_effect = [&](absl::string_view path, int64_t found, int64_t by_default,
-                             absl::string_view instead) {
-    if (found == by_default) return;
-    problems.push_back(absl::StrCat(path, " is ", found, ", expected ", by_default,
-                                    " in a parallel run, where ", instead));
-  };
-  no_effect("policy.learn.update_per_collect", policy.learn().update_per_collect(),
-            LearnSection().update_per_collect(),
-            "the learner trains all the time; limit it by the buffer's thruput");
-  no_effect("policy.eval.evaluator.eval_freq", policy.eval().evaluator().eval_freq(),
-            SerialEvaluatorConfig().eval_freq(),
-            "policy.other.commander.eval_interval says how often");
-  no_effect("resume.period_rounds", config.resume().period_rounds(),
-            ResumeSection().period_rounds(), "there are no rounds; set resume.period_seconds");
-  if (policy.collect().unroll_len() != 1) {
-    problems.push_back(absl::StrCat("policy.collect.unroll_len is ", policy.collect().unroll_len(),
-                                    ", expected 1 in a parallel run"));
+  const RunKind kind = PlaysGames(config) ? RunKind::kLeague : RunKind::kParallel;
+  for (std::string& problem : FindUnusedFields(config, kind)) {
+    problems.push_back(std::move(problem));
   }
   return problems;
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "ding_worker/base/descriptor_limit.h"
+#include "ding_worker/metrics/terminal.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 
@@ -26,6 +27,32 @@ void OnExit(int status, void* /*unused*/) {
           "%s: something in this process called exit(%d), as an env or another module may: %s\n",
           google::ProgramInvocationShortName(), status, guarded_lost.load());
   _exit(status == 0 ? 1 : status);
+}
+
+// Writes to stderr in the place of glog, which knows nothing of a progress line there.
+class StderrSink : public google::LogSink {
+ public:
+  explicit StderrSink(google::LogSeverity least) : least_(least) {}
+
+  void send(google::LogSeverity severity, const char* /*full_filename*/, const char* base_filename,
+            int line, const google::LogMessageTime& time, const char* message,
+            size_t message_len) override {
+    if (severity < least_) return;
+    WriteMessage(STDERR_FILENO,
+                 ToString(severity, base_filename, line, time, message, message_len));
+  }
+
+ private:
+  const google::LogSeverity least_;
+};
+
+// Hands what glog would write to stderr to a StderrSink, which stays until the process ends.
+void LogBesideProgress() {
+  const google::LogSeverity least =
+      FLAGS_logtostderr || FLAGS_alsologtostderr ? google::GLOG_INFO : FLAGS_stderrthreshold;
+  FLAGS_logtostderr = FLAGS_alsologtostderr = false;
+  FLAGS_stderrthreshold = google::NUM_SEVERITIES;
+  google::AddLogSink(new StderrSink(least));
 }
 
 }  // namespace
@@ -76,6 +103,7 @@ void InitProgram(int* argc, char*** argv, absl::string_view help) {
   RaiseDescriptorLimit();
   google::ParseCommandLineFlags(argc, argv, /*remove_flags=*/true);
   google::InitGoogleLogging((*argv)[0]);
+  LogBesideProgress();
   if (*argc > 1) {
     std::exit(ReportFailure(absl::InvalidArgumentError(
         absl::StrCat("unexpected argument '", (*argv)[1], "'; see --help"))));
@@ -83,8 +111,8 @@ void InitProgram(int* argc, char*** argv, absl::string_view help) {
 }
 
 int ReportFailure(const absl::Status& status) {
-  std::fprintf(stderr, "%s: %s\n", google::ProgramInvocationShortName(),
-               std::string(status.message()).c_str());
+  WriteMessage(STDERR_FILENO,
+               absl::StrCat(google::ProgramInvocationShortName(), ": ", status.message()));
   return 1;
 }
 

@@ -17,10 +17,11 @@ namespace ding {
 // only the last) and returns the assignments in their order. kInvalidArgument if one has no value.
 absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* settings);
 
-// Raises the limit of open files, parses flags by gflags and starts glog: warnings and errors to
-// stderr, nothing to files of its own. From then on a file that grows beyond `ulimit -f` is an error
-// of the write (SIGXFSZ is ignored, by child processes, too). With --help or -h prints `help` and
-// exits with 0; an argument that is no flag is an error.
+// Raises the limit of open files, parses flags by gflags and starts glog: warnings and errors (or
+// from --stderrthreshold on) to stderr, each on a line of its own beside a progress line, nothing to
+// files of its own. From then on a file that grows beyond `ulimit -f` is an error of the write
+// (SIGXFSZ is ignored, by child processes, too). With --help or -h prints `help` and exits with 0;
+// an argument that is no flag is an error.
 void InitProgram(int* argc, char*** argv, absl::string_view help);
 
 // While it lives, exit() called by anybody in this process ends it with an error: an env, or another

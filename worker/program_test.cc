@@ -1,9 +1,13 @@
 #include "ding_worker/worker/program.h"
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -13,14 +17,20 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/metrics/progress.h"
+#include "ding_worker/metrics/testing/screen.h"
+#include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 TEST(TakeSettingsTest, TakesEverySettingInOrderAndLeavesTheRest) {
   std::vector<std::string> words = {"serial",    "--set",       "a=1",    "--config=c", "-set",
@@ -100,6 +110,59 @@ TEST(InitProgramTest, AFileThatMayNotGrowIsAnErrorAndNotTheEnd) {
   ASSERT_EQ(waitpid(pid, &status, 0), pid);
   EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// What this process writes to stderr while `act` runs, as a terminal of 120 columns gets it.
+std::string OnTerminal(const std::function<void()>& act) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  EXPECT_TRUE(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+  const int other_end = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+  EXPECT_GE(other_end, 0);
+  termios raw;  // Newlines stay what they are.
+  tcgetattr(other_end, &raw);
+  cfmakeraw(&raw);
+  tcsetattr(other_end, TCSANOW, &raw);
+  winsize size = {};
+  size.ws_col = 120;
+  ioctl(other_end, TIOCSWINSZ, &size);
+  const int stderr_before = dup(STDERR_FILENO);
+  dup2(other_end, STDERR_FILENO);
+  act();
+  dup2(stderr_before, STDERR_FILENO);
+  close(stderr_before);
+  close(other_end);
+  // All that was written, until there is nobody who could write more.
+  std::string text;
+  char part[512];
+  for (ssize_t count = 0; (count = read(terminal, part, sizeof(part))) > 0;) {
+    text.append(part, static_cast<size_t>(count));
+  }
+  close(terminal);
+  return text;
+}
+
+TEST(InitProgramTest, ALogLineBesideAProgressLineIsOnALineOfItsOwn) {
+  std::vector<std::string> words = {"program"};
+  std::vector<char*> arguments = {words[0].data(), nullptr};
+  int argc = 1;
+  char** argv = arguments.data();
+  InitProgram(&argc, &argv, "");
+  Screen screen(120);
+  screen.Write(OnTerminal([] {
+    ProgressOptions options = ProgressTo(stderr);
+    EXPECT_TRUE(options.is_terminal);
+    Progress progress(options);
+    ProgressState state;
+    state.env_step = 7;
+    progress.Update(state);
+    LOG(WARNING) << "rows are dropped";
+    LOG(INFO) << "not for the terminal";
+    EXPECT_EQ(ReportFailure(absl::InternalError("it failed")), 1);
+    progress.Finish();
+  }));
+  EXPECT_THAT(screen.Lines(),
+              ElementsAre(AllOf(StartsWith("W"), EndsWith("rows are dropped")),
+                          EndsWith(": it failed"), StartsWith("env_step 7  train_iter 0"), ""));
 }
 
 }  // namespace

@@ -27,6 +27,8 @@ void ClearWhatMayDiffer(ExperimentConfig* config) {
   config->clear_resume();
   config->mutable_system()->clear_max_seconds();
   config->mutable_env()->clear_stop_value();
+  // A data set may have moved: its checksum says whether it is the same.
+  config->mutable_data_set()->clear_path();
   PolicySection* const policy = config->mutable_policy();
   policy->mutable_learn()->mutable_learner()->mutable_hook()->clear_log_show_after_iter();
   policy->mutable_collect()->mutable_collector()->clear_collect_print_freq();

@@ -5,14 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/policy/random_policy.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/sequence_buffer.pb.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/experiment_setup.h"
 #include "ding_worker/worker/game_setup.h"
 #include "ding_worker/worker/keep.h"
+#include "ding_worker/worker/unused_fields.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -26,6 +30,23 @@ constexpr char kEvaluatorEnv[] = "evaluator_env";
 constexpr char kCollector[] = "collector";
 constexpr char kEvaluator[] = "evaluator";
 constexpr char kReplayBuffer[] = "replay_buffer";
+
+// A policy that learns from single rows (unroll_len 1) would learn from padding and from rows that
+// only warm up a recurrent state, too.
+void CheckRowsAreWhole(const BufferConfig& config, std::vector<std::string>* problems) {
+  SequenceBufferConfig sequence;
+  if (config.type() != "sequence" || !config.params().UnpackTo(&sequence)) return;
+  const auto refuse = [problems](absl::string_view field, absl::string_view found,
+                                 absl::string_view expected) {
+    problems->push_back(absl::StrCat(
+        "policy.other.replay_buffer.params.", field, " is ", found,
+        ", but the policy learns from every row of a batch (policy.collect.unroll_len is 1), also "
+        "from those that ",
+        field, " adds: expected ", expected));
+  };
+  if (sequence.padding()) refuse("padding", "true", "false");
+  if (sequence.burn_in() > 0) refuse("burn_in", absl::StrCat(sequence.burn_in()), "0");
+}
 
 // Adds up the bytes that it is given.
 class ByteCounter : public StateWriter {
@@ -48,11 +69,7 @@ absl::StatusOr<std::unique_ptr<SerialPipeline>> SerialPipeline::Create(
   auto pipeline = std::unique_ptr<SerialPipeline>(new SerialPipeline(config, options));
   DING_RETURN_IF_ERROR(pipeline->CreateEnvs());
   DING_RETURN_IF_ERROR(pipeline->CreateWorkers());
-  if (!pipeline->learner_->policy()->attributes().supervised) return pipeline;
-  return absl::InvalidArgumentError(
-      absl::StrCat("policy.type '", config.policy().type(),
-                   "' learns from what somebody else did: data_set.path, a file of episodes, is "
-                   "missing (//worker:evaluate --record_episodes writes one)"));
+  return pipeline;
 }
 
 SerialPipeline::SerialPipeline(const ExperimentConfig& config, const SerialOptions& options)
@@ -77,6 +94,12 @@ absl::Status SerialPipeline::CreateWorkers() {
            MakePolicyContext(config_, PlayerSpec(collector_env_->env_spec()), PolicyModes())),
        "policy", &policy_, &problems);
   DING_RETURN_IF_ERROR(Problems(problems));
+  if (policy_->learn_mode()->attributes().supervised) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("policy.type '", section.type(),
+                     "' learns from what somebody else did: data_set.path, a file of episodes, is "
+                     "missing (//worker:evaluate --record_episodes writes one)"));
+  }
   CreateBuffer(&problems);
   DING_RETURN_IF_ERROR(Problems(problems));
 
@@ -94,21 +117,15 @@ absl::Status SerialPipeline::CreateWorkers() {
 }
 
 void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
-  const PolicySection& section = config_.policy();
-  if (!policy_->collect_mode()->attributes().on_policy) {
-    Keep(create_buffer(section.other().replay_buffer(), Deps("replay_buffer")), "replay buffer",
-         &buffer_, problems);
-    return;
+  const bool on_policy = policy_->collect_mode()->attributes().on_policy;
+  const RunKind kind = on_policy ? RunKind::kOnPolicy : RunKind::kSerial;
+  for (std::string& problem : FindUnusedFields(config_, kind)) {
+    problems->push_back(std::move(problem));
   }
-  const auto refuse = [&](absl::string_view field, int64_t found, int64_t expected) {
-    if (found == expected) return;
-    problems->push_back(absl::StrCat("policy.", field, " is ", found, ", but '", section.type(),
-                                     "' is on-policy, it learns once from what was collected: "
-                                     "expected ",
-                                     expected));
-  };
-  refuse("random_collect_size", section.random_collect_size(), 0);
-  refuse("learn.update_per_collect", section.learn().update_per_collect(), 1);
+  const BufferConfig& config = config_.policy().other().replay_buffer();
+  if (config_.policy().collect().unroll_len() == 1) CheckRowsAreWhole(config, problems);
+  if (on_policy) return;
+  Keep(create_buffer(config, Deps("replay_buffer")), "replay buffer", &buffer_, problems);
 }
 
 absl::Status SerialPipeline::Run(SerialResult* result) {

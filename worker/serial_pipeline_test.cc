@@ -348,7 +348,8 @@ TEST_F(OnPolicyPipelineTest, EveryEvaluationHasTheSameDifferentEpisodes) {
 TEST_F(OnPolicyPipelineTest, SettingsOfABufferAreRefusedTogether) {
   EXPECT_THAT(CreateOnPolicy({"policy.random_collect_size=5", "policy.learn.update_per_collect=3"})
                   .status(),
-              FailsWith(AllOf(HasSubstr("policy.random_collect_size is 5, but 'ppo' is on-policy"),
+              FailsWith(AllOf(HasSubstr("policy.random_collect_size is 5, which has no effect in a "
+                                        "run whose policy is on-policy"),
                               HasSubstr("policy.learn.update_per_collect is 3"))));
   EXPECT_THAT(CreateOnPolicy({"policy.nstep=3", "policy.priority=true"}).status(),
               FailsWith(AllOf(HasSubstr("nstep is 3"), HasSubstr("priority is set"))));

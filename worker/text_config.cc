@@ -17,7 +17,9 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/dynamic_message.h"
 #include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"
+#include "google/protobuf/unknown_field_set.h"
 
 namespace ding {
 namespace {
@@ -58,6 +60,42 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   int column_ = 0;
   std::string message_;
 };
+
+constexpr absl::string_view kTooDeep = "messages are nested more than ";
+
+std::string TooDeep() { return absl::StrCat(kTooDeep, kMaxConfigDepth, " deep"); }
+
+// Reports the first token that opens a message deeper than kMaxConfigDepth. The parser has no limit of
+// its own that counts what is written inside an Any; so the same tokens that it will see are counted.
+void FindTooDeep(absl::string_view text, FirstError* error) {
+  using google::protobuf::io::Tokenizer;
+  google::protobuf::io::ArrayInputStream input(text.data(), static_cast<int>(text.size()));
+  FirstError ignored;  // The parser reports it.
+  Tokenizer tokens(&input, &ignored);
+  tokens.set_allow_f_after_float(true);
+  tokens.set_comment_style(Tokenizer::SH_COMMENT_STYLE);
+  int depth = 0;
+  while (tokens.Next()) {
+    const std::string& token = tokens.current().text;
+    if (token == "{" || token == "<") {
+      if (++depth <= kMaxConfigDepth) continue;
+      return error->AddError(tokens.current().line, tokens.current().column, TooDeep());
+    }
+    if ((token == "}" || token == ">") && depth > 0) --depth;
+  }
+}
+
+// Merges nothing into `message` if it is false; then `error` says why.
+bool ParseText(const std::string& text, Message* message, FirstError* error) {
+  FindTooDeep(text, error);
+  if (error->found()) {
+    message->Clear();
+    return false;
+  }
+  TextFormat::Parser parser;
+  parser.RecordErrorsTo(error);
+  return parser.ParseFromString(text, message);
+}
 
 // Levenshtein's distance.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
@@ -182,13 +220,20 @@ absl::StatusOr<const FieldDescriptor*> FindField(const Message& message, const P
   return field;
 }
 
+std::string TypeName(const Any& any) {
+  const size_t slash = any.type_url().rfind('/');
+  return slash == std::string::npos ? any.type_url() : any.type_url().substr(slash + 1);
+}
+
+// Null: this program has no such type.
+const Descriptor* TypeOf(const Any& any) {
+  return DescriptorPool::generated_pool()->FindMessageTypeByName(TypeName(any));
+}
+
 // A new message of the type that `any` holds, with its content.
 absl::StatusOr<std::unique_ptr<Message>> UnpackAny(const Any& any) {
-  const size_t slash = any.type_url().rfind('/');
-  const std::string name =
-      slash == std::string::npos ? any.type_url() : any.type_url().substr(slash + 1);
-  const Descriptor* const descriptor =
-      DescriptorPool::generated_pool()->FindMessageTypeByName(name);
+  const std::string name = TypeName(any);
+  const Descriptor* const descriptor = TypeOf(any);
   if (descriptor == nullptr) {
     return absl::InvalidArgumentError(
         name.empty() ? std::string("params is empty: set it in the config file first")
@@ -197,7 +242,7 @@ absl::StatusOr<std::unique_ptr<Message>> UnpackAny(const Any& any) {
   std::unique_ptr<Message> message(
       MessageFactory::generated_factory()->GetPrototype(descriptor)->New());
   if (!message->ParseFromString(any.value())) {
-    return absl::InvalidArgumentError(absl::StrCat("params: content is not a valid ", name));
+    return absl::InvalidArgumentError(absl::StrCat("its content is not a valid ", name));
   }
   return message;
 }
@@ -215,9 +260,7 @@ absl::Status SetLeaf(const PathStep& step, absl::string_view value, Message* mes
   }
   const std::unique_ptr<Message> parsed(message->New());
   FirstError error;
-  TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  if (!parser.ParseFromString(absl::StrCat(step.name, ": ", text), parsed.get())) {
+  if (!ParseText(absl::StrCat(step.name, ": ", text), parsed.get(), &error)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", value, "' is not a value of ", field->is_repeated() ? "list " : "",
                      "field '", step.name, "' (", field->cpp_type_name(), "): ", error.message()));
@@ -280,6 +323,126 @@ void FillInScalar(const FieldDescriptor& field, Message* message) {
   }
 }
 
+// `depth` is how deep the message is nested. Sub-messages are made down to kMaxConfigDepth, since a
+// type may contain itself.
+void FillIn(int depth, Message* message) {
+  if (auto* const any = dynamic_cast<Any*>(message)) {
+    const absl::StatusOr<std::unique_ptr<Message>> inner = UnpackAny(*any);
+    if (!inner.ok()) return;  // Empty, or of a type that the factory will refuse.
+    FillIn(depth + 1, inner->get());
+    any->PackFrom(**inner);
+    return;
+  }
+  const Descriptor& descriptor = *message->GetDescriptor();
+  const Reflection& reflection = *message->GetReflection();
+  for (int i = 0; i < descriptor.field_count(); ++i) {
+    const FieldDescriptor& field = *descriptor.field(i);
+    const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    if (field.is_repeated()) {
+      for (int k = 0; is_message && k < reflection.FieldSize(*message, &field); ++k) {
+        FillIn(depth + 1, reflection.MutableRepeatedMessage(message, &field, k));
+      }
+    } else if (is_message) {
+      // Whether there is one is a choice.
+      const bool is_choice =
+          field.message_type() == Any::descriptor() || field.containing_oneof() != nullptr;
+      const bool is_left_out = is_choice || depth == kMaxConfigDepth;
+      if (is_left_out && !reflection.HasField(*message, &field)) continue;
+      FillIn(depth + 1, reflection.MutableMessage(message, &field));
+    } else if (field.has_default_value() && !reflection.HasField(*message, &field)) {
+      // Of alternatives, one that is set is not replaced by the default of another.
+      const OneofDescriptor* const alternatives = field.containing_oneof();
+      if (alternatives != nullptr && reflection.HasOneof(*message, alternatives)) continue;
+      FillInScalar(field, message);
+    }
+  }
+}
+
+// `path` leads to the message, with a dot behind it; `depth` is how deep it is nested.
+absl::Status CheckContent(const Message& message, const std::string& path, int depth) {
+  const auto problem = [&path](const std::string& what) {
+    return absl::InvalidArgumentError(
+        path.empty() ? what : absl::StrCat(path.substr(0, path.size() - 1), ": ", what));
+  };
+  if (depth > kMaxConfigDepth) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path.substr(0, path.find('.')), ": ", TooDeep()));
+  }
+  const Reflection& reflection = *message.GetReflection();
+  const google::protobuf::UnknownFieldSet& unknown = reflection.GetUnknownFields(message);
+  if (!unknown.empty()) {
+    return problem(absl::StrCat("has a field of number ", unknown.field(0).number(), ", which ",
+                                message.GetDescriptor()->full_name(), " has not"));
+  }
+  if (const auto* const any = dynamic_cast<const Any*>(&message)) {
+    const absl::StatusOr<std::unique_ptr<Message>> inner = UnpackAny(*any);
+    if (TypeOf(*any) == nullptr) return absl::OkStatus();  // The factory will refuse it.
+    if (!inner.ok()) return problem(std::string(inner.status().message()));
+    return CheckContent(**inner, path, depth + 1);
+  }
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* const field : fields) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    const std::string inside = absl::StrCat(path, field->name(), ".");
+    if (!field->is_repeated()) {
+      DING_RETURN_IF_ERROR(CheckContent(reflection.GetMessage(message, field), inside, depth + 1));
+    }
+    for (int i = 0; field->is_repeated() && i < reflection.FieldSize(message, field); ++i) {
+      DING_RETURN_IF_ERROR(
+          CheckContent(reflection.GetRepeatedMessage(message, field, i), inside, depth + 1));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string FieldText(const Message& message, const FieldDescriptor& field, int index) {
+  std::string text;
+  TextFormat::PrintFieldValueToString(message, &field, index, &text);
+  return text;
+}
+
+// The value that the field has when it is not set; empty: none.
+std::string DefaultText(const Message& message, const FieldDescriptor& field) {
+  if (!field.has_default_value()) return "";
+  const std::unique_ptr<Message> empty(message.New());
+  FillInScalar(field, empty.get());
+  return FieldText(*empty, field, -1);
+}
+
+void ListFields(const Message& message, const std::string& path, std::vector<SetField>* found) {
+  if (const auto* const any = dynamic_cast<const Any*>(&message)) {
+    const absl::StatusOr<std::unique_ptr<Message>> inner = UnpackAny(*any);
+    if (inner.ok()) return ListFields(**inner, path, found);
+    if (!any->type_url().empty()) found->push_back({path, any->type_url(), ""});
+    return;
+  }
+  const Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* const field : fields) {
+    const std::string place = path.empty() ? field->name() : absl::StrCat(path, ".", field->name());
+    const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    if (is_message && !field->is_repeated()) {
+      ListFields(reflection.GetMessage(message, field), place, found);
+    } else if (is_message && !field->is_map()) {
+      for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+        ListFields(reflection.GetRepeatedMessage(message, field, i),
+                   absl::StrCat(place, "[", i, "]"), found);
+      }
+    } else if (field->is_repeated()) {
+      std::vector<std::string> values;
+      for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+        values.push_back(FieldText(message, *field, i));
+      }
+      found->push_back({place, absl::StrCat("[", absl::StrJoin(values, ", "), "]"), "[]"});
+    } else {
+      SetField set = {place, FieldText(message, *field, -1), DefaultText(message, *field)};
+      if (set.value != set.default_value) found->push_back(std::move(set));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> ParseTextConfig(absl::string_view text, absl::string_view source,
@@ -288,12 +451,16 @@ std::vector<std::string> ParseTextConfig(absl::string_view text, absl::string_vi
   std::vector<std::string> lines = absl::StrSplit(text, '\n');
   while (problems.size() < kMaxProblems) {
     FirstError error;
-    TextFormat::Parser parser;
-    parser.RecordErrorsTo(&error);
-    if (parser.ParseFromString(absl::StrJoin(lines, "\n"), message)) break;
+    if (ParseText(absl::StrJoin(lines, "\n"), message, &error)) break;
     problems.push_back(absl::StrCat(source, ":", error.line() + 1, ":", error.column() + 1, ": ",
                                     error.found() ? Explain(error.message()) : "cannot be parsed"));
+    if (absl::StartsWith(error.message(), kTooDeep)) break;
     if (!BlankStatement(static_cast<size_t>(error.line()), &lines)) break;
+  }
+  const absl::Status content = CheckConfigContent(*message);
+  if (!content.ok()) {
+    message->Clear();
+    problems.push_back(absl::StrCat(source, ":1:1: ", content.message()));
   }
   return problems;
 }
@@ -309,6 +476,8 @@ absl::Status SetByPath(absl::string_view path, absl::string_view value, Message*
   changed->CopyFrom(*message);
   DING_RETURN_IF_ERROR(
       Annotate(SetBySteps(steps, value, changed.get()), absl::StrCat("cannot set '", path, "'")));
+  DING_RETURN_IF_ERROR(
+      Annotate(CheckConfigContent(*changed), absl::StrCat("cannot set '", path, "'")));
   message->GetReflection()->Swap(message, changed.get());
   return absl::OkStatus();
 }
@@ -324,36 +493,14 @@ absl::Status ApplySetting(absl::string_view assignment, Message* message) {
                    absl::StripAsciiWhitespace(parts.second), message);
 }
 
-void FillInDefaults(Message* message) {
-  if (auto* const any = dynamic_cast<Any*>(message)) {
-    const absl::StatusOr<std::unique_ptr<Message>> inner = UnpackAny(*any);
-    if (!inner.ok()) return;  // Empty, or of a type that the factory will refuse.
-    FillInDefaults(inner->get());
-    any->PackFrom(**inner);
-    return;
-  }
-  const Descriptor& descriptor = *message->GetDescriptor();
-  const Reflection& reflection = *message->GetReflection();
-  for (int i = 0; i < descriptor.field_count(); ++i) {
-    const FieldDescriptor& field = *descriptor.field(i);
-    const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-    if (field.is_repeated()) {
-      for (int k = 0; is_message && k < reflection.FieldSize(*message, &field); ++k) {
-        FillInDefaults(reflection.MutableRepeatedMessage(message, &field, k));
-      }
-    } else if (is_message) {
-      // Whether there is one is a choice.
-      const bool is_choice =
-          field.message_type() == Any::descriptor() || field.containing_oneof() != nullptr;
-      if (is_choice && !reflection.HasField(*message, &field)) continue;
-      FillInDefaults(reflection.MutableMessage(message, &field));
-    } else if (field.has_default_value() && !reflection.HasField(*message, &field)) {
-      // Of alternatives, one that is set is not replaced by the default of another.
-      const OneofDescriptor* const alternatives = field.containing_oneof();
-      if (alternatives != nullptr && reflection.HasOneof(*message, alternatives)) continue;
-      FillInScalar(field, message);
-    }
-  }
+void FillInDefaults(Message* message) { FillIn(0, message); }
+
+absl::Status CheckConfigContent(const Message& message) { return CheckContent(message, "", 0); }
+
+std::vector<SetField> ListSetFields(const Message& message) {
+  std::vector<SetField> found;
+  ListFields(message, "", &found);
+  return found;
 }
 
 std::string PrintTextConfig(const Message& message) {

@@ -1,20 +1,25 @@
 #include "ding_worker/worker/text_config.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ding_worker/base/fuzz_testing.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/policy/actor_critic/actor_critic.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/any.pb.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
 
+using google::protobuf::Any;
+using google::protobuf::TextFormat;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -185,41 +190,99 @@ TEST(FillInDefaultsTest, WhichMemberOfAOneofIsSetIsAChoice) {
   EXPECT_TRUE(config.critic().has_head_layer_num());
 }
 
-TEST(TextConfigFuzz, ATextIsReadOrItsProblemsAreNamed) {
-  int read = 0;
-  int wrong = 0;
-  Fuzz(3000, [&](Mutator* mutator) {
+// Messages nested in an Any of env.params, `levels` of them.
+std::string NestedText(int levels) {
+  std::string text = "env { params { ";
+  for (int i = 0; i < levels; ++i) text += "[type.googleapis.com/google.protobuf.Any] { ";
+  return text + std::string(static_cast<size_t>(levels), '}') + " } }";
+}
+
+// The same in binary form, written as the value of the outermost Any.
+std::string NestedBytes(int levels) {
+  Any any;
+  for (int i = 1; i < levels; ++i) {
+    Any outer;
+    outer.PackFrom(any);
+    any = std::move(outer);
+  }
+  ExperimentConfig config;
+  config.mutable_env()->mutable_params()->PackFrom(any);
+  std::string text;
+  TextFormat::PrintToString(config, &text);  // Does not expand Anys.
+  return text;
+}
+
+TEST(NestingTest, WhatIsDeepIsReadPrintedAndReadAgain) {
+  // env, params and what is in it.
+  for (const std::string& text :
+       {NestedText(kMaxConfigDepth - 2), NestedBytes(kMaxConfigDepth - 2)}) {
     ExperimentConfig config;
-    const std::vector<std::string> problems =
-        ParseTextConfig(mutator->Mutate(kConfig), "mutant", &config);
-    for (const std::string& problem : problems) EXPECT_THAT(problem, StartsWith("mutant:"));
-    ++(problems.empty() ? read : wrong);
-    if (!problems.empty()) return;
+    ASSERT_THAT(ParseTextConfig(text, "c", &config), IsEmpty());
     FillInDefaults(&config);
     ExperimentConfig again;
     EXPECT_THAT(ParseTextConfig(PrintTextConfig(config), "printed", &again), IsEmpty());
-  });
-  EXPECT_GT(read, 0);
-  EXPECT_GT(wrong, 0);
+    EXPECT_EQ(PrintTextConfig(again), PrintTextConfig(config));
+  }
 }
 
-TEST(TextConfigFuzz, ASettingIsAppliedOrRefused) {
-  int applied = 0;
-  int refused = 0;
-  for (const char* const good :
-       {"policy.learn.learner.hook.hook[1].type=c", "policy.params.learning_rate=0.25",
-        "policy.params.model.encoder_hidden_size=[16, 8]", "exp_name=other"}) {
-    Fuzz(2000, [&](Mutator* mutator) {
-      ExperimentConfig config = Parsed();
-      const absl::Status status = ApplySetting(mutator->Mutate(good), &config);
-      ++(status.ok() ? applied : refused);
-      if (!status.ok()) {
-        EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, testing::_));
-      }
-    });
+TEST(NestingTest, ATextThatIsTooDeepIsRefusedWhereItGetsSo) {
+  for (const int levels : {kMaxConfigDepth - 1, 10000, 100000}) {
+    ExperimentConfig config;
+    EXPECT_THAT(ParseTextConfig(NestedText(levels), "c", &config),
+                ElementsAre(AllOf(StartsWith("c:1:"), HasSubstr("nested more than 50 deep"))));
+    EXPECT_FALSE(config.has_env());
   }
-  EXPECT_GT(applied, 0);
-  EXPECT_GT(refused, 0);
+}
+
+TEST(NestingTest, BytesThatAreTooDeepAreRefusedWithTheirField) {
+  for (const int levels : {kMaxConfigDepth - 1, 2000}) {
+    ExperimentConfig config;
+    EXPECT_THAT(
+        ParseTextConfig(NestedBytes(levels), "c", &config),
+        ElementsAre(AllOf(StartsWith("c:1:1: env"), HasSubstr("nested more than 50 deep"))));
+    EXPECT_FALSE(config.has_env());
+  }
+}
+
+TEST(NestingTest, ASettingThatIsTooDeepIsRefused) {
+  const std::string nested = NestedText(10000);
+  ExperimentConfig config = Parsed();
+  EXPECT_THAT(ApplySetting(absl::StrCat("env=", nested.substr(nested.find('{'))), &config),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("cannot set 'env'"), HasSubstr("nested more than"))));
+  // One that is deep itself, in a place that is deep.
+  const std::string half = NestedText(30);
+  ASSERT_THAT(ApplySetting(absl::StrCat("env=", half.substr(half.find('{'))), &config), IsOk());
+  EXPECT_THAT(ApplySetting(absl::StrCat("env=", NestedBytes(60).substr(4)), &config),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nested more than")));
+}
+
+TEST(NestingTest, BracesInStringsAndCommentsAreNotCounted) {
+  const std::string braces(1000, '{');
+  ExperimentConfig config;
+  EXPECT_THAT(
+      ParseTextConfig(absl::StrCat("# ", braces, "\nexp_name: '", braces, "'"), "c", &config),
+      IsEmpty());
+  EXPECT_EQ(config.exp_name(), braces);
+}
+
+TEST(CheckConfigContentTest, BytesInAnAnyWithAFieldThatItsTypeHasNotAreRefused) {
+  // Field 200, which would be printed as "200: 1" and not be read again.
+  ExperimentConfig config;
+  EXPECT_THAT(
+      ParseTextConfig("policy { params { type_url: 'type.googleapis.com/ding.DqnConfig' "
+                      "value: '\\xc0\\x0c\\x01' } }",
+                      "c", &config),
+      ElementsAre("c:1:1: policy.params: has a field of number 200, which ding.DqnConfig has "
+                  "not"));
+}
+
+TEST(CheckConfigContentTest, BytesInAnAnyThatAreNoMessageOfItsTypeAreRefused) {
+  ExperimentConfig config;
+  EXPECT_THAT(ParseTextConfig("policy { params { type_url: 'type.googleapis.com/ding.DqnConfig' "
+                              "value: 'x' } }",
+                              "c", &config),
+              ElementsAre("c:1:1: policy.params: its content is not a valid ding.DqnConfig"));
 }
 
 }  // namespace

@@ -85,3 +85,41 @@ def ding_cc_benchmark(name, copts = [], deps = [], tags = [], data = [], smoke_s
         data = [":" + name] + data,
         tags = tags + ["benchmark"],
     )
+
+def ding_cc_fuzz_test(name, srcs, corpus, rounds, deps = [], tags = [], **kwargs):
+    """A test that tries a corpus and mutants of it, made by seeds, and a program that looks for more of them by coverage.
+
+    One source, two drivers: `srcs` define LLVMFuzzerTestOneInput(), which ends the process if the code does what it must not.
+    `<name>` is the test (//base:fuzz_driver); `<name>_libfuzzer` is built and run by `tools/fuzz`.
+
+    Args:
+      name: name of the test.
+      srcs: sources with LLVMFuzzerTestOneInput().
+      corpus: files that the mutants are made of.
+      rounds: mutants of each.
+      deps: as in cc_test.
+      tags: as in cc_test.
+      **kwargs: as in cc_test.
+    """
+    cc_test(
+        name = name,
+        size = "small",
+        srcs = srcs,
+        args = [str(rounds)] + ["$(locations %s)" % file for file in corpus],
+        data = corpus,
+        copts = DING_COPTS,
+        linkstatic = True,
+        tags = tags,
+        deps = deps + [Label("//base:fuzz_driver")],
+        **kwargs
+    )
+
+    # It links by --config=fuzz only, which has the compiler's fuzzer.
+    ding_cc_binary(
+        name = name + "_libfuzzer",
+        testonly = True,
+        srcs = srcs,
+        linkopts = ["-fsanitize=fuzzer"],
+        tags = tags + ["manual"],
+        deps = deps,
+    )

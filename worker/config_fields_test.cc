@@ -1,0 +1,446 @@
+// Every field of an experiment config, and of the parameters of every module, is in
+// worker/config_fields.txt with what becomes of it in each kind of run. Each is set to another value:
+// what the table calls refused is refused by a sentence that names it, and all else is accepted. A
+// field that is not in the table fails here, so that it is decided what it does where.
+//
+// DING_PRINT_FIELDS=1 in the environment prints the fields that there are, and DING_PRINT_DOCS=1 what
+// docs/config_fields.md is to be.
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/reward_shaping.h"
+#include "ding_worker/collector/serial.pb.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/episodes.h"
+#include "ding_worker/env/board_games/board_games.pb.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env.pb.h"
+#include "ding_worker/env/env_registry.h"
+#include "ding_worker/policy/a2c/a2c.pb.h"
+#include "ding_worker/policy/bc/bc.pb.h"
+#include "ding_worker/policy/dqn/dqn.pb.h"
+#include "ding_worker/policy/ppo/ppo.pb.h"
+#include "ding_worker/replay_buffer/advanced_buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/replay_buffer/deque_buffer.pb.h"
+#include "ding_worker/replay_buffer/elastic_buffer.pb.h"
+#include "ding_worker/replay_buffer/sequence_buffer.pb.h"
+#include "ding_worker/worker/create_pipeline.h"
+#include "ding_worker/worker/experiment_config.h"
+#include "ding_worker/worker/parallel_setup.h"
+#include "ding_worker/worker/registry.h"
+#include "ding_worker/worker/testing/demonstrations.h"
+#include "ding_worker/worker/unused_fields.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/any.pb.h"
+#include "google/protobuf/descriptor.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+absl::Status LeaveRewards(int /*env_id*/, const ColumnsView& /*rows*/,
+                          absl::Span<float> /*rewards*/) {
+  return absl::OkStatus();
+}
+
+DING_REGISTER(RewardShapingRegistry(), "of_the_test", LeaveRewards);
+
+constexpr char kTable[] = "worker/config_fields.txt";
+constexpr char kDocs[] = "docs/config_fields.md";
+
+constexpr char kModel[] = "model { encoder_hidden_size: 4 }";
+constexpr char kModels[] = "model { encoder_hidden_size: 4 } critic { encoder_hidden_size: 4 }";
+
+// The message that an Any may hold, and how a config comes to hold it.
+struct Params {
+  std::string any;  // path
+  const Descriptor* type;
+  std::vector<std::string> settings;
+};
+
+std::string InAny(const Descriptor& type, const std::string& content = "") {
+  return absl::StrCat("{[type.googleapis.com/", type.full_name(), "]{", content, "}}");
+}
+
+const std::vector<Params>& AllParams() {
+  static const auto* const kAll = [] {
+    const auto policy = [](const std::string& name, const Descriptor* type,
+                           const std::string& content) {
+      return Params{"policy.params",
+                    type,
+                    {absl::StrCat("policy.type=", name),
+                     absl::StrCat("policy.params=", InAny(*type, content))}};
+    };
+    const auto buffer = [](const std::string& name, const Descriptor* type,
+                           const std::string& content = "") {
+      return Params{"policy.other.replay_buffer.params",
+                    type,
+                    {absl::StrCat("policy.other.replay_buffer={type:\"", name, "\" params",
+                                  InAny(*type, content), "}")}};
+    };
+    const std::string games = "env={type:\"TicTacToe\" evaluator_type:\"TicTacToe-vs-random\"}";
+    return new std::vector<Params>{
+        {"env.params",
+         BoardGameConfig::descriptor(),
+         {absl::StrCat("env={type:\"ConnectFour-vs-search\" params",
+                       InAny(*BoardGameConfig::descriptor()), "}")}},
+        policy("dqn", DqnConfig::descriptor(), kModel),
+        policy("ppo", PpoConfig::descriptor(), absl::StrCat("actor_critic {", kModels, "}")),
+        policy("a2c", A2cConfig::descriptor(), absl::StrCat("actor_critic {", kModels, "}")),
+        policy("bc", BcConfig::descriptor(), kModel),
+        {"policy.collect.collector.params",
+         EpisodeCollectorParams::descriptor(),
+         {"policy.collect={n_episode:8 collector{type:\"episode\" params" +
+          InAny(*EpisodeCollectorParams::descriptor(), "get_train_sample: true") + "}}"}},
+        {"policy.collect.collector.params",
+         BattleSampleCollectorParams::descriptor(),
+         {games, "policy.collect.collector={type:\"sample_1v1\" params" +
+                     InAny(*BattleSampleCollectorParams::descriptor()) + "}"}},
+        {"policy.collect.collector.params",
+         BattleEpisodeCollectorParams::descriptor(),
+         {games, "policy.collect={n_episode:8 collector{type:\"episode_1v1\" params" +
+                     InAny(*BattleEpisodeCollectorParams::descriptor()) + "}}"}},
+        {"policy.eval.evaluator.params",
+         InteractionEvaluatorParams::descriptor(),
+         {"policy.eval.evaluator.params=" + InAny(*InteractionEvaluatorParams::descriptor())}},
+        buffer("advanced", AdvancedBufferConfig::descriptor()),
+        buffer("deque", DequeBufferConfig::descriptor(), "max_use: 5 priority: true"),
+        buffer("elastic", ElasticBufferConfig::descriptor()),
+        buffer("sequence", SequenceBufferConfig::descriptor(), "unroll_len: 4"),
+    };
+  }();
+  return *kAll;
+}
+
+struct Field {
+  std::string name;  // in the table: "policy.params<DqnConfig>.learning_rate"
+  std::string path;  // of --set; an element of a list of messages is its first
+  const FieldDescriptor* descriptor;
+  const Params* params;  // null: it is in no Any
+};
+
+void Walk(const Descriptor& type, const std::string& name, const std::string& path,
+          const Params* params, std::vector<Field>* fields) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const std::string field_name =
+        name.empty() ? field.name() : absl::StrCat(name, ".", field.name());
+    const std::string field_path =
+        path.empty() ? field.name() : absl::StrCat(path, ".", field.name());
+    const bool is_message = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field.is_map();
+    if (!is_message || field.message_type() == google::protobuf::Any::descriptor()) {
+      fields->push_back({field_name, field_path, &field, params});
+      for (const Params& may : AllParams()) {
+        if (may.any != field_path) continue;
+        Walk(*may.type, absl::StrCat(field_name, "<", may.type->name(), ">"), field_path, &may,
+             fields);
+      }
+      continue;
+    }
+    Walk(*field.message_type(), field_name,
+         field.is_repeated() ? absl::StrCat(field_path, "[0]") : field_path, params, fields);
+  }
+}
+
+std::vector<Field> AllFields() {
+  std::vector<Field> fields;
+  Walk(*ExperimentConfig::descriptor(), "", "", nullptr, &fields);
+  return fields;
+}
+
+// ------------------------------------------------------------------------------------- the table
+
+enum class Kind : size_t { kSerial, kOnPolicy, kSupervised, kParallel, kLeague, kEvaluate };
+constexpr size_t kKinds = 6;
+
+struct Row {
+  std::string uses;  // a letter for each Kind
+  std::string value;
+  std::vector<std::string> settings;  // beside it
+  std::string note;
+};
+
+std::map<std::string, Row> ReadTable() {
+  std::map<std::string, Row> rows;
+  const std::string text = ReadFile(kTable).value();
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    if (absl::StartsWith(line, "#")) continue;
+    std::vector<std::string> columns = absl::StrSplit(line, " |");
+    EXPECT_LE(columns.size(), 5u) << line;
+    EXPECT_GE(columns.size(), 2u) << line;
+    columns.resize(5);
+    const auto column = [&columns](size_t i) {
+      return std::string(absl::StripAsciiWhitespace(columns[i]));
+    };
+    Row row;
+    row.uses = absl::StrReplaceAll(column(1), {{" ", ""}});
+    row.value = column(2);
+    row.settings = absl::StrSplit(column(3), " ; ", absl::SkipEmpty());
+    row.note = column(4);
+    EXPECT_EQ(row.uses.size(), kKinds) << line;
+    EXPECT_TRUE(rows.emplace(column(0), row).second) << line << ": stands twice";
+  }
+  return rows;
+}
+
+TEST(ConfigFieldsTest, TheTableHasAllFieldsAndNoOthers) {
+  std::vector<std::string> names;
+  for (const Field& field : AllFields()) names.push_back(field.name);
+  if (std::getenv("DING_PRINT_FIELDS") != nullptr) {
+    for (const Field& field : AllFields()) {
+      std::printf("%s %s\n", field.name.c_str(), field.descriptor->cpp_type_name());
+    }
+    return;
+  }
+  std::vector<std::string> in_table;
+  for (const auto& [name, row] : ReadTable()) in_table.push_back(name);
+  EXPECT_THAT(in_table, testing::UnorderedElementsAreArray(names))
+      << "decide what the field does in each kind of run, and write it into " << kTable;
+}
+
+// What registered modules say of their own parameters is walked.
+TEST(ConfigFieldsTest, TheParametersOfAllRegisteredModulesAreWalked) {
+  std::set<std::string> walked;
+  for (const Params& params : AllParams()) walked.insert(params.type->full_name());
+  const auto expect = [&walked](const google::protobuf::Any& any, const std::string& module) {
+    if (any.type_url().empty()) return;
+    const std::vector<std::string> parts = absl::StrSplit(any.type_url(), '/');
+    EXPECT_TRUE(walked.count(parts.back()) == 1) << module;
+  };
+  for (const std::string& name : BufferRegistry().Names()) {
+    expect(BufferRegistry().Find(name)->default_config.params(), name);
+  }
+  for (const std::string& name : SerialCollectorRegistry().Names()) {
+    expect(SerialCollectorRegistry().Find(name)->default_config.params(), name);
+  }
+  for (const std::string& name : BattleCollectorRegistry().Names()) {
+    expect(BattleCollectorRegistry().Find(name)->default_config.params(), name);
+  }
+}
+
+// ------------------------------------------------------------------------------------- the programs
+
+// $0: env, $1: policy.
+constexpr char kConfig[] = R"(
+env { evaluator_env_num: 2 $0 }
+policy { learn { learner { hook { hook { type: "log_show" name: "mine" } } } } $1 }
+)";
+constexpr char kGame[] = R"(
+type: "TicTacToe" eval_opponent { name: "a" evaluator_type: "TicTacToe-vs-random" })";
+constexpr char kLeagueText[] = R"(
+collect { parallel_collector { type: "marine" } } other { commander { type: "one_vs_one" } })";
+
+std::string PolicyText(const std::string& type, const Descriptor& params,
+                       const std::string& model) {
+  return absl::StrCat("type: \"", type, "\" params ", InAny(params, model));
+}
+
+class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
+ protected:
+  static std::string Text(Kind kind) {
+    std::string policy = PolicyText("dqn", *DqnConfig::descriptor(), kModel);
+    std::string data_set;
+    if (kind == Kind::kOnPolicy) {
+      policy = PolicyText("ppo", *PpoConfig::descriptor(),
+                          absl::StrCat("actor_critic { ", kModels, " }"));
+    } else if (kind == Kind::kSupervised) {
+      policy = PolicyText("bc", *BcConfig::descriptor(), kModel);
+      data_set = absl::StrCat("data_set { path: \"", DataSet(), "\" }");
+    } else if (kind == Kind::kLeague) {
+      absl::StrAppend(&policy, kLeagueText);
+    }
+    return absl::StrCat(
+        absl::StrReplaceAll(
+            kConfig,
+            {{"$0", kind == Kind::kLeague ? kGame : "type: \"CartPole-v0\""}, {"$1", policy}}),
+        data_set);
+  }
+
+  static std::string DataSet() {
+    static const std::string* const kPath = [] {
+      auto* const path = new std::string(JoinPath(testing::TempDir(), "cartpole.episodes"));
+      EnvConfig env;
+      env.set_type("CartPole-v0");
+      const EnvSpec spec = create_env(env).value()->spec();
+      EXPECT_THAT(
+          WriteEpisodes(*path, MakeDemonstrations(8, spec.name, spec.observation->field(0))),
+          IsOk());
+      return path;
+    }();
+    return *kPath;
+  }
+
+  // What such a program says of a config.
+  static absl::Status Judge(Kind kind, const std::vector<std::string>& settings) {
+    const absl::StatusOr<ExperimentConfig> config =
+        ParseExperimentConfig(Text(kind), "config", settings);
+    if (!config.ok()) return config.status();
+    if (kind == Kind::kParallel || kind == Kind::kLeague) {
+      const std::vector<std::string> problems = FindParallelProblems(*config);
+      if (problems.empty()) return absl::OkStatus();
+      return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+    }
+    SerialOptions options;
+    options.exp_dir = testing::TempDir();
+    return CreatePipeline(*config, options).status();
+  }
+
+  static std::string OtherValue(const Field& field, const std::string& value) {
+    if (!value.empty()) return value;
+    const FieldDescriptor& descriptor = *field.descriptor;
+    if (descriptor.is_repeated()) return "";
+    switch (descriptor.cpp_type()) {
+      case FieldDescriptor::CPPTYPE_BOOL:
+        return descriptor.default_value_bool() ? "false" : "true";
+      case FieldDescriptor::CPPTYPE_INT32:
+        return absl::StrCat(descriptor.default_value_int32() + 1);
+      case FieldDescriptor::CPPTYPE_INT64:
+        return absl::StrCat(descriptor.default_value_int64() + 1);
+      case FieldDescriptor::CPPTYPE_UINT64:
+        return absl::StrCat(descriptor.default_value_uint64() + 1);
+      case FieldDescriptor::CPPTYPE_DOUBLE:
+        return absl::StrCat(descriptor.default_value_double() / 2 + 0.125);
+      case FieldDescriptor::CPPTYPE_ENUM:
+        return descriptor.enum_type()
+            ->value(descriptor.default_value_enum()->index() == 0 ? 1 : 0)
+            ->name();
+      default:
+        return "";
+    }
+  }
+};
+
+TEST_P(ConfigFieldsOfRunTest, WhatIsRefusedIsNamedAndAllElseIsAccepted) {
+  ASSERT_THAT(Judge(GetParam(), {}), IsOk());
+  const std::map<std::string, Row> table = ReadTable();
+  for (const Field& field : AllFields()) {
+    const auto found = table.find(field.name);
+    if (found == table.end()) continue;  // The other test says so.
+    const Row& row = found->second;
+    const char use = row.uses[static_cast<size_t>(GetParam())];
+    if (use == '-' || row.value == "?") continue;
+    if (use != 'r' && absl::StartsWith(row.value, "?")) continue;
+    std::vector<std::string> settings;
+    if (field.params != nullptr) settings = field.params->settings;
+    settings.insert(settings.end(), row.settings.begin(), row.settings.end());
+    const std::string value = OtherValue(field, std::string(absl::StripPrefix(row.value, "?")));
+    ASSERT_FALSE(value.empty()) << field.name << " needs a value in the table";
+    settings.push_back(absl::StrCat(field.path, "=", value));
+    const absl::Status status = Judge(GetParam(), settings);
+    if (use == 'r') {
+      const std::string message(status.message());
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field.name << ": " << status;
+      // By its path; a module names its own fields by their names alone.
+      EXPECT_THAT(message, testing::ContainsRegex(absl::StrCat(
+                               "(^|[^a-z_])", field.descriptor->name(), "($|[^a-z_])")))
+          << field.name;
+      EXPECT_FALSE(absl::StrContains(message, "--set")) << field.name << ": " << message;
+    } else {
+      EXPECT_THAT(status, IsOk()) << field.name << " " << absl::StrJoin(settings, " ");
+    }
+  }
+}
+
+std::string NameOfKind(const testing::TestParamInfo<Kind>& info) {
+  constexpr const char* kNames[] = {"Serial", "OnPolicy", "Supervised", "Parallel", "League"};
+  return kNames[static_cast<size_t>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ConfigFieldsOfRunTest,
+                         testing::Values(Kind::kSerial, Kind::kOnPolicy, Kind::kSupervised,
+                                         Kind::kParallel, Kind::kLeague),
+                         NameOfKind);
+
+TEST(ConfigFieldsTest, NoShippedConfigSetsWhatItsRunDoesNotUse) {
+  DING_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> files, ListDirectory("worker/configs"));
+  for (const std::string& file : files) {
+    DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
+                              LoadExperimentConfig(JoinPath("worker/configs", file), {}));
+    if (absl::StrContains(file, "parallel") || absl::StrContains(file, "soak")) {
+      EXPECT_THAT(FindParallelProblems(config), testing::IsEmpty()) << file;
+      continue;
+    }
+    const std::string& policy = config.policy().type();
+    const RunKind kind = policy == "bc"                       ? RunKind::kSupervised
+                         : policy == "ppo" || policy == "a2c" ? RunKind::kOnPolicy
+                                                              : RunKind::kSerial;
+    EXPECT_THAT(FindUnusedFields(config, kind), testing::IsEmpty()) << file;
+  }
+}
+
+// ------------------------------------------------------------------------------------- the page
+
+constexpr char kPageHead[] = R"(# Fields of an experiment config
+
+What becomes of each field in each kind of run. This page is made of `worker/config_fields.txt` by
+`DING_PRINT_DOCS=1 bazel-bin/worker/config_fields_test`, and `//worker:config_fields_test` tries each line.
+
+| | |
+|---|---|
+| used | it has an effect there |
+| refused | it has none: anything but its default is refused with a sentence that names it |
+| kept | it has none, and is accepted; the note says why |
+| | there is no such module in such runs, or the policy refuses it; `evaluate` reads the config in a checkpoint and refuses nothing |
+
+A field that is set to its default is never refused, as a resolved config (`total_config.textproto`) sets them all. `<...>` is
+the message in an Any. What modules of your own make of theirs is their business.
+
+| field | serial | on-policy | supervised | parallel | league | evaluate | note |
+|---|---|---|---|---|---|---|---|
+)";
+
+std::string Page() {
+  const std::map<std::string, Row> table = ReadTable();
+  std::string page = kPageHead;
+  for (const Field& field : AllFields()) {
+    const auto found = table.find(field.name);
+    if (found == table.end()) continue;
+    absl::StrAppend(&page, "| `", field.name, "` |");
+    for (const char use : found->second.uses) {
+      absl::StrAppend(&page, use == 'u'   ? " used |"
+                             : use == 'r' ? " refused |"
+                             : use == 'k' ? " kept |"
+                                          : " |");
+    }
+    absl::StrAppend(&page, " ", found->second.note, found->second.note.empty() ? "|\n" : " |\n");
+  }
+  return page;
+}
+
+TEST(ConfigFieldsTest, ThePageIsThatOfTheTable) {
+  if (std::getenv("DING_PRINT_DOCS") != nullptr) {
+    std::printf("%s", Page().c_str());
+    return;
+  }
+  EXPECT_EQ(ReadFile(kDocs).value(), Page())
+      << "make it anew: DING_PRINT_DOCS=1 bazel-bin/worker/config_fields_test "
+         "--gtest_filter=*ThePage*";
+}
+
+}  // namespace
+}  // namespace ding

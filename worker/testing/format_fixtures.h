@@ -1,0 +1,26 @@
+// What make_format_fixtures has written, for tests.
+//
+// Threads: thread-safe.
+#ifndef DING_WORKER_WORKER_TESTING_FORMAT_FIXTURES_H_
+#define DING_WORKER_WORKER_TESTING_FORMAT_FIXTURES_H_
+
+#include <string>
+#include <vector>
+
+namespace ding {
+
+// Path of a file among the fixtures.
+std::string FixturePath(const std::string& file);
+
+// The values of `key` in expected.txt, in their order; there is one at least.
+std::vector<double> ExpectedOf(const std::string& key);
+
+// Unpacks the folder of run `name` into `folder`; returns where it is.
+std::string UnpackRun(const std::string& name, const std::string& folder);
+
+// Replaces the first `from` in the file, of the same length as `to`.
+void ReplaceInFile(const std::string& path, const std::string& from, const std::string& to);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_TESTING_FORMAT_FIXTURES_H_
