@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/deadline.h"
 
 namespace ding {
 
@@ -79,6 +80,10 @@ class CondVar {
   CondVar& operator=(const CondVar&) = delete;
 
   // Releases `mutex`, waits, takes it again. Returns false when `deadline` has passed.
+  bool WaitUntil(Mutex* mutex, const Deadline& deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return WaitFor(mutex, deadline.Left());
+  }
+  // For callers that have not moved to Deadline yet: a clock that jumps prolongs this wait.
   bool WaitUntil(Mutex* mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return WaitFor(mutex, deadline - absl::Now());
   }

@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/deadline.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -69,7 +70,7 @@ TEST(CondVar, AnInfiniteWaitWaits) {
   std::thread waiter([&] {
     MutexLock lock(&mutex);
     while (!ready) {
-      changed.WaitUntil(&mutex, absl::InfiniteFuture());
+      changed.WaitUntil(&mutex, Deadline::After(absl::InfiniteDuration()));
       ++wakes;
     }
   });
@@ -88,11 +89,11 @@ TEST(CondVar, GivesUpAtTheDeadlineAndHoldsTheMutexAgain) {
   Mutex mutex;
   CondVar never;
   MutexLock lock(&mutex);
-  const absl::Time begin = absl::Now();
-  while (never.WaitUntil(&mutex, begin + absl::Milliseconds(20))) {
+  const Deadline deadline = Deadline::After(absl::Milliseconds(20));
+  while (never.WaitUntil(&mutex, deadline)) {
   }
-  EXPECT_GE(absl::Now() - begin, absl::Milliseconds(19));
-  EXPECT_FALSE(never.WaitUntil(&mutex, absl::InfinitePast()));
+  EXPECT_TRUE(deadline.Passed());
+  EXPECT_FALSE(never.WaitUntil(&mutex, Deadline::After(-absl::InfiniteDuration())));
   std::thread([&] {
     const bool locked = mutex.TryLock();
     EXPECT_FALSE(locked);

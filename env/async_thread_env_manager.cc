@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
@@ -67,11 +68,11 @@ class Pool {
   // Appends who has answered; waits for `at_least` of them. kDeadlineExceeded names who is busy.
   absl::Status Take(int at_least, absl::Duration timeout, std::vector<int>* answered) {
     const MutexLock lock(&mutex_);
-    const absl::Time deadline = absl::Now() + timeout;
+    const Deadline deadline = Deadline::After(timeout);
     absl::Status status;
     wanted_ = at_least;
     while (status.ok() && static_cast<int>(answered_.size()) < at_least) {
-      if (!answered_any_.WaitUntil(&mutex_, deadline) && absl::Now() >= deadline) {
+      if (!answered_any_.WaitUntil(&mutex_, deadline) && deadline.Passed()) {
         status = absl::DeadlineExceededError(
             absl::StrCat(Running(), " for more than ", absl::FormatDuration(timeout)));
       }
@@ -126,9 +127,9 @@ class Pool {
     stopped_ = true;
     queue_.clear();
     queued_.SignalAll();
-    const absl::Time deadline = absl::Now() + timeout;
+    const Deadline deadline = Deadline::After(timeout);
     while (ended_ < threads) {
-      if (!answered_any_.WaitUntil(&mutex_, deadline) && absl::Now() >= deadline) return false;
+      if (!answered_any_.WaitUntil(&mutex_, deadline) && deadline.Passed()) return false;
     }
     stopped_ = false;
     ended_ = 0;

@@ -30,6 +30,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 
 namespace ding {
@@ -381,9 +382,9 @@ ForkServer::~ForkServer() {
     sockets.open.erase(socket_);
   }
   if (server_ > 0) {
-    const absl::Time deadline = absl::Now() + kPatience;
+    const Deadline deadline = Deadline::After(kPatience);
     while (waitpid(server_, nullptr, WNOHANG) == 0) {
-      if (absl::Now() < deadline) {
+      if (!deadline.Passed()) {
         absl::SleepFor(absl::Microseconds(200));
         continue;
       }
@@ -427,9 +428,9 @@ ForkServer::State ForkServer::state(int child) const {
 }
 
 bool ForkServer::WaitForEnd(int child, absl::Duration timeout) const {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   while (state(child) == State::kRunning) {
-    if (absl::Now() >= deadline || !Alive().ok()) return false;
+    if (deadline.Passed() || !Alive().ok()) return false;
     absl::SleepFor(absl::Milliseconds(1));
   }
   return true;

@@ -10,7 +10,8 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
@@ -30,6 +31,9 @@ constexpr absl::Duration kPatience = absl::Seconds(5);
 // How long to sleep before looking whether processes and fork server are alive and in time.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 constexpr int kLastLines = 5;
+
+// On a clock that never jumps: its times are for comparing with each other.
+absl::Time SteadyNow() { return absl::FromUnixNanos(Clock::Real()->MonotonicNanos()); }
 
 int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
@@ -148,11 +152,11 @@ class ProcessEnvWorkers : public EnvWorkers {
       memory_->process(i).leave.store(1);
       Wake(i);
     }
-    const absl::Time deadline = absl::Now() + kPatience;
+    const Deadline deadline = Deadline::After(kPatience);
     for (int i = 0; i < process_num() && server_ != nullptr; ++i) {
       // One that is in the middle of a call is not waited for.
       const bool idle = seats_busy(i) == 0;
-      if (idle && server_->WaitForEnd(i, deadline - absl::Now())) continue;
+      if (idle && server_->WaitForEnd(i, deadline.Left())) continue;
       if (server_->state(i) != ForkServer::State::kRunning) continue;
       if (server_->Kill(i).ok()) server_->WaitForEnd(i, kPatience);
     }
@@ -279,7 +283,7 @@ class ProcessEnvWorkers : public EnvWorkers {
     shared.call.store(static_cast<uint32_t>(EnvCall::kStarting));
     process(i).up = true;
     process(i).progress = shared.progress.load();
-    process(i).since = absl::Now();
+    process(i).since = SteadyNow();
     process(i).kill_cause = absl::OkStatus();
     // A server that is gone shows in WaitUntil().
     server_->Spawn(i).IgnoreError();
@@ -329,7 +333,7 @@ class ProcessEnvWorkers : public EnvWorkers {
 
   // The time that processes are given begins with the first wait that has to sleep.
   void NoteStart() {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     for (int i = 0; i < process_num(); ++i) {
       Process& process = this->process(i);
       if (!process.up || process.busy == 0) continue;
@@ -344,7 +348,7 @@ class ProcessEnvWorkers : public EnvWorkers {
   // Deals with processes that have ended or take too long, and with attempts that are due.
   absl::Status Look() {
     DING_RETURN_IF_ERROR(server_->Alive());
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     for (int i = 0; i < process_num(); ++i) {
       CheckEnd(i);
       DING_RETURN_IF_ERROR(CheckTime(i, now));
@@ -447,7 +451,7 @@ class ProcessEnvWorkers : public EnvWorkers {
         AnswerFor(env_id, its_cause);
       } else {
         seat.retry_at =
-            absl::Now() + (env_id == running ? options_.retry_waiting_time : absl::ZeroDuration());
+            SteadyNow() + (env_id == running ? options_.retry_waiting_time : absl::ZeroDuration());
       }
     }
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -37,7 +37,7 @@ class InProcessAllReduceHub::Group {
   }
 
   absl::Status Run(int rank, absl::Duration timeout, const Call& call, const Work& work) {
-    const absl::Time deadline = absl::Now() + timeout;
+    const Deadline deadline = Deadline::After(timeout);
     MutexLock lock(&mutex_);
     DING_RETURN_IF_ERROR(dead_);
     calls_[static_cast<size_t>(rank)] = call;

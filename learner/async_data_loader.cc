@@ -8,7 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
@@ -137,7 +137,7 @@ void ThreadedDataLoader::Load() {
 }
 
 absl::StatusOr<std::optional<TrainData>> ThreadedDataLoader::Next() {
-  const absl::Time deadline = absl::Now() + options_.timeout;
+  const Deadline deadline = Deadline::After(options_.timeout);
   const MutexLock lock(&mutex_);
   while (!ended_) {
     if (!slots_.empty() && slots_.front()->loaded.has_value()) {
@@ -153,7 +153,7 @@ absl::StatusOr<std::optional<TrainData>> ThreadedDataLoader::Next() {
       if (!source_status_.ok()) return source_status_;
       break;
     }
-    if (!loaded_.WaitUntil(&mutex_, deadline) && absl::Now() >= deadline) {
+    if (!loaded_.WaitUntil(&mutex_, deadline) && deadline.Passed()) {
       return absl::DeadlineExceededError(
           absl::StrCat("no batch within ", absl::FormatDuration(options_.timeout), ": ",
                        slots_.empty() ? "the source gives none"

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "ding_worker/adapter/learner_aggregator.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
 #include "ding_worker/collector/comm/comm_collector_registry.h"
@@ -61,12 +62,12 @@ Hello MakeHello(Hello::Role role, const ParallelWorkerOptions& options) {
 // back to the same store.
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& url,
                                                  const std::function<bool()>& interrupted) {
-  const absl::Time deadline = absl::Now() + kStorePatience;
+  const Deadline deadline = Deadline::After(kStorePatience);
   while (true) {
     absl::StatusOr<std::unique_ptr<Store>> store = create_store(url);
     const bool worth_trying_again =
         absl::IsUnavailable(store.status()) || absl::IsResourceExhausted(store.status());
-    if (!worth_trying_again || absl::Now() > deadline || interrupted()) return store;
+    if (!worth_trying_again || deadline.Passed() || interrupted()) return store;
     absl::SleepFor(kStoreRetry);
   }
 }

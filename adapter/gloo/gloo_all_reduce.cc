@@ -19,8 +19,8 @@
 #include "ATen/ATen.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_macros.h"
 #include "torch/csrc/distributed/c10d/ProcessGroupGloo.hpp"
 #include "torch/csrc/distributed/c10d/Store.hpp"
@@ -165,7 +165,7 @@ class GlooAllReduce : public AllReduce {
   absl::Status Run(const Start& start) {
     if (!dead_.ok()) return dead_;
     if (aborted_.load()) return dead_ = absl::CancelledError("this learner has left the group");
-    const absl::Time begin = absl::Now();
+    const Deadline deadline = Deadline::After(options_.timeout);
     try {
       start()->wait();
       return absl::OkStatus();
@@ -175,7 +175,7 @@ class GlooAllReduce : public AllReduce {
                        options_.world_size, ": ", FirstLine(e.what()));
       if (aborted_.load()) {
         dead_ = absl::CancelledError(what);
-      } else if (absl::Now() - begin >= options_.timeout) {
+      } else if (deadline.Passed()) {
         dead_ = absl::DeadlineExceededError(what);
       } else {
         dead_ = absl::UnavailableError(what);
@@ -197,7 +197,7 @@ class GlooAllReduce : public AllReduce {
 absl::StatusOr<std::unique_ptr<AllReduce>> ConnectGloo(const AllReduceOptions& options,
                                                        Rendezvous* rendezvous) {
   DING_RETURN_IF_ERROR(CheckAllReduceOptions(options));
-  const absl::Time begin = absl::Now();
+  const Deadline deadline = Deadline::After(options.timeout);
   const StartsThreadsWithoutSigpipe without_sigpipe;
   try {
     auto group_options =
@@ -219,7 +219,7 @@ absl::StatusOr<std::unique_ptr<AllReduce>> ConnectGloo(const AllReduceOptions& o
     const std::string what = absl::StrCat("all-reduce group '", options.group, "': rank ",
                                           options.rank, " of ", options.world_size, " at ",
                                           options.host, " does not connect: ", FirstLine(e.what()));
-    if (absl::Now() - begin >= options.timeout) return absl::DeadlineExceededError(what);
+    if (deadline.Passed()) return absl::DeadlineExceededError(what);
     return absl::UnavailableError(what);
   }
 }

@@ -4,8 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/deadline.h"
 
 namespace ding {
 
@@ -15,7 +15,7 @@ RedisPool::RedisPool(RedisServerAddress server, int max_connections)
 absl::StatusOr<RedisPool::Taken> RedisPool::Take() {
   {
     MutexLock lock(&mutex_);
-    const absl::Time deadline = absl::Now() + server_.io_timeout;
+    const Deadline deadline = Deadline::After(server_.io_timeout);
     while (in_use_ >= max_connections_) {
       if (returned_.WaitUntil(&mutex_, deadline) || in_use_ < max_connections_) continue;
       return absl::UnavailableError(

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/deadline.h"
 
 namespace ding {
 
@@ -19,7 +20,7 @@ absl::Status LocalRendezvous::Set(const std::string& key, const std::string& val
 }
 
 absl::StatusOr<std::string> LocalRendezvous::Get(const std::string& key, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   MutexLock lock(&mutex_);
   while (values_.count(key) == 0 && changed_.WaitUntil(&mutex_, deadline)) {
   }
