@@ -1,8 +1,10 @@
 // //worker:parallel: trains by one config, in several processes. Links with the factories of the
 // modules that it is to know.
 
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -129,6 +131,20 @@ absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& sett
 // Whether who started this process still lives, if it matters.
 bool SupervisorLives() { return FLAGS_supervised_by == 0 || getppid() == FLAGS_supervised_by; }
 
+// Threads that all processes of a run have together, which share the limits of their user and of their
+// container. Each has address space of its own: if that is limited, only what this process needs.
+int ThreadsOfAll(const ParallelJobOptions& options) {
+  constexpr int kThreadsOfAProcess = 20;
+  constexpr int kMaxTried = 512;
+  rlimit space = {};
+  if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur != RLIM_INFINITY) {
+    return GrpcTransport::kThreads;
+  }
+  const int aggregators = options.learners > 1 ? 1 : 0;
+  const int processes = 2 + aggregators + options.learners + options.collectors;
+  return std::min(processes, kMaxTried / kThreadsOfAProcess) * kThreadsOfAProcess;
+}
+
 absl::StatusOr<int> StartAll(const ExperimentConfig& config,
                              const std::vector<std::string>& settings, Transport* transport) {
   ParallelJobOptions options;
@@ -147,6 +163,7 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
   options.learners = config.policy().learn().learner_num();
   options.link_arguments = LinkFlags();
   options.interrupted = InterruptSignal;
+  DING_RETURN_IF_ERROR(CheckThreads(ThreadsOfAll(options)));
   return RunParallelJob(options, transport);
 }
 
