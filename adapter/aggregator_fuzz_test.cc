@@ -33,6 +33,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/message_checks.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/protocol.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
@@ -148,6 +149,12 @@ class Learner {
         Value(rng, message.mutable_group_value());
         break;
       case 2:
+        if (rng->UniformInt(2) == 0) {
+          message.mutable_bad_chunks()->set_task_id(task_->task_id());
+          message.mutable_bad_chunks()->add_chunk()->set_chunk(
+              static_cast<int64_t>(rng->UniformInt(100)));
+          break;
+        }
         message.mutable_learner_info()->set_task_id(task_->task_id());
         message.mutable_learner_info()->set_learner_step(iterations_);
         message.mutable_learner_info()->set_stalled("data");
@@ -543,6 +550,7 @@ class RandomRun {
     SCOPED_TRACE(message.ShortDebugString().substr(0, 500));
     switch (message.message_case()) {
       case WorkerMessage::kResources:
+        EXPECT_THAT(CheckResources(message.resources()), IsOk());
         resources_ = message.resources();
         break;
       case WorkerMessage::kTaskStarted:
@@ -565,6 +573,10 @@ class RandomRun {
       case WorkerMessage::kPolicyVersion:
         TakePolicy(message.policy_version());
         break;
+      case WorkerMessage::kBadChunks:
+        EXPECT_TRUE(IsPresent(message.bad_chunks().task_id()));
+        EXPECT_THAT(CheckBadChunks(message.bad_chunks()), IsOk());
+        break;
       case WorkerMessage::kGroupStatus:
         EXPECT_THAT(CheckGroupStatus(message.group_status()), IsOk());
         ++reports;
@@ -576,6 +588,7 @@ class RandomRun {
   void TakeDemand(const LearnerDemand& demand) {
     EXPECT_TRUE(IsPresent(demand.task_id()));
     ASSERT_THAT(CheckDemand(demand), IsOk());
+    EXPECT_THAT(CheckSteps(demand.train_iter()), IsOk());
     EXPECT_EQ(demand.sequence(), ++demanded_);
     EXPECT_GE(demand.read(), read_);
     EXPECT_LT(demand.read(), demand.sequence());
@@ -607,6 +620,7 @@ class RandomRun {
     ++policies;
     if (!present_.has_value()) return;  // The coordinator passes over it.
     EXPECT_EQ(policy.policy_id(), present_->policy_id());
+    EXPECT_THAT(CheckSteps(policy.train_iter()), IsOk());
     EXPECT_GT(policy.version(), newest_of_task_);
     EXPECT_GE(policy.version(), present_->first_version());
     EXPECT_EQ(policy.key(),
