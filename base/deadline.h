@@ -26,11 +26,16 @@ class Deadline {
                     absl::ToChronoNanoseconds(std::max(bounded, absl::ZeroDuration())));
   }
 
+  static Deadline Never() { return After(absl::InfiniteDuration()); }
+
   bool Passed() const { return Clock::now() >= time_; }
   // At least zero.
   absl::Duration Left() const {
     return std::max(absl::FromChrono(time_ - Clock::now()), absl::ZeroDuration());
   }
+
+  // Whether this one passes before the other.
+  bool operator<(const Deadline& other) const { return time_ < other.time_; }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -13,7 +13,6 @@
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/deadline.h"
 
@@ -82,10 +81,6 @@ class CondVar {
   // Releases `mutex`, waits, takes it again. Returns false when `deadline` has passed.
   bool WaitUntil(Mutex* mutex, const Deadline& deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return WaitFor(mutex, deadline.Left());
-  }
-  // For callers that have not moved to Deadline yet: a clock that jumps prolongs this wait.
-  bool WaitUntil(Mutex* mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return WaitFor(mutex, deadline - absl::Now());
   }
   bool WaitFor(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);

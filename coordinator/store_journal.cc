@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/bytes.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "glog/logging.h"
@@ -61,7 +61,7 @@ std::string OwnerKey() { return absl::StrCat(kJournalPrefix, kOwnerName); }
 std::string NewOwner(absl::string_view greatest) {
   uint64_t since = 0;
   if (!absl::SimpleHexAtoi(greatest.substr(0, kSinceDigits), &since)) since = 0;
-  since = std::max(since + 1, static_cast<uint64_t>(absl::ToUnixMicros(absl::Now())));
+  since = std::max(since + 1, static_cast<uint64_t>(absl::ToUnixMicros(Clock::Real()->Now())));
   std::random_device random;
   return absl::StrCat(absl::Hex(since, absl::kZeroPad16), "-",
                       absl::Hex(random(), absl::kZeroPad8));

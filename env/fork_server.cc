@@ -74,8 +74,8 @@ std::vector<pid_t> Children() {
 // Kills and reaps all children of this process, and theirs, which it adopts one generation after the
 // other. Gives up on those that the system does not let go.
 void KillAllBelow() {
-  const absl::Time deadline = absl::Now() + kSweepPatience;
-  while (absl::Now() < deadline) {
+  const Deadline deadline = Deadline::After(kSweepPatience);
+  while (!deadline.Passed()) {
     for (const pid_t pid : Children()) kill(pid, SIGKILL);
     pid_t reaped = 0;
     while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0) {
@@ -128,8 +128,8 @@ class ForkServer::Server {
     while (signal_ >= 0 && Turn()) {
     }
     for (int child = 0; child < options_.num_children; ++child) Kill(child);
-    const absl::Time deadline = absl::Now() + kSweepPatience;
-    while (AnyKeeperLives() && absl::Now() < deadline) absl::SleepFor(kSweepPause);
+    const Deadline deadline = Deadline::After(kSweepPatience);
+    while (AnyKeeperLives() && !deadline.Passed()) absl::SleepFor(kSweepPause);
     KillAllBelow();
     _exit(0);
   }

@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 
@@ -31,13 +31,13 @@ void Call(const Ready& ready) {
 class Pipe {
  public:
   absl::Status Send(std::string message, absl::Duration timeout, const std::string& peer) {
-    const absl::Time deadline = absl::Now() + timeout;
+    const Deadline deadline = Deadline::After(timeout);
     while (true) {
       DING_ASSIGN_OR_RETURN(const bool sent, TrySend(&message, peer));
       if (sent) return absl::OkStatus();
       MutexLock lock(&mutex_);
       while (is_open() && !HasRoom(message)) {
-        if (absl::Now() >= deadline) {
+        if (deadline.Passed()) {
           return absl::DeadlineExceededError(absl::StrCat(peer, " took none of ", messages_.size(),
                                                           " messages in ",
                                                           absl::FormatDuration(timeout)));
@@ -78,14 +78,14 @@ class Pipe {
   }
 
   absl::StatusOr<std::string> Receive(absl::Duration timeout, const std::string& peer) {
-    const absl::Time deadline = absl::Now() + timeout;
+    const Deadline deadline = Deadline::After(timeout);
     std::string message;
     while (true) {
       DING_ASSIGN_OR_RETURN(const bool received, TryReceive(&message, peer));
       if (received) return message;
       MutexLock lock(&mutex_);
       while (is_open() && messages_.empty()) {
-        if (absl::Now() >= deadline) {
+        if (deadline.Passed()) {
           return absl::DeadlineExceededError(
               absl::StrCat("no message from ", peer, " in ", absl::FormatDuration(timeout)));
         }
@@ -262,7 +262,7 @@ class InProcessTransport::Addresses {
 
   absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& address,
                                                       absl::Duration timeout) {
-    const absl::Time deadline = absl::Now() + timeout;
+    const Deadline deadline = Deadline::After(timeout);
     MutexLock lock(&mutex_);
     while (true) {
       const auto found = places_.find(address);
@@ -275,7 +275,7 @@ class InProcessTransport::Addresses {
         changed_.SignalAll();
         return std::make_unique<InProcessConnection>(there, back, address);
       }
-      if (absl::Now() >= deadline) {
+      if (deadline.Passed()) {
         return absl::DeadlineExceededError(absl::StrCat("nobody ", listens ? "accepts" : "listens",
                                                         " at '", address, "' in ",
                                                         absl::FormatDuration(timeout)));
@@ -285,10 +285,10 @@ class InProcessTransport::Addresses {
   }
 
   absl::StatusOr<std::unique_ptr<Connection>> Accept(Place* place, absl::Duration timeout) {
-    const absl::Time deadline = absl::Now() + timeout;
+    const Deadline deadline = Deadline::After(timeout);
     MutexLock lock(&mutex_);
     while (place->open && place->pending.empty()) {
-      if (absl::Now() >= deadline) {
+      if (deadline.Passed()) {
         return absl::DeadlineExceededError(absl::StrCat("nobody connected to '", place->address,
                                                         "' in ", absl::FormatDuration(timeout)));
       }

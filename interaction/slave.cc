@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
 
@@ -113,7 +113,7 @@ absl::Status Slave::TaskStatusLocked() const {
 }
 
 absl::Status Slave::Pause(absl::Duration duration) {
-  const absl::Time deadline = absl::Now() + duration;
+  const Deadline deadline = Deadline::After(duration);
   MutexLock lock(&mutex_);
   while (TaskStatusLocked().ok() && changed_.WaitUntil(&mutex_, deadline)) {
   }

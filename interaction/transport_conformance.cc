@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
 
@@ -68,9 +69,9 @@ int TransportConformance::Fill(Connection* connection) {
 }
 
 absl::Status TransportConformance::SendStatusOfLost(Connection* connection) {
-  const absl::Time deadline = absl::Now() + kLong;
+  const Deadline deadline = Deadline::After(kLong);
   absl::Status status;
-  while (status.ok() && absl::Now() < deadline) {
+  while (status.ok() && !deadline.Passed()) {
     status = connection->Send("anybody there?", kLong);
     absl::SleepFor(absl::Milliseconds(1));
   }
@@ -186,8 +187,8 @@ TEST_P(TransportConformance, WhoTriesIsCalledWhenThereIsSomethingToDo) {
   const Ends ends = Connect();
   std::atomic<int> calls{0};
   const auto call_comes = [&calls](int before) {
-    const absl::Time deadline = absl::Now() + kLong;
-    while (calls == before && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+    const Deadline deadline = Deadline::After(kLong);
+    while (calls == before && !deadline.Passed()) absl::SleepFor(absl::Milliseconds(1));
     return calls > before;
   };
   ends.callee->SetReadyCallback([&calls] { ++calls; });
@@ -229,9 +230,9 @@ TEST_P(TransportConformance, WhoTriesIsCalledWhenThereIsSomethingToDo) {
   ends.caller->Close();
   receiver.join();
   ASSERT_TRUE(call_comes(before));
-  const absl::Time deadline = absl::Now() + kLong;
+  const Deadline deadline = Deadline::After(kLong);
   absl::StatusOr<bool> received = false;
-  while (received.ok() && absl::Now() < deadline) received = ends.callee->TryReceive(&message);
+  while (received.ok() && !deadline.Passed()) received = ends.callee->TryReceive(&message);
   EXPECT_THAT(received, StatusIs(kUnavailable, HasSubstr(ends.callee->peer())));
   ends.callee->Close();
   EXPECT_THAT(ends.callee->TryReceive(&message), StatusIs(kCancelled));

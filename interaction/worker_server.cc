@@ -9,7 +9,6 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
@@ -95,7 +94,7 @@ absl::Status WorkerServer::Start(WorkerHandler* handler) {
 void WorkerServer::Listen() {
   for (int64_t number = 0;; ++number) {
     absl::StatusOr<std::unique_ptr<Connection>> connection = listener_->Accept(kAcceptTimeout);
-    while (!dismissed_.empty() && dismissed_.front().first <= absl::Now()) dismissed_.pop_front();
+    while (!dismissed_.empty() && dismissed_.front().first.Passed()) dismissed_.pop_front();
     if (absl::IsDeadlineExceeded(connection.status())) continue;
     if (!connection.ok()) {
       if (!absl::IsCancelled(connection.status())) {
@@ -125,13 +124,13 @@ absl::Status WorkerServer::AddPeer(int64_t number, std::unique_ptr<Connection>* 
                         Session::Start(std::move(*connection), options));
   Peer& peer = peers_[number];
   peer.session = std::move(session);
-  peer.until = absl::Now() + options_.hello_timeout;
+  peer.until = Deadline::After(options_.hello_timeout);
   return absl::OkStatus();
 }
 
 void WorkerServer::Dismiss(std::unique_ptr<Connection> connection) {
   connection->BeginClose();
-  dismissed_.emplace_back(absl::Now() + kLeaveTime, std::move(connection));
+  dismissed_.emplace_back(Deadline::After(kLeaveTime), std::move(connection));
   if (dismissed_.size() > kMaxDismissed) dismissed_.pop_front();
 }
 
@@ -148,13 +147,13 @@ void WorkerServer::Report(const std::string& what) {
 }
 
 void WorkerServer::Greet() {
-  absl::Time next_sweep = absl::Now();
+  Deadline next_sweep = Deadline::After(absl::ZeroDuration());
   while (!news_->stopped()) {
     const std::optional<int64_t> number = news_->Next(kSweepPeriod);
     if (number.has_value()) GreetPeer(*number);
-    if (absl::Now() < next_sweep) continue;
+    if (!next_sweep.Passed()) continue;
     Sweep();
-    next_sweep = absl::Now() + kSweepPeriod;
+    next_sweep = Deadline::After(kSweepPeriod);
   }
 }
 
@@ -163,13 +162,12 @@ void WorkerServer::Sweep() {
   std::vector<std::shared_ptr<Session>> leaving;
   {
     MutexLock lock(&mutex_);
-    const absl::Time now = absl::Now();
     for (auto it = peers_.begin(); it != peers_.end();) {
       const auto peer = it++;
-      if (peer->second.state == Peer::State::kGreeted && peer->second.until <= now) {
+      if (peer->second.state == Peer::State::kGreeted && peer->second.until.Passed()) {
         late.push_back(peer->first);
       }
-      const bool gone = peer->second.state == Peer::State::kLeaving && peer->second.until <= now;
+      const bool gone = peer->second.state == Peer::State::kLeaving && peer->second.until.Passed();
       if (!gone && peer->second.state != Peer::State::kFinished) continue;
       // Its thread has nothing left to do.
       if (peer->second.thread.joinable()) peer->second.thread.join();
@@ -189,7 +187,7 @@ void WorkerServer::Refuse(int64_t number, const absl::Status& why) {
     MutexLock lock(&mutex_);
     Peer& peer = peers_[number];
     peer.state = Peer::State::kLeaving;
-    peer.until = absl::Now() + kLeaveTime;
+    peer.until = Deadline::After(kLeaveTime);
     session = peer.session;
     if (!closing_) Report(absl::StrCat("refused ", session->peer(), ": ", why.message()));
   }
@@ -343,7 +341,7 @@ void WorkerServer::Send(uint32_t worker, const CoordinatorMessage& message) {
 }
 
 bool WorkerServer::WaitForWorkersToLeave(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   MutexLock lock(&mutex_);
   while (!workers_.empty() && changed_.WaitUntil(&mutex_, deadline)) {
   }

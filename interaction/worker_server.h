@@ -33,6 +33,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rate_bound.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -132,7 +133,7 @@ class WorkerServer : public WorkerSender {
 
     std::shared_ptr<Session> session;
     State state = State::kGreeted;
-    absl::Time until = absl::InfiniteFuture();  // when kGreeted and kLeaving end
+    Deadline until = Deadline::Never();  // when kGreeted and kLeaving end
     std::thread thread;                         // of kServed and kFinished
   };
   // Peers whose first message is there. Outlives the server in the sessions' callbacks.
@@ -178,7 +179,7 @@ class WorkerServer : public WorkerSender {
   std::thread listening_;
   std::thread greeting_;
   // Of connections without a session, oldest first, until they are gone. Of the listening thread.
-  std::deque<std::pair<absl::Time, std::unique_ptr<Connection>>> dismissed_;
+  std::deque<std::pair<Deadline, std::unique_ptr<Connection>>> dismissed_;
   mutable Mutex mutex_;
   CondVar changed_;  // peers_, workers_
   std::map<int64_t, Peer> peers_ ABSL_GUARDED_BY(mutex_);

@@ -93,7 +93,7 @@ std::string RunName(const std::string& exp_dir) {
     const bool plain = absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
     if (!plain && c != '.') c = '_';
   }
-  return absl::StrCat(name, "-", absl::ToUnixMicros(absl::Now()), "-", getpid());
+  return absl::StrCat(name, "-", absl::ToUnixMicros(Clock::Real()->Now()), "-", getpid());
 }
 
 // What to type to go on with the run in `exp_dir`.

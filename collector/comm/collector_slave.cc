@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 
@@ -111,7 +111,7 @@ absl::StatusOr<std::optional<PolicyVersion>> CollectorSlave::NewerPolicy(int pla
         absl::StrCat("the policy of player ", player, " in a task of ", policies_.size()));
   }
   if (NewerLocked(index, version) == nullptr && timeout > absl::ZeroDuration()) {
-    const absl::Time deadline = absl::Now() + timeout;
+    const Deadline deadline = Deadline::After(timeout);
     while (TaskStatusLocked().ok() && NewerLocked(index, version) == nullptr &&
            changed_.WaitUntil(&mutex_, deadline)) {
     }

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
 #include "ding_worker/data/segment_wire.h"
@@ -150,7 +149,7 @@ absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpd
   while (newest.has_value()) {
     const bool was_unreadable = newest->key() == unreadable_;
     // Who acts by another one does not look at each step.
-    if (was_unreadable && timeout == absl::ZeroDuration() && absl::Now() < read_again_) break;
+    if (was_unreadable && timeout == absl::ZeroDuration() && !read_again_.Passed()) break;
     absl::StatusOr<PolicyUpdate> update = ReadPolicy(*newest);
     if (update.ok()) {
       unreadable_.clear();
@@ -164,7 +163,7 @@ absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpd
     LOG_IF(WARNING, !was_unreadable && !absl::IsNotFound(why) && IsLost(why))
         << newest->key() << " cannot be read, and is waited for: " << why.message();
     unreadable_ = newest->key();
-    read_again_ = absl::Now() + kPolicyRetry;
+    read_again_ = Deadline::After(kPolicyRetry);
     if (timeout == absl::ZeroDuration()) break;
     if (!absl::IsNotFound(why)) {
       DING_RETURN_IF_ERROR(

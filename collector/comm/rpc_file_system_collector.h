@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/collector/base_parallel_collector.h"
 #include "ding_worker/collector/collector_link.h"
@@ -78,7 +79,7 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   std::string read_bytes_;      // memory for reading, kept; of the task's thread
   bool policy_stalls_ = false;  // and was said to; of the task's thread
   std::string unreadable_;      // key of the policy that could not be read last
-  absl::Time read_again_;       // when that one is tried again, of the task's thread, too
+  Deadline read_again_ = Deadline::After(absl::ZeroDuration());  // when that one is tried again, of the task's thread, too
 
   Mutex mutex_;
   BaseParallelCollector* running_ ABSL_GUARDED_BY(mutex_) = nullptr;

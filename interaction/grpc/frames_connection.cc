@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 
@@ -40,13 +39,13 @@ FramesConnection::FramesConnection(std::string peer, bool waits)
     : peer_(std::move(peer)), waits_(waits) {}
 
 absl::Status FramesConnection::Send(std::string message, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   while (true) {
     DING_ASSIGN_OR_RETURN(const bool sent, TrySend(&message));
     if (sent) return absl::OkStatus();
     MutexLock lock(&mutex_);
     while (!to_send_.HasRoom(static_cast<int64_t>(message.size())) && !closing_ && !sending_over_) {
-      if (absl::Now() >= deadline) {
+      if (deadline.Passed()) {
         return absl::DeadlineExceededError(
             absl::StrCat(peer_, " took none of ", to_send_.messages.size(),
                          " waiting messages for ", absl::FormatDuration(timeout)));
@@ -78,14 +77,14 @@ absl::StatusOr<bool> FramesConnection::TrySend(std::string* message) {
 }
 
 absl::StatusOr<std::string> FramesConnection::Receive(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   std::string message;
   while (true) {
     DING_ASSIGN_OR_RETURN(const bool received, TryReceive(&message));
     if (received) return message;
     MutexLock lock(&mutex_);
     while (received_.messages.empty() && !closing_ && !receiving_over_) {
-      if (absl::Now() >= deadline) {
+      if (deadline.Passed()) {
         return absl::DeadlineExceededError(
             absl::StrCat(peer_, " sent no message for ", absl::FormatDuration(timeout)));
       }
@@ -140,7 +139,7 @@ void FramesConnection::BeginClose() {
     MutexLock lock(&mutex_);
     if (closing_) return;
     closing_ = true;
-    close_by_ = absl::Now() + kFlushTimeout;
+    close_by_ = Deadline::After(kFlushTimeout);
     received_.Clear();
     part_ = std::string();
     receivable_.SignalAll();
@@ -152,17 +151,17 @@ void FramesConnection::BeginClose() {
 void FramesConnection::CloseWithin(absl::Duration flush) {
   BeginClose();
   MutexLock lock(&mutex_);
-  const absl::Time deadline = std::min(close_by_, absl::Now() + flush);
-  while (!gone_ && absl::Now() < deadline) state_.WaitUntil(&mutex_, deadline);
+  const Deadline deadline = std::min(close_by_, Deadline::After(flush));
+  while (!gone_ && !deadline.Passed()) state_.WaitUntil(&mutex_, deadline);
   if (!gone_) CancelOnce();
   // Not for long: everything that was under way has been cancelled.
   while (!gone_) state_.WaitFor(&mutex_, absl::InfiniteDuration());
 }
 
 absl::Status FramesConnection::WaitUntilOpen(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   MutexLock lock(&mutex_);
-  while (!opened_ && !gone_ && absl::Now() < deadline) state_.WaitUntil(&mutex_, deadline);
+  while (!opened_ && !gone_ && !deadline.Passed()) state_.WaitUntil(&mutex_, deadline);
   if (opened_) return absl::OkStatus();
   if (gone_) return PeerGone();
   return absl::DeadlineExceededError(

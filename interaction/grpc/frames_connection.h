@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/grpc/link.pb.h"
 #include "ding_worker/interaction/transport.h"
@@ -141,7 +142,7 @@ class FramesConnection : public Connection {
   // A Try returned false, so that ready_ is to be called.
   bool receiver_waits_ ABSL_GUARDED_BY(mutex_) = false;
   bool sender_waits_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time close_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  Deadline close_by_ ABSL_GUARDED_BY(mutex_) = Deadline::Never();
   bool waits_ ABSL_GUARDED_BY(mutex_);  // to be accepted
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;

@@ -15,6 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/descriptor_limit.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
@@ -214,12 +216,12 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
   std::string address() const { return endpoint_.ToString(); }
 
   absl::StatusOr<std::unique_ptr<Connection>> Accept(absl::Duration timeout) {
-    const absl::Time deadline = absl::Now() + timeout;
+    const Deadline deadline = Deadline::After(timeout);
     while (true) {
       std::unique_ptr<ServerConnection> connection;
       {
         MutexLock lock(&mutex_);
-        while (waiting_.empty() && !closed_ && absl::Now() < deadline) {
+        while (waiting_.empty() && !closed_ && !deadline.Passed()) {
           changed_.WaitUntil(&mutex_, deadline);
         }
         if (closed_) {
@@ -439,7 +441,7 @@ absl::StatusOr<std::unique_ptr<Listener>> GrpcTransport::Listen(const std::strin
         "', a name; expected a number: 0.0.0.0 or [::] for all addresses of the machine"));
   }
   DING_ASSIGN_OR_RETURN(LinkCredentials credentials,
-                        LoadListenerCredentials(options_, endpoint, absl::Now()));
+                        LoadListenerCredentials(options_, endpoint, Clock::Real()->Now()));
   DING_ASSIGN_OR_RETURN(std::shared_ptr<Server> server,
                         Server::Start(endpoint, std::move(credentials)));
   return std::make_unique<GrpcListener>(std::move(server));
@@ -447,20 +449,20 @@ absl::StatusOr<std::unique_ptr<Listener>> GrpcTransport::Listen(const std::strin
 
 absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::string& address,
                                                                    absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   DING_ASSIGN_OR_RETURN(const LinkAddress endpoint, ParseLinkAddress(address));
   if (endpoint.port == 0) {
     return absl::InvalidArgumentError(absl::StrCat("'", address, "': nobody listens on port 0"));
   }
   DING_ASSIGN_OR_RETURN(const LinkCredentials credentials,
-                        LoadCallerCredentials(options_, endpoint, absl::Now()));
+                        LoadCallerCredentials(options_, endpoint, Clock::Real()->Now()));
   const std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
       endpoint.target(), ChannelCredentials(credentials), ClientArguments(endpoint));
   std::string refusal;
   while (true) {
     auto connection =
         std::make_unique<ClientConnection>(channel, credentials.tokens, endpoint.ToString());
-    const absl::Status status = connection->WaitUntilOpen(deadline - absl::Now());
+    const absl::Status status = connection->WaitUntilOpen(deadline.Left());
     if (status.ok()) return connection;
     if (absl::IsUnavailable(status)) {
       Failure failure = Explain(connection->end(), credentials);
@@ -471,7 +473,7 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
       refusal = absl::StrCat(": ", failure.why);
     }
     connection->CloseWithin(absl::ZeroDuration());
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline.Left();
     if (left <= absl::ZeroDuration()) {
       const absl::Status late = absl::DeadlineExceededError(absl::StrCat(
           "no connection to ", address, " within ", absl::FormatDuration(timeout), refusal));

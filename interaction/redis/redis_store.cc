@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/store/store_checks.h"
 #include "ding_worker/interaction/store/value_format.h"
@@ -269,7 +269,7 @@ absl::Status RedisStore::Missing(absl::string_view key) {
     DING_RETURN_IF_ERROR(read);
     if (id == id_) return missing;
     int64_t never = 0;
-    lost_at_.compare_exchange_strong(never, absl::ToUnixSeconds(absl::Now()));
+    lost_at_.compare_exchange_strong(never, absl::ToUnixSeconds(Clock::Real()->Now()));
   }
   return absl::NotFoundError(absl::StrCat(
       missing.message(),

@@ -15,7 +15,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/io_vectors.h"
 #include "ding_worker/base/status_macros.h"
@@ -84,7 +84,7 @@ absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Create(const std::string& 
   if (!made.ok()) return absl::UnavailableError(made.message());
   auto store = absl::WrapUnique(new FileStore(folder));
   // Of a store that cannot be cleaned, the first use says what is the matter.
-  store->RemoveTemporaryFiles(absl::Now() - absl::Hours(1)).IgnoreError();
+  store->RemoveTemporaryFiles(Clock::Real()->Now() - absl::Hours(1)).IgnoreError();
   return store;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
@@ -130,9 +131,9 @@ class FaultyTransport::FaultyConnection : public Connection {
   void HoldBack(Rng* rng) {
     const Faults& faults = control_->faults();
     const bool late = rng->Uniform() < faults.delay;
-    const absl::Time due = absl::Now() + rng->Uniform() * faults.max_delay;
-    while (late && control_->cuts() == cuts_ && absl::Now() < due) {
-      absl::SleepFor(std::min(kLook, due - absl::Now()));
+    const Deadline due = Deadline::After(rng->Uniform() * faults.max_delay);
+    while (late && control_->cuts() == cuts_ && !due.Passed()) {
+      absl::SleepFor(std::min(kLook, due.Left()));
     }
   }
 
@@ -190,15 +191,15 @@ absl::StatusOr<std::unique_ptr<Listener>> FaultyTransport::Listen(const std::str
 
 absl::StatusOr<std::unique_ptr<Connection>> FaultyTransport::Connect(const std::string& address,
                                                                      absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   while (control_->black_hole()) {
-    if (absl::Now() >= deadline) {
+    if (deadline.Passed()) {
       return absl::DeadlineExceededError(absl::StrCat("nothing arrives at '", address, "'"));
     }
     absl::SleepFor(kLook);
   }
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
-                        base_->Connect(address, deadline - absl::Now()));
+                        base_->Connect(address, deadline.Left()));
   return std::make_unique<FaultyConnection>(control_, std::move(connection));
 }
 

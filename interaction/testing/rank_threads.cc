@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/deadline.h"
 

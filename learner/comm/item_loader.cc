@@ -153,7 +153,7 @@ absl::StatusOr<ItemLoader::ChunkPtr> ItemLoader::ReadChunk(int64_t chunk, int* p
   {
     MutexLock lock(&mutex_);
     read = ++reads_begun_;
-    reads_[read] = {chunk, absl::Now()};
+    reads_.emplace(read, std::make_pair(chunk, Timer(Clock::Real())));
   }
   const auto giver = absl::MakeCleanup([this, read, &bytes] {
     MutexLock lock(&mutex_);
@@ -181,8 +181,8 @@ absl::Status ItemLoader::CheckRows(const SegmentBatch& chunk) const {
 std::optional<PendingRead> ItemLoader::pending_read() const {
   MutexLock lock(&mutex_);
   if (reads_.empty()) return std::nullopt;
-  const auto& [chunk, begun] = reads_.begin()->second;
-  return PendingRead{chunk, absl::Now() - begun};
+  const auto& [chunk, since] = reads_.begin()->second;
+  return PendingRead{chunk, since.Elapsed()};
 }
 
 absl::Status ItemLoader::FindChunks(absl::Span<const int64_t> chunks, std::vector<ChunkPtr>* found,

@@ -49,9 +49,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
@@ -148,7 +148,7 @@ class ItemLoader {
   const ItemLoaderOptions options_;
   ChunkCache cache_;
   mutable Mutex mutex_;
-  std::map<int64_t, std::pair<int64_t, absl::Time>> reads_
+  std::map<int64_t, std::pair<int64_t, Timer>> reads_
       ABSL_GUARDED_BY(mutex_);  // chunk and beginning, in the order of their beginning
   int64_t reads_begun_ ABSL_GUARDED_BY(mutex_) = 0;
   // Null until the first chunk.

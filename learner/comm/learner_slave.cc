@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 
@@ -72,7 +72,7 @@ absl::StatusOr<uint64_t> LearnerSlave::Demand(int64_t batch_size, int32_t batche
 
 absl::StatusOr<LearnerData> LearnerSlave::NextData(absl::Duration timeout) {
   MutexLock lock(&mutex_);
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   while (TaskStatusLocked().ok() && !group_is_over_ && data_.empty() &&
          changed_.WaitUntil(&mutex_, deadline)) {
   }
@@ -114,7 +114,7 @@ absl::Status LearnerSlave::SendBadChunks(BadChunks bad) {
 }
 
 absl::StatusOr<FormGroup> LearnerSlave::NextGroup(GroupReady ready, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   uint32_t last = 0;
   {
     MutexLock lock(&mutex_);
@@ -163,7 +163,7 @@ absl::Status LearnerSlave::Set(const std::string& key, const std::string& value)
 }
 
 absl::StatusOr<std::string> LearnerSlave::Get(const std::string& key, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   MutexLock lock(&mutex_);
   while (TaskStatusLocked().ok() && !group_is_over_ && values_.count(key) == 0 &&
          changed_.WaitUntil(&mutex_, deadline)) {

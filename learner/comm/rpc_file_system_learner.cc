@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/crc32c.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/state.h"
@@ -142,7 +142,7 @@ struct RpcFileSystemLearner::DataPipeline {
   const ItemLoader* const items;
   DemandSource source;
   std::unique_ptr<AsyncDataLoader> loader;
-  absl::Time next_look = absl::InfinitePast();  // after the policy in the store
+  Deadline next_look = Deadline::After(absl::ZeroDuration());  // after the policy in the store
 };
 
 absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
@@ -275,9 +275,9 @@ absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const Ba
     if (!late && !empty) return data;
     if (empty) {  // None of its rows could be read.
       since_batch = Timer(Clock::Real());
-      if (absl::Now() >= pipeline->next_look) {
+      if (pipeline->next_look.Passed()) {
         DING_RETURN_IF_ERROR(RestorePolicy());
-        pipeline->next_look = absl::Now() + kLookForPolicy;
+        pipeline->next_look = Deadline::After(kLookForPolicy);
       }
     }
     if (since_told.Elapsed() < kPatience) continue;

@@ -17,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/file.h"
 
 namespace ding {
@@ -76,9 +77,9 @@ std::string ChildProgram::out() const { return ReadFile(absl::StrCat(log_, ".out
 std::string ChildProgram::err() const { return ReadFile(absl::StrCat(log_, ".err")).value_or(""); }
 
 bool Eventually(const std::function<bool()>& condition, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   while (!condition()) {
-    if (absl::Now() > deadline) return false;
+    if (deadline.Passed()) return false;
     absl::SleepFor(kPollPeriod);
   }
   return true;
@@ -99,14 +100,14 @@ void AdoptOrphans() { DING_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0); }
 
 std::vector<Orphan> ReapOrphans(absl::Duration timeout) {
   std::vector<Orphan> orphans;
-  const absl::Time deadline = absl::Now() + timeout;
+  const Deadline deadline = Deadline::After(timeout);
   while (true) {
     int wait_status = 0;
     const pid_t pid = waitpid(-1, &wait_status, WNOHANG);
     if (pid < 0) return orphans;
     if (pid > 0) {
       orphans.push_back({pid, CodeOf(wait_status)});
-    } else if (absl::Now() > deadline) {
+    } else if (deadline.Passed()) {
       siginfo_t info = {};
       // Whoever is alive: /proc/self/task/<tid>/children names them.
       const std::string path = absl::StrCat("/proc/self/task/", getpid(), "/children");

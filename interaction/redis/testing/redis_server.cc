@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/deadline.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/redis/redis_connection.h"
@@ -108,7 +109,7 @@ absl::Status RedisServer::StartAt(int port) {
 }
 
 absl::Status RedisServer::WaitUntilUp() {
-  const absl::Time deadline = absl::Now() + kPatience;
+  const Deadline deadline = Deadline::After(kPatience);
   absl::Status status;
   do {
     if (waitpid(pid_, nullptr, WNOHANG) == pid_) {
@@ -119,7 +120,7 @@ absl::Status RedisServer::WaitUntilUp() {
     status = Command({"DBSIZE"}).status();
     if (status.ok()) return status;
     absl::SleepFor(kPause);
-  } while (absl::Now() < deadline);
+  } while (!deadline.Passed());
   return status;
 }
 
