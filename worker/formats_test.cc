@@ -23,6 +23,7 @@
 #include "ding_worker/data/safetensors.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
+#include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer_file.h"
 #include "ding_worker/replay_buffer/testing/buffer_types.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"

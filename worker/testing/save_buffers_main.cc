@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer_file.h"
 #include "ding_worker/replay_buffer/testing/buffer_types.h"
 #include "ding_worker/worker/testing/saved_buffers.h"

@@ -9,6 +9,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/replay_buffer/testing/buffer_maker.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 
 namespace ding {
