@@ -255,6 +255,13 @@ absl::StatusOr<std::string> RepairJournal(const std::string& path, bool skip_dam
   DING_RETURN_IF_ERROR(LockJournalFile(file.fd(), path));
   DING_ASSIGN_OR_RETURN(const JournalReport report, Check(file, path));
   if (report.whole()) return absl::StrCat(path, " is whole: nothing is changed\n");
+  const JournalSummary& summary = skip_damage ? report.all : report.first;
+  if (!summary.status.ok()) {
+    const bool skipping_helps = !skip_damage && report.all.status.ok();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "'", path, "' is left as it is: of what would be kept, ", summary.status.message(),
+        skipping_helps ? "; --skip_damage keeps what is behind the damage, too" : ""));
+  }
   const std::vector<JournalRange> taken = skip_damage ? report.ranges : FirstOf(report.ranges);
   int64_t records = 0;
   int64_t bytes = 0;
@@ -270,8 +277,7 @@ absl::StatusOr<std::string> RepairJournal(const std::string& path, bool skip_dam
   return absl::StrCat(path, " has ", records, " records now; ", report.size_bytes - bytes,
                       " bytes are left out, with ", report.records() - records,
                       " whole records among them\nthe old file is ", kept,
-                      "\na resume finds: ", Describe(skip_damage ? report.all : report.first),
-                      "\n");
+                      "\na resume finds: ", Describe(summary), "\n");
 }
 
 }  // namespace ding

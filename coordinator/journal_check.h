@@ -71,7 +71,8 @@ absl::StatusOr<JournalReport> CheckJournal(const std::string& path);
 // Writes the whole records before the first damage, with `skip_damage` also those behind it, and
 // keeps the old file as `<path>.damaged` or, if that is there, `<path>.damaged.2` and so on. Changes
 // nothing if all is whole. Returns what it has done, for a person.
-//   kResourceExhausted  the disk is full; nothing is changed
+//   kFailedPrecondition  no resume could go on with what would be kept; nothing is changed
+//   kResourceExhausted   the disk is full; nothing is changed
 absl::StatusOr<std::string> RepairJournal(const std::string& path, bool skip_damage);
 
 }  // namespace ding
