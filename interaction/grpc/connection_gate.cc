@@ -258,24 +258,18 @@ class ConnectionGate::Impl {
   }
 
   absl::Status LetIn(const std::string& peer, bool known) ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    const auto found = taken_.find(peer);
-    if (found == taken_.end() || found->second.cut) {
-      return absl::UnavailableError("the connection was cut");
+    std::string report;
+    {
+      MutexLock lock(&mutex_);
+      const auto found = taken_.find(peer);
+      if (found == taken_.end() || found->second.cut) {
+        return absl::UnavailableError("the connection was cut");
+      }
+      if (!found->second.proven) return Prove(&found->second, known);
+      report = CutFlood(peer, &found->second);
     }
-    if (found->second.proven) return absl::OkStatus();
-    const int64_t unproven = CountUnproven();
-    const int64_t proven = static_cast<int64_t>(taken_.size()) - unproven;
-    if (proven >= bounds_.proven) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("it has ", proven,
-                       " connections, as many as its limit of open files allows (ulimit -n)"));
-    }
-    found->second.proven = true;
-    if (!found->second.ended()) {
-      SetReceiveBytes(found->second.fd, known ? kKnownBytes : kUnknownBytes);
-    }
-    return absl::OkStatus();
+    Report(report);
+    return absl::FailedPreconditionError("a connection has one call");
   }
 
  private:
@@ -552,6 +546,18 @@ class ConnectionGate::Impl {
       trim_due_ = true;
       since_flood_ = Timer(clock_);
     }
+  }
+
+  absl::Status Prove(Taken* taken, bool known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const int64_t proven = static_cast<int64_t>(taken_.size()) - CountUnproven();
+    if (proven >= bounds_.proven) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("it has ", proven,
+                       " connections, as many as its limit of open files allows (ulimit -n)"));
+    }
+    taken->proven = true;
+    if (!taken->ended()) SetReceiveBytes(taken->fd, known ? kKnownBytes : kUnknownBytes);
+    return absl::OkStatus();
   }
 
   // Returns what to report.

@@ -107,6 +107,7 @@ class ConnectionGate {
   // many, and the connection is cut.
   bool CountCall(const std::string& peer);
   // A call of `peer` is let in: its connection is proven from now on. `known`: by a token.
+  //   kFailedPrecondition  one was let in before; the connection is cut
   //   kResourceExhausted  there are as many of them as there may be
   //   kUnavailable        it was cut
   absl::Status LetIn(const std::string& peer, bool known);

@@ -211,7 +211,6 @@ TEST_F(ConnectionGateTest, ProvenConnectionsStayAndHaveABound) {
   Listen({2, 1, 2});
   const Client first = Speaker();
   EXPECT_THAT(gate_->LetIn(first.name(), false), IsOk());
-  EXPECT_THAT(gate_->LetIn(first.name(), false), IsOk());
   const Client second = Speaker();
   EXPECT_THAT(gate_->LetIn(second.name(), false), IsOk());
   const Client third = Speaker();
@@ -221,11 +220,18 @@ TEST_F(ConnectionGateTest, ProvenConnectionsStayAndHaveABound) {
   EXPECT_FALSE(second.IsClosed());
 }
 
+TEST_F(ConnectionGateTest, AConnectionIsLetInOnce) {
+  Listen({2, 2, 2});
+  const Client client = Speaker();
+  EXPECT_THAT(gate_->LetIn(client.name(), false), IsOk());
+  EXPECT_THAT(gate_->LetIn(client.name(), false), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_TRUE(client.IsClosed(kLong));
+}
+
 TEST_F(ConnectionGateTest, WhoMakesTooManyCallsIsCut) {
   Listen({2, 2, 2});
   const Client client = Speaker();
   const Client other = Speaker();
-  EXPECT_THAT(gate_->LetIn(client.name(), false), IsOk());
   int calls = 0;
   while (gate_->CountCall(client.name())) ++calls;
   EXPECT_GE(calls, CallAllowance::kAtOnce);

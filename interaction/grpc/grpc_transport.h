@@ -16,8 +16,10 @@
 //            With a token_file, nobody is let in without a token of it, and identity() says whose.
 //            Both hold on loopback as well, if they are set. The files are read by each Listen() and
 //            Connect().
-// Threads:   those of gRPC, a few for all connections of the process.
+// Threads:   those of gRPC, a few for all connections of the process; one of each listener.
 // Blocking:  Close() of a connection waits up to a second for the peer to take what was sent.
+// Bounds:    how many connections there may be, what they may do before they have shown a token, and
+//            how many calls they may make: connection_gate.h.
 // Errors:    a peer that disappears without a word (a machine that hangs) is noticed after
 //            kKeepAlive of silence twice. A peer that does not speak link.proto is disconnected.
 //            Who connects while 128 peers wait to be accepted is refused, and tries again; so does
