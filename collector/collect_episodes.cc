@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_common.h"
@@ -124,8 +125,9 @@ absl::Status EpisodeCollection::NoteFinished(const Timesteps& timesteps) {
     ++finished_;
     if (!options_.reward_shaping) continue;
     const auto reshape = [&](const ColumnsView& rows, absl::Span<float> rewards) {
-      return CallUser("reward_shaping",
-                      [&] { return options_.reward_shaping(env_id, rows, rewards); });
+      return Annotate(
+          CallUser("it", [&] { return options_.reward_shaping(env_id, rows, rewards); }),
+          "reward_shaping");
     };
     DING_RETURN_IF_ERROR(core_->player(0).traj->ReshapeRewards(env_id, reshape));
   }

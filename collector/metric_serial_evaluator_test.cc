@@ -202,7 +202,7 @@ TEST(MetricSerialEvaluatorTest, NanIsNamed) {
   metric.throws = true;
   EXPECT_THAT(f.evaluator->Eval(At(1)),
               StatusIs(absl::StatusCode::kInternal,
-                       AllOf(HasSubstr("batch 0"), HasSubstr("metric threw"))));
+                       AllOf(HasSubstr("batch 0"), HasSubstr("metric: it threw"))));
 }
 
 TEST(MetricSerialEvaluatorTest, WhatIsWrongWithTheDataIsSaid) {

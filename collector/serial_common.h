@@ -4,17 +4,16 @@
 #define DING_WORKER_COLLECTOR_SERIAL_COMMON_H_
 
 #include <cstdint>
-#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/base/optimization.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/problems.h"  // IWYU pragma: export
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/named_values.h"
@@ -25,29 +24,12 @@
 
 namespace ding {
 
-// The result of a call of a user's code: an exception becomes kInternal, and every error is said to
-// be that of `what`.
-template <typename Call>
-absl::Status CallUser(absl::string_view what, Call&& call) {
-  try {
-    absl::Status status = std::forward<Call>(call)();
-    if (ABSL_PREDICT_TRUE(status.ok())) return status;
-    return Annotate(status, what);
-  } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat(what, " threw an exception: ", e.what()));
-  } catch (...) {
-    return absl::InternalError(absl::StrCat(what, " threw something that is no std::exception"));
-  }
-}
-
-// The same of a policy's method, which may be a user's.
+// Calls a method of a policy, which a user may have written. An error, also one that was thrown,
+// begins with "policy: ".
 template <typename Call>
 absl::Status CallPolicy(Call&& call) {
-  return CallUser("policy", std::forward<Call>(call));
+  return Annotate(CallUser("it", std::forward<Call>(call)), "policy");
 }
-
-// kInvalidArgument with all of them, "<where>: <problem>; <problem>"; OK if there are none.
-absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::string_view where);
 
 // OK if the first field of each policy's output is the action of a player of the env: of one, or of
 // a `game` one policy for each. Else kInvalidArgument with what there is and what is expected.

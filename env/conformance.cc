@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
-#include <exception>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
@@ -39,18 +39,6 @@ void DrawBox(const FieldSpec& spec, Rng* rng, absl::Span<float> values) {
     // Narrowing may round beyond a bound.
     values[i] = std::clamp(static_cast<float>(rng->Uniform(low, high)), static_cast<float>(low),
                            static_cast<float>(high));
-  }
-}
-
-// Calls the env's code; an exception is a Status that says so.
-template <typename Call>
-absl::Status CallEnv(const Call& call) {
-  try {
-    return call();
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("it threw: ", error.what()));
-  } catch (...) {
-    return absl::InternalError("it threw something that is no std::exception");
   }
 }
 
@@ -84,7 +72,7 @@ class Player {
 
   Moment Reset(uint64_t seed) {
     Blank();
-    const absl::Status status = CallEnv([&] {
+    const absl::Status status = CallUser("it", [&] {
       return env_->Reset(EpisodeStart{seed, {}}, rows_.view().row(1));
     });
     EXPECT_THAT(status, IsOk()) << "Reset() with seed " << seed;
@@ -99,7 +87,7 @@ class Player {
     StepResult result;
     result.other_rewards.resize(static_cast<size_t>(env_->spec().players - 1));
     const absl::Status status =
-        CallEnv([&] { return env_->Step(actions.row(0), rows_.view().row(1), &result); });
+        CallUser("it", [&] { return env_->Step(actions.row(0), rows_.view().row(1), &result); });
     EXPECT_THAT(status, IsOk()) << "Step() with " << DescribeActions();
     EXPECT_EQ(result.other_rewards.size(), static_cast<size_t>(env_->spec().players - 1))
         << "Step() resized other_rewards: a game of " << env_->spec().players

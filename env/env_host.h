@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -22,9 +21,9 @@
 #include "absl/base/optimization.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
@@ -61,17 +60,11 @@ enum class EnvCall : uint8_t {
   kLoad
 };
 
-// The one place where exceptions of a user's env stop. Inlined, as is EnvHost::Step(): a call would
-// take as long as all else that a manager does for a step.
+// Calls code of a user's env; an exception becomes kInternal. It is inlined, as is EnvHost::Step(),
+// because a function call would take as long as all else that a manager does for a step.
 template <typename Call>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline absl::Status CallEnv(Call&& call) {
-  try {
-    return call();
-  } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat("threw an exception: ", e.what()));
-  } catch (...) {
-    return absl::InternalError("threw something that is no std::exception");
-  }
+  return CallUser("it", std::forward<Call>(call));
 }
 
 // Calls the factory. The env has a spec that is valid.

@@ -9,8 +9,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/learner/call_user.h"
 
 namespace ding {
 namespace {

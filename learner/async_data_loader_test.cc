@@ -168,7 +168,7 @@ TEST(AsyncDataLoaderTest, AnErrorComesWhenItsBatchWouldAndEndsIt) {
       {[] { return absl::DataLossError("chunk 3 is gone"); }, absl::StatusCode::kDataLoss,
        "chunk 3 is gone"},
       {[]() -> absl::StatusOr<TrainData> { throw std::runtime_error("no disk"); },
-       absl::StatusCode::kInternal, "loading a batch threw no disk"},
+       absl::StatusCode::kInternal, "loading a batch threw an exception: no disk"},
       {BatchLoader(), absl::StatusCode::kInternal, "loading a batch threw"},
   };
   for (const ErrorCase& error : cases) {

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/sample_columns.h"
-#include "ding_worker/learner/call_user.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "glog/logging.h"
 

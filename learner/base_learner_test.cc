@@ -176,10 +176,10 @@ TEST_F(BaseLearnerTest, ErrorsNameTheIterationAndTheHook) {
     absl::Status Call(BaseLearner*) override { throw std::runtime_error("out of ideas"); }
   };
   learner->RegisterHook(std::make_shared<ThrowingHook>());
-  EXPECT_THAT(
-      learner->Train(MakeBatch(3)),
-      StatusIs(absl::StatusCode::kInternal,
-               HasSubstr("hook 'mine' (after_iter) at iteration 2: the hook threw out of ideas")));
+  EXPECT_THAT(learner->Train(MakeBatch(3)),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("hook 'mine' (after_iter) at iteration 2: the hook threw an "
+                                 "exception: out of ideas")));
 }
 
 TEST_F(BaseLearnerTest, PrioritiesAreThoseOfThisBatchOnly) {
@@ -308,7 +308,8 @@ TEST_F(BaseLearnerTest, AFailureOfTheSourceEndsTheRun) {
   EXPECT_THAT(learner->Start([&]() -> absl::StatusOr<std::optional<TrainData>> {
     throw std::runtime_error("out of reach");
   }),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("the source threw out of reach")));
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("the source threw an exception: out of reach")));
   EXPECT_FALSE(learner->learn_info().learner_done);
   EXPECT_FALSE(HasCheckpoint("iteration_2"));
 }

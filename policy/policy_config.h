@@ -26,9 +26,6 @@ void AppendProblems(const ScheduleConfig& config, absl::string_view field,
 // InvalidArgument if it holds another message, naming both.
 absl::Status UnpackParams(const PolicyConfig& config, google::protobuf::Message* params);
 
-// OK without problems, else one InvalidArgument that lists them: "<where>: a; b".
-absl::Status ProblemsToStatus(absl::string_view where, const std::vector<std::string>& problems);
-
 CollectAttributes CollectAttributesFromConfig(const PolicyConfig& config);
 LearnAttributes LearnAttributesFromConfig(const PolicyConfig& config);
 Schedule ScheduleFromConfig(const ScheduleConfig& config);

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
@@ -147,7 +148,7 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateActorCriticPolicy(
   AppendConfigProblems(config, &problems);
   Networks networks = CreateNetworks(config, context, &problems);
   const std::string where = absl::StrCat("policy type '", options.name, "'");
-  DING_RETURN_IF_ERROR(ProblemsToStatus(where, problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, where));
   absl::StatusOr<std::unique_ptr<Policy>> made =
       ActorCriticPolicy::Create(std::move(networks.actor), std::move(networks.critic),
                                 context.observation, context.action, options);

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
@@ -118,7 +119,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   AppendProblems(dqn, &problems);
   AppendSpaceProblems(context, &problems);
   absl::StatusOr<std::unique_ptr<Network>> network = CreateQNetwork(dqn, context, &problems);
-  DING_RETURN_IF_ERROR(ProblemsToStatus(kWhere, problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
   return DqnPolicy::Create(*std::move(network), context.action, MakeOptions(config, dqn, context),
                            context.observation);
 }
