@@ -12,6 +12,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -59,9 +60,7 @@ TEST(RandomCollectMode, EachElementHasItsOwnCategories) {
 }
 
 TEST(RandomCollectMode, ObeysTheActionMask) {
-  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
-  mask.shape = {5};
-  const SpecPtr observation = SpecOf(mask);
+  const SpecPtr observation = SpecOf(ActionMaskSpec(5));
   DING_ASSERT_OK_AND_ASSIGN(
       const auto mode,
       RandomCollectMode::Create(SpecOf(MultiDiscrete("action", {2, 3})), 5, {}, observation));

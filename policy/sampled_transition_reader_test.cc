@@ -9,6 +9,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,7 +24,6 @@ using testing::IsEmpty;
 SpecPtr Observation() {
   return *MakeSpec({Box("obs/position", {2}), Scalar("obs/ticks", DType::kUint8)});
 }
-SpecPtr Action() { return *MakeSpec({Discrete("action", 3)}); }
 
 // Columns in an order of their own, among others.
 std::vector<FieldSpec> Fields() {
@@ -57,7 +57,7 @@ BatchBuilder MakeRows(std::vector<FieldSpec> fields, int64_t rows) {
 }
 
 TEST(SampledTransitionReader, FindsColumnsByNameInSlicesToo) {
-  SampledTransitionReader reader(Observation(), Action());
+  SampledTransitionReader reader(Observation(), DiscreteAction());
   const Batch batch = MakeRows(Fields(), 4).Seal(4).Slice(1, 2);
   DING_ASSERT_OK_AND_ASSIGN(const TransitionView view, reader.Read(batch));
   EXPECT_EQ(view.obs.rows(), 2);
@@ -72,7 +72,7 @@ TEST(SampledTransitionReader, FindsColumnsByNameInSlicesToo) {
 }
 
 TEST(SampledTransitionReader, FollowsABatchOfAnotherLayout) {
-  SampledTransitionReader reader(Observation(), Action());
+  SampledTransitionReader reader(Observation(), DiscreteAction());
   const Batch plain = MakeRows(Fields(), 2).Seal(2);
   std::vector<FieldSpec> fields = Fields();
   fields.insert(fields.begin(), Scalar("weight", DType::kFloat32));
@@ -87,7 +87,7 @@ TEST(SampledTransitionReader, FollowsABatchOfAnotherLayout) {
 }
 
 TEST(SampledTransitionReader, RefusesWhatIsMissingOrOfAnotherType) {
-  SampledTransitionReader reader(Observation(), Action());
+  SampledTransitionReader reader(Observation(), DiscreteAction());
   for (size_t i = 0; i < Fields().size(); ++i) {
     std::vector<FieldSpec> fields = Fields();
     const std::string name = fields[i].name;
@@ -108,7 +108,7 @@ TEST(SampledTransitionReader, RefusesWhatIsMissingOrOfAnotherType) {
 }
 
 TEST(SampledTransitionReader, RefusesValuesThatPoison) {
-  SampledTransitionReader reader(Observation(), Action());
+  SampledTransitionReader reader(Observation(), DiscreteAction());
   std::vector<FieldSpec> fields = Fields();
   fields.push_back(Scalar("weight", DType::kFloat32));
   for (const char* name : {"obs/position", "next_obs/position", "reward", "discount", "weight"}) {

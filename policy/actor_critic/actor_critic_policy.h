@@ -29,53 +29,14 @@
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_
 #define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
-#include "ding_worker/policy/adam.h"
-#include "ding_worker/policy/gradient_reducer.h"
-#include "ding_worker/policy/loss/actor_critic_loss.h"
+#include "ding_worker/policy/actor_critic/actor_critic_options.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
-
-// What one algorithm does with the rows of a learn call.
-struct ActorCriticUpdate {
-  using Loss = ActorCriticLossResult (*)(const ActorCriticLossInput&, const ActorCriticLossOptions&,
-                                         const ActorCriticLossGradient&);
-  Loss loss = nullptr;
-  ActorCriticLossOptions loss_options;
-  int64_t epochs = 1;          // at least 1
-  int64_t minibatch_rows = 0;  // the last one of an epoch may have fewer; 0: all rows
-  bool normalize_adv = false;  // of each minibatch
-  double max_kl = 0;           // ends the call before the first minibatch with more; 0: no limit
-};
-
-struct ActorCriticPolicyOptions {
-  std::string name;   // of the algorithm, in messages
-  uint64_t seed = 0;  // streams (seed, "policy/collect") and (seed, "policy/shuffle")
-  double gamma = 0.99;
-  double gae_lambda = 0.95;
-  AdamOptions adam;
-  double lr_decay_env_steps = 0;  // the rate falls linearly to 0 by then; 0: it stays
-  // The entropy weight moves linearly from update.loss_options to this one by then; 0: it stays.
-  double entropy_decay_env_steps = 0;
-  double final_entropy_weight = 0;  // at least 0
-  double grad_clip_norm = 0;        // of the gradient of all parameters; 0: not clipped
-  ActorCriticOptions networks;
-  bool freeze_statistics = false;  // of observations: use them, but do not move them
-  bool scale_reward = false;
-  ActorCriticUpdate update;
-  CollectAttributes collect;  // on_policy is set
-  LearnAttributes learn;      // on_policy is set
-  PolicyModes modes;
-  // Of the learners that step together, with as many minibatches each; null: this one alone. Outlives
-  // the policy.
-  GradientReducer* reducer = nullptr;
-};
 
 class ActorCriticPolicy : public Policy {
  public:
@@ -93,18 +54,14 @@ class ActorCriticPolicy : public Policy {
   ActorCritic& actor_critic() { return *actor_critic_; }
 
  private:
-  class Collect;
-  class Learn;
-  class Command;
-
   explicit ActorCriticPolicy(const ActorCriticPolicyOptions& options);
 
   const ActorCriticPolicyOptions options_;
   std::unique_ptr<ActorCritic> actor_critic_;
-  std::unique_ptr<Collect> collect_;
-  std::unique_ptr<Learn> learn_;
+  std::unique_ptr<CollectMode> collect_;
+  std::unique_ptr<LearnMode> learn_;
   std::unique_ptr<EvalMode> eval_;
-  std::unique_ptr<Command> command_;
+  std::unique_ptr<CommandMode> command_;
 };
 
 }  // namespace ding

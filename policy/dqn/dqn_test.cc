@@ -22,6 +22,7 @@
 #include "ding_worker/policy/linear_network.h"
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -34,14 +35,11 @@ using testing::HasSubstr;
 constexpr int64_t kInputs = 3;
 constexpr int64_t kActions = 4;
 
-SpecPtr Observation(int64_t inputs = kInputs) { return *MakeSpec({Box("obs", {inputs})}); }
-SpecPtr Action(int64_t actions = kActions) { return *MakeSpec({Discrete("action", actions)}); }
-
 std::unique_ptr<DqnPolicy> MakeDqn(const DqnOptions& options, int64_t inputs = kInputs,
                                    int64_t actions = kActions) {
-  auto network = std::make_unique<LinearNetwork>(Observation(inputs),
+  auto network = std::make_unique<LinearNetwork>(VectorObservation(inputs),
                                                  *MakeSpec({Box("q", {actions})}), options.seed);
-  return *DqnPolicy::Create(std::move(network), Action(actions), options);
+  return *DqnPolicy::Create(std::move(network), DiscreteAction(actions), options);
 }
 
 std::vector<float> Copy(absl::Span<const float> values) { return {values.begin(), values.end()}; }
@@ -97,13 +95,16 @@ TEST_P(DqnLoss, LossAndGradientAreThoseOfTheDefinition) {
   std::vector<LearnStep> steps;
   // Away from the target network, whose parameters the policy began with.
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    ASSERT_THAT(policy->learn_mode()->Forward(MakeTransitionBatch(Observation(), Action(), 8, seed),
-                                              {}, &steps),
-                IsOk());
+    ASSERT_THAT(
+        policy->learn_mode()->Forward(
+            MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 8, seed), {},
+            &steps),
+        IsOk());
   }
   std::vector<float> weights;
   for (int i = 0; i < 32; ++i) weights.push_back(0.1f + 0.03f * static_cast<float>(i));
-  const Batch batch = WithWeights(MakeTransitionBatch(Observation(), Action(), 32, 77), weights);
+  const Batch batch = WithWeights(
+      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 32, 77), weights);
   const std::vector<float> before = Copy(policy->network().parameters());
   ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
 
@@ -134,7 +135,8 @@ TEST(Dqn, PrioritiesAreTheAbsoluteErrorsWhateverTheWeights) {
   options.learn.priority = true;
   const auto policy = MakeDqn(options);
   const auto unweighted = MakeDqn(options);
-  const Batch batch = MakeTransitionBatch(Observation(), Action(), 5, 1);
+  const Batch batch =
+      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 5, 1);
   std::vector<LearnStep> steps, unweighted_steps;
   ASSERT_THAT(unweighted->learn_mode()->Forward(batch, {}, &unweighted_steps), IsOk());
   ASSERT_THAT(policy->learn_mode()->Forward(WithWeights(batch, {0, 0, 0, 0, 0}), {}, &steps),
@@ -152,9 +154,10 @@ TEST(Dqn, PrioritiesAreTheAbsoluteErrorsWhateverTheWeights) {
 TEST(Dqn, NoPrioritiesUnlessAskedFor) {
   const auto policy = MakeDqn({});
   std::vector<LearnStep> steps;
-  ASSERT_THAT(
-      policy->learn_mode()->Forward(MakeTransitionBatch(Observation(), Action(), 5, 1), {}, &steps),
-      IsOk());
+  ASSERT_THAT(policy->learn_mode()->Forward(
+                  MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 5, 1),
+                  {}, &steps),
+              IsOk());
   EXPECT_TRUE(steps[0].priority.empty());
 }
 
@@ -177,7 +180,8 @@ TEST(Dqn, TheTargetNetworkFollowsAsConfigured) {
   std::vector<float> soft_target = hard_target;
   std::vector<LearnStep> steps;
   for (int iter = 1; iter <= 7; ++iter) {
-    const Batch batch = MakeTransitionBatch(Observation(), Action(), 8, iter);
+    const Batch batch =
+        MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 8, iter);
     ASSERT_THAT(hard->learn_mode()->Forward(batch, {}, &steps), IsOk());
     ASSERT_THAT(soft->learn_mode()->Forward(batch, {}, &steps), IsOk());
     if (iter % 3 == 0) hard_target = Saved(hard.get(), "model/linear/weight");
@@ -208,9 +212,10 @@ TEST(Dqn, ALongGradientIsScaledToTheClipNorm) {
   options.grad_clip_norm = 0.01;
   const auto policy = MakeDqn(options);
   std::vector<LearnStep> steps;
-  ASSERT_THAT(
-      policy->learn_mode()->Forward(MakeTransitionBatch(Observation(), Action(), 8, 1), {}, &steps),
-      IsOk());
+  ASSERT_THAT(policy->learn_mode()->Forward(
+                  MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 8, 1),
+                  {}, &steps),
+              IsOk());
   double squares = 0;
   for (const float g : policy->network().gradients()) squares += static_cast<double>(g) * g;
   EXPECT_NEAR(std::sqrt(squares), 0.01, 1e-5);
@@ -298,7 +303,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DqnChain,
 // Actions of one forward pass on zero observations.
 template <typename Mode>
 std::vector<int64_t> Act(Mode* mode, const NamedValues& settings, int64_t rows) {
-  const BatchBuilder obs = *BatchBuilder::Create(Observation(), rows);
+  const BatchBuilder obs = *BatchBuilder::Create(VectorObservation(kInputs), rows);
   std::fill(obs.column<float>(0).begin(), obs.column<float>(0).end(), 0.0f);
   const BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), rows);
   EXPECT_THAT(mode->Forward(obs.view(), {}, settings, out.view()), IsOk());
@@ -334,9 +339,9 @@ TEST(Dqn, OfEqualValuesTheLowestActionIsTaken) {
 
 TEST(Dqn, AMissingOrImpossibleEpsilonIsRefused) {
   const auto policy = MakeDqn({});
-  const BatchBuilder obs = *BatchBuilder::Create(Observation(), 1);
+  const BatchBuilder obs = *BatchBuilder::Create(VectorObservation(kInputs), 1);
   std::fill(obs.column<float>(0).begin(), obs.column<float>(0).end(), 0.0f);
-  const BatchBuilder out = *BatchBuilder::Create(Action(), 1);
+  const BatchBuilder out = *BatchBuilder::Create(DiscreteAction(kActions), 1);
   const auto forward = [&](const NamedValues& settings) {
     return policy->collect_mode()->Forward(obs.view(), {}, settings, out.view());
   };
@@ -358,7 +363,8 @@ TEST(Dqn, CommandModeGivesEpsilonByEnvStep) {
 TEST(Dqn, DataThatIsNotFiniteNamesIterationColumnAndRow) {
   const auto policy = MakeDqn({});
   std::vector<LearnStep> steps;
-  const Batch good = MakeTransitionBatch(Observation(), Action(), 6, 1);
+  const Batch good =
+      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 6, 1);
   ASSERT_THAT(policy->learn_mode()->Forward(good, {}, &steps), IsOk());
   const std::vector<float> parameters = Copy(policy->network().parameters());
   for (const char* column : {"obs", "next_obs", "reward", "discount"}) {
@@ -378,7 +384,8 @@ TEST(Dqn, DataThatIsNotFiniteNamesIterationColumnAndRow) {
 
 TEST(Dqn, ALossOrGradientThatOverflowsChangesNothing) {
   const auto policy = MakeDqn({});
-  const Batch good = MakeTransitionBatch(Observation(), Action(), 1, 1);
+  const Batch good =
+      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 1, 1);
   BatchBuilder builder = *BatchBuilder::Create(good.spec_ptr(), 1);
   CopyRows(good.view(), builder.view(), 0);
   builder.column<float>(*good.spec().Find("reward"))[0] = std::numeric_limits<float>::max();
@@ -401,12 +408,14 @@ TEST(Dqn, ALossOrGradientThatOverflowsChangesNothing) {
 TEST(Dqn, BatchesOfAnotherLayoutAreRefusedNamingTheColumn) {
   const auto policy = MakeDqn({});
   std::vector<LearnStep> steps;
-  EXPECT_THAT(policy->learn_mode()->Forward(
-                  MakeTransitionBatch(Observation(kInputs + 1), Action(), 4, 1), {}, &steps),
+  EXPECT_THAT(policy->learn_mode()->Forward(MakeTransitionBatch(VectorObservation(kInputs + 1),
+                                                                DiscreteAction(kActions), 4, 1),
+                                            {}, &steps),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("column 'obs'"), HasSubstr("[4]"), HasSubstr("[3]"))));
   // An action that the network has no value for; the batch itself allows it.
-  const Batch more = MakeTransitionBatch(Observation(), Action(kActions + 1), 64, 1);
+  const Batch more =
+      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions + 1), 64, 1);
   EXPECT_THAT(policy->learn_mode()->Forward(more, {}, &steps),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("column 'action'"), HasSubstr("holds 4, expected 0..3"))));
@@ -415,15 +424,16 @@ TEST(Dqn, BatchesOfAnotherLayoutAreRefusedNamingTheColumn) {
 TEST(Dqn, SpacesAndNetworksThatDoNotFitAreRefused) {
   EXPECT_THAT(CountActions(*MakeSpec({Box("action", {1}, {-1}, {1})}).value()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("discrete actions")));
-  auto network =
-      std::make_unique<LinearNetwork>(Observation(), *MakeSpec({Box("q", {kActions})}), 0);
-  EXPECT_THAT(DqnPolicy::Create(std::move(network), Action(kActions + 1), {}),
+  auto network = std::make_unique<LinearNetwork>(VectorObservation(kInputs),
+                                                 *MakeSpec({Box("q", {kActions})}), 0);
+  EXPECT_THAT(DqnPolicy::Create(std::move(network), DiscreteAction(kActions + 1), {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("'q' float32[5]"), HasSubstr("[4]"))));
   DqnOptions options;
   options.target_update = {0, 0};
-  network = std::make_unique<LinearNetwork>(Observation(), *MakeSpec({Box("q", {kActions})}), 0);
-  EXPECT_THAT(DqnPolicy::Create(std::move(network), Action(), options),
+  network = std::make_unique<LinearNetwork>(VectorObservation(kInputs),
+                                            *MakeSpec({Box("q", {kActions})}), 0);
+  EXPECT_THAT(DqnPolicy::Create(std::move(network), DiscreteAction(kActions), options),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("target update")));
 }
 
@@ -434,9 +444,9 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateForConformance(bool soft, uint64_t
   options.modes = modes;
   options.learn.priority = true;
   options.target_update = soft ? TargetUpdate{0, 0.1} : TargetUpdate{4, 0};
-  auto network =
-      std::make_unique<LinearNetwork>(Observation(), *MakeSpec({Box("q", {kActions})}), seed);
-  return DqnPolicy::Create(std::move(network), Action(), options);
+  auto network = std::make_unique<LinearNetwork>(VectorObservation(kInputs),
+                                                 *MakeSpec({Box("q", {kActions})}), seed);
+  return DqnPolicy::Create(std::move(network), DiscreteAction(kActions), options);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -445,12 +455,12 @@ INSTANTIATE_TEST_SUITE_P(
                                           [](uint64_t seed, PolicyModes modes) {
                                             return CreateForConformance(false, seed, modes);
                                           },
-                                          Observation(), Action()},
+                                          VectorObservation(kInputs), DiscreteAction(kActions)},
                     PolicyConformanceCase{"soft",
                                           [](uint64_t seed, PolicyModes modes) {
                                             return CreateForConformance(true, seed, modes);
                                           },
-                                          Observation(), Action()}),
+                                          VectorObservation(kInputs), DiscreteAction(kActions)}),
     testing::PrintToStringParamName());
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/message.h"
 #include "gtest/gtest.h"
@@ -36,7 +37,6 @@ SpecPtr Observation() {
   mask.dtype = DType::kUint8;
   return *MakeSpec({picture, Box("obs/speed", {3}), mask});
 }
-SpecPtr Action() { return *MakeSpec({Discrete("action", 3)}); }
 
 NetworkConfig Model() {
   NetworkConfig model;
@@ -81,9 +81,9 @@ PolicyConfig A2c() {
 PolicyConformanceCase OffPolicyCase(const PolicyConfig& config) {
   return {config.type(),
           [config](uint64_t seed, PolicyModes modes) {
-            return create_policy(config, {Observation(), Action(), seed, modes});
+            return create_policy(config, {Observation(), DiscreteAction(), seed, modes});
           },
-          Observation(), Action()};
+          Observation(), DiscreteAction()};
 }
 
 PolicyConformanceCase OnPolicyCase(const PolicyConfig& config) {
@@ -102,7 +102,7 @@ TEST(CnnPolicies, ANetworkThatDoesNotFitIsRefusedWithTheFieldAndItsShape) {
   for (const PolicyConfig& good : {Dqn(), Ppo(), A2c()}) {
     FieldSpec picture = Box("obs/image", {2, 2, 6});
     picture.dtype = DType::kUint8;
-    EXPECT_THAT(create_policy(good, {*MakeSpec({picture}), Action(), 0, PolicyModes()}),
+    EXPECT_THAT(create_policy(good, {*MakeSpec({picture}), DiscreteAction(), 0, PolicyModes()}),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("model: CNN: input 'obs/image' uint8[2, 2, 6]: conv[0] has "
                                    "kernel 3")));

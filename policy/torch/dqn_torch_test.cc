@@ -20,13 +20,11 @@
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
-
-SpecPtr Observation() { return *MakeSpec({Box("obs", {4})}); }
-SpecPtr Action() { return *MakeSpec({Discrete("action", 3)}); }
 
 struct Case {
   const char* name;
@@ -47,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const std::string& network, const
   config.set_type("dqn");
   config.set_priority(true);
   config.mutable_params()->PackFrom(dqn);
-  return create_policy(config, {Observation(), Action(), seed, modes});
+  return create_policy(config, {VectorObservation(), DiscreteAction(), seed, modes});
 }
 
 // A policy and what a comparison looks at.
@@ -97,7 +95,7 @@ TEST_P(DqnTorch, EveryUpdateIsTheSameFromEqualParameters) {
     ASSERT_THAT(torch.policy->learn_mode()->LoadModel(&state), IsOk());
     ASSERT_THAT(torch.policy->learn_mode()->LoadTrainState(&state), IsOk());
 
-    const Batch batch = MakeTransitionBatch(Observation(), Action(), 32, iter);
+    const Batch batch = MakeTransitionBatch(VectorObservation(), DiscreteAction(), 32, iter);
     mlp.Learn(batch);
     torch.Learn(batch);
     EXPECT_NEAR(*mlp.steps[0].scalars.Get("total_loss"), *torch.steps[0].scalars.Get("total_loss"),
@@ -125,7 +123,8 @@ TEST_P(DqnTorch, LearnsOnBothNetworks) {
   // On rewards alone: bootstrapping from random transitions may diverge, whatever the network.
   for (const char* network : {"mlp", "torch_mlp"}) {
     Side side(network, GetParam());
-    const Batch batch = WithoutBootstrap(MakeTransitionBatch(Observation(), Action(), 16, 1));
+    const Batch batch =
+        WithoutBootstrap(MakeTransitionBatch(VectorObservation(), DiscreteAction(), 16, 1));
     side.Learn(batch);
     const double before = *side.steps[0].scalars.Get("total_loss");
     for (int i = 0; i < 500; ++i) side.Learn(batch);
@@ -144,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(DqnTorch, PolicyConformance,
                              [](uint64_t seed, PolicyModes modes) {
                                return Create("torch_mlp", kCases[0], seed, modes);
                              },
-                             Observation(), Action()}),
+                             VectorObservation(), DiscreteAction()}),
                          testing::PrintToStringParamName());
 
 }  // namespace
