@@ -43,13 +43,13 @@ TEST(Items, AreSegmentsWithoutObservations) {
   }
 }
 
-TEST(Items, AreToldFromOtherRows) {
+TEST(Items, AreDistinguishedFromOtherRows) {
   EXPECT_TRUE(IsItems(*MakeSpec({Int("chunk")}).value()));
   EXPECT_FALSE(IsItems(*MakeSpec({Int("row"), Int("length")}).value()));
   EXPECT_FALSE(IsItems(*MakeSpec({Box("obs/place", {2}), Int("chunk")}).value()));
 }
 
-TEST(Items, ThatAreNoneAreRefused) {
+TEST(Items, RefusesInvalidItems) {
   const auto check = [](std::vector<FieldSpec> fields) {
     return CheckItemFields(*MakeSpec(std::move(fields)).value());
   };
