@@ -257,7 +257,7 @@ TEST_P(EnvManagerConformance, BuildErrorsAreResetErrors) {
   scripts_[2]->on_build[1] = EnvFault::kThrowOther;
   const auto manager = Create();
   EXPECT_THAT(manager->Launch(), StatusIs(kInternal, AllOf(HasSubstr("env 2 (Scripted)"),
-                                                           HasSubstr("no std::exception"))));
+                                                           HasSubstr("not a std::exception"))));
   EXPECT_TRUE(manager->closed());
   EXPECT_EQ(scripts_[0]->log.alive, 0);
 }

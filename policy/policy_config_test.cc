@@ -24,7 +24,7 @@ TEST(PolicyConfig, DefaultsAreLegal) {
   EXPECT_THAT(ProblemsToStatus(problems, "policy"), IsOk());
 }
 
-TEST(PolicyConfig, AllProblemsAreReportedAtOnce) {
+TEST(PolicyConfig, ReportsAllProblemsAtOnce) {
   PolicyConfig config;
   config.set_batch_size(0);
   config.set_nstep(-2);
@@ -61,7 +61,7 @@ TEST(PolicyConfig, UnsetSizesStayUnset) {
   EXPECT_TRUE(LearnAttributesFromConfig(config).priority);
 }
 
-TEST(PolicyConfig, ParamsOfAnotherMessageAreRefusedNamingBoth) {
+TEST(PolicyConfig, RefusesParamsOfAnotherTypeNamingBoth) {
   PolicyConfig config;
   config.set_type("dqn");
   ScheduleConfig params;

@@ -25,7 +25,7 @@ SpecPtr Observation() {
   return *MakeSpec({Box("obs/position", {2}), Scalar("obs/ticks", DType::kUint8)});
 }
 
-// Columns in an order of their own, among others.
+// The columns in another order, with further ones.
 std::vector<FieldSpec> Fields() {
   return {Scalar("discount", DType::kFloat32),
           Discrete("action", 3),
@@ -37,7 +37,7 @@ std::vector<FieldSpec> Fields() {
           Scalar("reward", DType::kFloat32)};
 }
 
-// Rows whose float column i holds 10 i, 10 i + 1, ...; categories and bytes count from 0.
+// Makes rows whose float column i has the values 10 i, 10 i + 1, ...; categories and bytes count from 0.
 BatchBuilder MakeRows(std::vector<FieldSpec> fields, int64_t rows) {
   BatchBuilder builder = *BatchBuilder::Create(*MakeSpec(std::move(fields)), rows);
   for (int i = 0; i < builder.spec().size(); ++i) {
@@ -71,7 +71,7 @@ TEST(SampledTransitionReader, FindsColumnsByNameInSlicesToo) {
   EXPECT_THAT(view.weight, IsEmpty());
 }
 
-TEST(SampledTransitionReader, FollowsABatchOfAnotherLayout) {
+TEST(SampledTransitionReader, AcceptsAnotherLayoutInTheNextBatch) {
   SampledTransitionReader reader(Observation(), DiscreteAction());
   const Batch plain = MakeRows(Fields(), 2).Seal(2);
   std::vector<FieldSpec> fields = Fields();
@@ -86,7 +86,7 @@ TEST(SampledTransitionReader, FollowsABatchOfAnotherLayout) {
   EXPECT_THAT(without.reward, ElementsAre(70, 71));
 }
 
-TEST(SampledTransitionReader, RefusesWhatIsMissingOrOfAnotherType) {
+TEST(SampledTransitionReader, RefusesMissingColumnsAndOtherTypes) {
   SampledTransitionReader reader(Observation(), DiscreteAction());
   for (size_t i = 0; i < Fields().size(); ++i) {
     std::vector<FieldSpec> fields = Fields();
@@ -107,7 +107,7 @@ TEST(SampledTransitionReader, RefusesWhatIsMissingOrOfAnotherType) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no rows")));
 }
 
-TEST(SampledTransitionReader, RefusesValuesThatPoison) {
+TEST(SampledTransitionReader, RefusesNonFiniteValuesAndUnknownCategories) {
   SampledTransitionReader reader(Observation(), DiscreteAction());
   std::vector<FieldSpec> fields = Fields();
   fields.push_back(Scalar("weight", DType::kFloat32));

@@ -1,4 +1,4 @@
-// A2C, made by the factories.
+// Tests of A2C policies that the factories create.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const A2cConfig& config, uint64_t
   return create_policy(policy, {VectorObservation(), DiscreteAction(), seed, modes});
 }
 
-TEST(A2c, IsOneStepOnAllRows) {
+TEST(A2c, TakesOneStepOnAllRows) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), 1, PolicyModes()));
   std::vector<LearnStep> steps;
   ASSERT_THAT(policy->learn_mode()->Forward(
@@ -51,7 +51,7 @@ TEST(A2c, IsOneStepOnAllRows) {
   EXPECT_THAT(policy->learn_mode()->info(), testing::StartsWith("a2c on mlp"));
 }
 
-// The policy gradient makes what went well likelier, and what went badly less likely.
+// The policy gradient makes actions of positive advantage more probable and others less.
 TEST(A2c, MovesProbabilitiesByTheAdvantage) {
   for (const float sign : {1.0f, -1.0f}) {
     DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), 1, PolicyModes()));

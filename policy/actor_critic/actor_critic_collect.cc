@@ -103,7 +103,7 @@ class ActorCriticCollect : public CollectMode {
     return absl::OkStatus();
   }
 
-  // The rows of `data` with advantages and returns.
+  // Returns the rows of `data` with advantages and returns.
   absl::StatusOr<Batch> MakeTrainRows(const SegmentBatch& data) {
     DING_RETURN_IF_ERROR(ValidateSegments(data));
     DING_RETURN_IF_ERROR(Resolve(data.rows.spec_ptr()));
@@ -134,7 +134,7 @@ class ActorCriticCollect : public CollectMode {
     return std::move(made).Seal(data.size());
   }
 
-  // Finds the columns of rows of that layout.
+  // Finds the columns in rows of `spec`.
   absl::Status Resolve(const SpecPtr& spec) {
     if (pool_.has_value() && resolved_ == spec) return absl::OkStatus();
     DING_RETURN_IF_ERROR(CheckFirstFields(*networks_.observation(), *spec, "rows"));
@@ -151,7 +151,7 @@ class ActorCriticCollect : public CollectMode {
     return absl::OkStatus();
   }
 
-  // What would be silent damage in statistics and advantages.
+  // Refuses NaN and infinity, which would silently damage statistics and advantages.
   absl::Status CheckRows(const SegmentBatch& data) const {
     const Spec& spec = data.rows.spec();
     for (int i = 0; i < spec.size(); ++i) {
@@ -185,10 +185,11 @@ class ActorCriticCollect : public CollectMode {
   Rng rng_;
   RewardScaler reward_scaler_;
   SpecPtr output_;
-  int head_ = 0;  // its field in output_; before it what was taken, behind it log_prob and value
+  int head_ =
+      0;  // index of the head in output_; before it are the actions, after it log_prob and value
 
   std::optional<BlockPool> pool_;
-  SpecPtr resolved_;  // of the rows that the indices below belong to
+  SpecPtr resolved_;  // the spec that the indices below belong to
   int reward_ = -1;
   int value_ = -1;
   std::vector<float> final_value_;

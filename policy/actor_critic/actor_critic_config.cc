@@ -59,7 +59,7 @@ struct Networks {
   std::unique_ptr<Network> critic;
 };
 
-// Null, and a problem more, if it cannot be made.
+// Returns null and appends a problem if the network cannot be created.
 std::unique_ptr<Network> CreateNetwork(absl::string_view field, const NetworkConfig& config,
                                        const SpecPtr& inputs, std::vector<FieldSpec> outputs,
                                        uint64_t seed, std::vector<std::string>* problems) {
@@ -70,7 +70,7 @@ std::unique_ptr<Network> CreateNetwork(absl::string_view field, const NetworkCon
   return nullptr;
 }
 
-// The networks, or problems more.
+// Creates the networks; appends problems if it cannot.
 Networks CreateNetworks(const ActorCriticConfig& config, const PolicyContext& context,
                         std::vector<std::string>* problems) {
   Networks networks;
@@ -79,7 +79,7 @@ Networks CreateNetworks(const ActorCriticConfig& config, const PolicyContext& co
     return networks;
   }
   networks.actor = CreateActor(config.model(), context, {}, problems);
-  // A seed of its own: actor and critic shall not begin with the same weights.
+  // Another seed, so that actor and critic do not begin with equal weights.
   networks.critic = CreateNetwork("critic", config.critic(), WithoutActionMask(context.observation),
                                   {ActorCritic::ValueField()},
                                   Rng::DeriveSeed(context.seed, "policy/critic"), problems);

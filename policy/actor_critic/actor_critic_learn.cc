@@ -98,11 +98,12 @@ class ActorCriticLearn : public LearnMode {
   }
 
  private:
-  // Field kTaken + i of a minibatch stands behind the networks' inputs.
+  // The fields of a minibatch after the inputs of the networks.
   enum Column { kTaken, kLogProb, kValue, kAdv, kReturn, kMask };
   int field(Column column) const { return networks_.inputs()->size() + column; }
 
-  // What is read of a batch: the networks' inputs first, so that the view is their input.
+  // Returns the columns that are read from a batch. The inputs of the networks come first, so that the
+  // view is their input.
   SpecPtr MakeColumns() const {
     const absl::Span<const FieldSpec> inputs = networks_.inputs()->fields();
     std::vector<FieldSpec> fields(inputs.begin(), inputs.end());
@@ -116,7 +117,7 @@ class ActorCriticLearn : public LearnMode {
     return *MakeSpec(std::move(fields));
   }
 
-  // What a call learns from, and how.
+  // Reads the batch and the settings of a call.
   absl::StatusOr<ColumnsView> Prepare(const Batch& data, const NamedValues& settings) {
     DING_ASSIGN_OR_RETURN(const ColumnsView rows, columns_.Read(data));
     if (const std::optional<double> lr = settings.Get(kSettingLr)) {
@@ -131,7 +132,7 @@ class ActorCriticLearn : public LearnMode {
                       std::vector<LearnStep>* steps) {
     const absl::StatusOr<ColumnsView> prepared = Prepare(data, settings);
     if (!prepared.ok()) {
-      float no_kl = 0;  // The other learners have come with their first minibatch.
+      float no_kl = 0;  // The other learners wait with their first minibatch.
       return adam_.Average(options_.reducer, /*rows=*/0, prepared.status(),
                            absl::MakeSpan(&no_kl, 1));
     }
@@ -161,7 +162,7 @@ class ActorCriticLearn : public LearnMode {
     return absl::OkStatus();
   }
 
-  // What the settings say or, if they do not, the options: for this call only.
+  // Sets the entropy weight of this call, from the settings or else from the options.
   absl::Status SetEntropyWeight(const NamedValues& settings) {
     const double weight = settings.GetOr(kSettingEntropyWeight, update_.loss_options.entropy_coef);
     if (!(weight >= 0 && std::isfinite(weight))) {
@@ -172,7 +173,7 @@ class ActorCriticLearn : public LearnMode {
     return absl::OkStatus();
   }
 
-  // Rows [begin, begin + count) of the order.
+  // Returns rows [begin, begin + count) of the random order.
   absl::StatusOr<ColumnsView> Minibatch(const ColumnsView& rows, int64_t begin, int64_t count) {
     if (count == rows.rows()) return rows;
     DING_ASSIGN_OR_RETURN(const MutableColumnsView minibatch, minibatch_.Rows(count));
@@ -183,7 +184,8 @@ class ActorCriticLearn : public LearnMode {
     return ColumnsView(minibatch);
   }
 
-  // One step of the optimizer on a minibatch; false, and no step, if the policy has moved too far.
+  // Takes one optimizer step on a minibatch. Returns false, without a step, if the KL divergence is
+  // above max_kl.
   absl::StatusOr<bool> StepOn(const ColumnsView& rows, int64_t begin, int64_t count,
                               LearnStep* step) {
     ActorCriticLossResult result;
@@ -192,7 +194,7 @@ class ActorCriticLearn : public LearnMode {
     DING_RETURN_IF_ERROR(
         adam_.Average(options_.reducer, count, computed, absl::MakeSpan(&mean_kl, 1)));
     const double kl = options_.reducer == nullptr ? result.approx_kl : mean_kl;
-    // The first minibatch of a call is always learned from: the policy cannot have moved yet.
+    // This never holds for the first minibatch of a call: the policy has not changed yet.
     if (update_.max_kl > 0 && kl > update_.max_kl) return false;
     DING_ASSIGN_OR_RETURN(const double grad_norm, adam_.Step());
     Report(result, grad_norm, step);
@@ -234,11 +236,11 @@ class ActorCriticLearn : public LearnMode {
                                             log_prob_[static_cast<size_t>(row)])));
   }
 
-  // Of the data of a call: what every step reports.
+  // Computes the statistics of the data of a call, which every step reports.
   void MeasureData(const ColumnsView& rows) {
     const absl::Span<const float> adv = rows.column<float>(field(kAdv));
     const double of_returns = Variance(rows.column<float>(field(kReturn)));
-    // The returns less the values are the advantages.
+    // The advantages are returns minus values.
     explained_variance_ = of_returns > 0 ? 1 - Variance(adv) / of_returns : 0;
     adv_std_ = std::sqrt(Variance(adv));
   }
@@ -259,7 +261,7 @@ class ActorCriticLearn : public LearnMode {
 
   const ActorCriticPolicyOptions& options_;
   const ActorCriticUpdate& update_;
-  ActorCriticLossOptions loss_options_;  // of the current call
+  ActorCriticLossOptions loss_options_;  // those of the current call
   ActorCritic& networks_;
   GroupAdam adam_;
   Rng rng_;

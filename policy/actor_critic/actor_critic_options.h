@@ -1,4 +1,4 @@
-// What an on-policy actor-critic algorithm is made of: PPO and A2C differ in these values only.
+// The options of on-policy actor-critic algorithms. PPO and A2C differ in these values only.
 //
 // Threads: plain data.
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_OPTIONS_H_
@@ -15,38 +15,39 @@
 
 namespace ding {
 
-// What one algorithm does with the rows of a learn call.
+// How an algorithm trains on the rows of a learn call.
 struct ActorCriticUpdate {
   using Loss = ActorCriticLossResult (*)(const ActorCriticLossInput&, const ActorCriticLossOptions&,
                                          const ActorCriticLossGradient&);
   Loss loss = nullptr;
   ActorCriticLossOptions loss_options;
   int64_t epochs = 1;          // at least 1
-  int64_t minibatch_rows = 0;  // the last one of an epoch may have fewer; 0: all rows
-  bool normalize_adv = false;  // of each minibatch
-  double max_kl = 0;           // ends the call before the first minibatch with more; 0: no limit
+  int64_t minibatch_rows = 0;  // the last minibatch of an epoch may have fewer; 0: all rows
+  bool normalize_adv = false;  // normalizes the advantages of each minibatch
+  double max_kl = 0;  // a call ends before a minibatch with a larger KL divergence; 0: no limit
 };
 
 struct ActorCriticPolicyOptions {
-  std::string name;   // of the algorithm, in messages
+  std::string name;   // name of the algorithm in messages
   uint64_t seed = 0;  // streams (seed, "policy/collect") and (seed, "policy/shuffle")
   double gamma = 0.99;
   double gae_lambda = 0.95;
   AdamOptions adam;
-  double lr_decay_env_steps = 0;  // the rate falls linearly to 0 by then; 0: it stays
-  // The entropy weight moves linearly from update.loss_options to this one by then; 0: it stays.
+  double lr_decay_env_steps = 0;  // the rate falls linearly to 0 within these; 0: it is constant
+  // The entropy weight moves linearly from that of update.loss_options to final_entropy_weight within
+  // entropy_decay_env_steps; 0: it is constant.
   double entropy_decay_env_steps = 0;
   double final_entropy_weight = 0;  // at least 0
-  double grad_clip_norm = 0;        // of the gradient of all parameters; 0: not clipped
+  double grad_clip_norm = 0;  // maximal norm of the gradient of all parameters; 0: not clipped
   ActorCriticOptions networks;
-  bool freeze_statistics = false;  // of observations: use them, but do not move them
+  bool freeze_statistics = false;  // whether to keep the observation statistics unchanged
   bool scale_reward = false;
   ActorCriticUpdate update;
-  CollectAttributes collect;  // on_policy is set
-  LearnAttributes learn;      // on_policy is set
+  CollectAttributes collect;  // the policy sets on_policy
+  LearnAttributes learn;      // the policy sets on_policy
   PolicyModes modes;
-  // Of the learners that step together, with as many minibatches each; null: this one alone. Outlives
-  // the policy.
+  // Averages gradients with the other learners of a group, which must have equally many minibatches;
+  // null: a single learner. It must outlive the policy.
   GradientReducer* reducer = nullptr;
 };
 

@@ -1,31 +1,32 @@
-// On-policy actor-critic algorithms: what PPO and A2C have in common, which is all but the loss and
-// how often it is used. Create them by policy/ppo and policy/a2c.
+// The policy of on-policy actor-critic algorithms. PPO and A2C (policy/ppo, policy/a2c) create it with
+// their loss and their number of epochs and minibatches.
 //
-//   collect  samples; the output has "action" (and "raw_action" if it is continuous), "logit" or
+//   collect  samples actions. The output has "action" (and "raw_action" if it is continuous), "logit" or
 //            "mean", "log_prob" and "value". GetTrainSample() adds the columns "adv" and "return":
-//            generalized advantages (data/returns.h), with V(final_obs) where a segment was cut or
-//            truncated and 0 where the episode terminated. If asked to, it also
+//            generalized advantages (data/returns.h), with the bootstrap value V(final_obs) where a
+//            segment was cut or truncated and 0 where the episode terminated. Optionally it also
 //              - divides the rewards by the running deviation of the return
 //                (policy/reward_scaler.h)
-//              - replaces the observations by normalized ones, by the statistics with which these
-//                rows were acted on; only then the rows go into the statistics
-//   eval     the most probable action; statistics stand still
-//   learn    on rows of GetTrainSample(): `epochs` times all rows, in minibatches of a random order
-//   command  settings "lr" and "entropy_weight" for learn mode, if they decay: functions of info
-//            "envstep" alone, so that a resumed run needs no state for them
+//              - normalizes the observations by the statistics with which the policy acted on these
+//                rows, and then adds the rows to the statistics
+//   eval     takes the most probable action; the statistics do not change
+//   learn    trains on rows of GetTrainSample(): `epochs` passes, in minibatches in random order
+//   command  gives the learn mode the settings "lr" and "entropy_weight" if they decay. They are
+//            functions of info "envstep", so that a resumed run needs no state for them
 //
 // A learning iteration is a minibatch. It reports the scalars cur_lr, total_loss, policy_loss,
-// value_loss, entropy, approx_kl, clip_fraction, grad_norm, and once a call the same for all:
-// adv_std, explained_var (variance explained, of the returns, by the critic that acted).
+// value_loss, entropy, approx_kl, clip_fraction and grad_norm, and two that are equal for all minibatches
+// of a call: adv_std and explained_var (the share of the variance of the returns that the critic of the
+// acting policy explains).
 //
-// Saved: model as ActorCritic says; train state "optimizer/...", "rng" (of the order of rows);
+// Saved: the model as in ActorCritic; train state "optimizer/...", "rng" (for the order of rows);
 // collect state "rng", and "reward_scaler/..." if rewards are scaled.
 //
 // Ownership: the policy owns networks and optimizer; its modes share them.
-// Threads:   one thread at a time, whichever mode.
-// Errors:    kInvalidArgument for data of another layout, actions that do not exist, and rows
-//            without a legal action; kInternal for NaN and infinity in data, loss or gradient. A failed
-//            call leaves everything as it was before it, also if minibatches were learned already.
+// Threads:   one thread at a time may use the policy, in any mode.
+// Errors:    kInvalidArgument for data of another layout, actions that do not exist, and rows without
+//            a legal action; kInternal for NaN and infinity in data, loss or gradient. After a failed
+//            call the policy is as before the call, also if some minibatches had succeeded.
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_
 #define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_
 
@@ -40,7 +41,7 @@ namespace ding {
 
 class ActorCriticPolicy : public Policy {
  public:
-  // Networks and spaces as ActorCritic::Create() says.
+  // Networks and spaces as for ActorCritic::Create().
   static absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> Create(
       std::unique_ptr<Network> actor, std::unique_ptr<Network> critic, SpecPtr observation,
       SpecPtr action, const ActorCriticPolicyOptions& options);

@@ -1,4 +1,4 @@
-// What PPO and A2C have in common, on networks that can be worked out by hand.
+// Tests of the common part of PPO and A2C, on networks that can be computed by hand.
 #include "ding_worker/policy/actor_critic/actor_critic_policy.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ bool SameState(const StateDict& a, const StateDict& b) {
   });
 }
 
-// Rows as a collector hands them over: observations, what collect mode emitted, and rewards.
+// Rows as a collector returns them: observations, outputs of the collect mode, and rewards.
 SegmentBatch Collected(ActorCriticPolicy* policy, const SpecPtr& observation,
                        std::vector<Segment> segments, uint64_t seed) {
   CollectMode* const collect = policy->collect_mode();
@@ -104,7 +104,7 @@ absl::Span<const float> Column(const Batch& batch, const char* name) {
   return batch.column<float>(name);
 }
 
-TEST(ActorCriticPolicy, CollectsWithWhatLearningNeeds) {
+TEST(ActorCriticPolicy, CollectsTheColumnsThatLearningNeeds) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options()));
   EXPECT_EQ(*policy->collect_mode()->output_spec(),
             *Spec::Create(
@@ -121,10 +121,10 @@ TEST(ActorCriticPolicy, CollectsWithWhatLearningNeeds) {
   }
 }
 
-TEST(ActorCriticPolicy, BootstrapsWhereTheEpisodeGoesOnOrWasCutOff) {
+TEST(ActorCriticPolicy, BootstrapsWhereASegmentWasCutOrTruncated) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options()));
   SegmentBatch data = Collected(policy.get(), VectorObservation(3), ThreeSegments(), 3);
-  // What follows a terminated episode is looked at by nobody.
+  // The observation after a terminated episode is not used.
   BatchBuilder final_obs = *BatchBuilder::Create(VectorObservation(3), 3);
   CopyRows(data.final_obs.view(), final_obs.view(), 0);
   final_obs.column<float>(0)[3] = kNan;
@@ -152,7 +152,7 @@ TEST(ActorCriticPolicy, BootstrapsWhereTheEpisodeGoesOnOrWasCutOff) {
   EXPECT_THAT(policy->learn_mode()->Forward(trained.rows, {}, &steps), IsOk());
 }
 
-TEST(ActorCriticPolicy, RowsThatNoAdvantageComesFromAreNamed) {
+TEST(ActorCriticPolicy, NamesRowsWithNonFiniteValues) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options()));
   SegmentBatch data = Collected(policy.get(), VectorObservation(3), ThreeSegments(), 3);
   SegmentBatch gap = data;
@@ -167,7 +167,7 @@ TEST(ActorCriticPolicy, RowsThatNoAdvantageComesFromAreNamed) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("'reward', row 7 holds nan")));
 }
 
-TEST(ActorCriticPolicy, TheFirstStepSeesTheRatioOne) {
+TEST(ActorCriticPolicy, TheFirstStepHasTheRatioOne) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options()));
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data,
                             policy->collect_mode()->GetTrainSample(
@@ -180,9 +180,9 @@ TEST(ActorCriticPolicy, TheFirstStepSeesTheRatioOne) {
   EXPECT_GT(*steps[0].scalars.Get("entropy"), 0);
 }
 
-TEST(ActorCriticPolicy, EachEpochLearnsEachRowOnceInAnotherOrder) {
+TEST(ActorCriticPolicy, EachEpochTrainsOnEachRowOnceInAnotherOrder) {
   ActorCriticPolicyOptions options = Options();
-  options.adam.lr = 0;  // So that all steps are about the same policy.
+  options.adam.lr = 0;  // The policy then stays the same in all steps.
   options.update.epochs = 3;
   options.update.minibatch_rows = 5;
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(options));
@@ -206,7 +206,7 @@ TEST(ActorCriticPolicy, EachEpochLearnsEachRowOnceInAnotherOrder) {
   }
 }
 
-TEST(ActorCriticPolicy, EndsACallWhenThePolicyHasMovedTooFar) {
+TEST(ActorCriticPolicy, EndsACallAboveTheMaximalKlDivergence) {
   ActorCriticPolicyOptions options = Options();
   options.adam.lr = 0.5;
   options.update.epochs = 20;
@@ -248,7 +248,7 @@ TEST(ActorCriticPolicy, TheEntropyWeightMovesWithTheEnvSteps) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(options));
   const Batch batch = MakeOnPolicyBatch(VectorObservation(3), DiscreteAction(4), 12, 5);
   std::vector<LearnStep> steps;
-  // The weight that a call learned with, by what it reports of the loss.
+  // The weight that a call used, computed from its reported losses.
   const auto learned_with = [&] {
     const NamedValues& loss = steps[0].scalars;
     return (*loss.Get("policy_loss") +
@@ -263,7 +263,7 @@ TEST(ActorCriticPolicy, TheEntropyWeightMovesWithTheEnvSteps) {
     ASSERT_THAT(policy->learn_mode()->Forward(batch, settings, &steps), IsOk());
     EXPECT_NEAR(learned_with(), weight, 1e-9) << "env step " << env_step;
   }
-  // A setting is of its call alone: what the next one does must not depend on it.
+  // A setting applies to its call only.
   ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
   EXPECT_NEAR(learned_with(), 0.06, 1e-9);
   for (const double weight : {-1.0, static_cast<double>(kNan)}) {
@@ -277,7 +277,7 @@ TEST(ActorCriticPolicy, TheEntropyWeightMovesWithTheEnvSteps) {
                    .has_value());
 }
 
-TEST(ActorCriticPolicy, AStepThatFailsTakesBackThoseBeforeIt) {
+TEST(ActorCriticPolicy, AFailedStepUndoesTheStepsBeforeIt) {
   ActorCriticPolicyOptions options = Options();
   options.update.epochs = 1;
   options.update.minibatch_rows = 1;
@@ -288,7 +288,7 @@ TEST(ActorCriticPolicy, AStepThatFailsTakesBackThoseBeforeIt) {
   const StateDict before = Saved(policy.get());
   BatchBuilder builder = *BatchBuilder::Create(good.spec_ptr(), 12);
   CopyRows(good.view(), builder.view(), 0);
-  // Finite, and so is the loss; but not the gradient.
+  // This value and the loss are finite, but the gradient is not.
   builder.column<float>(*good.spec().Find("adv"))[4] = -3e38f;
   builder.column<float>(*good.spec().Find("log_prob"))[4] = -9;
   EXPECT_THAT(policy->learn_mode()->Forward(std::move(builder).Seal(12), {}, &steps),
@@ -324,7 +324,7 @@ TEST(ActorCriticPolicy, ObeysTheActionMask) {
                        AllOf(HasSubstr("test, collect"), HasSubstr("row 7 has no legal action"))));
 }
 
-TEST(ActorCriticPolicy, LearnsByTheMaskOfItsRows) {
+TEST(ActorCriticPolicy, TrainsWithTheMaskOfItsRows) {
   const SpecPtr inputs = *MakeSpec({Box("obs/x", {3})});
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options(), MaskedObservation(4, 3), inputs));
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data,
@@ -356,7 +356,7 @@ class Normalizing : public testing::Test {
   ActorCriticPolicyOptions options_ = Options();
 };
 
-TEST_F(Normalizing, RowsAreNormalizedAsTheyWereActedOn) {
+TEST_F(Normalizing, NormalizesRowsWithTheStatisticsOfActing) {
   const auto policy = Make();
   const SegmentBatch raw = Collected(policy.get(), VectorObservation(3), ThreeSegments(), 1);
   const SegmentBatch first = Collect(policy.get(), 1);
@@ -365,7 +365,7 @@ TEST_F(Normalizing, RowsAreNormalizedAsTheyWereActedOn) {
   std::vector<LearnStep> steps;
   ASSERT_THAT(policy->learn_mode()->Forward(second.rows, {}, &steps), IsOk());
   EXPECT_EQ(*steps[0].scalars.Get("approx_kl"), 0) << "the networks see what they acted on";
-  // The second rows by the statistics of the first.
+  // The second rows are normalized by the statistics of the first.
   RunningNormalizer statistics(3, 10);
   statistics.Update(Column(raw.rows, "obs"));
   const Batch obs = MakeObservationBatch(VectorObservation(3), 12, 2);
@@ -374,7 +374,7 @@ TEST_F(Normalizing, RowsAreNormalizedAsTheyWereActedOn) {
   EXPECT_EQ(Column(second.rows, "obs"), absl::MakeConstSpan(expected));
 }
 
-TEST_F(Normalizing, StatisticsGoWithTheModelAndStandStillInEvaluation) {
+TEST_F(Normalizing, StatisticsArePartOfTheModelAndDoNotChangeInEvaluation) {
   const auto policy = Make();
   Collect(policy.get(), 1);
   StateDict model;
@@ -394,7 +394,7 @@ TEST_F(Normalizing, StatisticsGoWithTheModelAndStandStillInEvaluation) {
   EXPECT_TRUE(SameState(model, after));
 }
 
-TEST_F(Normalizing, FrozenStatisticsDoNotMove) {
+TEST_F(Normalizing, FrozenStatisticsDoNotChange) {
   const auto source = Make();
   Collect(source.get(), 1);
   StateDict model;
@@ -409,7 +409,7 @@ TEST_F(Normalizing, FrozenStatisticsDoNotMove) {
   EXPECT_EQ(Column(data.rows, "obs"), Column(Collect(source.get(), 2).rows, "obs"));
 }
 
-TEST_F(Normalizing, RewardsAreScaledByTheDeviationOfTheReturn) {
+TEST_F(Normalizing, ScalesRewardsByTheDeviationOfTheReturn) {
   const auto policy = Make();
   const SegmentBatch raw = Collected(policy.get(), VectorObservation(3), ThreeSegments(), 1);
   const SegmentBatch data = Collect(policy.get(), 1);
@@ -430,10 +430,10 @@ TEST_F(Normalizing, RewardsAreScaledByTheDeviationOfTheReturn) {
   }
 }
 
-TEST_F(Normalizing, GoesOnWhereItsStateWasSaved) {
+TEST_F(Normalizing, ContinuesFromItsSavedState) {
   const auto straight = Make();
   const auto resumed = Make();
-  Collect(straight.get(), 1);  // Its first stream is cut: a running return goes on.
+  Collect(straight.get(), 1);  // Its first stream is cut, so the running return continues.
   StateDict state;
   ASSERT_THAT(straight->learn_mode()->SaveModel(&state), IsOk());
   ASSERT_THAT(straight->collect_mode()->SaveState(&state), IsOk());
@@ -446,7 +446,7 @@ TEST_F(Normalizing, GoesOnWhereItsStateWasSaved) {
   }
 }
 
-TEST(ActorCriticPolicy, NetworksThatDoNotFitAreNamed) {
+TEST(ActorCriticPolicy, RefusesNetworksThatDoNotFit) {
   const auto create = [](const char* head, int64_t width, const SpecPtr& inputs) {
     return ActorCriticPolicy::Create(
         std::make_unique<LinearNetwork>(inputs, *MakeSpec({Box(head, {width})}), 1),

@@ -1,4 +1,4 @@
-// Behaviour cloning, made by the factory and on networks that can be worked out by hand.
+// Tests of behaviour cloning: created by the factory, and on networks that can be computed by hand.
 #include "ding_worker/policy/bc/bc.h"
 
 #include <cmath>
@@ -63,7 +63,7 @@ double Learn(Policy* policy, const Batch& batch, const std::string& scalar = "to
   return *steps.front().scalars.Get(scalar);
 }
 
-// From network parameters to the loss of a batch, through normalization, mask and distribution.
+// Differentiates the loss of a batch by the parameters, through normalization, mask and distribution.
 TEST(Bc, GradientsAgreeWithFiniteDifferences) {
   for (const auto& [observation, action] :
        std::vector<std::pair<SpecPtr, SpecPtr>>{{VectorObservation(), DiscreteAction()},
@@ -101,7 +101,7 @@ TEST(Bc, GradientsAgreeWithFiniteDifferences) {
   }
 }
 
-// Actions that are a function of the observation are learned, and then eval mode acts by it.
+// Learns actions that are a function of the observation; the eval mode then takes these actions.
 TEST(Bc, LearnsAFunctionOfTheObservation) {
   for (const SpecPtr& action : {DiscreteAction(), TwoElements(), Continuous()}) {
     DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), VectorObservation(), action));
@@ -142,7 +142,7 @@ TEST(Bc, LearnsAFunctionOfTheObservation) {
   }
 }
 
-TEST(Bc, CollectsAroundTheMeanOfABoxByTheDeviationOfItsOptions) {
+TEST(Bc, CollectsAroundTheMeanOfABoxWithTheConfiguredDeviation) {
   BcConfig config = Config();
   config.set_collect_log_std(-20);
   DING_ASSERT_OK_AND_ASSIGN(const auto still, Create(config, VectorObservation(), Continuous()));
@@ -167,7 +167,7 @@ TEST(Bc, CollectsAroundTheMeanOfABoxByTheDeviationOfItsOptions) {
   EXPECT_THAT(networks.distribution().parameters(), testing::Each(-1.0f)) << "it is not learned";
 }
 
-TEST(Bc, NormalizesByTheRowsLearned) {
+TEST(Bc, NormalizesByTheRowsOfEarlierBatches) {
   BcConfig config = Config();
   config.set_normalize_obs(true);
   DING_ASSERT_OK_AND_ASSIGN(const auto policy,
@@ -189,7 +189,7 @@ TEST(Bc, NormalizesByTheRowsLearned) {
   EXPECT_EQ(*after.ReadInt("model/statistics/obs/count"), 32);
 }
 
-TEST(Bc, AnIllegalActionIsNamed) {
+TEST(Bc, NamesAnIllegalAction) {
   const SpecPtr observation = MaskedObservation(3);
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), observation, DiscreteAction()));
   const Batch good = MakeTransitionBatch(observation, DiscreteAction(), 4, 1);
@@ -212,7 +212,7 @@ TEST(Bc, IsSupervised) {
   EXPECT_THAT(policy->learn_mode()->info(), testing::StartsWith("bc on mlp"));
 }
 
-TEST(Bc, ANetworkThatDoesNotFitIsRefused) {
+TEST(Bc, RefusesANetworkThatDoesNotFit) {
   EXPECT_THAT(BcPolicy::Create(std::make_unique<LinearNetwork>(VectorObservation(),
                                                                *MakeSpec({Box("q", {3})}), 1),
                                VectorObservation(), DiscreteAction(), {}),

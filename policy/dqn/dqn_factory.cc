@@ -70,8 +70,8 @@ void AppendSpaceProblems(const PolicyContext& context, std::vector<std::string>*
   if (!mask.ok()) problems->emplace_back(mask.status().message());
 }
 
-// The Q network, or a problem more. A space that is refused anyway counts as one action, so that
-// the network's problems are reported along with it.
+// Creates the Q network. An invalid action space counts as one action, so that problems of the network
+// are reported too.
 absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(const DqnConfig& config,
                                                         const PolicyContext& context,
                                                         std::vector<std::string>* problems) {

@@ -1,4 +1,4 @@
-// DQN on the network that it is used with: an MLP with a dueling head, made by the factories.
+// Tests of DQN on an MLP with a dueling head, created by the factories.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(bool dueling, uint64_t seed, Poli
   return create_policy(config, {observation, DiscreteAction(kActions), seed, modes});
 }
 
-// Column `name` of `batch` as observations of their own.
+// Returns column `name` of `batch` as a batch of observations.
 Batch ObservationColumn(const Batch& batch, const char* name) {
   BatchBuilder builder = *BatchBuilder::Create(VectorObservation(), batch.rows());
   const absl::Span<const float> source = batch.column<float>(name);
@@ -60,7 +60,7 @@ TEST_P(DqnMlp, TheGradientAgreesWithFiniteDifferencesThroughLossAndNetwork) {
   const absl::Span<const float> values = q.column<float>(0);
   const absl::Span<const int64_t> action = batch.column<int64_t>("action");
 
-  // At the first iteration the target network is the network itself.
+  // In the first iteration the target network equals the network.
   const Batch next_obs = ObservationColumn(batch, "next_obs");
   ASSERT_THAT(network.Infer(next_obs.view(), q.view()), IsOk());
   std::vector<float> next_value(16);
@@ -96,7 +96,7 @@ TEST_P(DqnMlp, TheGradientAgreesWithFiniteDifferencesThroughLossAndNetwork) {
   }
 }
 
-// Rows in which only action row % kActions is legal.
+// Sets the mask so that only action row % kActions is legal.
 Batch OneLegal(Batch batch, const char* mask_name) {
   BatchBuilder builder = *BatchBuilder::Create(batch.spec_ptr(), batch.rows());
   CopyRows(batch.view(), builder.view(), 0);
@@ -149,7 +149,7 @@ TEST(DqnMask, BootstrapsFromLegalActionsOnly) {
   EXPECT_NEAR(*steps[0].scalars.Get("target_q_value"), mean, 1e-5);
 }
 
-TEST(DqnMask, OnlyATerminatedEpisodeMayHaveNothingLegalNext) {
+TEST(DqnMask, NextObsWithoutALegalActionIsAnErrorUnlessTerminated) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy,
                             Create(false, 5, PolicyModes(), MaskedObservation(kActions)));
   const Batch batch =

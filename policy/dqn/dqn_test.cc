@@ -44,7 +44,7 @@ std::unique_ptr<DqnPolicy> MakeDqn(const DqnOptions& options, int64_t inputs = k
 
 std::vector<float> Copy(absl::Span<const float> values) { return {values.begin(), values.end()}; }
 
-// The same batch with a column "weight".
+// Returns the batch with a column "weight".
 Batch WithWeights(const Batch& batch, absl::Span<const float> weights) {
   std::vector<FieldSpec> fields(batch.spec().fields().begin(), batch.spec().fields().end());
   fields.push_back(Scalar(kColumnWeight, DType::kFloat32));
@@ -55,8 +55,8 @@ Batch WithWeights(const Batch& batch, absl::Span<const float> weights) {
   return std::move(builder).Seal(batch.rows());
 }
 
-// The loss by its definition, of a linear network with `parameters`, in float64. `chooser` are the
-// parameters that choose the action bootstrapped from; no gradient flows through the choice.
+// Computes the loss of a linear network with `parameters` by its definition, in float64. The parameters
+// `chooser` choose the action of the bootstrap; no gradient flows through the choice.
 double LossByHand(const Batch& batch, absl::Span<const float> parameters,
                   absl::Span<const float> target_parameters, absl::Span<const float> chooser) {
   const auto q = [&](absl::Span<const float> p, const char* column, int64_t row, int64_t a) {
@@ -84,7 +84,7 @@ double LossByHand(const Batch& batch, absl::Span<const float> parameters,
 
 class DqnLoss : public testing::TestWithParam<bool> {};
 
-TEST_P(DqnLoss, LossAndGradientAreThoseOfTheDefinition) {
+TEST_P(DqnLoss, LossAndGradientEqualTheDefinition) {
   DqnOptions options;
   options.seed = 3;
   options.double_q = GetParam();
@@ -93,7 +93,7 @@ TEST_P(DqnLoss, LossAndGradientAreThoseOfTheDefinition) {
   const auto policy = MakeDqn(options);
   const std::vector<float> target = Copy(policy->network().parameters());
   std::vector<LearnStep> steps;
-  // Away from the target network, whose parameters the policy began with.
+  // Train first, so that the network differs from the target network.
   for (uint64_t seed = 0; seed < 20; ++seed) {
     ASSERT_THAT(
         policy->learn_mode()->Forward(
@@ -130,7 +130,7 @@ TEST_P(DqnLoss, LossAndGradientAreThoseOfTheDefinition) {
 INSTANTIATE_TEST_SUITE_P(DoubleAndPlain, DqnLoss, testing::Bool(),
                          [](const auto& info) { return info.param ? "Double" : "Plain"; });
 
-TEST(Dqn, PrioritiesAreTheAbsoluteErrorsWhateverTheWeights) {
+TEST(Dqn, PrioritiesAreTheAbsoluteErrorsWithoutWeights) {
   DqnOptions options;
   options.learn.priority = true;
   const auto policy = MakeDqn(options);
@@ -151,7 +151,7 @@ TEST(Dqn, PrioritiesAreTheAbsoluteErrorsWhateverTheWeights) {
   EXPECT_EQ(*steps[0].scalars.Get("total_loss"), 0);
 }
 
-TEST(Dqn, NoPrioritiesUnlessAskedFor) {
+TEST(Dqn, ReportsNoPrioritiesUnlessConfigured) {
   const auto policy = MakeDqn({});
   std::vector<LearnStep> steps;
   ASSERT_THAT(policy->learn_mode()->Forward(
@@ -161,7 +161,7 @@ TEST(Dqn, NoPrioritiesUnlessAskedFor) {
   EXPECT_TRUE(steps[0].priority.empty());
 }
 
-// The saved tensor `name` of the policy's training.
+// Returns the tensor `name` of the saved train state.
 std::vector<float> Saved(DqnPolicy* policy, const std::string& name) {
   StateDict state;
   EXPECT_THAT(policy->learn_mode()->SaveModel(&state), IsOk());
@@ -194,7 +194,7 @@ TEST(Dqn, TheTargetNetworkFollowsAsConfigured) {
   }
 }
 
-TEST(Dqn, LoadingAModelStartsItsTargetNetworkFromIt) {
+TEST(Dqn, LoadingAModelSetsTheTargetNetworkToo) {
   DqnOptions options;
   options.seed = 1;
   const auto source = MakeDqn(options);
@@ -221,19 +221,19 @@ TEST(Dqn, ALongGradientIsScaledToTheClipNorm) {
   EXPECT_NEAR(std::sqrt(squares), 0.01, 1e-5);
 }
 
-// Five states in a row; "right" walks up and ends the episode with reward 1 after the last one,
-// "left" walks down, costs 0.1, and is where time limits strike. Observations are one-hot.
+// A chain of five states. "right" moves up, and after the last state ends the episode with reward 1;
+// "left" moves down, has reward -0.1, and may be truncated by a time limit. Observations are one-hot.
 constexpr int64_t kStates = 5;
 constexpr double kGamma = 0.9;
 
-// Q*(state, action), worked out by hand: walking right from s is worth gamma^(4 - s).
+// Q*(state, action), computed by hand: moving right from s has the value gamma^(4 - s).
 double OptimalQ(int64_t state, int64_t action) {
   if (action == 1) return std::pow(kGamma, kStates - 1 - state);
   const int64_t next = std::max<int64_t>(state - 1, 0);
   return -0.1 + kGamma * std::pow(kGamma, kStates - 1 - next);
 }
 
-// All state-action pairs; "right" with two-step windows, which stay on the best path.
+// All pairs of state and action; "right" with two-step windows, which stay on the best path.
 Batch ChainBatch() {
   BatchBuilder builder = *BatchBuilder::Create(
       *MakeSpec({Box("obs", {kStates}), Discrete("action", 2), Box("next_obs", {kStates}),
@@ -300,7 +300,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DqnChain,
                          testing::Combine(testing::Bool(), testing::Bool(),
                                           testing::Values(TdLossKind::kMse, TdLossKind::kHuber)));
 
-// Actions of one forward pass on zero observations.
+// Returns the actions of a forward pass on zero observations.
 template <typename Mode>
 std::vector<int64_t> Act(Mode* mode, const NamedValues& settings, int64_t rows) {
   const BatchBuilder obs = *BatchBuilder::Create(VectorObservation(kInputs), rows);
@@ -313,7 +313,7 @@ std::vector<int64_t> Act(Mode* mode, const NamedValues& settings, int64_t rows) 
 
 TEST(Dqn, EpsilonIsTheShareOfUniformActions) {
   const auto policy = MakeDqn({});
-  // On zero observations the biases are the values.
+  // On zero observations the values are the biases.
   const absl::Span<float> bias = policy->network().parameters().subspan(kActions * kInputs);
   std::fill(bias.begin(), bias.end(), 0.0f);
   bias[2] = 1;
@@ -323,12 +323,12 @@ TEST(Dqn, EpsilonIsTheShareOfUniformActions) {
   for (const int64_t action : Act(policy->collect_mode(), {{"eps", 0.4}}, 10000)) {
     ++count.at(static_cast<size_t>(action));
   }
-  // Greedy 0.6 of the time, plus a quarter of the rest; five standard deviations.
+  // 0.6 greedy actions, plus a quarter of the uniform ones; five standard deviations.
   EXPECT_NEAR(count[2], 7000, 230);
   for (const size_t action : {0, 1, 3}) EXPECT_NEAR(count[action], 1000, 150) << action;
 }
 
-TEST(Dqn, OfEqualValuesTheLowestActionIsTaken) {
+TEST(Dqn, TakesTheLowestOfActionsWithEqualValues) {
   const auto policy = MakeDqn({});
   const absl::Span<float> parameters = policy->network().parameters();
   std::fill(parameters.begin(), parameters.end(), 0.0f);
@@ -337,7 +337,7 @@ TEST(Dqn, OfEqualValuesTheLowestActionIsTaken) {
   EXPECT_EQ(Act(policy->eval_mode(), {}, 3), std::vector<int64_t>(3, 1));
 }
 
-TEST(Dqn, AMissingOrImpossibleEpsilonIsRefused) {
+TEST(Dqn, RefusesAMissingOrInvalidEpsilon) {
   const auto policy = MakeDqn({});
   const BatchBuilder obs = *BatchBuilder::Create(VectorObservation(kInputs), 1);
   std::fill(obs.column<float>(0).begin(), obs.column<float>(0).end(), 0.0f);
@@ -353,14 +353,14 @@ TEST(Dqn, AMissingOrImpossibleEpsilonIsRefused) {
   }
 }
 
-TEST(Dqn, CommandModeGivesEpsilonByEnvStep) {
+TEST(Dqn, CommandModeReturnsEpsilonByEnvStep) {
   DqnOptions options;
   options.eps = {ScheduleKind::kLinear, 1, 0, 100};
   const auto policy = MakeDqn(options);
   EXPECT_DOUBLE_EQ(*policy->command_mode()->GetSettingCollect({{"envstep", 25}}).Get("eps"), 0.75);
 }
 
-TEST(Dqn, DataThatIsNotFiniteNamesIterationColumnAndRow) {
+TEST(Dqn, NonFiniteDataNamesIterationColumnAndRow) {
   const auto policy = MakeDqn({});
   std::vector<LearnStep> steps;
   const Batch good =
@@ -405,7 +405,7 @@ TEST(Dqn, ALossOrGradientThatOverflowsChangesNothing) {
   EXPECT_EQ(Copy(policy->network().parameters()), parameters);
 }
 
-TEST(Dqn, BatchesOfAnotherLayoutAreRefusedNamingTheColumn) {
+TEST(Dqn, RefusesBatchesOfAnotherLayoutNamingTheColumn) {
   const auto policy = MakeDqn({});
   std::vector<LearnStep> steps;
   EXPECT_THAT(policy->learn_mode()->Forward(MakeTransitionBatch(VectorObservation(kInputs + 1),
@@ -413,7 +413,7 @@ TEST(Dqn, BatchesOfAnotherLayoutAreRefusedNamingTheColumn) {
                                             {}, &steps),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("column 'obs'"), HasSubstr("[4]"), HasSubstr("[3]"))));
-  // An action that the network has no value for; the batch itself allows it.
+  // An action that the spec of the batch allows, but for which the network has no value.
   const Batch more =
       MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions + 1), 64, 1);
   EXPECT_THAT(policy->learn_mode()->Forward(more, {}, &steps),
@@ -421,7 +421,7 @@ TEST(Dqn, BatchesOfAnotherLayoutAreRefusedNamingTheColumn) {
                        AllOf(HasSubstr("column 'action'"), HasSubstr("holds 4, expected 0..3"))));
 }
 
-TEST(Dqn, SpacesAndNetworksThatDoNotFitAreRefused) {
+TEST(Dqn, RefusesSpacesAndNetworksThatDoNotFit) {
   EXPECT_THAT(CountActions(*MakeSpec({Box("action", {1}, {-1}, {1})}).value()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("discrete actions")));
   auto network = std::make_unique<LinearNetwork>(VectorObservation(kInputs),

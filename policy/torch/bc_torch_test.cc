@@ -1,4 +1,4 @@
-// Behaviour cloning on an MLP by hand and on the same MLP as a torch module.
+// Compares behaviour cloning on the hand-written MLP and on the same MLP as a torch module.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const std::string& network, const
   return create_policy(config, {VectorObservation(), action, seed, modes});
 }
 
-TEST(BcTorch, LearnsTheSameAsByHand) {
+TEST(BcTorch, LearnsTheSameAsOnTheHandWrittenMlp) {
   for (const SpecPtr& action : {Categories(), Continuous()}) {
     DING_ASSERT_OK_AND_ASSIGN(const auto by_hand, Create("mlp", action, 3, PolicyModes()));
     DING_ASSERT_OK_AND_ASSIGN(const auto torch, Create("torch_mlp", action, 3, PolicyModes()));

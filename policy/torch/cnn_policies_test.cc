@@ -1,4 +1,4 @@
-// Every algorithm learns from pictures through torch_cnn.
+// Tests that every algorithm learns from pictures by torch_cnn.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,7 +29,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A picture, a vector beside it, and which actions are legal.
+// A picture, a vector and an action mask.
 SpecPtr Observation() {
   FieldSpec picture = Box("obs/image", {2, 6, 6});
   picture.dtype = DType::kUint8;
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Cnn, PolicyConformance,
                                          OnPolicyCase(A2c())),
                          testing::PrintToStringParamName());
 
-TEST(CnnPolicies, ANetworkThatDoesNotFitIsRefusedWithTheFieldAndItsShape) {
+TEST(CnnPolicies, RefusesANetworkThatDoesNotFitWithTheFieldAndItsShape) {
   for (const PolicyConfig& good : {Dqn(), Ppo(), A2c()}) {
     FieldSpec picture = Box("obs/image", {2, 2, 6});
     picture.dtype = DType::kUint8;

@@ -1,4 +1,4 @@
-// PPO on an MLP by hand and on the same MLP as a torch module: one algorithm, two networks.
+// Compares PPO on the hand-written MLP and on the same MLP as a torch module.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const std::string& network, bool 
   return create_policy(config, {VectorObservation(), Action(), seed, modes});
 }
 
-TEST(PpoTorch, LearnsTheSameAsByHand) {
+TEST(PpoTorch, LearnsTheSameAsOnTheHandWrittenMlp) {
   for (const bool critic : {false, true}) {
     DING_ASSERT_OK_AND_ASSIGN(const auto by_hand, Create("mlp", critic, 3, PolicyModes()));
     DING_ASSERT_OK_AND_ASSIGN(const auto torch, Create("torch_mlp", critic, 3, PolicyModes()));
