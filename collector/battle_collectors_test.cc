@@ -286,7 +286,7 @@ TEST(BattleSampleSerialCollectorTest, DropExtraCutsTheRowsOfEachPlayer) {
   EXPECT_EQ(all.players[1].size(), 3);
 }
 
-TEST_P(BattleCollectorsTest, AnEnvThatStaysAbnormalIsNamed) {
+TEST_P(BattleCollectorsTest, NamesAnEnvThatStaysAbnormal) {
   FakeEnvManager games(Games([](int env_id, int64_t) {
     return Episode{1, env_id == 1 ? End::kAbnormal : End::kTerminated};
   }));
@@ -334,7 +334,7 @@ TEST_P(BattleCollectorsTest, MetricsOfEachPlayer) {
                     testing::Not(testing::Contains("b_iter/train_sample_count"))));
 }
 
-TEST_P(BattleCollectorsTest, ResumeGoesOnWithTheSameBytes) {
+TEST_P(BattleCollectorsTest, ResumesWithTheSameBytes) {
   struct Session {
     explicit Session(const Case& param)
         : games(EnvOptions(param, 2, 3)), collector(*ForAll(param, &games, {&ours, &theirs})) {}

@@ -196,7 +196,7 @@ absl::Status CollectCore::DropEpisodes(absl::Span<const int> env_ids) {
     for (Player& player : players_) player.traj->DropEpisode(env_id);
     statistics_->ForgetEpisode(env_id);
   }
-  // No envs would mean all of them.
+  // Reset() without envs would mean all envs.
   if (env_ids.empty()) return absl::OkStatus();
   return Annotate(ForgetRecurrentState(env_ids), deps_.name);
 }
@@ -262,7 +262,7 @@ absl::StatusOr<const Timesteps*> CollectCore::TryStepEnvs(const ActingEnvs& acti
 }
 
 absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const CollectOptions& options) {
-  // Nothing to do but to wait for others.
+  // No env acts; the step only waits for the answers of others.
   if (acting.env_ids.empty()) return absl::OkStatus();
   Player& actor = players_[player];
   const ActingEnvs own(acting.env_ids,

@@ -246,7 +246,7 @@ TEST(EpisodeSerialCollectorTest, AnEnvThatIsAbnormalAtFirst) {
   EXPECT_EQ(f.envs.ready_obs().env_ids.size(), 4u);
 }
 
-TEST(EpisodeSerialCollectorTest, AnEnvThatStaysAbnormalIsNamed) {
+TEST(EpisodeSerialCollectorTest, NamesAnEnvThatStaysAbnormal) {
   Options options;
   options.max_abnormal = 5;
   Fixture f(WithScript(2,
@@ -259,7 +259,7 @@ TEST(EpisodeSerialCollectorTest, AnEnvThatStaysAbnormalIsNamed) {
                        AllOf(HasSubstr("c: env 1"), HasSubstr("5 times"))));
 }
 
-TEST(EpisodeSerialCollectorTest, EnvsThatAreDoneAreAnError) {
+TEST(EpisodeSerialCollectorTest, ReturnsAnErrorForEnvsThatAreDone) {
   FakeEnvManager::Options env_options;
   env_options.episode_num = 1;
   Fixture f(env_options);
@@ -368,7 +368,7 @@ TEST(EpisodeSerialCollectorTest, LevelSeedsAndSettingsArrive) {
   }
 }
 
-TEST(EpisodeSerialCollectorTest, ThePolicyForgetsAtTheEndOfEpisodes) {
+TEST(EpisodeSerialCollectorTest, ResetsThePolicyAtTheEndOfEpisodes) {
   Fixture f(WithScript(2, [](int env_id, int64_t episode) {
     return Episode{2 + env_id, episode == 0 && env_id == 0 ? End::kAbnormal : End::kTruncated};
   }));
@@ -377,7 +377,7 @@ TEST(EpisodeSerialCollectorTest, ThePolicyForgetsAtTheEndOfEpisodes) {
   EXPECT_THAT(f.policy.resets, ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(0)));
 }
 
-TEST(EpisodeSerialCollectorTest, Metrics) {
+TEST(EpisodeSerialCollectorTest, WritesMetrics) {
   // Against statistics computed from what the envs noted.
   FakeEnvManager::Options env_options = WithScript(3, FakeEnvManager::RandomScript(5, 9, 0.2));
   Options options;
@@ -434,7 +434,7 @@ TEST(EpisodeSerialCollectorTest, Metrics) {
   EXPECT_EQ(f.sink->ScalarTags().size(), 2 * expected.size() - 1);
 }
 
-TEST(EpisodeSerialCollectorTest, EpisodesOfARandomPolicyAreNotLogged) {
+TEST(EpisodeSerialCollectorTest, DoesNotLogEpisodesOfARandomPolicy) {
   Options options;
   options.collect_print_freq = 1;
   Fixture f({}, options);
@@ -446,7 +446,7 @@ TEST(EpisodeSerialCollectorTest, EpisodesOfARandomPolicyAreNotLogged) {
   EXPECT_THAT(f.sink->ValuesOf("c_iter/episode_count"), ElementsAre(3));
 }
 
-TEST(EpisodeSerialCollectorTest, ResumeGoesOnWithTheSameBytes) {
+TEST(EpisodeSerialCollectorTest, ResumesWithTheSameBytes) {
   for (const bool failed : {false, true}) {
     SCOPED_TRACE(failed);
     FakeEnvManager::Options env_options = WithScript(4, FakeEnvManager::RandomScript(3, 6, 0.1));

@@ -96,7 +96,7 @@ TEST(CollectorExampleTest, RandomActionsDoNotBalanceThePole) {
   EXPECT_LT(*mean_return, 60);
 }
 
-TEST(CollectorExampleTest, BothSidesGetTheirRows) {
+TEST(CollectorExampleTest, BothPlayersGetTheirRows) {
   FakeEnvManager::Options game;
   game.players = 2;
   FakeEnvManager games(game);

@@ -94,7 +94,7 @@ struct Case {
 class Games : public testing::TestWithParam<Case> {};
 
 // Of every episode, whatever its length, and never two in one segment (D78).
-TEST_P(Games, EveryRowOfWhoLearnsIsSentOnce) {
+TEST_P(Games, SendsEveryRowOfALearningPlayerOnce) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
     FakeEnvManager::Options envs = GameOf(2);
@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Collectors, Games,
                                          Case{Episodes(), false}, Case{Episodes(), true}));
 
 // The original left it with random weights (D77).
-TEST(MarineParallelCollectorTest, WhoDoesNotLearnIsLoadedOnce) {
+TEST(MarineParallelCollectorTest, LoadsANonLearningPolicyOnce) {
   Fixture f;
   f.parts.players[1].updates = false;
   int home_loads = 0;
@@ -164,7 +164,7 @@ TEST(MarineParallelCollectorTest, WhoDoesNotLearnIsLoadedOnce) {
   EXPECT_FALSE(away_acted_unloaded);
 }
 
-TEST(MarineParallelCollectorTest, WaitsForThePoliciesOfBoth) {
+TEST(MarineParallelCollectorTest, WaitsForThePoliciesOfBothPlayers) {
   FakeEnvManager envs(GameOf(2));
   FakePolicy home(Samples(4));
   FakePolicy away(Samples(4));
@@ -183,7 +183,7 @@ TEST(MarineParallelCollectorTest, WaitsForThePoliciesOfBoth) {
 }
 
 // The policy of player 0 sits where the task says, and its return is what is reported.
-TEST(MarineParallelCollectorTest, SeatsAreSwapped) {
+TEST(MarineParallelCollectorTest, SwapsTheSeats) {
   for (const int home_seat : {0, 1}) {
     SCOPED_TRACE(home_seat);
     Fixture f;
@@ -208,7 +208,7 @@ TEST(MarineParallelCollectorTest, SeatsAreSwapped) {
 }
 
 // What is learned from TicTacToe: choices, with the outcome of the game behind the last one.
-TEST(MarineParallelCollectorTest, ChoicesOfAGameOfTurnsAreRows) {
+TEST(MarineParallelCollectorTest, SendsTheChoicesOfAGameOfTurns) {
   const std::vector<EnvFactory> factories(4, [] { return CreateBoardGame<TicTacToe>({}); });
   for (const bool self_play : {true, false}) {
     SCOPED_TRACE(self_play);
@@ -275,7 +275,7 @@ TEST(MarineParallelCollectorTest, AFailedLinkOrPolicyNamesWhatFailed) {
   EXPECT_FALSE(g.collector->GetFinishInfo().collector_done);
 }
 
-TEST(MarineParallelCollectorTest, WhoPlaysWhatIsChecked) {
+TEST(MarineParallelCollectorTest, ChecksPlayersAndGames) {
   Fixture f;
   f.parts.players.pop_back();
   f.parts.players[0].updates = false;

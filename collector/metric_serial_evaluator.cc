@@ -30,7 +30,7 @@ absl::Status CheckData(const IEvalData* data, const IMetric* metric) {
                           : absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
 }
 
-// As "<which>_names" and "<which>_values".
+// Saves values as "<which>_names" and "<which>_values".
 absl::Status SaveValues(absl::string_view which, const NamedValues& saved, StateWriter* writer) {
   std::vector<std::string> names;
   std::vector<double> values;
@@ -132,7 +132,8 @@ absl::StatusOr<MetricSerialEvaluator::Totals> MetricSerialEvaluator::Measure(
     const NamedValues& settings) {
   Totals totals;
   const int64_t batches = data_->size();
-  if (batches < 1) return absl::FailedPreconditionError("the data have no batches any more");
+  if (batches < 1)
+    return absl::FailedPreconditionError("the data have no batches left, expected at least 1");
   for (int64_t i = 0; i < batches; ++i) {
     DING_RETURN_IF_ERROR(Annotate(MeasureBatch(i, settings, &totals), absl::StrCat("batch ", i)));
   }

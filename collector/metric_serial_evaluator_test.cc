@@ -146,7 +146,7 @@ class FixedMetric : public IMetric {
 };
 
 // A misspelt name would be reached at once.
-TEST(MetricSerialEvaluatorTest, AStopValueThatTheMetricHasNotIsRefused) {
+TEST(MetricSerialEvaluatorTest, RefusesAStopValueThatTheMetricDoesNotHave) {
   Options options;
   options.stop_value = {{"acuracy", 0.9}};
   Fixture f({Labelled({3})}, options);
@@ -155,7 +155,7 @@ TEST(MetricSerialEvaluatorTest, AStopValueThatTheMetricHasNotIsRefused) {
                        AllOf(HasSubstr("'acuracy'"), HasSubstr("gives accuracy 0"))));
 }
 
-TEST(MetricSerialEvaluatorTest, TheLastResultIsKept) {
+TEST(MetricSerialEvaluatorTest, KeepsTheLastResult) {
   Options options;
   options.stop_value = {{"accuracy", 0.5}};
   Fixture f({Labelled({0, 1})}, options);
@@ -193,7 +193,7 @@ TEST(ActionSquaredErrorTest, IsTheMeanOverElementsAndLessIsBetter) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected float32")));
 }
 
-TEST(MetricSerialEvaluatorTest, NanIsNamed) {
+TEST(MetricSerialEvaluatorTest, NamesANanValue) {
   FixedMetric metric;
   metric.value = std::numeric_limits<double>::quiet_NaN();
   Fixture f({Labelled({0})}, {}, &metric);
@@ -205,7 +205,7 @@ TEST(MetricSerialEvaluatorTest, NanIsNamed) {
                        AllOf(HasSubstr("batch 0"), HasSubstr("metric: it threw"))));
 }
 
-TEST(MetricSerialEvaluatorTest, WhatIsWrongWithTheDataIsSaid) {
+TEST(MetricSerialEvaluatorTest, NamesProblemsOfTheData) {
   FakePolicy policy;
   const ActionAccuracy accuracy;
   EvalDataInMemory none({});

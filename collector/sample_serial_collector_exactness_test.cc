@@ -168,7 +168,7 @@ void ExpectSegments(const SegmentBatch& data, const std::vector<std::vector<Even
   }
 }
 
-TEST_P(ExactnessTest, RowsSegmentsAndLinksAreThoseOfTheModel) {
+TEST_P(ExactnessTest, RowsSegmentsAndLinksEqualTheModel) {
   const Case& param = GetParam();
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));

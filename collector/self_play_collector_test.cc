@@ -95,7 +95,7 @@ void AddTo(const SegmentBatch& data, Moves* moves) {
   }
 }
 
-TEST(SelfPlayCollectorTest, HandsOverOnlyChoicesOfAllPlayersWithTheOutcomeOfTheirGame) {
+TEST(SelfPlayCollectorTest, ReturnsTheChoicesOfAllPlayersWithTheResultOfTheirGame) {
   TicTacToeRun run(/*on_policy=*/false, OfEpisodes);
   const SegmentBatch data = run.Collect(40);
   ASSERT_EQ(data.segments.size(), 80u) << "one of each player of each game";
@@ -119,7 +119,7 @@ TEST(SelfPlayCollectorTest, HandsOverOnlyChoicesOfAllPlayersWithTheOutcomeOfThei
   }
 }
 
-TEST(SelfPlayCollectorTest, ManySmallCollectsGiveTheSameMovesAsOne) {
+TEST(SelfPlayCollectorTest, ManySmallCollectsReturnTheSameAsOne) {
   Moves whole;
   Moves pieces;
   {
@@ -136,7 +136,7 @@ TEST(SelfPlayCollectorTest, ManySmallCollectsGiveTheSameMovesAsOne) {
   EXPECT_EQ(pieces, whole);
 }
 
-TEST(SelfPlayCollectorTest, AnOnPolicyCollectHasOnlyRowsOfItsOwn) {
+TEST(SelfPlayCollectorTest, AnOnPolicyCollectReturnsItsOwnRowsOnly) {
   // A choice held back at its end is dropped, so that fewer are handed over.
   TicTacToeRun on_policy(/*on_policy=*/true);
   TicTacToeRun off_policy;
@@ -153,7 +153,7 @@ TEST(SelfPlayCollectorTest, AnOnPolicyCollectHasOnlyRowsOfItsOwn) {
   EXPECT_LT(on_policy_rows, off_policy_rows - 20);
 }
 
-TEST(SelfPlayCollectorTest, GoesOnFromSavedState) {
+TEST(SelfPlayCollectorTest, ContinuesFromASavedState) {
   TicTacToeRun run;
   run.Collect(7 * kEnvs);
   StateDict envs_state;
@@ -175,7 +175,7 @@ TEST(SelfPlayCollectorTest, GoesOnFromSavedState) {
   EXPECT_EQ(found, expected);
 }
 
-TEST(SelfPlayCollectorTest, NothingLinksToWhatWasBeforeAReset) {
+TEST(SelfPlayCollectorTest, DoesNotLinkAcrossAReset) {
   TicTacToeRun run;
   Moves moves;
   AddTo(run.Collect(kEnvs), &moves);
@@ -197,7 +197,7 @@ TEST(SelfPlayCollectorTest, NothingLinksToWhatWasBeforeAReset) {
   EXPECT_EQ(run.collector->envstep(), 1000);
 }
 
-TEST(SelfPlayCollectorTest, TheRowsOfAllPlayersBecomeTrainingDataAtOnce) {
+TEST(SelfPlayCollectorTest, PassesTheRowsOfAllPlayersThroughOneGetTrainSample) {
   FakeEnvManager::Options options;
   options.players = 2;
   FakeEnvManager games(options);
@@ -244,7 +244,7 @@ TEST(SelfPlayCollectorTest, AGameWithoutChoicesIsAnError) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no player had a choice")));
 }
 
-TEST(SelfPlayCollectorTest, WhatDoesNotFitIsRefused) {
+TEST(SelfPlayCollectorTest, RefusesPartsThatDoNotFit) {
   FakeEnvManager for_one((FakeEnvManager::Options()));
   FakeEnvManager::Options options;
   options.players = 2;

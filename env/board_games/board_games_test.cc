@@ -297,7 +297,8 @@ TEST(BoardGamesTest, RefusesBrokenStatesAndChangesNothing) {
     EXPECT_THAT(broken.WriteRng("opponent", Rng(9, "test")), IsOk());
     return table.env().LoadState(&broken);
   };
-  EXPECT_THAT(load({1, 1}, 0), StatusIs(kInvalid, HasSubstr("that a game of TicTacToe leads to")));
+  EXPECT_THAT(load({1, 1}, 0),
+              StatusIs(kInvalid, HasSubstr("that can occur in a game of TicTacToe")));
   EXPECT_THAT(load({1, 0}, 2), StatusIs(kInvalid, HasSubstr("'first_player' is 2")));
   StateDict after;
   ASSERT_THAT(table.env().SaveState(&after), IsOk());
