@@ -307,7 +307,7 @@ TEST(AsyncDataLoaderTest, NextWaitsNoLongerThanTheTimeout) {
 TEST(AsyncDataLoaderTest, RefusesInvalidOptions) {
   Options options;
   EXPECT_THAT(AsyncDataLoader::Create(options, nullptr, nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no source")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("source of batches is null")));
   options.num_workers = -1;
   EXPECT_THAT(AsyncDataLoader::Create(options, Numbers(1), nullptr),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("num_workers is -1")));
