@@ -357,8 +357,8 @@ absl::Status EnvManagerCore::NoteEnd(int row, int env_id, const absl::Status& vo
   std::fill_n(other_rewards_.begin() + row * others, others, 0.0f);
   if (++slot.abnormal_in_a_row <= options_.max_abnormal_steps) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(
-      EnvName(env_id), ": ", slot.abnormal_in_a_row,
-      " abnormal steps in a row, max_abnormal_steps is ", options_.max_abnormal_steps,
+      EnvName(env_id), ": ", slot.abnormal_in_a_row, " abnormal steps in a row, at most ",
+      options_.max_abnormal_steps, " are accepted (max_abnormal_steps)",
       causes_.empty() ? "" : absl::StrCat("; the last: ", causes_.back().cause.message())));
 }
 
