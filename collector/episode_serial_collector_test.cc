@@ -1,5 +1,5 @@
-// What episodes come out is compared with what the fake envs noted, over random scripts; then the
-// rest.
+// Compares the collected episodes with the records of the fake envs over random scripts, and tests further
+// properties.
 #include "ding_worker/collector/episode_serial_collector.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Env and number of the episode.
+// The env and the number of an episode.
 using EpisodeId = std::pair<int, int>;
 
 EpisodeId IdOf(const Event& event) { return {event.env_id, static_cast<int>(event.obs[1])}; }
@@ -70,14 +70,14 @@ std::vector<float> Values(const Batch& batch, const char* field, int64_t begin, 
   return {part.begin(), part.end()};
 }
 
-// The steps that the fake envs noted, episode by episode.
+// Returns the recorded steps of the fake envs, episode by episode.
 std::map<EpisodeId, std::vector<Event>> ByEpisode(absl::Span<const Event> events) {
   std::map<EpisodeId, std::vector<Event>> episodes;
   for (const Event& event : events) episodes[IdOf(event)].push_back(event);
   return episodes;
 }
 
-// `events`: all that happened during the collect.
+// `events` are the recorded steps of the collect.
 void ExpectTheEpisodesOf(absl::Span<const Event> events, int64_t train_iter,
                          const SegmentBatch& data) {
   ASSERT_THAT(ValidateSegments(data), IsOk());
@@ -283,7 +283,7 @@ TEST(EpisodeSerialCollectorTest, AfterAFailureTheNextCollectBeginsAnew) {
                 StatusIs(absl::StatusCode::kAborted, HasSubstr("c: policy: enough")));
     const size_t seen = f.envs.events().size();
     DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, f.collector->Collect(Episodes(5, 7)));
-    // Also the first episode of env 0, which had finished, is not among them.
+    // The finished first episode of env 0 is not among them either.
     ExpectTheEpisodesOf(absl::MakeConstSpan(f.envs.events()).subspan(seen), 7, data);
     EXPECT_EQ(data.segments.size(), 5u);
   }
@@ -341,7 +341,7 @@ TEST(EpisodeSerialCollectorTest, RewardsAreReshaped) {
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, f.collector->Collect(Episodes(3, 1)));
   EXPECT_THAT(shaped, ElementsAre(0, 0, 1));
   EXPECT_THAT(data.rows.column<float>("reward"), ElementsAre(1000, 2000, 2000, 1000));
-  // Returns stay the env's: 0, 0 + 1, and 100 of env 0's second episode.
+  // Returns are those of the env: 0, 0 + 1, and 100 for the second episode of env 0.
   EXPECT_THAT(f.sink->ValuesOf("c_iter/reward_mean"), ElementsAre((0 + 100 + 1) / 3.0));
 }
 
@@ -378,7 +378,7 @@ TEST(EpisodeSerialCollectorTest, ResetsThePolicyAtTheEndOfEpisodes) {
 }
 
 TEST(EpisodeSerialCollectorTest, WritesMetrics) {
-  // Against statistics computed from what the envs noted.
+  // Compare with statistics of the recorded steps.
   FakeEnvManager::Options env_options = WithScript(3, FakeEnvManager::RandomScript(5, 9, 0.2));
   Options options;
   options.collect_print_freq = 10;

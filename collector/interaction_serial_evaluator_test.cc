@@ -87,7 +87,7 @@ TEST(InteractionSerialEvaluatorTest, ShouldEval) {
 }
 
 TEST(InteractionSerialEvaluatorTest, EnvsPlayExactlyTheirQuota) {
-  // D28: with envs of very different speed, the fast ones must not run on.
+  // With envs of very different speed, the fast ones must stop at their quota (D28).
   for (const bool subsets : {false, true}) {
     FakeEnvManager::Options env_options = WithScript(3, [](int env_id, int64_t) {
       return Episode{1 + 20 * env_id, End::kTruncated};
@@ -115,7 +115,7 @@ TEST(InteractionSerialEvaluatorTest, UsesTheFirstEpisodesOfEachEnv) {
   EvalOptions eval;
   eval.n_episode = 4;
   DING_ASSERT_OK_AND_ASSIGN(const EvalResult result, f.evaluator->Eval(eval));
-  // Episode 0 was thrown away by the reset at the beginning of Eval().
+  // The reset at the beginning of Eval() ended episode 0.
   EXPECT_THAT(result.episode_return, ElementsAre(100, 200, 100 + 101, 200 + 201));
   EXPECT_EQ(result.mean_return, (100 + 200 + 201 + 401) / 4.0);
   EXPECT_THAT(
@@ -223,7 +223,7 @@ TEST(InteractionSerialEvaluatorTest, SavesTheBest) {
   ASSERT_THAT(judged.Eval(2), IsOk());
   EXPECT_EQ(judged.saved.size(), 2u);
 
-  // A result that is no better is not saved.
+  // A result that is not better is not saved.
   StateDict state;
   ASSERT_THAT(state.WriteDouble("best_return", 1e9), IsOk());
   ASSERT_THAT(state.WriteInt("last_eval_iter", 2), IsOk());
@@ -241,7 +241,7 @@ TEST(InteractionSerialEvaluatorTest, AFailedSaveDoesNotCountAsTheBest) {
   EXPECT_EQ(judged.f.evaluator->best_return(), -std::numeric_limits<double>::infinity());
 }
 
-// An env of the real manager whose own "eval_episode_return" is what `script` says.
+// An env of the real manager that reports the "eval_episode_return" of a script.
 struct OwnReturn {
   explicit OwnReturn(double value) {
     script->info.Set("eval_episode_return", value);
@@ -489,7 +489,7 @@ TEST(InteractionSerialEvaluatorTest, FilmsACartPole) {
   for (const RecordingSink::ImageRecord& image : sink->images()) {
     EXPECT_EQ(image.width, 600);
     EXPECT_EQ(image.height, 400);
-    // 720 kB each, if they were not packed.
+    // Without encoding each would take 720 kB.
     EXPECT_LT(image.file.size(), 2000000u);
   }
 }

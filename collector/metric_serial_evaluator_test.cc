@@ -92,7 +92,7 @@ TEST(MetricSerialEvaluatorTest, APerfectPolicyStopsTheTraining) {
 }
 
 TEST(MetricSerialEvaluatorTest, AShortBatchCountsByItsRows) {
-  // 3 of 4, and 0 of 1.
+  // 3 of 4 rows are right in one batch and 0 of 1 in the other.
   Fixture f({Labelled({0, 1, 2, 0}), Labelled({3})});
   DING_ASSERT_OK_AND_ASSIGN(const MetricEvalResult result, f.evaluator->Eval(At(1)));
   EXPECT_DOUBLE_EQ(*result.metric.Get("accuracy"), 3 / 5.0);
@@ -131,7 +131,7 @@ TEST(MetricSerialEvaluatorTest, SavesTheBest) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("saving ckpt_best")));
 }
 
-// Says what a test wants.
+// A metric whose values a test sets.
 class FixedMetric : public IMetric {
  public:
   absl::StatusOr<NamedValues> Eval(const ColumnsView&, const ColumnsView&) const override {
@@ -145,7 +145,7 @@ class FixedMetric : public IMetric {
   bool throws = false;
 };
 
-// A misspelt name would be reached at once.
+// Without this check a misspelt name would stop training at once.
 TEST(MetricSerialEvaluatorTest, RefusesAStopValueThatTheMetricDoesNotHave) {
   Options options;
   options.stop_value = {{"acuracy", 0.9}};

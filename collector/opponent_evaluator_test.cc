@@ -67,7 +67,7 @@ class OpponentEvaluatorTest : public testing::Test {
 };
 
 TEST_F(OpponentEvaluatorTest, EvaluatesPlayerZeroAgainstTheSameOpponent) {
-  // Each evaluation its own policy: the same again, if the opponent plays the same again.
+  // Each evaluation creates a new opponent, so results are equal if the opponent plays the same.
   std::vector<std::vector<double>> returns;
   std::unique_ptr<OpponentEvaluator> evaluator;
   for (int i = 0; i < 2; ++i) {

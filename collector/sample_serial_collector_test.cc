@@ -1,5 +1,4 @@
-// What rows come out is compared with a model in sample_serial_collector_exactness_test.cc; here is
-// the rest.
+// Further tests; sample_serial_collector_exactness_test.cc compares the collected rows with a model.
 #include "ding_worker/collector/sample_serial_collector.h"
 
 #include <cstdint>
@@ -175,7 +174,7 @@ TEST(SampleSerialCollectorTest, StoresLevelSeedsInTheRows) {
       EXPECT_EQ(data.rows.column<int64_t>("level_seed")[row], 10 + segment.stream);
     }
   }
-  // Without them, streams go on.
+  // Without level seeds, streams continue.
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch next, f.collector->Collect(Rows(3)));
   EXPECT_FALSE(next.rows.spec().Find("level_seed").has_value());
   EXPECT_EQ(next.segments[0].first_step, 2);
@@ -223,7 +222,7 @@ TEST(SampleSerialCollectorTest, ContinuesAfterAbnormalSteps) {
 }
 
 TEST(SampleSerialCollectorTest, NamesAnEnvThatStaysAbnormal) {
-  // D20. Also when each of its episodes begins well.
+  // This holds also if each of its episodes begins with normal steps (D20).
   for (const int64_t length : {1, 4}) {
     Options options;
     options.max_abnormal = 5;
@@ -236,7 +235,7 @@ TEST(SampleSerialCollectorTest, NamesAnEnvThatStaysAbnormal) {
                 StatusIs(absl::StatusCode::kResourceExhausted,
                          AllOf(HasSubstr("c: env 0"), HasSubstr("5 times"))));
   }
-  // An env that gives rows in between may go on.
+  // An env with normal rows in between may continue.
   Options options;
   options.max_abnormal = 2;
   Fixture f(WithScript(1, [](int, int64_t) { return Episode{4, End::kAbnormal}; }), {}, options);
@@ -286,7 +285,7 @@ TEST(SampleSerialCollectorTest, EnvErrorsNameTheEnvAndCanBeRecoveredFrom) {
   ASSERT_THAT(collector->ResetEnv(nullptr), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, collector->Collect(Rows(8)));
   ASSERT_THAT(ValidateSegments(data), IsOk());
-  // Rows of the episodes that were lost are not among them.
+  // Rows of the lost episodes are not among them.
   for (int64_t row = 0; row < data.size(); ++row) {
     EXPECT_GT(data.rows.column<float>("obs")[3 * row], 2);
   }
@@ -332,7 +331,7 @@ TEST(SampleSerialCollectorTest, AcceptsAnotherPolicyWithinAnEpisode) {
   ASSERT_THAT(f.collector->ResetPolicy(&f.policy), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch second, f.collector->Collect(Rows(3)));
   EXPECT_TRUE(second.rows.spec().Find("logit").has_value());
-  // The episodes went on, and the rows are linked.
+  // The episodes continued, and the rows are linked.
   EXPECT_EQ(second.segments[0].first_step, 2);
   EXPECT_THAT(second.rows.column<float>("obs").subspan(0, 3), ElementsAre(0, 0, 2));
 }
@@ -383,7 +382,7 @@ TEST(SampleSerialCollectorTest, AcceptsAnotherEnvManager) {
 
 // Metrics.
 
-// Counts 100 ms per call of the policy.
+// A clock that advances by 100 ms per call of the policy.
 void Tick(Fixture* f) {
   f->policy.on_forward = [f](absl::Span<const int>) {
     f->clock.Advance(absl::Milliseconds(100));

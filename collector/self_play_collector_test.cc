@@ -54,7 +54,7 @@ CollectOptions Target(int64_t target) {
   return options;
 }
 
-// Random play of TicTacToe, always the same.
+// Deterministic pseudo-random play of TicTacToe.
 struct TicTacToeRun {
   explicit TicTacToeRun(bool on_policy = false,
                         const SelfPlayCollector::MakeBattleCollector& make = OfRows) {
@@ -79,7 +79,7 @@ struct TicTacToeRun {
   std::unique_ptr<SelfPlayCollector> collector;
 };
 
-// By stream and number: "action reward", and "!" behind the last of an episode.
+// Returns "action reward" by stream and step, with "!" after the last row of an episode.
 using Moves = std::map<std::pair<int64_t, int64_t>, std::string>;
 
 void AddTo(const SegmentBatch& data, Moves* moves) {
@@ -137,7 +137,7 @@ TEST(SelfPlayCollectorTest, ManySmallCollectsReturnTheSameAsOne) {
 }
 
 TEST(SelfPlayCollectorTest, AnOnPolicyCollectReturnsItsOwnRowsOnly) {
-  // A choice held back at its end is dropped, so that fewer are handed over.
+  // A choice that is held back at the end is dropped, so fewer rows are returned.
   TicTacToeRun on_policy(/*on_policy=*/true);
   TicTacToeRun off_policy;
   int64_t on_policy_rows = 0;
@@ -212,7 +212,7 @@ TEST(SelfPlayCollectorTest, PassesTheRowsOfAllPlayersThroughOneGetTrainSample) {
   EXPECT_EQ(collector->envstep(), 12);
 }
 
-// Gathers nothing that anybody could learn from.
+// A collector that never returns a choice.
 class NoRows : public IBattleCollector {
  public:
   absl::Status ResetEnv(EnvManager*) override { return absl::OkStatus(); }

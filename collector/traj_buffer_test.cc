@@ -1,5 +1,5 @@
-// What rows come out is compared with a model in sample_serial_collector_exactness_test.cc; here
-// are layouts, storage and errors.
+// Tests of layouts, storage and errors; sample_serial_collector_exactness_test.cc compares the collected
+// rows with a model.
 #include "ding_worker/collector/traj_buffer.h"
 
 #include <cstddef>
@@ -41,7 +41,7 @@ TrajBuffer::Options Envs(int env_num) {
   return options;
 }
 
-// Plays env manager: observations whose numbers count up.
+// Acts as an env manager whose observations count up.
 class Feed {
  public:
   explicit Feed(int env_num) : rows_(*BatchBuilder::Create(Layout().observation, env_num)) {}
@@ -130,7 +130,7 @@ TEST(TrajBufferTest, StoresEveryField) {
   EXPECT_THAT(data.rows.column<float>("reward"), ElementsAre(1.5, 1.5));
   EXPECT_THAT(data.rows.column<int64_t>("collect_iter"), ElementsAre(9, 9));
   EXPECT_THAT(data.rows.column<int64_t>("level_seed"), ElementsAre(70, 71));
-  // After env 0's row comes what it shows now; env 1's episode ended with the row of final_obs,
+  // The row of env 0 is followed by its current observation; the episode of env 1 ended with final_obs,
   // which this test fills with the first ready row.
   EXPECT_THAT(data.final_obs.column<float>("obs/a"), ElementsAre(3, -3, 1, -1));
 }

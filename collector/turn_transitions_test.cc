@@ -27,14 +27,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A row as a test sees it: what names it, whether there is a choice, and its reward.
+// A row of a test: its id, whether it has a choice, and its reward.
 struct Row {
   float id = 0;
   bool choice = true;
   float reward = 0;
 };
 
-// Rows of one stream that follow one another, and what follows them.
+// Consecutive rows of one stream, and the observation after them.
 struct Piece {
   int64_t stream = 0;
   int64_t first_step = 0;
@@ -90,7 +90,7 @@ SegmentBatch ToBatch(const std::vector<Piece>& pieces, bool with_mask = true) {
   return data;
 }
 
-// "stream 0, from 3: 5(1) 8(0) then 9 cut", a line per segment: ids with their rewards.
+// Formats one line per segment with ids and rewards: "stream 0, from 3: 5(1) 8(0) then 9 cut".
 std::vector<std::string> Show(const absl::StatusOr<SegmentBatch>& data) {
   if (!data.ok()) return {data.status().ToString()};
   EXPECT_THAT(ValidateSegments(*data), IsOk());
@@ -209,8 +209,8 @@ TEST(TurnTransitionsTest, RefusesAMaskThatDoesNotFitTheAction) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("action mask")));
 }
 
-// However a stream is cut into pieces, and wherever state is saved and loaded in between, the rows
-// and links are the same.
+// Rows and links are the same for any division of a stream into parts, and for any saves and loads in
+// between.
 TEST(TurnTransitionsTest, PartsGiveTheSameAsTheWhole) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -232,7 +232,7 @@ TEST(TurnTransitionsTest, PartsGiveTheSameAsTheWhole) {
         episodes[stream].push_back(episode);
       }
     }
-    // Links of choices by (stream, number): "id(reward) -> what follows".
+    // Links of choices by (stream, step): "id(reward) -> next".
     const auto links_of = [](const std::vector<std::vector<Piece>>& takes, Rng* reload) {
       std::map<std::pair<int64_t, int64_t>, std::string> links;
       TurnTransitions moves = MakeMoves();

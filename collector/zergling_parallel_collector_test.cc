@@ -122,7 +122,7 @@ TEST_P(Quotas, PlaysAllEpisodesAndSendsEveryRowOnce) {
           EXPECT_NE(segment.end, SegmentEnd::kCut);
         }
       }
-      // Once there are 4 rows for each of 4 envs, one vector step more is too much.
+      // After 4 rows per env for 4 envs, a further vector step is too many.
       if (GetParam().attributes.n_sample.has_value()) {
         EXPECT_LT(sent[i].data.size(), 20);
         if (i + 1 < sent.size()) {
@@ -233,7 +233,7 @@ TEST(ZerglingParallelCollectorTest, ChecksForAPolicyAtItsPeriod) {
   f.options.update_policy_period = absl::Seconds(1);
   ASSERT_THAT(f.Create().Run(), IsOk());
   ASSERT_EQ(steps, 9);
-  // At the beginning, and before steps 2, 4, 6 and 8.
+  // It checks at the beginning and before steps 2, 4, 6 and 8.
   EXPECT_EQ(f.link.looks(), 5);
 }
 
@@ -248,7 +248,7 @@ TEST(ZerglingParallelCollectorTest, WritesAverages) {
   ASSERT_THAT(f.Create().Run(), IsOk());
   std::map<std::string, std::vector<double>> values;
   for (const auto& record : f.sink->scalars()) values[record.tag].push_back(record.value);
-  // 75 hand-overs of 4 vector steps each.
+  // 75 sends of 4 vector steps each.
   EXPECT_THAT(f.link.sent(), SizeIs(75));
   EXPECT_THAT(values["zergling-7_iter/policy_time"], AllOf(SizeIs(37), Each(1)));
   EXPECT_THAT(values["zergling-7_iter/env_time"], AllOf(SizeIs(37), Each(0)));
@@ -350,7 +350,7 @@ TEST(ZerglingParallelCollectorTest, ErrorsNameTheFailedPart) {
                          HasSubstr("zergling-7: policy version 1: policy: no bias")));
   }
   {
-    // The env manager's own quota is lower than that of the task.
+    // The quota of the env manager is lower than that of the task.
     FakeEnvManager::Options envs;
     envs.episode_num = 2;
     Fixture f(envs);
@@ -397,7 +397,7 @@ TEST(ZerglingParallelCollectorTest, NamesAnEnvThatKeepsDying) {
                                                HasSubstr("the bridge is out"))));
 }
 
-// A policy of real parameters for CartPole.
+// A policy with real parameters for CartPole.
 absl::StatusOr<std::unique_ptr<Policy>> MakeDqn(const EnvSpec& env, uint64_t seed) {
   DqnConfig dqn;
   dqn.mutable_model()->add_encoder_hidden_size(8);
