@@ -1,12 +1,12 @@
-// Runs one task of a parallel run: acts in its envs with the newest policy that it can get, until
-// all episodes of the task are over, and hands over what it makes.
+// Runs one task of a parallel run: acts in its envs with the newest available policy until all episodes
+// of the task are over, and sends the rows.
 //
 //     GetPolicyUpdate ──► policy ──► envs ──► rows ──► SendData        one thread, in this order:
-//           └─── a newer version is taken between two forward passes ───┘
+//           └─── a newer version is loaded between two forward passes ──┘
 //
-// Ownership: link, env manager and policy are owned by whoever composes them, and outlive it.
-// Threads:   Run() belongs to one thread; Close() and GetFinishInfo() may be called by any.
-// Errors:    of Run(): name the collector and what failed.
+// Ownership: link, env manager and policy must outlive the collector.
+// Threads:   one thread may call Run(); any thread may call Close() and GetFinishInfo().
+// Errors:    errors of Run() name the collector and the failed part.
 #ifndef DING_WORKER_COLLECTOR_BASE_PARALLEL_COLLECTOR_H_
 #define DING_WORKER_COLLECTOR_BASE_PARALLEL_COLLECTOR_H_
 
@@ -23,49 +23,49 @@
 
 namespace ding {
 
-// What a task says; from the commander.
+// A task of the commander.
 struct ParallelCollectorTask {
   std::string task_id;
-  bool eval_flag = false;       // evaluate: no exploration, no data
-  NamedValues collect_setting;  // of the policy's forward pass
-  // First stream of its rows; env i has the stream stream_base + i, of a game of two the streams
-  // stream_base + 2 * i and the next one.
+  bool eval_flag = false;       // whether to evaluate: without exploration and without data
+  NamedValues collect_setting;  // settings of the forward pass of the policy
+  // The first stream of its rows. Env i has the stream stream_base + i; a two-player game has the streams
+  // stream_base + 2 * i and stream_base + 2 * i + 1.
   int64_t stream_base = 0;
-  int home_seat = 0;  // of a game: the seat of player 0 in the env
+  int home_seat = 0;  // in a game, the seat of player 0 in the env
 };
 
-// What a task gave, for the commander.
+// The result of a task, for the commander.
 struct CollectorFinishInfo {
   bool eval_flag = false;
   int64_t env_num = 0;
   double duration_seconds = 0;
-  int64_t train_iter = -1;  // of the parameters that acted last; -1: none did
+  int64_t train_iter = -1;  // of the last parameters that acted; -1: none
   uint64_t policy_version = 0;
-  bool collector_done = false;  // all envs ran all their episodes; else it was closed before
+  bool collector_done = false;  // whether all envs ran all their episodes; else it was closed early
   int64_t predefined_episode_count = 0;
   int64_t step_count = 0;
   int64_t sample_count = 0;
-  bool is_game = false;                // the sign of a return says who won
-  std::vector<double> episode_return;  // of all finished episodes, of player 0
+  bool is_game = false;                // whether the sign of a return is the result of a game
+  std::vector<double> episode_return;  // of player 0, for all finished episodes
 };
 
-// One of two who play against each other in a collecting task.
+// One of the two players of a collecting task in a game.
 struct ParallelPlayer {
   CollectMode* collect_mode = nullptr;
-  // It learns: its rows are wanted, and newer versions of its policy.
+  // Whether the player learns: its rows are sent and newer versions of its policy are loaded.
   bool updates = true;
 };
 
-// What a parallel collector is made with.
+// The parts of a parallel collector.
 struct ParallelCollectorParts {
-  // Of the kind that the task wants. Run() launches it, if need be, and closes it. An episode_num of
-  // its own is to be episodes_per_env, so that envs rest when they are done.
+  // The envs of the task. Run() launches the manager, if needed, and closes it. If its episode_num is
+  // set, it must be episodes_per_env.
   EnvManager* env = nullptr;
-  CollectMode* collect_mode = nullptr;  // of collecting tasks for one
-  EvalMode* eval_mode = nullptr;        // of evaluations
+  CollectMode* collect_mode = nullptr;  // for collecting tasks in single-player envs
+  EvalMode* eval_mode = nullptr;        // for evaluations
   CollectorLink* link = nullptr;
   int64_t episodes_per_env = 1;  // at least 1
-  // Of collecting tasks in a game. The link knows them by their numbers.
+  // The players of collecting tasks in a game; the link identifies them by their index.
   std::vector<ParallelPlayer> players = {};
 };
 
@@ -73,12 +73,12 @@ class BaseParallelCollector {
  public:
   virtual ~BaseParallelCollector() = default;
 
-  // Works until the task is done or Close() is called, which is no error. Once.
+  // Runs until the task is done or Close() is called; the latter is not an error. Call it once.
   virtual absl::Status Run() = 0;
-  // Lets Run() return after the vector step under way; may be repeated.
+  // Makes Run() return after the current vector step. Idempotent.
   void Close() { closed_.store(true, std::memory_order_relaxed); }
 
-  // Of the last vector step; complete after Run(). Thread-safe.
+  // Returns the result as of the last vector step; it is complete after Run(). Thread-safe.
   virtual CollectorFinishInfo GetFinishInfo() const = 0;
 
  protected:

@@ -1,8 +1,8 @@
-// Lets policies play against each other and gives the data of each player, on the caller's thread:
-// what ISerialCollector is to envs for one, this is to games (env/game_spec.h).
+// The counterpart of ISerialCollector for games (env/game_spec.h): policies play against each other on
+// the caller's thread, and it returns the data of each player.
 //
-// Policy p plays player p. One policy may play several players, or all of them (self-play): it is
-// asked once per player, and told of seat env * players + player where it would be told of an env.
+// Policy p plays player p. One policy may play several players, or all of them (self-play): it is called
+// once per player and gets seats env * players + player instead of env ids.
 //
 // Ownership, threads: as ISerialCollector.
 #ifndef DING_WORKER_COLLECTOR_BATTLE_COLLECTOR_H_
@@ -23,19 +23,19 @@
 
 namespace ding {
 
-// How a finished episode went for one player.
+// The result of a finished episode for one player.
 struct PlayerEpisode {
   int env_id = 0;
   double episode_return = 0;
-  int64_t length = 0;  // steps
-  NamedValues info;    // as the env gave it, the same for all players
+  int64_t length = 0;  // in steps
+  NamedValues info;    // StepResult::info, equal for all players
 };
 
 struct BattleData {
-  // Of each player; empty for those whose data are not wanted. Rows as of ISerialCollector, with
-  // the player's own observation fields, action and reward.
+  // The data of each player; empty for players that are not collected. Rows are as in ISerialCollector,
+  // with the observation fields, action and reward of the player.
   std::vector<SegmentBatch> players;
-  // Of each player: the episodes that finished while this was collected, env by env.
+  // For each player, the episodes that finished during this Collect(), env by env.
   std::vector<std::vector<PlayerEpisode>> episodes;
 };
 
@@ -43,17 +43,17 @@ class IBattleCollector {
  public:
   virtual ~IBattleCollector() = default;
 
-  // As of ISerialCollector; no policies: keeps those that it has.
+  // As in ISerialCollector. Empty `policies` keep the current ones.
   virtual absl::Status ResetEnv(EnvManager* env) = 0;
   virtual absl::Status ResetPolicies(std::vector<CollectMode*> policies) = 0;
   virtual absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env) = 0;
   virtual absl::Status DropEpisodes(absl::Span<const int> env_ids) = 0;
 
-  // Errors as of ISerialCollector::Collect(). The target holds for each player; what it is if the
-  // options do not say, player 0's policy says. All policies get the same policy_settings.
+  // Errors as for ISerialCollector::Collect(). The target applies to each player; its default is that of
+  // the policy of player 0. All policies get the same policy_settings.
   virtual absl::StatusOr<BattleData> Collect(const CollectOptions& options) = 0;
 
-  // Env steps, whatever the number of players.
+  // The number of env steps, independent of the number of players.
   virtual int64_t envstep() const = 0;
   virtual void set_envstep(int64_t envstep) = 0;
   virtual int64_t total_episode_count() const = 0;

@@ -1,6 +1,6 @@
-// BattleSampleSerialCollector and BattleEpisodeSerialCollector. What each player gets is compared
-// with what the collector of the same kind for one player gets of the same fake envs, which is
-// compared with a model in the tests of those.
+// Tests of BattleSampleSerialCollector and BattleEpisodeSerialCollector. The data of each player are
+// compared with those of the single-player collector of the same kind on the same fake envs; the tests of
+// these compare with a model.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -111,7 +111,7 @@ CollectOptions Target(int64_t target, int64_t train_iter = 0) {
   return options;
 }
 
-// `data` of player `player` of `players` is what `one` would be, if that player were alone.
+// Checks that the `data` of player `player` equal `one`, the data of that player alone.
 void ExpectPlayer(const SegmentBatch& data, int player, int players, const SegmentBatch& one) {
   ASSERT_THAT(ValidateSegments(data), IsOk());
   ASSERT_EQ(data.segments.size(), one.segments.size());
@@ -184,7 +184,7 @@ TEST_P(BattleExactnessTest, EachPlayerGetsWhatItWouldGetAlone) {
       }
       EXPECT_EQ(all->envstep(), one->envstep());
       EXPECT_EQ(all->total_episode_count(), one->total_episode_count());
-      // Every policy's actions reached its player.
+      // The actions of each policy reached its player.
       for (size_t i = 0; i < games.events().size(); ++i) {
         const Event& event = games.events()[i];
         EXPECT_EQ(event.action, one_envs.events()[i].action);
@@ -251,7 +251,7 @@ TEST_P(BattleCollectorsTest, OnePolicyPlaysAllPlayers) {
 }
 
 TEST_P(BattleCollectorsTest, OnlyThePlayersThatAreWanted) {
-  // D26. Many collects, in which the rows of the others must not pile up.
+  // In many collects, the rows of the other players must not accumulate (D26).
   FakeEnvManager games(Games());
   FakePolicy ours;
   FakePolicy theirs;
@@ -286,7 +286,7 @@ TEST(BattleSampleSerialCollectorTest, DropExtraCutsTheRowsOfEachPlayer) {
   EXPECT_EQ(all.players[1].size(), 3);
 }
 
-TEST_P(BattleCollectorsTest, AnEnvThatStaysAbnormalIsNamed) {
+TEST_P(BattleCollectorsTest, NamesAnEnvThatStaysAbnormal) {
   FakeEnvManager games(Games([](int env_id, int64_t) {
     return Episode{1, env_id == 1 ? End::kAbnormal : End::kTerminated};
   }));
@@ -334,7 +334,7 @@ TEST_P(BattleCollectorsTest, MetricsOfEachPlayer) {
                     testing::Not(testing::Contains("b_iter/train_sample_count"))));
 }
 
-TEST_P(BattleCollectorsTest, ResumeGoesOnWithTheSameBytes) {
+TEST_P(BattleCollectorsTest, ResumesWithTheSameBytes) {
   struct Session {
     explicit Session(const Case& param)
         : games(EnvOptions(param, 2, 3)), collector(*ForAll(param, &games, {&ours, &theirs})) {}
@@ -408,8 +408,8 @@ TEST_P(BattleCollectorsTest, ChecksWhatItIsGiven) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("as many as before, 2")));
 }
 
-// Player p sees {p, step, its last action, the other's}; who says more than the other wins the
-// difference. Four steps.
+// A game of four steps. Player p sees {p, step, its last action, the other's last action}; the player with
+// the larger action wins the difference.
 class SayMore : public Env {
  public:
   SayMore() {

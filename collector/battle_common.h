@@ -1,4 +1,4 @@
-// What the collectors of games share beside CollectCore.
+// The common part of the collectors of games, besides CollectCore.
 #ifndef DING_WORKER_COLLECTOR_BATTLE_COMMON_H_
 #define DING_WORKER_COLLECTOR_BATTLE_COMMON_H_
 
@@ -12,8 +12,8 @@
 
 namespace ding {
 
-// The players whose data are wanted, in ascending order: `wanted`, or all of `players` if that is
-// empty. kInvalidArgument for one that is none of them, or stands there twice.
+// Returns the players to collect, in ascending order: `wanted`, or all `players` if it is empty.
+// kInvalidArgument for a player that does not exist or occurs twice.
 absl::StatusOr<std::vector<int>> WantedPlayers(absl::Span<const int> wanted, int players);
 
 BattleData ToBattleData(Collected collected);

@@ -1,10 +1,10 @@
-// Collects a given number of whole episodes of a game, of each player: EpisodeSerialCollector for
-// games of two and more players. Exactly so many begin and finish in one Collect().
+// Collects a given number of whole episodes of a game with two or more players. Exactly as many episodes
+// begin and finish in one Collect().
 //
-// Each player's data have one segment per episode. What EpisodeSerialCollector says of targets,
-// abnormal episodes and failures holds here too.
+// The data of each player have one segment per episode. Targets, abnormal episodes and failures are
+// handled as in EpisodeSerialCollector.
 //
-// Metrics: those of docs/collector.md, with reward<p>_mean, _std, _max and _min of each player p.
+// Metrics: those of docs/collector.md, with reward<p>_mean, _std, _max and _min for each player p.
 //
 // Ownership, threads, errors: as IBattleCollector.
 //
@@ -38,14 +38,14 @@ namespace ding {
 class BattleEpisodeSerialCollector : public IBattleCollector {
  public:
   struct Options : SerialCollectorOptions {
-    // The players whose data are wanted; empty: all. The others play, and their rows are dropped.
+    // The players to collect; empty: all. The rows of the others are dropped.
     std::vector<int> collect_players;
-    // Return what the policies' GetTrainSample() makes of the episodes; else the episodes.
+    // Whether to pass the episodes through GetTrainSample() of the policies.
     bool get_train_sample = false;
   };
 
-  // Launches `env` if it is not launched.
-  //   kInvalidArgument  options (all problems at once), env or a policy null or not fitting
+  // Launches `env` if it is not launched yet.
+  //   kInvalidArgument  lists all problems: options, a null env or policy, or ones that do not fit
   static absl::StatusOr<std::unique_ptr<BattleEpisodeSerialCollector>> Create(
       Options options, EnvManager* env, std::vector<CollectMode*> policies, ComponentDeps deps);
 

@@ -1,5 +1,5 @@
-// Judges a policy by how it does in a game: what ISerialEvaluator is to envs for one, this is to
-// games (env/game_spec.h). Policy p plays player p; player 0 is the one that is judged.
+// The counterpart of ISerialEvaluator for games (env/game_spec.h). Policy p plays player p; player 0 is
+// evaluated.
 //
 // Ownership and threads: as ISerialEvaluator.
 #ifndef DING_WORKER_COLLECTOR_BATTLE_EVALUATOR_H_
@@ -20,10 +20,10 @@
 namespace ding {
 
 struct BattleEvalResult {
-  // Player 0's mean return has reached the stop value, and training has begun (train_iter > 0).
+  // Whether the mean return of player 0 has reached the stop value and train_iter > 0.
   bool stop = false;
   double mean_return = 0;                           // of player 0
-  std::vector<std::vector<double>> episode_return;  // of each player: all of them, env by env
+  std::vector<std::vector<double>> episode_return;  // for each player, all returns, env by env
   std::map<std::string, std::vector<double>>
       episode_info;  // values that the env gave at the end of its episodes
 };
@@ -32,7 +32,7 @@ class IBattleEvaluator {
  public:
   virtual ~IBattleEvaluator() = default;
 
-  // As of ISerialEvaluator; no policies: keeps those that it has.
+  // As in ISerialEvaluator. Empty `policies` keep the current ones.
   virtual absl::Status ResetEnv(EnvManager* env) = 0;
   virtual absl::Status ResetPolicies(std::vector<EvalMode*> policies) = 0;
   virtual absl::Status Reset(std::vector<EvalMode*> policies, EnvManager* env) = 0;

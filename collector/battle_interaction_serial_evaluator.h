@@ -1,8 +1,8 @@
-// Lets policies play n_episode whole episodes of a game against each other and judges player 0 by
-// its mean return: InteractionSerialEvaluator for games of two and more players, without videos.
+// Plays n_episode whole episodes of a game between policies and evaluates player 0 by its mean return,
+// like InteractionSerialEvaluator, but for two or more players and without videos.
 //
-// Metrics: those of InteractionSerialEvaluator, reward_* being player 0's, and reward<p>_mean,
-// _std, _max and _min of each other player p.
+// Metrics: those of InteractionSerialEvaluator, where reward_* is for player 0, and reward<p>_mean, _std,
+// _max and _min for each other player p.
 //
 // Ownership and threads: as IBattleEvaluator.
 //
@@ -39,7 +39,7 @@ class BattleInteractionSerialEvaluator : public IBattleEvaluator {
   };
 
   // Launches `env` if it is not launched.
-  //   kInvalidArgument  options (all problems at once), env or a policy null or not fitting
+  //   kInvalidArgument  lists all problems: options, a null env or policy, or ones that do not fit
   static absl::StatusOr<std::unique_ptr<BattleInteractionSerialEvaluator>> Create(
       Options options, EnvManager* env, std::vector<EvalMode*> policies, ComponentDeps deps);
 
@@ -49,7 +49,7 @@ class BattleInteractionSerialEvaluator : public IBattleEvaluator {
   bool ShouldEval(int64_t train_iter) override { return core_->ShouldEval(train_iter); }
   absl::StatusOr<BattleEvalResult> Eval(const EvalOptions& options) override;
 
-  // Best mean return of player 0 so far; minus infinity before the first evaluation.
+  // The best mean return of player 0 so far; minus infinity before the first evaluation.
   double best_return() const { return core_->best_return(); }
 
   absl::Status SaveState(StateWriter* writer) const override;

@@ -121,7 +121,7 @@ TEST(BattleInteractionSerialEvaluatorTest, AbnormalEpisodesAreBounded) {
                                               AllOf(HasSubstr("env 1"), HasSubstr("10 times"))));
 }
 
-TEST(BattleInteractionSerialEvaluatorTest, StateGoesOn) {
+TEST(BattleInteractionSerialEvaluatorTest, ContinuesFromASavedState) {
   Fixture f(Games(2, 2));
   ASSERT_TRUE(f.evaluator->ShouldEval(100));
   ASSERT_THAT(f.evaluator->Eval({}), IsOk());

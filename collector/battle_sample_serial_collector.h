@@ -1,13 +1,13 @@
-// Collects a given number of rows of each player of a game: SampleSerialCollector for games of two
-// and more players.
+// Collects a given number of rows of each player of a game with two or more players, like
+// SampleSerialCollector.
 //
-// Every vector step gives each player one row per env. drop_extra cuts each player's rows to the
-// target. A policy's on_policy and traj_len_inf hold for the rows of its player; all are collected
-// until each wanted player has enough.
+// Every vector step makes one row per env and player, until each collected player has enough. drop_extra
+// cuts the rows of each player to the target. on_policy and traj_len_inf of a policy apply to the rows of
+// its player.
 //
-// An abnormal step drops the rows of its episode, of all players, that were not handed over.
+// An abnormal step drops the rows of its episode, of all players, that were not returned yet.
 //
-// Metrics: those of docs/collector.md, with reward<p>_mean, _std, _max and _min of each player p.
+// Metrics: those of docs/collector.md, with reward<p>_mean, _std, _max and _min for each player p.
 //
 // Ownership, threads, errors: as IBattleCollector.
 //
@@ -41,12 +41,12 @@ namespace ding {
 class BattleSampleSerialCollector : public IBattleCollector {
  public:
   struct Options : SerialCollectorOptions {
-    // The players whose data are wanted; empty: all. The others play, and their rows are dropped.
+    // The players to collect; empty: all. The rows of the others are dropped.
     std::vector<int> collect_players;
   };
 
-  // Launches `env` if it is not launched.
-  //   kInvalidArgument  options (all problems at once), env or a policy null or not fitting
+  // Launches `env` if it is not launched yet.
+  //   kInvalidArgument  lists all problems: options, a null env or policy, or ones that do not fit
   static absl::StatusOr<std::unique_ptr<BattleSampleSerialCollector>> Create(
       Options options, EnvManager* env, std::vector<CollectMode*> policies, ComponentDeps deps);
 

@@ -1,8 +1,7 @@
-// Which row each env is acting upon: filled when its observation goes to the policy, empty again
-// when the env has answered. It is the per-env view of the rows of the step under way, and lets an
-// env manager answer later, or for fewer envs than were asked.
+// Maps each env to the row of its current step. The entry is set when the policy gets the observation
+// and removed when the env has answered, so that an env manager may answer later or for some envs only.
 //
-// Ownership: a value; the rows belong to TrajBuffer.   Threads: thread-compatible.
+// Ownership: a value; TrajBuffer owns the rows.   Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_CACHE_POOL_H_
 #define DING_WORKER_COLLECTOR_CACHE_POOL_H_
 
@@ -22,9 +21,9 @@ class CachePool {
   void Update(int env_id, int64_t row) { rows_[env_id] = row; }
   void Reset(int env_id) { rows_[env_id] = kEmpty; }
 
-  // The env's row, or kEmpty.
+  // Returns the row of the env, or kEmpty.
   int64_t row(int env_id) const { return rows_[env_id]; }
-  // Whether this is one of the envs, and has a row.
+  // Whether `env_id` is a valid env that has a row.
   bool Holds(int env_id) const {
     return env_id >= 0 && env_id < env_num() && row(env_id) != kEmpty;
   }

@@ -6,6 +6,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_common.h"
 #include "ding_worker/env/game_spec.h"
@@ -195,7 +196,7 @@ absl::Status CollectCore::DropEpisodes(absl::Span<const int> env_ids) {
     for (Player& player : players_) player.traj->DropEpisode(env_id);
     statistics_->ForgetEpisode(env_id);
   }
-  // No envs would mean all of them.
+  // Reset() without envs would mean all envs.
   if (env_ids.empty()) return absl::OkStatus();
   return Annotate(ForgetRecurrentState(env_ids), deps_.name);
 }
@@ -261,7 +262,7 @@ absl::StatusOr<const Timesteps*> CollectCore::TryStepEnvs(const ActingEnvs& acti
 }
 
 absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const CollectOptions& options) {
-  // Nothing to do but to wait for others.
+  // No env acts; the step only waits for the answers of others.
   if (acting.env_ids.empty()) return absl::OkStatus();
   Player& actor = players_[player];
   const ActingEnvs own(acting.env_ids,

@@ -1,16 +1,16 @@
-// What all serial collectors are made of: an env manager, a policy for each player, the rows that
-// come of them, and statistics. A collector decides which envs act and when it has enough.
+// The common part of all serial collectors: an env manager, a policy per player, their rows, and
+// statistics. A collector decides which envs act and when it has enough rows.
 //
 //     ready_obs ──► rows of player 0 ──► policies[0] ──► action/0 ─┐
 //         │    └──► rows of player 1 ──► policies[1] ──► action/1 ─┴─► Step(views of those rows)
 //         └── PlayerObs(): views                                            │
 //                 rewards, ends, last observations of each player ◄─────────┘
 //
-// An env for one has one player. Stream of player p in env i is stream_base + i * players + p. In a
-// game the policies are told these seats, i * players + p, in the place of env ids, so that one
-// policy may play several players.
+// A single-player env has one player. The stream of player p in env i is stream_base + i * players + p.
+// In a game the policies get the seats i * players + p instead of env ids, so that one policy may play
+// several players.
 //
-// Ownership, threads: as ISerialCollector.   Errors: name the collector.
+// Ownership, threads: as ISerialCollector.   Errors: errors name the collector.
 #ifndef DING_WORKER_COLLECTOR_COLLECT_CORE_H_
 #define DING_WORKER_COLLECTOR_COLLECT_CORE_H_
 
@@ -38,18 +38,17 @@
 
 namespace ding {
 
-// What can be set of every serial collector.
+// The options of all serial collectors.
 struct SerialCollectorOptions {
   // Train iterations between two log lines, at least 1.
   int64_t collect_print_freq = 100;
-  // Abnormal steps of one env, without a row or an episode of it handed over in between, after
+  // The number of abnormal steps of one env, without a row or episode of it returned in between, after
   // which Collect() fails; at least 1.
   int max_abnormal = 10;
-  // First stream: of env 0, or of player 0 in it. Several collectors that feed one buffer need
-  // streams of their own.
+  // The stream of env 0, or of player 0 in it. Collectors that feed one buffer need disjoint streams.
   int64_t stream_base = 0;
 
-  // What is wrong with them; empty if nothing is.
+  // Returns all problems of the options; empty if there are none.
   std::vector<std::string> Problems() const;
 };
 
@@ -57,32 +56,33 @@ class CollectCore {
  public:
   struct Options {
     SerialCollectorOptions common;
-    // Hand rows over by whole episodes, whatever the policies say.
+    // Whether to return whole episodes only, independent of the policies.
     bool whole_episodes = false;
     bool log_samples = true;
-    bool game = false;           // of as many players as there are policies; else an env for one
-    bool measure_steps = false;  // for TakeStepTimes()
-    std::vector<std::string> problems;  // that the collector has found, to be reported with others
+    bool game = false;           // whether the env is a game with a player per policy
+    bool measure_steps = false;  // enables TakeStepTimes()
+    std::vector<std::string>
+        problems;  // problems that the collector has found, to report with others
   };
   struct Player {
     CollectMode* policy = nullptr;
     CollectAttributes attributes;
     std::optional<TrajBuffer> traj;
   };
-  // Where the time of vector steps went.
+  // The times of vector steps.
   struct StepTimes {
     int64_t steps = 0;
-    absl::Duration policy;  // with the copy of the observations
+    absl::Duration policy;  // including the copy of the observations
     absl::Duration env;
   };
 
   // Launches `env` if it is not launched.
-  //   kInvalidArgument  options (all problems at once), env or a policy null or not fitting
+  //   kInvalidArgument  lists all problems: options, a null env or policy, or ones that do not fit
   static absl::StatusOr<std::unique_ptr<CollectCore>> Create(Options options, EnvManager* env,
                                                              std::vector<CollectMode*> policies,
                                                              ComponentDeps deps);
 
-  // As of ISerialCollector; no policies: those that there are.
+  // As in ISerialCollector. Empty `policies` keep the current ones.
   absl::Status ResetEnv(EnvManager* env);
   absl::Status ResetPolicies(std::vector<CollectMode*> policies);
   absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env);
@@ -94,24 +94,24 @@ class CollectCore {
   Player& player(int index) { return players_[index]; }
   CollectStatistics& statistics() { return *statistics_; }
   const CollectStatistics& statistics() const { return *statistics_; }
-  // Those whose episode ended in the last step, some by being abnormal.
+  // The envs whose episode ended in the last step, including abnormal ones.
   absl::Span<const int> ended_envs() const { return ended_envs_; }
-  // Whether some env has not answered yet.
+  // Whether an env has not answered yet.
   bool waiting() const;
 
-  // Checks them, and lets rows have them from now on, or not if there are none.
+  // Checks the level seeds; from then on rows have them, or have none if `level_seeds` is empty.
   absl::Status PrepareLevelSeeds(const std::vector<int64_t>& level_seeds);
-  // One vector step of these envs; of none, to wait for the answers of others. A failure drops the
-  // rows that are under way. The answer holds until the next call of the env manager.
+  // Steps these envs, or no env to wait for the answers of others. After a failure the rows of the
+  // current step are dropped. The result is valid until the next call of the env manager.
   absl::StatusOr<const Timesteps*> StepEnvs(const ActingEnvs& acting,
                                             const CollectOptions& options);
-  // Of the steps since the last call; zeros without Options::measure_steps.
+  // Returns the times of the steps since the last call; zeros without Options::measure_steps.
   StepTimes TakeStepTimes() { return std::exchange(step_times_, StepTimes()); }
-  // Hands over this player's rows, at most `max_rows`; `now` is what the envs show.
+  // Returns at most `max_rows` rows of this player; `now` has the current observations.
   absl::StatusOr<SegmentBatch> Take(int player, int64_t max_rows, const ReadyObs& now);
-  // Takes the data through the policy's GetTrainSample().
+  // Passes the data through GetTrainSample() of the policy.
   absl::Status MakeTrainSamples(int player, SegmentBatch* data);
-  // All envs are in the middle of nothing that is worth keeping: drops every row.
+  // Drops all rows, because no running episode is to be continued.
   absl::Status DropAllRows();
 
   absl::Status SaveState(StateWriter* writer) const;
@@ -120,8 +120,8 @@ class CollectCore {
  private:
   CollectCore(Options options, ComponentDeps deps);
 
-  // Works with these from now on: checks that they fit together, launches the env manager if need
-  // be, and keeps the rows if they are laid out as before.
+  // Uses these from now on: checks that they fit together, launches the env manager if needed, and keeps
+  // the rows if their layout is unchanged.
   absl::Status Use(EnvManager* env, const std::vector<CollectMode*>& policies);
   std::vector<CollectMode*> policies() const;
   CollectStatistics FreshStatistics(const EnvManager& env) const;
@@ -132,7 +132,7 @@ class CollectCore {
   bool with_level_seed() const;
   void ForgetEpisodes();
   absl::Status ForgetRecurrentState(absl::Span<const int> env_ids);
-  // Env ids as player `player`'s policy knows them; valid until the next call.
+  // Returns the seats of `player` in these envs; valid until the next call.
   absl::Span<const int> SeatsOf(int player, absl::Span<const int> env_ids);
   ReadyObs ViewOf(int player, const ReadyObs& ready) const;
   absl::StatusOr<const Timesteps*> TryStepEnvs(const ActingEnvs& acting,
@@ -140,24 +140,24 @@ class CollectCore {
   absl::Status Act(int player, const ActingEnvs& acting, const CollectOptions& options);
   absl::Status Store(int player, const Timesteps& timesteps);
   void DropRowsUnderWay();
-  // 0 without Options::measure_steps: most collectors do without reading the clock.
+  // Returns 0 without Options::measure_steps, because most collectors need not read the clock.
   int64_t StepNanos() const;
 
   const Options options_;
   const ComponentDeps deps_;
   EnvManager* env_ = nullptr;
-  EnvSpec player_spec_;  // what one player sees and does
+  EnvSpec player_spec_;  // the spec of one player
   std::vector<Player> players_;
   std::optional<CollectStatistics> statistics_;
 
-  std::vector<std::byte*> action_columns_;  // of the step under way, one per player
+  std::vector<std::byte*> action_columns_;  // of the current step, one per player
   std::vector<int> seats_;                  // scratch of SeatsOf()
   std::vector<float> rewards_;              // scratch of Store()
   std::vector<int> ended_envs_;
   StepTimes step_times_;
 };
 
-// The policies of a core for one player: none if null.
+// Returns the policies of a core with one player; empty if `policy` is null.
 std::vector<CollectMode*> PoliciesOf(CollectMode* policy);
 
 }  // namespace ding

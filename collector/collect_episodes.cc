@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_common.h"
@@ -38,8 +39,9 @@ absl::StatusOr<int64_t> EpisodeCollection::Target(const CollectOptions& options)
   const std::optional<int64_t> configured = core_->player(0).attributes.n_episode;
   if (!options.target.has_value() && !configured.has_value()) {
     return absl::InvalidArgumentError(
-        "how many episodes to collect is neither asked for (CollectOptions::target) nor configured "
-        "(the policy's n_episode)");
+        "the number of episodes to collect is not set: expected CollectOptions::target or the "
+        "policy's "
+        "n_episode");
   }
   const int64_t target = options.target.has_value() ? *options.target : *configured;
   const int env_num = core_->env()->env_num();
@@ -58,7 +60,7 @@ absl::StatusOr<std::vector<SegmentBatch>> EpisodeCollection::GatherAndTake(
   for (int i = 0; i < core_->player_num(); ++i) {
     const bool is_wanted = std::binary_search(wanted.begin(), wanted.end(), i);
     const int64_t rows = is_wanted ? core_->player(i).traj->ready_rows() : 0;
-    // Every episode has ended, so what the envs show now follows nothing.
+    // Every episode has ended, so no row is followed by the current observations.
     DING_ASSIGN_OR_RETURN(data[i], core_->Take(i, rows, ReadyObs()));
     core_->statistics().CountSamples(data[i].segments);
   }
@@ -112,7 +114,7 @@ ActingEnvs EpisodeCollection::Choose(const ReadyObs& ready, int64_t target) {
 }
 
 absl::Status EpisodeCollection::NoteFinished(const Timesteps& timesteps) {
-  // Whichever env is ready first plays another episode in the place of one that is void.
+  // The first ready env plays another episode in the place of a void one.
   for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
     if (timesteps.abnormal[i] == 0) continue;
     active_[timesteps.env_ids[i]] = false;
@@ -124,8 +126,9 @@ absl::Status EpisodeCollection::NoteFinished(const Timesteps& timesteps) {
     ++finished_;
     if (!options_.reward_shaping) continue;
     const auto reshape = [&](const ColumnsView& rows, absl::Span<float> rewards) {
-      return CallUser("reward_shaping",
-                      [&] { return options_.reward_shaping(env_id, rows, rewards); });
+      return Annotate(
+          CallUser("it", [&] { return options_.reward_shaping(env_id, rows, rewards); }),
+          "reward_shaping");
     };
     DING_RETURN_IF_ERROR(core_->player(0).traj->ReshapeRewards(env_id, reshape));
   }

@@ -1,14 +1,14 @@
-// Starts and finishes exactly so many episodes: what the collectors of episodes share.
+// The common part of the collectors of episodes: begins and finishes exactly the target number.
 //
 //     ready envs ──► in an episode of this collect: acts
-//                └─► idle: begins one, while fewer than the target have begun; else rests
+//                └─► idle: begins one while fewer than the target have begun; else waits
 //
-// No episode is begun that is not finished, and none is cut: statistics over them are unbiased. A
-// manager may show only some envs as ready, or answer later than it was asked.
+// Every episode that begins is finished and none is cut, so statistics over them are unbiased. A manager
+// may report only some envs as ready and may answer later.
 //
-// After a failure the episodes of that collect are dropped, finished ones too (short episodes
-// finish first, and alone would be a biased choice), and the next collect resets the envs that were in the
-// middle of one.
+// After a failure the episodes of that collect are dropped, including finished ones (short episodes
+// finish first and would be a biased sample), and the next collect resets the envs that were within an
+// episode.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_COLLECT_EPISODES_H_
@@ -35,28 +35,28 @@ namespace ding {
 class EpisodeCollection {
  public:
   struct Options {
-    // Return what the policies' GetTrainSample() makes of the episodes; else the episodes.
+    // Whether to pass the episodes through GetTrainSample() of the policies.
     bool get_train_sample = false;
-    // Changes the rewards of player 0 in each finished episode; empty: leaves them.
+    // If set, changes the rewards of player 0 in each finished episode.
     RewardShaping reward_shaping;
   };
 
-  // Works with `core`, made with whole_episodes, which must outlive it.
+  // Uses `core`, which must have whole_episodes set and outlive this object.
   EpisodeCollection(Options options, CollectCore* core)
       : options_(std::move(options)), core_(core) {}
 
-  // The target is the first player's n_episode if the options do not say, and at least one per env.
-  // One segment per episode. Errors as of ISerialCollector::Collect(). `wanted`: the players whose
-  // data are, ascending.
+  // Collects episodes, one segment each, of the players `wanted` (ascending). The default target is
+  // n_episode of the first player's policy; it must be at least one per env. Errors as for
+  // ISerialCollector::Collect().
   absl::StatusOr<Collected> Collect(absl::Span<const int> wanted, const CollectOptions& options);
 
-  // All envs are at the beginning of an episode; or, `in_the_middle`, may be anywhere in one.
+  // Notes that all envs are at the beginning of an episode, or, if `in_the_middle`, may be within one.
   void NoteAllEnvs(bool in_the_middle);
-  // These are at the beginning of one.
+  // Notes that these envs are at the beginning of an episode.
   void NoteFresh(absl::Span<const int> env_ids);
 
   absl::Status SaveState(StateWriter* writer) const;
-  // What SaveState() wrote, for set_unfinished().
+  // Reads the state of SaveState(), for set_unfinished().
   absl::StatusOr<std::vector<int>> ReadState(StateReader* reader) const;
   void set_unfinished(std::vector<int> env_ids) { unfinished_ = std::move(env_ids); }
 
@@ -67,15 +67,15 @@ class EpisodeCollection {
                                                           const CollectOptions& options);
   absl::Status RestartUnfinished();
   absl::Status Gather(int64_t target, const CollectOptions& options);
-  // Those in an episode, and idle ones while there are episodes to begin.
+  // Returns the envs within an episode, and idle ones while episodes are left to begin.
   ActingEnvs Choose(const ReadyObs& ready, int64_t target);
   absl::Status NoteFinished(const Timesteps& timesteps);
   absl::Status Abandon();
 
   const Options options_;
   CollectCore* const core_;
-  std::vector<int> unfinished_;  // envs in the middle of an episode, to be reset before a collect
-  // Of the collect under way.
+  std::vector<int> unfinished_;  // envs within an episode, to reset before the next collect
+  // State of the current collect.
   std::vector<bool> active_;
   int64_t started_ = 0;
   int64_t finished_ = 0;

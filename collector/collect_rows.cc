@@ -51,8 +51,8 @@ absl::StatusOr<int64_t> RowCollection::Target(const CollectOptions& options) {
   const std::optional<int64_t> configured = core_->player(0).attributes.n_sample;
   if (!options.target.has_value() && !configured.has_value()) {
     return absl::InvalidArgumentError(
-        "how many rows to collect is neither asked for (CollectOptions::target) nor configured "
-        "(the policy's n_sample)");
+        "the number of rows to collect is not set: expected CollectOptions::target or the policy's "
+        "n_sample");
   }
   const int64_t target = options.target.has_value() ? *options.target : *configured;
   if (target < 1) {
@@ -61,7 +61,7 @@ absl::StatusOr<int64_t> RowCollection::Target(const CollectOptions& options) {
   }
   const int env_num = core_->env()->env_num();
   if (target % env_num != 0 && warned_targets_.insert(target).second) {
-    LOG(WARNING) << core_->deps().name << ": " << target << " rows are no multiple of the "
+    LOG(WARNING) << core_->deps().name << ": " << target << " rows are not a multiple of the "
                  << env_num << " envs: each collect "
                  << (options.drop_extra ? "drops the rows that are too many"
                                         : "returns more rows than that");

@@ -1,5 +1,4 @@
-// Steps all envs that are ready, one vector step after the other, until there are so many rows:
-// what the collectors of rows share.
+// The common part of the collectors of rows: steps all ready envs until there are enough rows.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_COLLECT_ROWS_H_
@@ -19,20 +18,19 @@
 
 namespace ding {
 
-// What one Collect() gives.
+// The result of one Collect().
 struct Collected {
-  std::vector<SegmentBatch> players;       // empty ones of players whose data are not wanted
-  std::vector<CollectedEpisode> episodes;  // that finished
+  std::vector<SegmentBatch> players;       // empty for players that are not collected
+  std::vector<CollectedEpisode> episodes;  // finished episodes
 };
 
 class RowCollection {
  public:
-  // Works with `core`, which must outlive it.
+  // Uses `core`, which must outlive this object.
   explicit RowCollection(CollectCore* core) : core_(core) {}
 
-  // Until every player in `wanted` (ascending) has the target, which is the first player's n_sample
-  // if the options do not say. Errors as of ISerialCollector::Collect(). Rows of players that are
-  // not wanted are dropped.
+  // Collects until every player in `wanted` (ascending) has the target, whose default is n_sample of the
+  // first player's policy. Rows of other players are dropped. Errors as for ISerialCollector::Collect().
   absl::StatusOr<Collected> Collect(absl::Span<const int> wanted, const CollectOptions& options);
 
  private:
@@ -40,11 +38,11 @@ class RowCollection {
   absl::StatusOr<std::vector<SegmentBatch>> TryCollect(absl::Span<const int> wanted,
                                                        const CollectOptions& options);
   absl::Status Gather(absl::Span<const int> wanted, int64_t target, const CollectOptions& options);
-  // The rows that every wanted player has.
+  // Returns the least number of rows of a player in `wanted`.
   int64_t ReadyRows(absl::Span<const int> wanted) const;
 
   CollectCore* const core_;
-  std::set<int64_t> warned_targets_;  // those that are no multiple of the number of envs
+  std::set<int64_t> warned_targets_;  // targets not a multiple of the number of envs
 };
 
 }  // namespace ding

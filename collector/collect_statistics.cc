@@ -77,7 +77,7 @@ void CollectStatistics::CountSamples(const std::vector<Segment>& segments) {
     EnvStatistics& env = envs_[(segment.stream - options_.stream_base) / options_.players];
     env.abnormal = 0;
     int64_t* samples = &env.samples;
-    // Segments of an env come in the order of its episodes.
+    // The segments of an env are in the order of its episodes.
     for (CollectedEpisode& episode : env.finished) {
       if (episode.last_step < segment.first_step) continue;
       samples = &episode.samples;

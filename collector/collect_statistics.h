@@ -1,5 +1,5 @@
-// What a serial collector counts: env steps, episodes, the rows that it handed over, and the
-// metrics that come of them. Knows games too: an episode then has one return per player.
+// The statistics of a serial collector: env steps, episodes, returned rows, and metrics of them. In games
+// an episode has one return per player.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_COLLECT_STATISTICS_H_
@@ -21,14 +21,14 @@
 
 namespace ding {
 
-// An episode that has finished.
+// A finished episode.
 struct CollectedEpisode {
   int env_id = 0;
   absl::InlinedVector<double, 2> returns;  // of each player
   int64_t length = 0;
-  int64_t samples = 0;    // rows of it that were handed over, of all players
-  int64_t last_step = 0;  // its last row's number in the stream
-  NamedValues info;       // as the env gave it
+  int64_t samples = 0;    // rows of it that were returned, of all players
+  int64_t last_step = 0;  // step of its last row in the stream
+  NamedValues info;       // StepResult::info
 };
 
 class CollectStatistics {
@@ -36,11 +36,11 @@ class CollectStatistics {
   struct Options {
     int env_num = 0;
     int players = 1;
-    // Stream of player p in env i: stream_base + i * players + p.
+    // The stream of player p in env i is stream_base + i * players + p.
     int64_t stream_base = 0;
     int64_t collect_print_freq = 100;
     int max_abnormal = 10;
-    // Metrics of the rows handed over; else of the time.
+    // Whether to log metrics of the returned rows; else of the time.
     bool log_samples = true;
   };
 
@@ -51,39 +51,39 @@ class CollectStatistics {
   int64_t total_episode_count() const { return total_episode_count_; }
   int64_t total_train_sample_count() const { return total_train_sample_count_; }
 
-  // All envs, of which there may be another number now, begin new episodes.
+  // Notes that all envs begin new episodes; their number may have changed.
   void ForgetEpisodes(int env_num);
   void ForgetEpisode(int env_id) { envs_[env_id].samples = 0; }
 
-  // The answer to a vector step; `next_step` is TrajBuffer's. Fills `ended_envs` with those whose
-  // episode is over. kResourceExhausted, all the same, if an env is abnormal too often.
+  // Accounts for a vector step; `next_step` is that of TrajBuffer. Fills `ended_envs` with the envs whose
+  // episode is over, also if it returns kResourceExhausted because an env was abnormal too often.
   absl::Status Account(const Timesteps& timesteps, absl::Span<const int64_t> next_step,
                        const ComponentDeps& deps, std::vector<int>* ended_envs);
-  // The rows of these segments are handed over.
+  // Counts the rows of these segments as returned.
   void CountSamples(const std::vector<Segment>& segments);
-  // Collecting is over, or has failed: returns the episodes that finished since the last call, env
-  // by env, and remembers them for the log if `record`.
+  // Returns the episodes that finished since the last call, env by env, at the end of a collect. Keeps
+  // them for the log if `record`.
   std::vector<CollectedEpisode> TakeFinished(bool record);
-  // Counts the time; logs if it is time to, or forgets what there is to log if not `record`.
+  // Counts the time and logs if it is due; without `record` it drops the values to log instead.
   void FinishCollect(bool record, double seconds, int64_t train_iter, const ComponentDeps& deps);
 
   absl::Status SaveState(StateWriter* writer) const;
-  // These statistics as they were saved, by as many envs and players.
+  // Returns the saved statistics, which must be of as many envs and players.
   absl::StatusOr<CollectStatistics> LoadState(StateReader* reader) const;
 
  private:
   struct EnvStatistics {
-    int64_t samples = 0;  // of the running episode, as of the last hand-over
+    int64_t samples = 0;  // returned rows of the running episode
     int64_t abnormal = 0;
-    std::vector<CollectedEpisode> finished;  // since the last hand-over
+    std::vector<CollectedEpisode> finished;  // episodes since the last TakeFinished()
   };
-  // What the log wants of a finished episode.
+  // The logged values of a finished episode.
   struct LoggedEpisode {
     absl::InlinedVector<double, 2> returns;
     int64_t length = 0;
     int64_t samples = 0;
   };
-  // What happened since the last log, for the rates; not saved, so that time is in no checkpoint.
+  // Counts since the last log, for the rates. Not saved, so that checkpoints do not depend on time.
   struct Window {
     double seconds = 0;
     int64_t envsteps = 0;
@@ -97,13 +97,13 @@ class CollectStatistics {
 
   Options options_;
   std::vector<EnvStatistics> envs_;
-  std::vector<LoggedEpisode> episodes_;  // to be logged
+  std::vector<LoggedEpisode> episodes_;  // not yet logged
   Window window_;
   int64_t envstep_ = 0;
   int64_t total_episode_count_ = 0;
   int64_t total_train_sample_count_ = 0;
   int64_t last_log_iter_ = 0;
-  double total_seconds_ = 0;  // since the beginning, or the last resume
+  double total_seconds_ = 0;  // since the start or the last resume
 };
 
 }  // namespace ding

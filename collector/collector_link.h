@@ -1,11 +1,10 @@
-// What a parallel collector is connected to: where its data go, and where its policies come from.
-// The communication layer (comm/) injects it; a test may be one.
+// The connection of a parallel collector: it sends data and gets policies. The communication layer
+// (comm/) implements it; tests have fakes.
 //
-// Ownership: owned by whoever made it; outlives the collector.
+// Ownership: the link must outlive the collector.
 // Threads:   called on the collector's thread.
-// Blocking:  a call waits while the other side is slow or away (a full store, a buffer that pushes
-//            back), and says so to whoever watches the run. Closing the collector's task wakes it
-//            with kCancelled.
+// Blocking:  a call waits while the other side is slow or not reachable (a full store, a buffer that
+//            pushes back), and reports that. Closing the collector's task ends the wait with kCancelled.
 #ifndef DING_WORKER_COLLECTOR_COLLECTOR_LINK_H_
 #define DING_WORKER_COLLECTOR_COLLECTOR_LINK_H_
 
@@ -25,13 +24,13 @@ namespace ding {
 struct PolicyUpdate {
   uint64_t version = 0;
   int64_t train_iter = 0;
-  std::shared_ptr<StateReader> model;  // as LearnMode::SaveModel() wrote it
+  std::shared_ptr<StateReader> model;  // written by LearnMode::SaveModel()
 };
 
-// How far a collector's task is, with the data that this comes with.
+// The progress of a collector's task, including the data sent with it.
 struct CollectorProgress {
-  int64_t cur_episode = 0;  // finished ones
-  int64_t cur_sample = 0;   // rows handed over
+  int64_t cur_episode = 0;  // finished episodes
+  int64_t cur_sample = 0;   // sent rows
   int64_t cur_step = 0;     // env steps
 };
 
@@ -39,17 +38,17 @@ class CollectorLink {
  public:
   virtual ~CollectorLink() = default;
 
-  // Stores `data`, and then announces every row of it as an item of training data: what is
-  // announced can be read.
+  // Stores `data` and then announces every row as an item of training data, so that announced rows can
+  // be read.
   //   kCancelled    the task is being closed; nothing was announced
-  //   other codes   the data cannot be delivered; they are lost with this call
+  //   other codes   the data cannot be delivered and are lost
   virtual absl::Status SendData(const SegmentBatch& data, const CollectorProgress& progress) = 0;
 
-  // The newest version of the policy of `player`, 0 of a task for one, if it is newer than
-  // `version`. Waits for one at most `timeout` (zero: takes what is there).
-  //   kCancelled    the task is being closed
-  //   kInvalidArgument, kDataLoss ...  what was published cannot be read
-  //   kNotFound     a version that a player was to play by is gone
+  // Returns the newest version of the policy of `player` (0 in single-player tasks) if it is newer than
+  // `version`. Waits for one at most `timeout`; zero does not wait.
+  //   kCancelled                       the task is being closed
+  //   kInvalidArgument, kDataLoss ...  the published policy cannot be read
+  //   kNotFound                        the version that a player must use is deleted
   virtual absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(int player, uint64_t version,
                                                                       absl::Duration timeout) = 0;
 };

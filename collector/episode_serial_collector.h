@@ -1,13 +1,13 @@
-// Collects a given number of whole episodes: exactly so many begin and finish in one Collect(). The
-// collector for algorithms that learn from episodes (policy gradients, hindsight, imitation).
+// Collects a given number of whole episodes: exactly as many begin and finish in one Collect(). For
+// algorithms that learn from episodes (policy gradients, hindsight, imitation).
 //
-// Returns one segment per episode, in the order in which they began; none ends as kCut, and the
-// rows of an episode belong to one set of parameters (`collect_iter`). CollectOptions::target and
-// the policy's n_episode count episodes, at least one per env; nothing is extra, so drop_extra changes
-// nothing. An abnormal episode is dropped, and another one played in its place.
+// Returns one segment per episode, in the order in which they began. No segment ends as kCut, and all rows
+// of an episode have the same `collect_iter`. CollectOptions::target and n_episode of the policy count
+// episodes, at least one per env; drop_extra has no effect, because there are no extra episodes. An
+// abnormal episode is dropped and replaced by another one.
 //
-// After a failure all episodes of that Collect() are dropped, and the next one begins with all of
-// its episodes anew; it resets the envs that were in the middle of one by itself.
+// After a failure all episodes of that Collect() are dropped; the next Collect() resets the envs that were
+// within an episode.
 //
 // Metrics, every collect_print_freq train iterations if an episode has finished: those of
 // docs/collector.md.
@@ -44,14 +44,14 @@ namespace ding {
 class EpisodeSerialCollector : public ISerialCollector {
  public:
   struct Options : SerialCollectorOptions {
-    // Return what the policy's GetTrainSample() makes of the episodes; else the episodes.
+    // Whether to pass the episodes through GetTrainSample() of the policy.
     bool get_train_sample = false;
-    // Changes the rewards of each finished episode; empty: leaves them.
+    // If set, changes the rewards of each finished episode.
     RewardShaping reward_shaping;
   };
 
   // Launches `env` if it is not launched.
-  //   kInvalidArgument  options (all problems at once), env or policy null or not fitting together
+  //   kInvalidArgument  lists all problems: options, a null env or policy, or ones that do not fit
   static absl::StatusOr<std::unique_ptr<EpisodeSerialCollector>> Create(Options options,
                                                                         EnvManager* env,
                                                                         CollectMode* policy,

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/episode_serial_collector.h"
 #include "ding_worker/collector/reward_shaping.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_collector.h"
-#include "ding_worker/collector/serial_common.h"
 #include "ding_worker/collector/serial_config.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/env/env_manager.h"

@@ -1,5 +1,5 @@
-// What episodes come out is compared with what the fake envs noted, over random scripts; then the
-// rest.
+// Compares the collected episodes with the records of the fake envs over random scripts, and tests further
+// properties.
 #include "ding_worker/collector/episode_serial_collector.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Env and number of the episode.
+// The env and the number of an episode.
 using EpisodeId = std::pair<int, int>;
 
 EpisodeId IdOf(const Event& event) { return {event.env_id, static_cast<int>(event.obs[1])}; }
@@ -70,14 +70,14 @@ std::vector<float> Values(const Batch& batch, const char* field, int64_t begin, 
   return {part.begin(), part.end()};
 }
 
-// The steps that the fake envs noted, episode by episode.
+// Returns the recorded steps of the fake envs, episode by episode.
 std::map<EpisodeId, std::vector<Event>> ByEpisode(absl::Span<const Event> events) {
   std::map<EpisodeId, std::vector<Event>> episodes;
   for (const Event& event : events) episodes[IdOf(event)].push_back(event);
   return episodes;
 }
 
-// `events`: all that happened during the collect.
+// `events` are the recorded steps of the collect.
 void ExpectTheEpisodesOf(absl::Span<const Event> events, int64_t train_iter,
                          const SegmentBatch& data) {
   ASSERT_THAT(ValidateSegments(data), IsOk());
@@ -246,7 +246,7 @@ TEST(EpisodeSerialCollectorTest, AnEnvThatIsAbnormalAtFirst) {
   EXPECT_EQ(f.envs.ready_obs().env_ids.size(), 4u);
 }
 
-TEST(EpisodeSerialCollectorTest, AnEnvThatStaysAbnormalIsNamed) {
+TEST(EpisodeSerialCollectorTest, NamesAnEnvThatStaysAbnormal) {
   Options options;
   options.max_abnormal = 5;
   Fixture f(WithScript(2,
@@ -259,7 +259,7 @@ TEST(EpisodeSerialCollectorTest, AnEnvThatStaysAbnormalIsNamed) {
                        AllOf(HasSubstr("c: env 1"), HasSubstr("5 times"))));
 }
 
-TEST(EpisodeSerialCollectorTest, EnvsThatAreDoneAreAnError) {
+TEST(EpisodeSerialCollectorTest, ReturnsAnErrorForEnvsThatAreDone) {
   FakeEnvManager::Options env_options;
   env_options.episode_num = 1;
   Fixture f(env_options);
@@ -283,7 +283,7 @@ TEST(EpisodeSerialCollectorTest, AfterAFailureTheNextCollectBeginsAnew) {
                 StatusIs(absl::StatusCode::kAborted, HasSubstr("c: policy: enough")));
     const size_t seen = f.envs.events().size();
     DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, f.collector->Collect(Episodes(5, 7)));
-    // Also the first episode of env 0, which had finished, is not among them.
+    // The finished first episode of env 0 is not among them either.
     ExpectTheEpisodesOf(absl::MakeConstSpan(f.envs.events()).subspan(seen), 7, data);
     EXPECT_EQ(data.segments.size(), 5u);
   }
@@ -341,7 +341,7 @@ TEST(EpisodeSerialCollectorTest, RewardsAreReshaped) {
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, f.collector->Collect(Episodes(3, 1)));
   EXPECT_THAT(shaped, ElementsAre(0, 0, 1));
   EXPECT_THAT(data.rows.column<float>("reward"), ElementsAre(1000, 2000, 2000, 1000));
-  // Returns stay the env's: 0, 0 + 1, and 100 of env 0's second episode.
+  // Returns are those of the env: 0, 0 + 1, and 100 for the second episode of env 0.
   EXPECT_THAT(f.sink->ValuesOf("c_iter/reward_mean"), ElementsAre((0 + 100 + 1) / 3.0));
 }
 
@@ -368,7 +368,7 @@ TEST(EpisodeSerialCollectorTest, LevelSeedsAndSettingsArrive) {
   }
 }
 
-TEST(EpisodeSerialCollectorTest, ThePolicyForgetsAtTheEndOfEpisodes) {
+TEST(EpisodeSerialCollectorTest, ResetsThePolicyAtTheEndOfEpisodes) {
   Fixture f(WithScript(2, [](int env_id, int64_t episode) {
     return Episode{2 + env_id, episode == 0 && env_id == 0 ? End::kAbnormal : End::kTruncated};
   }));
@@ -377,8 +377,8 @@ TEST(EpisodeSerialCollectorTest, ThePolicyForgetsAtTheEndOfEpisodes) {
   EXPECT_THAT(f.policy.resets, ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(0)));
 }
 
-TEST(EpisodeSerialCollectorTest, Metrics) {
-  // Against statistics computed from what the envs noted.
+TEST(EpisodeSerialCollectorTest, WritesMetrics) {
+  // Compare with statistics of the recorded steps.
   FakeEnvManager::Options env_options = WithScript(3, FakeEnvManager::RandomScript(5, 9, 0.2));
   Options options;
   options.collect_print_freq = 10;
@@ -434,7 +434,7 @@ TEST(EpisodeSerialCollectorTest, Metrics) {
   EXPECT_EQ(f.sink->ScalarTags().size(), 2 * expected.size() - 1);
 }
 
-TEST(EpisodeSerialCollectorTest, EpisodesOfARandomPolicyAreNotLogged) {
+TEST(EpisodeSerialCollectorTest, DoesNotLogEpisodesOfARandomPolicy) {
   Options options;
   options.collect_print_freq = 1;
   Fixture f({}, options);
@@ -446,7 +446,7 @@ TEST(EpisodeSerialCollectorTest, EpisodesOfARandomPolicyAreNotLogged) {
   EXPECT_THAT(f.sink->ValuesOf("c_iter/episode_count"), ElementsAre(3));
 }
 
-TEST(EpisodeSerialCollectorTest, ResumeGoesOnWithTheSameBytes) {
+TEST(EpisodeSerialCollectorTest, ResumesWithTheSameBytes) {
   for (const bool failed : {false, true}) {
     SCOPED_TRACE(failed);
     FakeEnvManager::Options env_options = WithScript(4, FakeEnvManager::RandomScript(3, 6, 0.1));

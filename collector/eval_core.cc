@@ -7,6 +7,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_common.h"
 #include "ding_worker/data/columns.h"
@@ -211,7 +212,7 @@ absl::Status EvalCore::TakePictures(const ReadyObs& playing, Run* run) {
     absl::StatusOr<Image> picture = env_->Render(env_id);
     if (!picture.ok()) {
       return Annotate(picture.status(),
-                      absl::StrCat("a video is wanted, but env ", env_id, " cannot be rendered"));
+                      absl::StrCat("a video is due, but env ", env_id, " cannot be rendered"));
     }
     DING_RETURN_IF_ERROR(run->videos->AddFrame(env_id, *picture));
   }
@@ -222,7 +223,7 @@ absl::Status EvalCore::Act(int player, const ReadyObs& playing, const NamedValue
   const MutableColumnsView output =
       players_[player].output.view().Slice(0, static_cast<int64_t>(playing.env_ids.size()));
   action_columns_[player] = output.raw_column(0);
-  // Nothing to do but to wait for others.
+  // No env acts; the step only waits for the answers of others.
   if (playing.env_ids.empty()) return absl::OkStatus();
   const ColumnsView obs = PlayerObs(playing.obs, player_spec_.observation.get(), player);
   const absl::Span<const int> seats = SeatsOf(player, playing.env_ids);
@@ -296,7 +297,7 @@ void EvalCore::Log(const EvalOptions& options, const Outcome& outcome, double se
 }
 
 absl::Status EvalCore::NoteBest(const EvalOptions& options, double mean_return) {
-  // False for NaN, which is never the best.
+  // The comparison is false for NaN, which is never the best.
   if (!(mean_return > best_return_)) return absl::OkStatus();
   DING_RETURN_IF_ERROR(SaveBest(options.save_checkpoint, deps_.name));
   best_return_ = mean_return;

@@ -1,7 +1,7 @@
-// What the evaluators that play episodes share: an env manager, a policy for each player, when to
-// evaluate, the best result so far. An env for one has one player; player 0 is judged.
+// The common part of the evaluators that play episodes: an env manager, a policy per player, the schedule
+// and the best result. A single-player env has one player; player 0 is evaluated.
 //
-// Ownership, threads: as ISerialEvaluator.   Errors: name the evaluator.
+// Ownership, threads: as ISerialEvaluator.   Errors: errors name the evaluator.
 #ifndef DING_WORKER_COLLECTOR_EVAL_CORE_H_
 #define DING_WORKER_COLLECTOR_EVAL_CORE_H_
 
@@ -30,16 +30,16 @@
 
 namespace ding {
 
-// What can be set of every evaluator that plays episodes.
+// The options of all evaluators that play episodes.
 struct SerialEvaluatorOptions {
   int64_t eval_freq = 1000;  // train iterations between two evaluations, at least 1
   int64_t n_episode = 4;     // per evaluation, at least one per env
   double stop_value = 1e10;  // mean return at which training may stop
-  // Abnormal steps of one env, without a finished episode in between, after which Eval() fails;
-  // at least 1.
+  // The number of abnormal steps of one env, without a finished episode in between, after which Eval()
+  // fails; at least 1.
   int max_abnormal = 10;
 
-  // What is wrong with them; empty if nothing is.
+  // Returns all problems of the options; empty if there are none.
   std::vector<std::string> Problems() const;
 };
 
@@ -47,24 +47,24 @@ class EvalCore {
  public:
   struct Options {
     SerialEvaluatorOptions common;
-    bool game = false;                  // of as many players as there are policies
-    std::vector<std::string> problems;  // of the evaluator's options
+    bool game = false;                  // whether the env is a game with a player per policy
+    std::vector<std::string> problems;  // problems of the evaluator's own options
   };
-  // What was played.
+  // The result of an evaluation.
   struct Outcome {
     VectorEvalMonitor monitor;
     int64_t envsteps = 0;
-    bool stop = false;       // as of EvalResult
+    bool stop = false;       // as in EvalResult
     double mean_return = 0;  // of player 0
   };
 
   // Launches `env` if it is not launched.
-  //   kInvalidArgument  options (all problems at once), env or a policy null or not fitting
+  //   kInvalidArgument  lists all problems: options, a null env or policy, or ones that do not fit
   static absl::StatusOr<std::unique_ptr<EvalCore>> Create(Options options, EnvManager* env,
                                                           std::vector<EvalMode*> policies,
                                                           ComponentDeps deps);
 
-  // As of ISerialEvaluator; no policies: those that there are.
+  // As in ISerialEvaluator. Empty `policies` keep the current ones.
   absl::Status ResetEnv(EnvManager* env);
   absl::Status ResetPolicies(std::vector<EvalMode*> policies);
   absl::Status Reset(std::vector<EvalMode*> policies, EnvManager* env);
@@ -75,7 +75,7 @@ class EvalCore {
   int player_num() const { return static_cast<int>(players_.size()); }
   double best_return() const { return best_return_; }
 
-  // Plays, logs and keeps the best. Takes the pictures for `videos`, if it is not null.
+  // Plays, logs and keeps the best result. Records pictures in `videos` unless it is null.
   absl::StatusOr<Outcome> Eval(const EvalOptions& options, EvalVideos* videos);
 
   absl::Status SaveState(StateWriter* writer) const;
@@ -86,26 +86,26 @@ class EvalCore {
     EvalMode* policy = nullptr;
     BatchBuilder output;
   };
-  // An evaluation under way.
+  // A running evaluation.
   struct Run {
     VectorEvalMonitor* monitor;
     EvalVideos* videos;
     int64_t envsteps = 0;
-    std::vector<int> abnormal;  // per env, since its last finished episode
-    std::vector<bool> asked;    // per env: has not answered yet
-    int waits = 0;              // for an env to be ready, in a row
+    std::vector<int> abnormal;  // abnormal steps per env since its last finished episode
+    std::vector<bool> asked;    // per env, whether it has not answered yet
+    int waits = 0;              // consecutive waits for a ready env
   };
 
   EvalCore(Options options, ComponentDeps deps);
 
-  // Works with these from now on, if they fit together.
+  // Uses these from now on, if they fit together.
   absl::Status Use(EnvManager* env, const std::vector<EvalMode*>& policies);
   std::vector<EvalMode*> policies() const;
   absl::Status ForgetRecurrentState(absl::Span<const int> env_ids);
   absl::Span<const int> SeatsOf(int player, absl::Span<const int> env_ids);
   absl::Status Play(const EvalOptions& options, Run* run);
   absl::Status StepEnvs(const NamedValues& settings, Run* run);
-  // The ready envs whose quota is not full, with their observations.
+  // Returns the ready envs whose quota is not full, with their observations.
   ReadyObs Playing(const ReadyObs& ready, const VectorEvalMonitor& monitor);
   absl::Status TakePictures(const ReadyObs& playing, Run* run);
   absl::Status Act(int player, const ReadyObs& playing, const NamedValues& settings);
@@ -117,20 +117,20 @@ class EvalCore {
   const Options options_;
   const ComponentDeps deps_;
   EnvManager* env_ = nullptr;
-  EnvSpec player_spec_;  // what one player sees and does
+  EnvSpec player_spec_;  // the spec of one player
   std::vector<Player> players_;
-  std::optional<BatchBuilder> obs_;  // of the envs that play, when not all do
+  std::optional<BatchBuilder> obs_;  // observations of the playing envs, if not all play
   EvalSchedule schedule_;
   double best_return_ = -std::numeric_limits<double>::infinity();
 
-  std::vector<std::byte*> action_columns_;  // of the step under way, one per player
+  std::vector<std::byte*> action_columns_;  // of the current step, one per player
   std::vector<int> seats_;                  // scratch of SeatsOf()
   std::vector<int> playing_ids_;            // scratch of Playing()
   std::vector<int64_t> playing_rows_;       // scratch of Playing()
   std::vector<int> ended_envs_;             // scratch of Account()
 };
 
-// The policies of a core for one player: none if null.
+// Returns the policies of a core with one player; empty if `policy` is null.
 std::vector<EvalMode*> PoliciesOf(EvalMode* policy);
 
 }  // namespace ding

@@ -1,5 +1,5 @@
-// Labelled data on which a policy is judged: batches that can be asked for by number, so that they
-// may be read from files as they are needed.
+// Labelled data to evaluate a policy on. Batches are requested by number, so that they can be read from
+// files when needed.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_EVAL_DATA_H_
@@ -15,17 +15,17 @@
 namespace ding {
 
 struct LabelledBatch {
-  Batch input;  // what the policy sees
-  Batch label;  // as many rows
+  Batch input;  // the observations
+  Batch label;  // the labels, with as many rows
 };
 
 class IEvalData {
  public:
   virtual ~IEvalData() = default;
 
-  // Batches.
+  // The number of batches.
   virtual int64_t size() const = 0;
-  // The one of this number, below size(); the same each time.
+  // Returns batch `index`, below size(); it is the same each time.
   virtual absl::StatusOr<LabelledBatch> Get(int64_t index) = 0;
 };
 

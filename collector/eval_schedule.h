@@ -1,4 +1,4 @@
-// When the next evaluation is due: every so many train iterations, at iteration 0, and at most once
+// Decides when an evaluation is due: at iteration 0, then every eval_freq train iterations, at most once
 // per iteration.
 //
 // Ownership: a value.   Threads: thread-compatible.
@@ -21,7 +21,7 @@ class EvalSchedule {
     return true;
   }
 
-  // -1: none yet.
+  // -1: there was none yet.
   int64_t last_eval_iter() const { return last_eval_iter_; }
   void set_last_eval_iter(int64_t train_iter) { last_eval_iter_ = train_iter; }
 

@@ -9,12 +9,12 @@
 namespace ding {
 namespace {
 
-// Of a control problem's usual step of 20 ms, and what browsers show smoothly.
+// A usual step of a control problem takes 20 ms, and browsers play this rate.
 constexpr int kFramesPerSecond = 50;
 
 struct Choice {
   absl::string_view which;
-  size_t place;  // among the episodes by return
+  size_t place;  // rank among the episodes by return
 };
 
 std::vector<Choice> Choose(size_t episodes) {

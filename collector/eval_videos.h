@@ -1,7 +1,7 @@
-// Videos of the episodes of an evaluation, of which it keeps the worst, the median and the best.
+// Records videos of the episodes of an evaluation and keeps the worst, the median and the best.
 //
-// Every picture is packed at once (metrics/gif.h): an evaluation of 8 episodes of 500 pictures of
-// 600 x 400 would need 3 GB otherwise.
+// Every picture is encoded at once (metrics/gif.h): without that, 8 episodes of 500 pictures of 600 x 400
+// would need 3 GB.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_EVAL_VIDEOS_H_
@@ -29,20 +29,20 @@ class EvalVideos {
     std::string gif;
   };
 
-  // At most so many pictures of an episode; what follows is left out.
+  // Keeps at most `max_frames` pictures of an episode; further ones are dropped.
   EvalVideos(int env_num, int64_t max_frames);
 
-  // Whether the running episode of this env takes no more pictures.
+  // Whether the running episode of this env has `max_frames` pictures.
   bool is_full(int env_id) const;
-  // The next picture of the env's running episode. kInvalidArgument as of GifEncoder::AddFrame().
+  // Adds a picture to the running episode of the env. kInvalidArgument as for GifEncoder::AddFrame().
   absl::Status AddFrame(int env_id, const Image& picture);
-  // The running episode is over, or void.
+  // Ends the running episode, or drops it as void.
   absl::Status EndEpisode(int env_id, double episode_return);
   void DropEpisode(int env_id) { running_[env_id].reset(); }
 
-  // By return, in ascending order: of one episode "best"; of two "worst", "best"; of three "worst",
-  // "median", "best"; of more "worst", "median_low", "median_high", "best". NaN is worst of all.
-  // Those that are returned are gone from here.
+  // Returns the videos by ascending return: for one episode "best"; for two "worst", "best"; for three
+  // "worst", "median", "best"; for more "worst", "median_low", "median_high", "best". NaN is the worst.
+  // Removes the returned videos.
   std::vector<Video> TakeChosen();
 
  private:

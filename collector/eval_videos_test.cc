@@ -55,7 +55,7 @@ TEST(EvalVideosTest, NanIsWorst) {
   EXPECT_EQ(chosen[2].second, 2);
 }
 
-TEST(EvalVideosTest, VoidEpisodesAndTooManyPicturesAreLeftOut) {
+TEST(EvalVideosTest, LeavesOutVoidEpisodesAndExcessPictures) {
   EvalVideos videos(1, 2);
   ASSERT_THAT(videos.AddFrame(0, Pixel()), IsOk());
   EXPECT_FALSE(videos.is_full(0));

@@ -62,7 +62,7 @@ absl::StatusOr<double> CollectAndJudge(Policy* policy) {
   }
 }
 
-// One policy plays both sides of `games` and learns from what each of them saw.
+// One policy plays both sides of `games` and learns from the rows of both.
 absl::StatusOr<BattleData> PlayAgainstItself(Policy* policy, EnvManager* games) {
   CollectMode* const player = policy->collect_mode();
   DING_ASSIGN_OR_RETURN(const auto collector, BattleSampleSerialCollector::Create(
@@ -72,7 +72,7 @@ absl::StatusOr<BattleData> PlayAgainstItself(Policy* policy, EnvManager* games) 
   return collector->Collect(options);
 }
 
-// The same as a collector for one, whose rows are the choices of all players.
+// Likewise as an ISerialCollector, whose rows are the choices of all players.
 absl::StatusOr<SegmentBatch> TrainingDataOfSelfPlay(Policy* policy, EnvManager* games) {
   const auto make = [](EnvManager* env, const std::vector<CollectMode*>& seats) {
     return BattleSampleSerialCollector::Create({}, env, seats, ComponentDeps());
@@ -96,7 +96,7 @@ TEST(CollectorExampleTest, RandomActionsDoNotBalanceThePole) {
   EXPECT_LT(*mean_return, 60);
 }
 
-TEST(CollectorExampleTest, BothSidesGetTheirRows) {
+TEST(CollectorExampleTest, BothPlayersGetTheirRows) {
   FakeEnvManager::Options game;
   game.players = 2;
   FakeEnvManager games(game);

@@ -101,7 +101,7 @@ absl::Status InteractionSerialEvaluator::CheckFigurePath() const {
   const std::string context =
       absl::StrCat(core_->deps().name, ": figure_path '", folder, "' cannot be written");
   DING_RETURN_IF_ERROR(Annotate(CreateDirectories(folder), context));
-  // Not committed, so that nothing is left of it.
+  // The file is not committed, so it leaves nothing behind.
   return Annotate(AtomicFileWriter::Create(JoinPath(folder, "writable")).status(), context);
 }
 

@@ -1,19 +1,19 @@
-// Plays n_episode whole episodes without exploration and judges the policy by their mean return.
+// Evaluates a policy by its mean return over n_episode whole episodes without exploration.
 //
-//   - Each env plays its share of the episodes (VectorEvalMonitor) and is then left alone.
-//   - A mean return above all before saves "ckpt_best"; if that fails, Eval() fails and the result
-//     does not count as the best.
-//   - Training may stop once the mean return has reached stop_value and train_iter > 0.
-//   - Every evaluation begins with a reset of all envs: with seeds that are not dynamic they play
-//     the same episodes each time.
-// An abnormal episode does not count; its env plays another one. An env whose episodes never end
-// keeps Eval() from returning: give envs a time limit.
+//   - Each env plays its share of the episodes (VectorEvalMonitor) and is then not stepped any more.
+//   - A new best mean return saves "ckpt_best"; if that fails, Eval() fails and the result does not
+//     count as the best.
+//   - Training may stop when the mean return has reached stop_value and train_iter > 0.
+//   - Every evaluation first resets all envs: with seeds that are not dynamic they play the same
+//     episodes each time.
+// An abnormal episode does not count; its env plays another one. Envs need a time limit: Eval() does not
+// return while an episode does not end.
 //
-// Videos: of an evaluation that is filmed the worst, the median and the best episode become a GIF
-// each (collector/eval_videos.h): the picture "<name>_train_iter/<which>" (or "_envstep") in the
+// Videos: an evaluation that is filmed writes the worst, the median and the best episode as GIFs
+// (collector/eval_videos.h): the picture "<name>_train_iter/<which>" (or "_envstep") in the
 // metrics, and the file <figure_path>/<name>_train_iter_<n>_<which>.gif. The last picture of an
-// episode is that before its last step. An env that cannot be rendered fails the evaluation with
-// its first picture; a folder that cannot be written, before it begins.
+// episode is the one before its last step. An env that cannot be rendered fails the evaluation at its
+// first picture; a folder that cannot be written fails it before it begins.
 //
 // Metrics of each evaluation: those of docs/collector.md, as "<name>_iter/<metric>" and
 // "<name>_step/<metric>", and a line in the log.
@@ -50,22 +50,22 @@ class InteractionSerialEvaluator : public ISerialEvaluator {
  public:
   enum class RenderMode { kTrainIter, kEnvstep };
   struct Options : SerialEvaluatorOptions {
-    // Train iterations or env steps, as render_mode says, from one evaluation that is filmed to the
-    // next; -1: only those with force_render are.
+    // The least train iterations or env steps (render_mode) between two filmed evaluations; -1: only
+    // evaluations with force_render are filmed.
     int64_t render_freq = -1;
     RenderMode render_mode = RenderMode::kTrainIter;
-    // Folder for the videos as GIF files, in the folder of the run unless it is absolute; made if
-    // there is none. Empty: videos go to the metrics only.
+    // The folder of the GIF files, relative to the folder of the run; it is created if needed. Empty:
+    // videos go to the metrics only.
     std::string figure_path;
-    // Pictures of an episode, at least 1; what follows is left out.
+    // The maximal number of pictures per episode, at least 1; further ones are dropped.
     int64_t max_video_frames = 2000;
 
-    // What is wrong with them; empty if nothing is.
+    // Returns all problems of the options; empty if there are none.
     std::vector<std::string> Problems() const;
   };
 
   // Launches `env` if it is not launched.
-  //   kInvalidArgument  options (all problems at once), env or policy null or not fitting together
+  //   kInvalidArgument  lists all problems: options, a null env or policy, or ones that do not fit
   static absl::StatusOr<std::unique_ptr<InteractionSerialEvaluator>> Create(Options options,
                                                                             EnvManager* env,
                                                                             EvalMode* policy,
@@ -77,7 +77,7 @@ class InteractionSerialEvaluator : public ISerialEvaluator {
   bool ShouldEval(int64_t train_iter) override { return core_->ShouldEval(train_iter); }
   absl::StatusOr<EvalResult> Eval(const EvalOptions& options) override;
 
-  // Best mean return so far; minus infinity before the first evaluation.
+  // The best mean return so far; minus infinity before the first evaluation.
   double best_return() const { return core_->best_return(); }
 
   absl::Status SaveState(StateWriter* writer) const override;
@@ -86,7 +86,7 @@ class InteractionSerialEvaluator : public ISerialEvaluator {
  private:
   InteractionSerialEvaluator(Options options, std::unique_ptr<EvalCore> core);
 
-  // What render_freq counts.
+  // Returns the train iterations or env steps that render_freq counts.
   int64_t RenderClock(const EvalOptions& options) const;
   bool ShouldRender(const EvalOptions& options) const;
   std::string FigureFolder() const;

@@ -6,10 +6,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/interaction_serial_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
-#include "ding_worker/collector/serial_common.h"
 #include "ding_worker/collector/serial_config.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/collector/serial_registry.h"

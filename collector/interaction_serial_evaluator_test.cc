@@ -86,8 +86,8 @@ TEST(InteractionSerialEvaluatorTest, ShouldEval) {
   }
 }
 
-TEST(InteractionSerialEvaluatorTest, EnvsPlayTheirQuotaAndNoMore) {
-  // D28: with envs of very different speed, the fast ones must not run on.
+TEST(InteractionSerialEvaluatorTest, EnvsPlayExactlyTheirQuota) {
+  // With envs of very different speed, the fast ones must stop at their quota (D28).
   for (const bool subsets : {false, true}) {
     FakeEnvManager::Options env_options = WithScript(3, [](int env_id, int64_t) {
       return Episode{1 + 20 * env_id, End::kTruncated};
@@ -106,7 +106,7 @@ TEST(InteractionSerialEvaluatorTest, EnvsPlayTheirQuotaAndNoMore) {
   }
 }
 
-TEST(InteractionSerialEvaluatorTest, ReturnsAreThoseOfTheFirstEpisodes) {
+TEST(InteractionSerialEvaluatorTest, UsesTheFirstEpisodesOfEachEnv) {
   FakeEnvManager::Options env_options = WithScript(2, ByEnv);
   env_options.info = [](int env_id, int64_t) {
     return env_id == 0 ? NamedValues{{"goals", 1}} : NamedValues{{"goals", 2}, {"fouls", 4}};
@@ -115,7 +115,7 @@ TEST(InteractionSerialEvaluatorTest, ReturnsAreThoseOfTheFirstEpisodes) {
   EvalOptions eval;
   eval.n_episode = 4;
   DING_ASSERT_OK_AND_ASSIGN(const EvalResult result, f.evaluator->Eval(eval));
-  // Episode 0 was thrown away by the reset at the beginning of Eval().
+  // The reset at the beginning of Eval() ended episode 0.
   EXPECT_THAT(result.episode_return, ElementsAre(100, 200, 100 + 101, 200 + 201));
   EXPECT_EQ(result.mean_return, (100 + 200 + 201 + 401) / 4.0);
   EXPECT_THAT(
@@ -125,7 +125,7 @@ TEST(InteractionSerialEvaluatorTest, ReturnsAreThoseOfTheFirstEpisodes) {
   EXPECT_FALSE(result.stop);
 }
 
-TEST(InteractionSerialEvaluatorTest, ThePolicyForgetsAtTheEndOfEpisodes) {
+TEST(InteractionSerialEvaluatorTest, ResetsThePolicyAtTheEndOfEpisodes) {
   Fixture f(WithScript(2, ByEnv));
   f.policy.resets.clear();
   EvalOptions eval;
@@ -134,7 +134,7 @@ TEST(InteractionSerialEvaluatorTest, ThePolicyForgetsAtTheEndOfEpisodes) {
   EXPECT_THAT(f.policy.resets, ElementsAre(ElementsAre(), ElementsAre(0), ElementsAre(1)));
 }
 
-TEST(InteractionSerialEvaluatorTest, PassesSettingsOn) {
+TEST(InteractionSerialEvaluatorTest, PassesSettingsToThePolicy) {
   Fixture f;
   EvalOptions eval;
   eval.policy_settings.Set("eps", 0.25);
@@ -142,7 +142,7 @@ TEST(InteractionSerialEvaluatorTest, PassesSettingsOn) {
   EXPECT_EQ(f.policy.last_settings.Get("eps"), 0.25);
 }
 
-TEST(InteractionSerialEvaluatorTest, Metrics) {
+TEST(InteractionSerialEvaluatorTest, WritesMetrics) {
   Fixture f(WithScript(2, ByEnv));
   f.policy.on_forward = [&](absl::Span<const int>) {
     f.clock.Advance(absl::Seconds(1));
@@ -223,7 +223,7 @@ TEST(InteractionSerialEvaluatorTest, SavesTheBest) {
   ASSERT_THAT(judged.Eval(2), IsOk());
   EXPECT_EQ(judged.saved.size(), 2u);
 
-  // A result that is no better is not saved.
+  // A result that is not better is not saved.
   StateDict state;
   ASSERT_THAT(state.WriteDouble("best_return", 1e9), IsOk());
   ASSERT_THAT(state.WriteInt("last_eval_iter", 2), IsOk());
@@ -233,7 +233,7 @@ TEST(InteractionSerialEvaluatorTest, SavesTheBest) {
   EXPECT_EQ(judged.saved.size(), 2u);
 }
 
-TEST(InteractionSerialEvaluatorTest, ABestThatCouldNotBeSavedIsNone) {
+TEST(InteractionSerialEvaluatorTest, AFailedSaveDoesNotCountAsTheBest) {
   Judged judged(1e10);
   judged.save_status = absl::ResourceExhaustedError("disk full");
   EXPECT_THAT(judged.Eval(1), StatusIs(absl::StatusCode::kResourceExhausted,
@@ -241,7 +241,7 @@ TEST(InteractionSerialEvaluatorTest, ABestThatCouldNotBeSavedIsNone) {
   EXPECT_EQ(judged.f.evaluator->best_return(), -std::numeric_limits<double>::infinity());
 }
 
-// An env of the real manager whose own "eval_episode_return" is what `script` says.
+// An env of the real manager that reports the "eval_episode_return" of a script.
 struct OwnReturn {
   explicit OwnReturn(double value) {
     script->info.Set("eval_episode_return", value);
@@ -258,7 +258,7 @@ struct OwnReturn {
   std::unique_ptr<InteractionSerialEvaluator> evaluator;
 };
 
-TEST(InteractionSerialEvaluatorTest, NanIsNeverBestAndNeverStops) {
+TEST(InteractionSerialEvaluatorTest, NanIsNeverTheBestAndNeverStops) {
   OwnReturn nan(std::numeric_limits<double>::quiet_NaN());
   int saved = 0;
   EvalOptions eval;
@@ -297,7 +297,7 @@ TEST(InteractionSerialEvaluatorTest, AbnormalEpisodesDoNotCount) {
               ElementsAre(ElementsAre(), ElementsAre(1, 0), ElementsAre(1), ElementsAre(1)));
 }
 
-TEST(InteractionSerialEvaluatorTest, AnEnvThatStaysAbnormalIsNamed) {
+TEST(InteractionSerialEvaluatorTest, NamesAnEnvThatStaysAbnormal) {
   Options options;
   options.max_abnormal = 3;
   Fixture f(WithScript(2,
@@ -310,7 +310,7 @@ TEST(InteractionSerialEvaluatorTest, AnEnvThatStaysAbnormalIsNamed) {
                        AllOf(HasSubstr("eval: env 1"), HasSubstr("3 times"))));
 }
 
-TEST(InteractionSerialEvaluatorTest, EnvsThatAreDoneTooEarlyAreAnError) {
+TEST(InteractionSerialEvaluatorTest, ReturnsAnErrorForEnvsThatAreDoneTooEarly) {
   FakeEnvManager::Options env_options = WithScript(2, ByEnv);
   env_options.episode_num = 1;
   Fixture f(env_options);
@@ -378,7 +378,7 @@ TEST(InteractionSerialEvaluatorTest, ResetEnvAndResetPolicy) {
   EXPECT_TRUE(f.evaluator->ShouldEval(0));
 }
 
-TEST(InteractionSerialEvaluatorTest, StateGoesOn) {
+TEST(InteractionSerialEvaluatorTest, ContinuesFromASavedState) {
   Options options;
   options.eval_freq = 10;
   Fixture a(WithScript(1, ByEnv), options);
@@ -451,7 +451,7 @@ TEST(InteractionSerialEvaluatorTest, FilmsTheWorstTheMedianAndTheBest) {
   EXPECT_EQ(files.size(), 3u) << "something else was left there";
 }
 
-TEST(InteractionSerialEvaluatorTest, FilmsEverySoOften) {
+TEST(InteractionSerialEvaluatorTest, FilmsAtItsFrequency) {
   for (const bool envstep : {false, true}) {
     Options options;
     options.render_freq = 10;
@@ -489,22 +489,22 @@ TEST(InteractionSerialEvaluatorTest, FilmsACartPole) {
   for (const RecordingSink::ImageRecord& image : sink->images()) {
     EXPECT_EQ(image.width, 600);
     EXPECT_EQ(image.height, 400);
-    // 720 kB each, if they were not packed.
+    // Without encoding each would take 720 kB.
     EXPECT_LT(image.file.size(), 2000000u);
   }
 }
 
-TEST(InteractionSerialEvaluatorTest, AnEnvThatCannotBeRenderedIsNamed) {
+TEST(InteractionSerialEvaluatorTest, NamesAnEnvThatCannotBeRendered) {
   Fixture f;
   EXPECT_THAT(f.evaluator->Eval(At(1, 1, true)),
               StatusIs(absl::StatusCode::kUnimplemented,
-                       AllOf(HasSubstr("eval: a video is wanted, but env 0 cannot be rendered"),
+                       AllOf(HasSubstr("eval: a video is due, but env 0 cannot be rendered"),
                              HasSubstr("nothing to see"))));
   EXPECT_TRUE(f.envs.events().empty());
   EXPECT_THAT(f.evaluator->Eval(At(1, 1)), IsOk());
 }
 
-TEST(InteractionSerialEvaluatorTest, AFolderThatCannotBeWrittenIsRefusedAtOnce) {
+TEST(InteractionSerialEvaluatorTest, RefusesAFolderThatCannotBeWritten) {
   const std::string file = testing::TempDir() + "/a_file";
   ASSERT_THAT(WriteFileAtomically(file, "x"), IsOk());
   Options options;

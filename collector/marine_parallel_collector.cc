@@ -7,13 +7,13 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/collector/serial_common.h"
 
 namespace ding {
 namespace {
 
-// What is wrong with who plays what.
+// Returns the problems of players and games.
 std::vector<std::string> GameProblems(const ParallelCollectorTask& task,
                                       const ParallelCollectorParts& parts) {
   std::vector<std::string> problems;
@@ -27,7 +27,7 @@ std::vector<std::string> GameProblems(const ParallelCollectorTask& task,
   if (!task.eval_flag &&
       std::none_of(parts.players.begin(), parts.players.end(),
                    [](const ParallelPlayer& player) { return player.updates; })) {
-    problems.push_back("no player learns, expected one at least");
+    problems.push_back("no player learns, expected at least one");
   }
   if (task.home_seat != 0 && task.home_seat != 1) {
     problems.push_back(absl::StrCat("home_seat is ", task.home_seat, ", expected 0 or 1"));
@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<MarineParallelCollector>> MarineParallelCollector
   const std::vector<std::string> more = GameProblems(task, parts);
   problems.insert(problems.end(), more.begin(), more.end());
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, deps.name));
-  // What evaluates sits in the only seat.
+  // An evaluation has one seat only.
   if (task.eval_flag) task.home_seat = 0;
   return absl::WrapUnique(new MarineParallelCollector(options, std::move(task), parts,
                                                       std::move(deps), parts.players,

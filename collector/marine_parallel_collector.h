@@ -1,27 +1,27 @@
 // The parallel collector of a league: two policies play against each other.
 //
 //     player 0 (home) ──► seat home_seat      ─┐
-//                                              ├──► the game ──► rows of those who learn
+//                                              ├──► the game ──► rows of learning players
 //     player 1        ──► the other seat      ─┘                     │
-//                                                      OwnMoves ◄────┘   their choices, linked
+//                                                      TurnTransitions ◄┘   their choices, linked
 //
-// A player who learns (ParallelPlayer::updates) hands over rows and takes newer versions of its
-// policy; the other one, a version of some time ago, is loaded once and hands over nothing. In
-// self-play both learn, and the rows of both seats are one policy's.
+// A player that learns (ParallelPlayer::updates) sends rows and loads newer versions of its policy. The
+// policy of the other player, an earlier version, is loaded once, and its rows are dropped. In self-play
+// both learn, and the rows of both seats belong to one policy.
 //
-// The env decides who begins, as it sees fit; the task says in which seat player 0 sits, so that a
-// game whose seats differ is learned from both sides: commanders alternate it from task to task.
+// The env decides which player begins. The task sets the seat of player 0, so that commanders can alternate
+// it from task to task and a policy learns both sides.
 //
-// Of a game of turns the rows in which a player had a choice are training data, each linked to that
-// player's next one (own_moves.h): an off-policy algorithm learns from them as from any env. A row
-// never spans episodes, and what an episode's end leaves is handed over with the next rows, at the
-// latest when the task is done. A target of n_sample counts rows of one seat, waiting included.
+// In a game of turns the training data are the rows in which a player had a choice, each linked to that
+// player's next choice (turn_transitions.h), so that off-policy algorithms can use them. No transition spans
+// episodes; the last rows of an episode are sent with the next rows, at the latest when the task is done.
+// n_sample counts the rows of one seat, including those in which the player waits.
 //
-// An evaluation has one policy, in envs for one: the env plays the opponent.
+// An evaluation has one policy in single-player envs: the env plays the opponent.
 //
-// The sign of a return, player 0's, is the result: above 0 a win, below a loss, else a draw.
+// The sign of the return of player 0 is the result: above 0 a win, below 0 a loss, else a draw.
 //
-// How it plays otherwise: parallel_collector_core.h.
+// parallel_collector_core.h describes the rest.
 // Ownership, threads: as BaseParallelCollector.
 //
 // Example:
@@ -45,10 +45,10 @@ namespace ding {
 
 class MarineParallelCollector : public ParallelCollectorCore {
  public:
-  // The name is "collector" or "evaluator", if deps has none.
-  //   kInvalidArgument  options or parts (all problems at once): a collecting task without exactly
-  //                     two players in a game of two, one of whom learns; an evaluation in a game,
-  //                     or with players
+  // The default name is "collector" or "evaluator".
+  //   kInvalidArgument  lists all problems of options and parts: a collecting task needs a two-player
+  //                     game and two players, one of which learns; an evaluation needs a single-player
+  //                     env and no players
   static absl::StatusOr<std::unique_ptr<MarineParallelCollector>> Create(
       const Options& options, ParallelCollectorTask task, const ParallelCollectorParts& parts,
       ComponentDeps deps);

@@ -75,7 +75,7 @@ struct Fixture {
   std::unique_ptr<MarineParallelCollector> collector;
 };
 
-// What the players in these seats saw before each step.
+// Returns the observations of the players in these seats before each step.
 std::multiset<RowName> RowsPlayed(const FakeEnvManager& envs, const std::vector<int>& seats) {
   std::multiset<RowName> rows;
   for (const FakeEnvManager::Event& event : envs.events()) {
@@ -93,8 +93,8 @@ struct Case {
 
 class Games : public testing::TestWithParam<Case> {};
 
-// Of every episode, whatever its length, and never two in one segment (D78).
-TEST_P(Games, EveryRowOfWhoLearnsIsSentOnce) {
+// Also for short episodes; no segment has rows of two episodes (D78).
+TEST_P(Games, SendsEveryRowOfALearningPlayerOnce) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
     FakeEnvManager::Options envs = GameOf(2);
@@ -138,8 +138,8 @@ INSTANTIATE_TEST_SUITE_P(Collectors, Games,
                          testing::Values(Case{Samples(4), false}, Case{Samples(4), true},
                                          Case{Episodes(), false}, Case{Episodes(), true}));
 
-// The original left it with random weights (D77).
-TEST(MarineParallelCollectorTest, WhoDoesNotLearnIsLoadedOnce) {
+// In DI-engine it plays with random weights (D77).
+TEST(MarineParallelCollectorTest, LoadsANonLearningPolicyOnce) {
   Fixture f;
   f.parts.players[1].updates = false;
   int home_loads = 0;
@@ -164,7 +164,7 @@ TEST(MarineParallelCollectorTest, WhoDoesNotLearnIsLoadedOnce) {
   EXPECT_FALSE(away_acted_unloaded);
 }
 
-TEST(MarineParallelCollectorTest, WaitsForThePoliciesOfBoth) {
+TEST(MarineParallelCollectorTest, WaitsForThePoliciesOfBothPlayers) {
   FakeEnvManager envs(GameOf(2));
   FakePolicy home(Samples(4));
   FakePolicy away(Samples(4));
@@ -182,8 +182,8 @@ TEST(MarineParallelCollectorTest, WaitsForThePoliciesOfBoth) {
   EXPECT_TRUE(collector->GetFinishInfo().collector_done);
 }
 
-// The policy of player 0 sits where the task says, and its return is what is reported.
-TEST(MarineParallelCollectorTest, SeatsAreSwapped) {
+// The policy of player 0 has the seat of the task, and its return is reported.
+TEST(MarineParallelCollectorTest, SwapsTheSeats) {
   for (const int home_seat : {0, 1}) {
     SCOPED_TRACE(home_seat);
     Fixture f;
@@ -207,8 +207,8 @@ TEST(MarineParallelCollectorTest, SeatsAreSwapped) {
   }
 }
 
-// What is learned from TicTacToe: choices, with the outcome of the game behind the last one.
-TEST(MarineParallelCollectorTest, ChoicesOfAGameOfTurnsAreRows) {
+// The training data of TicTacToe are choices, the last of which has the result of the game.
+TEST(MarineParallelCollectorTest, SendsTheChoicesOfAGameOfTurns) {
   const std::vector<EnvFactory> factories(4, [] { return CreateBoardGame<TicTacToe>({}); });
   for (const bool self_play : {true, false}) {
     SCOPED_TRACE(self_play);
@@ -275,7 +275,7 @@ TEST(MarineParallelCollectorTest, AFailedLinkOrPolicyNamesWhatFailed) {
   EXPECT_FALSE(g.collector->GetFinishInfo().collector_done);
 }
 
-TEST(MarineParallelCollectorTest, WhoPlaysWhatIsChecked) {
+TEST(MarineParallelCollectorTest, ChecksPlayersAndGames) {
   Fixture f;
   f.parts.players.pop_back();
   f.parts.players[0].updates = false;

@@ -1,6 +1,6 @@
-// Measures how good a policy's outputs are against labels: accuracy and the like.
+// Compares outputs of a policy with labels, for instance by accuracy.
 //
-// Threads: thread-safe: measuring changes nothing.
+// Threads: thread-safe; metrics have no state.
 #ifndef DING_WORKER_COLLECTOR_METRIC_H_
 #define DING_WORKER_COLLECTOR_METRIC_H_
 
@@ -17,19 +17,19 @@ class IMetric {
  public:
   virtual ~IMetric() = default;
 
-  // Of one batch: row i of `output`, as the policy wrote it, against row i of `label`.
+  // Measures one batch: compares row i of `output`, the policy's output, with row i of `label`.
   virtual absl::StatusOr<NamedValues> Eval(const ColumnsView& output,
                                            const ColumnsView& label) const = 0;
-  // Of all batches, of so many rows each. The default is the mean of each value over the rows, so
-  // that a short last batch counts for what it is.
+  // Combines the values of all batches, which have `rows` rows. By default it returns means over the
+  // rows, so that a shorter last batch has less weight.
   virtual NamedValues ReduceMean(absl::Span<const NamedValues> values,
                                  absl::Span<const int64_t> rows) const;
   // Whether `a` is as good as `b` or better.
   virtual bool GreaterOrEqual(const NamedValues& a, const NamedValues& b) const = 0;
 };
 
-// "accuracy": the share, from 0 to 1, of rows whose action (the first field of the output) is that
-// of the label's first field, in all of its elements.
+// "accuracy": the share, from 0 to 1, of rows whose action (the first field of the output) equals the first
+// field of the label in all elements.
 class ActionAccuracy : public IMetric {
  public:
   // kInvalidArgument if the two fields differ in type or shape.
@@ -38,8 +38,8 @@ class ActionAccuracy : public IMetric {
   bool GreaterOrEqual(const NamedValues& a, const NamedValues& b) const override;
 };
 
-// "action_mse": the mean squared difference, in the units of the env, of the action's elements (the
-// first field of the output, float32) from those of the label's first field. Less is better.
+// "action_mse": the mean squared difference, in the units of the env, between the elements of the action
+// (the first field of the output, float32) and of the first field of the label. Less is better.
 class ActionSquaredError : public IMetric {
  public:
   // kInvalidArgument if the two fields differ in type or shape, or are not float32.

@@ -8,7 +8,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_common.h"
 #include "glog/logging.h"
@@ -28,7 +30,7 @@ absl::Status CheckData(const IEvalData* data, const IMetric* metric) {
                           : absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
 }
 
-// As "<which>_names" and "<which>_values".
+// Saves values as "<which>_names" and "<which>_values".
 absl::Status SaveValues(absl::string_view which, const NamedValues& saved, StateWriter* writer) {
   std::vector<std::string> names;
   std::vector<double> values;
@@ -130,7 +132,8 @@ absl::StatusOr<MetricSerialEvaluator::Totals> MetricSerialEvaluator::Measure(
     const NamedValues& settings) {
   Totals totals;
   const int64_t batches = data_->size();
-  if (batches < 1) return absl::FailedPreconditionError("the data have no batches any more");
+  if (batches < 1)
+    return absl::FailedPreconditionError("the data have no batches left, expected at least 1");
   for (int64_t i = 0; i < batches; ++i) {
     DING_RETURN_IF_ERROR(Annotate(MeasureBatch(i, settings, &totals), absl::StrCat("batch ", i)));
   }
@@ -154,12 +157,13 @@ absl::Status MetricSerialEvaluator::MeasureBatch(int64_t index, const NamedValue
   const auto ids = absl::MakeConstSpan(row_ids_).first(static_cast<size_t>(rows));
   DING_RETURN_IF_ERROR(CallPolicy(
       [&] { return policy_->Forward(batch.input.view(), ids, settings, output.view()); }));
-  return CallUser("metric", [&]() -> absl::Status {
+  const absl::Status evaluated = CallUser("it", [&]() -> absl::Status {
     DING_ASSIGN_OR_RETURN(NamedValues values, metric_->Eval(output.view(), batch.label.view()));
     totals->values.push_back(std::move(values));
     totals->rows.push_back(rows);
     return absl::OkStatus();
   });
+  return Annotate(evaluated, "metric");
 }
 
 void MetricSerialEvaluator::Log(const EvalOptions& options, const Totals& totals, double seconds,

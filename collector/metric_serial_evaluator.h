@@ -1,16 +1,15 @@
-// Judges a policy on labelled data by a metric: supervised training and imitation.
+// Evaluates a policy on labelled data by a metric, for supervised training and imitation.
 //
-// Every batch goes through the policy; the metric compares what it wrote with the labels, and the
-// mean over all rows is the result. A result that the metric calls as good as the best so far, or
-// better, saves "ckpt_best"; the first one always does. Training may stop when it is as good as the
-// stop value and train_iter > 0. A value that is NaN is an error that names it, and so is a stop value
-// of something that the metric does not measure.
+// The policy computes outputs for every batch, the metric compares them with the labels, and the result is
+// the mean over all rows. A result that is at least as good as the best so far saves "ckpt_best"; the first
+// one always does. Training may stop when the result is at least as good as the stop value and
+// train_iter > 0. A value that is NaN is an error, and so is a stop value that the metric does not have.
 //
 // Metrics of each evaluation: data_length, evaluate_time, avg_time_per_data and those of the
 // metric, as "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log.
 //
 // Ownership: policy, data and metric must outlive it.   Threads: thread-compatible.
-// Errors:    name the evaluator; what fails changes nothing.
+// Errors:    errors name the evaluator; after an error nothing is changed.
 //
 // Example:
 //   const ActionAccuracy accuracy;
@@ -51,37 +50,38 @@ class MetricSerialEvaluator {
  public:
   struct Options {
     int64_t eval_freq = 50;  // train iterations between two evaluations, at least 1
-    // What the metric must reach for training to stop; empty: it never does.
+    // The values at which training stops; empty: it never stops.
     NamedValues stop_value;
 
-    // What is wrong with them; empty if nothing is.
+    // Returns all problems of the options; empty if there are none.
     std::vector<std::string> Problems() const;
   };
 
-  //   kInvalidArgument  options (all problems at once); data, metric or policy null; no batches
+  //   kInvalidArgument  lists all problems: options, null data, metric or policy, no batches
   static absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> Create(Options options,
                                                                        IEvalData* data,
                                                                        const IMetric* metric,
                                                                        EvalMode* policy,
                                                                        ComponentDeps deps);
 
-  // Takes these from now on.
+  // Uses these from now on.
   absl::Status ResetData(IEvalData* data, const IMetric* metric);
-  // Takes `policy` from now on; null: keeps the one it has, which forgets its recurrent state.
+  // Uses `policy` from now on; null: keeps the current one and drops its recurrent state.
   absl::Status ResetPolicy(EvalMode* policy);
 
-  // As of ISerialEvaluator.
+  // As in ISerialEvaluator.
   bool ShouldEval(int64_t train_iter) { return schedule_.ShouldEval(train_iter); }
-  // Of the options, n_episode and force_render mean nothing here.
-  //   kInvalidArgument  a batch without rows, or with another number of labels; a stop value that
-  //                     the metric has not
-  //   kInternal         a value is NaN;   other codes: data, policy or metric failed
+  // Ignores n_episode and force_render of the options.
+  //   kInvalidArgument  a batch has no rows or another number of labels; the metric does not have a
+  //                     stop value
+  //   kInternal         a value is NaN
+  //   other codes       data, policy or metric failed
   absl::StatusOr<MetricEvalResult> Eval(const EvalOptions& options);
 
-  // Of the last evaluation, also one before the state was loaded; none if there was none.
+  // Returns the result of the last evaluation, also of a loaded state; nullopt if there was none.
   const std::optional<MetricEvalResult>& last() const { return last_; }
 
-  // Best and last result.
+  // Save and load the best and the last result.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 
@@ -89,7 +89,7 @@ class MetricSerialEvaluator {
   MetricSerialEvaluator(Options options, ComponentDeps deps);
 
   struct Totals {
-    std::vector<NamedValues> values;  // of each batch
+    std::vector<NamedValues> values;  // the values of each batch
     std::vector<int64_t> rows;
   };
   absl::StatusOr<Totals> Measure(const NamedValues& settings);
@@ -106,7 +106,7 @@ class MetricSerialEvaluator {
   EvalSchedule schedule_;
   std::optional<NamedValues> best_;
   std::optional<MetricEvalResult> last_;
-  std::vector<int> row_ids_;  // what the policy is told for env ids
+  std::vector<int> row_ids_;  // passed to the policy as env ids
 };
 
 }  // namespace ding

@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> CreateMetricSerialEvaluat
     const ComponentDeps& deps) {
   MetricSerialEvaluator::Options options;
   options.eval_freq = config.eval_freq();
-  // In an order that does not depend on hashes.
+  // A sorted map, because the order of a proto map depends on hashes.
   const std::map<std::string, double> stop_value(config.stop_value().begin(),
                                                  config.stop_value().end());
   for (const auto& [name, value] : stop_value) options.stop_value.Set(name, value);

@@ -92,7 +92,7 @@ TEST(MetricSerialEvaluatorTest, APerfectPolicyStopsTheTraining) {
 }
 
 TEST(MetricSerialEvaluatorTest, AShortBatchCountsByItsRows) {
-  // 3 of 4, and 0 of 1.
+  // 3 of 4 rows are right in one batch and 0 of 1 in the other.
   Fixture f({Labelled({0, 1, 2, 0}), Labelled({3})});
   DING_ASSERT_OK_AND_ASSIGN(const MetricEvalResult result, f.evaluator->Eval(At(1)));
   EXPECT_DOUBLE_EQ(*result.metric.Get("accuracy"), 3 / 5.0);
@@ -131,7 +131,7 @@ TEST(MetricSerialEvaluatorTest, SavesTheBest) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("saving ckpt_best")));
 }
 
-// Says what a test wants.
+// A metric whose values a test sets.
 class FixedMetric : public IMetric {
  public:
   absl::StatusOr<NamedValues> Eval(const ColumnsView&, const ColumnsView&) const override {
@@ -145,8 +145,8 @@ class FixedMetric : public IMetric {
   bool throws = false;
 };
 
-// A misspelt name would be reached at once.
-TEST(MetricSerialEvaluatorTest, AStopValueThatTheMetricHasNotIsRefused) {
+// Without this check a misspelt name would stop training at once.
+TEST(MetricSerialEvaluatorTest, RefusesAStopValueThatTheMetricDoesNotHave) {
   Options options;
   options.stop_value = {{"acuracy", 0.9}};
   Fixture f({Labelled({3})}, options);
@@ -155,7 +155,7 @@ TEST(MetricSerialEvaluatorTest, AStopValueThatTheMetricHasNotIsRefused) {
                        AllOf(HasSubstr("'acuracy'"), HasSubstr("gives accuracy 0"))));
 }
 
-TEST(MetricSerialEvaluatorTest, TheLastResultIsKept) {
+TEST(MetricSerialEvaluatorTest, KeepsTheLastResult) {
   Options options;
   options.stop_value = {{"accuracy", 0.5}};
   Fixture f({Labelled({0, 1})}, options);
@@ -193,7 +193,7 @@ TEST(ActionSquaredErrorTest, IsTheMeanOverElementsAndLessIsBetter) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected float32")));
 }
 
-TEST(MetricSerialEvaluatorTest, NanIsNamed) {
+TEST(MetricSerialEvaluatorTest, NamesANanValue) {
   FixedMetric metric;
   metric.value = std::numeric_limits<double>::quiet_NaN();
   Fixture f({Labelled({0})}, {}, &metric);
@@ -202,10 +202,10 @@ TEST(MetricSerialEvaluatorTest, NanIsNamed) {
   metric.throws = true;
   EXPECT_THAT(f.evaluator->Eval(At(1)),
               StatusIs(absl::StatusCode::kInternal,
-                       AllOf(HasSubstr("batch 0"), HasSubstr("metric threw"))));
+                       AllOf(HasSubstr("batch 0"), HasSubstr("metric: it threw"))));
 }
 
-TEST(MetricSerialEvaluatorTest, WhatIsWrongWithTheDataIsSaid) {
+TEST(MetricSerialEvaluatorTest, NamesProblemsOfTheData) {
   FakePolicy policy;
   const ActionAccuracy accuracy;
   EvalDataInMemory none({});

@@ -1,13 +1,12 @@
-// An evaluation in games as an evaluator for one: the policy is player 0, an opponent plays all
+// Adapts the evaluation in games to ISerialEvaluator: the policy is player 0, and an opponent plays all
 // other seats.
 //
 //     policy ──► seat 0 ─┐
 //                        ├─► IBattleEvaluator ──► result of player 0
 //     opponent ──► 1, ...┘
 //
-// The opponent is made anew for each evaluation, so that one that acts at random acts alike in all
-// of them: with envs that play the same episodes in each, results can be compared, and a run that
-// is resumed goes on exactly.
+// A new opponent is created for each evaluation, so that a random opponent acts the same in all of them. If
+// the envs also play the same episodes, results are comparable and a resumed run continues exactly.
 //
 // Ownership, threads, errors: as ISerialEvaluator. Games are not filmed (force_render is refused).
 //
@@ -40,14 +39,14 @@ namespace ding {
 
 class OpponentEvaluator : public ISerialEvaluator {
  public:
-  // Makes the evaluator of the games, with a policy for each player.
+  // Creates the evaluator of the games with a policy per player.
   using MakeBattleEvaluator = std::function<absl::StatusOr<std::unique_ptr<IBattleEvaluator>>(
       EnvManager* env, const std::vector<EvalMode*>& policies)>;
-  // With the eval mode. One that acts the same at all times may be given again and again.
+  // Creates an opponent with an eval mode. It may return the same object if that acts the same always.
   using MakeOpponent = std::function<absl::StatusOr<std::shared_ptr<Policy>>()>;
 
-  // `name` stands in messages.
-  //   kInvalidArgument  env or policy null or not fitting; an env for one
+  // `name` is used in messages.
+  //   kInvalidArgument  env or policy are null or do not fit; the env is not a game
   static absl::StatusOr<std::unique_ptr<OpponentEvaluator>> Create(const MakeBattleEvaluator& make,
                                                                    MakeOpponent make_opponent,
                                                                    EnvManager* env,

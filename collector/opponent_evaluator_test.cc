@@ -66,8 +66,8 @@ class OpponentEvaluatorTest : public testing::Test {
   absl::Status no_opponent_;
 };
 
-TEST_F(OpponentEvaluatorTest, JudgesPlayerZeroAgainstTheSameOpponentEachTime) {
-  // Each evaluation its own policy: the same again, if the opponent plays the same again.
+TEST_F(OpponentEvaluatorTest, EvaluatesPlayerZeroAgainstTheSameOpponent) {
+  // Each evaluation creates a new opponent, so results are equal if the opponent plays the same.
   std::vector<std::vector<double>> returns;
   std::unique_ptr<OpponentEvaluator> evaluator;
   for (int i = 0; i < 2; ++i) {
@@ -119,7 +119,7 @@ TEST_F(OpponentEvaluatorTest, TheOpponentHasAllOtherSeats) {
   EXPECT_THAT(result.episode_return, SizeIs(30));
 }
 
-TEST_F(OpponentEvaluatorTest, SaysWhenItIsDueAlsoAfterAResume) {
+TEST_F(OpponentEvaluatorTest, IsDueAtItsFrequencyAlsoAfterAResume) {
   const std::unique_ptr<Policy> policy = *CreateRandomPolicy(random_);
   DING_ASSERT_OK_AND_ASSIGN(const auto evaluator, Create(policy->eval_mode()));
   EXPECT_TRUE(evaluator->ShouldEval(0));
@@ -136,7 +136,7 @@ TEST_F(OpponentEvaluatorTest, SaysWhenItIsDueAlsoAfterAResume) {
   ASSERT_THAT(resumed->ResetEnv(games_.get()), IsOk());
 }
 
-TEST_F(OpponentEvaluatorTest, WhatDoesNotFitIsRefused) {
+TEST_F(OpponentEvaluatorTest, RefusesPartsThatDoNotFit) {
   const std::unique_ptr<Policy> policy = *CreateRandomPolicy(random_);
   const auto none = []() -> absl::StatusOr<std::shared_ptr<Policy>> { return nullptr; };
   FakeEnvManager for_one((FakeEnvManager::Options()));

@@ -16,13 +16,12 @@
 namespace ding {
 namespace {
 
-// How soon a collector that waits for its first policy sees that it is closed, if its link does not
-// wake it.
+// The interval at which a collector that waits for its first policy checks whether it is closed.
 constexpr absl::Duration kPolicyWait = absl::Milliseconds(100);
-// Hand-overs may come a thousand times a second.
+// Sends may happen a thousand times a second.
 constexpr absl::Duration kMinLogPeriod = absl::Seconds(5);
 
-// Of a row that is sent, with its share of the final observations.
+// The bytes of a sent row, with its share of the final observations.
 double PayloadBytes(const SegmentBatch& data) {
   const int64_t bytes = data.rows.rows() * data.rows.spec().row_bytes() +
                         data.final_obs.rows() * data.final_obs.spec().row_bytes();
@@ -70,7 +69,7 @@ std::vector<std::string> ParallelCollectorCore::ProblemsOf(
   if (players.empty()) return problems;
   const CollectAttributes attributes = players[0].collect_mode->attributes();
   if (!attributes.n_sample.has_value() && !attributes.n_episode.has_value()) {
-    problems.push_back("the policy says neither n_sample nor n_episode");
+    problems.push_back("the policy has neither n_sample nor n_episode, expected one of them");
   }
   if (attributes.n_sample.value_or(1) < 1) {
     problems.push_back(
@@ -202,8 +201,8 @@ absl::Status ParallelCollectorCore::Collect() {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<CollectCore> core,
                         CollectCore::Create(std::move(options), parts_.env, Seats(), deps_));
   if (players_.size() > 1) {
-    absl::StatusOr<OwnMoves> moves = OwnMoves::Create(PlayerSpec(parts_.env->env_spec()),
-                                                      players_[0].collect_mode->output_spec());
+    absl::StatusOr<TurnTransitions> moves = TurnTransitions::Create(
+        PlayerSpec(parts_.env->env_spec()), players_[0].collect_mode->output_spec());
     if (!moves.ok()) return Annotate(moves.status(), deps_.name);
     moves_ = *std::move(moves);
   }
@@ -220,10 +219,10 @@ std::vector<CollectMode*> ParallelCollectorCore::Seats() const {
 }
 
 absl::Status ParallelCollectorCore::Play(CollectCore* core) {
-  // All seats have as many.
+  // All seats have equally many rows.
   const TrajBuffer& traj = *core->player(0).traj;
   const CollectAttributes& attributes = core->player(0).attributes;
-  // Of whole episodes, each is handed over when it is there.
+  // Whole episodes are sent as soon as they are complete.
   const int64_t target =
       attributes.n_episode.has_value() ? 1 : *attributes.n_sample * core->env()->env_num();
   while (envs_playing_ > 0) {
@@ -275,7 +274,7 @@ void ParallelCollectorCore::Account(const Timesteps& timesteps, int64_t step_cou
   }
 }
 
-// The rows of those who learn.
+// Returns the rows of the players that learn.
 absl::StatusOr<SegmentBatch> ParallelCollectorCore::TakeRows(CollectCore* core) {
   std::vector<SegmentBatch> wanted;
   int learner = 0;

@@ -1,27 +1,25 @@
-// What the parallel collectors share: one task, of one player in envs for one or of two who play
-// against each other.
+// The common part of the parallel collectors: runs a task with one player in single-player envs, or with
+// two players against each other.
 //
 //     GetPolicyUpdate ──► policies ──► envs ──► TrajBuffer ──► GetTrainSample ──► SendData
 //      each vector step                             └─ n_sample * env_num rows, or whole episodes
 //
-// It waits for the first version of each player's policy. From then on it takes a newer one, if
-// there is one, before a vector step, of those who learn: the version that acted stands in each row
-// as `collect_iter` (of games: player 0's). Whether there is one costs a call of the link, which has
-// been told of it already.
+// It waits for the first version of each player's policy. Before later vector steps it loads newer versions
+// for the players that learn. Each row has the version that acted as `collect_iter` (in games that of
+// player 0). The check for a newer version is a local call of the link.
 //
-// Rows are handed over when there are n_sample of each env in the mean, those of an episode that
-// goes on as a segment that ends as kCut; with n_episode (or traj_len_inf) an episode's rows when it
-// is over. Each env plays episodes_per_env episodes and is then left alone; when all have, the rest
-// is handed over. An abnormal step drops those rows of its episode that were not handed over, and
-// its env plays another one. What is not handed over when the task is closed is dropped.
+// Rows are sent when there are n_sample rows per env on average, those of a running episode as a segment
+// that ends as kCut. With n_episode or traj_len_inf the rows of an episode are sent when it is over. Each env
+// plays episodes_per_env episodes; after the last one the remaining rows are sent. An abnormal step drops
+// the rows of its episode that were not sent yet, and its env plays another episode. When the task is
+// closed, rows that were not sent are dropped.
 //
-// A task with eval_flag waits for a policy, evaluates it as InteractionSerialEvaluator does, with
-// episodes_per_env episodes of each env, and sends no data.
+// A task with eval_flag waits for a policy, evaluates it like InteractionSerialEvaluator with
+// episodes_per_env episodes per env, and sends no data.
 //
-// Metrics, every print_freq hand-overs and 5 seconds, of a collecting task: averages over the last
-// 2 * print_freq hand-overs of `policy_time` and `env_time` (seconds of a vector step) and
-// `payload_bytes` (of a row that is sent, with its share of the final observations), as
-// "<name>_iter/<metric>", and a line in the log.
+// Metrics of a collecting task, every print_freq sends and at least 5 seconds apart: averages over the last
+// 2 * print_freq sends of `policy_time` and `env_time` (seconds per vector step) and `payload_bytes` (of a
+// sent row with its share of the final observations), as "<name>_iter/<metric>", and a line in the log.
 //
 // Ownership, threads: as BaseParallelCollector.
 #ifndef DING_WORKER_COLLECTOR_PARALLEL_COLLECTOR_CORE_H_
@@ -44,9 +42,9 @@
 #include "ding_worker/collector/base_parallel_collector.h"
 #include "ding_worker/collector/collect_core.h"
 #include "ding_worker/collector/collector_link.h"
-#include "ding_worker/collector/own_moves.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/traj_buffer.h"
+#include "ding_worker/collector/turn_transitions.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/metrics/averages.h"
@@ -58,36 +56,35 @@ namespace ding {
 class ParallelCollectorCore : public BaseParallelCollector {
  public:
   struct Options {
-    // Hand-overs between two lines of averages, at least 1.
+    // The number of sends between two lines of averages, at least 1.
     int64_t print_freq = 5;
-    // Between two looks for a newer policy; 0: before every vector step.
+    // The time between two checks for a newer policy; 0: before every vector step.
     absl::Duration update_policy_period;
-    // Abnormal steps of one env, without a row or an episode of it handed over in between, after
+    // The number of abnormal steps of one env, without a row or episode of it sent in between, after
     // which Run() fails; at least 1.
     int max_abnormal = 10;
 
-    // What is wrong with them; empty if nothing is.
+    // Returns all problems of the options; empty if there are none.
     std::vector<std::string> Problems() const;
   };
 
-  //   kInvalidArgument     policy and envs do not fit together, or a version of the policy does not
-  //                        fit
-  //   kFailedPrecondition  no env is ready (its episode_num is too low, say), or the second call
-  //   kResourceExhausted   an env kept being abnormal
+  //   kInvalidArgument     policy and envs do not fit, or a version of the policy does not fit
+  //   kFailedPrecondition  no env is ready (for instance a too low episode_num), or a second call
+  //   kResourceExhausted   an env was abnormal too often
   //   other codes          an env, the policy or the link failed
   absl::Status Run() override;
   CollectorFinishInfo GetFinishInfo() const override;
 
  protected:
-  // `players`: of a collecting task, one, or two in a game; of an evaluation none is looked at.
+  // `players` are those of a collecting task, one or two; an evaluation ignores them.
   static std::vector<std::string> ProblemsOf(const Options& options,
                                              const ParallelCollectorTask& task,
                                              const ParallelCollectorParts& parts,
                                              absl::Span<const ParallelPlayer> players);
-  // "collector" or "evaluator", if deps have no name.
+  // Returns the name of `deps`, by default "collector" or "evaluator".
   static std::string NameOf(const ParallelCollectorTask& task, const ComponentDeps& deps);
 
-  // There are no problems.
+  // The arguments must have no problems.
   ParallelCollectorCore(const Options& options, ParallelCollectorTask task,
                         const ParallelCollectorParts& parts, ComponentDeps deps,
                         std::vector<ParallelPlayer> players, bool is_game);
@@ -95,12 +92,12 @@ class ParallelCollectorCore : public BaseParallelCollector {
  private:
   absl::Status TryRun();
   absl::Status WaitForPolicies();
-  // Takes newer policies, if there are any within the timeout.
+  // Loads newer policies that are available within the timeout.
   absl::Status TakePolicies(absl::Duration timeout);
   absl::Status TakePolicy(int player, absl::Duration timeout);
   absl::Status Evaluate();
   absl::Status Collect();
-  // Who sits in a seat of the env: they change places with home_seat 1.
+  // Returns the player in a seat of the env; home_seat 1 exchanges the players.
   size_t PlayerIn(int seat) const {
     return static_cast<size_t>(seat + task_.home_seat) % players_.size();
   }
@@ -116,26 +113,26 @@ class ParallelCollectorCore : public BaseParallelCollector {
   absl::Status HandOver(CollectCore* core);
   void Log(const SegmentBatch& data, const CollectorProgress& progress,
            const CollectCore::StepTimes& times);
-  // A link that says kCancelled closes the task.
+  // Handles an error of the link: kCancelled closes the task.
   absl::Status OfLink(const absl::Status& status);
 
   const Options options_;
   const ParallelCollectorTask task_;
   const ParallelCollectorParts parts_;
   const ComponentDeps deps_;
-  const std::vector<ParallelPlayer> players_;  // of a collecting task
+  const std::vector<ParallelPlayer> players_;  // the players of a collecting task
 
-  // Of the thread that runs.
+  // Members of the thread that calls Run().
   bool has_run_ = false;
-  std::vector<uint64_t> versions_;     // of the policies that act; 0: there is none yet
-  CollectOptions acting_;              // with the train iteration of player 0
-  std::optional<OwnMoves> moves_;      // of a game
-  std::optional<Timer> since_look_;    // for a newer policy
-  std::vector<int64_t> episodes_;      // finished ones of each env
-  int64_t envs_playing_ = 0;           // those that have not played all
-  int waits_ = 0;                      // for an env to be ready, in a row
-  std::vector<int> playing_ids_;       // scratch of Playing()
-  std::vector<int64_t> playing_rows_;  // scratch of Playing()
+  std::vector<uint64_t> versions_;        // of the acting policies; 0: none yet
+  CollectOptions acting_;                 // have the train iteration of player 0
+  std::optional<TurnTransitions> moves_;  // of a game
+  std::optional<Timer> since_look_;       // time since the last check for a newer policy
+  std::vector<int64_t> episodes_;         // number of finished episodes per env
+  int64_t envs_playing_ = 0;              // number of envs with episodes left
+  int waits_ = 0;                         // consecutive waits for a ready env
+  std::vector<int> playing_ids_;          // scratch of Playing()
+  std::vector<int64_t> playing_rows_;     // scratch of Playing()
   Monitor averages_;
   std::optional<Timer> since_log_;
   int64_t hand_overs_ = 0;

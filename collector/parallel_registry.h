@@ -14,11 +14,11 @@
 
 namespace ding {
 
-// What get_parallel_collector_cls() returns: a type of collector before it is made.
+// A type of parallel collector, returned by get_parallel_collector_cls().
 struct ParallelCollectorDescriptor {
   std::string name;
   ParallelCollectorConfig default_config;
-  bool plays_games = false;  // collects in games of two; else in envs for one
+  bool plays_games = false;  // whether it collects in two-player games; else in single-player envs
   std::function<absl::StatusOr<std::unique_ptr<BaseParallelCollector>>(
       const ParallelCollectorConfig&, const ParallelCollectorTask&, const ParallelCollectorParts&,
       const ComponentDeps&)>
@@ -26,8 +26,7 @@ struct ParallelCollectorDescriptor {
 };
 Registry<ParallelCollectorDescriptor>& ParallelCollectorRegistry();
 
-// kNotFound lists the names that are linked; kInvalidArgument reports every problem of the config
-// and of the parts at once.
+// kNotFound lists the linked names; kInvalidArgument lists all problems of the config and the parts.
 absl::StatusOr<std::unique_ptr<BaseParallelCollector>> create_parallel_collector(
     const ParallelCollectorConfig& config, const ParallelCollectorTask& task,
     const ParallelCollectorParts& parts, const ComponentDeps& deps);

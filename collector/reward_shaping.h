@@ -1,10 +1,10 @@
-// Changes the rewards of a finished episode before it is handed over: hindsight rewards, bonuses
-// that depend on how it ended. The returns that are logged stay the env's own.
+// Functions that change the rewards of a finished episode before it is returned: hindsight rewards, bonuses
+// that depend on its end. Logged returns stay those of the env.
 //
-// It is a function in the collector's process, found by name, and no method of Env: an env that
-// lives in another process has no access to rows that were collected here.
+// Such a function runs in the collector's process and is registered by name. It is not a method of Env,
+// because an env in another process has no access to the collected rows.
 //
-// Threads: called by the thread that collects.
+// Threads: called on the thread of the collector.
 //
 // Example:
 //   absl::Status OnlyTheLastCounts(int env_id, const ColumnsView& rows,
@@ -25,12 +25,12 @@
 
 namespace ding {
 
-// `rows` are those of the episode, oldest first, as a collector hands them over; `rewards` are
-// their rewards, to be changed. What it returns, or throws, fails the collect.
+// Changes `rewards`, the rewards of the `rows` of an episode, oldest first. An error or exception fails the
+// collect.
 using RewardShaping =
     std::function<absl::Status(int env_id, const ColumnsView& rows, absl::Span<float> rewards)>;
 
-// By the name in the config (EpisodeCollectorParams::reward_shaping).
+// The functions by the name in the config (EpisodeCollectorParams::reward_shaping).
 Registry<RewardShaping>& RewardShapingRegistry();
 
 }  // namespace ding

@@ -1,16 +1,16 @@
-// Collects a given number of rows: steps all envs that are ready, one vector step after the other,
-// until it has them. The collector for off-policy algorithms and for PPO-like ones.
+// Collects a given number of rows: steps all ready envs until it has enough rows. For off-policy
+// algorithms and on-policy ones like PPO.
 //
 //     env manager ──ready_obs──► TrajBuffer's next rows ──► policy writes its outputs into them
 //          ▲                           │                                    │
 //          └────────── Step(actions: a view of those rows) ◄────────────────┘
 //
-// Every row is handed over by the Collect() that gathered it; a segment whose episode goes on ends
-// as kCut, and buffers link its successor when that comes. With CollectAttributes::traj_len_inf the
-// rows of an episode wait until it is over, and are forgotten at the end of Collect() if the policy
-// is on_policy. unroll_len needs no cutting: sequences are drawn along the links.
+// Every row is returned by the Collect() that made it. A segment whose episode continues ends as kCut, and
+// buffers link it to its successor later. With CollectAttributes::traj_len_inf the rows of an episode are
+// returned when it is over; if the policy is on_policy, the rest is dropped at the end of Collect().
+// unroll_len does not cut segments, because buffers draw sequences along the links.
 //
-// An abnormal step drops those rows of its episode that were not handed over, and is not counted.
+// An abnormal step is not counted and drops the rows of its episode that were not returned yet.
 //
 // Metrics, every collect_print_freq train iterations if an episode has finished: those of
 // docs/collector.md, as "<name>_iter/<metric>" and "<name>_step/<metric>", and a line in the log.
@@ -48,7 +48,7 @@ class SampleSerialCollector : public ISerialCollector {
   using Options = SerialCollectorOptions;
 
   // Launches `env` if it is not launched.
-  //   kInvalidArgument  options (all problems at once), env or policy null or not fitting together
+  //   kInvalidArgument  lists all problems: options, a null env or policy, or ones that do not fit
   static absl::StatusOr<std::unique_ptr<SampleSerialCollector>> Create(Options options,
                                                                        EnvManager* env,
                                                                        CollectMode* policy,
@@ -63,7 +63,7 @@ class SampleSerialCollector : public ISerialCollector {
   int64_t envstep() const override { return core_->statistics().envstep(); }
   void set_envstep(int64_t envstep) override { core_->statistics().set_envstep(envstep); }
   int64_t total_episode_count() const override { return core_->statistics().total_episode_count(); }
-  // Rows handed over so far.
+  // The number of rows returned so far.
   int64_t total_train_sample_count() const {
     return core_->statistics().total_train_sample_count();
   }

@@ -1,5 +1,5 @@
-// SampleSerialCollector against a scalar model of what a collector should hand over, computed from
-// the steps that the fake envs noted, over random scripts of episodes.
+// Compares SampleSerialCollector over random scripts of episodes with a simple model, which computes the
+// expected rows from the recorded steps of the fake envs.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -32,7 +32,7 @@ bool SameEpisode(const Event& a, const Event& b) {
   return a.env_id == b.env_id && a.obs[1] == b.obs[1];
 }
 
-// Keeps lists of steps, in the slow and obvious way.
+// The model: it keeps lists of steps.
 class Model {
  public:
   explicit Model(bool whole_episodes) : whole_episodes_(whole_episodes) {}
@@ -57,7 +57,7 @@ class Model {
 
   int64_t ready() const { return static_cast<int64_t>(ready_.size()); }
 
-  // What is handed over, one vector per segment.
+  // Returns the expected rows, one vector per segment.
   std::vector<std::vector<Event>> Take(int64_t max_rows, bool on_policy) {
     std::sort(ready_.begin(), ready_.end(),
               [](const Event& a, const Event& b) { return a.asked < b.asked; });
@@ -80,13 +80,13 @@ class Model {
   }
 
  private:
-  // One row too many.
+  // Drops one row.
   void Drop() {
     if (!whole_episodes_) {
       ready_.pop_back();
       return;
     }
-    // The first row of the episode that ends last.
+    // This is the first row of the episode that ends last.
     auto last = ready_.end() - 1;
     while (!Ended(*last)) --last;
     const Event end = *last;
@@ -116,7 +116,7 @@ Obs ObsAt(const Batch& batch, int64_t row) {
   return {values[0], values[1], values[2]};
 }
 
-// Numbers of a stream go on exactly where rows follow each other.
+// Checks that the steps of a stream are consecutive exactly where rows are.
 class StepChecker {
  public:
   void Check(int64_t stream, int64_t step, const Event& event) {
@@ -168,7 +168,7 @@ void ExpectSegments(const SegmentBatch& data, const std::vector<std::vector<Even
   }
 }
 
-TEST_P(ExactnessTest, RowsSegmentsAndLinksAreThoseOfTheModel) {
+TEST_P(ExactnessTest, RowsSegmentsAndLinksEqualTheModel) {
   const Case& param = GetParam();
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));

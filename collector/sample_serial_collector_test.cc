@@ -1,5 +1,4 @@
-// What rows come out is compared with a model in sample_serial_collector_exactness_test.cc; here is
-// the rest.
+// Further tests; sample_serial_collector_exactness_test.cc compares the collected rows with a model.
 #include "ding_worker/collector/sample_serial_collector.h"
 
 #include <cstdint>
@@ -106,7 +105,7 @@ TEST(SampleSerialCollectorTest, CollectsExactlyTheTarget) {
   EXPECT_EQ(collector->envstep(), 2000);
 }
 
-TEST(SampleSerialCollectorTest, WithoutATargetOrWithABadOne) {
+TEST(SampleSerialCollectorTest, RefusesAMissingOrInvalidTarget) {
   Fixture f;
   EXPECT_THAT(f.collector->Collect({}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("n_sample")));
@@ -115,7 +114,7 @@ TEST(SampleSerialCollectorTest, WithoutATargetOrWithABadOne) {
   EXPECT_TRUE(f.envs.events().empty());
 }
 
-TEST(SampleSerialCollectorTest, ThePolicyWritesIntoTheRowsThatAreHandedOver) {
+TEST(SampleSerialCollectorTest, ThePolicyWritesIntoTheReturnedRows) {
   Fixture f;
   for (int i = 0; i < 3; ++i) {
     DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, f.collector->Collect(Rows(3)));
@@ -123,7 +122,7 @@ TEST(SampleSerialCollectorTest, ThePolicyWritesIntoTheRowsThatAreHandedOver) {
   }
 }
 
-TEST(SampleSerialCollectorTest, ExtraRowsAreKeptOnRequest) {
+TEST(SampleSerialCollectorTest, KeepsExtraRowsOnRequest) {
   Fixture f;
   CollectOptions options = Rows(4);
   options.drop_extra = false;
@@ -136,7 +135,7 @@ TEST(SampleSerialCollectorTest, ExtraRowsAreKeptOnRequest) {
   EXPECT_EQ(f.collector->envstep(), 12);
 }
 
-TEST(SampleSerialCollectorTest, WholeEpisodesLoseTheirBeginningWhenCut) {
+TEST(SampleSerialCollectorTest, CutsTheBeginningOfWholeEpisodes) {
   Fixture f(WithScript(1,
                        [](int, int64_t) {
                          return Episode{5, End::kTerminated};
@@ -148,7 +147,7 @@ TEST(SampleSerialCollectorTest, WholeEpisodesLoseTheirBeginningWhenCut) {
   EXPECT_THAT(data.rows.column<float>("reward"), ElementsAre(2, 3, 4));
 }
 
-TEST(SampleSerialCollectorTest, SettingsAndTrainIterArrive) {
+TEST(SampleSerialCollectorTest, PassesSettingsAndTrainIter) {
   Fixture f;
   CollectOptions options = Rows(3, /*train_iter=*/17);
   options.policy_settings.Set("eps", 0.5);
@@ -157,14 +156,14 @@ TEST(SampleSerialCollectorTest, SettingsAndTrainIterArrive) {
   EXPECT_THAT(data.rows.column<int64_t>("collect_iter"), ElementsAre(17, 17, 17));
 }
 
-TEST(SampleSerialCollectorTest, ReturnsWhatThePolicyMakesOfTheRows) {
+TEST(SampleSerialCollectorTest, ReturnsTheTrainSamplesOfThePolicy) {
   Fixture f;
   f.policy.on_train_sample = [](SegmentBatch* data) { data->segments[0].stream = 77; };
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, f.collector->Collect(Rows(3)));
   EXPECT_EQ(data.segments[0].stream, 77);
 }
 
-TEST(SampleSerialCollectorTest, LevelSeedsStandInTheRows) {
+TEST(SampleSerialCollectorTest, StoresLevelSeedsInTheRows) {
   Fixture f;
   CollectOptions options = Rows(6);
   options.level_seeds = {10, 11, 12};
@@ -175,7 +174,7 @@ TEST(SampleSerialCollectorTest, LevelSeedsStandInTheRows) {
       EXPECT_EQ(data.rows.column<int64_t>("level_seed")[row], 10 + segment.stream);
     }
   }
-  // Without them, streams go on.
+  // Without level seeds, streams continue.
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch next, f.collector->Collect(Rows(3)));
   EXPECT_FALSE(next.rows.spec().Find("level_seed").has_value());
   EXPECT_EQ(next.segments[0].first_step, 2);
@@ -184,7 +183,7 @@ TEST(SampleSerialCollectorTest, LevelSeedsStandInTheRows) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 level seeds for 3 envs")));
 }
 
-TEST(SampleSerialCollectorTest, LevelSeedsCannotChangeWhileRowsWait) {
+TEST(SampleSerialCollectorTest, RefusesToChangeLevelSeedsWhileRowsWait) {
   Fixture f(WithScript(2,
                        [](int env_id, int64_t) {
                          return Episode{2 + 9 * env_id, End::kTerminated};
@@ -198,7 +197,7 @@ TEST(SampleSerialCollectorTest, LevelSeedsCannotChangeWhileRowsWait) {
   EXPECT_THAT(f.collector->Collect(Rows(2)), IsOk());
 }
 
-TEST(SampleSerialCollectorTest, ThePolicyForgetsAtTheEndOfEpisodes) {
+TEST(SampleSerialCollectorTest, ResetsThePolicyAtTheEndOfEpisodes) {
   Fixture f(WithScript(2, [](int env_id, int64_t episode) {
     return Episode{2 + env_id, episode == 0 && env_id == 0 ? End::kAbnormal : End::kTruncated};
   }));
@@ -207,7 +206,7 @@ TEST(SampleSerialCollectorTest, ThePolicyForgetsAtTheEndOfEpisodes) {
   EXPECT_THAT(f.policy.resets, ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(0)));
 }
 
-TEST(SampleSerialCollectorTest, AbnormalStepsAreSurvived) {
+TEST(SampleSerialCollectorTest, ContinuesAfterAbnormalSteps) {
   // One env is abnormal in its first four episodes.
   Fixture f(WithScript(4, [](int env_id, int64_t episode) {
     const bool abnormal = env_id == 2 && episode < 4;
@@ -222,8 +221,8 @@ TEST(SampleSerialCollectorTest, AbnormalStepsAreSurvived) {
   }
 }
 
-TEST(SampleSerialCollectorTest, AnEnvThatStaysAbnormalIsNamed) {
-  // D20. Also when each of its episodes begins well.
+TEST(SampleSerialCollectorTest, NamesAnEnvThatStaysAbnormal) {
+  // This holds also if each of its episodes begins with normal steps (D20).
   for (const int64_t length : {1, 4}) {
     Options options;
     options.max_abnormal = 5;
@@ -236,14 +235,14 @@ TEST(SampleSerialCollectorTest, AnEnvThatStaysAbnormalIsNamed) {
                 StatusIs(absl::StatusCode::kResourceExhausted,
                          AllOf(HasSubstr("c: env 0"), HasSubstr("5 times"))));
   }
-  // An env that gives rows in between may go on.
+  // An env with normal rows in between may continue.
   Options options;
   options.max_abnormal = 2;
   Fixture f(WithScript(1, [](int, int64_t) { return Episode{4, End::kAbnormal}; }), {}, options);
   for (int i = 0; i < 30; ++i) EXPECT_THAT(f.collector->Collect(Rows(1)), IsOk());
 }
 
-TEST(SampleSerialCollectorTest, EnvsThatAreDoneAreAnError) {
+TEST(SampleSerialCollectorTest, ReturnsAnErrorForEnvsThatAreDone) {
   FakeEnvManager::Options env_options;
   env_options.episode_num = 1;
   Fixture f(env_options);
@@ -286,7 +285,7 @@ TEST(SampleSerialCollectorTest, EnvErrorsNameTheEnvAndCanBeRecoveredFrom) {
   ASSERT_THAT(collector->ResetEnv(nullptr), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, collector->Collect(Rows(8)));
   ASSERT_THAT(ValidateSegments(data), IsOk());
-  // Rows of the episodes that were lost are not among them.
+  // Rows of the lost episodes are not among them.
   for (int64_t row = 0; row < data.size(); ++row) {
     EXPECT_GT(data.rows.column<float>("obs")[3 * row], 2);
   }
@@ -313,7 +312,7 @@ TEST(SampleSerialCollectorTest, ChecksItsConfiguration) {
   EXPECT_EQ(envs.launches(), 0);
 }
 
-TEST(SampleSerialCollectorTest, APolicyThatDoesNotFitIsNotTaken) {
+TEST(SampleSerialCollectorTest, RefusesAPolicyThatDoesNotFit) {
   Fixture f;
   FakePolicy other({}, 7);
   EXPECT_THAT(f.collector->ResetPolicy(&other),
@@ -323,7 +322,7 @@ TEST(SampleSerialCollectorTest, APolicyThatDoesNotFitIsNotTaken) {
   EXPECT_EQ(other.rows, 0);
 }
 
-TEST(SampleSerialCollectorTest, AnotherPolicyMayTakeOverInMidEpisode) {
+TEST(SampleSerialCollectorTest, AcceptsAnotherPolicyWithinAnEpisode) {
   Fixture f;
   FakePolicy plain({}, f.envs.env_spec().action);
   ASSERT_THAT(f.collector->ResetPolicy(&plain), IsOk());
@@ -332,7 +331,7 @@ TEST(SampleSerialCollectorTest, AnotherPolicyMayTakeOverInMidEpisode) {
   ASSERT_THAT(f.collector->ResetPolicy(&f.policy), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch second, f.collector->Collect(Rows(3)));
   EXPECT_TRUE(second.rows.spec().Find("logit").has_value());
-  // The episodes went on, and the rows are linked.
+  // The episodes continued, and the rows are linked.
   EXPECT_EQ(second.segments[0].first_step, 2);
   EXPECT_THAT(second.rows.column<float>("obs").subspan(0, 3), ElementsAre(0, 0, 2));
 }
@@ -368,7 +367,7 @@ TEST(SampleSerialCollectorTest, ResetsCutTheStreams) {
   EXPECT_GT(first_step(), before + 4);
 }
 
-TEST(SampleSerialCollectorTest, TakesAnotherEnvManager) {
+TEST(SampleSerialCollectorTest, AcceptsAnotherEnvManager) {
   Fixture f;
   ASSERT_THAT(f.collector->Collect(Rows(6)), IsOk());
   FakeEnvManager more(WithScript(5, nullptr));
@@ -383,7 +382,7 @@ TEST(SampleSerialCollectorTest, TakesAnotherEnvManager) {
 
 // Metrics.
 
-// Counts 100 ms per call of the policy.
+// A clock that advances by 100 ms per call of the policy.
 void Tick(Fixture* f) {
   f->policy.on_forward = [f](absl::Span<const int>) {
     f->clock.Advance(absl::Milliseconds(100));
@@ -391,7 +390,7 @@ void Tick(Fixture* f) {
   };
 }
 
-TEST(SampleSerialCollectorTest, Metrics) {
+TEST(SampleSerialCollectorTest, WritesMetrics) {
   Fixture f(WithScript(2, [](int env_id, int64_t) {
     return Episode{2 + env_id, End::kTerminated};
   }));
@@ -430,7 +429,7 @@ TEST(SampleSerialCollectorTest, Metrics) {
   }
 }
 
-TEST(SampleSerialCollectorTest, LogsAgainAfterThatManyIterations) {
+TEST(SampleSerialCollectorTest, LogsAtItsFrequency) {
   Options options;
   options.collect_print_freq = 10;
   Fixture f(WithScript(1, [](int, int64_t) { return Episode{1, End::kTerminated}; }), {}, options);
@@ -458,7 +457,7 @@ TEST(SampleSerialCollectorTest, OnPolicyEpisodesKeepTheirStatistics) {
   EXPECT_THAT(f.sink->ValuesOf("c_iter/avg_sample_per_episode"), ElementsAre(20));
 }
 
-TEST(SampleSerialCollectorTest, EpisodesOfARandomPolicyAreNotLogged) {
+TEST(SampleSerialCollectorTest, DoesNotLogEpisodesOfARandomPolicy) {
   Options options;
   options.collect_print_freq = 1;
   Fixture f(WithScript(1, [](int, int64_t) { return Episode{2, End::kTerminated}; }), {}, options);
@@ -531,7 +530,7 @@ void ExpectSameState(const StateDict& a, const StateDict& b) {
   }
 }
 
-TEST(SampleSerialCollectorTest, ResumeGoesOnWithTheSameBytes) {
+TEST(SampleSerialCollectorTest, ResumesWithTheSameBytes) {
   for (const bool whole_episodes : {false, true}) {
     SCOPED_TRACE(absl::StrCat("whole episodes ", whole_episodes));
     CollectAttributes attributes;
@@ -568,7 +567,7 @@ TEST(SampleSerialCollectorTest, ResumeGoesOnWithTheSameBytes) {
   }
 }
 
-TEST(SampleSerialCollectorTest, RowsOfAFailedCollectAreSavedToo) {
+TEST(SampleSerialCollectorTest, SavesRowsOfAFailedCollect) {
   const auto fail_late = [](Session* session) {
     int calls = 0;
     session->policy.on_forward = [calls](absl::Span<const int>) mutable {

@@ -12,13 +12,13 @@
 namespace ding {
 namespace {
 
-constexpr char kMovesScope[] = "own_moves";
-// Collects without a row to hand over, in a row, after which there will never be one.
+constexpr char kMovesScope[] = "own_moves";  // in saved states
+// The number of consecutive collects without a row to return, after which Collect() fails.
 constexpr int kMaxEmptyCollects = 1000;
 
 }  // namespace
 
-// The policy in a seat of a game, whose rows become training data only when all seats' are there.
+// The policy in a seat of a game. Its rows become training data together with those of all seats.
 class SelfPlayCollector::Seat : public CollectMode {
  public:
   explicit Seat(CollectMode* policy) : policy_(policy) {}
@@ -50,7 +50,8 @@ absl::StatusOr<std::unique_ptr<SelfPlayCollector>> SelfPlayCollector::Create(
     return absl::InvalidArgumentError(absl::StrCat(
         name, ": env '", game.name, "' has 1 player, expected a game of at least 2 for self-play"));
   }
-  absl::StatusOr<OwnMoves> moves = OwnMoves::Create(PlayerSpec(game), policy->output_spec());
+  absl::StatusOr<TurnTransitions> moves =
+      TurnTransitions::Create(PlayerSpec(game), policy->output_spec());
   if (!moves.ok()) return Annotate(moves.status(), name);
   auto collector = absl::WrapUnique(
       new SelfPlayCollector(name, env, std::make_unique<Seat>(policy), *std::move(moves)));
@@ -60,7 +61,7 @@ absl::StatusOr<std::unique_ptr<SelfPlayCollector>> SelfPlayCollector::Create(
 }
 
 SelfPlayCollector::SelfPlayCollector(absl::string_view name, EnvManager* env,
-                                     std::unique_ptr<Seat> seat, OwnMoves moves)
+                                     std::unique_ptr<Seat> seat, TurnTransitions moves)
     : name_(name), env_(env), seat_(std::move(seat)), moves_(std::move(moves)) {}
 
 SelfPlayCollector::~SelfPlayCollector() = default;
@@ -70,9 +71,10 @@ std::vector<CollectMode*> SelfPlayCollector::Seats(Seat* seat, const EnvManager&
 }
 
 absl::Status SelfPlayCollector::ResetEnv(EnvManager* env) {
-  DING_ASSIGN_OR_RETURN(OwnMoves moves,
-                        OwnMoves::Create(PlayerSpec((env == nullptr ? env_ : env)->env_spec()),
-                                         seat_->output_spec()));
+  DING_ASSIGN_OR_RETURN(
+      TurnTransitions moves,
+      TurnTransitions::Create(PlayerSpec((env == nullptr ? env_ : env)->env_spec()),
+                              seat_->output_spec()));
   DING_RETURN_IF_ERROR(games_->ResetEnv(env));
   if (env != nullptr) env_ = env;
   moves.ContinueAfter(moves_);
@@ -87,8 +89,8 @@ absl::Status SelfPlayCollector::ResetPolicy(CollectMode* policy) {
     return absl::OkStatus();
   }
   auto seat = std::make_unique<Seat>(policy);
-  DING_ASSIGN_OR_RETURN(OwnMoves moves,
-                        OwnMoves::Create(PlayerSpec(env_->env_spec()), policy->output_spec()));
+  DING_ASSIGN_OR_RETURN(TurnTransitions moves, TurnTransitions::Create(PlayerSpec(env_->env_spec()),
+                                                                       policy->output_spec()));
   DING_RETURN_IF_ERROR(games_->ResetPolicies(Seats(seat.get(), *env_)));
   seat_ = std::move(seat);
   moves.ContinueAfter(moves_);
@@ -99,8 +101,9 @@ absl::Status SelfPlayCollector::ResetPolicy(CollectMode* policy) {
 absl::Status SelfPlayCollector::Reset(CollectMode* policy, EnvManager* env) {
   EnvManager* const next_env = env == nullptr ? env_ : env;
   auto seat = std::make_unique<Seat>(policy == nullptr ? seat_->policy() : policy);
-  DING_ASSIGN_OR_RETURN(OwnMoves moves,
-                        OwnMoves::Create(PlayerSpec(next_env->env_spec()), seat->output_spec()));
+  DING_ASSIGN_OR_RETURN(
+      TurnTransitions moves,
+      TurnTransitions::Create(PlayerSpec(next_env->env_spec()), seat->output_spec()));
   DING_RETURN_IF_ERROR(games_->Reset(Seats(seat.get(), *next_env), env));
   env_ = next_env;
   seat_ = std::move(seat);
@@ -110,7 +113,7 @@ absl::Status SelfPlayCollector::Reset(CollectMode* policy, EnvManager* env) {
 }
 
 absl::Status SelfPlayCollector::DropEpisodes(absl::Span<const int> env_ids) {
-  // The gap that this leaves in the numbers of rows, OwnMoves sees.
+  // TurnTransitions handles the gap in the numbers of rows.
   return games_->DropEpisodes(env_ids);
 }
 
@@ -149,8 +152,8 @@ absl::Status SelfPlayCollector::SaveState(StateWriter* writer) const {
 }
 
 absl::Status SelfPlayCollector::LoadState(StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(OwnMoves moves,
-                        OwnMoves::Create(PlayerSpec(env_->env_spec()), seat_->output_spec()));
+  DING_ASSIGN_OR_RETURN(TurnTransitions moves, TurnTransitions::Create(PlayerSpec(env_->env_spec()),
+                                                                       seat_->output_spec()));
   ScopedStateReader scoped(reader, kMovesScope);
   DING_RETURN_IF_ERROR(moves.LoadState(&scoped));
   DING_RETURN_IF_ERROR(games_->LoadState(reader));

@@ -1,18 +1,18 @@
-// Self-play as a collector for one: a policy plays all seats of a game, and the rows in which it
-// had a choice, of all players, are its training data.
+// Adapts self-play to ISerialCollector: a policy plays all seats of a game, and its training data are the
+// rows of all players in which it had a choice.
 //
-//     IBattleCollector ── rows of each player ──► OwnMoves ──► GetTrainSample ──► SegmentBatch
+//     IBattleCollector ── rows of each player ──► TurnTransitions ──► GetTrainSample ──► SegmentBatch
 //       policy, policy, ...     (as collected)     (choices, linked)   (once, for all)
 //
-// So whoever drives an ISerialCollector drives self-play. A target counts rows of each player as
-// the battle collector counts them, waiting included: in a game of turns, n_sample rows of each of
-// two players are about n_sample choices in all. At least one row is handed over.
+// Code for ISerialCollector can therefore run self-play. The target counts the rows of each player like the
+// battle collector, including waiting: in a game of turns, n_sample rows of each of two players are about
+// n_sample choices in total. At least one row is returned.
 //
-// Of an on-policy policy, a choice is dropped whose outcome is not known when its collect ends;
-// else it comes with a later collect (collector/own_moves.h). A collector of episodes loses none.
+// A choice whose next observation is not known when Collect() ends is returned by a later Collect()
+// (collector/turn_transitions.h). For an on-policy policy it is dropped. An episode collector loses none.
 //
-// Ownership, threads, errors: as ISerialCollector. Beside those: kInvalidArgument for level seeds;
-// kFailedPrecondition if no player ever has a choice whose outcome can be seen.
+// Ownership, threads, errors: as ISerialCollector. Further errors: kInvalidArgument for level seeds;
+// kFailedPrecondition if no player ever has a complete choice.
 //
 // Example:
 //   const auto make = [](EnvManager* env, const std::vector<CollectMode*>& policies) {
@@ -35,8 +35,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/collector/battle_collector.h"
-#include "ding_worker/collector/own_moves.h"
 #include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/collector/turn_transitions.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"
@@ -46,12 +46,12 @@ namespace ding {
 
 class SelfPlayCollector : public ISerialCollector {
  public:
-  // Makes the collector of the games, with a policy for each player.
+  // Creates the collector of the games with a policy per player.
   using MakeBattleCollector = std::function<absl::StatusOr<std::unique_ptr<IBattleCollector>>(
       EnvManager* env, const std::vector<CollectMode*>& policies)>;
 
-  // `name` stands in messages.
-  //   kInvalidArgument  env or policy null or not fitting; an env for one
+  // `name` is used in messages.
+  //   kInvalidArgument  env or policy are null or do not fit; the env is not a game
   static absl::StatusOr<std::unique_ptr<SelfPlayCollector>> Create(const MakeBattleCollector& make,
                                                                    EnvManager* env,
                                                                    CollectMode* policy,
@@ -75,14 +75,14 @@ class SelfPlayCollector : public ISerialCollector {
   class Seat;
 
   SelfPlayCollector(absl::string_view name, EnvManager* env, std::unique_ptr<Seat> seat,
-                    OwnMoves moves);
+                    TurnTransitions moves);
 
   std::vector<CollectMode*> Seats(Seat* seat, const EnvManager& env) const;
 
   const std::string name_;
   EnvManager* env_;
-  std::unique_ptr<Seat> seat_;  // the policy, as the games know it
-  OwnMoves moves_;
+  std::unique_ptr<Seat> seat_;  // the policy that the battle collector uses
+  TurnTransitions moves_;
   std::unique_ptr<IBattleCollector> games_;
 };
 

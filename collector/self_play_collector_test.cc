@@ -54,7 +54,7 @@ CollectOptions Target(int64_t target) {
   return options;
 }
 
-// Random play of TicTacToe, always the same.
+// Deterministic pseudo-random play of TicTacToe.
 struct TicTacToeRun {
   explicit TicTacToeRun(bool on_policy = false,
                         const SelfPlayCollector::MakeBattleCollector& make = OfRows) {
@@ -79,7 +79,7 @@ struct TicTacToeRun {
   std::unique_ptr<SelfPlayCollector> collector;
 };
 
-// By stream and number: "action reward", and "!" behind the last of an episode.
+// Returns "action reward" by stream and step, with "!" after the last row of an episode.
 using Moves = std::map<std::pair<int64_t, int64_t>, std::string>;
 
 void AddTo(const SegmentBatch& data, Moves* moves) {
@@ -95,7 +95,7 @@ void AddTo(const SegmentBatch& data, Moves* moves) {
   }
 }
 
-TEST(SelfPlayCollectorTest, HandsOverOnlyChoicesOfAllPlayersWithTheOutcomeOfTheirGame) {
+TEST(SelfPlayCollectorTest, ReturnsTheChoicesOfAllPlayersWithTheResultOfTheirGame) {
   TicTacToeRun run(/*on_policy=*/false, OfEpisodes);
   const SegmentBatch data = run.Collect(40);
   ASSERT_EQ(data.segments.size(), 80u) << "one of each player of each game";
@@ -119,7 +119,7 @@ TEST(SelfPlayCollectorTest, HandsOverOnlyChoicesOfAllPlayersWithTheOutcomeOfThei
   }
 }
 
-TEST(SelfPlayCollectorTest, ManySmallCollectsGiveTheSameMovesAsOne) {
+TEST(SelfPlayCollectorTest, ManySmallCollectsReturnTheSameAsOne) {
   Moves whole;
   Moves pieces;
   {
@@ -136,8 +136,8 @@ TEST(SelfPlayCollectorTest, ManySmallCollectsGiveTheSameMovesAsOne) {
   EXPECT_EQ(pieces, whole);
 }
 
-TEST(SelfPlayCollectorTest, AnOnPolicyCollectHasOnlyRowsOfItsOwn) {
-  // A choice held back at its end is dropped, so that fewer are handed over.
+TEST(SelfPlayCollectorTest, AnOnPolicyCollectReturnsItsOwnRowsOnly) {
+  // A choice that is held back at the end is dropped, so fewer rows are returned.
   TicTacToeRun on_policy(/*on_policy=*/true);
   TicTacToeRun off_policy;
   int64_t on_policy_rows = 0;
@@ -153,7 +153,7 @@ TEST(SelfPlayCollectorTest, AnOnPolicyCollectHasOnlyRowsOfItsOwn) {
   EXPECT_LT(on_policy_rows, off_policy_rows - 20);
 }
 
-TEST(SelfPlayCollectorTest, GoesOnFromSavedState) {
+TEST(SelfPlayCollectorTest, ContinuesFromASavedState) {
   TicTacToeRun run;
   run.Collect(7 * kEnvs);
   StateDict envs_state;
@@ -175,7 +175,7 @@ TEST(SelfPlayCollectorTest, GoesOnFromSavedState) {
   EXPECT_EQ(found, expected);
 }
 
-TEST(SelfPlayCollectorTest, NothingLinksToWhatWasBeforeAReset) {
+TEST(SelfPlayCollectorTest, DoesNotLinkAcrossAReset) {
   TicTacToeRun run;
   Moves moves;
   AddTo(run.Collect(kEnvs), &moves);
@@ -197,7 +197,7 @@ TEST(SelfPlayCollectorTest, NothingLinksToWhatWasBeforeAReset) {
   EXPECT_EQ(run.collector->envstep(), 1000);
 }
 
-TEST(SelfPlayCollectorTest, TheRowsOfAllPlayersBecomeTrainingDataAtOnce) {
+TEST(SelfPlayCollectorTest, PassesTheRowsOfAllPlayersThroughOneGetTrainSample) {
   FakeEnvManager::Options options;
   options.players = 2;
   FakeEnvManager games(options);
@@ -212,7 +212,7 @@ TEST(SelfPlayCollectorTest, TheRowsOfAllPlayersBecomeTrainingDataAtOnce) {
   EXPECT_EQ(collector->envstep(), 12);
 }
 
-// Gathers nothing that anybody could learn from.
+// A collector that never returns a choice.
 class NoRows : public IBattleCollector {
  public:
   absl::Status ResetEnv(EnvManager*) override { return absl::OkStatus(); }
@@ -244,7 +244,7 @@ TEST(SelfPlayCollectorTest, AGameWithoutChoicesIsAnError) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no player had a choice")));
 }
 
-TEST(SelfPlayCollectorTest, WhatDoesNotFitIsRefused) {
+TEST(SelfPlayCollectorTest, RefusesPartsThatDoNotFit) {
   FakeEnvManager for_one((FakeEnvManager::Options()));
   FakeEnvManager::Options options;
   options.players = 2;

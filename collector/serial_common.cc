@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -29,11 +30,6 @@ absl::Status CheckAction(const Spec& policy_output, const FieldSpec& want,
 }
 
 }  // namespace
-
-absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::string_view where) {
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(where, ": ", absl::StrJoin(problems, "; ")));
-}
 
 absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool game,
                                  const EnvSpec& env) {

@@ -1,20 +1,19 @@
-// What serial collectors and evaluators share: calling a policy, checking that it fits its envs,
-// and writing metrics.
+// Helpers of serial collectors and evaluators: they call a policy, check that it fits its envs, and write
+// metrics.
 #ifndef DING_WORKER_COLLECTOR_SERIAL_COMMON_H_
 #define DING_WORKER_COLLECTOR_SERIAL_COMMON_H_
 
 #include <cstdint>
-#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/base/optimization.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/problems.h"  // IWYU pragma: export
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/named_values.h"
@@ -25,65 +24,48 @@
 
 namespace ding {
 
-// The result of a call of a user's code: an exception becomes kInternal, and every error is said to
-// be that of `what`.
-template <typename Call>
-absl::Status CallUser(absl::string_view what, Call&& call) {
-  try {
-    absl::Status status = std::forward<Call>(call)();
-    if (ABSL_PREDICT_TRUE(status.ok())) return status;
-    return Annotate(status, what);
-  } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat(what, " threw an exception: ", e.what()));
-  } catch (...) {
-    return absl::InternalError(absl::StrCat(what, " threw something that is no std::exception"));
-  }
-}
-
-// The same of a policy's method, which may be a user's.
+// Calls a method of a policy, which a user may have written. An error, also one that was thrown,
+// begins with "policy: ".
 template <typename Call>
 absl::Status CallPolicy(Call&& call) {
-  return CallUser("policy", std::forward<Call>(call));
+  return Annotate(CallUser("it", std::forward<Call>(call)), "policy");
 }
 
-// kInvalidArgument with all of them, "<where>: <problem>; <problem>"; OK if there are none.
-absl::Status ProblemsToStatus(const std::vector<std::string>& problems, absl::string_view where);
-
-// OK if the first field of each policy's output is the action of a player of the env: of one, or of
-// a `game` one policy for each. Else kInvalidArgument with what there is and what is expected.
+// Checks that there is one policy, or in a `game` one per player, and that the first field of each output
+// is the action of a player. kInvalidArgument names the found and the expected.
 absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool game,
                                  const EnvSpec& env);
 
-// Env ids as the policy of `player` is told of them: seats env * players + player in a game, else
-// the env ids. Valid until `*seats` changes.
+// Returns the ids that the policy of `player` gets: seats env * players + player in a game, else the env
+// ids. Valid until `*seats` changes.
 absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> env_ids,
                                 std::vector<int>* seats);
 
-// Saves the checkpoint "ckpt_best" by `save`, if there is one.
+// Saves the checkpoint "ckpt_best" by `save`, if it is set.
 absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name);
 
-// For when no env is ready to act: OK if one of those that `wanted` says is running or being reset
-// in the background, so that a step of no envs may bring it. Counts such calls in `*waits`, and from
-// the second on waits for a millisecond. Else, and after a minute, kFailedPrecondition with the
-// states of all envs.
+// Call it when no env is ready. OK if an env for which wanted(env_id) is true runs or resets in the
+// background, so that a step of no envs may return it. Counts calls in `*waits` and sleeps for a
+// millisecond from the second call on. kFailedPrecondition, with the states of all envs, if there is no
+// such env or after a minute.
 absl::Status WaitForEnv(const EnvManager& env, absl::FunctionRef<bool(int env_id)> wanted,
                         int* waits);
 
-// ": <why>" of the abnormal step in this row, if the env manager knows; else nothing.
+// Returns ": <cause>" of the abnormal step in this row; empty if the cause is unknown.
 std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row);
 
-// Adds <prefix>_mean, _std (of the population), _max and _min of `values`, which is not empty.
+// Adds <prefix>_mean, _std (of the population), _max and _min of `values`, which must not be empty.
 void AddStatistics(absl::string_view prefix, absl::Span<const double> values, NamedValues* metrics);
 
 // Writes each metric to "<name>_iter/<metric>" at train_iter.
 void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
                       MetricSink* sink);
-// Writes each metric, except one named `except`, to "<name>_step/<metric>" at envstep; nothing if
-// that is below 0.
+// Writes each metric, except `except`, to "<name>_step/<metric>" at envstep; writes nothing if envstep is
+// below 0.
 void WriteStepMetrics(const NamedValues& metrics, absl::string_view name, int64_t envstep,
                       absl::string_view except, MetricSink* sink);
 
-// "reward_mean 21.5, reward_std 3.2".
+// Formats metrics for the log: "reward_mean 21.5, reward_std 3.2".
 std::string MetricsLine(const NamedValues& metrics);
 
 }  // namespace ding

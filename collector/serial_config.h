@@ -1,4 +1,4 @@
-// What the factories of serial collectors and evaluators read from a config in the same way.
+// Helpers of the factories of serial collectors and evaluators.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_COLLECTOR_SERIAL_CONFIG_H_
@@ -20,8 +20,8 @@ void ReadSerialCollectorOptions(const SerialCollectorConfig& config,
 void ReadSerialEvaluatorOptions(const SerialEvaluatorConfig& config,
                                 SerialEvaluatorOptions* options);
 
-// Reads the `params` of a config, a SerialCollectorConfig or SerialEvaluatorConfig, into `*params`
-// if there are any; null: this type has none. Adds a sentence for a problem.
+// Reads the `params` of a SerialCollectorConfig or SerialEvaluatorConfig into `*params`, if they are set.
+// A null `params` means that this type has none. Appends a problem if they do not fit.
 template <typename Config>
 void ReadSerialParams(const Config& config, google::protobuf::Message* params,
                       std::vector<std::string>* problems);

@@ -1,7 +1,7 @@
-// Judges a policy: plays whole episodes without exploration, keeps the best result, says when
+// Evaluates a policy: plays whole episodes without exploration, keeps the best result, and says when
 // training may stop.
 //
-// Ownership and threads: as of ISerialCollector.
+// Ownership and threads: as ISerialCollector.
 #ifndef DING_WORKER_COLLECTOR_SERIAL_EVALUATOR_H_
 #define DING_WORKER_COLLECTOR_SERIAL_EVALUATOR_H_
 
@@ -22,26 +22,26 @@
 
 namespace ding {
 
-// Called with the name of the checkpoint ("ckpt_best") when an evaluation beats all before it.
+// Saves a checkpoint under the name "ckpt_best"; called after a new best evaluation.
 using SaveCheckpointFn = std::function<absl::Status(absl::string_view name)>;
 
 struct EvalOptions {
   SaveCheckpointFn save_checkpoint;  // may be empty
   int64_t train_iter = -1;
   int64_t envstep = -1;
-  std::optional<int64_t> n_episode;  // not set: what the config says
+  std::optional<int64_t> n_episode;  // the default is that of the config
   NamedValues policy_settings;
-  bool force_render = false;  // make videos, whether they are due or not
-  // Asked between two vector steps, if it is set: true ends the evaluation with kCancelled.
+  bool force_render = false;  // makes videos also if they are not due
+  // If set, it is called between two vector steps; true ends the evaluation with kCancelled.
   std::function<bool()> cancelled;
 };
 
 struct EvalResult {
-  // The mean return has reached the stop value, and training has begun (train_iter > 0).
+  // Whether the mean return has reached the stop value and train_iter > 0.
   bool stop = false;
   double mean_return = 0;
-  int64_t envstep_count = 0;           // played for it
-  std::vector<double> episode_return;  // all of them, env by env
+  int64_t envstep_count = 0;           // env steps of the evaluation
+  std::vector<double> episode_return;  // all returns, env by env
   std::map<std::string, std::vector<double>>
       episode_info;  // values that the env gave at the end of its episodes
 };
@@ -52,15 +52,15 @@ class ISerialEvaluator {
 
   virtual absl::Status ResetEnv(EnvManager* env) = 0;
   virtual absl::Status ResetPolicy(EvalMode* policy) = 0;
-  // Both, and forgets the best result and when it evaluated last.
+  // Does both, and drops the best result and the time of the last evaluation.
   virtual absl::Status Reset(EvalMode* policy, EnvManager* env) = 0;
 
-  // Whether an evaluation is due. True at most once per iteration; a true answer counts as the
-  // evaluation of it.
+  // Whether an evaluation is due. It returns true at most once per iteration, which then counts as
+  // evaluated.
   virtual bool ShouldEval(int64_t train_iter) = 0;
   virtual absl::StatusOr<EvalResult> Eval(const EvalOptions& options) = 0;
 
-  // Best result and time of the last evaluation.
+  // Save and load the best result and the time of the last evaluation.
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader) = 0;
 };

@@ -32,7 +32,7 @@ using testing::Each;
 using testing::HasSubstr;
 using testing::IsSupersetOf;
 
-TEST(SerialFactoriesTest, NamesAreRegistered) {
+TEST(SerialFactoriesTest, RegistersTheNames) {
   EXPECT_THAT(SerialCollectorRegistry().Names(), IsSupersetOf({"sample", "episode"}));
   EXPECT_THAT(BattleCollectorRegistry().Names(), IsSupersetOf({"sample_1v1", "episode_1v1"}));
   EXPECT_THAT(SerialEvaluatorRegistry().Names(), IsSupersetOf({"interaction"}));

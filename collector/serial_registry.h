@@ -21,18 +21,18 @@
 
 namespace ding {
 
-// What get_serial_collector_cls() returns: a type of collector before it is made.
+// A type of collector, returned by get_serial_collector_cls().
 struct SerialCollectorDescriptor {
   std::string name;
   SerialCollectorConfig default_config;
-  bool by_episode = false;  // its target is a number of episodes; else of rows
+  bool by_episode = false;  // whether its target is a number of episodes; else of rows
   std::function<absl::StatusOr<std::unique_ptr<ISerialCollector>>(
       const SerialCollectorConfig&, EnvManager*, CollectMode*, const ComponentDeps&)>
       create;
 };
 Registry<SerialCollectorDescriptor>& SerialCollectorRegistry();
 
-// The same of collectors of games.
+// A type of collector for games.
 struct BattleCollectorDescriptor {
   std::string name;
   SerialCollectorConfig default_config;
@@ -57,8 +57,8 @@ using MetricEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<Metr
     const MetricEvaluatorConfig&, IEvalData*, const IMetric*, EvalMode*, const ComponentDeps&)>;
 Registry<MetricEvaluatorCreator>& MetricEvaluatorRegistry();
 
-// kNotFound lists the names that are linked; kInvalidArgument reports every problem of the config
-// at once. Env manager and policy must not be null and must outlive what is created.
+// kNotFound lists the linked names; kInvalidArgument lists all problems of the config. Env manager and
+// policy must not be null and must outlive the created object.
 absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
     const SerialCollectorConfig& config, EnvManager* env, CollectMode* policy,
     const ComponentDeps& deps);

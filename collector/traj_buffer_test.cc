@@ -1,5 +1,5 @@
-// What rows come out is compared with a model in sample_serial_collector_exactness_test.cc; here
-// are layouts, storage and errors.
+// Tests of layouts, storage and errors; sample_serial_collector_exactness_test.cc compares the collected
+// rows with a model.
 #include "ding_worker/collector/traj_buffer.h"
 
 #include <cstddef>
@@ -41,7 +41,7 @@ TrajBuffer::Options Envs(int env_num) {
   return options;
 }
 
-// Plays env manager: observations whose numbers count up.
+// Acts as an env manager whose observations count up.
 class Feed {
  public:
   explicit Feed(int env_num) : rows_(*BatchBuilder::Create(Layout().observation, env_num)) {}
@@ -98,7 +98,7 @@ class Feed {
   std::vector<FinishedEpisode> finished_;
 };
 
-TEST(TrajLayoutTest, FieldsInOrder) {
+TEST(TrajLayoutTest, OrdersItsFields) {
   const TrajLayout layout = Layout(/*with_level_seed=*/true);
   std::vector<std::string> names;
   for (const FieldSpec& field : layout.row->fields()) names.push_back(field.name);
@@ -111,7 +111,7 @@ TEST(TrajLayoutTest, FieldsInOrder) {
   EXPECT_EQ(Layout(), Layout());
 }
 
-TEST(TrajBufferTest, EveryFieldArrives) {
+TEST(TrajBufferTest, StoresEveryField) {
   TrajBuffer buffer(Layout(true), Envs(2));
   Feed feed(2);
   DING_ASSERT_OK_AND_ASSIGN(const TrajBuffer::Appended added,
@@ -130,12 +130,12 @@ TEST(TrajBufferTest, EveryFieldArrives) {
   EXPECT_THAT(data.rows.column<float>("reward"), ElementsAre(1.5, 1.5));
   EXPECT_THAT(data.rows.column<int64_t>("collect_iter"), ElementsAre(9, 9));
   EXPECT_THAT(data.rows.column<int64_t>("level_seed"), ElementsAre(70, 71));
-  // After env 0's row comes what it shows now; env 1's episode ended with the row of final_obs,
+  // The row of env 0 is followed by its current observation; the episode of env 1 ended with final_obs,
   // which this test fills with the first ready row.
   EXPECT_THAT(data.final_obs.column<float>("obs/a"), ElementsAre(3, -3, 1, -1));
 }
 
-TEST(TrajBufferTest, TakesSomeOfTheEnvsThatAreReady) {
+TEST(TrajBufferTest, AcceptsSomeOfTheReadyEnvs) {
   TrajBuffer buffer(Layout(), Envs(3));
   Feed feed(3);
   const ReadyObs ready = feed.Ready({0, 1, 2});
@@ -154,7 +154,7 @@ TrajBuffer::Options WholeEpisodes(int env_num) {
   return options;
 }
 
-TEST(TrajBufferTest, RewardsOfAnEpisodeAreReshaped) {
+TEST(TrajBufferTest, ReshapesTheRewardsOfAnEpisode) {
   TrajBuffer buffer(Layout(), WholeEpisodes(2));
   Feed feed(2);
   feed.Step(&buffer, {0, 1}, {1, 0});  // an episode of env 0 before
@@ -178,7 +178,7 @@ TEST(TrajBufferTest, RewardsOfAnEpisodeAreReshaped) {
   EXPECT_THAT(data.rows.column<float>("reward"), ElementsAre(1.5f, 7, 8));
 }
 
-TEST(TrajBufferTest, TakingNothingLetsGoOfTheRows) {
+TEST(TrajBufferTest, TakingNoRowsReleasesTheRows) {
   TrajBuffer buffer(Layout(), Envs(1));
   Feed feed(1);
   feed.Step(&buffer, {0}, {0});
@@ -204,7 +204,7 @@ TEST(TrajBufferTest, StreamsAreAStrideApart) {
   EXPECT_EQ(data.segments[1].stream, 13);
 }
 
-TEST(TrajBufferTest, GrowsAndKeepsWhatItHas) {
+TEST(TrajBufferTest, GrowsAndKeepsItsRows) {
   TrajBuffer buffer(Layout(), Envs(1));
   Feed feed(1);
   for (int i = 0; i < 100; ++i) feed.Step(&buffer, {0}, {0});
@@ -216,7 +216,7 @@ TEST(TrajBufferTest, GrowsAndKeepsWhatItHas) {
   }
 }
 
-TEST(TrajBufferTest, RowsThatLieTogetherAreHandedOverWithoutCopy) {
+TEST(TrajBufferTest, ReturnsContiguousRowsWithoutACopy) {
   TrajBuffer buffer(Layout(), Envs(2));
   Feed feed(2);
   const auto take = [&](int steps) {
@@ -237,14 +237,14 @@ TEST(TrajBufferTest, RowsThatLieTogetherAreHandedOverWithoutCopy) {
   EXPECT_FALSE(take(2));
 }
 
-TEST(TrajBufferTest, NothingReadyGivesNothing) {
+TEST(TrajBufferTest, ReturnsNothingWithoutReadyRows) {
   TrajBuffer buffer(Layout(), Envs(1));
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(10, {}));
   EXPECT_EQ(data.size(), 0);
   EXPECT_TRUE(data.segments.empty());
 }
 
-TEST(TrajBufferTest, EnvManagersThatContradictThemselves) {
+TEST(TrajBufferTest, RefusesContradictionsOfAnEnvManager) {
   TrajBuffer buffer(Layout(), Envs(2));
   Feed feed(3);
   EXPECT_THAT(buffer.Append(feed.Ready({2}), 0, {}),
@@ -272,7 +272,7 @@ TEST(TrajBufferTest, AnEnvInMidEpisodeMustShowItsObservation) {
   EXPECT_EQ(buffer.ready_rows(), 2);
 }
 
-TEST(TrajBufferTest, ARowUnderWayIsNotSaved) {
+TEST(TrajBufferTest, DoesNotSaveAPendingRow) {
   TrajBuffer buffer(Layout(), Envs(2));
   Feed feed(2);
   feed.Step(&buffer, {0}, {0});
@@ -287,7 +287,7 @@ TEST(TrajBufferTest, ARowUnderWayIsNotSaved) {
   EXPECT_EQ(restored.next_step()[1], 1) << "its number is not used again";
 }
 
-TEST(TrajBufferTest, RefusesAStateOfAnotherLayoutOrOneThatCannotBe) {
+TEST(TrajBufferTest, RefusesAStateOfAnotherLayoutAndAnImpossibleOne) {
   TrajBuffer buffer(Layout(), Envs(2));
   Feed feed(2);
   feed.Step(&buffer, {0, 1}, {0, 1});

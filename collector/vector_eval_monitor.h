@@ -1,7 +1,7 @@
-// Shares the episodes of an evaluation out among its envs and keeps their results.
+// Divides the episodes of an evaluation among its envs and keeps their results.
 //
-// Env i gets n_episode / env_num episodes, and one more if i < n_episode % env_num: were they
-// counted as they come, envs with short (mostly bad) episodes would contribute more of them.
+// Env i gets n_episode / env_num episodes, and one more if i < n_episode % env_num. Without quotas, envs with
+// short (mostly bad) episodes would contribute more episodes.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_VECTOR_EVAL_MONITOR_H_
@@ -23,31 +23,31 @@ class VectorEvalMonitor {
   // kInvalidArgument without envs, or with fewer episodes than envs.
   static absl::StatusOr<VectorEvalMonitor> Create(int env_num, int64_t n_episode);
 
-  // The result of an episode; of a game also that of players 1, 2, ... kFailedPrecondition, and
-  // nothing is kept, if the env's quota is full.
+  // Keeps the result of an episode, in a game also those of players 1, 2, ... kFailedPrecondition, and
+  // nothing is kept, if the quota of the env is full.
   absl::Status Update(int env_id, double episode_return, const NamedValues& info,
                       std::vector<double> other_returns = {});
 
-  // Every env has filled its quota.
+  // Whether every env has filled its quota.
   bool is_finished() const { return current_episode_ == n_episode_; }
   bool is_full(int env_id) const {
     return static_cast<int64_t>(envs_[env_id].returns.size()) == envs_[env_id].quota;
   }
   int64_t quota(int env_id) const { return envs_[env_id].quota; }
-  // Results so far.
+  // The number of results so far.
   int64_t current_episode() const { return current_episode_; }
   int64_t n_episode() const { return n_episode_; }
 
-  // All returns of a player, env by env.
+  // Returns all returns of a player, env by env.
   std::vector<double> GetEpisodeReturn(int player = 0) const;
-  // Values that the envs gave, env by env. Episodes without a name leave it out.
+  // Returns the values of the envs by name, env by env. Episodes may lack a name.
   std::map<std::string, std::vector<double>> GetEpisodeInfo() const;
 
  private:
   struct EnvResults {
     int64_t quota = 0;
-    std::vector<double> returns;                     // of player 0
-    std::vector<std::vector<double>> other_returns;  // of players 1, 2, ... of a game
+    std::vector<double> returns;                     // those of player 0
+    std::vector<std::vector<double>> other_returns;  // in a game, those of players 1, 2, ...
     std::vector<NamedValues> infos;
   };
 

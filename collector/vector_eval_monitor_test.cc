@@ -14,14 +14,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-TEST(VectorEvalMonitorTest, SharesEpisodesOut) {
+TEST(VectorEvalMonitorTest, DividesTheEpisodes) {
   DING_ASSERT_OK_AND_ASSIGN(const VectorEvalMonitor monitor, VectorEvalMonitor::Create(3, 8));
   EXPECT_EQ(monitor.quota(0), 3);
   EXPECT_EQ(monitor.quota(1), 3);
   EXPECT_EQ(monitor.quota(2), 2);
 }
 
-TEST(VectorEvalMonitorTest, QuotasAreExactAndNothingIsOverwritten) {
+TEST(VectorEvalMonitorTest, QuotasAreExact) {
   DING_ASSERT_OK_AND_ASSIGN(VectorEvalMonitor monitor, VectorEvalMonitor::Create(2, 3));
   EXPECT_THAT(monitor.Update(0, 1, {}), IsOk());
   EXPECT_FALSE(monitor.is_full(0));
@@ -36,7 +36,7 @@ TEST(VectorEvalMonitorTest, QuotasAreExactAndNothingIsOverwritten) {
   EXPECT_THAT(monitor.GetEpisodeReturn(), ElementsAre(1, 2, 3));
 }
 
-TEST(VectorEvalMonitorTest, ResultsStandEnvByEnvWhateverTheOrderTheyComeIn) {
+TEST(VectorEvalMonitorTest, OrdersResultsByEnv) {
   DING_ASSERT_OK_AND_ASSIGN(VectorEvalMonitor monitor, VectorEvalMonitor::Create(2, 4));
   EXPECT_THAT(monitor.Update(1, 10, {{"goals", 1}}), IsOk());
   EXPECT_THAT(monitor.Update(0, 20, {{"goals", 2}}), IsOk());

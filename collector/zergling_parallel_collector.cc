@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/memory/memory.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/collector/serial_common.h"
 
 namespace ding {
 

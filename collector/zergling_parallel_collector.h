@@ -1,5 +1,5 @@
-// The parallel collector of one policy, for envs for one. How it plays and what it hands over is in
-// parallel_collector_core.h.
+// The parallel collector of one policy in single-player envs. parallel_collector_core.h describes how it
+// plays and which rows it sends.
 //
 // Ownership, threads: as BaseParallelCollector.
 //
@@ -23,8 +23,8 @@ namespace ding {
 
 class ZerglingParallelCollector : public ParallelCollectorCore {
  public:
-  // The name is "collector" or "evaluator", if deps has none.
-  //   kInvalidArgument  options or parts (all problems at once), a policy with neither n_sample nor
+  // The default name is "collector" or "evaluator".
+  //   kInvalidArgument  lists all problems of options and parts, such as a policy with neither n_sample nor
   //                     n_episode
   static absl::StatusOr<std::unique_ptr<ZerglingParallelCollector>> Create(
       const Options& options, ParallelCollectorTask task, const ParallelCollectorParts& parts,

@@ -91,7 +91,7 @@ struct Case {
 
 class Quotas : public testing::TestWithParam<Case> {};
 
-TEST_P(Quotas, EveryEnvPlaysItsEpisodesAndEveryRowIsSentOnce) {
+TEST_P(Quotas, PlaysAllEpisodesAndSendsEveryRowOnce) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
     FakeEnvManager::Options envs;
@@ -122,7 +122,7 @@ TEST_P(Quotas, EveryEnvPlaysItsEpisodesAndEveryRowIsSentOnce) {
           EXPECT_NE(segment.end, SegmentEnd::kCut);
         }
       }
-      // Once there are 4 rows for each of 4 envs, one vector step more is too much.
+      // After 4 rows per env for 4 envs, a further vector step is too many.
       if (GetParam().attributes.n_sample.has_value()) {
         EXPECT_LT(sent[i].data.size(), 20);
         if (i + 1 < sent.size()) {
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(Collectors, Quotas,
                                          Case{Samples(4), true, 0}, Case{Samples(4), true, 3},
                                          Case{Episodes(), false, 0}, Case{Episodes(), true, 3}));
 
-TEST(ZerglingParallelCollectorTest, RowsOfAbnormalEpisodesThatWereNotSentAreDropped) {
+TEST(ZerglingParallelCollectorTest, DropsUnsentRowsOfAbnormalEpisodes) {
   FakeEnvManager::Options envs;
   envs.script = FakeEnvManager::RandomScript(3, 9, 0.2);
   Fixture f(envs, Episodes());
@@ -179,7 +179,7 @@ TEST(ZerglingParallelCollectorTest, RowsOfAbnormalEpisodesThatWereNotSentAreDrop
   EXPECT_LT(info.sample_count, steps);
 }
 
-TEST(ZerglingParallelCollectorTest, RowsSayWhichPolicyActedOnThem) {
+TEST(ZerglingParallelCollectorTest, RowsHaveTheVersionOfThePolicyThatActed) {
   Fixture f({}, Samples(4));
   f.task.collect_setting = {{"eps", 0.25}};
   // A new version before every second vector step; row n is the n-th that the policy filled.
@@ -222,7 +222,7 @@ TEST(ZerglingParallelCollectorTest, RowsSayWhichPolicyActedOnThem) {
   EXPECT_EQ(f.policy.last_settings.GetOr("eps", 0), 0.25);
 }
 
-TEST(ZerglingParallelCollectorTest, LooksForAPolicyNoOftenerThanItIsTold) {
+TEST(ZerglingParallelCollectorTest, ChecksForAPolicyAtItsPeriod) {
   Fixture f;
   int64_t steps = 0;
   f.policy.on_forward = [&](absl::Span<const int>) {
@@ -233,7 +233,7 @@ TEST(ZerglingParallelCollectorTest, LooksForAPolicyNoOftenerThanItIsTold) {
   f.options.update_policy_period = absl::Seconds(1);
   ASSERT_THAT(f.Create().Run(), IsOk());
   ASSERT_EQ(steps, 9);
-  // At the beginning, and before steps 2, 4, 6 and 8.
+  // It checks at the beginning and before steps 2, 4, 6 and 8.
   EXPECT_EQ(f.link.looks(), 5);
 }
 
@@ -248,7 +248,7 @@ TEST(ZerglingParallelCollectorTest, WritesAverages) {
   ASSERT_THAT(f.Create().Run(), IsOk());
   std::map<std::string, std::vector<double>> values;
   for (const auto& record : f.sink->scalars()) values[record.tag].push_back(record.value);
-  // 75 hand-overs of 4 vector steps each.
+  // 75 sends of 4 vector steps each.
   EXPECT_THAT(f.link.sent(), SizeIs(75));
   EXPECT_THAT(values["zergling-7_iter/policy_time"], AllOf(SizeIs(37), Each(1)));
   EXPECT_THAT(values["zergling-7_iter/env_time"], AllOf(SizeIs(37), Each(0)));
@@ -259,7 +259,7 @@ TEST(ZerglingParallelCollectorTest, WritesAverages) {
   }
 }
 
-TEST(ZerglingParallelCollectorTest, LinesOfAveragesDoNotFlood) {
+TEST(ZerglingParallelCollectorTest, LimitsTheRateOfLogLines) {
   Fixture f;
   f.options.print_freq = 1;
   f.parts.episodes_per_env = 100;
@@ -271,7 +271,7 @@ TEST(ZerglingParallelCollectorTest, LinesOfAveragesDoNotFlood) {
   EXPECT_THAT(f.sink->scalars(), IsEmpty());
 }
 
-TEST(ZerglingParallelCollectorTest, ClosingEndsItWithinAVectorStep) {
+TEST(ZerglingParallelCollectorTest, CloseEndsRunWithinAVectorStep) {
   for (int64_t steps = 1; steps < 9; ++steps) {
     SCOPED_TRACE(steps);
     Fixture f;
@@ -290,7 +290,7 @@ TEST(ZerglingParallelCollectorTest, ClosingEndsItWithinAVectorStep) {
   }
 }
 
-TEST(ZerglingParallelCollectorTest, ClosingEndsTheWaitForAPolicyThatNeverComes) {
+TEST(ZerglingParallelCollectorTest, CloseEndsTheWaitForAPolicy) {
   for (const bool eval : {false, true}) {
     Fixture f;
     FakeLink silent;
@@ -312,7 +312,7 @@ TEST(ZerglingParallelCollectorTest, ClosingEndsTheWaitForAPolicyThatNeverComes) 
   }
 }
 
-TEST(ZerglingParallelCollectorTest, ALinkThatIsClosedEndsItWithoutAnError) {
+TEST(ZerglingParallelCollectorTest, AClosedLinkEndsRunWithoutAnError) {
   for (const bool sending : {true, false}) {
     Fixture f;
     (sending ? f.link.on_send_data : f.link.on_get_policy_update) = [] {
@@ -325,7 +325,7 @@ TEST(ZerglingParallelCollectorTest, ALinkThatIsClosedEndsItWithoutAnError) {
   }
 }
 
-TEST(ZerglingParallelCollectorTest, ErrorsSayWhoFailed) {
+TEST(ZerglingParallelCollectorTest, ErrorsNameTheFailedPart) {
   {
     Fixture f;
     f.link.on_send_data = [] { return absl::DataLossError("store full"); };
@@ -350,7 +350,7 @@ TEST(ZerglingParallelCollectorTest, ErrorsSayWhoFailed) {
                          HasSubstr("zergling-7: policy version 1: policy: no bias")));
   }
   {
-    // The env manager's own quota is lower than that of the task.
+    // The quota of the env manager is lower than that of the task.
     FakeEnvManager::Options envs;
     envs.episode_num = 2;
     Fixture f(envs);
@@ -359,7 +359,7 @@ TEST(ZerglingParallelCollectorTest, ErrorsSayWhoFailed) {
   }
 }
 
-TEST(ZerglingParallelCollectorTest, AnEnvThatFailsIsNamed) {
+TEST(ZerglingParallelCollectorTest, NamesAnEnvThatFails) {
   std::vector<EnvFactory> factories;
   for (int i = 0; i < 3; ++i) {
     auto script = std::make_shared<ScriptedEnvScript>();
@@ -377,7 +377,7 @@ TEST(ZerglingParallelCollectorTest, AnEnvThatFailsIsNamed) {
               AllOf(HasSubstr("zergling-7"), HasSubstr("env 1"), HasSubstr("scripted error")));
 }
 
-TEST(ZerglingParallelCollectorTest, AnEnvThatKeepsDyingIsNamed) {
+TEST(ZerglingParallelCollectorTest, NamesAnEnvThatKeepsDying) {
   std::vector<EnvFactory> factories;
   for (int i = 0; i < 2; ++i) {
     ChaosConfig chaos;
@@ -397,7 +397,7 @@ TEST(ZerglingParallelCollectorTest, AnEnvThatKeepsDyingIsNamed) {
                                                HasSubstr("the bridge is out"))));
 }
 
-// A policy of real parameters for CartPole.
+// A policy with real parameters for CartPole.
 absl::StatusOr<std::unique_ptr<Policy>> MakeDqn(const EnvSpec& env, uint64_t seed) {
   DqnConfig dqn;
   dqn.mutable_model()->add_encoder_hidden_size(8);
@@ -418,7 +418,7 @@ std::vector<EnvFactory> CartPoles() {
   return std::vector<EnvFactory>(4, [] { return CreateCartPole("CartPole-v0", 200); });
 }
 
-TEST(ZerglingParallelCollectorTest, EvaluatesAsTheSerialEvaluatorDoes) {
+TEST(ZerglingParallelCollectorTest, EvaluatesLikeTheSerialEvaluator) {
   DING_ASSERT_OK_AND_ASSIGN(const auto envs, BaseEnvManager::Create({}, CartPoles()));
   DING_ASSERT_OK_AND_ASSIGN(const auto learner, MakeDqn(envs->env_spec(), 1));
   ASSERT_THAT(envs->Seed(5, /*dynamic=*/false), IsOk());
@@ -458,7 +458,7 @@ TEST(ZerglingParallelCollectorTest, EvaluatesAsTheSerialEvaluatorDoes) {
   EXPECT_THAT(link.sent(), IsEmpty());
 }
 
-TEST(ZerglingParallelCollectorTest, AnEvaluationIsClosedWithinAVectorStep) {
+TEST(ZerglingParallelCollectorTest, CloseEndsAnEvaluationWithinAVectorStep) {
   Fixture f;
   f.task.eval_flag = true;
   int64_t forwards = 0;
@@ -513,7 +513,7 @@ TEST(ZerglingParallelCollectorTest, CollectsFromEnvsInThreadsWhilePoliciesCome) 
   EXPECT_GT(iter, 0);
 }
 
-TEST(ZerglingParallelCollectorTest, AnyThreadMayCloseItAtAnyTime) {
+TEST(ZerglingParallelCollectorTest, AnyThreadMayCallCloseAtAnyTime) {
   for (int i = 0; i < 20; ++i) {
     SCOPED_TRACE(i);
     DING_ASSERT_OK_AND_ASSIGN(const auto envs, BaseEnvManager::Create({}, CartPoles()));
@@ -540,7 +540,7 @@ TEST(ZerglingParallelCollectorTest, AnyThreadMayCloseItAtAnyTime) {
   }
 }
 
-TEST(ParallelRegistryTest, MakesWhatTheConfigNames) {
+TEST(ParallelRegistryTest, CreatesTheConfiguredType) {
   Fixture f;
   ParallelCollectorConfig config;
   EXPECT_THAT(get_parallel_collector_cls(config), IsOk());
@@ -554,7 +554,7 @@ TEST(ParallelRegistryTest, MakesWhatTheConfigNames) {
       StatusIs(absl::StatusCode::kNotFound, AllOf(HasSubstr("hydralisk"), HasSubstr("zergling"))));
 }
 
-TEST(ParallelRegistryTest, EveryProblemIsReported) {
+TEST(ParallelRegistryTest, ReportsAllProblems) {
   ParallelCollectorConfig config;
   config.set_print_freq(0);
   config.set_update_policy_second(-1);

@@ -21,7 +21,7 @@ int64_t AlignUp(int64_t size) {
 
 absl::StatusOr<std::unique_ptr<Block>> MakeBlock(SpecPtr spec, int64_t rows) {
   DING_CHECK(rows >= 0) << rows << " rows";
-  // A size that does not fit is as impossible as one that the machine has not.
+  // A size that overflows is reported like one that exceeds the memory.
   int64_t size = 0;
   const int64_t padding = kColumnAlignment * spec->size();
   const bool overflow = __builtin_mul_overflow(rows, spec->row_bytes(), &size) ||
@@ -42,8 +42,8 @@ absl::StatusOr<std::unique_ptr<Block>> MakeBlock(SpecPtr spec, int64_t rows) {
   return block;
 }
 
-// memcpy of `bytes`, with the sizes of narrow rows as constants, which the compiler turns into
-// plain moves.
+// Copies `bytes` bytes. The sizes of narrow rows are constants, which the compiler turns into plain
+// moves.
 inline void CopyRow(std::byte* to, const std::byte* from, int64_t bytes) {
   switch (bytes) {
     case 1:
@@ -112,7 +112,7 @@ Batch BatchBuilder::Seal(int64_t rows) && {
   return Batch(std::move(block_), 0, rows);
 }
 
-// Outlives the pool while blocks are out: each of them holds a reference.
+// Lives on after the pool while blocks are in use: each block holds a reference.
 struct BlockPool::FreeList {
   explicit FreeList(int max_free) : max_free(max_free) {}
 
@@ -122,7 +122,7 @@ struct BlockPool::FreeList {
       blocks.push_back(std::move(block));
       return;
     }
-    // The smallest one goes: a larger block serves any request that it served.
+    // Drop the smallest block: a larger one serves every request that it could serve.
     for (std::unique_ptr<Block>& kept : blocks) {
       if (kept->capacity_rows < block->capacity_rows) std::swap(kept, block);
     }

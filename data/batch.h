@@ -1,6 +1,6 @@
-// Rows that own their memory: a Batch is a const, reference-counted view of B rows in a block; a
-// BatchBuilder is the one writer of a block until it is sealed; a BlockPool hands blocks out and
-// takes them back.
+// Rows that own their memory. A Batch is a const, reference-counted view of B rows in a block; a
+// BatchBuilder is the only writer of a block until it is sealed; a BlockPool lends blocks and reuses
+// them.
 //
 // A block is one aligned allocation that holds every column of a Spec:
 //
@@ -8,13 +8,13 @@
 //         ▲                                                                  │ last reference gone
 //         └──────────────────────────── block ◄──────────────────────────────┘
 //
-// Reusing blocks matters: the page faults of a fresh block cost 3.5 times the copy itself.
+// Reusing blocks matters: the page faults of a fresh block take 3.5 times as long as the copy itself.
 //
-// The columns of a block begin at multiples of 64 bytes; those of a slice do not.
+// The columns of a block begin at multiples of 64 bytes; the columns of a slice need not.
 //
-// Ownership: a Batch (and every Tensor taken from it) keeps its block alive, also after its pool is
-//            gone.
-// Threads:   a Batch is immutable and so thread-safe; BlockPool is thread-safe; BatchBuilder is
+// Ownership: a Batch, and every Tensor taken from it, keeps its block alive, also after the pool is
+//            destroyed.
+// Threads:   a Batch is immutable and therefore thread-safe; BlockPool is thread-safe; BatchBuilder is
 //            thread-compatible.
 #ifndef DING_WORKER_DATA_BATCH_H_
 #define DING_WORKER_DATA_BATCH_H_
@@ -46,7 +46,7 @@ struct Block {
 
 class Batch {
  public:
-  // No fields, no rows.
+  // An empty batch, without fields or rows.
   Batch();
 
   const Spec& spec() const { return *block_->spec; }
@@ -54,24 +54,25 @@ class Batch {
   int64_t rows() const { return rows_; }
   bool empty() const { return rows_ == 0; }
 
-  // Column `index`: [rows, ...shape] elements.
+  // Returns column `index`: [rows, ...shape] elements.
   template <typename T>
   absl::Span<const T> column(int index) const {
     return view().column<T>(index);
   }
-  // Column `name`; throws std::invalid_argument if there is none. Look up indices once where it is
-  // hot.
+  // Returns column `name`; throws std::invalid_argument if there is none. Hot code should look up
+  // indices once.
   template <typename T>
   absl::Span<const T> column(absl::string_view name) const {
     return view().column<T>(RequireField(name));
   }
-  // Valid as long as this Batch or a copy of it.
+  // The view is valid as long as this Batch or a copy of it.
   ColumnsView view() const {
     return ColumnsView(block_->spec.get(), block_->columns.data(), first_row_, rows_);
   }
-  // Rows [begin, begin + rows), sharing the block.
+  // Returns rows [begin, begin + rows), which share the block.
   Batch Slice(int64_t begin, int64_t rows) const;
-  // Column `index` as a tensor [rows, ...shape] that keeps the block alive. Not to be written.
+  // Returns column `index` as a tensor [rows, ...shape] that keeps the block alive. It must not be
+  // written.
   Tensor tensor(int index) const;
 
  private:
@@ -87,7 +88,7 @@ class Batch {
 
 class BatchBuilder {
  public:
-  // A block of its own, without a pool. kResourceExhausted if there is not that much memory.
+  // Creates a builder with a block of its own, without a pool. kResourceExhausted without the memory.
   static absl::StatusOr<BatchBuilder> Create(SpecPtr spec, int64_t capacity_rows);
 
   BatchBuilder(BatchBuilder&&) = default;
@@ -95,7 +96,7 @@ class BatchBuilder {
 
   const Spec& spec() const { return *block_->spec; }
   int64_t capacity_rows() const { return block_->capacity_rows; }
-  // All rows of the block; their content is undefined until written.
+  // Returns all rows of the block. Their content is undefined until written.
   MutableColumnsView view() const {
     return MutableColumnsView(block_->spec.get(), block_->columns.data(), 0, capacity_rows());
   }
@@ -103,7 +104,7 @@ class BatchBuilder {
   absl::Span<T> column(int index) const {
     return view().column<T>(index);
   }
-  // The first `rows` rows as an immutable batch. The builder is used up.
+  // Returns the first `rows` rows as an immutable batch. Afterwards the builder must not be used.
   Batch Seal(int64_t rows) &&;
 
  private:
@@ -115,14 +116,14 @@ class BatchBuilder {
 
 class BlockPool {
  public:
-  // Keeps at most `max_free_blocks` unused blocks of `spec`; more go back to the system.
+  // Keeps at most `max_free_blocks` unused blocks of `spec` and frees further ones.
   explicit BlockPool(SpecPtr spec, int max_free_blocks = 8);
 
   const SpecPtr& spec() const { return spec_; }
-  // A block for at least `rows` rows. kResourceExhausted, with the sizes, if there is not that much
-  // memory.
+  // Returns a builder with a block for at least `rows` rows. kResourceExhausted, with the sizes,
+  // without the memory.
   absl::StatusOr<BatchBuilder> Allocate(int64_t rows);
-  // Blocks waiting to be used again.
+  // Returns the number of unused blocks in the pool.
   int free_blocks() const;
 
  private:
@@ -136,13 +137,13 @@ class BlockPool {
 // field by field. The first from.spec().size() fields of `to` must have the layout of `from`.
 void GatherRows(const ColumnsView& from, absl::Span<const int64_t> source_rows,
                 const MutableColumnsView& to, int64_t to_begin);
-// A row of some columns: `columns` points at the beginning of each.
+// A row of some columns; `columns` points to the beginning of each column.
 struct RowPlace {
   const std::byte* const* columns = nullptr;
   int64_t row = 0;
 };
-// Copies column `column`, `row_bytes` a row, of rows that lie anywhere, to `to`, one after the
-// other.
+// Copies column `column`, with `row_bytes` bytes per row, of `rows`, which may be anywhere, to
+// consecutive rows at `to`.
 void GatherColumn(absl::Span<const RowPlace> rows, int column, int64_t row_bytes, std::byte* to);
 // Copies all rows of `from` to `to` beginning at `to_begin`; layouts as for GatherRows.
 void CopyRows(const ColumnsView& from, const MutableColumnsView& to, int64_t to_begin);

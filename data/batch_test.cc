@@ -24,7 +24,7 @@ SpecPtr TestSpec() {
   return MakeSpec({Box("obs", {3}), Scalar("done", DType::kBool), Discrete("action", 5)}).value();
 }
 
-// Row r is obs [r, r, r], done r % 2, action r % 5.
+// Fills row r with obs [r, r, r], done r % 2, action r % 5.
 void Number(const MutableColumnsView& view, int64_t first) {
   for (int64_t row = 0; row < view.rows(); ++row) {
     for (float& x : view.row(row).field<float>(0)) x = static_cast<float>(first + row);
@@ -39,7 +39,7 @@ Batch MakeBatch(int64_t rows, int64_t first = 0) {
   return std::move(builder).Seal(rows);
 }
 
-TEST(Batch, TheDefaultIsEmpty) {
+TEST(Batch, IsEmptyByDefault) {
   const Batch batch;
   EXPECT_TRUE(batch.empty());
   EXPECT_EQ(batch.spec().size(), 0);
@@ -61,7 +61,7 @@ TEST(Batch, ColumnsAreAlignedAndDoNotOverlap) {
   }
 }
 
-TEST(Batch, ColumnsByName) {
+TEST(Batch, FindsColumnsByName) {
   const Batch batch = MakeBatch(3);
   EXPECT_THAT(batch.column<int64_t>("action"), ElementsAre(0, 1, 2));
   EXPECT_THROW(batch.column<float>("reward"), std::invalid_argument);
@@ -81,7 +81,7 @@ TEST(Batch, SlicesShareTheBlockAndKeepItAlive) {
   EXPECT_EQ(slice.Slice(3, 0).rows(), 0);
 }
 
-TEST(BatchDeathTest, ASliceOutsideOfTheRows) {
+TEST(BatchDeathTest, ASliceOutOfRangeEndsTheProgram) {
   const Batch batch = MakeBatch(4);
   EXPECT_DEATH(batch.Slice(2, 3), "slice \\[2, 5\\) of 4 rows");
 }
@@ -96,7 +96,7 @@ TEST(Batch, ATensorKeepsTheBlockAlive) {
   EXPECT_THAT(tensor.data<float>(), ElementsAre(1, 1, 1, 2, 2, 2));
 }
 
-TEST(BatchBuilder, SealsFewerRowsThanItHas) {
+TEST(BatchBuilder, SealsFewerRowsThanItsCapacity) {
   BatchBuilder builder = BatchBuilder::Create(TestSpec(), 8).value();
   Number(builder.view(), 0);
   const Batch batch = std::move(builder).Seal(3);
@@ -109,17 +109,17 @@ void ExpectNoMemoryFor(int64_t rows) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("rows of 21 bytes")));
 }
 
-TEST(BatchBuilder, ASizeThatDoesNotFitIsAnError) {
+TEST(BatchBuilder, ReturnsAnErrorForASizeThatOverflows) {
   ExpectNoMemoryFor(std::numeric_limits<int64_t>::max());
   ExpectNoMemoryFor(int64_t{1} << 60);
 }
 
-// Sanitizers end the program instead.
+// Under a sanitizer a failed allocation ends the program.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST(BatchBuilder, MemoryThatIsNotThereIsAnError) { ExpectNoMemoryFor(int64_t{1} << 58); }
+TEST(BatchBuilder, ReturnsAnErrorWithoutTheMemory) { ExpectNoMemoryFor(int64_t{1} << 58); }
 #endif
 
-TEST(BlockPool, UsesABlockAgain) {
+TEST(BlockPool, ReusesABlock) {
   BlockPool pool(TestSpec());
   const std::byte* column;
   {
@@ -134,13 +134,13 @@ TEST(BlockPool, UsesABlockAgain) {
   EXPECT_EQ(pool.free_blocks(), 0);
 }
 
-TEST(BlockPool, ABuilderThatIsDroppedGivesItsBlockBack) {
+TEST(BlockPool, ADestroyedBuilderReturnsItsBlock) {
   BlockPool pool(TestSpec());
   { ASSERT_THAT(pool.Allocate(10), IsOk()); }
   EXPECT_EQ(pool.free_blocks(), 1);
 }
 
-TEST(BlockPool, ABlockInUseIsNotHandedOut) {
+TEST(BlockPool, DoesNotReuseABlockInUse) {
   BlockPool pool(TestSpec());
   BatchBuilder first = pool.Allocate(4).value();
   Number(first.view(), 0);
@@ -180,13 +180,13 @@ TEST(BlockPool, KeepsTheLargestBlocksUpToItsBound) {
   EXPECT_EQ(b.capacity_rows(), 40);
 }
 
-TEST(BlockPool, ABoundOfZeroKeepsNothing) {
+TEST(BlockPool, KeepsNoBlocksWithABoundOfZero) {
   BlockPool pool(TestSpec(), 0);
   { ASSERT_THAT(pool.Allocate(10), IsOk()); }
   EXPECT_EQ(pool.free_blocks(), 0);
 }
 
-TEST(BlockPool, BlocksOutliveIt) {
+TEST(BlockPool, BlocksOutliveThePool) {
   auto pool = std::make_unique<BlockPool>(TestSpec());
   BatchBuilder builder = pool->Allocate(4).value();
   pool.reset();
@@ -195,8 +195,8 @@ TEST(BlockPool, BlocksOutliveIt) {
   EXPECT_THAT(batch.column<int64_t>(2), ElementsAre(0, 1, 2, 3));
 }
 
-// Batches are made, handed to other threads and dropped there. Each must keep its values.
-TEST(BlockPool, ThreadsShareIt) {
+// Threads make batches and destroy them in other threads. Each batch must keep its values.
+TEST(BlockPool, ThreadsCanShareAPool) {
   BlockPool pool(TestSpec(), 3);
   Mutex mutex;
   std::vector<Batch> shelf;
@@ -230,7 +230,7 @@ TEST(BlockPool, ThreadsShareIt) {
   EXPECT_LE(pool.free_blocks(), 3);
 }
 
-TEST(GatherRows, CopiesTheRowsAskedForInOrder) {
+TEST(GatherRows, CopiesTheRequestedRowsInOrder) {
   const Batch from = MakeBatch(10);
   BatchBuilder to = BatchBuilder::Create(TestSpec(), 6).value();
   GatherRows(from.view(), {7, 0, 7, 9}, to.view(), 1);
@@ -240,7 +240,7 @@ TEST(GatherRows, CopiesTheRowsAskedForInOrder) {
   EXPECT_THAT(got.column<int64_t>(2), ElementsAre(2, 0, 2, 4));
 }
 
-// Row widths that are copied as one move, and others.
+// Tests row widths that are copied by one move, and other widths.
 TEST(GatherRows, WorksForEveryWidth) {
   for (const int64_t width : {1, 2, 3, 4, 5, 7, 8, 16, 17, 64}) {
     FieldSpec field = Scalar("bytes", DType::kUint8);
@@ -263,9 +263,9 @@ TEST(GatherRows, WorksForEveryWidth) {
   }
 }
 
-TEST(CopyRows, PutsThemWhereTheyBelong) {
+TEST(CopyRows, CopiesRowsToTheRequestedPlace) {
   const Batch from = MakeBatch(3, 4);
-  // The target may have further fields behind those of the source.
+  // The target may have further fields after those of the source.
   const SpecPtr spec = TestSpec();
   std::vector<FieldSpec> fields(spec->fields().begin(), spec->fields().end());
   fields.push_back(Scalar("reward", DType::kFloat32));
@@ -276,13 +276,13 @@ TEST(CopyRows, PutsThemWhereTheyBelong) {
   EXPECT_THAT(got.column<float>(0), ElementsAre(4, 4, 4, 5, 5, 5, 6, 6, 6));
 }
 
-TEST(CopyRowsDeathTest, BeyondTheEnd) {
+TEST(CopyRowsDeathTest, ACopyBeyondTheEndEndsTheProgram) {
   const Batch from = MakeBatch(3);
   BatchBuilder to = BatchBuilder::Create(TestSpec(), 4).value();
   EXPECT_DEATH(CopyRows(from.view(), to.view(), 2), "up to row 5 into 3 fields of 4 rows");
 }
 
-TEST(GatherColumn, TakesRowsFromAnywhere) {
+TEST(GatherColumn, CopiesRowsFromSeveralBlocks) {
   const int64_t wide[] = {1, 2, 3, 4, 5, 6};
   const uint8_t narrow[] = {7, 8};
   const int64_t other[] = {9, 10, 11};

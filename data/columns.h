@@ -1,16 +1,16 @@
-// Non-owning views of columns: the form in which rows are lent to an env, a policy or a buffer.
+// Non-owning views of columns: envs, policies and buffers get rows in this form.
 //
 //   ColumnsView         rows x fields, read only
-//   MutableColumnsView  rows x fields, to be written in place
-//   RowView, RowRef     one row of them
+//   MutableColumnsView  rows x fields, writable
+//   RowView, RowRef     one row, read only and writable
 //
-// All columns of a view are dense and row-major, so that column i of [B, ...shape] is one span.
+// All columns of a view are dense and row-major, so that a column [B, ...shape] is one span.
 //
-// Ownership: none; the lender says how long a view holds.
+// Ownership: none; the function that returns or passes a view says how long it is valid.
 // Threads:   views are values; two threads may write different rows.
-// Errors:    asking for a column as a type that it does not have throws std::invalid_argument with
-//            a sentence that names the field. Code of ours never does; a user's env or policy that
-//            does is caught where we call it and becomes a Status that names it.
+// Errors:    accessing a column as another type than its own throws std::invalid_argument, naming the
+//            field. This is a mistake of the caller; if a user's env or policy makes it, its caller
+//            turns the exception into a Status.
 #ifndef DING_WORKER_DATA_COLUMNS_H_
 #define DING_WORKER_DATA_COLUMNS_H_
 
@@ -46,14 +46,14 @@ class RowView {
       : spec_(spec), columns_(columns), row_(row) {}
 
   const Spec& spec() const { return *spec_; }
-  // The elements of field `index`, row-major.
+  // Returns the elements of field `index`, row-major.
   template <typename T>
   absl::Span<const T> field(int index) const {
     internal_data::CheckType<T>(*spec_, index);
     const int64_t bytes = spec_->row_bytes(index);
     return {reinterpret_cast<const T*>(columns_[index] + row_ * bytes), bytes / sizeof(T)};
   }
-  // The first (for a scalar field: the only) element of field `index`.
+  // Returns the first element of field `index`, which is the only one of a scalar field.
   template <typename T>
   T scalar(int index) const {
     return *field<T>(index).data();  // No field is empty.
@@ -65,7 +65,7 @@ class RowView {
   int64_t row_;
 };
 
-// One row, to be written.
+// One row, writable.
 class RowRef {
  public:
   RowRef(const Spec* spec, std::byte* const* columns, int64_t row)
@@ -85,8 +85,8 @@ class RowRef {
   int64_t row_;
 };
 
-// `columns` points at one base pointer per field; row 0 of the view is row `first_row` of the
-// columns.
+// Rows x fields, read only. `columns` points to one base pointer per field; row 0 of the view is row
+// `first_row` of the columns.
 class ColumnsView {
  public:
   ColumnsView() = default;
@@ -95,7 +95,7 @@ class ColumnsView {
 
   const Spec& spec() const { return *spec_; }
   int64_t rows() const { return rows_; }
-  // Column `index`: [rows, ...shape] elements.
+  // Returns column `index`: [rows, ...shape] elements.
   template <typename T>
   absl::Span<const T> column(int index) const {
     internal_data::CheckType<T>(*spec_, index);
@@ -109,8 +109,8 @@ class ColumnsView {
   ColumnsView Slice(int64_t begin, int64_t rows) const {
     return ColumnsView(spec_, columns_, first_row_ + begin, rows);
   }
-  // The fields of `spec`, which stand in this view's spec from field `first` on, whatever their
-  // names there, as a view of their own. `spec` must outlive it.
+  // Returns a view of spec->size() fields from field `first` on, with the names of `spec`, which must
+  // outlive the view. The layouts must be equal; the names may differ.
   ColumnsView Fields(const Spec* spec, int first) const {
     return ColumnsView(spec, columns_ + first, first_row_, rows_);
   }

@@ -37,7 +37,7 @@ class ColumnsTest : public testing::Test {
   MutableColumnsView view_;
 };
 
-TEST_F(ColumnsTest, RowsAndColumnsAreTheSameElements) {
+TEST_F(ColumnsTest, RowsAndColumnsShareTheirElements) {
   EXPECT_THAT(view_.column<float>(0), ElementsAre(0, 0, 1, 10, 2, 20, 3, 30));
   EXPECT_THAT(view_.column<int64_t>(1), ElementsAre(0, 1, 2, 0));
   EXPECT_THAT(view_.column<uint8_t>(2), ElementsAre(0, 0, 0, 1));
@@ -79,7 +79,7 @@ TEST_F(ColumnsTest, AWrongTypeThrowsAndNamesTheField) {
   EXPECT_THAT(Thrown([&] { read_only.row(0).scalar<float>(1); }), message);
 }
 
-TEST_F(ColumnsTest, AFieldThatIsNotThereThrows) {
+TEST_F(ColumnsTest, AMissingFieldThrows) {
   EXPECT_THAT(Thrown([&] { view_.column<float>(3); }), HasSubstr("no field 3, only 3 fields"));
   EXPECT_THAT(Thrown([&] { view_.row(0).field<float>(-1); }), HasSubstr("no field -1"));
 }

@@ -1,5 +1,6 @@
-// Mutated messages, files and manifests: whatever the bytes, a decoder returns, within bounds, a
-// value or an error. Run it under a sanitizer; base/fuzz_testing.h says how to try more of them.
+// Feeds decoders with mutated messages, files and manifests: whatever the bytes are, a decoder returns
+// a value or an error and stays within bounds. Run it under a sanitizer; base/fuzz_testing.h says how
+// to try more mutants.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -33,7 +34,7 @@ namespace {
 
 constexpr uint64_t kRounds = 10000;
 
-// How often each outcome occurred: a fuzzer whose mutants are all alike tests nothing.
+// The count of each outcome: a fuzzer whose mutants all have one outcome tests nothing.
 using Outcomes = std::map<absl::StatusCode, int>;
 
 void ExpectVaried(const Outcomes& outcomes, size_t at_least) {
@@ -69,7 +70,7 @@ TEST(DecoderFuzz, Wire) {
       EXPECT_TRUE(batch.ok());
     }
     if (!batch.ok()) return;
-    // What was taken is a batch: it says the same when it is encoded and decoded again.
+    // An accepted batch is equal after it is encoded and decoded again.
     EXPECT_LE(batch->rows() * batch->spec().row_bytes(), static_cast<int64_t>(bytes.size()));
     const std::string again = EncodedBatch(*batch).ToString();
     const absl::StatusOr<Batch> second = DecodeBatch(again);
@@ -137,7 +138,7 @@ void Reseal(std::string* bytes) {
   bytes->append(reinterpret_cast<const char*>(&crc), sizeof(crc));
 }
 
-// The parts and the header are mutated behind their checksums, which are made to fit.
+// Mutates the parts and the header and then corrects their checksums.
 TEST(DecoderFuzz, Segments) {
   SegmentBatch data;
   const auto zeros = [](std::vector<FieldSpec> fields, int64_t rows) {
@@ -201,7 +202,7 @@ TEST(DecoderFuzz, Safetensors) {
   Outcomes outcomes;
   Fuzz(kRounds, [&](Mutator* mutator) {
     std::string bytes = mutator->Mutate(good);
-    if (mutator->Coin()) {  // Only the header is bad, and its length fits.
+    if (mutator->Coin()) {  // Damage the header only and keep its length right.
       uint64_t length;
       std::memcpy(&length, good.data(), sizeof(length));
       const std::string header = mutator->Mutate(good.substr(8, length));

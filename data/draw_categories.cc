@@ -8,7 +8,7 @@
 namespace ding {
 namespace {
 
-// The `index`-th category that `mask` allows; there are more than that.
+// Returns the `index`-th category that `mask` allows; `index` must be below their number.
 int64_t LegalCategory(absl::Span<const uint8_t> mask, uint64_t index) {
   size_t category = 0;
   while (mask[category] == 0 || index-- > 0) ++category;
@@ -19,7 +19,7 @@ int64_t LegalCategory(absl::Span<const uint8_t> mask, uint64_t index) {
 
 absl::Status DrawCategories(const FieldSpec& field, absl::Span<const uint8_t> mask, Rng* rng,
                             absl::Span<int64_t> row) {
-  size_t offset = 0;  // of the element's categories in the mask
+  size_t offset = 0;  // where the element's categories begin in the mask
   for (size_t i = 0; i < row.size(); ++i) {
     const auto count = static_cast<uint64_t>(field.CategoryCount(static_cast<int64_t>(i)));
     if (mask.empty()) {

@@ -1,8 +1,8 @@
-// Random legal actions: what a random policy, a random opponent and the conformance suite of envs
-// play.
+// Draws random legal actions, for random policies, random opponents and the conformance suite of
+// envs.
 //
-// A mask has one element for each category, 0 for an illegal one; the categories of a field with
-// several elements stand side by side:
+// A mask has one element per category, 0 for an illegal one; the categories of a field with several
+// elements follow one another:
 //
 //     field  MultiDiscrete {2, 3}
 //     mask   [1 1 | 0 1 1]          category 0 of element 1 is illegal
@@ -20,8 +20,8 @@
 
 namespace ding {
 
-// Draws every element of one row of `field`, which is discrete, uniformly among its legal
-// categories; an empty mask forbids nothing. kInvalidArgument if an element has no legal category.
+// Draws every element of one row of the discrete `field` uniformly from its legal categories; an empty
+// mask allows all. kInvalidArgument if an element has no legal category.
 absl::Status DrawCategories(const FieldSpec& field, absl::Span<const uint8_t> mask, Rng* rng,
                             absl::Span<int64_t> row);
 

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(DrawCategoriesTest, IsUniformOverEachElementsCategories) {
+TEST(DrawCategoriesTest, IsUniformOverTheCategoriesOfEachElement) {
   const FieldSpec field = MultiDiscrete("action", {2, 3});
   Rng rng(1, "test");
   std::array<int, 6> count{};
@@ -21,11 +21,11 @@ TEST(DrawCategoriesTest, IsUniformOverEachElementsCategories) {
     ASSERT_THAT(DrawCategories(field, {}, &rng, absl::MakeSpan(row)), IsOk());
     ++count.at(static_cast<size_t>(3 * row[0] + row[1]));
   }
-  // Binomial(6000, 1/6) has a standard deviation of 29; five of them.
+  // The standard deviation of Binomial(6000, 1/6) is 29; five of these are allowed.
   for (const int n : count) EXPECT_NEAR(n, 1000, 145);
 }
 
-TEST(DrawCategoriesTest, IsUniformOverWhatTheMaskAllows) {
+TEST(DrawCategoriesTest, IsUniformOverTheAllowedCategories) {
   const FieldSpec field = MultiDiscrete("action", {2, 5});
   const std::vector<uint8_t> mask = {0, 1, 1, 0, 0, 1, 1};
   Rng rng(2, "test");
@@ -40,7 +40,7 @@ TEST(DrawCategoriesTest, IsUniformOverWhatTheMaskAllows) {
   for (const int i : {0, 3, 4}) EXPECT_NEAR(count.at(static_cast<size_t>(i)), 1000, 130) << i;
 }
 
-TEST(DrawCategoriesTest, AnElementWithoutALegalCategoryIsNamed) {
+TEST(DrawCategoriesTest, NamesAnElementWithoutALegalCategory) {
   Rng rng(3, "test");
   std::array<int64_t, 2> row;
   EXPECT_THAT(

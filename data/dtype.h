@@ -9,7 +9,7 @@
 
 namespace ding {
 
-// The values stand in files and on the wire: never renumber.
+// Files and messages contain these values: never renumber them.
 enum class DType : uint8_t {
   kBool = 0,  // stored as uint8_t, 0 or 1
   kUint8 = 1,
@@ -19,7 +19,7 @@ enum class DType : uint8_t {
   kFloat64 = 5,
 };
 
-// Bytes of one element.
+// The size of one element in bytes.
 constexpr int64_t SizeOf(DType dtype) {
   switch (dtype) {
     case DType::kBool:
@@ -45,7 +45,7 @@ std::optional<DType> ParseDType(absl::string_view name);
 
 namespace internal_data {
 
-// No other element types: asking for one does not compile.
+// Other element types do not compile.
 template <typename T>
 struct DTypeOf;
 template <>
@@ -71,11 +71,11 @@ struct DTypeOf<double> {
 
 }  // namespace internal_data
 
-// The DType of a C++ element type (uint8_t is kUint8).
+// The DType of a C++ element type; that of uint8_t is kUint8.
 template <typename T>
 inline constexpr DType kDTypeOf = internal_data::DTypeOf<T>::kValue;
 
-// Whether elements of `dtype` are held in memory as T. uint8_t reads bool and uint8.
+// Whether elements of `dtype` are stored as T. Both bool and uint8 are stored as uint8_t.
 template <typename T>
 constexpr bool StoredAs(DType dtype) {
   return dtype == kDTypeOf<T> || (dtype == DType::kBool && kDTypeOf<T> == DType::kUint8);

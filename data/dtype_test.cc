@@ -8,19 +8,19 @@ namespace {
 constexpr DType kAll[] = {DType::kBool,  DType::kUint8,   DType::kInt32,
                           DType::kInt64, DType::kFloat32, DType::kFloat64};
 
-TEST(DType, NamesGoBothWays) {
+TEST(DType, NamesRoundTrip) {
   for (const DType dtype : kAll) EXPECT_EQ(ParseDType(DTypeName(dtype)), dtype);
   EXPECT_EQ(DTypeName(DType::kFloat32), "float32");
   EXPECT_EQ(ParseDType("float16"), std::nullopt);
   EXPECT_EQ(ParseDType(""), std::nullopt);
 }
 
-// They stand in files.
+// Files contain the values.
 TEST(DType, ValuesNeverChange) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(static_cast<int>(kAll[i]), i);
 }
 
-TEST(DType, SizesAreThoseOfTheStoredTypes) {
+TEST(DType, SizesEqualTheStoredTypes) {
   EXPECT_EQ(SizeOf(DType::kBool), 1);
   EXPECT_EQ(SizeOf(DType::kUint8), 1);
   EXPECT_EQ(SizeOf(DType::kInt32), 4);
@@ -29,7 +29,7 @@ TEST(DType, SizesAreThoseOfTheStoredTypes) {
   EXPECT_EQ(SizeOf(DType::kFloat64), 8);
 }
 
-TEST(DType, EveryOneIsStoredAsExactlyOneType) {
+TEST(DType, EachIsStoredAsExactlyOneType) {
   for (const DType dtype : kAll) {
     EXPECT_EQ(StoredAs<uint8_t>(dtype) + StoredAs<int32_t>(dtype) + StoredAs<int64_t>(dtype) +
                   StoredAs<float>(dtype) + StoredAs<double>(dtype),

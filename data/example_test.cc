@@ -29,7 +29,7 @@ using testing::ElementsAre;
 using testing::FloatEq;
 
 // [example]
-// An episode of three rows, written in place into a block of a pool.
+// Writes an episode of three rows into a block of a pool.
 absl::StatusOr<Batch> MakeEpisode(BlockPool* pool) {
   DING_ASSIGN_OR_RETURN(BatchBuilder builder, pool->Allocate(3));
   for (int64_t t = 0; t < 3; ++t) {
@@ -41,7 +41,7 @@ absl::StatusOr<Batch> MakeEpisode(BlockPool* pool) {
   return std::move(builder).Seal(3);
 }
 
-// A time limit ended it, so the value of the observation after it belongs into the returns.
+// A time limit ended the episode, so the returns include the value of the observation after it.
 std::vector<float> Returns(const Batch& episode, float value_after) {
   RunColumns run;
   run.reward = episode.column<float>("reward");
@@ -52,13 +52,13 @@ std::vector<float> Returns(const Batch& episode, float value_after) {
   return returns;
 }
 
-// To another process and back: the columns travel as they lie in memory.
+// Encodes an episode for another process and decodes it; columns are sent as they are in memory.
 absl::StatusOr<Batch> SendAndReceive(const Batch& episode, BlockPool* pool) {
   const std::string bytes = EncodedBatch(episode).ToString();
   return DecodeBatch(bytes, pool);
 }
 
-// To the disk and back, as part of a checkpoint.
+// Saves an episode as part of a checkpoint and loads it.
 absl::StatusOr<Tensor> SaveAndLoad(const Batch& episode, const std::string& path) {
   DING_RETURN_IF_ERROR(WriteCheckpoint(path, {"example", {{"env_step", "3"}}},
                                        {{"episode", [&episode](StateWriter* writer) {

@@ -1,4 +1,4 @@
-// A picture in memory: what an env renders and what a metrics sink shows.
+// A picture in memory, as envs render it and metric sinks write it.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_DATA_IMAGE_H_

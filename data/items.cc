@@ -34,7 +34,7 @@ absl::Status CheckItemFields(const Spec& rows) {
   }
   if (HasObservation(rows) || rows.Find(kColumnReward).has_value()) {
     return absl::InvalidArgumentError(
-        "items have observations or a 'reward', expected none: those lie with their data");
+        "items have observations or a 'reward', expected neither: the store has these");
   }
   return absl::OkStatus();
 }
@@ -52,7 +52,7 @@ absl::StatusOr<SegmentBatch> MakeItems(Batch rows) {
   SegmentBatch items;
   items.rows = std::move(rows);
   if (items.rows.empty()) return items;
-  // Nothing follows an item, so that no buffer waits for more of its stream.
+  // Items end as terminated, so that no buffer waits for further rows of their stream.
   DING_ASSIGN_OR_RETURN(BatchBuilder no_obs,
                         BatchBuilder::Create(std::make_shared<const Spec>(), 1));
   items.final_obs = std::move(no_obs).Seal(1);

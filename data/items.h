@@ -1,16 +1,15 @@
-// Items: rows that say where data lie instead of holding them.
+// Items: rows that refer to data in a store instead of holding them.
 //
 //     collector ── rows ──► store      chunk 7 [ . . . . . . . . ]
 //         │                                          ▲
-//         └──── item {chunk 7, row 4, length 2} ─────┘    what a coordinator's buffer holds and draws
+//         └──── item {chunk 7, row 4, length 2} ─────┘    the coordinator's buffer holds and draws it
 //
 // A row is an item if it has a field "chunk" and no observation. Its fields:
 //
-//   chunk   int64  []  of the store
+//   chunk   int64  []  number of the chunk in the store
 //   row     int64  []  first row in the chunk, at least 0
-//   length  int64  []  rows, at least 1
-//   others             what is known of the data without reading them: collect_iter, priority, ...;
-//                      not "reward", which lies with the data
+//   length  int64  []  number of rows, at least 1
+//   others             metadata: collect_iter, priority, ...; not "reward", which is in the store
 //
 // Threads: thread-safe.
 //
@@ -40,14 +39,14 @@ inline bool operator==(const Item& a, const Item& b) {
   return a.chunk == b.chunk && a.row == b.row && a.length == b.length;
 }
 
-// Whether such rows are items, right or wrong ones.
+// Whether rows of this spec are meant as items, be they valid or not.
 bool IsItems(const Spec& rows);
 
-// kInvalidArgument names the field that is missing, of another type, or not one of an item.
+// kInvalidArgument names a field that is missing, has another type, or does not belong to an item.
 absl::Status CheckItemFields(const Spec& rows);
 
-// `rows`, which came from a peer, as what a buffer is pushed: one run of rows, without observations.
-//   kInvalidArgument  errors of CheckItemFields, or an item cannot be: says which
+// Makes one segment of `rows`, which may come from a peer, to push into a buffer.
+//   kInvalidArgument  errors of CheckItemFields, or an item has an impossible row or length; names it
 absl::StatusOr<SegmentBatch> MakeItems(Batch rows);
 
 }  // namespace ding

@@ -43,13 +43,13 @@ TEST(Items, AreSegmentsWithoutObservations) {
   }
 }
 
-TEST(Items, AreToldFromOtherRows) {
+TEST(Items, AreDistinguishedFromOtherRows) {
   EXPECT_TRUE(IsItems(*MakeSpec({Int("chunk")}).value()));
   EXPECT_FALSE(IsItems(*MakeSpec({Int("row"), Int("length")}).value()));
   EXPECT_FALSE(IsItems(*MakeSpec({Box("obs/place", {2}), Int("chunk")}).value()));
 }
 
-TEST(Items, ThatAreNoneAreRefused) {
+TEST(Items, RefusesInvalidItems) {
   const auto check = [](std::vector<FieldSpec> fields) {
     return CheckItemFields(*MakeSpec(std::move(fields)).value());
   };
@@ -61,8 +61,9 @@ TEST(Items, ThatAreNoneAreRefused) {
   EXPECT_THAT(check({Int("chunk"), Int("row"), Scalar("length", DType::kInt32)}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("'length' is int32[], expected int64[]")));
-  EXPECT_THAT(check({Int("chunk"), Int("row"), Int("length"), Scalar("reward", DType::kFloat32)}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a 'reward', expected none")));
+  EXPECT_THAT(
+      check({Int("chunk"), Int("row"), Int("length"), Scalar("reward", DType::kFloat32)}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a 'reward', expected neither")));
   EXPECT_THAT(check({Box("obs", {2}), Int("chunk"), Int("row"), Int("length")}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("have observations")));
   EXPECT_THAT(MakeItems(Rows({{7, 0, 1}, {7, -1, 2}})),

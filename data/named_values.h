@@ -1,5 +1,5 @@
-// A few named numbers: settings of a policy's forward pass ("eps"), parameters of a reset, extra
-// values of an episode.
+// A few named numbers: settings of a policy's forward pass ("eps"), parameters of a reset, statistics
+// of an episode.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_DATA_NAMED_VALUES_H_
@@ -15,7 +15,7 @@
 
 namespace ding {
 
-// In the order of first insertion. Meant for a handful: lookups are linear.
+// Keeps the order of first insertion. Lookups are linear, so it is for a handful of values.
 class NamedValues {
  public:
   using Entry = std::pair<std::string, double>;

@@ -21,7 +21,7 @@ TEST(NamedValues, KeepTheOrderOfFirstInsertion) {
   EXPECT_EQ(values.size(), 3u);
 }
 
-TEST(NamedValues, AMissingOneIsTellable) {
+TEST(NamedValues, AMissingValueIsNullopt) {
   NamedValues values = {{"eps", 0}};
   EXPECT_EQ(values.Get("eps"), 0);
   EXPECT_EQ(values.Get("alpha"), std::nullopt);

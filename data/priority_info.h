@@ -1,4 +1,4 @@
-// New priorities for rows that were drawn from a replay buffer: what a learner sends back to it.
+// New priorities of rows that were drawn from a replay buffer; a learner sends them back to it.
 #ifndef DING_WORKER_DATA_PRIORITY_INFO_H_
 #define DING_WORKER_DATA_PRIORITY_INFO_H_
 
@@ -7,7 +7,7 @@
 
 namespace ding {
 
-// Three columns of the same length; the ids are those of the drawn batch (data/sample_columns.h).
+// Three columns of equal length; the ids come from the drawn batch (data/sample_columns.h).
 struct PriorityInfo {
   std::vector<float> priority;
   std::vector<int64_t> replay_unique_id;

@@ -8,7 +8,7 @@
 namespace ding {
 namespace {
 
-// V_T. A branch, not a factor: the value after a terminated episode may be NaN.
+// Returns V_T. This is a branch, not a factor, because the value after a terminated episode may be NaN.
 double BootstrapValue(const RunColumns& run) {
   return run.end == SegmentEnd::kTerminated ? 0.0 : run.final_value;
 }

@@ -1,20 +1,19 @@
-// Returns, advantages and targets over a run of consecutive rows. Every algorithm takes them from
-// here.
+// Returns, advantages and targets over a run of consecutive rows, for all algorithms.
 //
-// A run is T consecutive rows of one stream within one episode (a Segment): row t holds reward r_t,
-// given after acting on obs_t, and value V_t = V(obs_t). What follows the last row decides the
-// bootstrap:
+// A run is T consecutive rows of one stream within one episode (a Segment): row t holds the reward r_t
+// for the action on obs_t, and the value V_t = V(obs_t). The end of the run decides the bootstrap value
+// V_T:
 //
 //   end          V_T
-//   kCut         final_value = V(final_obs): the episode goes on in a later segment
-//   kTruncated   final_value: a time limit is no reason to expect nothing more
-//   kTerminated  0; final_value is not looked at and may be anything
+//   kCut         final_value = V(final_obs): the episode continues in a later segment
+//   kTruncated   final_value: a time limit ended the episode, but not its rewards
+//   kTerminated  0; final_value is ignored and may be NaN
 //
-// Nothing is carried over the end of a run, whatever its kind: sums stop there.
+// All sums stop at the end of the run.
 //
-// Shapes: all columns [T] float32; gamma and lambda in [0, 1]. Sums are done in float64.
+// Shapes: all columns are [T] float32; gamma and lambda are in [0, 1]. Sums use float64.
 // Errors: columns of different lengths are a mistake of the caller and end the program.
-// Ownership: none is taken. Outputs must not overlap inputs.   Threads: thread-safe.
+// Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
 #ifndef DING_WORKER_DATA_RETURNS_H_
 #define DING_WORKER_DATA_RETURNS_H_
 
@@ -25,7 +24,7 @@
 
 namespace ding {
 
-// The inputs of a run, by column.
+// The input columns of a run.
 struct RunColumns {
   absl::Span<const float> reward;  // [T]
   absl::Span<const float> value;   // [T] V(obs_t)
@@ -41,17 +40,17 @@ struct NStepReturn {
   int64_t steps = 0;             // k = min(n, T): rows that the window covers
 };
 
-// Sutton and Barto 2018, eq. 7.1. `reward` [T >= 1] begins with the row asked for and goes up to
-// the end of its episode, or as far as there are rows; only the first n >= 1 are used, and `end`
-// counts only if the window reaches it. A window that is cut short (k < n) is a k-step return.
+// Computes the n-step return (Sutton and Barto 2018, eq. 7.1). `reward` [T >= 1] begins with row 0 and
+// ends with the episode or with the available rows. Only the first n >= 1 rewards are used, and `end`
+// only if the window reaches it. A shorter window (k < n) gives a k-step return.
 NStepReturn ComputeNStepReturn(absl::Span<const float> reward, SegmentEnd end, int64_t n,
                                double gamma);
 
 // G_t = sum over l >= 0 of gamma^l r_(t+l), plus gamma^(T-t) V_T (Sutton and Barto 2018, eq. 3.8).
-// `value` of the run is not used.
+// It does not use run.value.
 void ComputeDiscountedReturns(const RunColumns& run, double gamma, absl::Span<float> returns);
 
-// The lambda-return, target of TD(lambda) (Sutton and Barto 2018, eq. 12.3):
+// The lambda-return, the target of TD(lambda) (Sutton and Barto 2018, eq. 12.3):
 //   G_t = r_t + gamma ((1 - lambda) V_(t+1) + lambda G_(t+1)),  G_T = V_T
 void ComputeLambdaReturns(const RunColumns& run, double gamma, double lambda,
                           absl::Span<float> returns);
@@ -65,7 +64,7 @@ struct VTraceOptions {
   double gamma = 0.99;
   double lambda = 1;   // Espeholt et al. 2018, remark 2
   double rho_bar = 1;  // clips the weight of a temporal difference, and of the policy gradient
-  double c_bar = 1;    // clips the weight of what comes later
+  double c_bar = 1;    // clips the weight of later temporal differences
 };
 
 // V-trace (Espeholt et al. 2018, eq. 1). With w_t = exp(log_ratio_t) = pi(a_t | x_t) / mu(a_t |

@@ -15,8 +15,8 @@ using testing::ElementsAre;
 using testing::FloatEq;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-// Results are float32 of magnitude below 256, made of float32 inputs by float64 sums: half a unit
-// in the last place of 128..256 is 7.7e-6.
+// Results are float32 numbers below 256, computed from float32 inputs by float64 sums: half a unit in
+// the last place of 128..256 is 7.7e-6.
 constexpr double kTolerance = 8e-6;
 
 struct RandomSegment {
@@ -30,13 +30,13 @@ struct RandomSegment {
 
   int64_t length() const { return static_cast<int64_t>(reward.size()); }
   RunColumns columns() const { return {reward, value, final_value, end}; }
-  // V_0 ... V_T of the definitions.
+  // Returns V_t, for t from 0 to T.
   double V(int64_t t) const {
     if (t < length()) return value[t];
     return end == SegmentEnd::kTerminated ? 0 : final_value;
   }
   double Delta(int64_t t) const { return reward[t] + gamma * V(t + 1) - V(t); }
-  // The return that looks n rewards ahead and then bootstraps.
+  // Returns the n-step return of row t by its definition.
   double NStep(int64_t t, int64_t n) const {
     double sum = std::pow(gamma, n) * V(t + n);
     for (int64_t l = 0; l < n; ++l) sum += std::pow(gamma, l) * reward[t + l];
@@ -54,7 +54,7 @@ RandomSegment MakeRun(uint64_t seed) {
     run.log_ratio.push_back(static_cast<float>(rng.Normal()));
   }
   run.end = static_cast<SegmentEnd>(rng.UniformInt(3));
-  // The value after the end of a terminated episode must not be looked at.
+  // The value after a terminated episode must not be used.
   run.final_value =
       run.end == SegmentEnd::kTerminated ? kNaN : static_cast<float>(rng.Uniform(-5, 5));
   run.gamma = rng.UniformInt(4) == 0 ? 1.0 : rng.Uniform();
@@ -62,7 +62,7 @@ RandomSegment MakeRun(uint64_t seed) {
   return run;
 }
 
-// Some 80 runs of each kind of end, and some 20 of length 1.
+// Runs `check` on some 80 runs of each kind of end and some 20 of length 1.
 template <typename Check>
 void ForEachRun(Check check) {
   for (uint64_t seed = 0; seed < 250; ++seed) {
@@ -71,7 +71,7 @@ void ForEachRun(Check check) {
   }
 }
 
-TEST(OnRandomRuns, RunsOfEveryKindAndOfOneRowOccur) {
+TEST(OnRandomRuns, EveryEndAndRunsOfOneRowOccur) {
   std::vector<int> ends(3);
   int single_rows = 0;
   ForEachRun([&](const RandomSegment& run) {
@@ -82,7 +82,7 @@ TEST(OnRandomRuns, RunsOfEveryKindAndOfOneRowOccur) {
   EXPECT_GT(single_rows, 5);
 }
 
-TEST(OnRandomRuns, NStepReturnIsItsDefinitionAtEveryRowForEveryN) {
+TEST(OnRandomRuns, NStepReturnEqualsItsDefinition) {
   ForEachRun([](const RandomSegment& run) {
     for (int64_t t = 0; t < run.length(); ++t) {
       for (int64_t n = 1; n <= run.length() + 2; ++n) {
@@ -102,7 +102,7 @@ TEST(OnRandomRuns, NStepReturnIsItsDefinitionAtEveryRowForEveryN) {
   });
 }
 
-TEST(OnRandomRuns, DiscountedReturnsAreTheirDefinition) {
+TEST(OnRandomRuns, DiscountedReturnsEqualTheirDefinition) {
   ForEachRun([](const RandomSegment& run) {
     std::vector<float> got(run.reward.size());
     ComputeDiscountedReturns(run.columns(), run.gamma, absl::MakeSpan(got));
@@ -112,8 +112,8 @@ TEST(OnRandomRuns, DiscountedReturnsAreTheirDefinition) {
   });
 }
 
-// Eq. 12.3: a weighted mean of all n-step returns.
-TEST(OnRandomRuns, LambdaReturnsAreTheirDefinition) {
+// The lambda-return is a weighted mean of all n-step returns (eq. 12.3).
+TEST(OnRandomRuns, LambdaReturnsEqualTheirDefinition) {
   ForEachRun([](const RandomSegment& run) {
     std::vector<float> got(run.reward.size());
     ComputeLambdaReturns(run.columns(), run.gamma, run.lambda, absl::MakeSpan(got));
@@ -128,7 +128,7 @@ TEST(OnRandomRuns, LambdaReturnsAreTheirDefinition) {
   });
 }
 
-TEST(OnRandomRuns, GaeIsItsDefinition) {
+TEST(OnRandomRuns, GaeEqualsItsDefinition) {
   ForEachRun([](const RandomSegment& run) {
     std::vector<float> got(run.reward.size());
     ComputeGae(run.columns(), run.gamma, run.lambda, absl::MakeSpan(got));
@@ -142,7 +142,7 @@ TEST(OnRandomRuns, GaeIsItsDefinition) {
   });
 }
 
-TEST(OnRandomRuns, VTraceIsItsDefinition) {
+TEST(OnRandomRuns, VTraceEqualsItsDefinition) {
   ForEachRun([](const RandomSegment& run) {
     VTraceOptions options;
     options.gamma = run.gamma;
@@ -177,7 +177,7 @@ TEST(OnRandomRuns, VTraceIsItsDefinition) {
   });
 }
 
-TEST(NStepReturn, NumbersByHand) {
+TEST(NStepReturn, EqualsNumbersComputedByHand) {
   const std::vector<float> reward = {1, 2, 4};
   const auto expect = [&](SegmentEnd end, int64_t n, float sum, float discount, int64_t steps) {
     const NStepReturn got = ComputeNStepReturn(reward, end, n, 0.5);
@@ -189,13 +189,13 @@ TEST(NStepReturn, NumbersByHand) {
   expect(SegmentEnd::kTerminated, 2, 2, 0.25f, 2);
   expect(SegmentEnd::kTerminated, 3, 3, 0, 3);
   expect(SegmentEnd::kTerminated, 5, 3, 0, 3);
-  // The original has gamma^2 here, one power short.
+  // DI-engine has gamma^2 here, one power too few.
   expect(SegmentEnd::kTruncated, 5, 3, 0.125f, 3);
   expect(SegmentEnd::kTruncated, 3, 3, 0.125f, 3);
   expect(SegmentEnd::kCut, 5, 3, 0.125f, 3);
 }
 
-TEST(Gae, NumbersByHand) {
+TEST(Gae, EqualsNumbersComputedByHand) {
   const std::vector<float> reward = {1, 1};
   const std::vector<float> value = {2, 4};
   std::vector<float> advantage(2);
@@ -207,7 +207,7 @@ TEST(Gae, NumbersByHand) {
   EXPECT_THAT(advantage, ElementsAre(FloatEq(0.25f), FloatEq(-3)));
 }
 
-TEST(DiscountedReturns, ACutEpisodeContinuesWhereItsSegmentsMeet) {
+TEST(DiscountedReturns, SegmentsOfACutEpisodeGiveTheReturnsOfTheWhole) {
   const std::vector<float> reward = {1, -2, 3, 5, 7};
   std::vector<float> whole(5);
   ComputeDiscountedReturns({reward, {}, 0, SegmentEnd::kTerminated}, 0.9, absl::MakeSpan(whole));
@@ -219,7 +219,7 @@ TEST(DiscountedReturns, ACutEpisodeContinuesWhereItsSegmentsMeet) {
 }
 
 // Espeholt et al. 2018, below remark 1: on policy, v_s is the on-policy n-step Bellman target.
-TEST(OnRandomRuns, VTraceOnPolicyIsTheDiscountedReturn) {
+TEST(OnRandomRuns, VTraceOnPolicyEqualsTheDiscountedReturn) {
   ForEachRun([](const RandomSegment& run) {
     VTraceOptions options;
     options.gamma = run.gamma;
@@ -236,7 +236,7 @@ TEST(OnRandomRuns, VTraceOnPolicyIsTheDiscountedReturn) {
   });
 }
 
-TEST(ReturnsDeathTest, ColumnsOfDifferentLengths) {
+TEST(ReturnsDeathTest, ColumnsOfDifferentLengthsEndTheProgram) {
   const std::vector<float> reward = {1, 2};
   const std::vector<float> value = {1};
   std::vector<float> advantage(2);

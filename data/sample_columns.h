@@ -1,51 +1,52 @@
-// Names and meanings of the columns of a training batch drawn from a replay buffer: the contract
-// between buffers, which build exactly these, and policies, which read them by name.
+// The columns of a training batch drawn from a replay buffer: buffers build exactly these, and policies
+// read them by name.
 //
-// Row i of a batch [B] is one transition over a window of k = min(n, rows left in the episode, rows
-// there are) steps, where n is the n-step setting (data/returns.h, ComputeNStepReturn):
+// Row i of a batch [B] is one transition over a window of k steps, where n is the n-step setting and k
+// is the least of n, the rows left in the episode and the rows available (ComputeNStepReturn() in
+// data/returns.h):
 //
 //   column           dtype    shape  meaning
 //   obs, obs/...     env's    env's  observation o_t, named as in the env's spec
-//   action, ...      policy's        action a_t and what else the policy emitted with it
+//   action, ...      policy's        action a_t and the other outputs of the policy
 //   reward           float32  []     r_t + gamma r_(t+1) + ... + gamma^(k-1) r_(t+k-1)
 //   next_obs, ...    env's    env's  o_(t+k); the episode's final observation if it ended earlier
-//   discount         float32  []     gamma^k; 0 if the episode terminated within the window. A
-//                                    truncated one keeps gamma^k: a time limit cuts no bootstrap
+//   discount         float32  []     gamma^k; 0 if the episode terminated within the window. It is
+//                                    gamma^k if the episode was truncated, so that the bootstrap stays
 //   n_step           int32    []     k
-//   collect_iter     int64    []     learner iteration of the parameters that acted
+//   collect_iter     int64    []     learner iteration of the policy that collected the row
 //
-// So the TD target is reward + discount * V(next_obs), whatever n is.
+// The TD target is reward + discount * V(next_obs) for every n.
 //
 // Prioritized buffers add:
 //
-//   weight             float32  []  importance weight; a batch without it: all 1
-//   replay_unique_id   int64    []  which row of the buffer this is, ...
-//   replay_buffer_idx  int64    []  ... and where it is: to send its priority back
-//   use                int64    []  how often it was drawn, this time included
+//   weight             float32  []  importance weight; 1 if the batch has no such column
+//   replay_unique_id   int64    []  identifies the row, to send back its priority
+//   replay_buffer_idx  int64    []  position of the row in the buffer, to send back its priority
+//   use                int64    []  number of times it was drawn, including this one
 //   staleness          int64    []  learner iterations since it was collected
-//   priority           float32  []  with which it was drawn
+//   priority           float32  []  the priority with which it was drawn
 //
-// Buffers that draw B sequences of T rows give [B * T] rows, row t of sequence b at b * T + t, and
-// add:
+// Buffers that draw B sequences of T rows return [B * T] rows, with row t of sequence b at b * T + t,
+// and add:
 //
-//   mask     bool  []  0: padding, a repetition of the last row of the sequence
-//   burn_in  bool  []  1: only warms up the recurrent state
+//   mask     bool  []  0: padding, a copy of the last row of the sequence
+//   burn_in  bool  []  1: the row only warms up the recurrent state
 //
-// and, if their sequences go across the ends of episodes,
+// If their sequences cross the ends of episodes, they also add:
 //
-//   is_first  bool  []  1: begins an episode; the recurrent state begins anew
+//   is_first  bool  []  1: the row begins an episode, and the recurrent state is reset
 //
-// Buffers of items (data/items.h) draw rows that say where data lie. They have no observations,
-// reward, discount and n_step, but beside what their collector added:
+// Buffers of items (data/items.h) draw rows that refer to data in a store. These have no observations,
+// reward, discount and n_step. Besides the metadata of their collector they have:
 //
-//   chunk   int64  []  of the store
+//   chunk   int64  []  number of the chunk in the store
 //   row     int64  []  first row in the chunk
-//   length  int64  []  rows, at least 1
+//   length  int64  []  number of rows, at least 1
 //
-// What on-policy policies store and add beside obs and action: for rows in the order collected.
+// On-policy policies store and add these columns to rows in the order of collection:
 //
-//   log_prob  float32  []  log-probability of what was done, by the policy that acted
-//   value     float32  []  V(o_t), by the critic of that time
+//   log_prob  float32  []  log-probability of the action under the policy that acted
+//   value     float32  []  V(o_t) of the critic of that policy
 //   adv       float32  []  advantage (data/returns.h)
 //   return    float32  []  adv + value: the target of the critic
 #ifndef DING_WORKER_DATA_SAMPLE_COLUMNS_H_

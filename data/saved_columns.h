@@ -1,4 +1,4 @@
-// Columns in a state (data/state.h): the spec of rows, and a tensor [rows, ...] for each field.
+// Saves and loads columns (data/state.h): the spec of rows, and a tensor [rows, ...] per field.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_DATA_SAVED_COLUMNS_H_
@@ -15,23 +15,24 @@
 
 namespace ding {
 
-// [rows, ...shape of a row]
+// Returns [rows, ...row].
 Shape ColumnShape(int64_t rows, const Shape& row);
 
-// As a batch without rows (data/wire.h).
+// Saves `spec` as an encoded batch without rows (data/wire.h).
 absl::Status SaveSpec(const SpecPtr& spec, absl::string_view name, StateWriter* writer);
-//   kNotFound                    nothing of that name
-//   kInvalidArgument, kDataLoss  it is no spec
+//   kNotFound                    there is no tensor of that name
+//   kInvalidArgument, kDataLoss  the tensor is not a spec
 absl::StatusOr<SpecPtr> LoadSpec(absl::string_view name, StateReader* reader);
 
-// OK if "<prefix><field's name>" has the field's dtype and the shape `expected`.
+// Checks that "<prefix><field's name>" has the field's dtype and the shape `expected`.
 //   kInvalidArgument  what was found and what was expected
 absl::Status CheckSavedColumn(const StateReader& reader, absl::string_view prefix,
                               const FieldSpec& field, const Shape& expected);
 
-// Each column as "<prefix><field's name>".
+// Saves each column as "<prefix><field's name>".
 absl::Status SaveColumns(const ColumnsView& columns, absl::string_view prefix, StateWriter* writer);
-// Fills `columns`, of as many rows as were saved. An error of CheckSavedColumn() changes nothing.
+// Fills `columns`, which must have as many rows as were saved. After an error of CheckSavedColumn()
+// nothing is changed.
 absl::Status LoadColumns(absl::string_view prefix, const MutableColumnsView& columns,
                          StateReader* reader);
 

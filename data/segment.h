@@ -1,23 +1,21 @@
-// What collectors produce: runs of consecutive rows of streams.
+// The output of collectors: segments, which are runs of consecutive rows of streams.
 //
-// A stream is the endless sequence of rows of one env of one worker; its rows are numbered by
-// `step`, which goes on across episodes. A segment is a run of consecutive rows of one stream,
-// within one episode:
+// A stream is the endless sequence of rows of one env of one worker; `step` numbers its rows across
+// episodes. A segment is a run of consecutive rows of one stream within one episode:
 //
 //     rows       [ s0 s0 s0 | s1 s1 | s2 ]          one Batch; the rows of a segment are
 //                                                   contiguous, oldest first
 //     final_obs  [ after s0 , after s1 , after s2 ] the observation that follows each segment's
 //                                                   last row
 //
-// A buffer links a segment to the one before it when (stream, step) goes on, so an observation is
-// stored once: the successor of a row is the next row of its stream, or final_obs where the stream
-// is cut or the episode ends.
+// A buffer links a segment to the previous one of its stream when the steps are consecutive, so each
+// observation is stored once: the successor of a row is the next row of its stream, or final_obs where
+// the stream is cut or the episode ends.
 //
-// Terminated and truncated are never mixed up: an episode that a time limit cut off goes on in
-// principle, and the value of final_obs belongs into its returns; after a terminated one there is
-// nothing.
+// Terminated and truncated are distinct: an episode that a time limit cut off would have continued, so
+// the value of final_obs is part of its returns; the bootstrap value of a terminated episode is 0.
 //
-// Ownership: a value; shares its blocks.   Threads: immutable by convention once handed over.
+// Ownership: a value that shares its blocks.   Threads: do not change it after you passed it on.
 #ifndef DING_WORKER_DATA_SEGMENT_H_
 #define DING_WORKER_DATA_SEGMENT_H_
 
@@ -29,16 +27,16 @@
 
 namespace ding {
 
-// The values stand in files and on the wire: never renumber.
+// Files and messages contain these values: never renumber them.
 enum class SegmentEnd : uint8_t {
-  kCut = 0,         // the episode goes on; the stream's next rows follow in a later segment
-  kTerminated = 1,  // the episode is over: nothing follows, the bootstrap value is 0
-  kTruncated = 2,   // the episode was cut off (time limit): final_obs has a value, no row follows
+  kCut = 0,         // the episode continues with the stream's next segment
+  kTerminated = 1,  // the episode ended in a terminal state: the bootstrap value is 0
+  kTruncated = 2,   // the episode was cut off (time limit): the bootstrap value is V(final_obs)
 };
 
 struct Segment {
   int64_t stream = 0;
-  int64_t first_step = 0;  // of row `begin` within the stream
+  int64_t first_step = 0;  // step of row `begin` in the stream
   int64_t begin = 0;       // first row in SegmentBatch::rows
   int64_t length = 0;      // at least 1
   SegmentEnd end = SegmentEnd::kCut;
@@ -53,9 +51,8 @@ struct SegmentBatch {
   int64_t size() const { return rows.rows(); }
 };
 
-// OK if the segments cover the rows in order without gap or overlap, final_obs has one row each,
-// and its fields are the first of the rows' fields. Else InvalidArgument that names the first thing
-// that is wrong.
+// Checks that the segments cover the rows in order without gap or overlap, and that final_obs has one
+// row per segment with the first fields of the rows. kInvalidArgument names the first problem.
 absl::Status ValidateSegments(const SegmentBatch& data);
 
 }  // namespace ding

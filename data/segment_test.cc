@@ -19,7 +19,7 @@ Batch Rows(std::vector<FieldSpec> fields, int64_t rows) {
   return BatchBuilder::Create(MakeSpec(std::move(fields)).value(), rows).value().Seal(rows);
 }
 
-// Segments of 3, 1 and 2 rows.
+// Valid segments of 3, 1 and 2 rows.
 SegmentBatch Good() {
   SegmentBatch data;
   data.rows = Rows({Box("obs", {4}), Discrete("action", 2)}, 6);
@@ -30,7 +30,7 @@ SegmentBatch Good() {
   return data;
 }
 
-TEST(ValidateSegments, TakesGoodOnesAndNone) {
+TEST(ValidateSegments, AcceptsValidSegmentsAndNone) {
   EXPECT_THAT(ValidateSegments(Good()), IsOk());
   EXPECT_THAT(ValidateSegments(SegmentBatch()), IsOk());
   EXPECT_EQ(Good().size(), 6);
@@ -50,7 +50,7 @@ TEST(ValidateSegments, RefusesGapsOverlapsAndEmptySegments) {
   EXPECT_THAT(ValidateSegments(empty), StatusIs(kInvalid, HasSubstr("at least one row")));
 }
 
-TEST(ValidateSegments, RefusesRowsThatNoSegmentCovers) {
+TEST(ValidateSegments, RefusesRowsOutsideOfSegments) {
   SegmentBatch data = Good();
   data.segments[2].length = 1;
   EXPECT_THAT(ValidateSegments(data), StatusIs(kInvalid, HasSubstr("cover 5 rows of 6")));
@@ -58,7 +58,7 @@ TEST(ValidateSegments, RefusesRowsThatNoSegmentCovers) {
   EXPECT_THAT(ValidateSegments(data), StatusIs(kInvalid, HasSubstr("cover 7 rows of 6")));
 }
 
-TEST(ValidateSegments, RefusesFinalObservationsThatDoNotFit) {
+TEST(ValidateSegments, RefusesFinalObservationsOfAnotherLayout) {
   SegmentBatch few = Good();
   few.final_obs = few.final_obs.Slice(0, 2);
   EXPECT_THAT(ValidateSegments(few),

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<ShuffledEpochs>> ShuffledEpochs::Create(Batch row
   if (rows.empty() || batch_rows < 1) {
     return absl::InvalidArgumentError(absl::StrCat("epochs of ", rows.rows(),
                                                    " rows in batches of ", batch_rows,
-                                                   ", expected at least 1 of both"));
+                                                   ", expected at least 1 row in both"));
   }
   return absl::WrapUnique(new ShuffledEpochs(std::move(rows), batch_rows, seed));
 }
@@ -65,7 +65,7 @@ absl::Status ShuffledEpochs::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const int64_t epoch, reader->ReadInt("epoch"));
   DING_ASSIGN_OR_RETURN(const int64_t next, reader->ReadInt("next_row"));
   if (epoch < 0 || next < 0 || next > rows_.rows()) {
-    return absl::InvalidArgumentError(absl::StrCat("the saved place is row ", next, " of epoch ",
+    return absl::InvalidArgumentError(absl::StrCat("the saved position is row ", next, " of epoch ",
                                                    epoch, ", expected 0 to ", rows_.rows(),
                                                    " of epoch 0 or more"));
   }

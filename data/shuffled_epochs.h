@@ -1,7 +1,8 @@
-// Rows in batches, epoch after epoch: each epoch has every row once, in a random order of its own.
+// Returns rows in batches, epoch after epoch: each epoch has every row once, in a random order of its
+// own.
 //
-// The order of epoch e is that of the stream (seed, "data/epoch", e), so that the place in the epochs
-// is two numbers: cheap to save, and exact to go on from.
+// The order of epoch e is a function of the stream (seed, "data/epoch", e), so that two numbers say
+// where to continue exactly.
 //
 // Ownership: shares the rows' block; batches are copies.
 // Threads:   thread-compatible.
@@ -25,18 +26,19 @@ namespace ding {
 
 class ShuffledEpochs {
  public:
-  //   kInvalidArgument  no rows, or batches of none
+  //   kInvalidArgument  no rows, or batch_rows below 1
   static absl::StatusOr<std::unique_ptr<ShuffledEpochs>> Create(Batch rows, int64_t batch_rows,
                                                                 uint64_t seed);
 
-  // The next rows; the last batch of an epoch may have fewer. kResourceExhausted without the memory.
+  // Returns the next batch; the last one of an epoch may have fewer rows. kResourceExhausted without
+  // the memory.
   absl::StatusOr<Batch> Next();
 
-  // Of the last batch, from 0.
+  // The epoch of the last batch, from 0.
   int64_t epoch() const { return epoch_; }
 
   absl::Status SaveState(StateWriter* writer) const;
-  //   kInvalidArgument  the place does not exist among these rows; nothing is changed
+  //   kInvalidArgument  these rows do not have the saved position; nothing is changed
   absl::Status LoadState(StateReader* reader);
 
  private:
@@ -49,8 +51,8 @@ class ShuffledEpochs {
   const uint64_t seed_;
   BlockPool pool_;
   int64_t epoch_ = 0;
-  int64_t next_ = 0;            // in order_
-  std::vector<int64_t> order_;  // of epoch_
+  int64_t next_ = 0;            // index in order_
+  std::vector<int64_t> order_;  // the rows of epoch_ in order
 };
 
 }  // namespace ding

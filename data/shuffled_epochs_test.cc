@@ -56,7 +56,7 @@ TEST(ShuffledEpochs, TheOrderIsAFunctionOfTheSeed) {
   EXPECT_NE(Numbers(Make(10, 4, 7).get(), 7), Numbers(Make(10, 4, 8).get(), 7));
 }
 
-TEST(ShuffledEpochs, GoesOnWhereItsStateWasSaved) {
+TEST(ShuffledEpochs, ContinuesFromItsSavedState) {
   for (int before = 0; before < 8; ++before) {
     const auto whole = Make(10, 4);
     Numbers(whole.get(), before);
@@ -68,7 +68,7 @@ TEST(ShuffledEpochs, GoesOnWhereItsStateWasSaved) {
   }
 }
 
-TEST(ShuffledEpochs, APlaceThatDoesNotExistIsRefused) {
+TEST(ShuffledEpochs, RefusesAPositionThatDoesNotExist) {
   StateDict state;
   ASSERT_THAT(state.WriteInt("epoch", 0), IsOk());
   ASSERT_THAT(state.WriteInt("next_row", 11), IsOk());

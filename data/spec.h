@@ -1,6 +1,5 @@
-// Describes rows of columns: which fields a row has, their element type, shape and legal values. It
-// is the contract between an env, a policy, a buffer and a file; every module checks it once where
-// data enters.
+// Describes the fields of rows: names, element types, shapes and legal values. Envs, policies, buffers
+// and files agree on rows by it; every module checks it once where data enters.
 //
 // Ownership: values; modules share one Spec through SpecPtr.
 // Threads:   immutable after creation, so thread-safe.
@@ -31,31 +30,31 @@ using Shape = absl::InlinedVector<int64_t, 4>;
 
 // Product of the extents; 1 for a scalar.
 int64_t NumElements(absl::Span<const int64_t> shape);
-// Bytes of an array of that shape; null if an extent is negative or the product does not fit. For
-// shapes that come from a file or a peer.
+// Returns the bytes of an array of that shape; nullopt if an extent is negative or the product
+// overflows. For shapes from a file or a peer.
 std::optional<int64_t> CheckedByteSize(DType dtype, absl::Span<const int64_t> shape);
 // "[4, 84, 84]".
 std::string ShapeString(absl::Span<const int64_t> shape);
 
-// The field of an observation that says which actions are legal: bool, one element per category of
-// the discrete action; policy/action_mask.h. Env managers enforce it, policies obey it.
+// The observation field that says which actions are legal: bool, one element per category of the
+// discrete action (policy/action_mask.h). Policies choose legal actions only; env managers refuse
+// others.
 inline constexpr absl::string_view kActionMaskField = "obs/action_mask";
 
 struct FieldSpec {
   // Nested names with '/': "obs", "obs/camera", "obs/action_mask", "obs/<player>".
   std::string name;
   DType dtype = DType::kFloat32;
-  Shape shape;  // of one row
+  Shape shape;  // the shape of one row
 
-  // Legal values, inclusive: empty (unbounded), one value for all elements, or one per element
-  // (row-major). Of the same length both.
+  // Inclusive bounds of the values: empty (unbounded), one value for all elements, or one per element
+  // (row-major). Both have the same length.
   std::vector<double> low;
   std::vector<double> high;
-  // Above 0: elements are categories 0 ... num_categories - 1 (dtype int64), or fewer where `high`
-  // says so (`low` is then 0): see CategoryCount().
+  // If above 0, elements are categories from 0 to num_categories - 1 (dtype int64). `high` may limit
+  // single elements to fewer categories (`low` is then 0): see CategoryCount().
   int64_t num_categories = 0;
-  // Axis along which the row stacks consecutive frames, so that a buffer can store each frame once;
-  // -1: none.
+  // The axis along which a row stacks consecutive frames, or -1. A buffer then stores each frame once.
   int frame_stack_axis = -1;
 
   int64_t num_elements() const { return NumElements(shape); }
@@ -74,7 +73,7 @@ struct FieldSpec {
 bool operator==(const FieldSpec& a, const FieldSpec& b);
 inline bool operator!=(const FieldSpec& a, const FieldSpec& b) { return !(a == b); }
 
-// Fields of the usual kinds.
+// Create fields of the usual kinds.
 FieldSpec Box(absl::string_view name, Shape shape, std::vector<double> low = {},
               std::vector<double> high = {});                        // float32
 FieldSpec Discrete(absl::string_view name, int64_t num_categories);  // int64 scalar
@@ -100,14 +99,14 @@ class Spec {
   int64_t row_bytes() const;
 
   std::optional<int> Find(absl::string_view name) const;
-  // As Find; NotFound names the field, `where` and the fields there are.
+  // Like Find(); kNotFound names the field, `where` and the existing fields.
   absl::StatusOr<int> IndexOf(absl::string_view name, absl::string_view where) const;
 
-  // One field a line.
+  // Returns one line per field.
   std::string DebugString() const;
 
  private:
-  // What every access to a row asks for, side by side.
+  // The values that every access to a row needs, next to each other.
   struct FieldLayout {
     int64_t row_bytes;
     DType dtype;
@@ -124,11 +123,11 @@ using SpecPtr = std::shared_ptr<const Spec>;
 
 absl::StatusOr<SpecPtr> MakeSpec(std::vector<FieldSpec> fields);
 
-// OK if every field of `expected` stands in `found` at the same place with the same name, dtype and
-// shape (bounds may differ). Else InvalidArgument that names `where`, the first field that differs,
-// what was found and what was expected.
+// Checks that `found` has the fields of `expected`, in the same order with the same names, dtypes and
+// shapes; bounds may differ. kInvalidArgument names `where`, the first field that differs, what was
+// found and what was expected.
 absl::Status CheckSameLayout(const Spec& expected, const Spec& found, absl::string_view where);
-// The same, but `found` may have more fields behind those of `expected`.
+// Like CheckSameLayout(), but `found` may have further fields after those of `expected`.
 absl::Status CheckFirstFields(const Spec& expected, const Spec& found, absl::string_view where);
 
 }  // namespace ding

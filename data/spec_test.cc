@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-TEST(Shapes, CountsAndNames) {
+TEST(Shapes, HaveCountsAndNames) {
   EXPECT_EQ(NumElements({}), 1);
   EXPECT_EQ(NumElements({4, 84, 84}), 28224);
   EXPECT_EQ(NumElements({3, 0}), 0);
@@ -22,7 +22,7 @@ TEST(Shapes, CountsAndNames) {
   EXPECT_EQ(ShapeString({}), "[]");
 }
 
-TEST(Shapes, CheckedByteSizeRefusesWhatDoesNotFit) {
+TEST(Shapes, CheckedByteSizeRefusesAnOverflow) {
   EXPECT_EQ(CheckedByteSize(DType::kFloat32, {2, 3}), 24);
   EXPECT_EQ(CheckedByteSize(DType::kInt64, {}), 8);
   EXPECT_EQ(CheckedByteSize(DType::kUint8, {0, 5}), 0);
@@ -31,7 +31,7 @@ TEST(Shapes, CheckedByteSizeRefusesWhatDoesNotFit) {
   EXPECT_EQ(CheckedByteSize(DType::kUint8, {int64_t{1} << 40, int64_t{1} << 40}), std::nullopt);
 }
 
-TEST(Spec, KnowsItsFields) {
+TEST(Spec, FindsItsFields) {
   DING_ASSERT_OK_AND_ASSIGN(const Spec spec,
                             Spec::Create({Box("obs", {4}), Discrete("action", 2),
                                           Scalar("done", DType::kBool), Box("camera", {2, 3})}));
@@ -46,7 +46,7 @@ TEST(Spec, KnowsItsFields) {
             "obs: float32[4]\naction: int64[] in 0..1\ndone: bool[]\ncamera: float32[2, 3]");
 }
 
-TEST(Spec, AMissingFieldIsNamedWithThoseThereAre) {
+TEST(Spec, AMissingFieldIsNamedWithTheExistingFields) {
   DING_ASSERT_OK_AND_ASSIGN(const Spec spec,
                             Spec::Create({Box("obs", {4}), Discrete("action", 2)}));
   EXPECT_THAT(
@@ -55,14 +55,14 @@ TEST(Spec, AMissingFieldIsNamedWithThoseThereAre) {
                AllOf(HasSubstr("buffer 'main'"), HasSubstr("'reward'"), HasSubstr("obs, action"))));
 }
 
-TEST(Spec, BoundsArePrintedIfThereAreFew) {
+TEST(Spec, PrintsAFewBounds) {
   EXPECT_EQ(Box("a", {2}, {-1}, {1}).DebugString(), "float32[2] in [-1, 1]");
   EXPECT_EQ(Box("a", {2}, {-1, 0}, {1, 2}).DebugString(), "float32[2] in [-1 0] .. [1 2]");
   EXPECT_EQ(Box("a", {9}, std::vector<double>(9, 0), std::vector<double>(9, 1)).DebugString(),
             "float32[9] in 9 bounds");
 }
 
-TEST(SpecCreate, RefusesWithTheNameOfTheFieldAndWhatIsWrong) {
+TEST(SpecCreate, NamesTheFieldAndTheProblem) {
   const auto expect_refused = [](const FieldSpec& field, absl::string_view message) {
     EXPECT_THAT(Spec::Create({Box("fine", {1}), field}),
                 StatusIs(kInvalid, HasSubstr(std::string(message))));
@@ -105,7 +105,7 @@ TEST(MultiDiscrete, CountsCategoriesByElement) {
   EXPECT_EQ(Discrete("action", 4).CategoryCount(0), 4);
 }
 
-TEST(SpecCreate, TakesBoundsOfAllKinds) {
+TEST(SpecCreate, AcceptsAllKindsOfBounds) {
   const double infinity = std::numeric_limits<double>::infinity();
   EXPECT_THAT(
       Spec::Create({Box("one", {3}, {-1}, {1}), Box("each", {2}, {0, 0}, {1, 2}),
@@ -137,7 +137,7 @@ TEST(CheckSameLayout, NamesTheFirstDifference) {
               StatusIs(kInvalid, "buffer 'main': field 'x' is not expected"));
 }
 
-TEST(Spec, EqualityLooksAtEverything) {
+TEST(Spec, EqualityComparesAllMembers) {
   const Spec a = Spec::Create({Box("obs", {4}, {0}, {1})}).value();
   EXPECT_EQ(a, Spec::Create({Box("obs", {4}, {0}, {1})}).value());
   EXPECT_NE(a, Spec::Create({Box("obs", {4}, {0}, {2})}).value());

@@ -1,12 +1,12 @@
-// How stateful components save and restore themselves: as named tensors, written and read one after
-// the other, so that a large component (a replay buffer) needs no second copy of itself in memory.
+// Saving and restoring the state of components as named tensors, one after the other, so that a large
+// component (a replay buffer) needs no second copy of its state in memory.
 //
 // A component has `absl::Status SaveState(StateWriter*) const` and `absl::Status
-// LoadState(StateReader*)`. SaveState writes the same names, types and shapes every time it is
-// called on the same state (a file writer calls it several times: to measure, then to write).
-// LoadState reads everything it needs and checks it before it changes the component.
+// LoadState(StateReader*)`. SaveState must write the same names, types and shapes each time it is
+// called on the same state: a file writer calls it several times, to measure and then to write.
+// LoadState must read and check everything before it changes the component.
 //
-// Names are nested with '/'; a parent gives each part a scope of its own:
+// Names are nested with '/'; a component gives each of its parts a scope:
 //   ScopedStateWriter optimizer_writer(writer, "optimizer");
 //   DING_RETURN_IF_ERROR(optimizer_.SaveState(&optimizer_writer));
 //
@@ -34,7 +34,7 @@ class StateWriter {
  public:
   virtual ~StateWriter() = default;
 
-  // One tensor whose bytes (row-major) are the parts, one after the other. kAlreadyExists for a
+  // Writes a tensor whose row-major bytes are the concatenation of the parts. kAlreadyExists for a
   // repeated name.
   virtual absl::Status Write(absl::string_view name, DType dtype, absl::Span<const int64_t> shape,
                              absl::Span<const absl::string_view> parts) = 0;
@@ -61,17 +61,16 @@ class StateReader {
  public:
   virtual ~StateReader() = default;
 
-  // kNotFound, naming the tensor and the source, if there is none.
+  // kNotFound, naming the tensor and the source, if there is no such tensor.
   virtual absl::StatusOr<TensorInfo> Info(absl::string_view name) const = 0;
-  // Reads the bytes of a tensor into `parts`, one after the other; their sizes must add up to its
-  // size.
+  // Reads the bytes of a tensor into consecutive `parts`, whose sizes must add up to its size.
   virtual absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) = 0;
-  // Names in the order written.
+  // Returns the names in the order in which they were written.
   virtual std::vector<std::string> Names() const = 0;
 
   absl::StatusOr<Tensor> ReadTensor(absl::string_view name);
-  // Into `values`; kInvalidArgument, with found and expected, if dtype or number of elements
-  // differ.
+  // Reads a tensor into `values`. kInvalidArgument, with the found and the expected, if dtype or number
+  // of elements differ.
   template <typename T>
   absl::Status ReadSpan(absl::string_view name, absl::Span<T> values) {
     absl::Status status = CheckInfo(name, kDTypeOf<T>, static_cast<int64_t>(values.size()));
@@ -105,7 +104,7 @@ class ScopedStateReader : public StateReader {
   ScopedStateReader(StateReader* inner, absl::string_view scope);
   absl::StatusOr<TensorInfo> Info(absl::string_view name) const override;
   absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) override;
-  // Those below the scope, without its name.
+  // Returns the names in this scope, without the name of the scope.
   std::vector<std::string> Names() const override;
 
  private:
@@ -113,7 +112,7 @@ class ScopedStateReader : public StateReader {
   const std::string prefix_;
 };
 
-// State in memory: writes into, and reads from, a TensorMap. `source` stands in error messages.
+// A state in memory: writes to, and reads from, a TensorMap. Error messages name `source`.
 class StateDict : public StateWriter, public StateReader {
  public:
   explicit StateDict(absl::string_view source = "state in memory") : source_(source) {}
@@ -126,7 +125,7 @@ class StateDict : public StateWriter, public StateReader {
   absl::Status Read(absl::string_view name, absl::Span<const absl::Span<char>> parts) override;
   std::vector<std::string> Names() const override;
 
-  // Writes all of it, in the order written.
+  // Writes all tensors in their order.
   absl::Status SaveState(StateWriter* writer) const;
 
   const TensorMap& tensors() const { return tensors_; }
@@ -136,11 +135,11 @@ class StateDict : public StateWriter, public StateReader {
   std::string source_;
 };
 
-// The state of a component at one moment, to be written later: as often as needed, on any thread,
-// while the component goes on. It shares or owns all that it writes.
+// The state of a component at one moment. It can be written several times, later, on any thread, while
+// the component continues: it shares or owns all that it writes.
 using StateSnapshot = std::function<absl::Status(StateWriter*)>;
 
-// One that is a copy of what `save` writes: for states that are small.
+// Returns a snapshot that copies what `save` writes; for small states.
 absl::StatusOr<StateSnapshot> CopyState(const std::function<absl::Status(StateWriter*)>& save);
 
 }  // namespace ding

@@ -42,7 +42,7 @@ TEST(StateDict, EverythingRoundTrips) {
   EXPECT_TRUE(BitwiseEqual(state.ReadTensor("tensor").value(), tensor));
 }
 
-TEST(StateDict, PartsAreOneTensor) {
+TEST(StateDict, PartsBecomeOneTensor) {
   StateDict state;
   ASSERT_THAT(state.Write("x", DType::kUint8, {6}, {"ab", "", "cdef"}), IsOk());
   EXPECT_EQ(state.ReadString("x").value(), "abcdef");
@@ -51,7 +51,7 @@ TEST(StateDict, PartsAreOneTensor) {
   EXPECT_EQ(head + "|" + tail, "abcd|ef");
 }
 
-TEST(StateDict, WhatIsWrittenIsACopy) {
+TEST(StateDict, WritesCopies) {
   StateDict state;
   Tensor tensor = Tensor::FromSpan<float>({1}, {1});
   ASSERT_THAT(state.WriteTensor("x", tensor), IsOk());
@@ -76,7 +76,7 @@ TEST(StateDict, ErrorsNameTheTensorAndTheSource) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 8 bytes, expected 1")));
 }
 
-TEST(StateReader, AMismatchSaysWhatWasFoundAndExpected) {
+TEST(StateReader, AMismatchNamesTheFoundAndTheExpected) {
   StateDict state;
   ASSERT_THAT(state.WriteSpan<float>("weights", {1, 2}), IsOk());
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
@@ -93,7 +93,7 @@ TEST(StateReader, AMismatchSaysWhatWasFoundAndExpected) {
   EXPECT_EQ(rng.state(), before);
 }
 
-TEST(Scopes, NestAndShowOnlyTheirOwn) {
+TEST(Scopes, NestAndListOnlyTheirOwnNames) {
   StateDict state;
   ScopedStateWriter outer(&state, "a");
   ScopedStateWriter inner(&outer, "b");
@@ -112,7 +112,7 @@ TEST(Scopes, NestAndShowOnlyTheirOwn) {
   EXPECT_THAT(b.ReadInt("y"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("'a/b/y'")));
 }
 
-TEST(StateDictDeathTest, PartsThatDoNotAddUp) {
+TEST(StateDictDeathTest, PartsOfAWrongTotalSizeEndTheProgram) {
   StateDict state;
   EXPECT_DEATH((void)state.Write("x", DType::kFloat32, {2}, {"abcd"}),
                "'x' of 8 bytes is written with 4 bytes missing");

@@ -2,8 +2,8 @@
 // named ones.
 //
 // Ownership: copies share the elements; the storage lives as long as the last copy.
-// Threads:   thread-compatible. Whoever writes through mutable_data() must be the only user at that
-//            time.
+// Threads:   thread-compatible. While one thread writes through mutable_data(), no other may use a
+//            copy.
 //
 // Example:
 //   Tensor weights = Tensor::Zeros(DType::kFloat32, {128, 4});
@@ -27,14 +27,14 @@
 
 namespace ding {
 
-// `size` bytes aligned to 64, not cleared; null when the machine has not that much memory.
+// Returns `size` uninitialized bytes aligned to 64; null without the memory.
 std::shared_ptr<std::byte> AllocateAligned(int64_t size);
 
 class Tensor {
  public:
-  // float32 of shape [0].
+  // A float32 tensor of shape [0].
   Tensor() = default;
-  // Elements that someone else allocated: `owner` keeps them alive.
+  // A tensor of elements at `data`, which `owner` keeps alive.
   Tensor(DType dtype, Shape shape, std::shared_ptr<void> owner, std::byte* data)
       : dtype_(dtype), shape_(std::move(shape)), owner_(std::move(owner)), data_(data) {}
 
@@ -53,7 +53,7 @@ class Tensor {
   int64_t num_elements() const { return NumElements(shape_); }
   int64_t size_bytes() const { return num_elements() * SizeOf(dtype_); }
 
-  // All elements, row-major. T must be how dtype() is stored.
+  // Returns all elements, row-major. T must be the type in which dtype() is stored.
   template <typename T>
   absl::Span<const T> data() const {
     CheckStoredAs<T>();
@@ -70,7 +70,7 @@ class Tensor {
   std::byte* raw_data() const { return data_; }
   const std::shared_ptr<void>& owner() const { return owner_; }
 
-  // A copy with storage of its own.
+  // Returns a copy with storage of its own.
   Tensor Clone() const;
 
   // "float32[128, 4]".
@@ -89,17 +89,17 @@ class Tensor {
   std::byte* data_ = nullptr;
 };
 
-// Same dtype, shape and bytes. NaN equals the same NaN: for tests of determinism.
+// Whether dtype, shape and bytes are equal; equal NaN bits are equal. For tests of determinism.
 bool BitwiseEqual(const Tensor& a, const Tensor& b);
 
-// Named tensors in the order of insertion.
+// Named tensors, in the order of insertion.
 class TensorMap {
  public:
   using Entry = std::pair<std::string, Tensor>;
 
-  // Replaces the tensor of that name in its place, or appends.
+  // Replaces the tensor of that name in place, or appends it.
   void Set(absl::string_view name, Tensor tensor);
-  // Null if there is none.
+  // Returns null if there is none.
   const Tensor* Find(absl::string_view name) const;
   Tensor* FindMutable(absl::string_view name);
 

@@ -26,7 +26,7 @@ TEST(Tensor, ZerosAreZeroAlignedAndWritable) {
   EXPECT_EQ(tensor.DebugString(), "float32[2, 3]");
 }
 
-TEST(Tensor, TheDefaultHasNoElements) {
+TEST(Tensor, HasNoElementsByDefault) {
   const Tensor tensor;
   EXPECT_EQ(tensor.num_elements(), 0);
   EXPECT_TRUE(tensor.data<float>().empty());
@@ -61,7 +61,7 @@ TEST(Tensor, BitwiseEqualComparesTypeShapeAndBytes) {
       BitwiseEqual(Tensor::FromSpan<float>({1}, {0.0f}), Tensor::FromSpan<float>({1}, {-0.0f})));
 }
 
-TEST(TensorDeathTest, WrongElementTypeOrCount) {
+TEST(TensorDeathTest, AWrongElementTypeOrCountEndsTheProgram) {
   const Tensor tensor = Tensor::Zeros(DType::kFloat32, {2});
   EXPECT_DEATH(tensor.data<double>(), "a float32 tensor read as float64");
   EXPECT_DEATH(Tensor::FromSpan<float>({3}, {1, 2}), "2 values for shape \\[3\\]");

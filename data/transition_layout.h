@@ -1,10 +1,10 @@
-// Where the columns of a batch of transitions (data/sample_columns.h) stand:
+// The order of the columns of a batch of transitions (data/sample_columns.h):
 //
 //   the fields of the rows | "next_" + each observation field | discount | n_step |
 //   replay_unique_id | added columns
 //
-// An added column that the rows have too, of the same dtype and shape, stands in its place among
-// them. Of items (data/items.h): the same without next_, discount and n_step.
+// An added column that the rows also have, with the same dtype and shape, replaces the column of the
+// rows in its position. Batches of items (data/items.h) have no next_, discount and n_step.
 //
 // Threads: thread-safe (a pure function).
 #ifndef DING_WORKER_DATA_TRANSITION_LAYOUT_H_
@@ -19,16 +19,16 @@
 namespace ding {
 
 struct TransitionLayout {
-  SpecPtr spec;             // of the batches
-  std::vector<int> stored;  // fields of the rows that the batches show: no added one replaces them
-  int reward = -1;          // -1: of items
+  SpecPtr spec;             // the spec of the batches
+  std::vector<int> stored;  // fields of the rows that no added column replaces
+  int reward = -1;          // -1 for items
   int first_next_obs = 0;
   int discount = 0;
   int n_step = 0;
   int replay_unique_id = 0;
 };
 
-// `rows` begin with `obs_fields` fields of the observation.
+// The first `obs_fields` fields of `rows` are the observation.
 //   kInvalidArgument  the rows have no float32 scalar "reward", an observation field is not named
 //                     "obs" or "obs/...", or a field has the name of a column that is added here;
 //                     items: a field is missing or wrong

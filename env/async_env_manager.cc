@@ -40,7 +40,7 @@ AsyncEnvManager::AsyncEnvManager(Options options, Blocks blocks,
 
 absl::Status AsyncEnvManager::StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions,
                                        absl::Span<const int>* answered) {
-  // The actions may come with further columns; the env sees its own.
+  // `actions` may have further columns; the env gets its own only.
   const ColumnsView own_actions = actions.Fields(env_spec().action.get(), 0);
   if (env_ids == all_ids()) {
     CopyRows(own_actions, workers_->actions(), 0);
@@ -59,11 +59,11 @@ absl::Status AsyncEnvManager::StepEnvs(absl::Span<const int> env_ids, const Colu
       workers_->Wait(std::max(0, want - static_cast<int>(answered_.size())), &answered_);
   DING_RETURN_IF_ERROR(TakeResets());
   if (!waited.ok()) {
-    // Nobody will see what the others did.
+    // The caller gets no Timesteps, so the other steps are lost.
     for (const int env_id : stepped_) NoteLost(env_id);
     return waited;
   }
-  // The order in which they were asked, if they are all there; else a fixed one.
+  // The order of the request if all envs have answered, else by increasing id.
   if (stepped_.size() == env_ids.size() && waits_for_all()) {
     *answered = env_ids;
   } else {
@@ -127,7 +127,7 @@ absl::Status AsyncEnvManager::ResetEnvs(absl::Span<const int> env_ids) {
 absl::Status AsyncEnvManager::BeginResets(absl::Span<const int> env_ids) {
   if (waits_for_all()) return ResetEnvs(env_ids);
   AskResets(env_ids);
-  // Has them begin.
+  // Makes the workers begin without waiting for an answer.
   return workers_->Wait(0, &answered_);
 }
 

@@ -1,18 +1,19 @@
-// The env manager whose envs run beside the caller, in threads or processes (EnvWorkers).
+// The env manager whose envs run in threads or processes beside the caller (EnvWorkers).
 //
-//   wait_num 0, all     Step() returns when every env that was stepped has answered and every
-//                       episode that ended has begun anew: results are those of BaseEnvManager, bit
-//                       by bit, whatever the order in which envs answered.
-//   wait_num n          Step() asks its envs and returns when n of those that are busy have
-//                       answered (all, if fewer are): with a step, which then stands in Timesteps,
-//                       or by having begun the next episode. The others answer in later calls. Which
-//                       ones answer together depends on time: such runs do not repeat.
+//   wait_num 0 (all)    Step() returns when every env has finished its step and every env whose
+//                       episode ended has begun the next one. The results are bit for bit those of
+//                       BaseEnvManager, in whatever order the envs finish.
+//   wait_num n          Step() starts the steps and returns when n of the busy envs have answered,
+//                       or all of them if fewer are busy. An env answers with a step, which is then
+//                       in Timesteps, or by having begun the next episode. The others answer in
+//                       later calls. Which envs answer together depends on timing, so such runs
+//                       are not repeatable.
 //
-// After a Step that failed, all envs that answered in that call are in kNeedReset, the failing one
-// in kError; those that are busy go on.
+// After a Step() that failed, the failing env is in kError and all others that answered in that call
+// are in kNeedReset; the envs that are still busy continue.
 //
-// SaveState() does not wait: an env that is busy is one that cannot save itself; it begins a new
-// episode on load.
+// SaveState() does not wait: it saves a busy env like one that cannot save its state, and that env
+// begins a new episode after a load.
 //
 // Failures, seeds, abnormal steps: EnvManagerCore. Ownership, threads: as EnvManager.
 #ifndef DING_WORKER_ENV_ASYNC_ENV_MANAGER_H_
@@ -38,14 +39,15 @@ namespace ding {
 class AsyncEnvManager : public EnvManagerCore {
  public:
   struct Options : EnvManagerCore::Options {
-    // Envs to wait for in a Step(), 0: all.
+    // The number of envs that Step() waits for; 0: all.
     int wait_num = 0;
   };
 
-  // OK if the options fit `env_num` envs; else all that is wrong, `problems` of others included.
+  // kInvalidArgument with all problems of the options for `env_num` envs, and with `problems`, which
+  // the caller has found.
   static absl::Status Check(const Options& options, int env_num, std::vector<std::string> problems);
 
-  //   kInvalidArgument  options, all problems at once
+  //   kInvalidArgument  invalid options; the error lists all problems
   static absl::StatusOr<std::unique_ptr<AsyncEnvManager>> Create(
       Options options, std::unique_ptr<EnvWorkers> workers);
   ~AsyncEnvManager() override { workers_->End(); }
@@ -65,18 +67,18 @@ class AsyncEnvManager : public EnvManagerCore {
 
   bool waits_for_all() const { return wait_num_ == 0 || wait_num_ >= env_num(); }
   void AskResets(absl::Span<const int> env_ids);
-  // Waits until none of these is busy.
+  // Waits until none of these envs is busy.
   absl::Status WaitFor(absl::Span<const int> env_ids);
-  // Of the envs in answered_: notes what began, keeps what was stepped.
+  // Notes the resets among answered_ and removes them, so that only steps are left.
   absl::Status TakeResets();
   absl::Status AccountSteps(absl::Span<const int> env_ids);
 
   const int wait_num_;
   const std::unique_ptr<EnvWorkers> workers_;
-  int busy_ = 0;                  // asked, and not yet taken from answered_
-  std::vector<int> answered_;     // by the workers, and not yet taken
-  std::vector<int> stepped_;      // of the current Step()
-  std::vector<uint8_t> awaited_;  // scratch of WaitFor(), per env
+  int busy_ = 0;                  // envs that were asked and whose answer was not yet taken
+  std::vector<int> answered_;     // envs that have answered, not yet taken
+  std::vector<int> stepped_;      // envs that answered the current Step() with a step
+  std::vector<uint8_t> awaited_;  // scratch space of WaitFor(), one element per env
   std::vector<EpisodeStart> starts_;
 };
 

@@ -1,10 +1,10 @@
-// What it costs to step envs beside the caller: CartPoles with random actions, episodes begun anew
-// as they end, through an env manager.
-//   Threads            64 CartPoles by 2 threads; Inline: as the manager decides, in this thread
-//   Threads*Floor      the same through the manager in the caller's thread
-//   BusyThreads/envs   envs whose step takes 20 us of the processor, by 2 threads
+// Measures env managers that step envs in threads and processes: CartPoles with random actions,
+// reset as their episodes end.
+//   Threads            64 CartPoles in 2 threads; Inline: the manager chooses the caller's thread
+//   Threads*Floor      the same envs in BaseEnvManager
+//   BusyThreads/envs   envs whose step takes 20 us of processor time, in 2 threads
 //   Processes          8 CartPoles in 8 processes; Grouped: in one process per core
-//   Processes*Floor    the same through the manager in the caller's thread
+//   Processes*Floor    the same envs in BaseEnvManager
 // items_per_second counts env steps.
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@
 namespace ding {
 namespace {
 
-// A CartPole whose step takes 20 us more.
+// A CartPole whose step takes 20 us longer.
 class BusyEnv : public Env {
  public:
   explicit BusyEnv(std::unique_ptr<Env> env) : env_(std::move(env)) {}

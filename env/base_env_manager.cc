@@ -25,7 +25,7 @@ BaseEnvManager::BaseEnvManager(Options options, Blocks blocks, std::unique_ptr<L
 
 absl::Status BaseEnvManager::StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions,
                                       absl::Span<const int>* answered) {
-  // The actions may come with further columns; the env sees its own.
+  // `actions` may have further columns; the env gets its own only.
   const ColumnsView own_actions = actions.Fields(env_spec().action.get(), 0);
   const MutableColumnsView obs = rows();
   const int players = env_spec().players;

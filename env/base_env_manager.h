@@ -1,9 +1,9 @@
-// The env manager that steps its envs one after the other, in the caller's thread: the fastest one
-// for envs that take microseconds.
+// The env manager that steps its envs one after the other in the caller's thread. It is the fastest
+// one for envs whose step takes microseconds.
 //
-// A Step that fails has not stepped the envs behind the failing one: they are still in kRun. It
-// cannot survive a crash of an env or interrupt one that hangs; only managers that run envs in
-// processes of their own can. kInit and kReset are never seen between two calls.
+// When Step() fails, the envs after the failing one were not stepped and are still in kRun. This
+// manager cannot survive the crash of an env or interrupt an env that hangs; the managers that run
+// envs in processes of their own can. No env is in kInit or kReset between two calls.
 //
 // Failures, seeds, abnormal steps: EnvManagerCore. Ownership, threads: as EnvManager.
 //
@@ -31,9 +31,9 @@ namespace ding {
 
 class BaseEnvManager : public EnvManagerCore {
  public:
-  // One env per factory, at least one. Builds the first env, to know the spec.
-  //   kInvalidArgument  options (all problems at once), no factories, a spec that is not valid
-  //   other             what the factory said
+  // Makes one env per factory; at least one is required. Builds the first env to get its spec.
+  //   kInvalidArgument  invalid options (the error lists all problems), no factories, invalid spec
+  //   other             the error of the factory
   static absl::StatusOr<std::unique_ptr<BaseEnvManager>> Create(Options options,
                                                                 std::vector<EnvFactory> factories);
 

@@ -28,7 +28,7 @@ TEST(BaseEnvManagerAllocationTest, StepAllocatesNothing) {
   const int64_t before = AllocationCount();
   EXPECT_GT(before, 0) << "nothing is counted";
   bool all_ok = true;
-  for (int i = 0; i < 100; ++i) {  // of the 200 of an episode
+  for (int i = 0; i < 100; ++i) {  // An episode has 200 steps.
     all_ok &= manager->Step(manager->ready_obs().env_ids, rows).ok();
   }
   EXPECT_EQ(AllocationCount(), before);

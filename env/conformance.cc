@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
-#include <exception>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
@@ -30,31 +30,19 @@ namespace {
 
 constexpr uint64_t kSeeds[] = {0, 1, 20240607};
 
-// Uniform over a box; what has no bounds is drawn from [-1, 1].
+// Draws uniformly from a box; an element without bounds is drawn from [-1, 1].
 void DrawBox(const FieldSpec& spec, Rng* rng, absl::Span<float> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t bound = spec.low.size() == 1 ? 0 : i;
     const double low = spec.low.empty() ? -1 : std::max(spec.low[bound], -1e6);
     const double high = spec.high.empty() ? 1 : std::min(spec.high[bound], 1e6);
-    // Narrowing may round beyond a bound.
+    // The conversion to float may round beyond a bound.
     values[i] = std::clamp(static_cast<float>(rng->Uniform(low, high)), static_cast<float>(low),
                            static_cast<float>(high));
   }
 }
 
-// Calls the env's code; an exception is a Status that says so.
-template <typename Call>
-absl::Status CallEnv(const Call& call) {
-  try {
-    return call();
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("it threw: ", error.what()));
-  } catch (...) {
-    return absl::InternalError("it threw something that is no std::exception");
-  }
-}
-
-// What one call showed.
+// The observation and result of one call.
 struct Moment {
   std::string obs;  // the bytes of the row
   StepResult result;
@@ -72,7 +60,7 @@ bool operator==(const Moment& a, const Moment& b) {
          a.result.abnormal == b.result.abnormal;
 }
 
-// Drives an env whose row is the middle one of three. Rows are filled with `blank` before each
+// Drives an env whose row is the middle one of three. All rows are filled with `blank` before each
 // call.
 class Player {
  public:
@@ -84,14 +72,14 @@ class Player {
 
   Moment Reset(uint64_t seed) {
     Blank();
-    const absl::Status status = CallEnv([&] {
+    const absl::Status status = CallUser("it", [&] {
       return env_->Reset(EpisodeStart{seed, {}}, rows_.view().row(1));
     });
     EXPECT_THAT(status, IsOk()) << "Reset() with seed " << seed;
     return See("Reset()", {});
   }
 
-  // With legal actions of all players.
+  // Steps with random legal actions of all players.
   Moment Step(Rng* rng) {
     DrawActions(rng);
     Blank();
@@ -99,7 +87,7 @@ class Player {
     StepResult result;
     result.other_rewards.resize(static_cast<size_t>(env_->spec().players - 1));
     const absl::Status status =
-        CallEnv([&] { return env_->Step(actions.row(0), rows_.view().row(1), &result); });
+        CallUser("it", [&] { return env_->Step(actions.row(0), rows_.view().row(1), &result); });
     EXPECT_THAT(status, IsOk()) << "Step() with " << DescribeActions();
     EXPECT_EQ(result.other_rewards.size(), static_cast<size_t>(env_->spec().players - 1))
         << "Step() resized other_rewards: a game of " << env_->spec().players
@@ -107,7 +95,7 @@ class Player {
     return See("Step()", std::move(result));
   }
 
-  // All moments of an episode, at most `max_steps` steps.
+  // Plays an episode of at most `max_steps` steps and returns all its moments.
   std::vector<Moment> Episode(uint64_t seed, int64_t max_steps) {
     Rng rng(seed, "conformance/actions");
     std::vector<Moment> moments = {Reset(seed)};
@@ -118,7 +106,7 @@ class Player {
     return moments;
   }
 
-  // Goes on from what `other` sees, as a manager that restores an env does.
+  // Copies the row of `other`, as a manager does that restores an env.
   void TakeRowOf(const Player& other) {
     for (int i = 0; i < spec().size(); ++i) {
       std::memcpy(rows_.view().raw_column(i), other.rows_.view().raw_column(i),
@@ -188,7 +176,7 @@ class Player {
   BatchBuilder actions_;
 };
 
-// What is wrong with `value`, element `i` of `field`; empty if nothing.
+// Describes what is wrong with `value`, element `i` of `field`; empty if it is legal.
 template <typename T>
 std::string Complaint(const FieldSpec& field, size_t i, T value) {
   const auto number = static_cast<double>(value);
@@ -201,7 +189,7 @@ std::string Complaint(const FieldSpec& field, size_t i, T value) {
   }
   if (field.low.empty()) return "";
   const size_t bound = field.low.size() == 1 ? 0 : i;
-  // Bounds are as exact as the values: -1.2 is -1.2f.
+  // Compares bounds in the precision of the values, so that -1.2 equals -1.2f.
   const bool narrow = field.dtype == DType::kFloat32;
   const double low = narrow ? static_cast<float>(field.low[bound]) : field.low[bound];
   const double high = narrow ? static_cast<float>(field.high[bound]) : field.high[bound];
@@ -209,7 +197,7 @@ std::string Complaint(const FieldSpec& field, size_t i, T value) {
   return absl::StrCat("expected a value in [", low, ", ", high, "] as its spec says");
 }
 
-// `values`, of one row, against the declared bounds or categories.
+// Checks the values of one row against the declared bounds or categories.
 template <typename T>
 void ExpectLegal(const FieldSpec& field, absl::Span<const T> values) {
   for (size_t i = 0; i < values.size(); ++i) {
@@ -217,7 +205,7 @@ void ExpectLegal(const FieldSpec& field, absl::Span<const T> values) {
     if (complaint.empty()) continue;
     ADD_FAILURE() << "observation '" << field.name << "' element " << i << " is " << +values[i]
                   << ", " << complaint;
-    return;  // The others are like it.
+    return;  // One failure per row is enough.
   }
 }
 
@@ -244,7 +232,7 @@ void ExpectLegalRow(const RowView& row) {
   }
 }
 
-// Rewards of all players.
+// Checks the rewards of all players.
 void ExpectLegalRewards(const EnvSpec& spec, const StepResult& result) {
   std::vector<float> rewards = result.other_rewards;
   rewards.insert(rewards.begin(), result.reward);
@@ -257,7 +245,7 @@ void ExpectLegalRewards(const EnvSpec& spec, const StepResult& result) {
   }
 }
 
-// The field and element that byte `offset` of a row belongs to.
+// Names the field and the element that byte `offset` of a row belongs to.
 std::string NameOfByte(const Spec& spec, size_t offset) {
   for (int i = 0; i < spec.size(); ++i) {
     const auto bytes = static_cast<size_t>(spec.row_bytes(i));
@@ -336,7 +324,7 @@ TEST_P(EnvConformance, ValuesAreWithinBounds) {
 }
 
 TEST_P(EnvConformance, WholeRowsAreWritten) {
-  // What nobody wrote is what was there before.
+  // A byte that the env did not write keeps its previous value.
   const std::unique_ptr<Env> other = NewEnv();
   const std::vector<Moment> moments = Player(env_.get()).Episode(kSeeds[0], GetParam().max_steps);
   const std::vector<Moment> again =
@@ -346,7 +334,7 @@ TEST_P(EnvConformance, WholeRowsAreWritten) {
         std::mismatch(moments[i].obs.begin(), moments[i].obs.end(), again[i].obs.begin());
     if (byte == moments[i].obs.end()) continue;
     const auto offset = static_cast<size_t>(byte - moments[i].obs.begin());
-    // Not what was there before: another episode, which is another test's concern.
+    // Both bytes were written: the episodes differ, which another test checks.
     if (*byte != '\xA5' || *other_byte != '\x5A') return;
     FAIL() << (i == 0 ? std::string("Reset()") : absl::StrCat("Step() number ", i))
            << " did not write " << NameOfByte(*env_->spec().observation, offset);
@@ -355,7 +343,7 @@ TEST_P(EnvConformance, WholeRowsAreWritten) {
 
 TEST_P(EnvConformance, EpisodeIsAFunctionOfSeedAndActions) {
   const std::unique_ptr<Env> other = NewEnv();
-  // The other one plays in reverse order: nothing is left over from the episode before.
+  // The other env plays the seeds in reverse order, to show that no state is left over.
   std::vector<std::vector<Moment>> episodes;
   for (const uint64_t seed : kSeeds) {
     episodes.push_back(Player(env_.get()).Episode(seed, GetParam().max_steps));
@@ -384,7 +372,7 @@ TEST_P(EnvConformance, SavedEpisodeContinuesTheSame) {
   const std::unique_ptr<Env> other = NewEnv();
   Player player(env_.get());
   Player replayer(other.get());
-  // Half of an episode, at most.
+  // At most half of an episode.
   const int64_t length =
       static_cast<int64_t>(player.Episode(kSeeds[0], GetParam().max_steps).size()) - 1;
   Rng rng(kSeeds[0], "conformance/actions");
@@ -399,7 +387,7 @@ TEST_P(EnvConformance, SavedEpisodeContinuesTheSame) {
   ASSERT_THAT(env_->SaveState(&again), IsOk());
   EXPECT_TRUE(SameTensors(saved.tensors(), again.tensors()));
 
-  // Into an env that is in the middle of something else.
+  // Loads into an env that is in the middle of another episode.
   replayer.Episode(kSeeds[1], 3);
   ASSERT_THAT(other->LoadState(&saved), IsOk());
   replayer.TakeRowOf(player);

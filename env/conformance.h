@@ -1,9 +1,10 @@
-// What every Env must do, as tests that run on yours: valid spec, whole rows written and no others,
-// values within the declared bounds, episodes that are a function of seed and actions, time limit,
-// exact continuation of a saved episode (skipped for an env that cannot save itself).
+// Tests that every Env must pass. They check that the spec is valid, that an env writes its whole row
+// and nothing else, that values are within the declared bounds, that an episode is a function of its
+// seed and actions, that the time limit holds, and that a saved episode continues exactly (skipped
+// for an env that cannot save its state).
 //
-// The suite plays whole episodes with random legal actions of all players, at most `max_steps`
-// steps each. A failure says what the env did, in which call, and what its spec promises.
+// The suite plays episodes of at most `max_steps` steps, with random legal actions of all players. A
+// failure says what the env did, in which call, and what its spec promises.
 //
 // Example (in the test of an env; depends on //env:conformance and gtest_main):
 //   INSTANTIATE_TEST_SUITE_P(CartPole, EnvConformance,
@@ -22,14 +23,14 @@
 namespace ding {
 
 struct EnvConformanceCase {
-  std::string name;  // in the names of the tests: letters, digits, underscores
+  std::string name;  // part of the test names: letters, digits, underscores
   EnvFactory factory;
   int64_t max_steps = 1000;
 };
 
 class EnvConformance : public testing::TestWithParam<EnvConformanceCase> {
  protected:
-  // Ends the test if there is none.
+  // Creates env_; a test ends here if the factory fails.
   void SetUp() override;
   std::unique_ptr<Env> NewEnv() const;
 

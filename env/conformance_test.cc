@@ -1,6 +1,6 @@
-// EnvConformance on envs of all kinds. As conformance_test the envs are right, and pass. The
-// program conformance_wrong_envs holds those that are wrong in one way each, and
-// conformance_messages_test looks whether each fails with a sentence that says so.
+// Runs EnvConformance on envs of all kinds. conformance_test runs correct envs, which pass. The
+// program conformance_wrong_envs runs envs with one mistake each, and conformance_messages_test
+// checks that each fails with a message that names the mistake.
 #include "ding_worker/env/conformance.h"
 
 #include <cstdint>
@@ -47,7 +47,7 @@ enum class Wrong {
 
 constexpr int64_t kLength = 6;
 
-// What one player sees and does: an image, numbers, categories; two numbers to choose.
+// The spec of one player: an image, numbers and categories to see, two numbers to choose.
 absl::StatusOr<EnvSpec> PlayerOf(Wrong wrong) {
   FieldSpec image = Scalar("obs/image", DType::kUint8);
   image.shape = {1, 2, 2};

@@ -38,7 +38,7 @@ absl::Status CheckObservation(const FieldSpec& field, absl::string_view prefix) 
   return absl::OkStatus();
 }
 
-// Elements of an action mask: one for each category of each element.
+// The number of elements of an action mask: one per category of each action element.
 int64_t MaskWidth(const FieldSpec& action) {
   if (action.high.empty()) return action.num_elements() * action.num_categories;
   int64_t width = 0;
@@ -65,12 +65,12 @@ absl::Status CheckMask(const FieldSpec& mask, const FieldSpec& action) {
                                                  DTypeName(DType::kBool), ShapeString(width)));
 }
 
-// What differs beside the name and bounds.
+// Whether both fields have the same type and shape; names and bounds may differ.
 bool IsSameKind(const FieldSpec& a, const FieldSpec& b) {
   return a.dtype == b.dtype && a.shape == b.shape && a.num_categories == b.num_categories;
 }
 
-// What `player` sees and does, which must be what player 0 does.
+// Checks that the fields of `player` are like those of player 0.
 absl::Status CheckPlayer(const EnvSpec& spec, int player) {
   const int fields = spec.observation->size() / spec.players;
   const std::string prefix = Prefix(kObs, spec, player);

@@ -1,16 +1,16 @@
 // One environment: the class that a user of this project writes.
 //
-// An episode is a function of its seed and its actions: Reset() draws everything random from the
-// seed that it is given, so that a run can be repeated and resumed. Observations are written in
-// place, into a row that the env manager lends: nothing is allocated or copied per step.
+// An episode must be a function of its seed and its actions: Reset() derives all randomness from the
+// seed that it gets, so that a run can be repeated and resumed. The env writes observations into a
+// row that the env manager provides, so that a step allocates and copies nothing.
 //
-// Ownership: an Env belongs to one env manager. Rows are lent for the length of the call.
+// Ownership: an Env belongs to one env manager. A row is valid during the call only.
 // Threads:   one call at a time, not always from the same thread.
-// Errors:    a Status other than OK, or an exception, means that the step or reset failed; the
-//            manager retries as it is configured to, then reports the env by its number. A value
-//            that is not finite is reported the same way.
+// Errors:    an error Status or an exception means that the step or reset failed. The manager retries
+//            as configured, then reports the env by its number. NaN and infinity in observations and
+//            rewards are reported in the same way, without a retry of a step.
 //
-// Example: examples/custom_env shows a whole one in 60 lines.
+// Example: examples/custom_env is a complete env in 60 lines.
 //   absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
 //     x_ += action.scalar<int64_t>(0) == 1 ? 0.1f : -0.1f;
 //     obs.field<float>(0)[0] = x_;
@@ -40,42 +40,42 @@ namespace ding {
 
 struct EnvSpec {
   std::string name;  // "CartPole-v1"
-  // One field "obs", or several "obs/<name>"; never float64: narrow at the border. A field
-  // "obs/action_mask" (bool, one element per category) says which actions are legal: policies obey
-  // it, and any other action is an error.
+  // One field "obs", or several "obs/<name>"; float64 is refused: convert to float32 in the env. A
+  // field "obs/action_mask" (bool, one element per category) says which actions are legal: policies
+  // choose legal actions only, and the manager refuses any other action.
   SpecPtr observation;
   SpecPtr action;  // one field "action": Discrete, MultiDiscrete, or Box with bounds
-  // Above 1: a game, whose players all act in every step; its fields are named as
-  // env/game_spec.h says.
+  // Above 1 the env is a game whose players all act in every step; env/game_spec.h says how its
+  // fields are named.
   int players = 1;
-  // Legal rewards of one step.
+  // The range of the reward of one step.
   double reward_low = -std::numeric_limits<double>::infinity();
   double reward_high = std::numeric_limits<double>::infinity();
-  // After so many steps an episode is truncated (by the env itself); 0: no limit.
+  // The number of steps after which the env truncates an episode; 0: no limit.
   int64_t max_episode_steps = 0;
 };
 
 // How an episode begins.
 struct EpisodeStart {
   uint64_t seed = 0;
-  NamedValues params;  // as configured for this env; empty in most runs
+  NamedValues params;  // the parameters configured for this env; empty in most runs
 };
 
 struct StepResult {
-  float reward = 0;  // of a game: of player 0
-  // Of a game: the rewards of players 1, 2, ...; arrives with that many zeros.
+  float reward = 0;  // in a game, the reward of player 0
+  // In a game, the rewards of players 1, 2, ...; the manager passes it filled with zeros.
   std::vector<float> other_rewards;
-  // The episode is over and nothing follows (the pole fell).
+  // The episode ended in a terminal state (the pole fell).
   bool terminated = false;
-  // The episode was cut off (time limit): values may still be bootstrapped from the observation. If
-  // both are set, it is terminated.
+  // The episode was cut off (time limit): its last observation has a bootstrap value. If both are
+  // set, the episode is terminated.
   bool truncated = false;
-  // The step went wrong in a way that the env itself noticed: it is thrown away with its episode,
-  // and the env is reset.
+  // The env noticed that the step went wrong: the manager discards the step and its episode and
+  // resets the env.
   bool abnormal = false;
-  // At the end of an episode: values worth averaging over episodes. "eval_episode_return", if set,
-  // takes the place of the sum of rewards (an env that shapes its rewards reports the true return
-  // here), of a game that of player 0.
+  // Set at the end of an episode: values to average over episodes. "eval_episode_return", if set,
+  // replaces the sum of rewards (of player 0): an env that shapes its rewards reports the true return
+  // here.
   NamedValues info;
 };
 
@@ -83,32 +83,32 @@ class Env {
  public:
   virtual ~Env() = default;
 
-  // The same at all times.
+  // Never changes.
   virtual const EnvSpec& spec() const = 0;
 
   // Begins an episode and writes its first observation to `obs` (spec().observation).
   virtual absl::Status Reset(const EpisodeStart& start, const RowRef& obs) = 0;
 
-  // Takes one step. `action` is a row of spec().action, already checked to be legal. Writes the
-  // observation after the step, also at the end of an episode. `result` arrives with its defaults.
+  // Takes one step. `action` is a row of spec().action that was checked to be legal. Writes the
+  // observation after the step to `obs`, also at the end of an episode. `result` has its defaults.
   virtual absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) = 0;
 
-  // The middle of an episode, for exact resume. An env that cannot is restarted with a new episode
-  // on resume.
+  // Saves and loads the state within an episode, for exact resume. Optional: without them an env
+  // begins a new episode after a resume.
   virtual absl::Status SaveState(StateWriter* writer) const;
   virtual absl::Status LoadState(StateReader* reader);
 
-  // The scene as it is now.
+  // Returns a picture of the current state. Optional.
   virtual absl::StatusOr<Image> Render();
 };
 
-// Makes the envs of a manager; called once per env, and again when one is renewed.
+// Creates an env; a manager calls it once per env, and again when it renews an env.
 using EnvFactory = std::function<absl::StatusOr<std::unique_ptr<Env>>()>;
 
-// The index of the field that says which actions of `player` are legal, or -1.
+// Returns the index of the observation field with the action mask of `player`, or -1.
 int ActionMaskField(const EnvSpec& spec, int player = 0);
 
-// OK if the spec is one that the rest of this project understands; else what is wrong with it.
+// Returns kInvalidArgument, saying what is wrong, unless this project supports the spec.
 absl::Status ValidateEnvSpec(const EnvSpec& spec);
 
 }  // namespace ding

@@ -60,7 +60,7 @@ class Walk : public Env {
   int64_t steps_ = 0;
 };
 
-// The mean return of `episodes` episodes of four walkers that always turn back to 0.
+// Plays `episodes` episodes with four walkers that always turn back to 0; returns the mean return.
 absl::StatusOr<double> MeanReturn(int episodes) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<BaseEnvManager> manager,
                         BaseEnvManager::Create({}, std::vector<EnvFactory>(4, Walk::Create)));
@@ -84,7 +84,7 @@ absl::StatusOr<double> MeanReturn(int episodes) {
 
 TEST(EnvExampleTest, WalkersStayNearTheMiddle) {
   DING_ASSERT_OK_AND_ASSIGN(const double mean, MeanReturn(4));
-  // 50 steps at a distance of at most 0.1, after at most 5 steps towards it.
+  // At most 5 steps towards the middle, then at most 0.1 away from it.
   EXPECT_LT(mean, 0);
   EXPECT_GT(mean, -50 * 0.1 - 5 * 0.5);
 }

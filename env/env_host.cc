@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 
@@ -12,7 +13,7 @@ absl::StatusOr<std::unique_ptr<Env>> BuildEnv(const EnvFactory& factory) {
   std::unique_ptr<Env> env;
   DING_RETURN_IF_ERROR(CallEnv([&]() -> absl::Status {
     DING_ASSIGN_OR_RETURN(env, factory());
-    if (env == nullptr) return absl::InternalError("the factory made no env");
+    if (env == nullptr) return absl::InternalError("the factory returned a null env");
     return ValidateEnvSpec(env->spec());
   }));
   return env;
@@ -57,7 +58,7 @@ absl::Status EnvHost::Build() {
   if (on_attempt_) on_attempt_(EnvCall::kBuild);
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env, BuildEnv(factory_));
   DING_RETURN_IF_ERROR(
-      Annotate(CheckSameEnvSpec(*expected_, env->spec()), "it is not of the kind of env 0"));
+      Annotate(CheckSameEnvSpec(*expected_, env->spec()), "its spec differs from that of env 0"));
   env_ = std::move(env);
   return absl::OkStatus();
 }
@@ -86,7 +87,7 @@ absl::Status EnvHost::RetryStep(const RowView& action, const RowRef& obs, absl::
     options_->sleep(options_->retry_waiting_time);
     ClearStepResult(expected_->players, result);
     if (options_->retry_type == EnvRetryType::kRenew) {
-      // The reset that follows builds the env.
+      // The next reset builds the env.
       env_.reset();
       void_cause_ = std::move(failure);
       result->abnormal = true;
@@ -100,7 +101,8 @@ absl::Status EnvHost::RetryStep(const RowView& action, const RowRef& obs, absl::
 }
 
 absl::StatusOr<Image> EnvHost::Render() {
-  if (env_ == nullptr) return absl::FailedPreconditionError("Reset() comes first");
+  if (env_ == nullptr)
+    return absl::FailedPreconditionError("the env is not built yet; call Reset() first");
   Image image;
   DING_RETURN_IF_ERROR(CallEnv([&]() -> absl::Status {
     DING_ASSIGN_OR_RETURN(image, env_->Render());

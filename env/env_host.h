@@ -1,19 +1,19 @@
-// One env where it runs, be that the caller's thread, a thread of a pool or a process of its own:
-// builds it, calls it, stops its exceptions and tries again what fails.
+// Builds and calls one env in the thread or process where it runs, turns its exceptions into errors
+// and retries failed calls.
 //
-//     Reset  max_retry attempts, retry_waiting_time apart; with kRenew a new env for each further one
-//     Step   kReset: the same step again on the same env. kRenew: a new env cannot go on with the
-//            episode; the step is void (StepResult::abnormal), TakeVoidCause() says why.
+//     Reset  up to max_retry attempts, retry_waiting_time apart; kRenew builds a new env for each
+//            further attempt
+//     Step   kReset: repeats the step on the same env. kRenew: a new env cannot continue the episode,
+//            so the step is void (StepResult::abnormal) and TakeVoidCause() says why.
 //
 // Ownership: owns its env. `expected` and `options` must outlive it.
 // Threads:   thread-compatible.
-// Errors:    as the env reported them, without its number: the manager adds that.
+// Errors:    those of the env, without its number, which the manager adds.
 #ifndef DING_WORKER_ENV_ENV_HOST_H_
 #define DING_WORKER_ENV_ENV_HOST_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/image.h"
@@ -39,15 +40,15 @@ enum class EnvRetryType {
 };
 
 struct EnvRetryOptions {
-  // Attempts at a reset or a step before it counts as failed, at least 1.
+  // The number of attempts at a reset or a step before it counts as failed, at least 1.
   int max_retry = 1;
   EnvRetryType retry_type = EnvRetryType::kReset;
   absl::Duration retry_waiting_time = absl::Milliseconds(100);
-  // Waits between attempts; a test has it return at once.
+  // Waits between attempts; tests replace it by a function that returns at once.
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
 
-// What the thread or process of an env is busy with.
+// What the thread or process of an env is doing.
 enum class EnvCall : uint8_t {
   kStarting,
   kIdle,
@@ -60,26 +61,21 @@ enum class EnvCall : uint8_t {
   kLoad
 };
 
-// The one place where exceptions of a user's env stop. Inlined, as is EnvHost::Step(): a call would
-// take as long as all else that a manager does for a step.
+// Calls code of a user's env; an exception becomes kInternal. It is inlined, as is EnvHost::Step(),
+// because a function call would take as long as all else that a manager does for a step.
 template <typename Call>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline absl::Status CallEnv(Call&& call) {
-  try {
-    return call();
-  } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat("threw an exception: ", e.what()));
-  } catch (...) {
-    return absl::InternalError("threw something that is no std::exception");
-  }
+  return CallUser("it", std::forward<Call>(call));
 }
 
-// Calls the factory. The env has a spec that is valid.
+// Calls the factory and checks the spec of the env.
 absl::StatusOr<std::unique_ptr<Env>> BuildEnv(const EnvFactory& factory);
 
-// OK if `found`, of a further env, is the spec that env 0 has; else which field differs.
+// Returns kInvalidArgument, naming the field that differs, unless `found`, the spec of a further env,
+// equals `expected`, the spec of env 0.
 absl::Status CheckSameEnvSpec(const EnvSpec& expected, const EnvSpec& found);
 
-// To what the env finds, without allocating.
+// Sets `result` to the defaults that Env::Step() expects, without allocating.
 inline void ClearStepResult(int players, StepResult* result) {
   result->reward = 0;
   if (ABSL_PREDICT_FALSE(players > 1)) {
@@ -93,7 +89,7 @@ inline void ClearStepResult(int players, StepResult* result) {
 
 absl::StatusOr<BatchBuilder> ZeroedRows(const SpecPtr& spec, int64_t rows);
 
-// What is not finite in this observation; OK if nothing is.
+// Returns kInternal, naming the field and element, if the observation has NaN or infinity.
 absl::Status CheckFiniteRow(const RowRef& row);
 
 class EnvHost {
@@ -105,23 +101,25 @@ class EnvHost {
   bool built() const { return env_ != nullptr; }
   void Adopt(std::unique_ptr<Env> env) { env_ = std::move(env); }
   void End() { env_.reset(); }
-  // Is called before each attempt at building and resetting an env and at stepping it again.
+  // `on_attempt` is called before each attempt to build or reset the env and before each repeated
+  // step.
   void set_on_attempt(std::function<void(EnvCall)> on_attempt) {
     on_attempt_ = std::move(on_attempt);
   }
 
-  // Builds the env if there is none. `attempts_made` count towards max_retry. An observation that
-  // is not finite fails.
+  // Builds the env if there is none. `attempts_made` earlier attempts count towards max_retry. An
+  // observation with NaN or infinity is a failure.
   absl::Status Reset(const EpisodeStart& start, const RowRef& obs, int attempts_made = 0);
 
-  // `result` has its defaults.
+  // `result` must have its defaults (ClearStepResult).
   ABSL_ATTRIBUTE_ALWAYS_INLINE absl::Status Step(const RowView& action, const RowRef& obs,
                                                  StepResult* result) {
     absl::Status status = CallEnv([&] { return env_->Step(action, obs, result); });
     if (ABSL_PREDICT_TRUE(status.ok())) return status;
     return RetryStep(action, obs, std::move(status), result);
   }
-  // After a step that is abnormal: the failure that made it so; OK if the env itself said so.
+  // Returns the failure that made the last step abnormal; OK if the env itself reported the step as
+  // abnormal.
   absl::Status TakeVoidCause() { return std::exchange(void_cause_, absl::OkStatus()); }
 
   absl::StatusOr<Image> Render();
@@ -135,7 +133,7 @@ class EnvHost {
   absl::Status RetryStep(const RowView& action, const RowRef& obs, absl::Status failure,
                          StepResult* result);
 
-  std::unique_ptr<Env> env_;  // null: to be built by the next reset
+  std::unique_ptr<Env> env_;  // null: the next reset builds it
   EnvFactory factory_;
   const EnvSpec* expected_;
   const EnvRetryOptions* options_;

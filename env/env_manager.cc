@@ -44,7 +44,7 @@ absl::Status CheckBounds(const FieldSpec& want, absl::Span<const int> env_ids,
   return absl::OkStatus();
 }
 
-// The action of one player.
+// Checks the actions of one player.
 absl::Status CheckActionColumn(const EnvSpec& spec, int field, absl::Span<const int> env_ids,
                                const ColumnsView& actions) {
   const FieldSpec& want = spec.action->field(field);
@@ -114,7 +114,7 @@ absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
     const auto width = static_cast<size_t>(field.num_elements());
     for (size_t i = 0; i < env_ids.size(); ++i) {
       const absl::Span<const uint8_t> legal = obs.row(env_ids[i]).field<uint8_t>(masks[player]);
-      size_t offset = 0;  // of the element's categories in the mask
+      size_t offset = 0;  // where the element's categories begin in the mask
       for (size_t j = 0; j < width; ++j) {
         const int64_t value = chosen[i * width + j];
         if (legal[offset + static_cast<size_t>(value)] == 0) {

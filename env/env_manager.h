@@ -1,32 +1,30 @@
-// Steps several envs together and hands their observations out as columns.
+// Steps several envs together and returns their observations as columns.
 //
-// The manager owns one block with a row per env. An env writes each observation straight into its
-// row, and ready_obs() is a view of those rows. When an episode ends, its last observation is set
-// aside (Timesteps::final_obs), the env is reset, and the row holds the first observation of the
-// next episode:
+// The manager owns one block with a row per env. An env writes each observation into its row, and
+// ready_obs() is a view of these rows. When an episode ends, the manager copies its last observation
+// to Timesteps::final_obs and resets the env, so that the row holds the first observation of the next
+// episode:
 //
 //     ready_obs() ──► policy ──► Step(actions) ──► Timesteps { reward, ends, final_obs }
 //         ▲                          │
 //         └── rows written in place ─┘
 //
-// A manager with wait_num does not wait for all envs. Step() asks those that it is given and returns
-// when wait_num of the envs that are at work have answered. Those that have not are outstanding:
-// they are not in ready_obs(), cannot be stepped, and answer in a later call, also in one that
-// steps none. Timesteps::env_ids says who answered. An env whose episode ended may be outstanding
-// in kReset; it then answers by being ready again, without a row in Timesteps. Reset() and
-// LoadState() wait for the envs that they concern, and drop their answers.
+// A manager with wait_num does not wait for all envs. Step() starts the envs that it is given and
+// returns when wait_num of the busy envs have answered. The others are outstanding: they are not in
+// ready_obs(), cannot be stepped, and answer in a later call, which may be a Step() of no envs.
+// Timesteps::env_ids lists the envs that answered. An env whose episode ended may be outstanding in
+// kReset; it then becomes ready without a row in Timesteps. Reset() and LoadState() wait for the envs
+// that they concern and drop the answers.
 //
 // Life of an env:
 //     kVoid ──Launch──► kRun ──episode over──► kReset ──► kRun ...  ──episode_num reached──► kDone
 //                         │        └─ auto_reset off ──► kNeedReset ──Reset──► kRun
 //                         └─ failed beyond max_retry ──► kError
 //
-// Ownership: the manager owns its envs. Views hold until the next call of a method that is not
-//            const.
-// Threads:   thread-compatible: one caller at a time; what threads there are inside is the
-//            implementation's business.
-// Errors:    name the env by its number. After a failed Step the env is in kError and can be Reset;
-//            after a failed reset the manager is closed.
+// Ownership: the manager owns its envs. Views are valid until the next call of a non-const method.
+// Threads:   thread-compatible: one caller at a time. An implementation may use threads internally.
+// Errors:    an error names the env by its number. After a failed Step() that env is in kError and can
+//            be reset; after a failed reset the manager is closed.
 #ifndef DING_WORKER_ENV_ENV_MANAGER_H_
 #define DING_WORKER_ENV_ENV_MANAGER_H_
 
@@ -57,46 +55,46 @@ enum class EnvState : uint8_t {
 
 absl::string_view EnvStateName(EnvState state);
 
-// Observations to act upon: row i belongs to env_ids[i]. In increasing order of env.
+// Observations of the envs that can be stepped: row i belongs to env_ids[i], which increase.
 struct ReadyObs {
   absl::Span<const int> env_ids;
   ColumnsView obs;  // [env_ids.size(), ...]
 };
 
-// An episode that ended with this step.
+// An episode that ended in this step.
 struct FinishedEpisode {
-  int row = 0;                        // in Timesteps
+  int row = 0;                        // its row in Timesteps
   double episode_return = 0;          // sum of rewards, or the env's own "eval_episode_return"
-  std::vector<double> other_returns;  // of a game: of players 1, 2, ...
-  int64_t length = 0;                 // steps
-  NamedValues info;                   // as the env gave it
+  std::vector<double> other_returns;  // in a game, the returns of players 1, 2, ...
+  int64_t length = 0;                 // in steps
+  NamedValues info;                   // StepResult::info of the last step
 };
 
-// Why a step is abnormal, where the env did not call it so itself: it failed and was renewed, its
+// Why a step is abnormal, if the env did not report it itself: the env failed and was renewed, or its
 // process died or did not answer in time.
 struct AbnormalCause {
-  int row = 0;         // in Timesteps
+  int row = 0;         // its row in Timesteps
   absl::Status cause;  // names the env
 };
 
-// What N steps gave; all spans have N elements, in the order of the env ids that were stepped. From
-// a manager that does not wait for all envs: of those that answered, by increasing id.
+// The results of N steps; the spans per env have N elements, in the order in which Step() got the env
+// ids. A manager that does not wait for all envs returns those that answered, by increasing id.
 struct Timesteps {
   absl::Span<const int> env_ids;
-  absl::Span<const float> reward;         // of a game: of player 0
-  absl::Span<const float> other_rewards;  // [N, players - 1], of players 1, 2, ... of a game
+  absl::Span<const float> reward;         // in a game, of player 0
+  absl::Span<const float> other_rewards;  // [N, players - 1]: in a game, of players 1, 2, ...
   absl::Span<const uint8_t> terminated;
   absl::Span<const uint8_t> truncated;
-  // The step is void: do not count it, drop the episode so far. The env has been reset.
+  // 1: the step is void. Do not count it and drop the episode so far; the env has been reset.
   absl::Span<const uint8_t> abnormal;
-  absl::Span<const AbnormalCause> causes;      // of some of the abnormal steps
-  absl::Span<const FinishedEpisode> finished;  // in the order of `row`
-  ColumnsView final_obs;  // [finished.size(), ...]: the last observation of each
+  absl::Span<const AbnormalCause> causes;      // for those abnormal steps whose cause is known
+  absl::Span<const FinishedEpisode> finished;  // by increasing `row`
+  ColumnsView final_obs;  // [finished.size(), ...]: the last observation of each finished episode
 };
 
 struct EnvReset {
   int env_id = 0;
-  // Replaces the env's stored parameters for this and all later resets; none keeps them.
+  // If set, replaces the env's stored parameters for this and all later resets.
   std::optional<NamedValues> params;
 };
 
@@ -105,54 +103,54 @@ class EnvManager {
   virtual ~EnvManager() = default;
 
   virtual int env_num() const = 0;
-  // Of the envs, which are all of one kind. Known before Launch().
+  // The spec that all envs share. It is known before Launch().
   virtual const EnvSpec& env_spec() const = 0;
 
-  // Env i is seeded with seeds[i], or with seed + i. With `dynamic`, every episode of an env has a
-  // seed of its own that follows from it; without, every episode of that env starts from the same
-  // seed. Takes effect at the next reset.
+  // Seeds env i with seeds[i], or with seed + i. If `dynamic`, each episode of an env starts from a
+  // seed of its own that is derived from the env's seed; otherwise all episodes of an env start from
+  // the same seed. Takes effect at the next reset.
   virtual absl::Status Seed(absl::Span<const uint64_t> seeds, bool dynamic) = 0;
   absl::Status Seed(uint64_t seed, bool dynamic);
 
-  // Builds the envs and resets them all. kFailedPrecondition if launched already.
+  // Builds all envs and resets them. kFailedPrecondition if they are launched already.
   virtual absl::Status Launch() = 0;
-  // Ends the current episodes of all envs, or of those named, and begins new ones; the counts of
-  // episodes begin anew when all are reset.
+  // Ends the current episodes of all envs, or of those named, and begins new ones. A reset of all
+  // envs also sets their counts of episodes to 0.
   virtual absl::Status Reset() = 0;
   virtual absl::Status Reset(absl::Span<const EnvReset> envs) = 0;
 
-  // The envs in kRun that are not outstanding. Empty when all are done or outstanding; in the latter
-  // case (an env is in kRun or kReset) a Step() of no envs waits for some.
+  // Returns the envs in kRun that are not outstanding. It is empty when all envs are done or
+  // outstanding; if an env is in kRun or kReset, a Step() of no envs waits for some.
   virtual ReadyObs ready_obs() = 0;
-  // Steps those envs; row i of `actions`, whose first fields are the env's actions (one, or one per
-  // player), is for env_ids[i].
-  // Every env must be ready and stand once in the list, every action be legal: else
-  // kInvalidArgument or kFailedPrecondition, and nothing was stepped.
+  // Steps the envs `env_ids` with the rows of `actions`: row i is for env_ids[i], and the first fields
+  // are the env's actions (one, or one per player).
+  // kInvalidArgument or kFailedPrecondition, and no env was stepped, if an env is not ready, an id
+  // occurs twice or an action is illegal.
   virtual absl::StatusOr<const Timesteps*> Step(absl::Span<const int> env_ids,
                                                 const ColumnsView& actions) = 0;
 
   virtual EnvState env_state(int env_id) const = 0;
-  // All envs are kDone.
+  // Whether all envs are in kDone.
   virtual bool done() const = 0;
   virtual bool closed() const = 0;
   virtual absl::StatusOr<Image> Render(int env_id) = 0;
 
-  // Seeds, counts, observations and the envs' own states. An env that cannot save itself, or that was
-  // outstanding, begins a new episode on load; its number is then in `restarted`.
+  // Saves and loads seeds, counts, observations and the states of the envs. An env that cannot save
+  // its state, or that was outstanding, begins a new episode on load; `restarted` lists these envs.
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader, std::vector<int>* restarted) = 0;
 
-  // Ends all envs. Idempotent; Launch() may follow.
+  // Destroys all envs. Idempotent; Launch() may follow.
   virtual void Close() = 0;
 };
 
-// OK if the first fields of `actions` are the env's actions and every element is legal: a category in
-// range, or finite and within its bounds. Else InvalidArgument naming the env, the value and the
-// legal ones.
+// Checks that the first fields of `actions` are the env's actions and that every element is legal: a
+// category in range, or a finite number within its bounds. kInvalidArgument names the env, the value
+// and the legal values.
 absl::Status CheckActions(const EnvSpec& spec, absl::Span<const int> env_ids,
                           const ColumnsView& actions);
-// The same of what the masks say, where there are any: `masks` has their fields in the observation
-// (ActionMaskField() of each player), row i of `obs` is what env i shows.
+// Checks that the action masks allow the actions; kInvalidArgument likewise. `masks` has the mask's
+// field in the observation for each player (ActionMaskField()); row i of `obs` is that of env i.
 absl::Status CheckActionMasks(const EnvSpec& spec, absl::Span<const int> masks,
                               absl::Span<const int> env_ids, const ColumnsView& actions,
                               const ColumnsView& obs);

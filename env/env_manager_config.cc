@@ -22,7 +22,8 @@ bool Has(const Keys& keys, absl::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-// Whether the field has its default value: a config whose defaults were filled in has all of them.
+// Whether the field has its default value: in a config whose defaults were filled in, all fields are
+// set.
 bool IsDefault(const EnvManagerConfig& config, const google::protobuf::FieldDescriptor& field) {
   using google::protobuf::FieldDescriptor;
   if (!field.has_default_value()) return false;
@@ -61,7 +62,7 @@ absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
     if (Has(kKeysOfAll, key) || Has(own_keys, key)) continue;
     if (key == "step_timeout" || key == "reset_timeout" || IsDefault(config, *field)) continue;
     problems.push_back(absl::StrCat(
-        key, " is set, which type '", config.type(), "' does not have; beside those of all types ",
+        key, " is set, but type '", config.type(), "' does not have it; besides the common fields ",
         own_keys.empty() ? "it has none" : absl::StrCat("it has ", absl::StrJoin(own_keys, ", "))));
   }
   const auto finite = [&problems](absl::string_view key, double seconds) {

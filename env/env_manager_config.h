@@ -1,4 +1,4 @@
-// Reads what all env managers have in their config, and refuses keys that a type does not have.
+// Reads the config fields that all env managers share, and refuses fields that a type does not have.
 #ifndef DING_WORKER_ENV_ENV_MANAGER_CONFIG_H_
 #define DING_WORKER_ENV_ENV_MANAGER_CONFIG_H_
 
@@ -12,8 +12,9 @@
 
 namespace ding {
 
-// Fills in `options`. `own_keys` are those that this type has beside the ones of all types.
-//   kInvalidArgument  all keys that it has not and that are set to another value than their default, seconds that are not finite
+// Fills in `options`. `own_keys` are the fields that only some types have and this type accepts.
+//   kInvalidArgument  lists the fields that this type does not have and that differ from their
+//                     defaults, and seconds that are not finite
 absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
                                   const std::vector<absl::string_view>& own_keys,
                                   EnvManagerCore::Options* options);

@@ -1,8 +1,8 @@
-// Tests that every env manager must pass: a suite to instantiate. They drive three scripted envs
-// through the interface; that results are those of BaseEnvManager bit by bit is one of them, so a
-// manager that answers in part is tested in the mode in which it waits for all.
+// Tests that every env manager must pass, as suites to instantiate. They drive three scripted envs
+// through the interface. One test compares the results bit for bit with those of BaseEnvManager, so a
+// manager that need not wait for all envs is tested in the mode in which it does.
 //
-// AsyncEnvManagerConformance is for managers that can answer in part.
+// AsyncEnvManagerConformance is for managers that can return before all envs have answered.
 //
 // Example (the test's target depends on this one, which has `alwayslink`):
 //   INSTANTIATE_TEST_SUITE_P(Base, EnvManagerConformance, testing::Values(kBase), CaseName);
@@ -33,13 +33,14 @@ namespace ding {
 
 struct EnvManagerConformanceCase {
   std::string name;
-  // With `wait_num`, 0: all; only AsyncEnvManagerConformance asks for another.
+  // Creates a manager. `wait_num` 0 waits for all envs; only AsyncEnvManagerConformance passes another
+  // number.
   std::function<absl::StatusOr<std::unique_ptr<EnvManager>>(EnvManagerCore::Options, int wait_num,
                                                             std::vector<EnvFactory>)>
       create;
-  // Envs see the memory of the test.
+  // Whether the envs run in the process of the test.
   bool in_this_process = true;
-  // A failing env keeps those behind it from being stepped.
+  // Whether the envs after a failing env are not stepped.
   bool one_by_one = false;
 };
 
@@ -48,7 +49,7 @@ inline std::string EnvManagerConformanceName(
   return info.param.name;
 }
 
-// A manager of three scripted envs and what is needed to drive it.
+// Creates and drives a manager of three scripted envs.
 class EnvManagerConformance : public testing::TestWithParam<EnvManagerConformanceCase> {
  protected:
   EnvManagerConformance() {
@@ -75,7 +76,7 @@ class EnvManagerConformance : public testing::TestWithParam<EnvManagerConformanc
     return manager;
   }
 
-  // Steps `env_ids` with these actions, 0 where there are none.
+  // Steps `env_ids` with `actions`; a missing action is 0.
   absl::StatusOr<const Timesteps*> Step(EnvManager* manager, const std::vector<int>& env_ids,
                                         std::vector<int64_t> actions = {}) {
     actions.resize(env_ids.size());
@@ -94,7 +95,7 @@ class EnvManagerConformance : public testing::TestWithParam<EnvManagerConformanc
     return states;
   }
 
-  // Row `i` of what is ready.
+  // Row `i` of the ready observations.
   static std::vector<float> Row(const ReadyObs& ready, int i) {
     const absl::Span<const float> row = ready.obs.row(i).field<float>(0);
     return {row.begin(), row.end()};
@@ -114,7 +115,7 @@ class EnvManagerStateConformance : public EnvManagerConformance {
     scripts_[2]->episode_length = 2;
   }
 
-  // In the middle of episodes, one env done.
+  // A manager in the middle of episodes, with one env done.
   std::unique_ptr<EnvManager> Midway() {
     auto manager = Create();
     EXPECT_THAT(manager->Seed({11, 22, 33}, true), IsOk());

@@ -7,13 +7,12 @@
 
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/finite.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
-#include "ding_worker/data/saved_columns.h"
 #include "ding_worker/data/spec.h"
 
 namespace ding {
@@ -37,8 +36,7 @@ absl::Status EnvManagerCore::CheckOptions(const Options& options,
     problems.push_back(
         absl::StrCat("max_abnormal_steps is ", options.max_abnormal_steps, ", expected 0 or more"));
   }
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("env manager: ", absl::StrJoin(problems, "; ")));
+  return ProblemsToStatus(problems, "env manager");
 }
 
 absl::StatusOr<EnvManagerCore::Blocks> EnvManagerCore::Blocks::Create(const EnvSpec& spec,
@@ -60,7 +58,7 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
   for (int i = 0; i < spec_.observation->size(); ++i) {
     if (spec_.observation->field(i).dtype == DType::kFloat32) float_fields_.push_back(i);
   }
-  if (ActionMaskField(spec_) >= 0) {  // Players are alike.
+  if (ActionMaskField(spec_) >= 0) {  // All players have a mask or none has.
     for (int i = 0; i < spec_.players; ++i) mask_fields_.push_back(ActionMaskField(spec_, i));
   }
   const size_t count = slots_.size();
@@ -71,7 +69,7 @@ EnvManagerCore::EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView
   }
   all_ids_.resize(count);
   std::iota(all_ids_.begin(), all_ids_.end(), 0);
-  // So that no step allocates.
+  // Reserve memory here, so that no step allocates.
   ready_ids_.reserve(count);
   ready_sources_.reserve(count);
   stepped_ids_.reserve(count);
@@ -145,8 +143,6 @@ absl::Status EnvManagerCore::Seed(absl::Span<const uint64_t> seeds, bool dynamic
   return absl::OkStatus();
 }
 
-// Resetting.
-
 EpisodeStart EnvManagerCore::NextEpisode(int env_id) {
   Slot& slot = slots_[static_cast<size_t>(env_id)];
   const uint64_t index = static_cast<uint64_t>(slot.episodes_begun++);
@@ -176,7 +172,9 @@ absl::Status EnvManagerCore::BeginEpisodes(absl::Span<const int> env_ids) {
 }
 
 absl::Status EnvManagerCore::Launch() {
-  if (!closed_) return absl::FailedPreconditionError("Launch: the env manager runs already");
+  if (!closed_)
+    return absl::FailedPreconditionError(
+        "Launch: the env manager is launched already; Close() it first");
   closed_ = false;
   for (Slot& slot : slots_) {
     slot.episodes_begun = 0;
@@ -200,8 +198,8 @@ absl::Status EnvManagerCore::Reset(absl::Span<const EnvReset> envs) {
   for (const EnvReset& reset : envs) {
     DING_RETURN_IF_ERROR(Annotate(CheckEnvId(reset.env_id), "Reset"));
     if (std::find(env_ids.begin(), env_ids.end(), reset.env_id) != env_ids.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("Reset: ", EnvName(reset.env_id), " stands twice among the envs to reset"));
+      return absl::InvalidArgumentError(absl::StrCat("Reset: ", EnvName(reset.env_id),
+                                                     " occurs twice in the list of envs to reset"));
     }
     env_ids.push_back(reset.env_id);
   }
@@ -235,7 +233,7 @@ ReadyObs EnvManagerCore::ready_obs() {
   }
   const int64_t count = static_cast<int64_t>(ready_ids_.size());
   if (count == 0) return {ready_ids_, rows_.Slice(0, 0)};
-  // Neighbours need no copy.
+  // A contiguous range of rows needs no copy.
   if (ready_ids_.back() - ready_ids_.front() + 1 == count) {
     return {ready_ids_, rows_.Slice(ready_ids_.front(), count)};
   }
@@ -243,12 +241,10 @@ ReadyObs EnvManagerCore::ready_obs() {
   return {ready_ids_, blocks_.ready.view().Slice(0, count)};
 }
 
-// The passes of Step.
-
 absl::Status EnvManagerCore::CheckStep(absl::Span<const int> env_ids, const ColumnsView& actions) {
   if (ABSL_PREDICT_FALSE(closed_)) return CheckOpen("Step");
   ++step_count_;
-  // The list that ready_obs() gave, itself: each of its envs is ready and stands there once.
+  // If the caller passes the list that ready_obs() returned, every env is ready and occurs once.
   const bool as_told = ready_ids_known_ && env_ids.data() == ready_ids_.data() &&
                        env_ids.size() == ready_ids_.size();
   for (const int env_id : as_told ? absl::Span<const int>() : env_ids) {
@@ -258,11 +254,11 @@ absl::Status EnvManagerCore::CheckStep(absl::Span<const int> env_ids, const Colu
       return absl::FailedPreconditionError(
           absl::StrCat(EnvName(env_id), " is in state ", EnvStateName(slot.state),
                        slot.asked ? ", has not answered yet" : "",
-                       " and cannot be stepped; ready_obs() lists those that can"));
+                       " and cannot be stepped; ready_obs() lists the envs that can"));
     }
     if (ABSL_PREDICT_FALSE(slot.last_step == step_count_)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(EnvName(env_id), " stands twice among the envs to step"));
+          absl::StrCat(EnvName(env_id), " occurs twice in the list of envs to step"));
     }
     slot.last_step = step_count_;
   }
@@ -333,7 +329,7 @@ absl::Status EnvManagerCore::NoteOtherRewards(size_t row, int env_id, const Step
   const auto others = static_cast<size_t>(spec_.players - 1);
   if (result.other_rewards.size() != others) {
     return absl::InternalError(absl::StrCat(EnvName(env_id), ": ", result.other_rewards.size(),
-                                            " other_rewards, expected ", others, ", for ",
+                                            " other_rewards, expected ", others, " for ",
                                             spec_.players, " players"));
   }
   for (size_t i = 0; i < others; ++i) {
@@ -362,7 +358,7 @@ absl::Status EnvManagerCore::NoteEnd(int row, int env_id, const absl::Status& vo
   if (++slot.abnormal_in_a_row <= options_.max_abnormal_steps) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(
       EnvName(env_id), ": ", slot.abnormal_in_a_row, " abnormal steps in a row, at most ",
-      options_.max_abnormal_steps, " are put up with",
+      options_.max_abnormal_steps, " are accepted (max_abnormal_steps)",
       causes_.empty() ? "" : absl::StrCat("; the last: ", causes_.back().cause.message())));
 }
 
@@ -375,7 +371,7 @@ absl::Status EnvManagerCore::CheckFinite(absl::Span<const int> env_ids) {
     const std::byte* const column = rows_.raw_column(field);
     const auto size = static_cast<size_t>(spec_.observation->row_bytes(field)) / sizeof(float);
     const auto* const rows = reinterpret_cast<const float*>(column);
-    if (count == slots_.size()) {  // No env stands twice, so these are all rows.
+    if (count == slots_.size()) {  // No env occurs twice, so these are all rows.
       finite &= AllFinite({rows, count * size});
       continue;
     }
@@ -449,203 +445,6 @@ absl::StatusOr<Image> EnvManagerCore::Render(int env_id) {
   absl::StatusOr<Image> image = RenderEnv(env_id);
   if (!image.ok()) return Annotate(image.status(), context);
   return image;
-}
-
-// State. Tensors: "env" (name), "dynamic_seed", "state", "seed", "saved" and one per counter, each
-// with an element per env; "episode_return" with one per env and player; "row/<field>" with a row
-// per env; "params/<i>/..." and "env/<i>/..." for env i.
-
-constexpr char kRowPrefix[] = "row/";
-
-struct EnvManagerCore::Counter {
-  absl::string_view name;
-  int64_t Slot::*value;
-};
-
-const EnvManagerCore::Counter EnvManagerCore::kCounters[] = {
-    {"length", &Slot::length},
-    {"abnormal_in_a_row", &Slot::abnormal_in_a_row},
-    {"episodes_done", &Slot::episodes_done},
-    {"episodes_begun", &Slot::episodes_begun},
-};
-
-struct EnvManagerCore::SavedState {
-  bool dynamic_seed = true;
-  std::vector<uint8_t> saved;  // whether the env saved itself
-  std::vector<Slot> slots;
-  std::vector<Tensor> columns;
-};
-
-namespace {
-
-absl::Status WriteParams(const NamedValues& params, StateWriter* writer) {
-  std::vector<double> values;
-  for (const NamedValues::Entry& entry : params) {
-    DING_RETURN_IF_ERROR(writer->WriteString(absl::StrCat("name", values.size()), entry.first));
-    values.push_back(entry.second);
-  }
-  return writer->WriteSpan<double>("values", values);
-}
-
-absl::StatusOr<NamedValues> ReadParams(StateReader* reader) {
-  NamedValues params;
-  DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info("values"));
-  std::vector<double> values(static_cast<size_t>(NumElements(info.shape)));
-  DING_RETURN_IF_ERROR(reader->ReadSpan<double>("values", absl::MakeSpan(values)));
-  for (size_t i = 0; i < values.size(); ++i) {
-    DING_ASSIGN_OR_RETURN(const std::string name, reader->ReadString(absl::StrCat("name", i)));
-    params.Set(name, values[i]);
-  }
-  return params;
-}
-
-// The states that SaveState() meets.
-bool IsRestingState(uint8_t state) {
-  return state == static_cast<uint8_t>(EnvState::kRun) ||
-         state == static_cast<uint8_t>(EnvState::kDone) ||
-         state == static_cast<uint8_t>(EnvState::kError) ||
-         state == static_cast<uint8_t>(EnvState::kNeedReset);
-}
-
-}  // namespace
-
-absl::Status EnvManagerCore::SaveState(StateWriter* writer) const {
-  DING_RETURN_IF_ERROR(CheckOpen("SaveState"));
-  DING_RETURN_IF_ERROR(writer->WriteString("env", spec_.name));
-  DING_RETURN_IF_ERROR(writer->WriteInt("dynamic_seed", dynamic_seed_ ? 1 : 0));
-  std::vector<uint8_t> states;
-  std::vector<int64_t> seeds;
-  std::vector<double> returns;
-  for (const Slot& slot : slots_) {
-    // A reset under way is one to begin again.
-    const EnvState state = slot.state == EnvState::kReset ? EnvState::kRun : slot.state;
-    states.push_back(static_cast<uint8_t>(state));
-    seeds.push_back(static_cast<int64_t>(slot.seed));
-    returns.push_back(slot.episode_return);
-    returns.insert(returns.end(), slot.other_returns.begin(), slot.other_returns.end());
-  }
-  DING_RETURN_IF_ERROR(writer->WriteSpan<uint8_t>("state", states));
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("seed", seeds));
-  DING_RETURN_IF_ERROR(writer->WriteSpan<double>("episode_return", returns));
-  for (const Counter& counter : kCounters) {
-    std::vector<int64_t> values;
-    for (const Slot& slot : slots_) values.push_back(slot.*counter.value);
-    DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>(counter.name, values));
-  }
-  DING_RETURN_IF_ERROR(SaveColumns(rows_, kRowPrefix, writer));
-  return SaveEnvs(writer);
-}
-
-absl::Status EnvManagerCore::SaveEnvs(StateWriter* writer) const {
-  std::vector<uint8_t> saved;
-  for (const int env_id : all_ids_) {
-    const Slot& slot = slots_[static_cast<size_t>(env_id)];
-    ScopedStateWriter params(writer, absl::StrCat("params/", env_id));
-    DING_RETURN_IF_ERROR(WriteParams(slot.params, &params));
-    // Only a running episode has anything to go on with, and nobody saw a step under way.
-    absl::Status status = absl::UnimplementedError("not running");
-    if (slot.ready) {
-      ScopedStateWriter scoped(writer, absl::StrCat("env/", env_id));
-      status = SaveEnv(env_id, &scoped);
-    }
-    saved.push_back(status.ok() ? 1 : 0);
-    if (absl::IsUnimplemented(status)) continue;
-    DING_RETURN_IF_ERROR(Annotate(status, absl::StrCat(EnvName(env_id), ": saving its state")));
-  }
-  return writer->WriteSpan<uint8_t>("saved", saved);
-}
-
-absl::StatusOr<EnvManagerCore::SavedState> EnvManagerCore::ReadState(StateReader* reader) const {
-  const size_t count = slots_.size();
-  SavedState state;
-  state.slots.resize(count);
-  DING_ASSIGN_OR_RETURN(const std::string name, reader->ReadString("env"));
-  if (name != spec_.name) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the saved envs are '", name, "', those of this manager are '", spec_.name, "'"));
-  }
-  DING_ASSIGN_OR_RETURN(const int64_t dynamic_seed, reader->ReadInt("dynamic_seed"));
-  state.dynamic_seed = dynamic_seed != 0;
-  state.saved.resize(count);
-  DING_RETURN_IF_ERROR(reader->ReadSpan<uint8_t>("saved", absl::MakeSpan(state.saved)));
-  std::vector<uint8_t> states(count);
-  std::vector<int64_t> ints(count);
-  const auto players = static_cast<size_t>(spec_.players);
-  std::vector<double> returns(count * players);
-  DING_RETURN_IF_ERROR(reader->ReadSpan<uint8_t>("state", absl::MakeSpan(states)));
-  DING_RETURN_IF_ERROR(reader->ReadSpan<double>("episode_return", absl::MakeSpan(returns)));
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("seed", absl::MakeSpan(ints)));
-  for (size_t i = 0; i < count; ++i) {
-    if (!IsRestingState(states[i])) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("saved state of env ", i, " is ", states[i], ", which is none"));
-    }
-    state.slots[i].state = static_cast<EnvState>(states[i]);
-    const auto of_env = returns.begin() + static_cast<ptrdiff_t>(i * players);
-    state.slots[i].episode_return = *of_env;
-    state.slots[i].other_returns.assign(of_env + 1, of_env + spec_.players);
-    state.slots[i].seed = static_cast<uint64_t>(ints[i]);
-    ScopedStateReader params(reader, absl::StrCat("params/", i));
-    DING_ASSIGN_OR_RETURN(state.slots[i].params, ReadParams(&params));
-  }
-  for (const Counter& counter : kCounters) {
-    DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>(counter.name, absl::MakeSpan(ints)));
-    for (size_t i = 0; i < count; ++i) state.slots[i].*counter.value = ints[i];
-  }
-  return state;
-}
-
-absl::Status EnvManagerCore::ReadRows(StateReader* reader, std::vector<Tensor>* columns) const {
-  for (const FieldSpec& field : spec_.observation->fields()) {
-    DING_RETURN_IF_ERROR(
-        CheckSavedColumn(*reader, kRowPrefix, field, ColumnShape(env_num(), field.shape)));
-    DING_ASSIGN_OR_RETURN(Tensor tensor, reader->ReadTensor(absl::StrCat(kRowPrefix, field.name)));
-    columns->push_back(std::move(tensor));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status EnvManagerCore::LoadState(StateReader* reader, std::vector<int>* restarted) {
-  DING_ASSIGN_OR_RETURN(SavedState state, ReadState(reader));
-  DING_RETURN_IF_ERROR(ReadRows(reader, &state.columns));
-  if (!closed_) DING_RETURN_IF_ERROR(Settle(all_ids_));
-  for (int i = 0; i < env_num(); ++i) {
-    Slot& slot = slots_[static_cast<size_t>(i)];
-    Slot& from = state.slots[static_cast<size_t>(i)];
-    SetState(i, from.state);
-    slot.episode_return = from.episode_return;
-    slot.other_returns = from.other_returns;
-    slot.seed = from.seed;
-    slot.params = std::move(from.params);
-    for (const Counter& counter : kCounters) slot.*counter.value = from.*counter.value;
-  }
-  dynamic_seed_ = state.dynamic_seed;
-  closed_ = false;
-  for (size_t i = 0; i < state.columns.size(); ++i) {
-    const absl::string_view bytes = state.columns[i].bytes();
-    std::memcpy(rows_.raw_column(static_cast<int>(i)), bytes.data(), bytes.size());
-  }
-  const absl::Status status = LoadEnvs(reader, state.saved, restarted);
-  if (!status.ok()) Close();
-  return status;
-}
-
-absl::Status EnvManagerCore::LoadEnvs(StateReader* reader, absl::Span<const uint8_t> saved,
-                                      std::vector<int>* restarted) {
-  restarted->clear();
-  for (const int env_id : all_ids_) {
-    Slot& slot = slots_[static_cast<size_t>(env_id)];
-    if (slot.state != EnvState::kRun) continue;
-    if (saved[static_cast<size_t>(env_id)] == 0) {
-      restarted->push_back(env_id);
-      DING_RETURN_IF_ERROR(ResetEnvs({env_id}));
-      continue;
-    }
-    const std::string context = absl::StrCat(EnvName(env_id), ": loading its state");
-    ScopedStateReader scoped(reader, absl::StrCat("env/", env_id));
-    DING_RETURN_IF_ERROR(Annotate(LoadEnv(env_id, &scoped), context));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace ding

@@ -1,26 +1,26 @@
-// What all env managers do alike: they differ only in who calls the envs. Seeds and numbers of
-// episodes, states, checks of ids, actions and numbers, returns and lengths, abnormal steps, saved
-// state.
+// The common part of all env managers, which differ only in where the envs run. It keeps seeds,
+// counts of episodes, states, returns and lengths, checks ids, actions and numbers, handles abnormal
+// steps, and saves its state.
 //
 //     Step ──► checks ──► StepEnvs() ──► all rewards and     ──► end episodes: set the last
 //                         (subclass)     observations finite?    observation aside, ResetEnvs()
 //
-// Failures of an env are a Status other than OK, an exception, and values that are not finite.
-//   - Reset: tried max_retry times (EnvHost). Then the manager closes.
-//   - Step: tried max_retry times (EnvHost), with RetryType::kRenew on a new env, which makes the
-//     step abnormal.
-//   - A step with values that are not finite is never tried again: nobody should train past it.
-// After a failed Step the failing env is in kError. What the other envs did that answered with it
-// is lost: they are in kNeedReset, because going on from observations that nobody saw would leave a
-// hole in their episodes.
+// An env fails by an error Status, an exception, or values that are NaN or infinite.
+//   - Reset: EnvHost makes up to max_retry attempts; if all fail, the manager closes.
+//   - Step: EnvHost makes up to max_retry attempts; RetryType::kRenew builds a new env, which makes
+//     the step abnormal.
+//   - A step with NaN or infinity is never retried, because training must not continue past it.
+// After a failed Step() the failing env is in kError. The steps of the other envs that answered in
+// this call are lost and these envs are in kNeedReset: continuing would leave a gap in their
+// episodes.
 //
-// An abnormal step is void whatever the env said of it: the env is reset with its stored
-// parameters, also with auto_reset off, and goes on. More than max_abnormal_steps of one env in a
-// row are an error.
+// An abnormal step is void, whatever else the env reported. The env is reset with its stored
+// parameters, also if auto_reset is off. More than max_abnormal_steps consecutive abnormal steps of
+// one env are an error.
 //
-// Seeds: without Seed(), env i has seed i, dynamically. Episode k of an env with seed s starts from
-// Rng::DeriveSeed(s, "env/episode", k) with dynamic seeds, from s without. k counts from the last
-// Seed() or Launch().
+// Seeds: without Seed(), env i has seed i, and seeds are dynamic. Episode k of an env with seed s
+// starts from Rng::DeriveSeed(s, "env/episode", k) if seeds are dynamic, else from s. k counts from
+// the last Seed() or Launch().
 //
 // Ownership, threads: as EnvManager.
 #ifndef DING_WORKER_ENV_ENV_MANAGER_CORE_H_
@@ -54,11 +54,11 @@ class EnvManagerCore : public EnvManager {
  public:
   using RetryType = EnvRetryType;
   struct Options : EnvRetryOptions {
-    // Episodes that each env runs before it is done; 0: no limit.
+    // The number of episodes that each env runs before it is done; 0: no limit.
     int64_t episode_num = 0;
-    // Begin the next episode as soon as one is over.
+    // Whether an env begins its next episode as soon as one is over.
     bool auto_reset = true;
-    // Abnormal steps of one env in a row that are put up with, at least 0.
+    // The number of consecutive abnormal steps of one env that are accepted, at least 0.
     int max_abnormal_steps = 10;
   };
 
@@ -81,8 +81,8 @@ class EnvManagerCore : public EnvManager {
   absl::StatusOr<Image> Render(int env_id) final;
   // kFailedPrecondition if closed.
   absl::Status SaveState(StateWriter* writer) const final;
-  // Builds the envs if closed. An error in the state of an env closes the manager, any other
-  // leaves it as it was.
+  // Builds the envs if the manager is closed. An error in the state of an env closes the manager;
+  // after any other error the manager is unchanged.
   absl::Status LoadState(StateReader* reader, std::vector<int>* restarted) final;
   void Close() final;
 
@@ -90,34 +90,36 @@ class EnvManagerCore : public EnvManager {
   // Blocks of rows, one per env.
   struct Blocks {
     static absl::StatusOr<Blocks> Create(const EnvSpec& spec, int env_num);
-    BatchBuilder ready;  // those of the envs that are ready, gathered when not all are
-    BatchBuilder final;  // last observations of the episodes that ended with the last step
+    BatchBuilder ready;  // observations of the ready envs, gathered when their rows have gaps
+    BatchBuilder final;  // last observations of the episodes that ended in the last step
   };
 
-  // Every problem of them, as one error.
-  //   problems  of options that only the subclass has
+  // kInvalidArgument with all problems of `options`, and with `problems`, those of options that only
+  // the subclass has.
   static absl::Status CheckOptions(const Options& options, std::vector<std::string> problems);
 
-  // Row i of `rows`, zero at first, is what env i saw last. It must outlive the manager's calls.
+  // Row i of `rows` holds the last observation of env i, at first zeros. `rows` must stay valid during
+  // all calls.
   EnvManagerCore(Options options, EnvSpec spec, MutableColumnsView rows, Blocks blocks);
 
-  // What a subclass does, for envs that are known and in a fitting state.
+  // The methods that a subclass implements. The ids are valid and the envs are in a suitable state.
 
-  // Steps each env with its row of `actions` and calls Account() for each that has answered:
-  // `answered` is those, in the order of Account()'s rows. An error is StepFailed()'s or Account()'s.
+  // Steps each env with its row of `actions`, and calls AccountReward() and, if needed, AccountRest()
+  // for each env that has answered. Sets `answered` to these envs, in the order of their rows. Returns
+  // an error of StepFailed() or AccountRest().
   virtual absl::Status StepEnvs(absl::Span<const int> env_ids, const ColumnsView& actions,
                                 absl::Span<const int>* answered) = 0;
-  // Begins an episode of each: takes its NextEpisode() and calls Began(), whose error it returns.
+  // Begins an episode of each env from its NextEpisode() and calls Began(), whose error it returns.
   virtual absl::Status ResetEnvs(absl::Span<const int> env_ids) = 0;
-  // The same after episodes that ended by themselves: need not wait (NoteAsked).
+  // Like ResetEnvs(), after episodes that ended in a step; it need not wait (NoteAsked).
   virtual absl::Status BeginResets(absl::Span<const int> env_ids) { return ResetEnvs(env_ids); }
-  // Waits until these envs are idle and forgets what they answer.
+  // Waits until these envs are idle and drops their answers.
   virtual absl::Status Settle(absl::Span<const int> /*env_ids*/) { return absl::OkStatus(); }
   virtual absl::StatusOr<Image> RenderEnv(int env_id) = 0;
   virtual absl::Status SaveEnv(int env_id, StateWriter* writer) const = 0;
   // Builds the env if there is none.
   virtual absl::Status LoadEnv(int env_id, StateReader* reader) = 0;
-  // Ends all envs. No error: what does not end by itself is the subclass's to name later.
+  // Destroys all envs. It returns no error: a subclass reports an env that does not end later.
   virtual void EndEnvs() = 0;
 
   const Options& options() const { return options_; }
@@ -126,43 +128,43 @@ class EnvManagerCore : public EnvManager {
   // "env 3 (CartPole-v1)".
   std::string EnvName(int env_id) const;
 
-  // Seed and parameters of the episode that this env begins now.
+  // Returns seed and parameters of the episode that this env begins now, and counts the episode.
   EpisodeStart NextEpisode(int env_id);
-  // Notes how its reset went.
+  // Notes the result of its reset; returns the error, naming the env.
   absl::Status Began(int env_id, const EpisodeStart& start, const absl::Status& status);
 
-  // Notes the answer of an env as row `row` of the timesteps. False if a reward is not all there is
-  // to note: then AccountRest() must follow.
+  // Notes the reward of an env in row `row` of the timesteps. Returns false if the result has more
+  // than that; the caller must then call AccountRest().
   bool AccountReward(size_t row, int env_id, const StepResult& result) {
     Slot& slot = slots_[static_cast<size_t>(env_id)];
     ++slot.length;
     slot.episode_return += result.reward;
     reward_[row] = result.reward;
     reward_sum_ += result.reward;
-    // One branch for all, because the end of an episode is hard to predict.
+    // One branch for all cases, because the end of an episode is hard to predict.
     const bool ended = result.terminated | result.truncated | result.abnormal;
     if (ABSL_PREDICT_FALSE(ended | is_game_)) return false;
     slot.abnormal_in_a_row = 0;
     return true;
   }
-  // The rewards of the other players; the end of the episode; an abnormal step and, if it is not
-  // OK, why. `result` must be cleared before it is used again. An error if there are too many
-  // abnormal steps.
+  // Notes the rewards of the other players, the end of an episode, and an abnormal step with its
+  // cause, if `void_cause` is an error. `result` must be cleared before it is used again. kInternal
+  // after too many abnormal steps.
   absl::Status AccountRest(size_t row, int env_id, const absl::Status& void_cause,
                            StepResult* result);
-  // A step that failed for good: names the env.
+  // Returns `failure` of a step whose attempts are used up, naming the env and the step.
   absl::Status StepFailed(int env_id, const absl::Status& failure) const;
-  // Of the envs in rows [0, stepped_rows), the one in `failed_row` is in error, the others have
-  // lost a step. Returns `failure`.
+  // Sets the env in `failed_row` to kError and the other envs in rows [0, stepped_rows), whose steps
+  // are lost, to kNeedReset. Returns `failure`.
   absl::Status FailStep(absl::Span<const int> env_ids, size_t failed_row, size_t stepped_rows,
                         const absl::Status& failure);
 
-  // Whether an env is busy with a step or a reset that it was asked for: it is neither ready nor
-  // can it be stepped. Its state is kRun or kReset.
+  // Note that an env was asked for a step or a reset, and that it has answered. In between it is busy:
+  // it is not ready and cannot be stepped, and its state is kRun or kReset.
   void NoteAsked(int env_id, EnvState state);
   void NoteAnswered(int env_id);
   bool asked(int env_id) const { return slots_[static_cast<size_t>(env_id)].asked; }
-  // Its step was lost, and its episode with it: it is in kNeedReset.
+  // Notes that a step of the env is lost, and with it the episode: the env is in kNeedReset.
   void NoteLost(int env_id) { SetState(env_id, EnvState::kNeedReset); }
 
  private:
@@ -170,18 +172,18 @@ class EnvManagerCore : public EnvManager {
   struct Slot {
     EnvState state = EnvState::kVoid;
     bool asked = false;
-    bool ready = false;                 // in kRun and not asked
+    bool ready = false;                 // whether it is in kRun and not asked
     int64_t length = 0;                 // steps of this episode
     double episode_return = 0;          // sum of its rewards
-    std::vector<double> other_returns;  // of a game: of players 1, 2, ...
-    int64_t last_step = 0;              // number of the Step() that it stood in last
+    std::vector<double> other_returns;  // in a game, those of players 1, 2, ...
+    int64_t last_step = 0;              // number of the last Step() of this env
     int64_t abnormal_in_a_row = 0;
     int64_t episodes_done = 0;   // towards episode_num
     int64_t episodes_begun = 0;  // since Seed() or Launch()
     uint64_t seed = 0;
     NamedValues params;
   };
-  // An env that needs attention after a pass over all: its episode is over, or its step void.
+  // An env whose episode is over or whose step is void.
   struct Ended {
     int row;
     bool abnormal;
@@ -191,17 +193,17 @@ class EnvManagerCore : public EnvManager {
   struct Counter;
   static const Counter kCounters[];
 
-  // Begins an episode of each; closes the manager if one fails.
+  // Begins an episode of each env; closes the manager if one fails.
   absl::Status BeginEpisodes(absl::Span<const int> env_ids);
 
   absl::Status CheckStep(absl::Span<const int> env_ids, const ColumnsView& actions);
-  // Adds those of `result` to the env's returns and sets them down in row `row`.
+  // Adds the rewards of players 1, 2, ... to their returns and writes them to row `row`.
   absl::Status NoteOtherRewards(size_t row, int env_id, const StepResult& result);
   absl::Status NoteEnd(int row, int env_id, const absl::Status& void_cause, StepResult* result);
   absl::Status CheckFinite(absl::Span<const int> env_ids);
-  // The rows of timesteps_, whose columns never move.
+  // Sets the spans of timesteps_ to `count` rows; the columns never move.
   void SetRows(size_t count);
-  // Those of the step before.
+  // Clears the ends of episodes of the previous step.
   void ForgetEnds();
   absl::Status EndEpisodes(absl::Span<const int> env_ids);
   void FinishEpisode(int env_id, Ended* ended);
@@ -224,9 +226,9 @@ class EnvManagerCore : public EnvManager {
   const EnvSpec spec_;
   const MutableColumnsView rows_;
   const int env_num_;
-  const bool is_game_;             // of several players
-  std::vector<int> float_fields_;  // of the observation: those that must be finite
-  std::vector<int> mask_fields_;   // per player: its action mask, or -1; empty if nobody has one
+  const bool is_game_;             // whether there are several players
+  std::vector<int> float_fields_;  // the float32 fields of the observation, which must be finite
+  std::vector<int> mask_fields_;   // the action mask of each player; empty if there are none
   std::vector<Slot> slots_;
   bool closed_ = true;
   bool dynamic_seed_ = true;
@@ -234,7 +236,7 @@ class EnvManagerCore : public EnvManager {
   Blocks blocks_;
   std::vector<int> all_ids_;
   std::vector<int> ready_ids_;
-  std::vector<int64_t> ready_sources_;  // the same as rows to gather
+  std::vector<int64_t> ready_sources_;  // ready_ids_ as row numbers, for GatherRows()
   bool ready_ids_known_ = false;
 
   // The last step.
@@ -244,7 +246,8 @@ class EnvManagerCore : public EnvManager {
   std::vector<int> stepped_ids_;
   std::vector<int> reset_ids_;
   std::vector<float> reward_;
-  double reward_sum_ = 0;  // finite if all of them are, of which there are too few to overflow
+  double reward_sum_ =
+      0;  // finite if and only if all rewards are: too few floats to overflow a double
   std::vector<float> other_rewards_;  // [N, players - 1]
   std::vector<uint8_t> ends_;         // terminated, truncated, abnormal: [3, env_num]
   std::vector<FinishedEpisode> finished_;

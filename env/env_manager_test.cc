@@ -28,7 +28,7 @@ EnvSpec SpecWith(FieldSpec action) {
   return spec;
 }
 
-// Envs 4 and 7 with one row of `values` each.
+// Checks one row of `values` each for envs 4 and 7.
 absl::Status CheckBox(const FieldSpec& action, const std::vector<float>& values) {
   const EnvSpec spec = SpecWith(action);
   BatchBuilder rows = *BatchBuilder::Create(spec.action, 2);
@@ -41,7 +41,7 @@ auto IsIllegal(const std::string& env, const std::string& value) {
                   AllOf(HasSubstr(env + ": action " + value + " is not legal")));
 }
 
-TEST(CheckActionsTest, BoxWithOneBoundForAll) {
+TEST(CheckActionsTest, ChecksABoxWithOneBoundForAllElements) {
   const FieldSpec box = Box("action", {2}, {-2}, {2});
   EXPECT_THAT(CheckBox(box, {-2, 2, 0, 1}), IsOk());
   EXPECT_THAT(CheckBox(box, {0, 2.5, 0, 0}), IsIllegal("env 4", "2.5"));
@@ -49,14 +49,14 @@ TEST(CheckActionsTest, BoxWithOneBoundForAll) {
   EXPECT_THAT(CheckBox(box, {0, 0, 0, std::nanf("")}), IsIllegal("env 7", "nan"));
 }
 
-TEST(CheckActionsTest, BoxWithABoundForEachElement) {
+TEST(CheckActionsTest, ChecksABoxWithABoundForEachElement) {
   const FieldSpec box = Box("action", {2}, {-1, -10}, {0, 10});
   EXPECT_THAT(CheckBox(box, {-1, 10, 0, -10}), IsOk());
   EXPECT_THAT(CheckBox(box, {0.5, 10, 0, 0}), IsIllegal("env 4", "0.5"));
   EXPECT_THAT(CheckBox(box, {0, 0, 0, 11}), IsIllegal("env 7", "11"));
 }
 
-TEST(CheckActionsTest, EachElementOfAMultiDiscreteActionHasItsCategories) {
+TEST(CheckActionsTest, ChecksEachElementOfAMultiDiscreteAction) {
   const EnvSpec spec = SpecWith(MultiDiscrete("action", {2, 5}));
   const BatchBuilder rows = *BatchBuilder::Create(spec.action, 2);
   const auto check = [&](const std::vector<int64_t>& values) {
@@ -69,13 +69,13 @@ TEST(CheckActionsTest, EachElementOfAMultiDiscreteActionHasItsCategories) {
   EXPECT_THAT(check({1, 4, 0, -1}), IsIllegal("env 7", "-1"));
 }
 
-TEST(CheckActionsTest, BoxWithoutBoundsMustBeFinite) {
+TEST(CheckActionsTest, RequiresFiniteValuesOfABoxWithoutBounds) {
   const FieldSpec box = Box("action", {1});
   EXPECT_THAT(CheckBox(box, {1e30f, -1e30f}), IsOk());
   EXPECT_THAT(CheckBox(box, {0, HUGE_VALF}), IsIllegal("env 7", "inf"));
 }
 
-TEST(CheckActionsTest, LayoutOfTheFirstField) {
+TEST(CheckActionsTest, RefusesAnotherLayoutOfTheFirstField) {
   const EnvSpec discrete = SpecWith(Discrete("action", 3));
   const BatchBuilder rows = *BatchBuilder::Create(SpecWith(Box("action", {1})).action, 1);
   EXPECT_THAT(CheckActions(discrete, {0}, rows.view()),
@@ -84,7 +84,7 @@ TEST(CheckActionsTest, LayoutOfTheFirstField) {
                              HasSubstr("int64[] in 0..2"))));
 }
 
-TEST(EnvStateNameTest, IsThatOfTheContract) {
+TEST(EnvStateNameTest, ReturnsTheNamesOfTheContract) {
   EXPECT_EQ(EnvStateName(EnvState::kNeedReset), "NEED_RESET");
   EXPECT_EQ(EnvStateName(EnvState::kVoid), "VOID");
 }

@@ -1,4 +1,4 @@
-// How the factory of an env reads its parameters from the config.
+// Helpers for factories of envs: they read the env's parameters from its config.
 //
 // Example:
 //   DING_REGISTER(EnvRegistry(), "CartPole-v1", WithoutParams(CreateCartPole));
@@ -17,11 +17,11 @@
 
 namespace ding {
 
-// `config.params` into `params`, which keeps its defaults if there are none. kInvalidArgument, with
-// what was found and expected, if they are another message or cannot be read.
+// Unpacks `config.params` into `params`; without params it keeps its defaults. kInvalidArgument, with
+// the type found and expected, if it is another message or cannot be parsed.
 absl::Status UnpackEnvParams(const EnvConfig& config, google::protobuf::Message* params);
 
-// A creator that calls `create` and refuses a config with params.
+// Returns a creator that calls `create` and refuses a config with params.
 EnvCreator WithoutParams(std::function<absl::StatusOr<std::unique_ptr<Env>>()> create);
 
 }  // namespace ding

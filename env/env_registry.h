@@ -26,7 +26,7 @@ using EnvManagerCreator = std::function<absl::StatusOr<std::unique_ptr<EnvManage
     const EnvManagerConfig&, std::vector<EnvFactory>, const Clock*)>;
 Registry<EnvManagerCreator>& EnvManagerRegistry();
 
-// kNotFound lists the names that are linked; kInvalidArgument if the type is missing.
+// kNotFound lists the linked names; kInvalidArgument if `type` is not set.
 absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config);
 absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,
                                                                std::vector<EnvFactory> factories,

@@ -41,7 +41,7 @@ TEST(EnvRegistryTest, EveryRegisteredManagerIsCreated) {
   }
 }
 
-TEST(EnvRegistryTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
+TEST(EnvRegistryTest, AnUnknownNameListsTheKnownNames) {
   EnvManagerConfig manager;
   manager.set_type("sub_process");
   EXPECT_THAT(Create(manager), StatusIs(absl::StatusCode::kNotFound,
@@ -68,7 +68,7 @@ TEST(EnvRegistryTest, BaseManagerRefusesTimeouts) {
                      HasSubstr("sub-processes"), HasSubstr("retry_waiting_time is inf"))));
 }
 
-TEST(EnvRegistryTest, KeysOfOtherTypesAreRefused) {
+TEST(EnvRegistryTest, RefusesKeysOfOtherTypes) {
   EnvManagerConfig config;
   config.set_num_threads(2);
   config.set_memory_limit_mb(100);
@@ -76,7 +76,7 @@ TEST(EnvRegistryTest, KeysOfOtherTypesAreRefused) {
     config.set_type(std::string(type));
     return std::string(Create(config).status().message());
   };
-  EXPECT_THAT(refused("base"), AllOf(HasSubstr("num_threads is set, which type 'base'"),
+  EXPECT_THAT(refused("base"), AllOf(HasSubstr("num_threads is set, but type 'base'"),
                                      HasSubstr("memory_limit_mb is set")));
   EXPECT_THAT(refused("async_thread"),
               AllOf(Not(HasSubstr("num_threads is set")), HasSubstr("memory_limit_mb is set"),
@@ -97,7 +97,7 @@ TEST(EnvRegistryTest, KeysOfOtherTypesAreRefused) {
             HasSubstr("connect_timeout is 0"), HasSubstr("step_timeout is -1s")));
 }
 
-TEST(EnvRegistryTest, KeysOfOtherTypesMayHaveTheirDefaults) {
+TEST(EnvRegistryTest, AcceptsKeysOfOtherTypesWithTheirDefaults) {
   EnvManagerConfig config;
   config.set_num_threads(config.num_threads());
   config.set_envs_per_process(config.envs_per_process());
@@ -115,7 +115,7 @@ TEST(EnvRegistryTest, ThreadManagerRefusesTimeouts) {
                                              HasSubstr("async_thread"))));
 }
 
-TEST(EnvRegistryTest, BaseManagerTakesItsConfig) {
+TEST(EnvRegistryTest, BaseManagerReadsItsConfig) {
   EnvManagerConfig config;
   config.set_episode_num(-1);
   config.set_max_retry(0);
@@ -126,7 +126,7 @@ TEST(EnvRegistryTest, BaseManagerTakesItsConfig) {
                              HasSubstr("max_abnormal_steps is -3"))));
 }
 
-// With two attempts at a reset, of which the first fails.
+// Counts the envs built for a reset of two attempts, the first of which fails.
 int EnvsBuilt(EnvManagerConfig::RetryType retry_type) {
   const auto script = std::make_shared<ScriptedEnvScript>();
   script->on_reset[1] = EnvFault::kError;
@@ -140,7 +140,7 @@ int EnvsBuilt(EnvManagerConfig::RetryType retry_type) {
   return script->log.built;
 }
 
-TEST(EnvRegistryTest, BaseManagerTakesTheRetryType) {
+TEST(EnvRegistryTest, BaseManagerReadsTheRetryType) {
   EXPECT_EQ(EnvsBuilt(EnvManagerConfig::RESET), 1);
   EXPECT_EQ(EnvsBuilt(EnvManagerConfig::RENEW), 2);
 }

@@ -31,14 +31,14 @@ auto IsInvalid(const std::string& what) {
   return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("env 'Mine': " + what));
 }
 
-TEST(ValidateEnvSpecTest, AcceptsWhatTheProjectUnderstands) {
+TEST(ValidateEnvSpecTest, AcceptsSupportedSpecs) {
   EXPECT_THAT(ValidateEnvSpec(SpecOf({Box("obs", {4})}, {Discrete("action", 2)})), IsOk());
   EXPECT_THAT(ValidateEnvSpec(SpecOf({Box("obs/arm", {4}), Scalar("obs/mask", DType::kBool)},
                                      {Box("action", {2}, {-1}, {1})})),
               IsOk());
 }
 
-TEST(ValidateEnvSpecTest, SaysWhatIsWrong) {
+TEST(ValidateEnvSpecTest, NamesTheProblem) {
   const FieldSpec obs = Box("obs", {4});
   const FieldSpec action = Discrete("action", 2);
   EnvSpec nothing;
@@ -61,7 +61,7 @@ TEST(ValidateEnvSpecTest, SaysWhatIsWrong) {
   EXPECT_THAT(ValidateEnvSpec(limit), IsInvalid("max_episode_steps is -1"));
 }
 
-// The least that an env must define.
+// The minimum that an env must define.
 class PlainEnv : public Env {
  public:
   const EnvSpec& spec() const override { return spec_; }

@@ -1,9 +1,9 @@
-// Who calls envs beside the caller of a manager: threads or processes. AsyncEnvManager asks and
-// collects answers; workers know nothing of episodes, states or seeds.
+// The threads or processes that run envs for AsyncEnvManager, which asks for steps and resets and
+// collects the answers. Workers know nothing of episodes, states or seeds.
 //
 //     AskStep(3), AskReset(5), ... ──► Wait(n) ──► {5, 3}: answer(5), answer(3)
 //
-// Ownership: owns the rows that envs write to, and whatever runs them.
+// Ownership: owns the rows that envs write to, and the threads or processes.
 // Threads:   one caller at a time.
 #ifndef DING_WORKER_ENV_ENV_WORKERS_H_
 #define DING_WORKER_ENV_ENV_WORKERS_H_
@@ -19,12 +19,12 @@
 
 namespace ding {
 
-// What an env answered. Valid until it is asked again.
+// The answer of an env, valid until the env is asked again.
 struct EnvAnswer {
-  bool reset = false;   // to a reset, else to a step
-  absl::Status status;  // all attempts are used up; does not name the env
+  bool reset = false;   // whether it answers a reset, else a step
+  absl::Status status;  // an error if all attempts failed; it does not name the env
   StepResult result;
-  absl::Status void_cause;  // of a step that is abnormal; OK if the env said so
+  absl::Status void_cause;  // why a step is abnormal; OK if the env itself reported it
 };
 
 class EnvWorkers {
@@ -33,31 +33,31 @@ class EnvWorkers {
 
   virtual int env_num() const = 0;
   virtual const EnvSpec& spec() const = 0;
-  // Row i is what env i saw last. While env i is busy its rows belong to it.
+  // Row i holds the last observation of env i. While env i is busy, only the env may use its rows.
   virtual MutableColumnsView rows() const = 0;
-  // Row i is what env i is to do, written before it is asked.
+  // Row i holds the action of env i, which the caller writes before AskStep().
   virtual MutableColumnsView actions() const = 0;
 
-  // Ask an env that is not busy; it is then, until Wait() has returned it. It may begin at once, or
-  // when Wait() is called.
+  // Ask an env that is not busy for a step or a reset. It is busy until Wait() has returned it. It may
+  // begin at once, or when Wait() is called.
   virtual void AskStep(int env_id) = 0;
   // Builds the env if there is none.
   virtual void AskReset(int env_id, const EpisodeStart& start) = 0;
 
-  // Appends the envs that have answered since the last call. Returns when there are `at_least` of
-  // them or all that are busy.
+  // Appends the envs that have answered since the last call. Returns when `at_least` envs have
+  // answered, or all busy envs if these are fewer.
   //   kDeadlineExceeded  an env hangs and cannot be interrupted; it stays busy
-  //   kInternal          nobody can answer any more
+  //   kInternal          no env can answer any more
   virtual absl::Status Wait(int at_least, std::vector<int>* answered) = 0;
   virtual EnvAnswer& answer(int env_id) = 0;
 
-  // Of an env that is not busy.
+  // Render, save and load an env that is not busy.
   virtual absl::StatusOr<Image> Render(int env_id) = 0;
   virtual absl::Status SaveState(int env_id, StateWriter* writer) = 0;
   // Builds the env if there is none.
   virtual absl::Status LoadState(int env_id, StateReader* reader) = 0;
 
-  // Ends all envs, busy ones too, and what runs them. They may be asked again.
+  // Ends all envs, also busy ones, and the threads or processes. The envs may be asked again.
   virtual void End() = 0;
 };
 

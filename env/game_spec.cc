@@ -20,7 +20,7 @@ std::string NameOfPlayer(absl::string_view name, int player) {
   return absl::StrCat(name.substr(0, slash), "/", player, name.substr(slash));
 }
 
-// The other way round, of a name that NameOfPlayer() made of player 0.
+// The inverse of NameOfPlayer() for player 0.
 std::string NameOfOne(absl::string_view name) {
   const size_t slash = name.find('/');
   return absl::StrCat(name.substr(0, slash), name.substr(slash + 2));

@@ -1,14 +1,14 @@
-// Games: envs whose players all act in every step. Each player sees an observation of its own and
-// takes an action of its own, of the same kind as all others', so that one policy can play any of
-// them. In a game of turns, a player who has to wait gets one legal action (a mask with one 1).
+// Games: envs whose players all act in every step. Each player has an observation and an action of
+// its own, of the same spec for all players, so that one policy can play any of them. In a game of
+// turns, a player that has to wait has exactly one legal action (a mask with a single 1).
 //
 //     what one player sees      the env's fields, for 2 players
 //     obs/board                 obs/0/board, obs/0/action_mask, obs/1/board, obs/1/action_mask
 //     obs/action_mask
 //     action                    action/0, action/1
 //
-// The fields of a player lie side by side, so that what a player sees is a view of the env's
-// columns, without a copy.
+// The fields of a player are adjacent, so that a player's observation is a view of the env's columns,
+// without a copy.
 //
 // Threads: thread-safe.
 //
@@ -24,15 +24,15 @@
 
 namespace ding {
 
-// The spec of a game whose players see and do what `player` says. kInvalidArgument if that is not
-// valid, or `players` is below 2.
+// Returns the spec of a game of `players` players with the spaces of `player`. kInvalidArgument if
+// `player` is not valid or `players` is below 2.
 absl::StatusOr<EnvSpec> GameSpec(const EnvSpec& player, int players);
 
-// What one player of a game sees and does; of an env for one, its spec. `game` is valid.
+// Returns the spec of one player of `game`, which must be valid; for a single-player env, its spec.
 EnvSpec PlayerSpec(const EnvSpec& game);
 
-// What `player` sees, out of what the env shows. `player_obs`, the observation of PlayerSpec(), must
-// outlive it.
+// Returns the view of `player` of the env's observations `obs`. `player_obs`, the observation of
+// PlayerSpec(), must outlive the view.
 inline ColumnsView PlayerObs(const ColumnsView& obs, const Spec* player_obs, int player) {
   return obs.Fields(player_obs, player * player_obs->size());
 }

@@ -39,8 +39,8 @@ EnvSpec OnePlayer() {
   return spec;
 }
 
-// Each player sees 100 * player + step and is rewarded with (player + 1) * action; player p may not
-// play action p. Three steps. A reward of `bad_reward` goes to player 1 at the second step.
+// A game of three steps. Each player sees 100 * player + step and gets the reward (player + 1) *
+// action; action p is illegal for player p. Player 1 gets `bad_reward` in the second step.
 class Numbers : public Env {
  public:
   explicit Numbers(float bad_reward) : spec_(*GameSpec(OnePlayer(), kPlayers)), bad_(bad_reward) {}
@@ -98,7 +98,7 @@ std::unique_ptr<BaseEnvManager> Manager(int envs, float bad_reward = 0) {
   return manager;
 }
 
-// Actions of all players, env by env.
+// The actions of all players, env by env.
 Batch Actions(const EnvManager& manager, const std::vector<std::vector<int64_t>>& of_env) {
   auto rows = *BatchBuilder::Create(manager.env_spec().action, static_cast<int64_t>(of_env.size()));
   for (size_t i = 0; i < of_env.size(); ++i) {
@@ -109,7 +109,7 @@ Batch Actions(const EnvManager& manager, const std::vector<std::vector<int64_t>>
   return std::move(rows).Seal(static_cast<int64_t>(of_env.size()));
 }
 
-TEST(GameSpecTest, GivesEachPlayerFieldsOfItsOwnAndBack) {
+TEST(GameSpecTest, PlayerSpecInvertsGameSpec) {
   DING_ASSERT_OK_AND_ASSIGN(const EnvSpec game, GameSpec(OnePlayer(), 2));
   EXPECT_EQ(game.players, 2);
   std::vector<std::string> names;
@@ -127,7 +127,7 @@ TEST(GameSpecTest, GivesEachPlayerFieldsOfItsOwnAndBack) {
   EXPECT_EQ(*PlayerSpec(player).observation, *player.observation);
 }
 
-TEST(GameSpecTest, AnObservationWithoutANameOfItsOwnComesBackToo) {
+TEST(GameSpecTest, PlayerSpecInvertsGameSpecOfAPlainObs) {
   EnvSpec one = OnePlayer();
   one.observation = *MakeSpec({Box("obs", {2})});
   DING_ASSERT_OK_AND_ASSIGN(const EnvSpec game, GameSpec(one, 2));
@@ -135,7 +135,7 @@ TEST(GameSpecTest, AnObservationWithoutANameOfItsOwnComesBackToo) {
   EXPECT_EQ(*PlayerSpec(game).observation, *one.observation);
 }
 
-TEST(GameSpecTest, RefusesWhatIsNoGame) {
+TEST(GameSpecTest, RefusesInvalidPlayersAndSpecs) {
   EXPECT_THAT(GameSpec(OnePlayer(), 1),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a game of 1 players")));
   EnvSpec nothing = OnePlayer();
@@ -143,7 +143,7 @@ TEST(GameSpecTest, RefusesWhatIsNoGame) {
   EXPECT_THAT(GameSpec(nothing, 2), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(GameSpecTest, ValidatingSaysWhichPlayerDiffers) {
+TEST(GameSpecTest, ValidationNamesThePlayerThatDiffers) {
   EnvSpec game = *GameSpec(OnePlayer(), 2);
   game.action = *MakeSpec({Discrete("action/0", kActions), Discrete("action/1", 5)});
   EXPECT_THAT(ValidateEnvSpec(game),
@@ -163,7 +163,7 @@ TEST(GameSpecTest, ValidatingSaysWhichPlayerDiffers) {
                                               HasSubstr("4 observation fields for 3 players")));
 }
 
-TEST(GameTest, EveryPlayerActsSeesAndIsRewarded) {
+TEST(GameTest, EveryPlayerActsObservesAndIsRewarded) {
   const auto manager = Manager(2);
   const EnvSpec player = PlayerSpec(manager->env_spec());
   DING_ASSERT_OK_AND_ASSIGN(
@@ -189,7 +189,7 @@ TEST(GameTest, EveryPlayerActsSeesAndIsRewarded) {
   }
 }
 
-TEST(GameTest, AForbiddenActionIsAnErrorThatStepsNobody) {
+TEST(GameTest, AMaskedActionIsAnErrorBeforeAnyStep) {
   const auto manager = Manager(2);
   EXPECT_THAT(manager->Step({0, 1}, Actions(*manager, {{1, 2, 3}, {1, 1, 1}}).view()),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -204,7 +204,7 @@ TEST(GameTest, AForbiddenActionIsAnErrorThatStepsNobody) {
   EXPECT_EQ(steps->reward.size(), 2);
 }
 
-TEST(GameTest, ARewardOfAnyPlayerThatIsNotFiniteNamesIt) {
+TEST(GameTest, ANonFiniteRewardNamesThePlayer) {
   const auto manager = Manager(1, std::numeric_limits<float>::infinity());
   const Batch actions = Actions(*manager, {{1, 2, 3}});
   ASSERT_THAT(manager->Step({0}, actions.view()), IsOk());
@@ -212,7 +212,7 @@ TEST(GameTest, ARewardOfAnyPlayerThatIsNotFiniteNamesIt) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("the reward of player 1 is inf")));
 }
 
-TEST(GameTest, ReturnsOfAllPlayersGoOnAfterLoading) {
+TEST(GameTest, ReturnsOfAllPlayersContinueAfterLoading) {
   const auto manager = Manager(1);
   const Batch actions = Actions(*manager, {{1, 2, 3}});
   ASSERT_THAT(manager->Step({0}, actions.view()), IsOk());

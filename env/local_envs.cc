@@ -8,7 +8,9 @@ namespace ding {
 
 absl::StatusOr<std::unique_ptr<LocalEnvs>> LocalEnvs::Create(const EnvRetryOptions& options,
                                                              std::vector<EnvFactory> factories) {
-  if (factories.empty()) return absl::InvalidArgumentError("env manager: there are no envs");
+  if (factories.empty())
+    return absl::InvalidArgumentError(
+        "env manager: there are no env factories, expected at least one");
   absl::StatusOr<std::unique_ptr<Env>> first = BuildEnv(factories[0]);
   if (!first.ok()) return Annotate(first.status(), "env 0");
   EnvSpec spec = (*first)->spec();

@@ -1,5 +1,5 @@
-// Envs in this process, and the rows that they write to: for managers that call them in the
-// caller's thread or in threads of their own.
+// Envs in this process and the rows that they write to, for managers that call envs in the caller's
+// thread or in threads of their own.
 //
 // Ownership: owns the envs and their rows.
 // Threads:   thread-compatible per env: calls of different envs may run at once.
@@ -21,9 +21,9 @@ namespace ding {
 
 class LocalEnvs {
  public:
-  // One env per factory. Builds the first, to know the spec.
-  //   kInvalidArgument  no factories, a spec that is not valid
-  //   other             what the factory said
+  // Makes one env per factory. Builds the first env to get its spec.
+  //   kInvalidArgument  no factories, invalid spec
+  //   other             the error of the factory
   static absl::StatusOr<std::unique_ptr<LocalEnvs>> Create(const EnvRetryOptions& options,
                                                            std::vector<EnvFactory> factories);
 
@@ -32,11 +32,11 @@ class LocalEnvs {
 
   const EnvSpec& spec() const { return spec_; }
   int size() const { return static_cast<int>(hosts_.size()); }
-  // Row i is what env i saw last; zero at first.
+  // Row i holds the last observation of env i, at first zeros.
   MutableColumnsView rows() const { return rows_.view(); }
   EnvHost& host(int env_id) { return hosts_[static_cast<size_t>(env_id)]; }
   absl::Span<EnvHost> hosts() { return absl::MakeSpan(hosts_); }
-  // Ends all envs; a reset builds them again.
+  // Destroys all envs; a reset builds them again.
   void End();
 
  private:

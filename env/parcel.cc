@@ -16,7 +16,7 @@ namespace {
 absl::Status CutOff() { return absl::DataLossError("a message between processes is cut off"); }
 absl::Status Damaged() { return absl::DataLossError("a message between processes is damaged"); }
 
-// None: the number is of no type.
+// Returns nullopt if the number is not a type.
 std::optional<DType> TakeDType(ParcelReader* in) {
   const int number = in->Number<int>();
   if (number < 0 || number > static_cast<int>(DType::kFloat64)) return std::nullopt;

@@ -1,7 +1,8 @@
-// Values packed into bytes, for two processes of one program: no versions, the machine's own layout.
+// Packs values into bytes that one process of a program sends to another. There is no version, and
+// numbers have the machine's own layout.
 //
-// Errors: what is taken must have been put in that order. Taking more than there is gives zeros and
-//         makes ok() false: the other side may have died while it wrote.
+// Errors: values must be taken in the order in which they were put. Reading past the end returns zeros
+//         and makes ok() false: the sender may have died while it wrote.
 //
 // Example:
 //   ParcelWriter out;
@@ -42,7 +43,7 @@ class ParcelWriter {
   std::string bytes_;
 };
 
-// `bytes` must outlive it and what Bytes() returned.
+// `bytes` must outlive the reader and the views that Bytes() returned.
 class ParcelReader {
  public:
   explicit ParcelReader(absl::string_view bytes) : rest_(bytes) {}

@@ -1,5 +1,5 @@
-// What an env process wrote before it died, or over what it should not have: whatever the bytes, they
-// are taken as values within bounds, or refused.
+// An env process may die while it writes or damage the shared memory: whatever the bytes are, a reader
+// takes values within bounds or refuses them.
 #include <cstdint>
 #include <string>
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kRounds = 10000;
 
-// Calls `take` with mutants of what `put` wrote: some are whole, and some cut off.
+// Calls `take` with mutants of the bytes that `put` wrote; some of them are cut off.
 template <typename PutValues, typename TakeValues>
 void FuzzParcel(const PutValues& put, const TakeValues& take) {
   ParcelWriter out;

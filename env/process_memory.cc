@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-// Hands out pieces of one block, in order; without a block, counts what they take.
+// Hands out consecutive pieces of one block; without a block, only counts the bytes.
 class Pieces {
  public:
   explicit Pieces(std::byte* memory) : memory_(memory) {}
@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<ProcessMemory>> ProcessMemory::Create(const EnvSp
     return pieces.used();
   };
   made->bytes_ = lay_out(Pieces(nullptr));
-  // Pages that nobody touches take no memory.
+  // Untouched pages take no memory.
   void* const memory = mmap(nullptr, made->bytes_, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {

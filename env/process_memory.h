@@ -1,14 +1,16 @@
-// The memory that a manager of sub-processes shares with them, and waiting in it.
+// The memory that a manager of sub-processes shares with them, and how both sides wait in it.
 //
-//   asking      parent: writes the request, env.turn = kAsked, process.requests + 1, wakes it
-//   answering   child: writes the answer, env.turn = kAnswered, answered + 1; if that reaches
-//               wake_at: event + 1, wakes the parent
+//   asking      the parent writes the request, sets env.turn = kAsked, increments process.requests
+//               and wakes the process
+//   answering   the child writes the answer, sets env.turn = kAnswered and increments `answered`; when
+//               that reaches wake_at, it increments `event` and wakes the parent
 //
-// Whoever waits looks for a while before it sleeps (futex), and says so in `sleeping`, so that
-// nobody wakes who is awake. All of it is ordered by sequentially consistent operations: either the
-// sleeper sees the new value, or the other side sees that it sleeps.
+// A side that waits spins for a while before it sleeps (futex). It sets `sleeping` before it sleeps,
+// so that the other side makes no needless system call. All operations are sequentially consistent:
+// either the sleeper sees the new value, or the other side sees that it sleeps.
 //
-// Ownership: the parent maps it before any child is forked and unmaps it after the last has ended.
+// Ownership: the parent maps the memory before it forks a child and unmaps it after the last child has
+//            ended.
 #ifndef DING_WORKER_ENV_PROCESS_MEMORY_H_
 #define DING_WORKER_ENV_PROCESS_MEMORY_H_
 
@@ -31,12 +33,12 @@
 
 namespace ding {
 
-// Sleeps while *word == value, at most `timeout`; may wake earlier. Across processes.
+// Sleeps while *word == value, at most `timeout`; may wake earlier. Works across processes.
 void FutexWait(std::atomic<uint32_t>* word, uint32_t value, absl::Duration timeout);
 void FutexWake(std::atomic<uint32_t>* word);
 
-// Calls `done` until it is true, for as long as sleeping and being woken takes; false if it never
-// was. `crowded`: there are more who wait like this than cores, so give way to each other.
+// Calls `done` until it returns true, for about as long as going to sleep and waking up takes; returns
+// false if it never did. `crowded`: more threads spin than there are cores, so each yields its core.
 template <typename Done>
 bool SpinUntil(const Done& done, bool crowded);
 
@@ -48,17 +50,17 @@ class ProcessMemory {
     std::atomic<uint32_t> answered{0};
     std::atomic<uint32_t> wake_at{0};
     std::atomic<uint32_t> sleeping{0};
-    std::atomic<uint32_t> event{0};  // what the parent sleeps on
+    std::atomic<uint32_t> event{0};  // the futex of the parent
   };
   struct alignas(64) Process {
-    std::atomic<uint32_t> requests{0};  // what the child sleeps on
+    std::atomic<uint32_t> requests{0};  // the futex of the child
     std::atomic<uint32_t> sleeping{0};
     std::atomic<uint32_t> leave{0};
-    // What it is doing: a number that changes with every attempt, the call and the env.
+    // What the process is doing: a counter of attempts, the call and the env.
     std::atomic<uint32_t> progress{0};
     std::atomic<uint32_t> call{0};
     std::atomic<int32_t> env_id{-1};
-    // Begun at the reset that runs or ran last, those of earlier processes included.
+    // The attempts of the current or last reset, including those of earlier processes.
     std::atomic<int32_t> attempts{0};
   };
   struct alignas(64) Env {
@@ -72,11 +74,11 @@ class ProcessMemory {
     uint8_t terminated = 0;
     uint8_t truncated = 0;
     uint8_t abnormal = 0;
-    // Either: bytes of parcel(), 0 if there is none.
+    // Request or answer: the size of parcel() in bytes, 0 if there is none.
     int64_t parcel_size = 0;
   };
 
-  // kUnavailable if the system has not that much.
+  // kUnavailable if the system has not enough memory.
   static absl::StatusOr<std::unique_ptr<ProcessMemory>> Create(const EnvSpec& spec, int env_num,
                                                                int process_num);
   ProcessMemory(const ProcessMemory&) = delete;
@@ -86,7 +88,7 @@ class ProcessMemory {
   Manager& manager() { return *manager_; }
   Process& process(int i) { return processes_[i]; }
   Env& env(int i) { return envs_[i]; }
-  // Of env i: rewards of players 1, 2, ...
+  // The rewards of players 1, 2, ... of env i.
   float* other_rewards(int i) { return other_rewards_ + i * (spec_.players - 1); }
   MutableColumnsView rows() const {
     return {spec_.observation.get(), row_columns_.data(), 0, env_num_};
@@ -95,7 +97,7 @@ class ProcessMemory {
     return {spec_.action.get(), action_columns_.data(), 0, env_num_};
   }
 
-  // Leaves `bytes` for the other side of env i; false if they are too many.
+  // Leaves `bytes` for the other side of env i; returns false if they exceed kParcelBytes.
   bool PutParcel(int i, absl::string_view bytes);
   absl::string_view parcel(int i) const;
 

@@ -8,11 +8,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
-#include "ding_worker/learner/call_user.h"
 
 namespace ding {
 namespace {
@@ -34,20 +34,20 @@ class ThreadedDataLoader : public AsyncDataLoader {
   void Close() override ABSL_LOCKS_EXCLUDED(mutex_, join_mutex_);
 
  private:
-  // A batch between source and Next(). Slots stay where they are while others come and go.
+  // A batch between source and Next(). Its address stays the same while other slots are added.
   struct Slot {
     BatchLoader load;
     bool begun = false;
     std::optional<absl::StatusOr<TrainData>> loaded;
   };
 
-  // The thread that asks the source.
+  // The thread that calls the source.
   void Ask() ABSL_LOCKS_EXCLUDED(mutex_);
-  // A thread that loads.
+  // A thread that loads batches.
   void Load() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until there is something to load; null: there will not be.
+  // Waits for a slot to load; returns null when there will be no more.
   std::shared_ptr<Slot> NextToLoad() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Drops what is not handed out; nothing begins any more.
+  // Drops the batches that Next() has not returned; no more are loaded.
   void End() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -57,13 +57,13 @@ class ThreadedDataLoader : public AsyncDataLoader {
   const std::function<void()> cancel_;
 
   Mutex mutex_;
-  // One for each who waits, so that a batch wakes only those whom it concerns.
+  // One condition per waiting function, so that a batch wakes only the threads that need it.
   CondVar room_;                                                     // for Ask()
   CondVar to_load_;                                                  // for Load()
   CondVar loaded_;                                                   // for Next()
   std::deque<std::shared_ptr<Slot>> slots_ ABSL_GUARDED_BY(mutex_);  // in the order of the source
   bool source_ended_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status source_status_ ABSL_GUARDED_BY(mutex_);  // to be handed out once
+  absl::Status source_status_ ABSL_GUARDED_BY(mutex_);  // returned once, by Next()
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 
   Mutex join_mutex_;
@@ -88,8 +88,8 @@ void ThreadedDataLoader::Ask() {
   while (true) {
     {
       const MutexLock lock(&mutex_);
-      // Once all are there, it pauses until half of them are gone: where processors are few, threads
-      // that take turns batch by batch wait for each other more than they work.
+      // When all slots are full, pause until half of them are free: with few processors, threads that
+      // alternate batch by batch mostly wait for each other.
       while (full && !ended_ && slots_.size() > max_slots_ / 2) {
         room_.WaitFor(&mutex_, absl::Hours(1));
       }
@@ -156,7 +156,7 @@ absl::StatusOr<std::optional<TrainData>> ThreadedDataLoader::Next() {
     if (!loaded_.WaitUntil(&mutex_, deadline) && deadline.Passed()) {
       return absl::DeadlineExceededError(
           absl::StrCat("no batch within ", absl::FormatDuration(options_.timeout), ": ",
-                       slots_.empty() ? "the source gives none"
+                       slots_.empty() ? "the source returns none"
                                       : absl::StrCat(slots_.size(), " are being loaded")));
     }
   }
@@ -194,11 +194,11 @@ absl::StatusOr<std::unique_ptr<AsyncDataLoader>> AsyncDataLoader::Create(
     return absl::InvalidArgumentError(absl::StrCat("data loader: batches_ahead is ",
                                                    options.batches_ahead, ", expected 0 or more"));
   }
-  if (source == nullptr) return absl::InvalidArgumentError("data loader: no source of batches");
+  if (source == nullptr)
+    return absl::InvalidArgumentError("data loader: the source of batches is null");
   if (options.timeout <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat("data loader: timeout is ",
-                                                   absl::FormatDuration(options.timeout),
-                                                   ", expected more than none"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data loader: timeout is ", absl::FormatDuration(options.timeout), ", expected above 0"));
   }
   auto loader = std::make_unique<ThreadedDataLoader>(options, std::move(source), std::move(cancel));
   DING_RETURN_IF_ERROR(loader->Start());

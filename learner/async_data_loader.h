@@ -1,17 +1,17 @@
-// Prepares the next batches while the learner trains on this one.
+// Prepares the next batches in threads while the learner trains.
 //
 //     DataSource ──BatchLoader──► threads ──► ready batches, in the order of the source ──► Next()
 //
-// The source is asked on a thread of its own, which may wait for whoever draws; what it returns, the
-// loading of one batch (reading files, gathering), is run by `num_workers` threads. At most
-// max(2 * num_workers, batches_ahead) batches are being asked for, being loaded or ready. Next() is a
+// One thread calls the source, which may block. The source returns functions that each load one batch
+// (read files, gather rows), and `num_workers` threads run these. At most
+// max(2 * num_workers, batches_ahead) batches are requested, being loaded or ready. Next() is a
 // BaseLearner::DataSource.
 //
 // Ownership: owns its threads, which Close() joins.
-// Threads:   Next() belongs to one thread; Close() may be called by any but those of source and
-//            loaders.
-// Blocking:  Next() waits for a batch; Close() wakes it, and must wake the source too: `cancel`.
-//            Close() waits for the loading that is under way.
+// Threads:   one thread may call Next(); any thread may call Close(), except from the source or a
+//            loader.
+// Blocking:  Next() waits for a batch. Close() wakes Next(), wakes the source by `cancel`, and waits
+//            until the batches that are being loaded are finished.
 #ifndef DING_WORKER_LEARNER_ASYNC_DATA_LOADER_H_
 #define DING_WORKER_LEARNER_ASYNC_DATA_LOADER_H_
 
@@ -28,36 +28,36 @@ namespace ding {
 
 // Loads one batch.
 using BatchLoader = std::function<absl::StatusOr<TrainData>()>;
-// The next batch to load; none: there are no more.
+// Returns the next batch to load; nullopt when there are no more.
 using BatchSource = std::function<absl::StatusOr<std::optional<BatchLoader>>()>;
 
 class AsyncDataLoader {
  public:
   struct Options {
-    // Threads that load, 0 or more; 0 is 1.
+    // The number of threads that load, 0 or more; 0 means 1.
     int num_workers = 0;
-    // More than 2 * num_workers of them keep the learner busy while its threads wait for a processor;
-    // what it learns from is that much older. 0 or more.
+    // The number of batches to prepare, if above 2 * num_workers; 0 or more. More batches keep the
+    // learner busy while its threads wait for a processor, but they are older when it uses them.
     int batches_ahead = 0;
-    // Next() that waits longer fails.
+    // Next() fails when it waits longer.
     absl::Duration timeout = absl::Minutes(10);
   };
 
-  // `cancel`, if it is set, makes a `source` that waits return; it is called by Close().
-  //   kInvalidArgument  num_workers or batches_ahead < 0, no source, timeout not above zero
+  // Close() calls `cancel`, if it is set, which must make a blocked `source` return.
+  //   kInvalidArgument  num_workers or batches_ahead below 0, no source, timeout not above 0
   static absl::StatusOr<std::unique_ptr<AsyncDataLoader>> Create(const Options& options,
                                                                  BatchSource source,
                                                                  std::function<void()> cancel);
-  virtual ~AsyncDataLoader() = default;  // as Close()
+  virtual ~AsyncDataLoader() = default;  // calls Close()
 
-  // The next batch, in the order of the source; none when the source has ended, or after Close().
-  //   kDeadlineExceeded  no data within the timeout; a later call may get them
-  //   kInternal          source or loader threw an exception
-  //   other codes        of the source, or of loading the batch whose turn it is; the loader has
-  //                      then ended
+  // Returns the next batch in the order of the source; nullopt when the source has ended, or after
+  // Close().
+  //   kDeadlineExceeded  no batch within the timeout; a later call may return it
+  //   kInternal          the source or a loader threw an exception
+  //   other codes        errors of the source or of loading this batch; the loader has then ended
   virtual absl::StatusOr<std::optional<TrainData>> Next() = 0;
 
-  // Drops what is not handed out, and joins the threads; may be repeated.
+  // Drops the batches that Next() has not returned and joins the threads. Idempotent.
   virtual void Close() = 0;
 };
 

@@ -32,12 +32,12 @@ using Options = AsyncDataLoader::Options;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Batch n says n as its envstep.
+// Loads batch n, whose envstep is n.
 BatchLoader Number(int64_t n) {
   return [n] { return TrainData(Batch(), n); };
 }
 
-// Those of 0, 1, ... count - 1.
+// A source of batches 0, 1, ... count - 1.
 BatchSource Numbers(int64_t count) {
   auto next = std::make_shared<int64_t>(0);
   return [=]() -> absl::StatusOr<std::optional<BatchLoader>> {
@@ -46,7 +46,7 @@ BatchSource Numbers(int64_t count) {
   };
 }
 
-// Something that a source or a loader waits for.
+// A gate that a source or a loader waits for.
 class Gate {
  public:
   void Open() {
@@ -76,7 +76,7 @@ std::unique_ptr<AsyncDataLoader> Create(int num_workers, BatchSource source,
   return *std::move(loader);
 }
 
-// Until it is so; the test's own timeout ends it.
+// Waits until `condition` is true; the timeout of the test ends it.
 template <typename Condition>
 void WaitUntil(Condition condition) {
   while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -107,7 +107,7 @@ TEST(AsyncDataLoaderTest, KeepsTheOrderOfTheSource) {
   }
 }
 
-TEST(AsyncDataLoaderTest, LoadsAsManyBatchesAtOnceAsItHasWorkers) {
+TEST(AsyncDataLoaderTest, LoadsOneBatchPerWorkerAtATime) {
   Gate gate;
   std::atomic<int> loading{0};
   std::atomic<int> asked{0};
@@ -123,14 +123,14 @@ TEST(AsyncDataLoaderTest, LoadsAsManyBatchesAtOnceAsItHasWorkers) {
   gate.Open();
   WaitUntil([&] { return loading == 6; });
   for (int64_t n = 0; n < 100; ++n) {
-    // What is handed out makes room for one more.
+    // Each batch that Next() returned makes room for one more.
     EXPECT_LE(asked, n + 6);
     DING_ASSERT_OK_AND_ASSIGN(const std::optional<TrainData> data, loader->Next());
     EXPECT_EQ(data->envstep, n);
   }
 }
 
-TEST(AsyncDataLoaderTest, IsAsManyBatchesAheadAsItIsToldAndFetchesThemByHalves) {
+TEST(AsyncDataLoaderTest, KeepsBatchesAheadAndRefillsThemByHalves) {
   Options options;
   options.num_workers = 1;
   options.batches_ahead = 8;
@@ -158,7 +158,7 @@ TEST(AsyncDataLoaderTest, IsAsManyBatchesAheadAsItIsToldAndFetchesThemByHalves) 
   }
 }
 
-TEST(AsyncDataLoaderTest, AnErrorComesWhenItsBatchWouldAndEndsIt) {
+TEST(AsyncDataLoaderTest, AnErrorTakesThePlaceOfItsBatchAndEndsTheLoader) {
   struct ErrorCase {
     BatchLoader third;
     absl::StatusCode code;
@@ -168,7 +168,7 @@ TEST(AsyncDataLoaderTest, AnErrorComesWhenItsBatchWouldAndEndsIt) {
       {[] { return absl::DataLossError("chunk 3 is gone"); }, absl::StatusCode::kDataLoss,
        "chunk 3 is gone"},
       {[]() -> absl::StatusOr<TrainData> { throw std::runtime_error("no disk"); },
-       absl::StatusCode::kInternal, "loading a batch threw no disk"},
+       absl::StatusCode::kInternal, "loading a batch threw an exception: no disk"},
       {BatchLoader(), absl::StatusCode::kInternal, "loading a batch threw"},
   };
   for (const ErrorCase& error : cases) {
@@ -207,8 +207,8 @@ TEST(AsyncDataLoaderTest, AnErrorOfTheSourceComesAfterItsBatches) {
   }
 }
 
-TEST(AsyncDataLoaderTest, CloseWakesWhoWaits) {
-  // The source waits, and Next() with it.
+TEST(AsyncDataLoaderTest, CloseWakesBlockedCalls) {
+  // The source blocks, and so does Next().
   for (int i = 0; i < 10; ++i) {
     Gate gate;
     std::atomic<int> cancels{0};
@@ -237,7 +237,7 @@ TEST(AsyncDataLoaderTest, CloseWakesWhoWaits) {
   }
 }
 
-TEST(AsyncDataLoaderTest, CloseDropsWhatIsReadyAndWaitsForWhatIsLoaded) {
+TEST(AsyncDataLoaderTest, CloseDropsReadyBatchesAndWaitsForLoaders) {
   Gate gate;
   std::atomic<int> loaded{0};
   auto watch = std::make_shared<int>(0);
@@ -269,7 +269,7 @@ TEST(AsyncDataLoaderTest, ClosesAtAnyTime) {
   }
 }
 
-TEST(AsyncDataLoaderTest, NextWaitsNoLongerThanItIsTold) {
+TEST(AsyncDataLoaderTest, NextWaitsNoLongerThanTheTimeout) {
   Gate source_gate;
   Gate loader_gate;
   const auto loader = Create(
@@ -285,7 +285,7 @@ TEST(AsyncDataLoaderTest, NextWaitsNoLongerThanItIsTold) {
       nullptr, absl::Milliseconds(20));
   EXPECT_THAT(loader->Next(),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
-                       AllOf(HasSubstr("20ms"), HasSubstr("the source gives none"))));
+                       AllOf(HasSubstr("20ms"), HasSubstr("the source returns none"))));
   source_gate.Open();
   absl::Status status;
   WaitUntil([&] {
@@ -304,10 +304,10 @@ TEST(AsyncDataLoaderTest, NextWaitsNoLongerThanItIsTold) {
   EXPECT_EQ(data->envstep, 5);
 }
 
-TEST(AsyncDataLoaderTest, RefusesWhatItCannotWorkWith) {
+TEST(AsyncDataLoaderTest, RefusesInvalidOptions) {
   Options options;
   EXPECT_THAT(AsyncDataLoader::Create(options, nullptr, nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no source")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("source of batches is null")));
   options.num_workers = -1;
   EXPECT_THAT(AsyncDataLoader::Create(options, Numbers(1), nullptr),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("num_workers is -1")));

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/sample_columns.h"
-#include "ding_worker/learner/call_user.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "glog/logging.h"
 
@@ -30,12 +30,12 @@ absl::StatusOr<std::unique_ptr<BaseLearner>> BaseLearner::Create(const Options& 
                                                                  const ComponentDeps& deps,
                                                                  ProcessGroup* group) {
   if (policy == nullptr) {
-    return absl::InvalidArgumentError("a learner needs a policy with a learn mode");
+    return absl::InvalidArgumentError("the policy has no learn mode, which a learner needs");
   }
   if (options.train_iterations < 1 || options.monitor_window < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("learner: train_iterations is ", options.train_iterations,
-                     " and monitor_window ", options.monitor_window, ", expected both at least 1"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "learner: train_iterations is ", options.train_iterations, " and monitor_window is ",
+        options.monitor_window, ", expected both at least 1"));
   }
   auto learner =
       std::unique_ptr<BaseLearner>(new BaseLearner(options, policy, std::move(hooks), deps, group));
@@ -56,7 +56,7 @@ BaseLearner::BaseLearner(const Options& options, LearnMode* policy, LearnerHooks
 }
 
 absl::Status BaseLearner::CallHooks(HookPosition position) {
-  // By index: a hook may register another one.
+  // Iterate by index, because a hook may register another one.
   for (size_t i = 0; i < hooks_.at(position).size(); ++i) {
     const std::shared_ptr<LearnerHook> hook = hooks_.at(position)[i];
     const absl::Status status = CallUser("the hook", [&] { return hook->Call(this); });

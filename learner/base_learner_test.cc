@@ -176,13 +176,13 @@ TEST_F(BaseLearnerTest, ErrorsNameTheIterationAndTheHook) {
     absl::Status Call(BaseLearner*) override { throw std::runtime_error("out of ideas"); }
   };
   learner->RegisterHook(std::make_shared<ThrowingHook>());
-  EXPECT_THAT(
-      learner->Train(MakeBatch(3)),
-      StatusIs(absl::StatusCode::kInternal,
-               HasSubstr("hook 'mine' (after_iter) at iteration 2: the hook threw out of ideas")));
+  EXPECT_THAT(learner->Train(MakeBatch(3)),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("hook 'mine' (after_iter) at iteration 2: the hook threw an "
+                                 "exception: out of ideas")));
 }
 
-TEST_F(BaseLearnerTest, PrioritiesAreThoseOfThisBatchOnly) {
+TEST_F(BaseLearnerTest, ReportsPrioritiesOfTheLastBatchOnly) {
   auto learner = Create(kNoHooks);
   policy_.report_priority = true;
   policy_.steps_per_batch = 3;
@@ -210,13 +210,13 @@ TEST_F(BaseLearnerTest, LogsAveragesByIterationAndByEnvStep) {
   const auto by_step = Records("learner_step/total_loss_avg");
   ASSERT_EQ(by_step.size(), 1u);
   EXPECT_EQ(by_step[0].step, 16);
-  // Measured in this iteration, not in the one before.
+  // The time of this iteration, not of the one before.
   EXPECT_EQ(Records("learner_iter/train_time_avg").size(), 1u);
-  // Never reported: missing, not 0.
+  // A value that was never reported is missing, not 0.
   EXPECT_EQ(Records("learner_iter/never_avg").size(), 0u);
 }
 
-// Rank 1 of two, where the other rank always reports 10.
+// Rank 1 of two; the other rank always reports 10.
 class TwoRanks : public ProcessGroup {
  public:
   explicit TwoRanks(int rank) : rank_(rank) {}
@@ -247,7 +247,7 @@ TEST_F(BaseLearnerTest, OtherRanksNeitherLogNorSave) {
   EXPECT_FALSE(HasCheckpoint("iteration_1"));
 }
 
-TEST_F(BaseLearnerTest, RefusesWhatItCannotWorkWith) {
+TEST_F(BaseLearnerTest, RefusesInvalidOptions) {
   EXPECT_THAT(create_learner(LearnerConfig(), nullptr, deps_),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("learn mode")));
   LearnerConfig config;
@@ -261,7 +261,7 @@ TEST_F(BaseLearnerTest, RefusesWhatItCannotWorkWith) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("train_iterations is 0")));
 }
 
-TEST_F(BaseLearnerTest, TheSourceSaysTheEnvstep) {
+TEST_F(BaseLearnerTest, UsesTheEnvstepOfTheSource) {
   auto learner = Create(kNoHooks);
   const std::vector<int64_t> envsteps = {30, -1, 50};
   std::vector<int64_t> seen;
@@ -275,7 +275,7 @@ TEST_F(BaseLearnerTest, TheSourceSaysTheEnvstep) {
   EXPECT_THAT(seen, ElementsAre(30, 30, 50));
 }
 
-TEST_F(BaseLearnerTest, ASourceThatIsEndedEndsTheRunWithItsHooks) {
+TEST_F(BaseLearnerTest, TheEndOfTheSourceEndsTheRunWithItsHooks) {
   auto learner = Create("log_show_after_iter: 0 save_ckpt_after_iter: 0");
   auto source = AsyncDataLoader::Create(
       {},
@@ -308,12 +308,13 @@ TEST_F(BaseLearnerTest, AFailureOfTheSourceEndsTheRun) {
   EXPECT_THAT(learner->Start([&]() -> absl::StatusOr<std::optional<TrainData>> {
     throw std::runtime_error("out of reach");
   }),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("the source threw out of reach")));
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("the source threw an exception: out of reach")));
   EXPECT_FALSE(learner->learn_info().learner_done);
   EXPECT_FALSE(HasCheckpoint("iteration_2"));
 }
 
-TEST_F(BaseLearnerTest, SavesWhatAKilledLearnerGoesOnFrom) {
+TEST_F(BaseLearnerTest, SavesACheckpointThatAKilledLearnerResumesFrom) {
   SimulatedClock clock;
   deps_.clock = &clock;
   policy_.steps_per_batch = 2;
@@ -339,7 +340,7 @@ TEST_F(BaseLearnerTest, SavesWhatAKilledLearnerGoesOnFrom) {
   EXPECT_THAT(saved, ElementsAre(-1, -1, -1, 8, 8, 8, 14, 14));
 }
 
-TEST_F(BaseLearnerTest, StateGoesOnWhereItWasSaved) {
+TEST_F(BaseLearnerTest, ContinuesFromASavedState) {
   auto learner = Create("log_show_after_iter: 4 save_ckpt_after_iter: 0");
   for (int i = 0; i < 3; ++i) ASSERT_THAT(learner->Train(MakeBatch(3), i), IsOk());
   StateDict state;

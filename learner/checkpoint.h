@@ -1,11 +1,11 @@
-// What a learner's checkpoint holds, and how it comes back.
+// Saves and loads a learner's checkpoint.
 //
 //   component    written by                    needed to
-//   model        LearnMode::SaveModel          act: this one alone starts an evaluation
-//   train_state  LearnMode::SaveTrainState     go on learning: optimizer, target networks, counters
-//   learner      BaseLearner::SaveState        go on counting: iterations, env steps, averages
+//   model        LearnMode::SaveModel          act; enough for an evaluation
+//   train_state  LearnMode::SaveTrainState     continue training: optimizer, target networks, counters
+//   learner      BaseLearner::SaveState        continue counting: iterations, env steps, averages
 //
-// Threads: on the learner's thread.
+// Threads: call these functions on the learner's thread.
 #ifndef DING_WORKER_LEARNER_CHECKPOINT_H_
 #define DING_WORKER_LEARNER_CHECKPOINT_H_
 
@@ -26,23 +26,23 @@ class BaseLearner;
 inline constexpr char kCheckpointKind[] = "ding_worker/train";
 inline constexpr char kModelComponent[] = "model";
 
-// The components above, for a program that saves more beside them. `learner` must outlive them.
+// Returns the components above, for a program that saves further ones. `learner` must outlive them.
 std::vector<CheckpointComponent> LearnerComponents(const BaseLearner& learner);
-// "train_iter" and "env_step", for people and for lists of checkpoints.
+// Returns "train_iter" and "env_step", for people and for lists of checkpoints.
 CheckpointInfo LearnerCheckpointInfo(const BaseLearner& learner);
 
-// Writes them to the folder `path`, whose parent is made if need be. Whatever fails, a checkpoint
-// that was there stays.
+// Writes the components to the folder `path` and creates its parent if needed. If it fails, an existing
+// checkpoint is unchanged.
 absl::Status SaveLearnerCheckpoint(const BaseLearner& learner, const std::string& path);
 
-// Loads policy, train state and counters. Nothing is loaded unless the folder is intact; a model
-// that does not fit the policy changes nothing.
+// Loads policy, train state and counters. Nothing is changed if the folder is damaged or the model does
+// not fit the policy.
 absl::Status LoadLearnerCheckpoint(const std::string& path, BaseLearner* learner);
-// The same from a checkpoint that is open already.
+// Likewise, from an open checkpoint.
 absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, BaseLearner* learner);
 
-// What the next step depends on, and the counters, in memory: for a learner of the same model in
-// another process. Averages of the log are each one's own.
+// Encodes the state that the next step depends on, and the counters, for a learner of the same model in
+// another process. It has no averages, which each learner keeps for itself.
 absl::StatusOr<EncodedBatch> EncodeLearner(const BaseLearner& learner);
 absl::Status DecodeLearner(absl::string_view bytes, BaseLearner* learner);
 

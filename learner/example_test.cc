@@ -17,7 +17,7 @@
 namespace ding {
 namespace {
 
-// Ends the run when the loss has been small for a while.
+// Ends the run when the loss has been small for three iterations.
 class EarlyStopHook : public LearnerHook {
  public:
   explicit EarlyStopHook(const LearnerHookConfig& config)
@@ -37,7 +37,7 @@ DING_REGISTER(LearnerHookRegistry(), "early_stop", [](const LearnerHookConfig& c
   return std::make_shared<EarlyStopHook>(config);
 });
 
-TEST(LearnerExample, AHookOfOnesOwnEndsTheRun) {
+TEST(LearnerExample, AUserHookEndsTheRun) {
   LearnerConfig config;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
       R"(hook { save_ckpt_after_iter: 5000 save_ckpt_after_run: false

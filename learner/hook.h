@@ -1,16 +1,15 @@
-// Hooks: what a learner does beside learning (load, save, log), each a small object called at a
-// fixed position.
+// Hooks: small objects that a learner calls at fixed positions, to load, save, log and so on.
 //
 //     before_run ─► ( before_iter ─► learn ─► after_iter )* ─► after_run
 //
-// Hooks of one position run from the lowest priority to the highest; hooks of equal priority in the
+// Hooks of one position run from the lowest priority to the highest, hooks of equal priority in the
 // order in which they were added.
 //
-// Ownership: a learner shares its hooks with whoever made them.
-// Threads:   called on the learner's thread.
-// Errors:    a hook's Status ends the run and names the hook.
+// Ownership: a learner shares its hooks with the code that created them.
+// Threads:   hooks run on the learner's thread.
+// Errors:    an error of a hook ends the run and names the hook.
 //
-// Example: a hook of one's own.
+// Example: a hook of a user.
 //   class ReportHook : public LearnerHook {
 //    public:
 //     ReportHook() : LearnerHook("report", /*priority=*/50, HookPosition::kAfterIter) {}
@@ -57,7 +56,7 @@ class LearnerHook {
   const HookPosition position_;
 };
 
-// The hooks of a learner, each position in the order in which they run.
+// The hooks of a learner, in the order in which they run at each position.
 class LearnerHooks {
  public:
   const std::vector<std::shared_ptr<LearnerHook>>& at(HookPosition position) const {
@@ -70,11 +69,11 @@ class LearnerHooks {
   std::array<std::vector<std::shared_ptr<LearnerHook>>, kNumHookPositions> hooks_;
 };
 
-// Inserts `hook` (not null) at its position, behind those of equal priority.
+// Inserts `hook` (not null) at its position, after those of equal priority.
 void add_learner_hook(LearnerHooks* hooks, std::shared_ptr<LearnerHook> hook);
-// The hooks of both; of equal priorities those of `a` run first.
+// Returns the hooks of both; among equal priorities those of `a` run first.
 LearnerHooks merge_hooks(const LearnerHooks& a, const LearnerHooks& b);
-// One line a position: "after_iter: log_show (20), save_ckpt (20)".
+// Returns one line per position: "after_iter: log_show (20), save_ckpt (20)".
 std::string show_hooks(const LearnerHooks& hooks);
 
 }  // namespace ding

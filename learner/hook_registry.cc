@@ -36,7 +36,7 @@ LearnerHookConfig ShortForm(absl::string_view type, LearnerHookConfig::Position 
   return config;
 }
 
-// Every hook in full form.
+// Returns every hook in its full form.
 std::vector<LearnerHookConfig> Expand(const LearnerHooksConfig& config) {
   std::vector<LearnerHookConfig> hooks;
   if (!config.load_ckpt_before_run().empty()) {

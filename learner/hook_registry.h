@@ -1,6 +1,6 @@
-// Makes a learner's hooks from its config, and finds hooks of a user's own by name.
+// Creates a learner's hooks from its config; users register their own types of hooks by name.
 //
-// Example: a hook of one's own, registered under "report" and asked for by
+// Example: a user's hook, registered as "report" and configured by
 //   hook { hook { type: "report" position: AFTER_ITER priority: 50 } }
 //
 //   DING_REGISTER(LearnerHookRegistry(), "report", [](const LearnerHookConfig& config) {
@@ -22,16 +22,17 @@
 
 namespace ding {
 
-// Gets the hook's config with name, position and priority filled in.
+// Creates a hook from its config, in which name, position and priority are filled in.
 using LearnerHookCreator =
     std::function<absl::StatusOr<std::shared_ptr<LearnerHook>>(const LearnerHookConfig&)>;
 Registry<LearnerHookCreator>& LearnerHookRegistry();
 
-// Adds a type of hook at run time; a name that is taken ends the program, as with DING_REGISTER.
+// Adds a type of hook at run time. A name that is registered already ends the program, as with
+// DING_REGISTER.
 void register_learner_hook(absl::string_view type, LearnerHookCreator creator);
 
-// The hooks of the short forms and of the full ones. Reports every problem at once: unknown types,
-// repeated names, frequencies and priorities out of range.
+// Creates the hooks of the short and the full forms. kInvalidArgument lists all problems: unknown
+// types, repeated names, frequencies and priorities out of range.
 absl::StatusOr<LearnerHooks> build_learner_hook_by_cfg(const LearnerHooksConfig& config);
 
 }  // namespace ding

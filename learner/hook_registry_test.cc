@@ -20,7 +20,7 @@ LearnerHooksConfig Parse(const std::string& text) {
   return config;
 }
 
-TEST(BuildLearnerHookTest, ShortFormsAreTheUsualHooks) {
+TEST(BuildLearnerHookTest, ShortFormsCreateTheUsualHooks) {
   DING_ASSERT_OK_AND_ASSIGN(const LearnerHooks hooks,
                             build_learner_hook_by_cfg(LearnerHooksConfig()));
   EXPECT_EQ(hooks.at(HookPosition::kBeforeRun).size(), 0u);
@@ -87,7 +87,7 @@ TEST(RegisterLearnerHookTest, UserTypesAreFoundByName) {
   EXPECT_EQ(hooks.at(HookPosition::kBeforeIter)[0]->priority(), 100);
 }
 
-TEST(RegisterLearnerHookDeathTest, TakenName) {
+TEST(RegisterLearnerHookDeathTest, ARepeatedNameEndsTheProgram) {
   EXPECT_DEATH(register_learner_hook("save_ckpt", nullptr), "'save_ckpt' is registered twice");
 }
 

@@ -58,7 +58,9 @@ TEST(HookTest, ShowsPositionsNamesAndPriorities) {
   EXPECT_THAT(show_hooks(hooks), HasSubstr("after_iter: log_show (20)\n"));
 }
 
-TEST(HookDeathTest, NegativePriority) { EXPECT_DEATH(Hook("bad", -1), "priority -1"); }
+TEST(HookDeathTest, ANegativePriorityEndsTheProgram) {
+  EXPECT_DEATH(Hook("bad", -1), "priority -1");
+}
 
 }  // namespace
 }  // namespace ding

@@ -1,6 +1,6 @@
-// The hooks that a learner usually has.
+// The usual hooks of a learner.
 //
-// Threads: as of LearnerHook.
+// Threads: as LearnerHook.
 #ifndef DING_WORKER_LEARNER_HOOKS_H_
 #define DING_WORKER_LEARNER_HOOKS_H_
 
@@ -16,12 +16,12 @@
 
 namespace ding {
 
-// Priority of the hooks that the short forms of the config make.
+// The priority of the hooks that short forms of the config create.
 inline constexpr int kDefaultHookPriority = 20;
-// Values are averaged over the learners before they are logged.
+// Lower, so that values are averaged over the learners before they are logged.
 inline constexpr int kLogReduceHookPriority = 10;
 
-// Loads policy, optimizer and counters from the checkpoint at `path`, or nothing if that is empty.
+// Loads policy, optimizer and counters from the checkpoint at `path`; does nothing if it is empty.
 class LoadCkptHook : public LearnerHook {
  public:
   LoadCkptHook(absl::string_view name, int priority, HookPosition position, std::string path);
@@ -31,8 +31,8 @@ class LoadCkptHook : public LearnerHook {
   const std::string path_;
 };
 
-// Rank 0 saves a checkpoint every `freq` train iterations, at other positions than the *_iter ones
-// every time. Not at iteration 0.
+// Saves a checkpoint, on rank 0 only: every `freq` train iterations at *_iter positions, every time at
+// other positions, never at iteration 0.
 class SaveCkptHook : public LearnerHook {
  public:
   SaveCkptHook(absl::string_view name, int priority, HookPosition position, int64_t freq);
@@ -42,9 +42,9 @@ class SaveCkptHook : public LearnerHook {
   const int64_t freq_;
 };
 
-// Rank 0 saves the checkpoint kResumeCheckpoint, in the place of the one before, when `period` has
-// passed since the last time, or since the first call: what a learner that was killed goes on from.
-// Only when all steps of a batch are taken. In after_iter.
+// Saves the checkpoint kResumeCheckpoint, from which a killed learner resumes, on rank 0 only. It
+// replaces the previous one whenever `period` has passed since the last save or the first call, after
+// the last step of a batch. Its position is after_iter.
 class SavePeriodicallyHook : public LearnerHook {
  public:
   SavePeriodicallyHook(absl::string_view name, int priority, HookPosition position,
@@ -57,10 +57,10 @@ class SavePeriodicallyHook : public LearnerHook {
 };
 inline constexpr char kResumeCheckpoint[] = "learner_resume";
 
-// Adds what each iteration reported to the monitor; every `freq` train iterations writes the
-// averages to the log and the metric sink: `<name>_iter/<var>_avg` by train iteration,
-// `<name>_step/<var>_avg` by env step, and the histograms and grouped scalars of that iteration
-// below `<name>/`.
+// Adds the reported values of each iteration to the monitor. Every `freq` train iterations it writes
+// the averages to the log and the metric sink: `<name>_iter/<var>_avg` by train iteration,
+// `<name>_step/<var>_avg` by env step, and the histograms and grouped scalars of that iteration below
+// `<name>/`.
 class LogShowHook : public LearnerHook {
  public:
   LogShowHook(absl::string_view name, int priority, HookPosition position, int64_t freq);
@@ -70,8 +70,8 @@ class LogShowHook : public LearnerHook {
   const int64_t freq_;
 };
 
-// Replaces every scalar that the iteration reported by its mean over the ranks, but for names that
-// begin with "noreduce_". All ranks must report the same names.
+// Replaces every reported scalar by its mean over the ranks, except names that begin with "noreduce_".
+// All ranks must report the same names.
 class LogReduceHook : public LearnerHook {
  public:
   LogReduceHook(absl::string_view name, int priority, HookPosition position);

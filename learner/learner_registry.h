@@ -23,8 +23,8 @@ using LearnerCreator = std::function<absl::StatusOr<std::unique_ptr<BaseLearner>
     const LearnerConfig&, LearnMode*, const ComponentDeps&, ProcessGroup*)>;
 Registry<LearnerCreator>& LearnerRegistry();
 
-// `group` may be null: one process alone. kNotFound lists the names that are linked;
-// kInvalidArgument reports every problem of the config at once.
+// A null `group` is a single process. kNotFound lists the linked names; kInvalidArgument lists all
+// problems of the config.
 absl::StatusOr<std::unique_ptr<BaseLearner>> create_learner(const LearnerConfig& config,
                                                             LearnMode* policy,
                                                             const ComponentDeps& deps,

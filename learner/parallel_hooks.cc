@@ -13,7 +13,7 @@ SendHook::SendHook(absl::string_view name, int priority, HookPosition position, 
     : LearnerHook(name, priority, position), freq_(freq), send_(std::move(send)) {
   DING_CHECK(freq_ >= 1) << "hook '" << this->name() << "' has frequency " << freq_;
   DING_CHECK(position != HookPosition::kBeforeIter)
-      << "hook '" << this->name() << "' would send what has been sent after the iteration before";
+      << "hook '" << this->name() << "' is at before_iter, where nothing is new";
 }
 
 absl::Status SendHook::Call(BaseLearner* learner) {

@@ -1,6 +1,6 @@
-// The hooks of a learner in a parallel run: it publishes its parameters, and says how far it is.
+// The hooks of a learner in a parallel run: they publish its parameters and report its progress.
 //
-// Threads: as of LearnerHook.
+// Threads: as LearnerHook.
 //
 // Example:
 //   for (const HookPosition position : {HookPosition::kBeforeRun, HookPosition::kAfterIter}) {
@@ -18,9 +18,9 @@
 
 namespace ding {
 
-// Calls `send`: before and after the run always, in after_iter every `freq` (at least 1)
-// train iterations. A batch that gives several iterations sends once, when all its steps are taken,
-// if one of them is the freq-th.
+// Calls `send` before and after the run, and every `freq` (at least 1) train iterations in after_iter.
+// A batch of several iterations sends at most once, after its last step, if one of its iterations is a
+// multiple of `freq`.
 class SendHook : public LearnerHook {
  public:
   using Send = std::function<absl::Status(BaseLearner* learner)>;
@@ -33,16 +33,16 @@ class SendHook : public LearnerHook {
   const Send send_;
 };
 
-// Rank 0 publishes the parameters: before_run, so that collectors can begin, and after_iter.
+// Publishes the parameters, on rank 0 only: before_run, so that collectors can begin, and after_iter.
 class SendPolicyHook : public SendHook {
  public:
   using SendHook::SendHook;
   absl::Status Call(BaseLearner* learner) override;
 };
 
-// Every rank reports BaseLearner::learn_info(), as each has priorities of its own rows: after_iter,
-// and after_run with learner_done. Priorities of
-// batches in between are not sent: a run with priorities has freq 1.
+// Reports BaseLearner::learn_info() on every rank, as each has the priorities of its own rows: in
+// after_iter, and in after_run with learner_done. Priorities of batches in between are not sent, so a
+// run with priorities needs freq 1.
 class SendLearnInfoHook : public SendHook {
  public:
   using SendHook::SendHook;

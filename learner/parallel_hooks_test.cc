@@ -73,20 +73,20 @@ TEST(ParallelHooksTest, SendAfterEveryIteration) {
   EXPECT_THAT(f.infos, ElementsAre("1", "2", "3", "4", "5", "6", "6 done"));
 }
 
-TEST(ParallelHooksTest, HonourTheFrequency) {
+TEST(ParallelHooksTest, SendAtTheFrequency) {
   Fixture f(4);
   ASSERT_THAT(f.Start(), IsOk());
   EXPECT_THAT(f.policies, ElementsAre("0 weight 0", "4 weight 4"));
   EXPECT_THAT(f.infos, ElementsAre("4", "6 done"));
 }
 
-TEST(ParallelHooksTest, OfSeveralStepsOnABatchSendTheLast) {
+TEST(ParallelHooksTest, SendOnceAfterSeveralStepsOnABatch) {
   Fixture each(1);
   each.policy.steps_per_batch = 3;
   ASSERT_THAT(each.Start(), IsOk());
   EXPECT_THAT(each.policies, ElementsAre("0 weight 0", "3 weight 3", "6 weight 6"));
   EXPECT_THAT(each.infos, ElementsAre("3", "6", "6 done"));
-  // The fourth iteration is amid the second batch.
+  // The fourth iteration is within the second batch.
   Fixture fourth(4);
   fourth.policy.steps_per_batch = 3;
   ASSERT_THAT(fourth.Start(), IsOk());
@@ -109,7 +109,7 @@ class SecondOfTwo : public ProcessGroup {
   absl::Status AllReduceMean(absl::Span<double> /*values*/) override { return absl::OkStatus(); }
 };
 
-// They have priorities of their own rows to report.
+// The other ranks still report the priorities of their own rows.
 TEST(ParallelHooksTest, OtherRanksPublishNothing) {
   SecondOfTwo group;
   Fixture f(1, &group);

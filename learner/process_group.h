@@ -1,5 +1,4 @@
-// Several processes that train one model together, each with a rank: what a learner needs to know
-// of the others.
+// A group of processes that train one model together, each with a rank, as a learner sees it.
 //
 // Threads: thread-compatible; every rank must make the same calls in the same order.
 #ifndef DING_WORKER_LEARNER_PROCESS_GROUP_H_
@@ -16,11 +15,11 @@ class ProcessGroup {
 
   virtual int rank() const = 0;        // 0 ... world_size() - 1
   virtual int world_size() const = 0;  // at least 1
-  // Replaces each value by its mean over all ranks. kUnavailable if a rank is gone.
+  // Replaces each value by its mean over all ranks. kUnavailable if a rank is lost.
   virtual absl::Status AllReduceMean(absl::Span<double> values) = 0;
 };
 
-// One process alone.
+// A group of one process.
 class SingleProcess : public ProcessGroup {
  public:
   int rank() const override { return 0; }

@@ -1,4 +1,4 @@
-// What a learner trains on next: a batch, and how far collecting had come when it was drawn.
+// The next batch for a learner, and the env steps collected when it was drawn.
 #ifndef DING_WORKER_LEARNER_TRAIN_DATA_H_
 #define DING_WORKER_LEARNER_TRAIN_DATA_H_
 
@@ -12,12 +12,12 @@ namespace ding {
 
 struct TrainData {
   TrainData() = default;
-  TrainData(Batch data, int64_t collected = -1)  // NOLINT: a batch of which no more is known.
+  TrainData(Batch data, int64_t collected = -1)  // NOLINT: converts a batch without settings.
       : batch(std::move(data)), envstep(collected) {}
 
   Batch batch;
-  int64_t envstep = -1;  // env steps collected so far; -1: not known
-  NamedValues settings;  // how to learn from it: the learning rate, say
+  int64_t envstep = -1;  // env steps collected so far; -1: unknown
+  NamedValues settings;  // settings of the learn mode, such as the learning rate
 };
 
 }  // namespace ding

@@ -18,8 +18,8 @@ namespace {
 constexpr size_t kWriteBytes = size_t{64} << 10;
 constexpr size_t kBufferLimitBytes = size_t{8} << 20;
 
-// The size of the file up to and including its last `record_end`; -1 (and errno) if it cannot be
-// read.
+// Returns the size of the file up to and including its last `record_end`; -1, with errno, if it cannot
+// be read.
 int64_t WholeRecordsBytes(int fd, int64_t size_bytes, char record_end) {
   char block[4096];
   while (size_bytes > 0) {
@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<AppendFile>> AppendFile::Open(const std::string& 
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open '", path, "' for writing"));
   struct stat info;
   int64_t size_bytes = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? info.st_size : 0;
-  // From here on the object closes the descriptor.
+  // From here on `file` closes the descriptor.
   std::unique_ptr<AppendFile> file(new AppendFile(fd, path, size_bytes, options));
   if (options.record_end != '\0' && size_bytes > 0) {
     const int64_t whole_bytes = WholeRecordsBytes(fd, size_bytes, options.record_end);
@@ -76,7 +76,7 @@ void AppendFile::Append(absl::string_view record) {
   }
   const absl::Duration since_write =
       absl::Nanoseconds(options_.clock->MonotonicNanos() - last_write_nanos_);
-  // A failing disk is not asked again before the interval has passed.
+  // After a failed write, wait for the interval before the next attempt.
   if (since_write >= options_.flush_interval || (buffer_.size() >= kWriteBytes && !failing_)) {
     WriteBuffer();
   }
@@ -86,7 +86,7 @@ absl::Status AppendFile::Flush() {
   WriteBuffer();
   if (lost_records_ > 0) {
     error_.Update(absl::ResourceExhaustedError(
-        absl::StrCat("'", path_, "' could not be written for a while")));
+        absl::StrCat("'", path_, "' could not be written, and its buffer is full")));
     error_ = absl::Status(
         error_.code(), absl::StrCat(error_.message(), "; ", lost_records_, " records were lost"));
     lost_records_ = 0;
@@ -115,7 +115,7 @@ void AppendFile::WriteBuffer() {
 
 void AppendFile::UndoPartialWrite(int64_t written_bytes) {
   if (written_bytes == 0 || ftruncate(fd_, size_bytes_) == 0) return;
-  // What is written stays written; the rest of a torn record follows with the next try.
+  // The written part stays; the next attempt writes the rest of a torn record.
   size_bytes_ += written_bytes;
   buffer_.erase(0, static_cast<size_t>(written_bytes));
 }

@@ -1,13 +1,13 @@
-// A file that grows by whole records (lines, framed events) through a buffer. What the file sinks
-// have in common; not for use outside this package.
+// A file to which whole records (lines, framed events) are appended through a buffer. It is the common
+// part of the file sinks and private to this package.
 //
-// A full disk costs nothing that fits the buffer: a failed write takes back what it had written of
-// the buffer and keeps it all for the next try, so that the file holds whole records only. Once the
-// buffer is at its limit, new records are lost and counted in the next error.
+// On a full disk no record is lost that fits the buffer: a failed write removes the partly written
+// record and keeps the buffer for the next attempt, so that the file always has whole records. While the
+// buffer is full, new records are lost and counted in the next error.
 //
-// Ownership: the file is open from Open to destruction; the clock must live longer.
+// Ownership: the file is open from Open() to destruction; the clock must outlive it.
 // Threads:   thread-compatible.
-// Errors:    name the path. The first since the last Flush is remembered.
+// Errors:    errors name the path. Flush() returns the first one since the last Flush().
 #ifndef DING_WORKER_METRICS_APPEND_FILE_H_
 #define DING_WORKER_METRICS_APPEND_FILE_H_
 
@@ -27,26 +27,26 @@ class AppendFile {
  public:
   struct Options {
     const Clock* clock = Clock::Real();
-    // An Append that comes this long after the last write to the file writes. 0: every Append.
+    // Append() writes the buffer when this time has passed since the last write. 0: always.
     absl::Duration flush_interval = absl::Seconds(5);
-    // If not 0, what an existing file holds after the last of these characters is cut off: a record
-    // that a crash tore.
+    // If it is not 0, the part of an existing file after the last such character is cut off: a record
+    // that a crash has torn.
     char record_end = '\0';
   };
 
-  // Opens `path`, made if there is none, for appending. The folder must exist.
+  // Opens `path` for appending and creates it if needed. The folder must exist.
   static absl::StatusOr<std::unique_ptr<AppendFile>> Open(const std::string& path,
                                                           const Options& options);
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
-  // Writes what is buffered; nobody hears of an error any more.
+  // Writes the buffer; errors are ignored.
   ~AppendFile();
 
   void Append(absl::string_view record);
 
-  // Writes what is buffered. The first error since the last Flush.
+  // Writes the buffer. Returns the first error since the last Flush().
   //   kResourceExhausted  disk full, quota, file too large, or records lost
-  //   others              could not be written
+  //   other codes         the file could not be written
   absl::Status Flush();
 
   bool empty() const { return size_bytes_ == 0 && buffer_.empty(); }

@@ -38,8 +38,8 @@ class AppendFileTest : public testing::Test {
   const std::string path_;
 };
 
-// Files of this process can grow to `bytes` and no further while the result lives; a longer write
-// writes what fits, as on a full disk, and the next one fails.
+// Limits files of this process to `bytes` while the result lives. As on a full disk, a longer write
+// writes a part and the next one fails.
 auto LimitFileSize(rlim_t bytes) {
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit old;
@@ -85,7 +85,7 @@ TEST_F(AppendFileTest, WritesWhenTheBufferIsFull) {
   EXPECT_EQ(Content(), record);
 }
 
-TEST_F(AppendFileTest, WritesOnDestructionAndContinuesWhatIsThere) {
+TEST_F(AppendFileTest, WritesOnDestructionAndContinuesAnExistingFile) {
   for (const char* record : {"first\n", "second\n"}) {
     DING_ASSERT_OK_AND_ASSIGN(const auto file, AppendFile::Open(path_, options_));
     file->Append(record);
@@ -94,7 +94,7 @@ TEST_F(AppendFileTest, WritesOnDestructionAndContinuesWhatIsThere) {
 }
 
 TEST_F(AppendFileTest, CutsOffATornRecord) {
-  // Longer than the blocks in which the end is looked for.
+  // Longer than the blocks in which the last record end is searched.
   const std::string torn(10000, 'x');
   ASSERT_THAT(WriteFileAtomically(path_, absl::StrCat("whole\n", torn)), IsOk());
   options_.record_end = '\n';
@@ -113,13 +113,13 @@ TEST_F(AppendFileTest, IsEmptyWhenItHeldATornRecordOnly) {
   EXPECT_EQ(Content(), "");
 }
 
-TEST_F(AppendFileTest, NamesTheFileThatCannotBeOpened) {
+TEST_F(AppendFileTest, NamesAFileThatCannotBeOpened) {
   const std::string path = JoinPath(path_, "log");
   EXPECT_THAT(AppendFile::Open(path, options_),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(path)));
 }
 
-TEST_F(AppendFileTest, AFullDiskComesOutOfFlush) {
+TEST_F(AppendFileTest, FlushReturnsAFullDisk) {
   DING_ASSERT_OK_AND_ASSIGN(const auto file, AppendFile::Open("/dev/full", options_));
   EXPECT_THAT(file->Flush(), IsOk());
   file->Append("a\n");
@@ -158,7 +158,7 @@ TEST_F(AppendFileTest, RemembersAnErrorBetweenFlushes) {
   EXPECT_THAT(file->Flush(), IsOk());
 }
 
-TEST_F(AppendFileTest, KeepsABoundedBufferAndCountsWhatItLoses) {
+TEST_F(AppendFileTest, KeepsABoundedBufferAndCountsLostRecords) {
   DING_ASSERT_OK_AND_ASSIGN(const auto file, AppendFile::Open("/dev/full", options_));
   const std::string record(size_t{1} << 20, 'x');
   for (int i = 0; i < 12; ++i) file->Append(record);

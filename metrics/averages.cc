@@ -24,8 +24,8 @@ void WindowAverage::Add(double value) {
 
 std::optional<double> WindowAverage::Average() const {
   if (values_.empty()) return std::nullopt;
-  // Summed anew: a running sum would drift, and one NaN would stay in it for ever. From the oldest
-  // on, so that the same values give the same bits wherever the ring stands.
+  // Sum again each time: a running sum would drift, and would keep a NaN for ever. Begin with the
+  // oldest value, so that equal values give equal bits at any position of the ring.
   const auto oldest = values_.begin() + static_cast<std::ptrdiff_t>(oldest_);
   const double sum =
       std::accumulate(values_.begin(), oldest, std::accumulate(oldest, values_.end(), 0.0));

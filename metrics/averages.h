@@ -1,4 +1,4 @@
-// Averages over the last n values: what log lines show of quantities that jump.
+// Averages over the last n values, to smooth noisy quantities in the log.
 //
 // A window of n averages n values. A name without a value has no average: it is missing, not 0.
 //
@@ -25,9 +25,9 @@ class WindowAverage {
   explicit WindowAverage(int window);
 
   void Add(double value);
-  // None before the first value.
+  // Returns nullopt before the first value.
   std::optional<double> Average() const;
-  // Oldest first.
+  // Returns the values, oldest first.
   std::vector<double> Values() const;
 
  private:
@@ -36,25 +36,24 @@ class WindowAverage {
   std::vector<double> values_;
 };
 
-// A window for each of some names.
+// A window per name.
 class Monitor {
  public:
   explicit Monitor(int window);
 
-  // Lists `name` from now on, with or without a value. Names are listed in the order in which they
-  // were first heard of.
+  // Lists `name` from now on, also without a value. Names keep the order of their first mention.
   void Declare(absl::string_view name);
-  // Declares it if need be.
+  // Adds a value, and declares the name if needed.
   void Add(absl::string_view name, double value);
 
-  // None if the name has no value, or is not known.
+  // Returns nullopt if the name is unknown or has no value.
   std::optional<double> Average(absl::string_view name) const;
   std::vector<std::pair<std::string, std::optional<double>>> Averages() const;
 
-  // The values in the windows, so that a resumed run logs the averages of one that was never
-  // interrupted. LoadState declares the saved names after those that are declared already.
-  // Of a longer window it keeps the newest values.
-  //   kInvalidArgument  not saved by SaveState
+  // Save and load the values in the windows, so that a resumed run logs the averages of an
+  // uninterrupted one. LoadState() declares the saved names after those that are already declared. It
+  // keeps the newest values of a longer window.
+  //   kInvalidArgument  the state was not written by SaveState()
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 
@@ -63,11 +62,11 @@ class Monitor {
     std::string name;
     WindowAverage window;
   };
-  // The number of entries if there is none of that name.
+  // Returns the number of entries if there is no such name.
   size_t IndexOf(absl::string_view name) const;
 
   int window_;
-  std::vector<Entry> entries_;  // A few dozen: a search needs no index.
+  std::vector<Entry> entries_;  // A few dozen, so a linear search is enough.
 };
 
 }  // namespace ding

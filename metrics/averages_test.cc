@@ -35,7 +35,7 @@ TEST(WindowAverageTest, AWindowOfThreeAveragesThreeValues) {
   EXPECT_EQ(window.Average(), 9);
 }
 
-TEST(WindowAverageTest, ANanLeavesWithTheWindow) {
+TEST(WindowAverageTest, ANanIsForgottenAfterTheWindow) {
   WindowAverage window(1);
   window.Add(std::numeric_limits<double>::quiet_NaN());
   EXPECT_TRUE(std::isnan(*window.Average()));
@@ -53,7 +53,7 @@ TEST(MonitorTest, ANameWithoutValuesIsMissing) {
   EXPECT_THAT(monitor.Averages(), ElementsAre(Pair("loss", std::nullopt), Pair("lr", 0.5)));
 }
 
-TEST(MonitorTest, GoesOnAfterARestoreAsIfNotInterrupted) {
+TEST(MonitorTest, ContinuesAfterARestoreAsIfNotInterrupted) {
   Monitor monitor(2);
   monitor.Declare("never");
   for (const double value : {1, 2, 4}) monitor.Add("loss", value);

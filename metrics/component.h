@@ -1,5 +1,5 @@
-// What every worker is given beside its config: where measurements go, what time it is, where
-// randomness comes from, and what it is called.
+// The services that every component gets besides its config: metric sink, clock, seed, folder of the
+// run and instance name.
 #ifndef DING_WORKER_METRICS_COMPONENT_H_
 #define DING_WORKER_METRICS_COMPONENT_H_
 
@@ -13,14 +13,14 @@
 namespace ding {
 
 struct ComponentDeps {
-  // Shared by all components of a run; never null.
+  // All components of a run share it; never null.
   std::shared_ptr<MetricSink> metrics = std::make_shared<NullSink>();
   const Clock* clock = Clock::Real();
-  // Components derive their streams from it: Rng(seed, "<component>/<purpose>").
+  // Components derive their random streams from it: Rng(seed, "<component>/<purpose>").
   uint64_t seed = 0;
-  // The folder of the run: the parent of everything that it writes.
+  // The folder of the run, in which it writes all its files.
   std::string exp_dir = "default_experiment";
-  // Instance name: first part of metric tags ("collector_iter/reward_mean") and of log lines.
+  // The name of the instance: the first part of metric tags ("collector_iter/reward_mean") and of log lines.
   std::string name;
 };
 

@@ -21,7 +21,7 @@ std::string Quoted(absl::string_view field) {
 }
 
 std::string ShortestDecimal(double value) {
-  if (value != value) return "nan";  // Without the sign that to_chars gives some of them.
+  if (value != value) return "nan";  // to_chars() would print a sign for some NaNs.
   char digits[32];
   return std::string(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr);
 }

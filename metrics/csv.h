@@ -1,24 +1,24 @@
-// Writes scalars to one CSV file in long format, which plot tools and pandas read as it is:
+// Writes scalars to one CSV file in long format, which plot tools and pandas read directly:
 //
 //   step,tag,value,wall_time
 //   120,collector_step/reward_mean,21.5,1714550400.250
 //
 //   pandas.read_csv(path).pivot_table(index="step", columns="tag", values="value", aggfunc="last")
 //
-// value      the shortest decimal that reads back as the same float64; nan, inf and -inf
+// value      the shortest decimal that parses to the same float64; nan, inf and -inf
 // wall_time  seconds since 1970, with milliseconds
-// tag        quoted as RFC 4180 says if it holds a comma, a quote or a line break
+// tag        quoted according to RFC 4180 if it has a comma, a quote or a line break
 //
-// A histogram becomes the scalars <tag>/count, /mean, /std (of the population), /min and /max of
-// its finite values, and <tag>/non_finite if there were others. Text is not written: it would make
-// the value column unreadable as numbers.
+// A histogram becomes the scalars <tag>/count, /mean, /std (of the population), /min and /max of its
+// finite values, and <tag>/non_finite if there are others. Text is not written, because the value
+// column has numbers only.
 //
-// An existing file is continued, so that a resumed run has one file; rows of a step that was run
-// twice stand there twice, the valid one last. A last line that a crash tore is cut off.
+// An existing file is continued, so that a resumed run has one file. It has two rows for a step that
+// was run twice, of which the last is valid. A torn last line after a crash is cut off.
 //
-// Ownership, threads, errors: as in MetricSink. The clock must live longer than the sink. The file
-// is written when a buffer is full, on a value that comes `flush_interval` after the last write, on
-// Flush and on destruction; always whole lines.
+// Ownership, threads, errors: as MetricSink. The clock must outlive the sink. The file is written, in
+// whole lines, when a buffer is full, on a value that comes `flush_interval` after the last write, on
+// Flush() and on destruction.
 #ifndef DING_WORKER_METRICS_CSV_H_
 #define DING_WORKER_METRICS_CSV_H_
 
@@ -42,13 +42,13 @@ namespace ding {
 class CsvSink : public MetricSink {
  public:
   struct Options {
-    // Its folder must exist.
+    // The folder of the file must exist.
     std::string path;
     absl::Duration flush_interval = absl::Seconds(5);
     const Clock* clock = Clock::Real();
   };
 
-  //   kNotFound, kPermissionDenied, ...  the file could not be opened
+  //   kNotFound, kPermissionDenied, ...  the file cannot be opened
   static absl::StatusOr<std::unique_ptr<CsvSink>> Create(const Options& options);
 
   void Scalar(absl::string_view tag, int64_t step, double value) override

@@ -60,7 +60,7 @@ TEST_F(CsvTest, WritesOneLineForAValue) {
                           "-1,learner_iter/loss,1e+300,1700000001.250", ""));
 }
 
-TEST_F(CsvTest, QuotesWhatNeedsIt) {
+TEST_F(CsvTest, QuotesTagsIfNeeded) {
   const auto sink = Open();
   for (const char* tag : {"a,b", "say \"q\"", "two\nlines", "a b;c"}) sink->Scalar(tag, 0, 1);
   EXPECT_THAT(sink->Flush(), IsOk());
@@ -69,7 +69,7 @@ TEST_F(CsvTest, QuotesWhatNeedsIt) {
                                    "lines\",1,1700000000.250", "0,a b;c,1,1700000000.250", ""));
 }
 
-TEST_F(CsvTest, ValuesReadBackAsTheSame) {
+TEST_F(CsvTest, ValuesRoundTrip) {
   const auto sink = Open();
   const std::vector<double> values = {1.0 / 3, 5e-324, 12345678901234567.0, -0.0};
   for (const double value : values) sink->Scalar("v", 0, value);
@@ -113,7 +113,7 @@ TEST_F(CsvTest, AResumedRunContinuesTheFile) {
                                    "2,a,2,1700000000.250", ""));
 }
 
-TEST_F(CsvTest, AFullDiskComesOutOfFlushAndStopsNothing) {
+TEST_F(CsvTest, FlushReturnsAFullDiskAndWritingContinues) {
   options_.path = "/dev/full";
   const auto sink = Open();
   for (int round = 0; round < 2; ++round) {

@@ -28,7 +28,7 @@ absl::Status Measure(const std::string& folder) {
   csv.path = JoinPath(folder, "metrics.csv");
   DING_ASSIGN_OR_RETURN(std::shared_ptr<MetricSink> table, CsvSink::Create(csv));
 
-  // Shared by everything that measures.
+  // All components that measure share it.
   const std::shared_ptr<MetricSink> metrics =
       std::make_shared<MultiSink>(std::vector{std::move(events), std::move(table)});
 

@@ -15,16 +15,16 @@ namespace {
 
 constexpr int kMaxSide = 65535;
 constexpr int kMaxColors = 256;
-// Steps of red, green and blue of the colours for pictures that have too many.
+// The levels of red, green and blue in the palette of pictures with too many colours.
 constexpr std::array<int, 3> kLevels = {6, 7, 6};
 
-// The colour table of one picture.
+// The colour table of a picture.
 using Palette = std::vector<GifColorType>;
 
-// Each colour as it is; false if there are too many.
+// Makes a palette of the picture's colours; returns false if there are too many.
 bool ExactPalette(const Image& picture, Palette* palette, std::vector<uint8_t>* pixels) {
   absl::flat_hash_map<uint32_t, uint8_t> places;
-  uint32_t last = ~0u;  // neighbours are mostly alike
+  uint32_t last = ~0u;  // neighbours mostly have equal colours
   uint8_t place = 0;
   for (size_t i = 0; i < pixels->size(); ++i) {
     const uint8_t* const rgb = picture.rgb.data() + 3 * i;
@@ -94,7 +94,7 @@ GifEncoder::GifEncoder(int frames_per_second)
     : frames_per_second_(std::min(std::max(frames_per_second, 1), 100)),
       bytes_(std::make_unique<std::string>()) {}
 GifEncoder::GifEncoder(GifEncoder&&) noexcept = default;
-// The file before the bytes, to which it writes its end.
+// Closes the file first, because it writes its end to the bytes.
 GifEncoder::~GifEncoder() { file_.reset(); }
 
 absl::Status GifEncoder::AddFrame(const Image& picture) {
@@ -114,12 +114,12 @@ absl::Status GifEncoder::AddFrame(const Image& picture) {
   } else if (picture.width != width_ || picture.height != height_) {
     return absl::InvalidArgumentError(absl::StrCat("GIF: a picture of ", picture.width, " x ",
                                                    picture.height, ", expected ", width_, " x ",
-                                                   height_, ", as of the first"));
+                                                   height_, ", the size of the first"));
   }
   pixels_.resize(pixels);
   Palette palette;
   if (!ExactPalette(picture, &palette, &pixels_)) CubePalette(picture, &palette, &pixels_);
-  // The format wants a power of two, at least 2.
+  // The format requires a power of two, at least 2.
   size_t size = 2;
   while (size < palette.size()) size *= 2;
   palette.resize(size);
@@ -156,7 +156,7 @@ absl::Status GifEncoder::Open(const Image& picture) {
   EGifSetGifVersion(gif, true);
   width_ = picture.width;
   height_ = picture.height;
-  // Begins again at the end, for ever.
+  // Repeats without end.
   GifByteType loop[3] = {1, 0, 0};
   const bool written = EGifPutScreenDesc(gif, width_, height_, 8, 0, nullptr) == GIF_OK &&
                        EGifPutExtensionLeader(gif, APPLICATION_EXT_FUNC_CODE) == GIF_OK &&

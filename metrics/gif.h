@@ -1,9 +1,9 @@
-// Makes an animated GIF of pictures, one after the other, in memory.
+// Encodes an animated GIF in memory, picture by picture.
 //
-// Pictures with up to 256 colours (all of ours that are drawn) are kept exactly; of others each
-// colour becomes the nearest of 6 x 7 x 6. Each picture has a colour table of its own.
+// Pictures with up to 256 colours, as our envs draw them, are kept exactly. In other pictures each
+// colour becomes the nearest of 6 x 7 x 6 colours. Each picture has a colour table of its own.
 //
-// Ownership: a GifEncoder owns what it has written until Finish().   Threads: thread-compatible.
+// Ownership: a GifEncoder owns its bytes until Finish().   Threads: thread-compatible.
 //
 // Example:
 //   GifEncoder gif(/*frames_per_second=*/30);
@@ -25,22 +25,22 @@ namespace ding {
 
 class GifEncoder {
  public:
-  // Shown at this rate, from 1 to 100 (the format counts in hundredths of a second).
+  // `frames_per_second` is 1 to 100, since the format counts in hundredths of a second.
   explicit GifEncoder(int frames_per_second);
   GifEncoder(GifEncoder&&) noexcept;
   ~GifEncoder();
 
-  // kInvalidArgument for a picture without pixels, of more than 65535 a side, whose bytes are not
-  // those of its size, or of another size than the first.
+  // kInvalidArgument if the picture is empty, has a side above 65535, has a wrong number of bytes, or
+  // another size than the first.
   absl::Status AddFrame(const Image& picture);
 
   int64_t frames() const { return frames_; }
   int width() const { return width_; }
   int height() const { return height_; }
-  // Bytes so far.
+  // Returns the number of bytes so far.
   int64_t size_bytes() const { return static_cast<int64_t>(bytes_->size()); }
 
-  // The file. kFailedPrecondition without a picture. The encoder is used up.
+  // Returns the file. Afterwards the encoder must not be used. kFailedPrecondition without a picture.
   absl::StatusOr<std::string> Finish();
 
  private:
@@ -52,9 +52,9 @@ class GifEncoder {
   int64_t frames_ = 0;
   int width_ = 0;
   int height_ = 0;
-  std::unique_ptr<std::string> bytes_;  // in a place that does not move: the file writes there
+  std::unique_ptr<std::string> bytes_;  // on the heap, because the file keeps its address
   std::unique_ptr<File> file_;
-  std::vector<uint8_t> pixels_;  // of the picture being added: places in its colour table
+  std::vector<uint8_t> pixels_;  // the current picture, as indices of its colour table
 };
 
 }  // namespace ding

@@ -28,7 +28,7 @@ Image Picture(int width, int height) {
   return picture;
 }
 
-// `colors` different ones, which begin at `first`.
+// A picture of stripes in `colors` colours, which begin at `first`.
 Image Stripes(int width, int height, int colors, int first) {
   Image picture = Picture(width, height);
   for (int i = 0; i < width * height; ++i) {
@@ -86,7 +86,7 @@ Decoded Decode(const std::string& bytes) {
   return decoded;
 }
 
-TEST(GifTest, PicturesWithFewColoursComeBackExactly) {
+TEST(GifTest, KeepsPicturesOfFewColoursExactly) {
   for (const int colors : {1, 2, 3, 17, 255, 256}) {
     GifEncoder gif(25);
     std::vector<Image> pictures;
@@ -102,7 +102,7 @@ TEST(GifTest, PicturesWithFewColoursComeBackExactly) {
   }
 }
 
-TEST(GifTest, PicturesWithManyColoursComeBackNearly) {
+TEST(GifTest, ApproximatesPicturesOfManyColours) {
   GifEncoder gif(30);
   Image picture = Picture(64, 64);
   for (size_t i = 0; i < picture.rgb.size(); ++i) {
@@ -120,7 +120,7 @@ TEST(GifTest, PicturesWithManyColoursComeBackNearly) {
   EXPECT_GT(worst, 0);
 }
 
-TEST(GifTest, WhatItRefuses) {
+TEST(GifTest, RefusesInvalidPictures) {
   GifEncoder gif(30);
   EXPECT_THAT(gif.Finish(), StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_THAT(gif.AddFrame(Image()),

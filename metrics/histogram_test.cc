@@ -40,7 +40,7 @@ TEST(HistogramTest, EqualValuesFillOneBucket) {
   EXPECT_NEAR(summary.StandardDeviation(), 0, 1e-8);
 }
 
-TEST(HistogramTest, CountsNonFiniteValuesApart) {
+TEST(HistogramTest, CountsNonFiniteValuesSeparately) {
   const HistogramSummary summary = Summarize({kNan, 1, kInfinity, 3, -kInfinity}, 2);
   EXPECT_EQ(summary.non_finite_count, 3);
   EXPECT_EQ(summary.count, 2);
@@ -49,7 +49,7 @@ TEST(HistogramTest, CountsNonFiniteValuesApart) {
   EXPECT_THAT(summary.counts, ElementsAre(1, 1));
 }
 
-TEST(HistogramTest, NothingFiniteMakesNoBuckets) {
+TEST(HistogramTest, HasNoBucketsWithoutFiniteValues) {
   const HistogramSummary summary = Summarize({kNan, kInfinity});
   EXPECT_EQ(summary.count, 0);
   EXPECT_EQ(summary.min, 0);

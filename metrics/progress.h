@@ -37,27 +37,27 @@ namespace ding {
 struct ProgressState {
   int64_t env_step = 0;
   int64_t train_iter = 0;
-  // Returns of the evaluator, once there are any.
+  // The last and best return of the evaluator, once there is one.
   std::optional<double> last_eval;
   std::optional<double> best_eval;
-  std::string detail;  // stands behind all else
+  std::string detail;  // shown as the last field
 };
 
 struct ProgressOptions {
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-  // Where the run ends; the time left is that to the first of the two.
+  // The limits of the run; the time left is the time to the first of the two.
   int64_t max_env_step = kNoLimit;
   int64_t max_train_iter = kNoLimit;
-  // False: the run takes no env steps, and its rate is of train iterations.
+  // False if the run takes no env steps: its rate is in train iterations.
   bool has_env_steps = true;
-  // The counters when it began: not 0 for a resumed run.
+  // The counters when the run began; a resumed run does not begin at 0.
   ProgressState start;
 
-  // Gets the text to show, control characters included.
+  // Writes the text, which includes control characters.
   std::function<void(absl::string_view)> write;
   bool is_terminal = false;
-  // Of the terminal, in columns; asked for each line, since a window can be resized.
+  // The columns of the terminal; called for each line, since a window can be resized.
   std::function<int()> width = [] { return 80; };
   const Clock* clock = Clock::Real();
 };
@@ -104,11 +104,11 @@ class Progress {
 
   Mutex mutex_;
   ProgressState state_ ABSL_GUARDED_BY(mutex_);
-  // Of the last seconds, for the rate; never empty.
+  // Samples of the last seconds, for the rate; never empty.
   std::deque<Sample> samples_ ABSL_GUARDED_BY(mutex_);
   int64_t interval_nanos_ ABSL_GUARDED_BY(mutex_);
   int64_t next_show_nanos_ ABSL_GUARDED_BY(mutex_);
-  // Columns of the terminal's line that hold our text.
+  // The number of columns that the drawn text takes.
   size_t drawn_columns_ ABSL_GUARDED_BY(mutex_) = 0;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };

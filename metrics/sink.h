@@ -1,18 +1,16 @@
-// Where a component's measurements go: scalars, histograms, text and pictures, each under a tag
-// and a step.
-// Components take a std::shared_ptr<MetricSink> (NullSink when nobody wants the numbers) and never
-// ask what stands behind it.
+// Receives the measurements of components: scalars, histograms, text and pictures, each with a tag and
+// a step. Components take a std::shared_ptr<MetricSink> (NullSink to drop all) and do not depend on the
+// implementation.
 //
 // Tags are paths like "collector_step/reward_mean"; TensorBoard groups by the part before the first
-// '/'. A step is whatever the tag counts: train iterations ("..._iter/..."), env steps
+// '/'. The tag says what a step counts: train iterations ("..._iter/...") or env steps
 // ("..._step/...").
 //
-// Ownership: shared. Every component of a run holds the same sink; it closes when the last one lets
-//            go of it, never because one of them closed.
-// Threads:   thread-safe. A call waits for nothing but the write to the file.
+// Ownership: shared. All components of a run hold the same sink, which closes when the last owner is
+//            destroyed.
+// Threads:   thread-safe. A call waits for the write to the file only.
 // Values:    NaN and infinities are recorded as they are.
-// Errors:    measuring never interrupts training: the first error is remembered and comes out of
-//            Flush().
+// Errors:    an error never interrupts training: Flush() returns the first one.
 #ifndef DING_WORKER_METRICS_SINK_H_
 #define DING_WORKER_METRICS_SINK_H_
 
@@ -36,25 +34,25 @@ class MetricSink {
 
   virtual void Scalar(absl::string_view tag, int64_t step, double value) = 0;
 
-  // The distribution of `values` (as they are, not counts). Nothing is recorded for an empty span.
+  // Records the distribution of `values`; an empty span is ignored.
   virtual void Histogram(absl::string_view tag, int64_t step, absl::Span<const float> values) = 0;
 
-  // TensorBoard renders `text` as Markdown.
+  // Records a text, which TensorBoard renders as Markdown.
   virtual void Text(absl::string_view tag, int64_t step, absl::string_view text) = 0;
 
-  // A picture as a file in memory: PNG, JPEG or GIF, which may be animated. Sinks that cannot show
-  // any leave it out.
+  // Records a picture, encoded as PNG, JPEG or (animated) GIF. Sinks that cannot write pictures ignore
+  // it.
   virtual void EncodedImage(absl::string_view /*tag*/, int64_t /*step*/, int /*width*/,
                             int /*height*/, absl::string_view /*file*/) {}
 
-  // Hands what is buffered to the operating system and returns the first error since the last
-  // Flush, then forgets it. The sink stays usable.
-  //   kResourceExhausted  disk full or quota;  other codes: could not be written. The path is
-  //   named.
+  // Writes the buffers to the operating system, and returns and forgets the first error since the last
+  // Flush(), which names the path. The sink stays usable.
+  //   kResourceExhausted  disk full or quota
+  //   other codes         the file could not be written
   virtual absl::Status Flush() = 0;
 };
 
-// Ignores everything.
+// Ignores all calls.
 class NullSink : public MetricSink {
  public:
   void Scalar(absl::string_view, int64_t, double) override {}
@@ -63,7 +61,7 @@ class NullSink : public MetricSink {
   absl::Status Flush() override { return absl::OkStatus(); }
 };
 
-// Passes every call to each of its sinks, in their order. No null among them.
+// Passes every call to each of its sinks, in order. None may be null.
 class MultiSink : public MetricSink {
  public:
   explicit MultiSink(std::vector<std::shared_ptr<MetricSink>> sinks);
@@ -73,16 +71,15 @@ class MultiSink : public MetricSink {
   void Text(absl::string_view tag, int64_t step, absl::string_view text) override;
   void EncodedImage(absl::string_view tag, int64_t step, int width, int height,
                     absl::string_view file) override;
-  // Flushes all of them, and returns the first error.
+  // Flushes all sinks and returns the first error.
   absl::Status Flush() override;
 
  private:
   const std::vector<std::shared_ptr<MetricSink>> sinks_;
 };
 
-// Several series of one group: each value of `values` (a range of name, value pairs: a map or an
-// array) goes to the tag "<main_tag>/<name>". It is what TensorBoard's add_scalars is used for, in
-// one event file.
+// Records several series of a group: each value of `values` (a range of pairs of name and value) goes to
+// the tag "<main_tag>/<name>". It replaces TensorBoard's add_scalars, in one event file.
 template <typename NamedValues>
 void Scalars(MetricSink* sink, absl::string_view main_tag, int64_t step,
              const NamedValues& values) {

@@ -59,7 +59,7 @@ TEST(MultiSinkTest, FlushReachesEverySinkAndReturnsTheFirstError) {
   EXPECT_THAT(both.Flush(), IsOk());
 }
 
-TEST(MultiSinkTest, ASharedSinkOutlivesTheOwnersThatLetGo) {
+TEST(MultiSinkTest, LivesUntilItsLastOwnerIsDestroyed) {
   const auto recording = std::make_shared<RecordingSink>();
   auto one = std::make_unique<MultiSink>(std::vector<std::shared_ptr<MetricSink>>{recording});
   MultiSink other({recording});
@@ -76,7 +76,7 @@ TEST(ScalarsTest, WritesOneTagPerName) {
   EXPECT_EQ(sink.scalars()[0].step, 7);
 }
 
-TEST(NullSinkTest, TakesEverything) {
+TEST(NullSinkTest, IgnoresAllCalls) {
   NullSink sink;
   sink.Scalar("a", 0, std::numeric_limits<double>::quiet_NaN());
   sink.Histogram("h", 0, {});

@@ -1,6 +1,6 @@
-// Tables of text for logs and terminals.
+// Formats tables of text for logs and terminals.
 //
-// Threads: thread-safe (pure functions). Widths are counted in bytes: meant for ASCII.
+// Threads: thread-safe (pure functions). Widths count bytes, so text should be ASCII.
 #ifndef DING_WORKER_METRICS_TABLE_H_
 #define DING_WORKER_METRICS_TABLE_H_
 
@@ -13,10 +13,10 @@
 
 namespace ding {
 
-// A number as the grid shows it: six decimals.
+// Formats a number for the grid, with six decimals.
 std::string FormatVar(double value);
 
-// Names and values side by side, four to a grid (the original's get_tabulate_vars_hor):
+// Formats names above values, four per grid (DI-engine's get_tabulate_vars_hor):
 //
 //   +-------+------------+-----------+
 //   | Name  | cur_lr_avg | loss_avg  |
@@ -24,12 +24,12 @@ std::string FormatVar(double value);
 //   | Value | 0.001000   | missing   |
 //   +-------+------------+-----------+
 //
-// Ends with a line break; "" for no vars.
+// It ends with a line break; without vars it is empty.
 std::string FormatVarGrid(absl::Span<const std::pair<std::string, std::string>> vars);
 
-// Columns aligned with two blanks between them: text to the left, columns whose cells below the
-// header are all numbers to the right. Every row has as many cells as the header. Ends with a line
-// break.
+// Formats aligned columns with two blanks between them: text to the left, and columns whose cells
+// below the header are all numbers to the right. Every row must have as many cells as the header. It
+// ends with a line break.
 std::string FormatTable(const std::vector<std::string>& header,
                         const std::vector<std::vector<std::string>>& rows);
 

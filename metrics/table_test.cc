@@ -13,7 +13,7 @@ TEST(FormatVarTest, HasSixDecimals) {
   EXPECT_EQ(FormatVar(std::numeric_limits<double>::quiet_NaN()), "nan");
 }
 
-// As Python's tabulate prints it with tablefmt "grid".
+// The expected text was printed by Python's tabulate with tablefmt "grid".
 TEST(FormatVarGridTest, PutsFourVarsIntoAGrid) {
   EXPECT_EQ(FormatVarGrid({{"cur_lr_avg", FormatVar(0.001)},
                            {"loss", FormatVar(12.5)},

@@ -28,7 +28,7 @@ std::string HostName() {
   return gethostname(name, HOST_NAME_MAX) == 0 && name[0] != '\0' ? name : "localhost";
 }
 
-// TensorBoard orders the files of a folder by name, hence the fixed width of the seconds.
+// The seconds have a fixed width, because TensorBoard orders the files of a folder by name.
 std::string EventFileName(absl::Time now) {
   static std::atomic<int> files{0};
   return absl::StrFormat("events.out.tfevents.%010d.%s.%d.%d", absl::ToUnixSeconds(now), HostName(),
@@ -44,7 +44,7 @@ void AppendLittleEndian(Integer value, std::string* out) {
   }
 }
 
-// TFRecord's mask, which keeps a checksum over data with checksums in it from being trivial.
+// Applies TFRecord's mask, which avoids trivial checksums of data that has checksums in it.
 uint32_t MaskedCrc32c(absl::string_view bytes) {
   const uint32_t crc = Crc32c(bytes);
   return (crc >> 15 | crc << 17) + 0xA282EAD8u;

@@ -1,16 +1,16 @@
 // Writes metrics to an event file that TensorBoard opens: `tensorboard --logdir <folder>`.
 //
-// The file is `events.out.tfevents.<unix seconds>.<host>.<pid>.<n>`, a new one for each sink, so
-// that a resumed run adds its file beside the first and TensorBoard shows them as one. It is made
-// at once and written when a buffer is full, on an event that comes `flush_interval` after the last
-// write, on Flush and on destruction.
+// Each sink creates a new file `events.out.tfevents.<unix seconds>.<host>.<pid>.<n>`; TensorBoard shows
+// the files of a run and of its resumption as one. The file is created at once and written when a
+// buffer is full, on an event that comes `flush_interval` after the last write, on Flush() and on
+// destruction.
 //
 // Format: TFRecord (length, masked CRC-32C of the length, data, masked CRC-32C of the data, little
 //         endian) of Event messages (tensorboard.proto).
-// Values: scalars are stored as float32, as TensorBoard wants them, NaN and infinities included. A
-//         histogram has the finite values only, in 30 buckets; if there were others, their number
-//         is the scalar "<tag>_non_finite".
-// Ownership, threads, errors: as in MetricSink. The clock must live longer than the sink.
+// Values: scalars are stored as float32, as TensorBoard requires, including NaN and infinities. A
+//         histogram has the finite values only, in 30 buckets; the number of other values, if there
+//         are any, is the scalar "<tag>_non_finite".
+// Ownership, threads, errors: as MetricSink. The clock must outlive the sink.
 #ifndef DING_WORKER_METRICS_TENSORBOARD_H_
 #define DING_WORKER_METRICS_TENSORBOARD_H_
 
@@ -34,15 +34,15 @@ namespace ding {
 class TensorBoardSink : public MetricSink {
  public:
   struct Options {
-    // Made, with its parents, if there is none.
+    // Created with its parents if needed.
     std::string folder;
-    // Empty: the name above.
+    // If it is empty, the name above is used.
     std::string file_name;
     absl::Duration flush_interval = absl::Seconds(5);
     const Clock* clock = Clock::Real();
   };
 
-  //   kPermissionDenied, kNotFound, kResourceExhausted, ...  folder or file could not be made
+  //   kPermissionDenied, kNotFound, kResourceExhausted, ...  the folder or file cannot be created
   static absl::StatusOr<std::unique_ptr<TensorBoardSink>> Create(const Options& options);
 
   void Scalar(absl::string_view tag, int64_t step, double value) override

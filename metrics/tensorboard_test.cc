@@ -51,7 +51,7 @@ class TensorBoardTest : public testing::Test {
   TensorBoardSink::Options options_;
 };
 
-// What was written after the version.
+// The events after the version.
 std::vector<Event> FlushAndRead(TensorBoardSink* sink) {
   EXPECT_THAT(sink->Flush(), IsOk());
   std::vector<Event> events = ReadEvents(sink->path());
@@ -70,8 +70,8 @@ TEST_F(TensorBoardTest, NamesTheFileAsTensorBoardExpects) {
   EXPECT_NE(one->path(), two->path());
 }
 
-// The bytes as Python's struct module puts them together from the published format.
-TEST_F(TensorBoardTest, WritesTheseBytes) {
+// Python's struct module made the expected bytes from the published format.
+TEST_F(TensorBoardTest, WritesThePublishedFormat) {
   DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
   sink->Scalar("a/b", 300, 0.5);
   EXPECT_THAT(sink->Flush(), IsOk());
@@ -126,7 +126,7 @@ TEST_F(TensorBoardTest, WritesHistograms) {
   EXPECT_EQ(histo.bucket(29), 1);
 }
 
-TEST_F(TensorBoardTest, ShowsHowManyValuesOfAHistogramAreNotFinite) {
+TEST_F(TensorBoardTest, WritesTheNumberOfNonFiniteValuesOfAHistogram) {
   DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   sink->Histogram("q", 0, {1.0f, kNan});
@@ -183,7 +183,7 @@ TEST_F(TensorBoardTest, WritesWithoutAFlushWhenTheIntervalHasPassedAndOnDestruct
   EXPECT_THAT(ReadEvents(path), SizeIs(4));
 }
 
-TEST_F(TensorBoardTest, AFullDiskComesOutOfFlushAndStopsNothing) {
+TEST_F(TensorBoardTest, FlushReturnsAFullDiskAndWritingContinues) {
   options_.folder = "/dev";
   options_.file_name = "full";
   DING_ASSERT_OK_AND_ASSIGN(const auto sink, TensorBoardSink::Create(options_));
@@ -196,7 +196,7 @@ TEST_F(TensorBoardTest, AFullDiskComesOutOfFlushAndStopsNothing) {
   }
 }
 
-TEST_F(TensorBoardTest, RefusesAFolderThatCannotBeMade) {
+TEST_F(TensorBoardTest, RefusesAFolderThatCannotBeCreated) {
   ASSERT_THAT(WriteFileAtomically(options_.folder, "a file"), IsOk());
   const std::string file = options_.folder;
   options_.folder = JoinPath(file, "log");

@@ -13,7 +13,7 @@ using ::ding::internal_metrics::AppendFile;
 absl::StatusOr<std::unique_ptr<TextLog>> TextLog::Create(const Options& options) {
   AppendFile::Options file_options;
   file_options.clock = options.clock;
-  // People watch the file; entries are rare.
+  // Write each entry at once, because people watch the file and entries are rare.
   file_options.flush_interval = absl::ZeroDuration();
   DING_ASSIGN_OR_RETURN(auto file, AppendFile::Open(options.path, file_options));
   return std::unique_ptr<TextLog>(new TextLog(options, std::move(file)));

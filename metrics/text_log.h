@@ -1,14 +1,13 @@
-// The text log of a run: one file, each entry with the time and the component that wrote it.
+// The text log of a run: one file of entries, each with its time and component.
 //
 //   2026-05-01 12:00:00.250 learner: saved checkpoint 'ckpt/iteration_10000'
 //
-// The lines of an entry after its first (a table) follow as they are. An existing file is
-// continued.
+// Further lines of an entry (a table) follow without a prefix. An existing file is continued.
 //
-// Ownership: shared by the components of a run. The clock must live longer.
-// Threads:   thread-safe; entries never mix. A call waits for nothing but the write to the file,
-//            and the entry is in the file when it returns.
-// Errors:    logging never interrupts training: the first error comes out of Flush.
+// Ownership: the components of a run share it. The clock must outlive it.
+// Threads:   thread-safe; entries never mix. A call waits for the write to the file only, and the entry
+//            is in the file when the call returns.
+// Errors:    an error never interrupts training: Flush() returns the first one.
 #ifndef DING_WORKER_METRICS_TEXT_LOG_H_
 #define DING_WORKER_METRICS_TEXT_LOG_H_
 
@@ -29,18 +28,19 @@ namespace ding {
 class TextLog {
  public:
   struct Options {
-    // Its folder must exist.
+    // The folder of the file must exist.
     std::string path;
     const Clock* clock = Clock::Real();
     absl::TimeZone time_zone = absl::LocalTimeZone();
   };
 
-  //   kNotFound, kPermissionDenied, ...  the file could not be opened
+  //   kNotFound, kPermissionDenied, ...  the file cannot be opened
   static absl::StatusOr<std::unique_ptr<TextLog>> Create(const Options& options);
 
   void Write(absl::string_view component, absl::string_view entry) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The first error since the last Flush; kResourceExhausted for a full disk. The path is named.
+  // Returns the first error since the last Flush(), which names the path; kResourceExhausted for a full
+  // disk.
   absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -39,7 +39,7 @@ TEST(TextLogTest, AnEntryIsInTheFileWhenWriteReturns) {
   EXPECT_THAT(log->Flush(), IsOk());
 }
 
-TEST(TextLogTest, AFullDiskComesOutOfFlushAndStopsNothing) {
+TEST(TextLogTest, FlushReturnsAFullDiskAndWritingContinues) {
   DING_ASSERT_OK_AND_ASSIGN(const auto log,
                             TextLog::Create(OptionsFor("/dev/full", Clock::Real())));
   for (int round = 0; round < 2; ++round) {

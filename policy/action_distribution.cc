@@ -27,7 +27,7 @@ absl::Status CheckHead(const FieldSpec& head, absl::Span<const float> values) {
                                           " is ", values[static_cast<size_t>(bad)]));
 }
 
-// The number of rows in a column of `elements` values a row.
+// Returns the number of rows of a column with `elements` values per row.
 size_t RowCount(size_t size, size_t elements) {
   DING_CHECK(size % elements == 0) << size << " values for rows of " << elements;
   return size / elements;
@@ -102,7 +102,7 @@ class Categorical : public ActionDistribution {
       const double of_entropy = d_entropy[row];
       const double entropy = of_entropy == 0 ? 0 : EntropyOf(begin, count);
       for (size_t j = begin; j < begin + count; ++j) {
-        // 0 log 0 = 0.
+        // 0 log 0 is 0.
         const double log_prob = prob_[j] > 0 ? log_prob_[j] : 0;
         d_head[j] =
             static_cast<float>(-prob_[j] * (of_log_prob + of_entropy * (log_prob + entropy)));
@@ -142,9 +142,9 @@ class Categorical : public ActionDistribution {
 
   bool Legal(size_t j) const { return mask_.empty() || mask_[j] != 0; }
 
-  // Log-softmax over the legal categories.
+  // Computes the log-softmax over the legal categories.
   void Normalize(size_t begin, size_t count) {
-    // In float32 the functions take half the time, and the results are columns of float32.
+    // float32 functions take half the time, and the results are float32 columns anyway.
     const double highest = logit_[begin + static_cast<size_t>(Best(begin, count))];
     double sum = 0;
     for (size_t j = begin; j < begin + count; ++j) {
@@ -161,7 +161,7 @@ class Categorical : public ActionDistribution {
 
   int64_t Draw(size_t begin, size_t count, Rng* rng) const {
     double rest = rng->Uniform();
-    // Rounding may leave a rest: it belongs to the last category that is possible.
+    // A remainder due to rounding belongs to the last category with a probability above 0.
     size_t drawn = 0;
     for (size_t j = 0; j < count && rest >= 0; ++j) {
       if (prob_[begin + j] <= 0) continue;
@@ -208,7 +208,7 @@ class Categorical : public ActionDistribution {
   const FieldSpec head_;
   const std::vector<FieldSpec> fields_;
 
-  // Of the last Set().
+  // The number of rows of the last Set().
   size_t rows_ = 0;
   absl::Span<const float> logit_;
   absl::Span<const uint8_t> mask_;
@@ -316,7 +316,7 @@ class ClippedNormal : public ActionDistribution {
   }
 
  private:
-  // Calls f(at, i) for element i of each row, which stands at `at`.
+  // Calls f(at, i) for element i of each row, where `at` is its index in the column.
   template <typename F>
   void ForEach(const F& f) {
     for (size_t at = 0; at < rows_ * width_; ++at) f(at, at % width_);
@@ -332,7 +332,7 @@ class ClippedNormal : public ActionDistribution {
     return std::clamp(static_cast<float>(value), low_[i], high_[i]);
   }
 
-  // What Scale() makes `action` of; 0 where there is but one action.
+  // The inverse of Scale(); 0 for an element with a single legal value.
   double Unscale(float action, size_t i) const {
     const double range = static_cast<double>(high_[i]) - low_[i];
     return range > 0 ? 2 * (static_cast<double>(action) - low_[i]) / range - 1 : 0;
@@ -347,7 +347,7 @@ class ClippedNormal : public ActionDistribution {
   std::vector<float> log_std_;
   std::vector<float> d_log_std_;
 
-  // Of the last Set().
+  // The number of rows of the last Set().
   size_t rows_ = 0;
   absl::Span<const float> mean_;
   std::vector<double> std_;

@@ -1,5 +1,5 @@
-// From the outputs of a network to actions: what a stochastic policy samples, how probable it was,
-// and the gradients of that.
+// Distributions over actions, from the outputs of a network: samples, log-probabilities, entropies and
+// their gradients.
 //
 //     network ──head [B, W]──► Set() ──► Sample(), Mode() ──► actions
 //                                └─────► LogProb(), Entropy()
@@ -9,33 +9,32 @@
 //   Discrete, MultiDiscrete  "logit" [sum of counts]    "action": independent categories; illegal
 //                                                       ones (policy/action_mask.h) have
 //                                                       probability 0 and gradient 0
-//   Box with finite bounds   "mean" [n], and one        "raw_action": independent normals; the
-//                            log-std for each element   action is raw_action clipped to [-1, 1]
-//                            that no observation moves  and scaled to the bounds
+//   Box with finite bounds   "mean" [n], and a          "raw_action": independent normals; the
+//                            parameter log-std per      action is raw_action clipped to [-1, 1]
+//                            element                    and scaled to the bounds
 //
-// The clipped action is what the env gets; the raw one is stored beside it, so that the probability
-// is that of what was sampled. A standard deviation that does not depend on the observation is the
-// usual one for PPO: it cannot collapse where there is little data.
+// The env gets the clipped action; the raw action is stored as well, because the probability is that of
+// the sampled value. The standard deviation does not depend on the observation, as usual for PPO: it
+// cannot collapse where data is sparse.
 //
 // With p = softmax(z), H the entropy, u = (x - mean) / std:
 //   d log p_a / d z_j  = [j = a] - p_j           d H / d z_j     = -p_j (log p_j + H)
 //   d log p / d mean   = u / std                 d H / d log std = 1
 //   d log p / d log std = u^2 - 1
-// Imitation of given actions a needs no deviation:
+// The imitation loss of given actions a needs no deviation:
 //   categories         loss = -log p_a, summed over the elements
-//   normals            loss = (mean - x)^2, averaged over the elements; x is what is clipped and
-//                      scaled to a
-// The latter is the likelihood with a fixed deviation. One that is learned would fall to 0 on actions
+//   normals            loss = (mean - x)^2, averaged over the elements, where x is a before scaling
+// The latter is the likelihood with a fixed deviation. A learned deviation would fall to 0 on actions
 // that are a function of the observation, as those of most experts are, and the gradient by the mean
 // would grow without bound.
 // Sources: Sutton and Barto 2018, exercise 13.3 (softmax) and eq. 13.19 (normal); Williams 1992,
 // section 6; the entropies by differentiation. The tests compare with finite differences.
 //
-// Shapes: rows [B], row-major. Sums are done in float64, columns are float32.
-// Ownership: owns the log-std and working memory that grows with the largest batch; what is handed
-//            to Set() must stay as it is until the last call that is about it.
+// Shapes: rows [B], row-major. Sums use float64, columns are float32.
+// Ownership: owns the log-std and working memory that grows with the largest batch. The arguments of
+//            Set() must stay unchanged until the last call that uses them.
 // Threads:   thread-compatible.
-// Errors:    a Status says what Set() cannot work with; spans of other lengths, and calls without
+// Errors:    Set() returns a Status for invalid inputs. Spans of a wrong length, and calls without
 //            Set(), are mistakes of the caller and end the program.
 #ifndef DING_WORKER_POLICY_ACTION_DISTRIBUTION_H_
 #define DING_WORKER_POLICY_ACTION_DISTRIBUTION_H_
@@ -56,46 +55,45 @@ namespace ding {
 
 class ActionDistribution {
  public:
-  // `action` is an action space: one field "action". `initial_log_std` counts for Box only, in
-  // units of half the width of the bounds.
-  //   kInvalidArgument  a space that is none of the above
+  // `action` is an action space: one field "action". `initial_log_std` is used for Box only, in units
+  // of half the width of the bounds.
+  //   kInvalidArgument  an action space that is not listed above
   static absl::StatusOr<std::unique_ptr<ActionDistribution>> Create(const Spec& action,
                                                                     double initial_log_std = 0);
   virtual ~ActionDistribution() = default;
 
   // The output field of a network that Set() reads.
   virtual const FieldSpec& head() const = 0;
-  // What Sample() writes: "action", and behind it "raw_action" if there is one.
+  // The fields that Sample() writes: "action" and, for Box, "raw_action".
   virtual absl::Span<const FieldSpec> sample_fields() const = 0;
-  // The last of them: the one that LogProb() and Backward() are about.
+  // The last of these fields, whose probability LogProb() and Backward() compute.
   const FieldSpec& taken_field() const { return sample_fields().back(); }
 
-  // Parameters beside the network's, to be learned and saved: "log_std" [n], or none.
+  // Parameters in addition to those of the network, to learn and save: "log_std" [n], or none.
   virtual absl::Span<const ParameterInfo> parameter_info() const { return {}; }
   virtual absl::Span<float> parameters() { return {}; }
   virtual absl::Span<float> gradients() { return {}; }
 
-  // The distributions of the next calls: one for each row of `head` [B, W]. `mask` [B, W], or
-  // empty.
-  //   kInvalidArgument  a row of the mask has no legal action; names it
-  //   kInternal         NaN or infinity in `head`; names the row
+  // Sets the distributions for the next calls, one per row of `head` [B, W]. `mask` is [B, W] or empty.
+  //   kInvalidArgument  a row of the mask has no legal action; the error names it
+  //   kInternal         NaN or infinity in `head`; the error names the row
   virtual absl::Status Set(absl::Span<const float> head, absl::Span<const uint8_t> mask) = 0;
 
-  // One draw for each row into rows [0, B) of the first fields of `out`, which are sample_fields().
+  // Draws an action per row into rows [0, B) of the first fields of `out`, which are sample_fields().
   virtual void Sample(Rng* rng, const MutableColumnsView& out) = 0;
-  // The most probable action of each row (of equal ones the lowest) into field 0 of `out`.
+  // Writes the most probable action of each row, among equals the lowest, to field 0 of `out`.
   virtual void Mode(const MutableColumnsView& out) = 0;
-  // Of what was taken: field `field` of `rows`, laid out as taken_field(). -infinity for an illegal
-  // action.
+  // Computes the log-probability of the actions in field `field` of `rows`, which has the layout of
+  // taken_field(). It is -infinity for an illegal action.
   virtual void LogProb(const ColumnsView& rows, int field, absl::Span<float> log_prob) = 0;
   virtual void Entropy(absl::Span<float> entropy) = 0;
   // Writes d loss / d head to `d_head` [B, W], and d loss / d parameters to gradients().
   virtual void Backward(const ColumnsView& rows, int field, absl::Span<const float> d_log_prob,
                         absl::Span<const float> d_entropy, absl::Span<float> d_head) = 0;
 
-  // The mean over the rows of the loss of imitation of the actions, field `field` of `rows`, laid
-  // out as "action": categories that exist, numbers. Writes its gradient to `d_head` [B, W].
-  // Infinite for an illegal action.
+  // Returns the imitation loss of the actions in field `field` of `rows`, which has the layout of
+  // "action", averaged over the rows. Writes its gradient to `d_head` [B, W]. The categories must exist;
+  // the loss is infinite for an illegal action.
   virtual double ImitationLoss(const ColumnsView& rows, int field, absl::Span<float> d_head) = 0;
 };
 

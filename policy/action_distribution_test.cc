@@ -34,7 +34,7 @@ std::vector<float> RandomHead(int64_t size, uint64_t seed = kSeed) {
   return head;
 }
 
-// Rows of what Sample() writes.
+// Rows for Sample().
 BatchBuilder Rows(const ActionDistribution& distribution, int64_t rows) {
   const auto fields = distribution.sample_fields();
   return *BatchBuilder::Create(*MakeSpec({fields.begin(), fields.end()}), rows);
@@ -56,8 +56,8 @@ std::vector<float> Repeat(const std::vector<float>& row, int times) {
   return all;
 }
 
-// A weighted sum of log-probs and entropies, and its gradients by Backward() against central
-// differences.
+// Compares the gradients by Backward() of a weighted sum of log-probabilities and entropies with
+// central differences.
 void ExpectGradientOfFiniteDifferences(ActionDistribution* distribution, std::vector<float> head,
                                        const std::vector<uint8_t>& mask) {
   constexpr int64_t kRows = 5;
@@ -100,7 +100,7 @@ void ExpectGradientOfFiniteDifferences(ActionDistribution* distribution, std::ve
   }
 }
 
-// ImitationLoss() of random actions: its gradient against central differences.
+// Compares the gradient of ImitationLoss() of random actions with central differences.
 void ExpectImitationGradient(ActionDistribution* distribution, std::vector<float> head,
                              const std::vector<uint8_t>& mask) {
   constexpr int64_t kRows = 5;
@@ -154,8 +154,8 @@ TEST(ImitationLoss, IsCrossEntropyOfCategories) {
       << "an illegal action";
 }
 
-// In units of half the range of each element, whatever the deviation; an element with one value has
-// nothing to learn from.
+// The error is in units of half the range of each element and does not depend on the deviation; an
+// element with a single value contributes nothing.
 TEST(ImitationLoss, IsTheSquaredErrorOfBoxes) {
   const auto distribution = Make(Box("action", {3}, {-1, 0, 2}, {1, 4, 2}), -5);
   const std::vector<float> head = {0.25f, -0.5f, 0, 0, 0, 0.5f};
@@ -168,7 +168,7 @@ TEST(ImitationLoss, IsTheSquaredErrorOfBoxes) {
               (1 + 1 + 0.25) / 6, 1e-6);
 }
 
-TEST(Categorical, HasALogitForEachCategory) {
+TEST(Categorical, HasALogitPerCategory) {
   const auto discrete = Make(Discrete("action", 4));
   EXPECT_EQ(discrete->head(), Box("logit", {4}));
   EXPECT_EQ(discrete->taken_field(), Discrete("action", 4));
@@ -176,7 +176,7 @@ TEST(Categorical, HasALogitForEachCategory) {
   EXPECT_EQ(Make(MultiDiscrete("action", {2, 3}))->head(), Box("logit", {5}));
 }
 
-TEST(Categorical, ProbabilitiesAreThoseOfSoftmaxAndSumToOne) {
+TEST(Categorical, ProbabilitiesEqualSoftmaxAndSumToOne) {
   const auto distribution = Make(MultiDiscrete("action", {2, 3}));
   const std::vector<float> head = RandomHead(5);
   const BatchBuilder actions = AllActions(*distribution);
@@ -209,7 +209,7 @@ TEST(Categorical, LargeLogitsDoNotOverflow) {
   EXPECT_FLOAT_EQ(entropy[1], std::log(2.0f));
 }
 
-TEST(Categorical, SamplesAsOftenAsProbable) {
+TEST(Categorical, SampleFrequenciesEqualProbabilities) {
   SCOPED_TRACE(absl::StrCat("seed ", kSeed));
   constexpr int kDraws = 20000;
   const auto distribution = Make(MultiDiscrete("action", {2, 3}));
@@ -233,7 +233,7 @@ TEST(Categorical, SamplesAsOftenAsProbable) {
   }
 }
 
-TEST(Categorical, TheModeIsTheFirstOfTheHighest) {
+TEST(Categorical, TheModeIsTheLowestOfEquallyProbableActions) {
   const auto distribution = Make(MultiDiscrete("action", {2, 3}));
   const std::vector<float> head = {1, 1, 0, 2, 2, -1, 3, 5, 4, 3};
   ASSERT_THAT(distribution->Set(head, {}), IsOk());
@@ -284,7 +284,7 @@ TEST(Categorical, GradientsAgreeWithFiniteDifferences) {
   ExpectGradientOfFiniteDifferences(multi.get(), RandomHead(25), mask);
 }
 
-TEST(Categorical, WhatCannotBeSampledIsNamed) {
+TEST(Categorical, NamesARowThatCannotBeSampled) {
   const auto distribution = Make(Discrete("action", 2));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(distribution->Set({0, 0, nan, 0}, {}),
@@ -293,7 +293,7 @@ TEST(Categorical, WhatCannotBeSampledIsNamed) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("row 1 has no legal action")));
 }
 
-TEST(ClippedNormal, HasAMeanAndALogStdForEachElement) {
+TEST(ClippedNormal, HasAMeanAndALogStdPerElement) {
   const auto distribution = Make(Box("action", {2}, {-1, 0}, {1, 4}), -0.5);
   EXPECT_EQ(distribution->head(), Box("mean", {2}));
   EXPECT_EQ(distribution->taken_field(), Box("raw_action", {2}));
@@ -360,7 +360,7 @@ TEST(ClippedNormal, GradientsAgreeWithFiniteDifferences) {
   ExpectGradientOfFiniteDifferences(distribution.get(), RandomHead(10), {});
 }
 
-TEST(ActionDistribution, OtherSpacesAreRefused) {
+TEST(ActionDistribution, RefusesOtherSpaces) {
   const auto create = [](const FieldSpec& field) {
     return ActionDistribution::Create(*Spec::Create({field})).status();
   };

@@ -1,13 +1,14 @@
-// Which actions are legal: the field "obs/action_mask" of an observation (kActionMaskField), bool or
-// uint8, with one element for each category of the discrete action; 0 is illegal. The categories of a multi-discrete action stand side by side:
+// Action masks: the field "obs/action_mask" of an observation (kActionMaskField) says which actions are
+// legal. It is bool or uint8, with one element per category of the discrete action; 0 is illegal. The
+// categories of the elements of a multi-discrete action follow one another:
 //
 //     action   MultiDiscrete {2, 3}
 //     mask     [1 1 | 0 1 1]           category 0 of element 1 is illegal
 //
-// Policies obey it; it is no input of their networks.
+// Policies choose legal actions only. The mask is not an input of their networks.
 //
 // Shapes: mask [B, sum of counts] row-major, or empty: every action is legal.
-// Ownership: none is taken.   Threads: thread-safe (pure functions).
+// Ownership: takes none.   Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_POLICY_ACTION_MASK_H_
 #define DING_WORKER_POLICY_ACTION_MASK_H_
 
@@ -23,28 +24,28 @@
 
 namespace ding {
 
-// The index of the mask among the fields of `observation`, if there is one.
-//   kInvalidArgument  its dtype, or its number of elements, does not fit `action`
+// Returns the index of the mask among the fields of `observation`, if there is one.
+//   kInvalidArgument  the dtype or the number of elements of the mask does not fit `action`
 absl::StatusOr<std::optional<int>> FindActionMask(const Spec& observation, const Spec& action);
 
-// The fields that networks read: `observation` itself if it has no mask.
+// Returns the fields that networks read; `observation` itself if it has no mask.
 SpecPtr WithoutActionMask(const SpecPtr& observation);
 
-// Categories of each element of a discrete action field.
+// Returns the number of categories of each element of a discrete action field.
 std::vector<int64_t> CategoryCounts(const FieldSpec& action);
 
-// The columns of the mask in `obs`; empty if there is none.
+// Returns the column of the mask in `obs`; empty if there is none.
 absl::Span<const uint8_t> ActionMaskOf(const ColumnsView& obs, std::optional<int> mask_field);
 
-// The number of legal categories of one element.
+// Returns the number of legal categories of one element.
 int64_t CountLegal(absl::Span<const uint8_t> mask);
 
-// OK if every element of every row has a legal category. Else InvalidArgument that names the first
-// row, and the element, that has none.
+// Checks that every element of every row has a legal category. kInvalidArgument names the first row and
+// element without one.
 absl::Status CheckLegal(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts);
 
-// OK if every category of `action` [B, elements], which must exist, is legal. Else InvalidArgument
-// that names the first row, and the element, where it is not.
+// Checks that every category of `action` [B, elements] is legal. The categories must exist.
+// kInvalidArgument names the first row and element with an illegal one.
 absl::Status CheckTaken(absl::Span<const uint8_t> mask, absl::Span<const int64_t> counts,
                         absl::Span<const int64_t> action);
 

@@ -19,7 +19,7 @@ FieldSpec Mask(absl::string_view name, int64_t width, DType dtype = DType::kBool
   return field;
 }
 
-TEST(FindActionMask, TakesBytesOfTheActionsWidth) {
+TEST(FindActionMask, FindsBytesOfTheWidthOfTheAction) {
   const Spec discrete = *Spec::Create({Discrete("action", 3)});
   const Spec multi = *Spec::Create({MultiDiscrete("action", {2, 3})});
   const Spec continuous = *Spec::Create({Box("action", {3})});
@@ -30,7 +30,7 @@ TEST(FindActionMask, TakesBytesOfTheActionsWidth) {
   EXPECT_EQ(*find({Box("obs/action_masks", {4})}, discrete), std::nullopt);
   EXPECT_EQ(*find({Box("obs/x", {4}), Mask("obs/action_mask", 3)}, discrete), 1);
   EXPECT_EQ(*find({Mask("obs/action_mask", 5, DType::kUint8), Box("obs/x", {4})}, multi), 0);
-  // Nobody enforces one of another name.
+  // A field of another name is not an action mask.
   EXPECT_EQ(*find({Mask("obs/unit/action_mask", 3)}, discrete), std::nullopt);
   EXPECT_THAT(find({Mask("obs/action_mask", 3)}, multi),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected bool[5]")));
@@ -40,7 +40,7 @@ TEST(FindActionMask, TakesBytesOfTheActionsWidth) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not discrete")));
 }
 
-TEST(WithoutActionMask, LeavesTheOtherFieldsInTheirOrder) {
+TEST(WithoutActionMask, KeepsTheOtherFieldsInOrder) {
   const SpecPtr plain = *MakeSpec({Box("obs", {4})});
   EXPECT_EQ(WithoutActionMask(plain), plain);
   const SpecPtr masked =
@@ -48,7 +48,7 @@ TEST(WithoutActionMask, LeavesTheOtherFieldsInTheirOrder) {
   EXPECT_EQ(*WithoutActionMask(masked), *Spec::Create({Box("obs/a", {1}), Box("obs/b", {2})}));
 }
 
-TEST(CategoryCounts, OneForEachElement) {
+TEST(CategoryCounts, HasOneCountPerElement) {
   EXPECT_THAT(CategoryCounts(Discrete("action", 3)), ElementsAre(3));
   EXPECT_THAT(CategoryCounts(MultiDiscrete("action", {2, 5, 3})), ElementsAre(2, 5, 3));
 }

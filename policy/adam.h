@@ -2,11 +2,11 @@
 // torch.optim.Adam: bias correction of both moments, eps outside the square root, weight decay as
 // an L2 term of the gradient.
 //
-// The loop is compiled for SSE2, AVX2 and AVX-512, chosen at run time: the same bytes on the same
-// type of CPU, and results a few units in the last place apart between types (fused multiply-add
+// The loop is compiled for SSE2, AVX2 and AVX-512 and chosen at run time. Results have the same bytes on
+// the same type of CPU and differ by a few units in the last place between types (fused multiply-add
 // rounds once). Moments that decay below the normal numbers become 0.
 //
-// Ownership: owns the two moments; parameters and gradients are lent for the call.
+// Ownership: owns the two moments; parameters and gradients are used during the call only.
 // Threads:   thread-compatible.
 //
 // Example:
@@ -38,25 +38,25 @@ struct AdamOptions {
 
 class Adam {
  public:
-  //   kInvalidArgument  options out of range, all of them in one message
+  //   kInvalidArgument  lists all options that are out of range
   static absl::StatusOr<Adam> Create(const AdamOptions& options, int64_t num_parameters);
   Adam(Adam&&) = default;
   Adam& operator=(Adam&&) = default;
 
-  // One step. On an error parameters and moments are as before.
-  //   kInvalidArgument  spans of another length than num_parameters, or a gradient that is NaN or
-  //                     infinite (the message names the first)
+  // Takes one step. After an error parameters and moments are unchanged.
+  //   kInvalidArgument  a span has another length than num_parameters, or a gradient is NaN or
+  //                     infinite (the error names the first)
   absl::Status Step(absl::Span<const float> gradients, absl::Span<float> parameters);
 
-  // Takes over moments, number of steps and options of `other`, which has as many parameters.
+  // Copies moments, number of steps and options of `other`, which must have as many parameters.
   void CopyFrom(const Adam& other);
 
   double lr() const { return options_.lr; }
-  // For schedules. kInvalidArgument if negative or not finite.
+  // Sets the learning rate, for schedules. kInvalidArgument if it is negative or not finite.
   absl::Status set_lr(double lr);
   int64_t num_steps() const { return num_steps_; }
 
-  // Moments, number of steps and learning rate.
+  // Save and load moments, number of steps and learning rate.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 
@@ -71,10 +71,9 @@ class Adam {
 
 // Scales `gradients` by max_norm / (norm + 1e-6) if their Euclidean norm is above max_norm, as
 // torch.nn.utils.clip_grad_norm_ does, and returns the norm before.
-//   kInvalidArgument  max_norm not above 0, or a gradient that is NaN or infinite; nothing is
-//   scaled
+//   kInvalidArgument  max_norm is not above 0, or a gradient is NaN or infinite; nothing is scaled
 absl::StatusOr<double> ClipGradientNorm(absl::Span<float> gradients, double max_norm);
-// The same for a gradient that lies in several pieces of memory.
+// Likewise, for a gradient in several pieces of memory.
 absl::StatusOr<double> ClipGradientNorm(absl::Span<const absl::Span<float>> pieces,
                                         double max_norm);
 

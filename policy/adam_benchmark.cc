@@ -1,4 +1,4 @@
-// One Adam step over n parameters, beside the memory traffic that it cannot avoid: reading four
+// Measures an Adam step over n parameters, and as its floor the necessary memory traffic: reading four
 // arrays and writing three.
 #include <algorithm>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace ding {
 namespace {
 
-constexpr int64_t kCartPoleParameters = 33923;  // of the network 4-128-128-64, dueling
+constexpr int64_t kCartPoleParameters = 33923;  // the dueling network 4-128-128-64
 
 std::vector<float> RandomFloats(int64_t size) {
   Rng rng(1, "benchmark");
@@ -34,7 +34,7 @@ void BM_AdamStep(benchmark::State& state) {
   if (state.range(0) == kCartPoleParameters) state.SetLabel("reach=10us");
 }
 
-// Gradients of zero: the moments decay through the denormal numbers.
+// With gradients of zero the moments decay through the denormal numbers.
 void BM_AdamStepDecayed(benchmark::State& state) {
   std::vector<float> gradients(state.range(0), 1e-30f);
   std::vector<float> parameters = RandomFloats(state.range(0));
@@ -47,7 +47,7 @@ void BM_AdamStepDecayed(benchmark::State& state) {
   }
 }
 
-// Compiled for the widest vectors of the processor, as the step is.
+// Compiled for the widest vectors of the processor, like the step.
 #if defined(__x86_64__)
 __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
@@ -75,8 +75,7 @@ void BM_AdamStepFloor(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
-// The same memory: what a step over denormal moments costs beyond an ordinary one shows in the
-// ratios of the two.
+// The same floor, so that the two ratios show the cost of denormal moments.
 void BM_AdamStepDecayedFloor(benchmark::State& state) { BM_AdamStepFloor(state); }
 
 void BM_ClipGradientNorm(benchmark::State& state) {

@@ -8,13 +8,13 @@
 namespace ding::internal_adam {
 namespace {
 
-// The body of every variant: inlined into functions that differ in their instruction set only.
+// The body of every variant, inlined into functions that differ in their instruction set only.
 __attribute__((always_inline)) inline void StepLoop(const AdamFactors& factors, int64_t size,
                                                     const float* __restrict gradient,
                                                     float* __restrict first,
                                                     float* __restrict second,
                                                     float* __restrict parameter) {
-  const AdamFactors f = factors;  // Not memory that the loop might write to.
+  const AdamFactors f = factors;  // A local copy, which the loop cannot write to.
   for (int64_t i = 0; i < size; ++i) {
     const float g = gradient[i] + f.weight_decay * parameter[i];
     first[i] = f.beta1 * first[i] + f.one_minus_beta1 * g;
@@ -24,7 +24,7 @@ __attribute__((always_inline)) inline void StepLoop(const AdamFactors& factors, 
   }
 }
 
-// Partial sums in a fixed order, so that the loop vectorizes and the bytes are always the same.
+// Adds partial sums in a fixed order, so that the loop vectorizes and the result is deterministic.
 __attribute__((always_inline)) inline double SumOfSquaresLoop(const float* values, int64_t size) {
   constexpr int64_t kLanes = 16;
   double sums[kLanes] = {};

@@ -1,6 +1,6 @@
 // The loops of Adam, compiled for several instruction sets.
 //
-// Threads: the functions touch nothing but their arguments.
+// Threads: thread-safe; the functions use their arguments only.
 #ifndef DING_WORKER_POLICY_ADAM_LOOPS_H_
 #define DING_WORKER_POLICY_ADAM_LOOPS_H_
 
@@ -22,14 +22,14 @@ struct AdamFactors {
 };
 
 struct AdamLoops {
-  // One step on `size` parameters: updates both moments and the parameters. The arrays must not
+  // Takes one step on `size` parameters: updates both moments and the parameters. The arrays must not
   // overlap.
   void (*step)(const AdamFactors& factors, int64_t size, const float* gradient, float* first_moment,
                float* second_moment, float* parameter);
   double (*sum_of_squares)(const float* values, int64_t size);
 };
 
-// `set` must be supported here.
+// This processor must support `set`.
 const AdamLoops& AdamLoopsFor(InstructionSet set);
 
 }  // namespace ding::internal_adam

@@ -18,7 +18,7 @@ std::vector<float> RandomFloats(int64_t size, double low, double high, Rng* rng)
   return values;
 }
 
-// Every instruction set that this processor has.
+// Runs for every instruction set of this processor.
 class AdamLoopsTest : public testing::TestWithParam<InstructionSet> {};
 
 INSTANTIATE_TEST_SUITE_P(All, AdamLoopsTest, testing::ValuesIn(SupportedInstructionSets()),
@@ -28,7 +28,7 @@ TEST_P(AdamLoopsTest, StepAgreesWithTheDefinition) {
   const AdamLoops& loops = AdamLoopsFor(GetParam());
   const AdamFactors f = {0.9f, 0.1f, 0.99f, 0.01f, 0.02f, 0.003f, 1.7f, 1e-4f};
   Rng rng(kSeed, "adam_loops_test");
-  for (int64_t size = 0; size <= 70; ++size) {  // Every kind of last vector.
+  for (int64_t size = 0; size <= 70; ++size) {  // Covers all lengths of the last vector.
     const std::vector<float> gradient = RandomFloats(size + 1, -1, 1, &rng);
     const std::vector<float> first = RandomFloats(size + 1, -1, 1, &rng);
     const std::vector<float> second = RandomFloats(size + 1, 0, 1, &rng);
@@ -45,7 +45,7 @@ TEST_P(AdamLoopsTest, StepAgreesWithTheDefinition) {
       EXPECT_NEAR(v[i], new_v, 1e-6) << i << " of " << size;
       EXPECT_NEAR(p[i], parameter[i] - step, 1e-6) << i << " of " << size;
     }
-    const auto end = static_cast<size_t>(size);  // What lies behind is not touched.
+    const auto end = static_cast<size_t>(size);  // Elements after the end must not change.
     EXPECT_EQ(m[end], first[end]);
     EXPECT_EQ(v[end], second[end]);
     EXPECT_EQ(p[end], parameter[end]);

@@ -31,7 +31,7 @@ std::vector<float> RandomFloats(Rng* rng, size_t size, double scale = 1) {
   return values;
 }
 
-// Algorithm 1 of the paper as it is printed, in double precision.
+// Algorithm 1 of the paper in double precision.
 class ReferenceAdam {
  public:
   ReferenceAdam(const AdamOptions& options, absl::Span<const float> parameters)
@@ -64,14 +64,14 @@ class ReferenceAdam {
 class AdamReferenceTest : public testing::TestWithParam<AdamOptions> {};
 
 TEST_P(AdamReferenceTest, FollowsThePaperFor200Steps) {
-  constexpr size_t kSize = 1003;  // Not a multiple of any vector length.
+  constexpr size_t kSize = 1003;  // Not a multiple of a vector length.
   constexpr int kSteps = 200;
   Rng rng(kSeed, "adam_test");
   std::vector<float> parameters = RandomFloats(&rng, kSize);
   ReferenceAdam reference(GetParam(), parameters);
   DING_ASSERT_OK_AND_ASSIGN(Adam adam, Adam::Create(GetParam(), kSize));
   for (int step = 0; step < kSteps; ++step) {
-    // Gradients of very different size: eps matters for some.
+    // Gradients of very different sizes, so that eps matters for some.
     std::vector<float> gradients = RandomFloats(&rng, kSize);
     for (size_t i = 0; i < kSize; i += 3) gradients[i] *= 1e-7f;
     ASSERT_THAT(adam.Step(gradients, absl::MakeSpan(parameters)), IsOk());
@@ -134,7 +134,7 @@ class AdamFailureTest : public testing::Test {
   std::vector<float> gradients_;
 };
 
-TEST_F(AdamFailureTest, GradientThatIsNotFiniteChangesNothing) {
+TEST_F(AdamFailureTest, NonFiniteGradientChangesNothing) {
   const std::vector<float> before = parameters_;
   StateDict state_before;
   ASSERT_THAT(adam_->SaveState(&state_before), IsOk());
@@ -142,7 +142,7 @@ TEST_F(AdamFailureTest, GradientThatIsNotFiniteChangesNothing) {
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
         -std::numeric_limits<float>::infinity()}) {
     for (const size_t at :
-         {size_t{0}, size_t{17}, size_t{39}}) {  // In a vector and behind the last.
+         {size_t{0}, size_t{17}, size_t{39}}) {  // Within a vector and after the last one.
       std::vector<float> gradients = gradients_;
       gradients[at] = bad;
       EXPECT_THAT(adam_->Step(gradients, absl::MakeSpan(parameters_)),
@@ -160,7 +160,7 @@ TEST_F(AdamFailureTest, GradientThatIsNotFiniteChangesNothing) {
   }
 }
 
-TEST_F(AdamFailureTest, SpansOfAnotherLengthAreRefused) {
+TEST_F(AdamFailureTest, RefusesSpansOfAnotherLength) {
   EXPECT_THAT(adam_->Step(absl::MakeSpan(gradients_).subspan(1), absl::MakeSpan(parameters_)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("got 39 gradients")));
   EXPECT_THAT(adam_->Step(gradients_, absl::MakeSpan(parameters_).subspan(2)),
@@ -181,7 +181,7 @@ TEST_F(AdamFailureTest, LoadingAStateOfAnotherSizeChangesNothing) {
   EXPECT_EQ(adam_->num_steps(), 1);
 }
 
-TEST(AdamTest, GoesOnFromASavedStateWithTheSameBytes) {
+TEST(AdamTest, ContinuesFromASavedStateWithTheSameBytes) {
   constexpr int64_t kSize = 77;
   Rng rng(kSeed, "adam_test");
   std::vector<float> parameters = RandomFloats(&rng, kSize);
@@ -222,7 +222,7 @@ TEST(AdamTest, MomentsDecayToZeroAndNotIntoDenormals) {
 }
 
 TEST(ClipGradientNormTest, ScalesDownToTheMaximumAndReturnsTheNormBefore) {
-  std::vector<float> gradients(25, 0.0f);  // The last elements are behind the last full vector.
+  std::vector<float> gradients(25, 0.0f);  // The last elements are after the last full vector.
   gradients[0] = 3;
   gradients[24] = 4;
   DING_ASSERT_OK_AND_ASSIGN(double norm, ClipGradientNorm(absl::MakeSpan(gradients), 0.5));
@@ -231,7 +231,7 @@ TEST(ClipGradientNormTest, ScalesDownToTheMaximumAndReturnsTheNormBefore) {
   EXPECT_FLOAT_EQ(gradients[24], 0.4f);
   DING_ASSERT_OK_AND_ASSIGN(norm, ClipGradientNorm(absl::MakeSpan(gradients), 0.6));
   EXPECT_FLOAT_EQ(norm, 0.5f);
-  EXPECT_FLOAT_EQ(gradients[0], 0.3f);  // Below the maximum: as it was.
+  EXPECT_FLOAT_EQ(gradients[0], 0.3f);  // Below the maximum nothing changes.
 }
 
 TEST(ClipGradientNormTest, MaximumMustBeAboveZero) {

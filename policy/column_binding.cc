@@ -14,7 +14,7 @@
 namespace ding {
 namespace {
 
-// The index of field `name` of `batch`, which must have the dtype and shape of `expected`.
+// Returns the index of field `name` of `batch`, which must have the dtype and shape of `expected`.
 absl::StatusOr<int> FindColumn(const Spec& batch, absl::string_view name, const FieldSpec& expected,
                                absl::string_view where) {
   const std::optional<int> index = batch.Find(name);
@@ -31,7 +31,7 @@ absl::StatusOr<int> FindColumn(const Spec& batch, absl::string_view name, const 
   return *index;
 }
 
-// The index of the first value that is no category; -1 if all are.
+// Returns the index of the first value that is not a category of `field`; -1 if all are.
 int64_t FindNoCategory(const FieldSpec& field, absl::Span<const int64_t> values) {
   const int64_t elements = field.num_elements();
   for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
@@ -61,7 +61,7 @@ absl::Status ColumnBinding::Resolve(const Spec& batch) {
 
 ColumnsView ColumnBinding::Bind(const ColumnsView& batch) {
   for (size_t i = 0; i < fields_.size(); ++i) {
-    // Views of both kinds share one pointer type; this one is handed out for reading only.
+    // Both kinds of views share one pointer type; this view is read only.
     columns_[i] = const_cast<std::byte*>(batch.raw_column(fields_[i]));
   }
   return ColumnsView(spec_.get(), columns_.data(), 0, batch.rows());

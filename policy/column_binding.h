@@ -1,11 +1,11 @@
-// The fields of a spec, found by name among the columns of a batch, in whatever order and among
-// whatever others; nothing is copied.
+// Finds the fields of a spec by name among the columns of a batch, which may be in any order and have
+// further columns. Nothing is copied.
 //
 //     batch   reward | obs/b | action | obs/a          spec {obs/a, obs/b}
 //                        └────────┼────────┘
-//     Bind()                   obs/a | obs/b           a view with just the fields of the spec
+//     Bind()                   obs/a | obs/b           a view of exactly the fields of the spec
 //
-// Ownership: none of the data; a view holds as long as the batch, and until the next Bind().
+// Ownership: owns no data; a view is valid as long as the batch, and until the next Bind().
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_POLICY_COLUMN_BINDING_H_
 #define DING_WORKER_POLICY_COLUMN_BINDING_H_
@@ -25,33 +25,33 @@ namespace ding {
 
 class ColumnBinding {
  public:
-  // The column of field f is named `prefix` + f. `where` begins messages.
+  // The column of field f has the name `prefix` + f. Messages begin with `where`.
   ColumnBinding(SpecPtr spec, absl::string_view prefix, absl::string_view where);
-  // Views point at the pointer table inside.
+  // Not copyable, because views point to its pointer table.
   ColumnBinding(const ColumnBinding&) = delete;
   ColumnBinding& operator=(const ColumnBinding&) = delete;
 
   const SpecPtr& spec() const { return spec_; }
 
-  // Finds the columns of batches that are laid out as `batch`. After an error nothing can be bound.
-  //   kInvalidArgument  a column that is missing or of another dtype or shape
+  // Finds the columns of batches with the layout `batch`. After an error Bind() must not be called.
+  //   kInvalidArgument  a column is missing or has another dtype or shape
   absl::Status Resolve(const Spec& batch);
-  // `batch` is laid out as that of the last Resolve().
+  // Returns the view of `batch`, which must have the layout of the last Resolve().
   ColumnsView Bind(const ColumnsView& batch);
-  // OK if all values of a view of Bind() are finite, and all categories exist.
-  //   kInvalidArgument  a category that does not exist; names column and row
-  //   kInternal         NaN or infinity
+  // Checks that all values of a view of Bind() are finite and all categories exist.
+  //   kInvalidArgument  a category does not exist; names column and row
+  //   kInternal         NaN or infinity; names column and row
   absl::Status CheckValues(const ColumnsView& view) const;
-  // All of these for a batch, which has to have rows; it is resolved if its spec is not that of the
-  // last one.
+  // Calls Resolve() if the spec differs from that of the last batch, then Bind() and CheckValues().
+  // kInvalidArgument if `batch` has no rows.
   absl::StatusOr<ColumnsView> Read(const Batch& batch);
 
  private:
   const SpecPtr spec_;
   const std::string prefix_;
   const std::string where_;
-  std::vector<int> fields_;  // of the batch
-  SpecPtr resolved_;         // by Read()
+  std::vector<int> fields_;  // indices in the batch
+  SpecPtr resolved_;         // spec of the last Read()
   std::vector<std::byte*> columns_;
 };
 

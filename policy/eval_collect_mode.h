@@ -1,6 +1,6 @@
-// Collects as eval mode acts: without exploration. For recording what a trained policy does.
+// A collect mode that acts like an eval mode, without exploration, to record a trained policy.
 //
-// It has no state of its own beside what eval mode keeps, and cannot save that.
+// It has no state of its own and cannot save the state of the eval mode.
 //
 // Ownership: the eval mode must outlive it.
 // Threads:   thread-compatible.

@@ -45,7 +45,7 @@ absl::Status GroupAdam::CheckGradients() const {
 absl::Status GroupAdam::Average(GradientReducer* reducer, int64_t rows, const absl::Status& status,
                                 absl::Span<float> more) {
   if (reducer == nullptr) return status;
-  // Learners whose rates differ for a moment step by the mean of these, too.
+  // The learning rates of a group may differ for a moment, so the rate is averaged too.
   auto rate = static_cast<float>(lr());
   std::vector<absl::Span<float>> values = gradients_;
   values.push_back(absl::MakeSpan(&rate, 1));
@@ -57,7 +57,7 @@ absl::Status GroupAdam::Average(GradientReducer* reducer, int64_t rows, const ab
 absl::StatusOr<double> GroupAdam::Step() {
   double norm = 0;
   if (grad_clip_norm_ > 0) {
-    // It looks at all gradients before it changes one; a sentence of ours names the group.
+    // It checks all gradients before it changes one; the error here names the group.
     absl::StatusOr<double> clipped = ClipGradientNorm(gradients_, grad_clip_norm_);
     if (!clipped.ok()) {
       DING_RETURN_IF_ERROR(CheckGradients());

@@ -1,7 +1,7 @@
-// Adam over parameters that lie in several pieces of memory, such as those of two networks: one
-// step and one gradient norm, as if they lay in one.
+// Adam over parameters in several pieces of memory, such as those of two networks: it takes one step and
+// has one gradient norm, as if they were a single piece.
 //
-// Ownership: owns the moments; parameters and gradients are lent and must outlive it.
+// Ownership: owns the moments; parameters and gradients must outlive it.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_POLICY_GROUP_ADAM_H_
 #define DING_WORKER_POLICY_GROUP_ADAM_H_
@@ -21,7 +21,7 @@
 namespace ding {
 
 struct ParameterGroup {
-  std::string name;  // in states: "actor"
+  std::string name;  // its name in saved states: "actor"
   absl::Span<const ParameterInfo> info;
   absl::Span<float> parameters;
   absl::Span<float> gradients;
@@ -29,27 +29,27 @@ struct ParameterGroup {
 
 class GroupAdam {
  public:
-  // `grad_clip_norm` is of all gradients together; 0: not clipped.
+  // `grad_clip_norm` is the maximal norm of all gradients together; 0: not clipped.
   //   kInvalidArgument  options out of range
   static absl::StatusOr<GroupAdam> Create(std::vector<ParameterGroup> groups,
                                           const AdamOptions& options, double grad_clip_norm);
   GroupAdam(GroupAdam&&) = default;
 
-  // What AverageGradients() says, of the gradients of all groups, of the learning rate and of `more`.
+  // Calls AverageGradients() with the gradients of all groups, the learning rate and `more`.
   absl::Status Average(GradientReducer* reducer, int64_t rows, const absl::Status& status,
                        absl::Span<float> more = {});
-  // One step by the gradients as they are now; returns their norm, 0 if it is not clipped.
-  //   kInternal  a gradient is NaN or infinite: nothing is changed
+  // Takes one step by the current gradients; returns their norm, or 0 if they are not clipped.
+  //   kInternal  a gradient is NaN or infinite; nothing is changed
   absl::StatusOr<double> Step();
 
   double lr() const { return adams_.front().lr(); }
   absl::Status set_lr(double lr);
 
-  // Remembers parameters and moments, and goes back to what was remembered last.
+  // Remember() keeps a copy of parameters and moments; GoBack() restores the last copy.
   void Remember();
   void GoBack();
 
-  // "<group>/..." as Adam says. After an error nothing is changed.
+  // Save and load the state of Adam as "<group>/...". After an error nothing is changed.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 

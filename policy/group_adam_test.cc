@@ -15,7 +15,7 @@
 namespace ding {
 namespace {
 
-// Two groups of parameters, and the same in one piece.
+// Two groups of parameters, and the same parameters in one piece.
 class GroupAdamTest : public testing::Test {
  protected:
   absl::StatusOr<GroupAdam> Make(double clip) {
@@ -30,7 +30,7 @@ class GroupAdamTest : public testing::Test {
   std::vector<float> d_b_ = {12};
 };
 
-TEST_F(GroupAdamTest, StepsAsIfAllLayInOnePiece) {
+TEST_F(GroupAdamTest, StepsAsOnOnePiece) {
   for (const double clip : {0.0, 0.5, 1000.0}) {
     a_ = {1, 2, 3};
     b_ = {4};
@@ -57,7 +57,7 @@ TEST_F(GroupAdamTest, StepsAsIfAllLayInOnePiece) {
   }
 }
 
-TEST_F(GroupAdamTest, AGradientThatIsNotFiniteMovesNoGroup) {
+TEST_F(GroupAdamTest, ANonFiniteGradientChangesNoGroup) {
   d_b_[0] = std::numeric_limits<float>::infinity();
   for (const double clip : {0.0, 0.5}) {
     DING_ASSERT_OK_AND_ASSIGN(GroupAdam groups, Make(clip));
@@ -67,7 +67,7 @@ TEST_F(GroupAdamTest, AGradientThatIsNotFiniteMovesNoGroup) {
   }
 }
 
-TEST_F(GroupAdamTest, GoesBackToWhatItRemembers) {
+TEST_F(GroupAdamTest, RestoresTheRememberedState) {
   DING_ASSERT_OK_AND_ASSIGN(GroupAdam groups, Make(0));
   ASSERT_THAT(groups.Step(), IsOk());
   StateDict before;
@@ -86,7 +86,7 @@ TEST_F(GroupAdamTest, GoesBackToWhatItRemembers) {
   }
 }
 
-TEST_F(GroupAdamTest, AStateThatDoesNotFitOneGroupChangesNone) {
+TEST_F(GroupAdamTest, AStateThatDoesNotFitOneGroupChangesNoGroup) {
   DING_ASSERT_OK_AND_ASSIGN(GroupAdam groups, Make(0));
   ASSERT_THAT(groups.Step(), IsOk());
   StateDict state;

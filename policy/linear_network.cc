@@ -11,7 +11,7 @@
 namespace ding {
 namespace {
 
-// As Network demands: the first field is the one expected; more may follow.
+// Checks, as Network requires, that the first field is the expected one; further fields may follow.
 absl::Status CheckFirstField(const Spec& expected, const Spec& found, absl::string_view where) {
   const FieldSpec& want = expected.field(0);
   if (found.size() > 0 && found.field(0).name == want.name && found.field(0).dtype == want.dtype &&

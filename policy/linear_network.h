@@ -1,8 +1,8 @@
-// The smallest Network, for tests of algorithms: one output field [A] = weight x + bias of one
-// float32 input field x [N]. Its values and gradients can be worked out by hand, and on one-hot
-// inputs it is a table.
+// The smallest Network, for tests of algorithms: one output field [A] = weight x + bias of one float32
+// input field x [N]. Its values and gradients can be computed by hand, and on one-hot inputs it is a
+// table.
 //
-// Ownership, threads, errors: as Network says.
+// Ownership, threads, errors: as Network.
 #ifndef DING_WORKER_POLICY_LINEAR_NETWORK_H_
 #define DING_WORKER_POLICY_LINEAR_NETWORK_H_
 
@@ -22,8 +22,8 @@ namespace ding {
 
 class LinearNetwork : public Network {
  public:
-  // Weights uniform in [-1, 1), from the stream (seed, "policy/init"). Input and output specs have
-  // one float32 field of one axis each.
+  // Draws parameters uniformly from [-1, 1) with the stream (seed, "policy/init"). Input and output
+  // specs have one float32 field of one axis each.
   LinearNetwork(SpecPtr input, SpecPtr output, uint64_t seed);
 
   const SpecPtr& input_spec() const override { return input_; }
@@ -52,7 +52,7 @@ class LinearNetwork : public Network {
   std::vector<float> parameters_;  // weight [A, N], bias [A]
   std::vector<float> gradients_;
   std::vector<float> last_input_;
-  int64_t forward_rows_ = -1;  // of the Forward() that waits for its Backward(); -1: none does
+  int64_t forward_rows_ = -1;  // rows of the Forward() without a Backward() yet; -1: none
 };
 
 }  // namespace ding

@@ -24,8 +24,8 @@ using testing::HasSubstr;
 
 constexpr uint64_t kSeed = 5;
 
-// Rows of `spec` with normally distributed elements, and uniform ones in fields of bytes; `stream`
-// tells one set from another.
+// Returns rows of `spec` with normally distributed elements, and uniform ones in fields of bytes;
+// different `stream`s give different rows.
 BatchBuilder RandomRows(SpecPtr spec, int64_t rows, int stream) {
   auto builder = BatchBuilder::Create(std::move(spec), rows);
   EXPECT_THAT(builder, IsOk());
@@ -59,7 +59,7 @@ std::vector<float> InferValues(Network* network, const ColumnsView& input) {
 
 std::vector<float> Copy(absl::Span<const float> values) { return {values.begin(), values.end()}; }
 
-// Gradients of sum(d_output * outputs) by the parameters.
+// Returns the gradients of sum(d_output * outputs) by the parameters.
 std::vector<float> Gradients(Network* network, const ColumnsView& input,
                              const ColumnsView& d_output) {
   const BatchBuilder output = RandomRows(network->output_spec(), input.rows(), 99);
@@ -75,7 +75,7 @@ void ExpectNear(absl::Span<const float> a, absl::Span<const float> b, float tole
   }
 }
 
-// The fields of `spec` with the first one changed.
+// Returns the fields of `spec` with the first one changed.
 template <typename Change>
 SpecPtr WithFirstField(const Spec& spec, Change change) {
   std::vector<FieldSpec> fields(spec.fields().begin(), spec.fields().end());
@@ -85,7 +85,7 @@ SpecPtr WithFirstField(const Spec& spec, Change change) {
   return *changed;
 }
 
-TEST_P(NetworkConformance, ParametersAreTiledByTheirInfo) {
+TEST_P(NetworkConformance, ParameterInfoCoversAllParameters) {
   int64_t next = 0;
   for (const ParameterInfo& info : network_->parameter_info()) {
     EXPECT_EQ(info.offset, next) << info.name;
@@ -132,10 +132,10 @@ TEST_P(NetworkConformance, WritesOnlyTheRowsOfTheInput) {
   EXPECT_EQ(Values(output.view().Slice(0, 3)), InferValues(network_.get(), input.view()));
 }
 
-// Along the gradient the loss must rise by |gradient| per unit, and by gradient . direction along
-// any other direction; tensor by tensor, so that an error in a small one shows.
+// Along the gradient the loss must rise by |gradient| per unit, and along any other direction by
+// gradient . direction. Each tensor is checked separately, so that an error in a small one is found.
 TEST_P(NetworkConformance, GradientsAgreeWithFiniteDifferences) {
-  // Float32 outputs carry an error of about 3e-7, so that the difference quotient carries 1e-4; the
+  // float32 outputs have an error of about 3e-7, so that the difference quotient has one of 1e-4; the
   // curvature adds about as much.
   constexpr double kStep = 4e-3;
   constexpr double kTolerance = 2e-3;
@@ -197,7 +197,7 @@ TEST_P(NetworkConformance, GradientOfABatchIsTheSumOfItsRows) {
   }
 }
 
-TEST_P(NetworkConformance, BackwardOverwritesGradientsAndRepeatsThem) {
+TEST_P(NetworkConformance, BackwardOverwritesGradientsAndIsDeterministic) {
   const BatchBuilder input = RandomRows(network_->input_spec(), 20, 1);
   const BatchBuilder d_output = RandomRows(network_->output_spec(), 20, 2);
   const std::vector<float> first = Gradients(network_.get(), input.view(), d_output.view());
@@ -271,7 +271,7 @@ TEST_P(NetworkConformance, CloneIsEqualAndIndependent) {
   EXPECT_EQ(InferValues(clone.get(), input.view()), outputs);
 }
 
-TEST_P(NetworkConformance, NoRowsAreABatch) {
+TEST_P(NetworkConformance, AcceptsABatchWithoutRows) {
   const BatchBuilder input = RandomRows(network_->input_spec(), 1, 1);
   const BatchBuilder output = RandomRows(network_->output_spec(), 1, 2);
   EXPECT_THAT(network_->Infer(input.view().Slice(0, 0), output.view().Slice(0, 0)), IsOk());
@@ -281,7 +281,7 @@ TEST_P(NetworkConformance, NoRowsAreABatch) {
   EXPECT_THAT(Copy(network_->gradients()), testing::Each(0.0f));
 }
 
-TEST_P(NetworkConformance, FieldsAfterItsOwnAreIgnored) {
+TEST_P(NetworkConformance, IgnoresFurtherInputFields) {
   std::vector<FieldSpec> fields(network_->input_spec()->fields().begin(),
                                 network_->input_spec()->fields().end());
   fields.push_back(Discrete("field_after", 3));

@@ -1,11 +1,11 @@
-// What every Network must do, as tests to be instantiated for an implementation:
+// Tests that every Network must pass; instantiate them for an implementation:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, NetworkConformance,
 //                            testing::Values(NetworkCase{"Plain", [] { return MakeMine(); }}),
 //                            NetworkCaseName);
 //
-// The network must have at least two elements of input, float32 or bytes, and one of output, and
-// outputs that are differentiable by inputs and parameters of size 1 nearly everywhere.
+// The network must have at least two input elements, float32 or bytes, and one output element. Its
+// outputs must be differentiable nearly everywhere for inputs and parameters of size 1.
 #ifndef DING_WORKER_POLICY_NETWORK_CONFORMANCE_H_
 #define DING_WORKER_POLICY_NETWORK_CONFORMANCE_H_
 

@@ -33,7 +33,7 @@ TEST(ParameterState, SavesUnderTheNamesOfTheParametersAndLoadsTheSame) {
   EXPECT_EQ(loaded, Values());
 }
 
-TEST(ParameterState, OtherScopesOfTheStateAreNotLookedAt) {
+TEST(ParameterState, IgnoresOtherScopesOfTheState) {
   StateDict state;
   ASSERT_THAT(state.WriteInt("train_iter", 3), IsOk());
   ASSERT_THAT(SaveParameters(Layout(), Values(), "model", &state), IsOk());
@@ -41,7 +41,7 @@ TEST(ParameterState, OtherScopesOfTheStateAreNotLookedAt) {
   EXPECT_THAT(LoadParameters(Layout(), "model", &state, absl::MakeSpan(loaded)), IsOk());
 }
 
-TEST(ParameterState, AModelThatDoesNotFitIsRefusedWholeWithEveryReason) {
+TEST(ParameterState, RefusesAModelThatDoesNotFitWithAllProblems) {
   StateDict state;
   const std::vector<ParameterInfo> other = {{"encoder/0/weight", {2, 3}, 0}, {"head/bias", {3}, 6}};
   ASSERT_THAT(SaveParameters(other, Values(), "model", &state), IsOk());
@@ -56,7 +56,7 @@ TEST(ParameterState, AModelThatDoesNotFitIsRefusedWholeWithEveryReason) {
   EXPECT_EQ(loaded, std::vector<float>(9, -1.0f));
 }
 
-TEST(ParameterState, AModelWithNanIsRefused) {
+TEST(ParameterState, RefusesAModelWithNan) {
   StateDict state;
   std::vector<float> values = Values();
   values[7] = std::numeric_limits<float>::quiet_NaN();
@@ -68,7 +68,7 @@ TEST(ParameterState, AModelWithNanIsRefused) {
   EXPECT_EQ(loaded, std::vector<float>(9, -1.0f));
 }
 
-TEST(ParameterState, APolicyWithoutParametersTakesNoModel) {
+TEST(ParameterState, APolicyWithoutParametersRefusesAModel) {
   StateDict state;
   EXPECT_THAT(LoadEmptyModel(&state), IsOk());
   ASSERT_THAT(SaveParameters(Layout(), Values(), "model", &state), IsOk());

@@ -1,18 +1,18 @@
-// What the workers know of an algorithm: up to four modes, each an interface of its own.
+// The interface between workers and algorithms: a policy has up to four modes.
 //
-//   collect_mode  observations -> actions (with exploration) and whatever else is worth storing
+//   collect_mode  observations -> actions with exploration, and further columns to store
 //   learn_mode    a batch of training data -> one or more optimizer steps
-//   eval_mode     observations -> actions (without exploration)
+//   eval_mode     observations -> actions without exploration
 //   command_mode  progress of the run -> settings of the other modes (epsilon, ...)
 //
-// The modes of one Policy share its networks: what learn_mode learns, collect_mode and eval_mode
-// act upon at once. In another process a policy is created with the modes needed there and given
-// the parameters by LoadModel().
+// The modes of one Policy share its networks: collect_mode and eval_mode act with the parameters of the
+// last step of learn_mode. Another process creates the policy with the modes that it needs and gets the
+// parameters by LoadModel().
 //
-// Ownership: a Policy owns its modes; they live as long as it does.
-// Threads:   one thread at a time uses a Policy, whichever mode.
-// Errors:    a Status names what was wrong with the data; a loss that is not finite is kInternal
-//            and leaves the parameters as they were before the step.
+// Ownership: a Policy owns its modes, which live as long as the policy.
+// Threads:   one thread at a time may use a Policy, in any mode.
+// Errors:    an error names what is wrong with the data. A loss that is not finite is kInternal and
+//            leaves the parameters as before the step.
 #ifndef DING_WORKER_POLICY_POLICY_H_
 #define DING_WORKER_POLICY_POLICY_H_
 
@@ -34,16 +34,16 @@
 
 namespace ding {
 
-// What a collector reads from its policy's config.
+// The settings of the policy for a collector.
 struct CollectAttributes {
-  // How much one collect() gathers if its caller does not say: rows, or episodes.
+  // The default size of one collect(), in rows or in episodes.
   std::optional<int64_t> n_sample;
   std::optional<int64_t> n_episode;
   int64_t unroll_len = 1;
-  // Training data must come from the current parameters: partial trajectories are not kept for the
-  // next collect().
+  // Whether training data must come from the current parameters. If so, partial trajectories are not
+  // kept for the next collect().
   bool on_policy = false;
-  // Hand rows over only when their episode is complete.
+  // Whether to return rows of complete episodes only.
   bool traj_len_inf = false;
 };
 
@@ -51,33 +51,31 @@ class CollectMode {
  public:
   virtual ~CollectMode() = default;
 
-  // What Forward() writes per row: the field "action" first, then what is to be stored beside it
-  // (logit, value, ...).
+  // The fields that Forward() writes: first "action", then further fields to store (logit, value, ...).
   virtual const SpecPtr& output_spec() const = 0;
   virtual CollectAttributes attributes() const = 0;
 
-  // Chooses actions for `obs` [B, ...], whose row i belongs to env_ids[i]; fills rows [0, B) of
-  // `out` (output_spec()). `settings` come from command_mode; settings that are not known are
-  // ignored.
+  // Chooses actions for `obs` [B, ...], whose row i belongs to env_ids[i], and fills rows [0, B) of
+  // `out` (output_spec()). `settings` come from command_mode; unknown settings are ignored.
   virtual absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                                const NamedValues& settings, const MutableColumnsView& out) = 0;
-  // New episodes begin in these envs (all of them if empty): forget recurrent state.
+  // Drops the recurrent state of these envs, or of all if empty, because new episodes begin.
   virtual absl::Status Reset(absl::Span<const int> /*env_ids*/) { return absl::OkStatus(); }
 
-  // Turns what was collected into training data: adds advantages, say. The rows' fields may change,
-  // their order and segments too. The default passes the data on.
+  // Converts collected data to training data, for instance by adding advantages. It may change fields,
+  // order and segments of the rows. The default returns the data unchanged.
   virtual absl::StatusOr<SegmentBatch> GetTrainSample(SegmentBatch data) { return data; }
 
-  // Parameters, as written by LearnMode::SaveModel().
+  // Loads the parameters that LearnMode::SaveModel() has written.
   virtual absl::Status LoadModel(StateReader* reader) = 0;
-  // Random streams and recurrent state: what exact resume needs beside the model.
+  // Save and load random streams and recurrent state, which an exact resume needs besides the model.
   virtual absl::Status SaveState(StateWriter* writer) const = 0;
   virtual absl::Status LoadState(StateReader* reader) = 0;
 };
 
-// What one optimizer step reports.
+// The report of one optimizer step.
 struct LearnStep {
-  // Shown and averaged by the learner: "total_loss", "q_value", ...
+  // The learner averages and logs them: "total_loss", "q_value", ...
   NamedValues scalars;
   // Written to TensorBoard below one name: {"td_error", {{"min", ...}, {"max", ...}}}.
   std::vector<std::pair<std::string, NamedValues>> grouped_scalars;
@@ -95,9 +93,9 @@ struct LearnStep {
 
 struct LearnAttributes {
   int64_t batch_size = 64;  // rows per sample() of the buffer
-  bool priority = false;    // the buffer wants LearnStep::priority back
+  bool priority = false;    // whether the buffer needs LearnStep::priority
   bool on_policy = false;
-  // Learns from rows that somebody else has labelled with actions, not from what it collects.
+  // Whether it learns from a data set of expert actions instead of collected rows.
   bool supervised = false;
 };
 
@@ -107,27 +105,27 @@ class LearnMode {
 
   virtual LearnAttributes attributes() const = 0;
 
-  // Learns from `data` [B, ...]; the fields it needs are named in the implementation's header.
-  // `steps` is resized to one entry per optimizer step (1 for most off-policy algorithms, epochs x
-  // minibatches for PPO).
+  // Trains on `data` [B, ...]; the header of the implementation names the required fields. Resizes
+  // `steps` to one entry per optimizer step (1 for most off-policy algorithms, epochs x minibatches for
+  // PPO).
   virtual absl::Status Forward(const Batch& data, const NamedValues& settings,
                                std::vector<LearnStep>* steps) = 0;
-  // Forgets what is kept from batch to batch beside parameters and optimizer (recurrent state);
-  // most keep nothing.
+  // Drops state between batches other than parameters and optimizer (recurrent state). Most policies
+  // have none.
   virtual absl::Status Reset() { return absl::OkStatus(); }
 
-  // Which of LearnStep::scalars to average and log.
+  // The names of LearnStep::scalars to average and log.
   virtual std::vector<std::string> monitor_vars() const = 0;
-  // For the log: algorithm, network, number of parameters.
+  // Describes algorithm, network and number of parameters for the log.
   virtual std::string info() const = 0;
 
-  // The parameters that act, as tensors named "model/...". This alone starts an evaluation.
+  // Saves the parameters that act, as tensors "model/...". An evaluation needs nothing else.
   virtual absl::Status SaveModel(StateWriter* writer) const = 0;
-  // Strict: every parameter must be there with its shape, and nothing else; a model that does not
-  // fit changes nothing. Training starts anew from it (a target network becomes equal to it), so a
-  // run that goes on loads the model first and the train state after it.
+  // Strict: the model must have every parameter with its shape and nothing else; a model that does not
+  // fit changes nothing. Training restarts from the model (a target network becomes equal to it), so a
+  // resumed run loads the model first and then the train state.
   virtual absl::Status LoadModel(StateReader* reader) = 0;
-  // Everything else that the next optimizer step depends on: optimizer, target networks, counters.
+  // Save and load the other state of training: optimizer, target networks, counters.
   virtual absl::Status SaveTrainState(StateWriter* writer) const = 0;
   virtual absl::Status LoadTrainState(StateReader* reader) = 0;
 };
@@ -136,7 +134,7 @@ class EvalMode {
  public:
   virtual ~EvalMode() = default;
 
-  // As of CollectMode.
+  // As in CollectMode.
   virtual const SpecPtr& output_spec() const = 0;
   virtual absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                                const NamedValues& settings, const MutableColumnsView& out) = 0;
@@ -148,13 +146,13 @@ class CommandMode {
  public:
   virtual ~CommandMode() = default;
 
-  // `info` holds the progress of the run: "envstep", "learner_step".
+  // `info` is the progress of the run: "envstep", "learner_step".
   virtual NamedValues GetSettingCollect(const NamedValues& info) = 0;
   virtual NamedValues GetSettingLearn(const NamedValues& /*info*/) { return {}; }
   virtual NamedValues GetSettingEval(const NamedValues& /*info*/) { return {}; }
 };
 
-// Which modes a process needs.
+// The modes that a process needs.
 struct PolicyModes {
   bool learn = true;
   bool collect = true;
@@ -166,7 +164,7 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  // Null if the policy was created without that mode.
+  // Each is null if the policy was created without that mode.
   virtual CollectMode* collect_mode() = 0;
   virtual LearnMode* learn_mode() = 0;
   virtual EvalMode* eval_mode() = 0;

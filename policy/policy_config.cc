@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 namespace ding {
 namespace {
@@ -44,11 +43,6 @@ absl::Status UnpackParams(const PolicyConfig& config, google::protobuf::Message*
   return absl::InvalidArgumentError(absl::StrCat("policy type '", config.type(), "': params hold '",
                                                  config.params().type_url(), "', expected a ",
                                                  params->GetDescriptor()->full_name()));
-}
-
-absl::Status ProblemsToStatus(absl::string_view where, const std::vector<std::string>& problems) {
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(where, ": ", absl::StrJoin(problems, "; ")));
 }
 
 CollectAttributes CollectAttributesFromConfig(const PolicyConfig& config) {

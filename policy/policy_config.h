@@ -1,7 +1,7 @@
-// What every policy's factory does with the shared part of its config: checks it, and turns it into
-// the plain structs that classes take.
+// Helpers for factories of policies: they check the shared part of the config and convert it to plain
+// structs.
 //
-// Problems are collected, not returned one by one, so that a user sees all of them at once.
+// Problems are collected, so that a user sees all of them at once (base/problems.h).
 #ifndef DING_WORKER_POLICY_POLICY_CONFIG_H_
 #define DING_WORKER_POLICY_POLICY_CONFIG_H_
 
@@ -16,18 +16,15 @@
 
 namespace ding {
 
-// Appends a sentence for each field of `config` (besides `type` and `params`) that is out of range.
+// Appends a problem for each field of `config`, except `type` and `params`, that is out of range.
 void AppendProblems(const PolicyConfig& config, std::vector<std::string>* problems);
-// The same for a schedule; `field` is its name in messages: "eps".
+// Likewise for a schedule; `field` is its name in messages, such as "eps".
 void AppendProblems(const ScheduleConfig& config, absl::string_view field,
                     std::vector<std::string>* problems);
 
-// Unpacks `config.params` into the algorithm's message; not set leaves `params` as it is.
-// InvalidArgument if it holds another message, naming both.
+// Unpacks `config.params` into the algorithm's message; if it is not set, `params` is unchanged.
+// kInvalidArgument, naming both types, if it is another message.
 absl::Status UnpackParams(const PolicyConfig& config, google::protobuf::Message* params);
-
-// OK without problems, else one InvalidArgument that lists them: "<where>: a; b".
-absl::Status ProblemsToStatus(absl::string_view where, const std::vector<std::string>& problems);
 
 CollectAttributes CollectAttributesFromConfig(const PolicyConfig& config);
 LearnAttributes LearnAttributesFromConfig(const PolicyConfig& config);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,10 +21,10 @@ TEST(PolicyConfig, DefaultsAreLegal) {
   AppendProblems(PolicyConfig(), &problems);
   AppendProblems(ScheduleConfig(), "eps", &problems);
   EXPECT_THAT(problems, IsEmpty());
-  EXPECT_THAT(ProblemsToStatus("policy", problems), IsOk());
+  EXPECT_THAT(ProblemsToStatus(problems, "policy"), IsOk());
 }
 
-TEST(PolicyConfig, AllProblemsAreReportedAtOnce) {
+TEST(PolicyConfig, ReportsAllProblemsAtOnce) {
   PolicyConfig config;
   config.set_batch_size(0);
   config.set_nstep(-2);
@@ -37,7 +38,7 @@ TEST(PolicyConfig, AllProblemsAreReportedAtOnce) {
   std::vector<std::string> problems;
   AppendProblems(config, &problems);
   AppendProblems(eps, "eps", &problems);
-  EXPECT_THAT(ProblemsToStatus("policy type 'x'", problems),
+  EXPECT_THAT(ProblemsToStatus(problems, "policy type 'x'"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("policy type 'x': batch_size is 0, must be at least 1"),
                              HasSubstr("nstep is -2"), HasSubstr("n_sample is 0"),
@@ -60,7 +61,7 @@ TEST(PolicyConfig, UnsetSizesStayUnset) {
   EXPECT_TRUE(LearnAttributesFromConfig(config).priority);
 }
 
-TEST(PolicyConfig, ParamsOfAnotherMessageAreRefusedNamingBoth) {
+TEST(PolicyConfig, RefusesParamsOfAnotherTypeNamingBoth) {
   PolicyConfig config;
   config.set_type("dqn");
   ScheduleConfig params;

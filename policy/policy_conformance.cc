@@ -28,7 +28,7 @@ std::vector<int> EnvIds(int64_t rows) {
   return ids;
 }
 
-// The bytes of a batch's columns, one after the other.
+// Returns the concatenated bytes of the columns of a batch.
 std::string Bytes(const Batch& batch) {
   std::string bytes;
   for (int i = 0; i < batch.spec().size(); ++i) {
@@ -41,7 +41,7 @@ NamedValues CollectSettings(Policy* policy) {
   return policy->command_mode()->GetSettingCollect({{"envstep", 0}, {"learner_step", 0}});
 }
 
-// What collect mode or eval mode does with observations that depend on `seed`.
+// Returns the outputs of the collect or eval mode for observations that depend on `seed`.
 template <typename Mode>
 Batch Act(Mode* mode, const SpecPtr& observation, const NamedValues& settings, uint64_t seed,
           int64_t rows = kRows) {
@@ -79,7 +79,7 @@ StateDict SavedModel(Policy* policy) {
   return state;
 }
 
-// Model and train state.
+// Returns model and train state.
 StateDict SavedTraining(Policy* policy) {
   StateDict state;
   EXPECT_THAT(policy->learn_mode()->SaveModel(&state), IsOk());
@@ -105,7 +105,7 @@ void Train(Policy* policy, const PolicyConformanceCase& c, uint64_t first_seed, 
   }
 }
 
-// `batch` with the first value of float column `name` replaced.
+// Returns `batch` with the first value of float column `name` replaced.
 Batch WithFirstValue(const Batch& batch, absl::string_view name, float value) {
   BatchBuilder builder = *BatchBuilder::Create(batch.spec_ptr(), batch.rows());
   CopyRows(batch.view(), builder.view(), 0);
@@ -113,7 +113,7 @@ Batch WithFirstValue(const Batch& batch, absl::string_view name, float value) {
   return std::move(builder).Seal(batch.rows());
 }
 
-// `batch` without column `name`.
+// Returns `batch` without column `name`.
 Batch Without(const Batch& batch, absl::string_view name) {
   std::vector<FieldSpec> fields;
   std::vector<int> from;
@@ -138,7 +138,7 @@ std::unique_ptr<Policy> PolicyConformance::Create(uint64_t seed) {
   return *std::move(policy);
 }
 
-TEST_P(PolicyConformance, HasTheModesAskedForAndNoOthers) {
+TEST_P(PolicyConformance, HasExactlyTheRequestedModes) {
   for (int bits = 0; bits < 16; ++bits) {
     const PolicyModes modes{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
     DING_ASSERT_OK_AND_ASSIGN(const auto policy, GetParam().create(1, modes));
@@ -169,7 +169,7 @@ TEST_P(PolicyConformance, ActionsAreLegal) {
   }
 }
 
-TEST_P(PolicyConformance, NoObservationsAreNoActions) {
+TEST_P(PolicyConformance, AcceptsABatchWithoutRows) {
   const auto policy = Create(1);
   const Batch obs = MakeObservationBatch(GetParam().observation, 1, 1).Slice(0, 0);
   const BatchBuilder out = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 1);
@@ -195,7 +195,7 @@ TEST_P(PolicyConformance, WritesTheFirstRowsOfALongerOutputOnly) {
             std::string(static_cast<size_t>(2 * bytes), 0x7e));
 }
 
-TEST_P(PolicyConformance, AnOutputThatDoesNotFitIsRefused) {
+TEST_P(PolicyConformance, RefusesAnOutputThatDoesNotFit) {
   const auto policy = Create(1);
   const Batch obs = MakeObservationBatch(GetParam().observation, 3, 1);
   const NamedValues settings = CollectSettings(policy.get());
@@ -221,7 +221,7 @@ TEST_P(PolicyConformance, ActionsAreAFunctionOfTheSeed) {
   }
 }
 
-TEST_P(PolicyConformance, CollectGoesOnWhereItsStateWasSaved) {
+TEST_P(PolicyConformance, CollectContinuesFromItsSavedState) {
   const auto saved = Create(1);
   const auto loaded = Create(1);
   const NamedValues settings = CollectSettings(saved.get());
@@ -234,7 +234,7 @@ TEST_P(PolicyConformance, CollectGoesOnWhereItsStateWasSaved) {
             Bytes(Act(loaded->collect_mode(), obs, settings, 2, 200)));
 }
 
-TEST_P(PolicyConformance, AModelWithSomethingMoreIsRefused) {
+TEST_P(PolicyConformance, RefusesAModelWithAnUnknownTensor) {
   const auto policy = Create(1);
   StateDict state;
   if (GetParam().learns) {
@@ -249,9 +249,9 @@ TEST_P(PolicyConformance, AModelWithSomethingMoreIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("more")));
 }
 
-// The cases below are about learn mode, and pass at once for a policy that has none.
+// The tests below need a learn mode; they pass at once for a policy without one.
 
-TEST_P(PolicyConformance, AStepReportsWhatItSays) {
+TEST_P(PolicyConformance, AStepReportsTheMonitoredValues) {
   if (!GetParam().learns) return;
   const auto policy = Create(1);
   std::vector<LearnStep> steps(3);
@@ -269,7 +269,7 @@ TEST_P(PolicyConformance, AStepReportsWhatItSays) {
   EXPECT_FALSE(policy->learn_mode()->info().empty());
 }
 
-TEST_P(PolicyConformance, LearningChangesTheModelTheSameWayEachTime) {
+TEST_P(PolicyConformance, LearningIsDeterministic) {
   if (!GetParam().learns) return;
   const auto first = Create(1);
   const auto again = Create(1);
@@ -280,7 +280,7 @@ TEST_P(PolicyConformance, LearningChangesTheModelTheSameWayEachTime) {
   EXPECT_TRUE(SameState(SavedTraining(first.get()), SavedTraining(again.get())));
 }
 
-TEST_P(PolicyConformance, TheModelAloneMakesAnotherPolicyActAlike) {
+TEST_P(PolicyConformance, APolicyWithTheSameModelActsTheSame) {
   if (!GetParam().learns) return;
   const auto trained = Create(1);
   const auto other = Create(2);
@@ -292,7 +292,7 @@ TEST_P(PolicyConformance, TheModelAloneMakesAnotherPolicyActAlike) {
             Bytes(Act(other->eval_mode(), GetParam().observation, {}, 3)));
 }
 
-TEST_P(PolicyConformance, TrainingGoesOnByteForByteWhereItWasSaved) {
+TEST_P(PolicyConformance, TrainingContinuesByteForByteFromItsSavedState) {
   if (!GetParam().learns) return;
   const auto straight = Create(1);
   const auto resumed = Create(2);
@@ -306,7 +306,7 @@ TEST_P(PolicyConformance, TrainingGoesOnByteForByteWhereItWasSaved) {
   EXPECT_TRUE(SameState(SavedTraining(straight.get()), SavedTraining(resumed.get())));
 }
 
-TEST_P(PolicyConformance, AStateThatDoesNotFitIsRefusedAndChangesNothing) {
+TEST_P(PolicyConformance, RefusesAStateThatDoesNotFitAndChangesNothing) {
   if (!GetParam().learns) return;
   const auto source = Create(2);
   Train(source.get(), GetParam(), 100, 3);
@@ -333,7 +333,7 @@ TEST_P(PolicyConformance, AStateThatDoesNotFitIsRefusedAndChangesNothing) {
   }
 }
 
-TEST_P(PolicyConformance, ABatchThatCannotBeLearnedFromChangesNothing) {
+TEST_P(PolicyConformance, AnInvalidBatchChangesNothing) {
   if (!GetParam().learns) return;
   const auto policy = Create(1);
   Train(policy.get(), GetParam(), 100, 3);

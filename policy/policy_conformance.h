@@ -1,5 +1,4 @@
-// What every Policy must satisfy, whatever its algorithm: instantiate it for yours, in or outside
-// this repository.
+// Tests that every Policy must pass; instantiate them for yours, in or outside this repository.
 //
 // Example:
 //   INSTANTIATE_TEST_SUITE_P(Mine, PolicyConformance, testing::Values(PolicyConformanceCase{
@@ -30,12 +29,12 @@ struct PolicyConformanceCase {
   std::function<absl::StatusOr<std::unique_ptr<Policy>>(uint64_t seed, PolicyModes modes)> create;
   SpecPtr observation;  // fields that policy/random_batch.h can fill
   SpecPtr action;
-  bool learns = true;  // false: learn_mode() is always null
-  // Training data that learn mode takes.
+  bool learns = true;  // whether the policy has a learn_mode()
+  // Makes training data for the learn mode.
   std::function<Batch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
                       uint64_t seed)>
       make_batch = MakeTransitionBatch;
-  // A float32 column of it, without which, or with NaN in which, nothing can be learned.
+  // A float32 column of the training data that must exist and must not have NaN.
   std::string needed_column = kColumnReward;
 };
 

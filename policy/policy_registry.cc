@@ -8,7 +8,7 @@
 namespace ding {
 namespace {
 
-// Networks of this prefix compute with libtorch, which most programs start without.
+// Networks with this prefix use libtorch, which most programs do not link.
 constexpr char kTorchPrefix[] = "torch_";
 constexpr char kNeedsTorch[] =
     " (networks 'torch_...' need a program with libtorch: //worker:serial_torch, which tools/train "

@@ -16,13 +16,14 @@
 
 namespace ding {
 
-// What a policy acts on and where its randomness comes from.
+// The spaces, seed and modes of a policy.
 struct PolicyContext {
   SpecPtr observation;
   SpecPtr action;
   uint64_t seed = 0;  // streams: "policy/init", "policy/collect", ...
   PolicyModes modes;
-  // Of the learners that learn together; null: this one alone. Outlives the policy.
+  // Averages gradients with the other learners of a group; null: a single learner. It must outlive the
+  // policy.
   GradientReducer* reducer = nullptr;
 };
 
@@ -30,14 +31,14 @@ using PolicyCreator = std::function<absl::StatusOr<std::unique_ptr<Policy>>(cons
                                                                             const PolicyContext&)>;
 Registry<PolicyCreator>& PolicyRegistry();
 
-// `outputs` are the heads: fields of the network's output_spec(). Parameters are drawn from the
-// stream (seed, "policy/init").
+// Creates a network. The fields of `outputs` are its heads (output_spec()). Parameters are drawn from
+// the stream (seed, "policy/init").
 using NetworkCreator = std::function<absl::StatusOr<std::unique_ptr<Network>>(
     const NetworkConfig&, const SpecPtr& input, const SpecPtr& outputs, uint64_t seed)>;
 Registry<NetworkCreator>& NetworkRegistry();
 
-// kNotFound lists the names that are linked; kInvalidArgument reports every problem of the config
-// and every mismatch of spaces at once.
+// kNotFound lists the linked names; kInvalidArgument lists all problems of the config and all
+// mismatches of spaces.
 absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config,
                                                       const PolicyContext& context);
 absl::StatusOr<std::unique_ptr<Network>> create_network(const NetworkConfig& config,

@@ -42,7 +42,7 @@ void FillColumn(const MutableColumnsView& view, int index, Rng* rng) {
   for (float& value : view.column<float>(index)) value = static_cast<float>(rng->Uniform(-1, 1));
 }
 
-// Makes one category of each element legal: that of `action`, or the first one without an action.
+// Makes one category of each element legal: that of `action`, or the first one if it is empty.
 void MakeLegal(absl::Span<const int64_t> counts, absl::Span<const int64_t> action,
                absl::Span<uint8_t> mask) {
   size_t begin = 0;
@@ -71,8 +71,8 @@ Batch MakeObservationBatch(const SpecPtr& observation, int64_t rows, uint64_t se
   for (int i = 0; i < observation->size(); ++i) {
     const FieldSpec& field = observation->field(i);
     if (!IsActionMask(field.name)) continue;
-    // The action space is not known here; with one illegal category a row each element, of two or
-    // more, has a legal one.
+    // The action space is not known here. With one illegal category per row, each element of two or
+    // more categories has a legal one.
     const absl::Span<uint8_t> mask = builder.view().column<uint8_t>(i);
     const auto width = static_cast<size_t>(field.num_elements());
     for (size_t at = 0; at < mask.size(); ++at) {

@@ -1,7 +1,7 @@
 // Random observations and training data for tests and benchmarks of policies.
 //
-// The same arguments give the same bytes. Fields may be float32 boxes, filled with values in
-// [-1, 1), pictures of bytes, discrete ones, and action masks; actions taken are legal.
+// Equal arguments give equal bytes. Fields may be float32 boxes, which get values in [-1, 1), pictures
+// of bytes, discrete fields and action masks; the actions are legal.
 #ifndef DING_WORKER_POLICY_RANDOM_BATCH_H_
 #define DING_WORKER_POLICY_RANDOM_BATCH_H_
 
@@ -14,13 +14,13 @@ namespace ding {
 
 Batch MakeObservationBatch(const SpecPtr& observation, int64_t rows, uint64_t seed);
 
-// Transitions in the columns of data/sample_columns.h that every buffer gives; one in five
+// Returns transitions with the columns of data/sample_columns.h that all buffers have. One in five is
 // terminated.
 Batch MakeTransitionBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
                           uint64_t seed);
 
-// What on-policy policies learn from: "action" (and "raw_action" if it is continuous), "log_prob",
-// "value", "adv" and "return" beside the observations.
+// Returns training data for on-policy policies: observations, "action" (and "raw_action" if it is
+// continuous), "log_prob", "value", "adv" and "return".
 Batch MakeOnPolicyBatch(const SpecPtr& observation, const SpecPtr& action, int64_t rows,
                         uint64_t seed);
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kRngName[] = "rng";
 
-// The bound of element `element`: one for all, or one each.
+// Returns the bound of element `element`; `bounds` has one value for all or one per element.
 double Bound(const std::vector<double>& bounds, int64_t element) {
   return bounds.size() == 1 ? bounds[0] : bounds[static_cast<size_t>(element)];
 }
@@ -40,7 +40,7 @@ absl::Status CheckCanSample(const FieldSpec& field) {
       ", expected int64 categories or a float32 box with finite bounds for every element"));
 }
 
-// Uniform in [low, high], and inside the bounds also after rounding to float32.
+// Draws uniformly from [low, high]; the value is within the bounds also after rounding to float32.
 float UniformInBox(double low, double high, Rng* rng) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const float value = static_cast<float>(rng->Uniform(low, high));
@@ -69,7 +69,7 @@ absl::Status SampleCategories(const FieldSpec& field, absl::Span<const uint8_t> 
   return absl::OkStatus();
 }
 
-// What Forward() of both modes does.
+// Forward() of both modes.
 absl::Status SampleActions(const ColumnsView& obs, const MutableColumnsView& out,
                            ActionSampler* sampler) {
   DING_RETURN_IF_ERROR(CheckSameLayout(*sampler->spec(), out.spec(), "random policy's output"));
@@ -145,7 +145,7 @@ absl::Status ActionSampler::Sample(const ColumnsView& obs, const MutableColumnsV
       continue;
     }
     DING_RETURN_IF_ERROR(SampleCategories(field, masks, obs.rows(), out.column<int64_t>(i), &rng_));
-    masks = {};  // Whatever else is sampled beside the action has no mask.
+    masks = {};  // Only the first field, the action, has a mask.
   }
   return absl::OkStatus();
 }

@@ -1,14 +1,13 @@
-// Acts at random: fills a replay buffer before learning starts, and tells a benchmark or a test of
-// envs and workers from one of a network.
+// A policy that takes random actions: to fill a replay buffer before learning starts, and to test and
+// measure envs and workers without a network.
 //
-// An action is uniform over the action space: over the categories of a discrete field, element by
-// element; over [low, high] of a box. A box without finite bounds has no uniform distribution and
-// is refused.
+// An action is uniform over the action space: each element of a discrete field over its categories,
+// each element of a box over [low, high]. A box without finite bounds is refused.
 //
-// Ownership: RandomPolicy owns its modes; all draw from streams of their own.
+// Ownership: RandomPolicy owns its modes; each uses a random stream of its own.
 // Threads:   thread-compatible.
-// Errors:    kInvalidArgument for an action space that cannot be sampled, naming the field, and for
-// an output that is not laid out like the action space.
+// Errors:    kInvalidArgument for an action space that cannot be sampled, naming the field, and for an
+//            output that does not have the layout of the action space.
 #ifndef DING_WORKER_POLICY_RANDOM_POLICY_H_
 #define DING_WORKER_POLICY_RANDOM_POLICY_H_
 
@@ -31,12 +30,12 @@ namespace ding {
 // Draws rows of an action space.
 class ActionSampler {
  public:
-  // `observation` may be null; an action mask in it is obeyed.
+  // `observation` may be null. If it has an action mask, only legal actions are drawn.
   static absl::StatusOr<ActionSampler> Create(SpecPtr action, Rng rng, SpecPtr observation);
 
   const SpecPtr& spec() const { return spec_; }
-  // Fills as many rows of `out`, whose layout is spec(), as `obs` has.
-  //   kInvalidArgument  `obs` is not laid out as the observation, or a row has no legal action
+  // Fills a row of `out`, which has the layout spec(), per row of `obs`.
+  //   kInvalidArgument  `obs` does not have the layout of the observation, or a row has no legal action
   absl::Status Sample(const ColumnsView& obs, const MutableColumnsView& out);
   Rng& rng() { return rng_; }
   const Rng& rng() const { return rng_; }
@@ -54,12 +53,12 @@ class ActionSampler {
   std::optional<int> mask_field_;
 };
 
-// Stands in for any policy's collect_mode(). It has no parameters: LoadModel() accepts only an
-// empty model.
+// A random replacement of any policy's collect_mode(). It has no parameters: LoadModel() accepts only
+// an empty model.
 class RandomCollectMode : public CollectMode {
  public:
-  // Draws from the stream (seed, "policy/collect"). `observation` may be null; an action mask in it
-  // is obeyed.
+  // Draws from the stream (seed, "policy/collect"). `observation` may be null. If it has an action
+  // mask, only legal actions are drawn.
   static absl::StatusOr<std::unique_ptr<RandomCollectMode>> Create(SpecPtr action, uint64_t seed,
                                                                    CollectAttributes attributes,
                                                                    SpecPtr observation = nullptr);
@@ -80,10 +79,10 @@ class RandomCollectMode : public CollectMode {
   const CollectAttributes attributes_;
 };
 
-// Collect, eval and command modes; there is nothing to learn.
+// The options of a policy with collect, eval and command modes, but no learn mode.
 struct RandomPolicyOptions {
   SpecPtr action;
-  SpecPtr observation;  // may be null; an action mask in it is obeyed
+  SpecPtr observation;  // may be null; its action mask limits the actions
   uint64_t seed = 0;
   CollectAttributes collect;
   PolicyModes modes;

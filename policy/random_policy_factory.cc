@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
@@ -23,7 +24,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   const absl::StatusOr<ActionSampler> sampler =
       ActionSampler::Create(context.action, Rng(0, ""), context.observation);
   if (!sampler.ok()) problems.emplace_back(sampler.status().message());
-  DING_RETURN_IF_ERROR(ProblemsToStatus("policy type 'random'", problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "policy type 'random'"));
   RandomPolicyOptions options;
   options.action = context.action;
   options.observation = context.observation;

@@ -12,6 +12,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,7 +24,7 @@ using testing::HasSubstr;
 
 SpecPtr SpecOf(FieldSpec field) { return *MakeSpec({std::move(field)}); }
 
-// Actions for `rows` observations.
+// Returns actions for `rows` observations.
 Batch Act(CollectMode* mode, int64_t rows) {
   const BatchBuilder obs = *BatchBuilder::Create(SpecOf(Box("obs", {1})), rows);
   BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), rows);
@@ -40,11 +41,11 @@ TEST(RandomCollectMode, DiscreteActionsAreUniform) {
   std::array<int, 3> count{};
   const Batch actions = Act(mode.get(), 9000);
   for (const int64_t action : actions.column<int64_t>(0)) ++count.at(action);
-  // Binomial(9000, 1/3) has a standard deviation of 45; five of them.
+  // The standard deviation of Binomial(9000, 1/3) is 45; five of these are allowed.
   for (const int n : count) EXPECT_NEAR(n, 3000, 225);
 }
 
-TEST(RandomCollectMode, EachElementHasItsOwnCategories) {
+TEST(RandomCollectMode, DrawsFromTheCategoriesOfEachElement) {
   const auto mode = Make(SpecOf(MultiDiscrete("action", {2, 5})));
   std::array<int, 2> first{};
   std::array<int, 5> second{};
@@ -59,9 +60,7 @@ TEST(RandomCollectMode, EachElementHasItsOwnCategories) {
 }
 
 TEST(RandomCollectMode, ObeysTheActionMask) {
-  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
-  mask.shape = {5};
-  const SpecPtr observation = SpecOf(mask);
+  const SpecPtr observation = SpecOf(ActionMaskSpec(5));
   DING_ASSERT_OK_AND_ASSIGN(
       const auto mode,
       RandomCollectMode::Create(SpecOf(MultiDiscrete("action", {2, 3})), 5, {}, observation));
@@ -94,7 +93,7 @@ TEST(RandomCollectMode, ElementsOfAMultiDiscreteActionAreIndependent) {
   for (const int n : count) EXPECT_NEAR(n, 2000, 200);  // Five standard deviations.
 }
 
-TEST(RandomCollectMode, BoxActionsFillEachElementsBounds) {
+TEST(RandomCollectMode, BoxActionsFillTheBoundsOfEachElement) {
   const auto mode = Make(SpecOf(Box("action", {2}, {-1, 10}, {1, 30})));
   const Batch actions = Act(mode.get(), 4000);
   const absl::Span<const float> values = actions.column<float>(0);
@@ -106,13 +105,13 @@ TEST(RandomCollectMode, BoxActionsFillEachElementsBounds) {
     ASSERT_LE(values[i], high);
     sum[i % 2] += values[i];
   }
-  // The mean of n uniforms has a standard deviation of width / sqrt(12 n); five of them.
+  // The standard deviation of the mean of n uniforms is width / sqrt(12 n); five of these are allowed.
   EXPECT_NEAR(sum[0] / 4000, 0, 5 * 2 / 219.0);
   EXPECT_NEAR(sum[1] / 4000, 20, 5 * 20 / 219.0);
 }
 
 TEST(RandomCollectMode, RoundingDoesNotLeaveTheBox) {
-  // The narrow boxes hold one float32 at most; 0.1 is none, and rounds up.
+  // The narrow boxes contain at most one float32; 0.1 is not a float32 and rounds up.
   const auto upper = Make(SpecOf(Box("action", {1}, {0.1 - 1e-8}, {0.1})));
   const auto lower = Make(SpecOf(Box("action", {1}, {-0.1}, {-0.1 + 1e-8})));
   const Batch upper_actions = Act(upper.get(), 100);
@@ -121,7 +120,7 @@ TEST(RandomCollectMode, RoundingDoesNotLeaveTheBox) {
   for (const float value : lower_actions.column<float>(0)) EXPECT_GE(value, -0.1);
 }
 
-TEST(RandomCollectMode, WhatCannotBeSampledIsRefused) {
+TEST(RandomCollectMode, RefusesSpacesThatCannotBeSampled) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const FieldSpec& field :
        {Box("action", {2}), Box("action", {2}, {-1, -kInfinity}, {1, 1}),
@@ -134,7 +133,7 @@ TEST(RandomCollectMode, WhatCannotBeSampledIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no first field 'action'")));
 }
 
-TEST(RandomCollectMode, SeedsDifferAndStateGoesOnWhereItWasSaved) {
+TEST(RandomCollectMode, SeedsDifferAndASavedStateContinues) {
   const SpecPtr spec = SpecOf(Discrete("action", 1000));
   const auto mode = Make(spec, 1);
   const auto other = Make(spec, 2);
@@ -146,7 +145,7 @@ TEST(RandomCollectMode, SeedsDifferAndStateGoesOnWhereItWasSaved) {
   EXPECT_EQ(next.column<int64_t>(0), Act(other.get(), 8).column<int64_t>(0));
 }
 
-TEST(RandomCollectMode, AnOutputOfAnotherLayoutOrTooShortIsRefused) {
+TEST(RandomCollectMode, RefusesAnOutputOfAnotherLayoutOrTooFewRows) {
   const auto mode = Make(SpecOf(Discrete("action", 3)));
   const BatchBuilder obs = *BatchBuilder::Create(SpecOf(Box("obs", {1})), 2);
   const BatchBuilder box = *BatchBuilder::Create(SpecOf(Box("action", {1})), 2);
@@ -157,7 +156,7 @@ TEST(RandomCollectMode, AnOutputOfAnotherLayoutOrTooShortIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 rows for 2")));
 }
 
-TEST(RandomPolicyFactory, CreatesTheModesAskedFor) {
+TEST(RandomPolicyFactory, CreatesTheRequestedModes) {
   PolicyConfig config;
   config.set_type("random");
   config.set_n_sample(8);

@@ -13,7 +13,7 @@ namespace {
 constexpr char kStreams[] = "streams";
 constexpr char kReturns[] = "returns";
 constexpr double kEpsilon = 1e-8;
-// Statistics only: nothing is normalized, so nothing is clipped.
+// The normalizer only keeps statistics, so its clip is not used.
 constexpr double kNoClip = 1e30;
 
 }  // namespace

@@ -1,14 +1,15 @@
-// Rewards divided by the running standard deviation of the discounted return, so that values have a
-// size of about 1 whatever the env's rewards are.
+// Divides rewards by the running standard deviation of the discounted return, so that values are about
+// 1 for any env.
 //
-//   R_t = r_t + gamma R_(t-1) within an episode of a stream;  scaled r_t = r_t / sqrt(Var(R) +
-//   1e-8)
+//   R_t = r_t + gamma R_(t-1) within an episode of a stream
+//   scaled r_t = r_t / sqrt(Var(R) + 1e-8)
 //
-// The rewards are not centred: a constant would change what the best policy is. As in the reward
-// scaling of the PPO authors' code; see Engstrom et al. 2020 ("Implementation matters in deep
-// policy gradients", section 3).
+// Rewards are not centred, because a constant would change the optimal policy. The PPO authors' code
+// scales rewards in the same way; see Engstrom et al. 2020 ("Implementation matters in deep policy
+// gradients", section 3).
 //
-// The rows of a call count before they are scaled, so that the first ones are scaled too.
+// The rows of a call are added to the statistics before they are scaled, so that the first rows are
+// scaled too.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_REWARD_SCALER_H_
@@ -30,10 +31,10 @@ class RewardScaler {
  public:
   explicit RewardScaler(double gamma);
 
-  // Scales `reward` [rows of the segments] in place. Segments of a stream come in their order.
+  // Scales `reward` [rows of the segments] in place. The segments of a stream must be in order.
   void Scale(absl::Span<const Segment> segments, absl::Span<float> reward);
 
-  // Statistics, and the running return of each stream.
+  // Save and load the statistics and the running return of each stream.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 

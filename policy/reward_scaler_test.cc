@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kGamma = 0.5;
 
-// Rows of one segment.
+// Returns a segment.
 Segment Rows(int64_t stream, int64_t begin, int64_t length, SegmentEnd end) {
   return {stream, 0, begin, length, end};
 }
@@ -26,7 +26,7 @@ double Scaled(const std::vector<double>& returns, double reward) {
   return reward / std::sqrt(variance);
 }
 
-TEST(RewardScaler, ReturnsGoOnInAStreamAndEndWithTheEpisode) {
+TEST(RewardScaler, ReturnsContinueInAStreamAndEndWithTheEpisode) {
   RewardScaler scaler(kGamma);
   std::vector<float> reward = {2, 4, 6, 8};
   scaler.Scale({Rows(0, 0, 2, SegmentEnd::kCut), Rows(1, 2, 1, SegmentEnd::kTerminated),
@@ -42,7 +42,7 @@ TEST(RewardScaler, ReturnsGoOnInAStreamAndEndWithTheEpisode) {
       << "stream 0 went on, stream 1 began anew";
 }
 
-TEST(RewardScaler, GoesOnWhereItsStateWasSaved) {
+TEST(RewardScaler, ContinuesFromItsSavedState) {
   RewardScaler straight(kGamma);
   RewardScaler resumed(kGamma);
   std::vector<float> reward = {2, 4, -6};

@@ -1,13 +1,11 @@
-// Running mean and standard deviation of a stream of rows, and rows made to have mean 0 and
-// standard deviation 1 by them.
+// Keeps the running mean and standard deviation of a stream of rows and normalizes rows by them.
 //
-// A block of rows is summed up by itself and then merged, exactly as if all rows had come one by
-// one (Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing
-// sample variances", eq. 2.1; Welford 1962 for a block of one). Nothing is forgotten: after n rows
-// each counts 1/n.
+// The statistics of a block of rows are merged as if the rows had been added one by one (Chan, Golub
+// and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample variances", eq.
+// 2.1; Welford 1962 for a block of one). All rows have equal weight.
 //
-//   Normalize: (x - mean) / sqrt(variance + 1e-8), within +-clip; without rows so far: x itself,
-//              within +-clip
+//   Normalize: (x - mean) / sqrt(variance + 1e-8), clipped to +-clip; x, clipped to +-clip, before the
+//              first row
 //
 // Shapes: rows [B, width] float32, row-major; statistics are float64.
 // Errors: rows of another width are a mistake of the caller and end the program; values must be
@@ -30,9 +28,9 @@ class RunningNormalizer {
   // width >= 1, clip > 0.
   RunningNormalizer(int64_t width, double clip);
 
-  // Takes all rows of `values` into the statistics.
+  // Adds all rows of `values` to the statistics.
   void Update(absl::Span<const float> values);
-  // `values` to `out`, which may be the same memory.
+  // Writes the normalized `values` to `out`, which may be the same memory.
   void Normalize(absl::Span<const float> values, absl::Span<float> out) const;
 
   int64_t width() const { return static_cast<int64_t>(mean_.size()); }
@@ -40,9 +38,9 @@ class RunningNormalizer {
   absl::Span<const double> mean() const { return mean_; }
   double Variance(int64_t column) const;
 
-  // "count", "mean", "sum_of_squares".
+  // Writes "count", "mean" and "sum_of_squares".
   absl::Status SaveState(StateWriter* writer) const;
-  //   kInvalidArgument  another width, or statistics that no rows have; nothing is changed
+  //   kInvalidArgument  another width, or impossible statistics; nothing is changed
   absl::Status LoadState(StateReader* reader);
 
  private:
@@ -54,7 +52,7 @@ class RunningNormalizer {
   std::vector<double> squares_;  // sums of squared deviations from the mean
   std::vector<double> scale_;    // 1 / standard deviation
 
-  // Working space of Update().
+  // Working memory of Update().
   std::vector<double> block_mean_;
   std::vector<double> block_squares_;
 };

@@ -25,7 +25,7 @@ std::vector<float> RandomRows(int64_t rows, uint64_t seed) {
   return values;
 }
 
-TEST(RunningNormalizer, BlocksOfAnySizeGiveTheMeanAndVarianceOfAll) {
+TEST(RunningNormalizer, MergesBlocksOfAnySize) {
   const std::vector<float> values = RandomRows(100, 1);
   const absl::Span<const float> all(values);
   for (const int64_t block : {1, 7, 100}) {
@@ -63,7 +63,7 @@ TEST(RunningNormalizer, NormalizesAndClips) {
   EXPECT_THAT(values, testing::ElementsAre(2, 0, -2));
 }
 
-TEST(RunningNormalizer, GoesOnWhereItsStateWasSaved) {
+TEST(RunningNormalizer, ContinuesFromItsSavedState) {
   RunningNormalizer straight(kWidth, 5);
   RunningNormalizer resumed(kWidth, 5);
   straight.Update(RandomRows(33, 2));
@@ -79,7 +79,7 @@ TEST(RunningNormalizer, GoesOnWhereItsStateWasSaved) {
   EXPECT_EQ(a, b);
 }
 
-TEST(RunningNormalizer, AStateThatNoRowsHaveIsRefused) {
+TEST(RunningNormalizer, RefusesImpossibleStatistics) {
   RunningNormalizer normalizer(kWidth, 5);
   StateDict narrow;
   ASSERT_THAT(RunningNormalizer(kWidth - 1, 5).SaveState(&narrow), IsOk());

@@ -1,11 +1,10 @@
-// Reads the columns of a sampled batch of transitions (data/sample_columns.h): what off-policy
-// algorithms begin an iteration with.
+// Reads the columns of a sampled batch of transitions (data/sample_columns.h) for off-policy algorithms.
 //
-// Columns are found by name, in whatever order and among whatever others; nothing is copied. What a
-// network or a loss would turn into silent damage is refused here: NaN and infinity in
-// observations, rewards, discounts and weights, and categories that do not exist.
+// Columns are found by name, in any order and among further columns; nothing is copied. The reader
+// refuses values that would silently damage training: NaN and infinity in observations, rewards,
+// discounts and weights, and categories that do not exist.
 //
-// Ownership: owns none of the data.   Threads: thread-compatible.
+// Ownership: owns no data.   Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_SAMPLED_TRANSITION_READER_H_
 #define DING_WORKER_POLICY_SAMPLED_TRANSITION_READER_H_
 
@@ -19,26 +18,26 @@
 
 namespace ding {
 
-// B transitions.
+// A view of B transitions.
 struct TransitionView {
-  ColumnsView obs;                   // [B, ...] with exactly the fields of the observation spec
-  ColumnsView next_obs;              // the same
-  ColumnsView action;                // [B, ...] with exactly the fields of the action spec
+  ColumnsView obs;                   // [B, ...] with the fields of the observation spec
+  ColumnsView next_obs;              // likewise
+  ColumnsView action;                // [B, ...] with the fields of the action spec
   absl::Span<const float> reward;    // [B]
   absl::Span<const float> discount;  // [B]
-  absl::Span<const float> weight;    // [B], or empty: all 1
+  absl::Span<const float> weight;    // [B]; empty: all weights are 1
 };
 
 class SampledTransitionReader {
  public:
   SampledTransitionReader(SpecPtr observation, SpecPtr action);
-  // Views point at the pointer tables inside.
+  // Not copyable, because views point to its pointer tables.
   SampledTransitionReader(const SampledTransitionReader&) = delete;
   SampledTransitionReader& operator=(const SampledTransitionReader&) = delete;
 
-  // The view holds as long as `batch`, and until the next Read().
-  //   kInvalidArgument  no rows; a column that is missing or of another dtype or shape; an action
-  //                     that is no category
+  // The view is valid as long as `batch`, and until the next Read().
+  //   kInvalidArgument  no rows; a column is missing or has another dtype or shape; an action is not a
+  //                     category
   //   kInternal         a value is NaN or infinite; names column and row
   absl::StatusOr<TransitionView> Read(const Batch& batch);
 
@@ -52,7 +51,7 @@ class SampledTransitionReader {
   ColumnBinding scalars_;
   ColumnBinding weight_;
   bool has_weight_ = false;
-  SpecPtr resolved_;  // of the batch that the columns above were found in
+  SpecPtr resolved_;  // spec of the last batch
 };
 
 }  // namespace ding

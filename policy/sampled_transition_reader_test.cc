@@ -9,6 +9,7 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,9 +24,8 @@ using testing::IsEmpty;
 SpecPtr Observation() {
   return *MakeSpec({Box("obs/position", {2}), Scalar("obs/ticks", DType::kUint8)});
 }
-SpecPtr Action() { return *MakeSpec({Discrete("action", 3)}); }
 
-// Columns in an order of their own, among others.
+// The columns in another order, with further ones.
 std::vector<FieldSpec> Fields() {
   return {Scalar("discount", DType::kFloat32),
           Discrete("action", 3),
@@ -37,7 +37,7 @@ std::vector<FieldSpec> Fields() {
           Scalar("reward", DType::kFloat32)};
 }
 
-// Rows whose float column i holds 10 i, 10 i + 1, ...; categories and bytes count from 0.
+// Makes rows whose float column i has the values 10 i, 10 i + 1, ...; categories and bytes count from 0.
 BatchBuilder MakeRows(std::vector<FieldSpec> fields, int64_t rows) {
   BatchBuilder builder = *BatchBuilder::Create(*MakeSpec(std::move(fields)), rows);
   for (int i = 0; i < builder.spec().size(); ++i) {
@@ -57,7 +57,7 @@ BatchBuilder MakeRows(std::vector<FieldSpec> fields, int64_t rows) {
 }
 
 TEST(SampledTransitionReader, FindsColumnsByNameInSlicesToo) {
-  SampledTransitionReader reader(Observation(), Action());
+  SampledTransitionReader reader(Observation(), DiscreteAction());
   const Batch batch = MakeRows(Fields(), 4).Seal(4).Slice(1, 2);
   DING_ASSERT_OK_AND_ASSIGN(const TransitionView view, reader.Read(batch));
   EXPECT_EQ(view.obs.rows(), 2);
@@ -71,8 +71,8 @@ TEST(SampledTransitionReader, FindsColumnsByNameInSlicesToo) {
   EXPECT_THAT(view.weight, IsEmpty());
 }
 
-TEST(SampledTransitionReader, FollowsABatchOfAnotherLayout) {
-  SampledTransitionReader reader(Observation(), Action());
+TEST(SampledTransitionReader, AcceptsAnotherLayoutInTheNextBatch) {
+  SampledTransitionReader reader(Observation(), DiscreteAction());
   const Batch plain = MakeRows(Fields(), 2).Seal(2);
   std::vector<FieldSpec> fields = Fields();
   fields.insert(fields.begin(), Scalar("weight", DType::kFloat32));
@@ -86,8 +86,8 @@ TEST(SampledTransitionReader, FollowsABatchOfAnotherLayout) {
   EXPECT_THAT(without.reward, ElementsAre(70, 71));
 }
 
-TEST(SampledTransitionReader, RefusesWhatIsMissingOrOfAnotherType) {
-  SampledTransitionReader reader(Observation(), Action());
+TEST(SampledTransitionReader, RefusesMissingColumnsAndOtherTypes) {
+  SampledTransitionReader reader(Observation(), DiscreteAction());
   for (size_t i = 0; i < Fields().size(); ++i) {
     std::vector<FieldSpec> fields = Fields();
     const std::string name = fields[i].name;
@@ -107,8 +107,8 @@ TEST(SampledTransitionReader, RefusesWhatIsMissingOrOfAnotherType) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no rows")));
 }
 
-TEST(SampledTransitionReader, RefusesValuesThatPoison) {
-  SampledTransitionReader reader(Observation(), Action());
+TEST(SampledTransitionReader, RefusesNonFiniteValuesAndUnknownCategories) {
+  SampledTransitionReader reader(Observation(), DiscreteAction());
   std::vector<FieldSpec> fields = Fields();
   fields.push_back(Scalar("weight", DType::kFloat32));
   for (const char* name : {"obs/position", "next_obs/position", "reward", "discount", "weight"}) {

@@ -1,10 +1,10 @@
-// A value that changes with the env steps of a run: epsilon, mostly.
+// A value that changes with the env steps of a run, such as epsilon.
 //
 //   kExp     end + (start - end) exp(-x / decay)
 //   kLinear  end + (start - end) (1 - x / decay) up to x = decay, then end
 //
-// x is the number of env steps collected so far; a negative x (not known yet) counts as 0. Both are
-// closed forms: a resumed run needs no state of the schedule.
+// x is the number of env steps collected so far; a negative x (not known yet) counts as 0. The formulas
+// depend on x only, so a resumed run needs no state of the schedule.
 //
 // Ownership: a value.   Threads: immutable.
 #ifndef DING_WORKER_POLICY_SCHEDULE_H_

@@ -1,7 +1,7 @@
-// Columns for the outputs of a network, kept from call to call: grows to the largest number of rows
-// asked for, and allocates nothing when sizes repeat.
+// Reusable columns for the outputs of a network. They grow to the largest requested number of rows and
+// allocate nothing while sizes repeat.
 //
-// Ownership: owns the memory; a view holds until Rows() is called with more rows.
+// Ownership: owns the memory; a view is valid until Rows() is called with more rows.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_POLICY_SCRATCH_COLUMNS_H_
 #define DING_WORKER_POLICY_SCRATCH_COLUMNS_H_
@@ -22,7 +22,7 @@ class ScratchColumns {
  public:
   explicit ScratchColumns(SpecPtr spec) : spec_(std::move(spec)) {}
 
-  // Columns of `rows` rows whose content is undefined. kResourceExhausted without the memory.
+  // Returns columns of `rows` rows with undefined content. kResourceExhausted without the memory.
   absl::StatusOr<MutableColumnsView> Rows(int64_t rows) {
     if (!block_.has_value() || block_->capacity_rows() < rows) {
       DING_ASSIGN_OR_RETURN(BatchBuilder block, BatchBuilder::Create(spec_, rows));

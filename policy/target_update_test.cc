@@ -33,7 +33,7 @@ TEST(TargetUpdate, SoftMovesByThetaEveryIteration) {
   EXPECT_EQ(target, std::vector<float>(19, 2.75f));
 }
 
-TEST(TargetUpdate, ExactlyOneKindIsLegal) {
+TEST(TargetUpdate, RequiresExactlyOneKind) {
   EXPECT_THAT(Validate({1, 0}), IsOk());
   EXPECT_THAT(Validate({0, 1}), IsOk());
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();

@@ -97,7 +97,7 @@ ReadyObs FakeEnvManager::ready_obs() {
     if (!slots_[id].asked && !IsDone(id)) able.push_back(id);
   }
   for (const int id : able) {
-    // An episode that is under way is always shown: a collector may need its observation.
+    // An env within an episode is always ready, because a collector may need its observation.
     const bool must = slots_[id].step > 0 || (ready_ids_.empty() && id == able.back());
     if (options_.subsets && !must && rng_.Uniform() < 0.3) continue;
     ShowObs(ObsOf(id), ready_rows_, ready_ids_.size());

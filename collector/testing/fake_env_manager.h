@@ -1,12 +1,11 @@
-// An env manager without envs: plays episodes that a test can compute, and notes every step. It can
-// do what a manager in the caller's thread never does: report only some of the envs as ready, and
-// answer later than it was asked.
+// An env manager without envs for tests: it plays episodes that a test can compute and records every step.
+// Like asynchronous managers, it can report only some of the envs as ready and answer later.
 //
-// The observation "obs" float32[3] is {env, episode, step of the episode}, which names each row;
-// episodes of an env are counted from 0 and never start anew. The reward is 100 * episode + step.
+// The observation "obs" float32[3] is {env, episode, step of the episode}, which identifies each row;
+// the episodes of an env are counted from 0. The reward is 100 * episode + step.
 //
-// With several players it is a game: player p sees "obs/<p>" {env + 1000 p, episode, step}, and its
-// reward is (p + 1) times that of player 0.
+// With several players it is a game: player p sees "obs/<p>" {env + 1000 p, episode, step}, and its reward
+// is (p + 1) times that of player 0.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_TESTING_FAKE_ENV_MANAGER_H_
@@ -35,37 +34,37 @@ class FakeEnvManager : public EnvManager {
  public:
   enum class End { kTerminated, kTruncated, kAbnormal };
   struct Episode {
-    int64_t length = 1;  // steps, an abnormal last one included
+    int64_t length = 1;  // in steps, including an abnormal last one
     End end = End::kTerminated;
   };
   struct Options {
     int env_num = 3;
     int players = 1;
-    uint64_t seed = 0;  // of what is ready and what answers
-    // The script of an episode; not set: three steps, terminated.
+    uint64_t seed = 0;  // decides which envs are ready and which answer
+    // The script of an episode; by default three steps, terminated.
     std::function<Episode(int env_id, int64_t episode)> script;
-    // At the end of an episode.
+    // Returns the info at the end of an episode.
     std::function<NamedValues(int env_id, int64_t episode)> info;
-    // Render() shows 2 x 1 pixels {env, episode, step}, twice; else an error.
+    // Whether Render() returns 2 x 1 pixels {env, episode, step}; else an error.
     bool can_render = false;
-    bool subsets = false;     // report only some of the envs as ready
-    bool late = false;        // answer only some of the envs asked, the others later
+    bool subsets = false;     // whether only some of the envs are ready
+    bool late = false;        // whether some envs answer in a later call
     int64_t episode_num = 0;  // episodes of an env before it is done; 0: no limit
   };
-  // Episodes of random length up to `max_length`, and random ends, some abnormal.
+  // Returns a script of episodes with random lengths up to `max_length` and random ends, some abnormal.
   static std::function<Episode(int, int64_t)> RandomScript(uint64_t seed, int64_t max_length,
                                                            double abnormal);
 
   using Obs = std::array<float, 3>;
-  // A step, when it was answered.
+  // An answered step.
   struct Event {
-    int64_t call = 0;   // of Step(), that answered
-    int64_t asked = 0;  // number of the step, in the order they were asked for
+    int64_t call = 0;   // number of the Step() that answered it
+    int64_t asked = 0;  // number of the step in the order of the requests
     int env_id = 0;
     Obs obs;
     Obs next_obs;
     int64_t action = 0;
-    std::vector<int64_t> other_actions;  // of players 1, 2, ...
+    std::vector<int64_t> other_actions;  // those of players 1, 2, ...
     float reward = 0;
     bool terminated = false;
     bool truncated = false;
@@ -76,7 +75,7 @@ class FakeEnvManager : public EnvManager {
 
   const std::vector<Event>& events() const { return events_; }
   int launches() const { return launches_; }
-  // The next Step() fails with this.
+  // Makes the next Step() fail.
   void set_step_error(absl::Status status) { step_error_ = std::move(status); }
 
   int env_num() const override { return options_.env_num; }
@@ -104,11 +103,11 @@ class FakeEnvManager : public EnvManager {
     int64_t episodes_done = 0;
     double episode_return = 0;
     bool asked = false;
-    Event event;  // under way
+    Event event;  // the pending step
   };
 
   Obs ObsOf(int env_id) const;
-  // Writes what every player sees to row `row`.
+  // Writes the observations of all players to row `row`.
   void ShowObs(const Obs& obs, const BatchBuilder& rows, size_t row) const;
   bool IsDone(int env_id) const;
   void BeginEpisode(int env_id);

@@ -1,7 +1,7 @@
-// A link that a test holds both ends of: it publishes policies and keeps the data.
+// A link for tests: the test publishes policies, and the link keeps the sent data.
 //
-// Threads: thread-safe, but for the functions that a test sets, which are set before use and called
-//          on the collector's thread.
+// Threads: thread-safe, except the functions that a test sets: set them before use; they are called on the
+//          collector's thread.
 #ifndef DING_WORKER_COLLECTOR_TESTING_FAKE_LINK_H_
 #define DING_WORKER_COLLECTOR_TESTING_FAKE_LINK_H_
 
@@ -31,11 +31,11 @@ class FakeLink : public CollectorLink {
     CollectorProgress progress;
   };
 
-  // Called first by the methods of the same name; an error is returned.
+  // The methods of the same name call these first and return their errors.
   std::function<absl::Status()> on_send_data;
   std::function<absl::Status()> on_get_policy_update;
 
-  // The next version of this player's policy.
+  // Publishes the next version of the policy of `player`.
   void Publish(int64_t train_iter, std::shared_ptr<StateReader> model, int player = 0) {
     const MutexLock lock(&mutex_);
     PolicyUpdate& newest = newest_[player];

@@ -1,7 +1,7 @@
-// A policy that acts by counting, and notes what it was asked. Serves as collect and as eval mode.
+// A policy for tests that acts by counting and records its calls. It is both a collect and an eval mode.
 //
-// Its output is "action" (Discrete) and "logit" float32[2]; the n-th row that it fills in its life
-// has action n % action_count and logit {env, n}.
+// Its output is "action" (Discrete) and "logit" float32[2]; the n-th row that it fills has action
+// n % action_count and logit {env, n}.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_TESTING_FAKE_POLICY_H_
@@ -26,7 +26,7 @@ namespace ding {
 class FakePolicy : public CollectMode, public EvalMode {
  public:
   explicit FakePolicy(CollectAttributes attributes = {}, int64_t action_count = 4);
-  // With an output of its own: first field an int64 action, the others are not written.
+  // Uses `output`, whose first field is an int64 action; other fields are not written.
   FakePolicy(CollectAttributes attributes, SpecPtr output);
 
   const SpecPtr& output_spec() const override { return output_; }
@@ -39,19 +39,19 @@ class FakePolicy : public CollectMode, public EvalMode {
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
 
-  // Called by Forward() with the env ids; what it returns is returned.
+  // Forward() calls it with the env ids and returns its result.
   std::function<absl::Status(absl::Span<const int>)> on_forward;
-  // Called by LoadModel(); what it returns is returned.
+  // LoadModel() calls it and returns its result.
   std::function<absl::Status(StateReader*)> on_load_model;
-  // Called by GetTrainSample().
+  // GetTrainSample() calls it.
   std::function<void(SegmentBatch*)> on_train_sample;
 
-  // What was asked.
+  // The recorded calls.
   std::vector<std::vector<int>> resets;
   NamedValues last_settings;
-  int64_t last_batch = 0;                 // rows of the last Forward()
-  const int64_t* last_actions = nullptr;  // where it wrote them
-  int64_t rows = 0;                       // filled so far
+  int64_t last_batch = 0;                 // number of rows of the last Forward()
+  const int64_t* last_actions = nullptr;  // address of the actions of the last Forward()
+  int64_t rows = 0;                       // number of rows so far
 
  private:
   CollectAttributes attributes_;

@@ -1,5 +1,4 @@
-// What tests of parallel collectors have in common: what the fake policy asks for, and which rows came
-// out at the other end of the fake link.
+// Helpers of tests of parallel collectors: settings of the fake policy, and the rows sent to the fake link.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_TESTING_SENT_ROWS_H_
@@ -21,7 +20,7 @@
 
 namespace ding {
 
-// Parameters for FakePolicy, which looks at none.
+// Returns a model for FakePolicy, which does not read it.
 inline std::shared_ptr<StateReader> AModel() { return std::make_shared<StateDict>(); }
 
 inline CollectAttributes Samples(int64_t n_sample) {
@@ -36,11 +35,11 @@ inline CollectAttributes Episodes() {
   return attributes;
 }
 
-// The observation of FakeEnvManager, which names a row: {env, episode, step}; of a game
+// The observation of FakeEnvManager, which identifies a row: {env, episode, step}, in a game
 // {env + 1000 * seat, episode, step}.
 using RowName = std::array<float, 3>;
 
-// All that were sent, in segments that can be.
+// Returns all sent rows and checks their segments.
 inline std::multiset<RowName> RowsSent(const FakeLink& link) {
   std::multiset<RowName> rows;
   for (const FakeLink::Sent& sent : link.sent()) {

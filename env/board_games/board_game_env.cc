@@ -42,7 +42,7 @@ absl::Status CheckOptions(const BoardGameOptions& options) {
   return absl::OkStatus();
 }
 
-// `options` with what the parameters of a reset say instead.
+// Returns `options` with the values that the parameters of a reset replace.
 template <typename Position>
 absl::StatusOr<BoardGameOptions> WithParams(BoardGameOptions options, const NamedValues& params) {
   for (const auto& [name, value] : params) {
@@ -80,11 +80,11 @@ absl::StatusOr<EnvSpec> PlayerSpecOf(absl::string_view name, int64_t max_episode
   return spec;
 }
 
-// One game: who plays which side, and how far it is.
+// One game: which player has which side, and the position.
 template <typename Position>
 class Match {
  public:
-  // Nothing changes if the parameters are wrong.
+  // After an error the game is unchanged.
   absl::Status Begin(const EpisodeStart& start, const BoardGameOptions& defaults) {
     DING_ASSIGN_OR_RETURN(const BoardGameOptions options,
                           WithParams<Position>(defaults, start.params));
@@ -105,7 +105,7 @@ class Match {
   bool over() const { return position_.over(); }
   int SideOf(int player) const { return player == first_player_ ? 0 : 1; }
   bool IsTurnOf(int player) const { return !over() && position_.to_move() == SideOf(player); }
-  // 1 won, -1 lost, 0 neither.
+  // Returns 1 for a win, -1 for a loss, else 0.
   float RewardOf(int player) const {
     if (position_.HasWon(SideOf(player))) return 1;
     return position_.HasWon(1 - SideOf(player)) ? -1 : 0;
@@ -113,7 +113,7 @@ class Match {
 
   void Play(int move) { position_.Play(move); }
 
-  // OK if `player` may do this now; it has begun and is not over.
+  // Checks that `player` may take `action` now. The game must be running.
   absl::Status CheckAction(int player, int64_t action) const {
     const bool turn = IsTurnOf(player);
     const bool legal =
@@ -147,9 +147,9 @@ class Match {
     const std::optional<Position> position =
         Position::FromStones(static_cast<uint64_t>(stones[0]), static_cast<uint64_t>(stones[1]));
     if (!position.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "saved 'stones' are ", stones[0], " and ", stones[1],
-          ", expected those of a position that a game of ", Position::kName, " leads to"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("saved 'stones' are ", stones[0], " and ", stones[1],
+                       ", expected a position that can occur in a game of ", Position::kName));
     }
     if (first_player != 0 && first_player != 1) {
       return absl::InvalidArgumentError(
@@ -161,7 +161,7 @@ class Match {
     return absl::OkStatus();
   }
 
-  // Side 0 red, side 1 yellow.
+  // Draws side 0 in red and side 1 in yellow.
   Image Draw() const {
     constexpr int kCell = 60;
     constexpr Color kColors[] = {{204, 51, 51}, {230, 190, 40}};
@@ -188,7 +188,7 @@ class Match {
 };
 
 absl::Status NoEpisode() {
-  return absl::FailedPreconditionError("step without an episode: Reset() comes first");
+  return absl::FailedPreconditionError("Step() without a running episode; call Reset() first");
 }
 
 template <typename Position>

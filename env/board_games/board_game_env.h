@@ -1,22 +1,23 @@
-// Board games as envs: of two players, or of one against an opponent that the env plays.
+// Board games as envs, for two players or for one player against an opponent that the env plays.
 //
-//     player 0, 1   of the env: which policy acts; player 0 is the one of an env for one
-//     side 0, 1     of the board: who begins, who answers
+//     player 0, 1   which policy acts; a single-player env has player 0 only
+//     side 0, 1     of the board: side 0 makes the first move
 //
-// Per player: obs/board and obs/action_mask (env/board_games/board_view.h); action: a move, or, as
-// the last category, to wait. In the game of two, whose turn it is not waits, so that every step is
-// one move, and both see every position; for one, a step is a move of the player and the answer.
-// What a player sees and does is the same in both, so that a policy can go from one to the other.
+// Each player sees obs/board and obs/action_mask (env/board_games/board_view.h). Its action is a move
+// or, as the last category, to wait. In a two-player game the player whose turn it is not waits, so
+// that every step is one move and both players see every position. In a single-player env a step is a
+// move of the player and the answer of the opponent. The spaces of a player are the same in both, so
+// that a policy can be used in either.
 //
-// Reward: 1 to who wins and -1 to who loses, with the last move; else 0. An episode terminates with
-// the game; a limit of steps is never reached before.
+// Reward: with the last move 1 for the winner and -1 for the loser, else 0. An episode terminates with
+// the game and is never truncated.
 //
-// An episode starts from its seed: which player begins, unless that is fixed; and `opening_moves`
-// moves, uniform among the legal ones, that no player chose. Parameters of a reset take the place
-// of options: "first_player", "opening_moves".
+// The seed of an episode decides which player begins, unless that is fixed, and the first
+// `opening_moves` moves, which are drawn uniformly from the legal moves. The parameters "first_player"
+// and "opening_moves" of a reset replace the options.
 //
-// Threads: as Env.   Errors: an option or parameter out of range; a step that is illegal or comes
-// after the end; a saved state that no game leads to.
+// Threads: as Env.   Errors: an option or parameter out of range, an illegal step, a step after the
+// end of the game, a saved position that cannot occur in a game.
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(std::unique_ptr<Env> env, CreateBoardGame<TicTacToe>({}));
@@ -34,15 +35,15 @@
 namespace ding {
 
 struct BoardGameOptions {
-  std::optional<int> first_player;  // 0 or 1; unset: drawn, each as likely
-  int opening_moves = 0;            // 0 to Position::kMaxOpening, which end no game
+  std::optional<int> first_player;  // 0 or 1; unset: drawn with equal probability
+  int opening_moves = 0;            // 0 to Position::kMaxOpening, too few to end a game
 };
 
-// The game of two, named Position::kName. For TicTacToe and ConnectFour.
+// Creates the two-player game Position::kName. Position is TicTacToe or ConnectFour.
 template <typename Position>
 absl::StatusOr<std::unique_ptr<Env>> CreateBoardGame(const BoardGameOptions& options);
 
-// The game of one against `opponent`, which several envs may share.
+// Creates the single-player env against `opponent`, which several envs may share.
 template <typename Position>
 absl::StatusOr<std::unique_ptr<Env>> CreateBoardGameAgainst(
     absl::string_view name, std::shared_ptr<const BoardPlayer<Position>> opponent,

@@ -1,5 +1,5 @@
-// Registers the games of two, TicTacToe and ConnectFour, and those of one: TicTacToe-vs-random,
-// TicTacToe-vs-perfect, ConnectFour-vs-random, ConnectFour-vs-search.
+// Registers the two-player games TicTacToe and ConnectFour, and the single-player envs
+// TicTacToe-vs-random, TicTacToe-vs-perfect, ConnectFour-vs-random and ConnectFour-vs-search.
 #include <memory>
 #include <utility>
 
@@ -31,7 +31,7 @@ absl::StatusOr<BoardGameConfig> ReadConfig(const EnvConfig& config) {
   DING_RETURN_IF_ERROR(UnpackEnvParams(config, &params));
   if (params.has_search_depth() && config.type() != kSearchName) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "env '", config.type(), "': search_depth is set, but only '", kSearchName, "' searches"));
+        "env '", config.type(), "': search_depth is set, but only '", kSearchName, "' has it"));
   }
   return params;
 }

@@ -1,4 +1,4 @@
-// The envs of this folder as the registry makes them.
+// Tests of the board games as the registry creates them.
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -64,7 +64,7 @@ std::vector<EnvConformanceCase> AllEnvs() {
 INSTANTIATE_TEST_SUITE_P(BoardGames, EnvConformance, testing::ValuesIn(AllEnvs()),
                          EnvConformanceName);
 
-// An env with the rows that it needs.
+// An env with its rows.
 class Table {
  public:
   explicit Table(const std::string& type, const BoardGameConfig& params = {})
@@ -78,7 +78,7 @@ class Table {
     return env_->Reset({seed, std::move(params)}, row_.view().row(0));
   }
 
-  // The actions of all players.
+  // Steps with the actions of all players.
   absl::Status Step(absl::Span<const int64_t> actions, StepResult* result) {
     for (size_t i = 0; i < actions.size(); ++i) {
       action_.column<int64_t>(static_cast<int>(i))[0] = actions[i];
@@ -88,7 +88,7 @@ class Table {
     return env_->Step(ColumnsView(action_.view()).row(0), row_.view().row(0), result);
   }
 
-  // Plane 0 (own), 1 (the other's) or 2 (turn) of what a player sees.
+  // Plane 0 (own stones), 1 (the opponent's) or 2 (turn) of a player's observation.
   std::vector<float> Plane(int player, int plane) const {
     const absl::Span<const float> board = row_.column<float>(2 * player);
     const size_t cells = board.size() / 3;
@@ -142,7 +142,7 @@ TEST(BoardGamesTest, TheWinnerGetsOneAndTheLoserMinusOne) {
     Table table("ConnectFour", Config(first));
     ASSERT_THAT(table.Reset(3), IsOk());
     StepResult result;
-    // Columns 0 and 1 in turn, until four stand in column 0.
+    // The sides play columns 0 and 1 in turn, until four stones are in column 0.
     for (int i = 0; i < 7; ++i) {
       EXPECT_FALSE(result.terminated);
       EXPECT_EQ(result.reward, 0);
@@ -160,7 +160,7 @@ TEST(BoardGamesTest, TheWinnerGetsOneAndTheLoserMinusOne) {
   }
 }
 
-TEST(BoardGamesTest, ADrawGivesNothing) {
+TEST(BoardGamesTest, ADrawGivesNoReward) {
   Table table("TicTacToe", Config(0));
   ASSERT_THAT(table.Reset(0), IsOk());
   StepResult result;
@@ -188,7 +188,7 @@ TEST(BoardGamesTest, IllegalActionsChangeNothing) {
               StatusIs(kInvalid, HasSubstr("player 1 cannot play 0 here")));
 }
 
-TEST(BoardGamesTest, WhoBeginsIsDrawnUnlessItIsFixed) {
+TEST(BoardGamesTest, TheFirstPlayerIsDrawnUnlessItIsFixed) {
   Table table("TicTacToe");
   int began = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
@@ -217,7 +217,7 @@ TEST(BoardGamesTest, OpeningsAreDrawnFromTheSeed) {
   EXPECT_EQ(table.Stones(0), 0);
 }
 
-TEST(BoardGamesTest, OptionsAndParametersAreChecked) {
+TEST(BoardGamesTest, RefusesInvalidOptionsAndParameters) {
   EXPECT_THAT(Create("TicTacToe", Config(2)),
               StatusIs(kInvalid, HasSubstr("env 'TicTacToe': first_player is 2, expected 0 or 1")));
   EXPECT_THAT(Create("TicTacToe-vs-random", Config(0, 5)),
@@ -260,7 +260,7 @@ TEST(BoardGamesTest, TheOpponentAnswersEveryMove) {
   }
 }
 
-// The mean reward of who plays the first legal move, over `games` games.
+// The mean reward of always playing the first legal move, over `games` games.
 double MeanReward(const std::string& type, int games) {
   Table table(type);
   double sum = 0;
@@ -277,14 +277,14 @@ double MeanReward(const std::string& type, int games) {
   return sum / games;
 }
 
-TEST(BoardGamesTest, OpponentsAreAsStrongAsTheyAreCalled) {
+TEST(BoardGamesTest, OpponentsDifferInStrength) {
   EXPECT_GT(MeanReward("TicTacToe-vs-random", 300), 0);
   EXPECT_LT(MeanReward("TicTacToe-vs-perfect", 300), -0.5);
   EXPECT_GT(MeanReward("ConnectFour-vs-random", 300), 0);
   EXPECT_LT(MeanReward("ConnectFour-vs-search", 50), -0.9);
 }
 
-TEST(BoardGamesTest, BrokenStatesAreRefusedAndChangeNothing) {
+TEST(BoardGamesTest, RefusesBrokenStatesAndChangesNothing) {
   Table table("TicTacToe-vs-random", Config(0));
   ASSERT_THAT(table.Reset(0), IsOk());
   StateDict good;
@@ -297,7 +297,8 @@ TEST(BoardGamesTest, BrokenStatesAreRefusedAndChangeNothing) {
     EXPECT_THAT(broken.WriteRng("opponent", Rng(9, "test")), IsOk());
     return table.env().LoadState(&broken);
   };
-  EXPECT_THAT(load({1, 1}, 0), StatusIs(kInvalid, HasSubstr("that a game of TicTacToe leads to")));
+  EXPECT_THAT(load({1, 1}, 0),
+              StatusIs(kInvalid, HasSubstr("that can occur in a game of TicTacToe")));
   EXPECT_THAT(load({1, 0}, 2), StatusIs(kInvalid, HasSubstr("'first_player' is 2")));
   StateDict after;
   ASSERT_THAT(table.env().SaveState(&after), IsOk());
@@ -322,8 +323,8 @@ TEST(BoardGamesTest, RendersTheStones) {
     const size_t at = static_cast<size_t>(3 * (y * image.width + x));
     return std::vector<int>{image.rgb[at], image.rgb[at + 1], image.rgb[at + 2]};
   };
-  EXPECT_THAT(pixel(30, 330), ElementsAre(204, 51, 51));   // who began, lower left
-  EXPECT_THAT(pixel(90, 330), ElementsAre(230, 190, 40));  // the answer beside it
+  EXPECT_THAT(pixel(30, 330), ElementsAre(204, 51, 51));   // the first player's stone, lower left
+  EXPECT_THAT(pixel(90, 330), ElementsAre(230, 190, 40));  // the opponent's stone beside it
   EXPECT_THAT(pixel(30, 270), ElementsAre(255, 255, 255));
 }
 

@@ -1,7 +1,7 @@
-// Who plays the other side of a board game: chooses a move for the side to move.
+// An opponent in a board game: it chooses a move for the side to move.
 //
-// A player keeps nothing from move to move: all that is random comes from the caller's stream, so
-// that a game is a function of its seed and can be saved in the middle.
+// A player keeps no state between moves and takes all randomness from the caller's stream, so that a
+// game is a function of its seed and can be saved between moves.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_ENV_BOARD_GAMES_BOARD_PLAYER_H_
@@ -17,22 +17,22 @@ template <typename Position>
 class BoardPlayer {
  public:
   virtual ~BoardPlayer() = default;
-  // A legal move; `position` is not over.
+  // Returns a legal move. `position` must not be over.
   virtual int Choose(const Position& position, Rng* rng) const = 0;
 };
 
-// The `index`-th move of a set, which is a bit for each move.
+// Returns the `index`-th move of a set with one bit per move.
 inline int MoveOf(uint32_t moves, uint64_t index) {
   while (index-- > 0) moves &= moves - 1;
   return __builtin_ctz(moves);
 }
 
-// One move of the set, uniformly; there is one at least.
+// Draws a move uniformly from the set, which must not be empty.
 inline int DrawMove(uint32_t moves, Rng* rng) {
   return MoveOf(moves, rng->UniformInt(static_cast<uint64_t>(__builtin_popcount(moves))));
 }
 
-// The legal moves of a position that is not over.
+// Returns the set of legal moves of a position that is not over.
 template <typename Position>
 uint32_t LegalMoves(const Position& position) {
   uint32_t moves = 0;
@@ -42,7 +42,7 @@ uint32_t LegalMoves(const Position& position) {
   return moves;
 }
 
-// Any legal move, uniformly.
+// Draws uniformly from the legal moves.
 template <typename Position>
 class RandomBoardPlayer : public BoardPlayer<Position> {
  public:

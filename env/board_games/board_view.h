@@ -1,11 +1,11 @@
-// What one side sees of a board game, and what it can do:
+// The observation of one side of a board game, and its action mask:
 //
-//     board  float32 [3, rows, columns]   plane 0: own stones, 1: the other's, 2: all 1 if it is
+//     board  float32 [3, rows, columns]   plane 0: own stones, 1: the opponent's, 2: all 1 if it is
 //                                         this side's turn, else 0; row 0 is the upper one
-//     mask   bool [moves + 1]             1 for a legal move; the last one is to wait
+//     mask   bool [moves + 1]             1 for a legal move; the last element is to wait
 //
-// Waiting is legal, and the only thing that is, for the side whose turn it is not, and for both
-// when the game is over: a mask always allows something.
+// Waiting is the only legal action of the side whose turn it is not, and of both sides when the game
+// is over, so that a mask always allows an action.
 //
 // Position: env/board_games/tic_tac_toe.h.   Threads: thread-safe.
 #ifndef DING_WORKER_ENV_BOARD_GAMES_BOARD_VIEW_H_

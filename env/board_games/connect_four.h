@@ -1,15 +1,15 @@
-// The rules of Connect Four: two sides drop a stone in turn into one of 7 columns, where it falls
-// on what is there; four in a line, in any direction, win. 6 rows.
+// The rules of Connect Four: two sides in turn drop a stone into one of 7 columns of 6 rows, where it
+// falls onto the stones below; four in a line, in any direction, win.
 //
-// One bit per cell, columns one after the other, with an empty row above each, so that no line goes
-// on into the next column (the layout is the usual one for this game):
+// A position has one bit per cell, column by column, with an empty row above each column, so that no
+// line continues into the next column (the usual layout for this game):
 //
 //     .  .  .  .  .  .  .          6 13 20 27 34 41 48      always empty
 //     5 12 19 26 33 40 47          5 12 19 26 33 40 47
 //     ...                          ...                      a shift by 1 is a step up, by 7 to the
 //     0  7 14 21 28 35 42          0  7 14 21 28 35 42      right, by 8 and 6 along the diagonals
 //
-// A position type; see env/board_games/tic_tac_toe.h for what its members are. A move is a column.
+// A position type; env/board_games/tic_tac_toe.h describes its members. A move is a column.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_ENV_BOARD_GAMES_CONNECT_FOUR_H_
@@ -63,7 +63,7 @@ class ConnectFour {
     if ((first & second) != 0 || (count != other_count && count != other_count + 1)) {
       return std::nullopt;
     }
-    // No stone hangs in the air or stands above the board.
+    // Refuse stones above an empty cell or above the board.
     ConnectFour position;
     for (int column = 0; column < kColumns; ++column) {
       int height = 0;
@@ -73,7 +73,7 @@ class ConnectFour {
     }
     position.moves_ = count + other_count;
     if (position.stones_ != std::array<uint64_t, 2>{first, second}) return std::nullopt;
-    // Who completed a line moved last.
+    // The side that completed a line must have moved last.
     if (position.HasWon(position.to_move())) return std::nullopt;
     return position;
   }
@@ -81,7 +81,7 @@ class ConnectFour {
  private:
   static constexpr int kHeight = kRows + 1;
 
-  // Of the cell `height` steps above the lowest row.
+  // The bit of the cell `height` steps above the lowest row.
   static constexpr uint64_t Bit(int column, int height) {
     return uint64_t{1} << (kHeight * column + height);
   }

@@ -7,11 +7,11 @@
 namespace ding {
 namespace {
 
-// More than any value.
+// Greater than any value.
 constexpr int kInfinity = 2 * ConnectFourSearch::kWin;
 
-// The first cells of lines of four: of columns 0 ... `columns` - 1 and rows `low` ... `high`, as
-// bits of ConnectFour::stones().
+// The first cells of lines of four, in columns 0 to `columns` - 1 and rows `low` to `high`, as bits of
+// ConnectFour::stones().
 constexpr uint64_t Starts(int columns, int low, int high) {
   uint64_t starts = 0;
   for (int column = 0; column < columns; ++column) {
@@ -22,7 +22,7 @@ constexpr uint64_t Starts(int columns, int low, int high) {
   return starts;
 }
 
-// The lines of one direction: where they start, and from cell to cell.
+// The lines of one direction: their first cells, and the shift from cell to cell.
 struct Lines {
   uint64_t starts;
   int shift;
@@ -32,7 +32,7 @@ constexpr Lines kRight = {Starts(4, 0, 5), 7};
 constexpr Lines kUpRight = {Starts(4, 0, 2), 8};
 constexpr Lines kDownRight = {Starts(4, 3, 5), 6};
 
-// What the lines of one direction count for `own`: all of them at once, a bit for each start.
+// The value for `own` of all lines of one direction, counted in parallel with one bit per line.
 int CountLines(const Lines& lines, uint64_t own, uint64_t other) {
   const int shift = lines.shift;
   const uint64_t blocked = other | other >> shift | other >> (2 * shift) | other >> (3 * shift);
@@ -48,10 +48,10 @@ int CountLines(const Lines& lines, uint64_t own, uint64_t other) {
   return __builtin_popcountll(two & open) + 5 * __builtin_popcountll(three & open);
 }
 
-// Columns from the middle outwards: the better moves first cut more.
+// Columns from the middle outwards: trying better moves first prunes more.
 constexpr int kOrder[] = {3, 2, 4, 1, 5, 0, 6};
 
-// The value if it is inside (alpha, beta); else a bound of it on that side.
+// Returns the value if it is inside (alpha, beta), else a bound on that side.
 int Search(const ConnectFour& position, int depth, int alpha, int beta) {
   if (position.HasWon(1 - position.to_move())) {
     return position.moves() - ConnectFourSearch::kWin;
@@ -97,7 +97,7 @@ uint32_t ConnectFourSearch::BestMoves(const ConnectFour& position) const {
     if (!position.CanPlay(move)) continue;
     ConnectFour next = position;
     next.Play(move);
-    // Exact from `best` on, so that moves as good as the best are known as such.
+    // The window makes the value exact from `best` on, so that equally good moves are found.
     const int value = -Search(next, depth_ - 1, -kInfinity, -(best - 1));
     if (value < best) continue;
     if (value > best) moves = 0;

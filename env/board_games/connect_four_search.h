@@ -1,13 +1,13 @@
-// A Connect Four player that looks a fixed number of moves ahead (alpha-beta), and judges what it
-// finds there by counting lines.
+// A Connect Four player that searches a fixed number of moves ahead by alpha-beta, and evaluates the
+// positions at the end by counting lines.
 //
-// Evaluation: of the 69 lines of four cells, one with two stones of one side and none of the other
-// counts 1 for that side, one with three counts 5. A win counts kWin less the number of moves made
-// by then, so that it takes the shortest way and loses by the longest.
+// Evaluation: among the 69 lines of four cells, a line with two stones of one side and none of the
+// other counts 1 for that side, a line with three counts 5. A win counts kWin minus the number of
+// moves made by then, so that the player prefers a quick win and a late loss.
 //
-// Alpha-beta leaves out only what cannot matter: Value() is that of plain minimax to the same
-// depth. Depth 2 sees a win of its own and the reply that it must not allow; depth 4 sees simple
-// traps, and wins about three games of four against depth 2.
+// Alpha-beta is exact: Value() equals plain minimax to the same depth. Depth 2 sees its own wins and
+// the opponent's replies that win; depth 4 sees simple traps and wins about three games of four
+// against depth 2.
 //
 // Threads: thread-safe.
 //
@@ -27,19 +27,19 @@ namespace ding {
 
 class ConnectFourSearch : public BoardPlayer<ConnectFour> {
  public:
-  static constexpr int kWin = 10000;  // more than all lines together
+  static constexpr int kWin = 10000;  // more than the sum of all lines
   static constexpr int kMaxDepth = 12;
 
   // Looks `depth` moves ahead, 1 to kMaxDepth.
   explicit ConnectFourSearch(int depth);
 
-  // The evaluation, for the side to move, of a position that is not over.
+  // Evaluates a position that is not over, for the side to move.
   static int Evaluate(const ConnectFour& position);
-  // For the side to move, `depth` moves ahead.
+  // Returns the minimax value for the side to move, `depth` moves ahead.
   static int Value(const ConnectFour& position, int depth);
-  // The moves, a bit each, whose value is the best one. `position` is not over.
+  // Returns the set of moves with the best value, one bit per move. `position` must not be over.
   uint32_t BestMoves(const ConnectFour& position) const;
-  // Any of the best moves, uniformly.
+  // Draws uniformly from the best moves.
   int Choose(const ConnectFour& position, Rng* rng) const override {
     return DrawMove(BestMoves(position), rng);
   }

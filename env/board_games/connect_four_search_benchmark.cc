@@ -1,4 +1,4 @@
-// What a move of the search costs, in positions of games against random play.
+// Measures a move of the search in positions of games against random play.
 #include <cstddef>
 #include <vector>
 
@@ -11,7 +11,7 @@
 namespace ding {
 namespace {
 
-// Those in which the search is to move; it plays them with depth 2.
+// Positions in which the search is to move; it plays these games with depth 2.
 std::vector<ConnectFour> Positions() {
   const ConnectFourSearch search(2);
   const RandomBoardPlayer<ConnectFour> random;

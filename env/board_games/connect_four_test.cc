@@ -12,7 +12,7 @@
 namespace ding {
 namespace {
 
-// Stone by stone, from the pictures only.
+// The longest line, counted stone by stone.
 int LongestLine(const ConnectFour& position, int side) {
   int longest = 0;
   for (int row = 0; row < ConnectFour::kRows; ++row) {
@@ -34,7 +34,7 @@ int LongestLine(const ConnectFour& position, int side) {
   return longest;
 }
 
-// Positions of random games, all of them on the way.
+// Visits all positions of random games.
 template <typename Visit>
 void VisitRandomGames(int games, const Visit& visit) {
   Rng rng(11, "test/games");
@@ -49,7 +49,7 @@ void VisitRandomGames(int games, const Visit& visit) {
   }
 }
 
-TEST(ConnectFourTest, WinsAreWhereThereAreFourInALine) {
+TEST(ConnectFourTest, FourInALineWin) {
   int wins = 0;
   int draws = 0;
   VisitRandomGames(2000, [&](const ConnectFour& position) {
@@ -63,7 +63,7 @@ TEST(ConnectFourTest, WinsAreWhereThereAreFourInALine) {
   EXPECT_GT(draws, 0);
 }
 
-TEST(ConnectFourTest, StonesFallOnWhatIsThere) {
+TEST(ConnectFourTest, StonesFallOntoTheStonesBelow) {
   ConnectFour position;
   for (int i = 0; i < ConnectFour::kRows; ++i) {
     ASSERT_TRUE(position.CanPlay(2));
@@ -78,7 +78,7 @@ TEST(ConnectFourTest, StonesFallOnWhatIsThere) {
   EXPECT_FALSE(position.over());
 }
 
-TEST(ConnectFourTest, PositionsOfGamesAreRestoredAndOthersRefused) {
+TEST(ConnectFourTest, RestoresPositionsOfGamesAndRefusesOthers) {
   VisitRandomGames(50, [](const ConnectFour& position) {
     const auto restored = ConnectFour::FromStones(position.stones(0), position.stones(1));
     ASSERT_TRUE(restored.has_value());
@@ -90,12 +90,11 @@ TEST(ConnectFourTest, PositionsOfGamesAreRestoredAndOthersRefused) {
   EXPECT_FALSE(ConnectFour::FromStones(0, 1)) << "side 1 began";
   EXPECT_FALSE(ConnectFour::FromStones(uint64_t{1} << 49, 0)) << "beside the board";
   EXPECT_FALSE(ConnectFour::FromStones(0b1010101, 0b0101010)) << "a column of seven";
-  // Side 0 has four in a column, and side 1 moved after that.
+  // Side 0 has four in a column, but side 1 has moved since.
   EXPECT_FALSE(ConnectFour::FromStones(0b1111, uint64_t{0b1111} << 14));
 }
 
-// The number of positions after n moves, counted by move sequences, is well known as the perft of
-// this game.
+// The number of move sequences of length n is known as the perft of this game.
 int64_t CountSequences(const ConnectFour& position, int depth) {
   if (depth == 0) return 1;
   if (position.over()) return 0;
@@ -115,7 +114,7 @@ TEST(ConnectFourTest, HasTheKnownNumberOfMoveSequences) {
   EXPECT_EQ(CountSequences(ConnectFour(), 8), 5673234);
 }
 
-// Without cutting anything.
+// Plain minimax without pruning.
 int Minimax(const ConnectFour& position, int depth) {
   if (position.HasWon(1 - position.to_move())) return position.moves() - ConnectFourSearch::kWin;
   if (position.over()) return 0;
@@ -130,7 +129,7 @@ int Minimax(const ConnectFour& position, int depth) {
   return best;
 }
 
-TEST(ConnectFourSearchTest, ValuesAndMovesAreThoseOfMinimax) {
+TEST(ConnectFourSearchTest, ValuesAndMovesEqualMinimax) {
   VisitRandomGames(12, [](const ConnectFour& position) {
     for (const int depth : {1, 2, 4}) {
       ASSERT_EQ(ConnectFourSearch::Value(position, depth), Minimax(position, depth));
@@ -148,7 +147,7 @@ TEST(ConnectFourSearchTest, ValuesAndMovesAreThoseOfMinimax) {
   });
 }
 
-// The lines counted cell by cell.
+// The evaluation, counted cell by cell.
 int EvaluateByHand(const ConnectFour& position) {
   constexpr int kWeight[] = {0, 0, 1, 5};
   int value = 0;
@@ -183,7 +182,7 @@ TEST(ConnectFourSearchTest, EvaluationCountsLines) {
   });
 }
 
-TEST(ConnectFourSearchTest, WinsAtOnceAndStopsAWin) {
+TEST(ConnectFourSearchTest, WinsAtOnceAndPreventsALoss) {
   ConnectFour position;
   for (const int move : {3, 0, 3, 0, 3}) position.Play(move);
   const ConnectFourSearch two(2);
@@ -192,8 +191,8 @@ TEST(ConnectFourSearchTest, WinsAtOnceAndStopsAWin) {
   EXPECT_EQ(two.BestMoves(position), 1u << 3) << "completes it";
 }
 
-// Games won of `games` by depth 4, which begins every other one.
-TEST(ConnectFourSearchTest, BeatsRandomPlayAndWhoLooksLessFar) {
+// Counts the games that depth 4 wins; it begins every other game.
+TEST(ConnectFourSearchTest, BeatsRandomPlayAndAShallowerSearch) {
   const ConnectFourSearch four(4);
   const ConnectFourSearch two(2);
   const RandomBoardPlayer<ConnectFour> random;

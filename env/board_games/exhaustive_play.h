@@ -1,8 +1,8 @@
-// Plays a fixed policy against everything that the other side could do: a proof, by exhausting all
-// replies, that it never loses.
+// Plays a fixed policy against all replies of the other side, which proves that the policy never
+// loses.
 //
-// A game is counted once for each sequence of moves. Against a deterministic policy TicTacToe has a
-// few hundred of them; Connect Four has too many to ever finish.
+// Each sequence of moves counts as one game. Against a deterministic policy TicTacToe has a few
+// hundred games; Connect Four has too many to enumerate.
 //
 // Position: env/board_games/tic_tac_toe.h.   Threads: thread-compatible.
 //
@@ -30,12 +30,11 @@
 
 namespace ding {
 
-// The action for what a side sees: `board` and `mask` as env/board_games/board_view.h says. Always
-// the same for the same.
+// A deterministic policy: returns the action for `board` and `mask` (env/board_games/board_view.h).
 using BoardPolicy = std::function<absl::StatusOr<int64_t>(absl::Span<const float> board,
                                                           absl::Span<const uint8_t> mask)>;
 
-// How the games ended, for the policy.
+// The results of all games, from the view of the policy.
 struct AllReplies {
   int64_t won = 0;
   int64_t drawn = 0;
@@ -84,8 +83,8 @@ absl::Status PlayOn(const Position& position, int side, const BoardPolicy& polic
 
 }  // namespace internal_board_games
 
-// All games in which `policy` plays `side` (0 begins). kInvalidArgument names an illegal action and
-// the moves before it; an error of the policy is returned.
+// Plays all games in which `policy` has `side` (side 0 begins). kInvalidArgument names an illegal
+// action and the moves before it; errors of the policy are returned.
 template <typename Position>
 absl::StatusOr<AllReplies> PlayAllReplies(const BoardPolicy& policy, int side) {
   AllReplies result;

@@ -1,24 +1,24 @@
-// The rules of TicTacToe: two sides put a stone in turn on a board of 3 x 3; three in a row, column
-// or diagonal win.
+// The rules of TicTacToe: two sides in turn put a stone on a board of 3 x 3 cells; three in a row,
+// column or diagonal win.
 //
 //     cells = moves   0 1 2
 //                     3 4 5      side 0 begins
 //                     6 7 8
 //
-// A position type, as everything generic in this folder takes it:
+// A position type, the template parameter of the generic code in this folder, has these members:
 //
 //     static constexpr const char* kName;
 //     static constexpr int kRows, kColumns, kMoves, kCells;
-//     static constexpr int kMaxOpening;   so many moves end no game
+//     static constexpr int kMaxOpening;   the most moves that cannot end a game
 //     int moves() const;                  stones on the board
 //     int to_move() const;                side 0 or 1
 //     bool HasWon(int side) const;
 //     bool over() const;
-//     bool CanPlay(int move) const;       whatever over() says
-//     void Play(int move);                of the side to move
+//     bool CanPlay(int move) const;       does not depend on over()
+//     void Play(int move);                a move of the side to move
 //     bool Has(int side, int row, int column) const;   row 0 is the upper one
 //     uint64_t stones(int side) const;
-//     static std::optional<Position> FromStones(uint64_t, uint64_t);   null if no game leads there
+//     static std::optional<Position> FromStones(uint64_t, uint64_t);   null if impossible
 //
 // Ownership: a value.   Threads: thread-compatible.
 //
@@ -79,7 +79,7 @@ class TicTacToe {
     TicTacToe position;
     position.stones_ = {static_cast<uint32_t>(first), static_cast<uint32_t>(second)};
     position.moves_ = count + other_count;
-    // Who completed a line moved last.
+    // The side that completed a line must have moved last.
     if (position.HasWon(position.to_move())) return std::nullopt;
     return position;
   }

@@ -7,10 +7,10 @@
 namespace ding {
 namespace {
 
-constexpr size_t kBoards = 19683;  // 3^9, also those that no game leads to
+constexpr size_t kBoards = 19683;  // 3^9, including boards that cannot occur in a game
 constexpr int8_t kUnknown = 2;
 
-// Cell by cell in base 3: empty, side 0, side 1.
+// The board as a number in base 3, one digit per cell: empty, side 0, side 1.
 size_t Index(const TicTacToe& position) {
   size_t index = 0;
   for (int cell = TicTacToe::kCells; cell-- > 0;) {
@@ -20,7 +20,7 @@ size_t Index(const TicTacToe& position) {
   return index;
 }
 
-// Works out `position` and all that follow it.
+// Solves `position` and all its successors; returns its value.
 int8_t Solve(const TicTacToe& position, std::vector<int8_t>* values) {
   int8_t& value = (*values)[Index(position)];
   if (value != kUnknown) return value;

@@ -1,8 +1,8 @@
-// TicTacToe, solved: the value of every position under best play of both sides, and a player that
-// never loses.
+// The solution of TicTacToe: the value of every position under best play of both sides, and a player
+// that never loses.
 //
-// All 5478 positions are worked out at the first use (a millisecond) and kept for the life of the
-// process.
+// The first use solves all 5478 positions, which takes a millisecond; the table is kept for the life
+// of the process.
 //
 // Threads: thread-safe.
 //
@@ -19,13 +19,13 @@
 
 namespace ding {
 
-// For the side to move: 1 it wins, 0 a draw, -1 it loses. Of a game that is over: as it ended.
+// Returns the value for the side to move: 1 win, 0 draw, -1 loss. If the game is over, its result.
 int TicTacToeValue(const TicTacToe& position);
 
-// The moves, a bit each, that keep the value of a position that is not over.
+// Returns the set of best moves, one bit per move, of a position that is not over.
 uint32_t TicTacToeBestMoves(const TicTacToe& position);
 
-// Any of the best moves, uniformly.
+// Draws uniformly from the best moves.
 class PerfectTicTacToePlayer : public BoardPlayer<TicTacToe> {
  public:
   int Choose(const TicTacToe& position, Rng* rng) const override {

@@ -43,8 +43,8 @@ void CountAll(const TicTacToe& position, Counts* counts) {
   }
 }
 
-// The numbers are well known: 255168 games, of which 131184 and 77904 are won by who begins and who
-// answers, through 5478 positions.
+// The known numbers: 255168 games, of which the first side wins 131184 and the second 77904, through
+// 5478 positions.
 TEST(TicTacToeTest, HasTheKnownNumberOfGamesAndPositions) {
   Counts counts;
   CountAll(TicTacToe(), &counts);
@@ -52,7 +52,7 @@ TEST(TicTacToeTest, HasTheKnownNumberOfGamesAndPositions) {
   EXPECT_EQ(counts.won[0], 131184);
   EXPECT_EQ(counts.won[1], 77904);
   EXPECT_EQ(counts.positions.size(), 5478);
-  // Exactly these can be restored.
+  // Exactly these positions can be restored.
   size_t restored = 0;
   for (uint64_t first = 0; first < 512; ++first) {
     for (uint64_t second = 0; second < 512; ++second) {
@@ -66,7 +66,7 @@ TEST(TicTacToeTest, HasTheKnownNumberOfGamesAndPositions) {
   EXPECT_EQ(restored, 5478);
 }
 
-// Plain minimax, without the table.
+// Plain minimax without the table.
 int Minimax(const TicTacToe& position) {
   if (position.HasWon(1 - position.to_move())) return -1;
   if (position.over()) return 0;
@@ -94,7 +94,7 @@ TEST(TicTacToeSolutionTest, ValuesAreThoseOfMinimax) {
   }
 }
 
-// What a policy sees, as a position; -1 planes apart.
+// The position of a policy's observation.
 TicTacToe PositionOf(absl::Span<const float> board) {
   uint64_t own = 0;
   uint64_t other = 0;
@@ -108,7 +108,7 @@ TicTacToe PositionOf(absl::Span<const float> board) {
 
 TEST(ExhaustivePlayTest, ThePerfectPlayerNeverLoses) {
   for (const int side : {0, 1}) {
-    // The player with the lowest of the best moves, and with others.
+    // The player that chooses the lowest of the best moves, and players that choose others.
     for (const uint64_t pick : {0, 1, 2, 3}) {
       const auto policy = [pick](absl::Span<const float> board,
                                  absl::Span<const uint8_t> mask) -> absl::StatusOr<int64_t> {
@@ -132,7 +132,7 @@ absl::StatusOr<int64_t> LowestLegal(absl::Span<const float> /*board*/,
   return move;
 }
 
-TEST(ExhaustivePlayTest, FindsTheGamesThatAPoorPolicyLoses) {
+TEST(ExhaustivePlayTest, FindsTheGamesThatAWeakPolicyLoses) {
   DING_ASSERT_OK_AND_ASSIGN(const AllReplies result, PlayAllReplies<TicTacToe>(LowestLegal, 1));
   EXPECT_GT(result.lost, 0);
   // Side 0 takes the diagonal while the policy fills the upper row.
@@ -146,7 +146,7 @@ TEST(ExhaustivePlayTest, AnIllegalActionIsNamedWithItsGame) {
                        HasSubstr("plays 4 after the moves [4 0], which is not legal")));
 }
 
-TEST(PerfectTicTacToePlayerTest, PlaysAllBestMovesAndNoOther) {
+TEST(PerfectTicTacToePlayerTest, PlaysEveryBestMoveAndNoOtherMove) {
   const PerfectTicTacToePlayer player;
   Rng rng(7, "test");
   std::set<int> moves;

@@ -16,7 +16,7 @@ struct AcrobotModel {
   using State = AcrobotState;
   using Action = int64_t;
 
-  // Rounded to float32, as Gymnasium does.
+  // The start is rounded to float32, as in Gymnasium.
   static State Start(Rng* rng) {
     State state;
     for (double* const number : {&state.theta1, &state.theta2, &state.dtheta1, &state.dtheta2}) {

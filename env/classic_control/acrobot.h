@@ -1,12 +1,12 @@
-// Acrobot: two links hang from a pivot, and a motor in the joint between them has to swing the free
-// end above a line.
+// Acrobot: two links hang from a pivot; a motor in the joint between them has to swing the free end
+// above a line.
 //
 // Sutton, "Generalization in reinforcement learning" (NIPS 1995); equations of motion as in Sutton
 // and Barto, "Reinforcement learning: an introduction", section 11.3 of the first edition ("book"
 // in Gymnasium's Acrobot-v1), integrated by the classic Runge-Kutta method with steps of 0.2 s.
 //
 // Observation: float32[6], cosine and sine of both angles, angular velocities (at most 4 pi and 9
-// pi). Angle 1 is from hanging down, angle 2 relative to link 1.   Action: 0, 1, 2: torque -1, 0, 1
+// pi). Angle 1 is measured from hanging down, angle 2 from link 1.   Action: 0, 1, 2: torque -1, 0, 1
 // Nm.   Reward: -1 per step, 0 with the last.   Terminated: -cos(a1) - cos(a1 + a2) > 1.   Time
 // limit: 500 steps.
 //
@@ -36,8 +36,8 @@ inline constexpr double kAcrobotPi = 3.14159265358979323846;
 inline constexpr double kAcrobotMaxVelocity1 = 4 * kAcrobotPi;
 inline constexpr double kAcrobotMaxVelocity2 = 9 * kAcrobotPi;
 
-// The rate of change of the state under a torque: links of mass, length and inertia 1, centres of
-// mass in their middles.
+// The derivative of the state under a torque. The links have mass, length and inertia 1 and their
+// centres of mass in the middle.
 inline AcrobotState AcrobotDerivative(const AcrobotState& s, double torque) {
   constexpr double kGravity = 9.8;
   constexpr double kCenter = 0.5;
@@ -56,7 +56,7 @@ inline AcrobotState AcrobotDerivative(const AcrobotState& s, double torque) {
   return {s.dtheta1, s.dtheta2, ddtheta1, ddtheta2};
 }
 
-// `angle` turned back into [-pi, pi].
+// Returns `angle` modulo 2 pi, in [-pi, pi].
 inline double WrapAngle(double angle) {
   while (angle > kAcrobotPi) angle -= 2 * kAcrobotPi;
   while (angle < -kAcrobotPi) angle += 2 * kAcrobotPi;

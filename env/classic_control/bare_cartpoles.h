@@ -1,5 +1,5 @@
-// The floor of stepping CartPoles, for benchmarks: the equations on kCount states, observations
-// written to one array, episodes begun anew when they end; nothing else.
+// The floor of stepping CartPoles, for benchmarks: only the equations of kCount states, observations
+// written to one array, and resets at the ends of episodes.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_BARE_CARTPOLES_H_
@@ -14,7 +14,7 @@
 
 namespace ding {
 
-// Random actions, drawn once and then repeated.
+// Random actions that are drawn once and then repeated.
 template <int kCount>
 class CartPoleActions {
  public:
@@ -23,7 +23,7 @@ class CartPoleActions {
     for (int64_t& action : actions_) action = static_cast<int64_t>(rng.UniformInt(2));
   }
 
-  // The next [kCount] of them.
+  // Returns the next kCount actions.
   const int64_t* Next() { return actions_.data() + next_++ % kRows * kCount; }
 
  private:

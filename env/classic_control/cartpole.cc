@@ -58,7 +58,7 @@ struct MaskedCartPoleModel : CartPoleModel {
   }
 };
 
-// The bounds are twice the limits, so that the last observation of an episode is inside.
+// The bounds are twice the limits, so that the last observation of an episode is within them.
 FieldSpec Observation(bool shows_velocity) {
   constexpr double kX = 2 * kCartPoleXLimit;
   constexpr double kTheta = 2 * kCartPoleThetaLimit;

@@ -9,8 +9,8 @@
 // 1 right (10 N).   Reward: 1 per step, the last one included.   Terminated: |x| > 2.4 or
 // |angle| > 12 degrees.   Time limit: 200 (v0) or 500 steps (v1).
 //
-// "-masked-velocity" shows x and angle only, float32[2]: what the velocities are, a policy has to
-// remember.
+// "-masked-velocity" shows x and angle only, float32[2]: a policy has to infer the velocities from
+// earlier observations.
 //
 // Threads: as Env; CartPoleStep is a pure function.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_CARTPOLE_H_
@@ -38,22 +38,21 @@ inline constexpr double kCartPoleXLimit = 2.4;
 inline constexpr double kCartPoleThetaLimit = 12 * 2 * 3.14159265358979323846 / 360;
 inline constexpr double kCartPoleHalfLength = 0.5;
 
-// Balancing is unstable, so that rounding shows after some hundred steps: the order of the
-// operations is that of the original.
+// The system is unstable, so rounding errors show after some hundred steps: the operations are in the
+// order of the original.
 inline ClassicOutcome CartPoleStep(int64_t action, CartPoleState* state) {
   constexpr double kGravity = 9.8;
   constexpr double kPoleMass = 0.1;
   constexpr double kTotalMass = kPoleMass + 1.0;
   constexpr double kPoleMassLength = kPoleMass * kCartPoleHalfLength;
-  // A table, because no processor predicts what a policy does: a branch on it costs a fifth of the
-  // step.
+  // A table, because a branch on the action is not predictable and costs a fifth of the step.
   constexpr double kForces[] = {-10, 10};
   constexpr double kSeconds = 0.02;
   const double force = kForces[action == 1 ? 1 : 0];
   const double cosine = std::cos(state->theta);
   const double sine = std::sin(state->theta);
-  // Where the step ends follows from the velocities before it: known early, so that no branch on it
-  // waits for the accelerations.
+  // The new position depends on the old velocities only, so the branch on it need not wait for the
+  // accelerations.
   state->x += kSeconds * state->x_dot;
   const double theta = state->theta + kSeconds * state->theta_dot;
   const bool terminated =

@@ -1,5 +1,5 @@
-// All envs of this folder as the registry makes them: they conform, agree with trajectories that
-// testdata/trajectories.py computed from the published equations, and draw themselves.
+// Tests of the classic control envs as the registry creates them: they conform, agree with
+// trajectories that testdata/trajectories.py computed from the published equations, and render.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -74,7 +74,7 @@ TEST(ClassicControlTest, RefusesParams) {
                        HasSubstr("'Pendulum-v1' takes no params, got type.googleapis.com/ding.")));
 }
 
-// An env with the rows that it needs.
+// An env with its rows.
 class Stage {
  public:
   explicit Stage(const std::string& name)
@@ -97,7 +97,7 @@ class Stage {
     return env_->Step(ColumnsView(action_.view()).row(0), row_.view().row(0), result);
   }
 
-  // Begins an episode in this state, `steps` after its start.
+  // Begins an episode in `state`, as if after `steps` steps.
   absl::Status StartAt(absl::Span<const double> state, int64_t steps = 0) {
     StateDict dict;
     for (const absl::Status& status :
@@ -119,10 +119,10 @@ std::string TestData(const std::string& name) {
                       "/env/classic_control/testdata/", name);
 }
 
-// What the env shows is float32.
+// Observations are float32.
 double Tolerance(double expected) { return 1e-6 * std::max(1.0, std::abs(expected)); }
 
-// Plays the `rows` rows of one episode of the table.
+// Plays one episode of `rows` rows of the table.
 void PlayEpisode(Stage* stage, int rows, std::istream* table) {
   for (int row = 1; row <= rows; ++row) {
     SCOPED_TRACE(absl::StrCat("row ", row));
@@ -168,7 +168,7 @@ TEST(ClassicControlTest, AgreesWithPublishedEquations) {
   EXPECT_EQ(episodes, 17);
 }
 
-TEST(ClassicControlTest, TimeLimitsAreGymnasiums) {
+TEST(ClassicControlTest, TimeLimitsEqualGymnasium) {
   const std::pair<const char*, int64_t> limits[] = {
       {"CartPole-v0", 200},    {"CartPole-v1", 500}, {"Pendulum-v1", 200},
       {"MountainCar-v0", 200}, {"Acrobot-v1", 500},  {"MountainCarContinuous-v0", 999}};
@@ -177,7 +177,7 @@ TEST(ClassicControlTest, TimeLimitsAreGymnasiums) {
   }
 }
 
-// The masked env goes the way of the whole one and shows `shown` of its elements.
+// Checks that the masked env behaves like the full env and shows the elements `shown` only.
 void ExpectShowsOnly(const std::string& name, const std::vector<size_t>& shown, double action) {
   Stage whole(name);
   Stage masked(name + "-masked-velocity");
@@ -198,15 +198,15 @@ void ExpectShowsOnly(const std::string& name, const std::vector<size_t>& shown, 
   }
 }
 
-TEST(ClassicControlTest, MaskedVelocitiesAreHiddenAndNothingElse) {
+TEST(ClassicControlTest, MasksHideTheVelocitiesOnly) {
   ExpectShowsOnly("CartPole-v0", {0, 2}, 1);
   ExpectShowsOnly("CartPole-v1", {0, 2}, 0);
   ExpectShowsOnly("Pendulum-v1", {0, 1}, 0.5);
 }
 
-TEST(ClassicControlTest, TerminatedWinsOverTheTimeLimit) {
+TEST(ClassicControlTest, TerminationTakesPrecedenceOverTheTimeLimit) {
   Stage stage("CartPole-v0");
-  // The pole falls with this step; it is the last one that the limit allows.
+  // The pole falls in this step, which is also the last that the limit allows.
   ASSERT_THAT(stage.StartAt({0, 0, 0.209, 1}, /*steps=*/199), IsOk());
   StepResult result;
   ASSERT_THAT(stage.Step(0, &result), IsOk());
@@ -237,9 +237,8 @@ TEST(ClassicControlTest, RefusesParametersAndBrokenStates) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("inf")));
 }
 
-// Mean and range of each number of the state over many starts, against those of the uniform
-// distributions of the equations: the mean of n values uniform on [-h, h] has standard deviation
-// h / sqrt(3 n); five of them are allowed.
+// Compares mean and range of each number of the start state with its uniform distribution. The mean
+// of n values uniform on [-h, h] has standard deviation h / sqrt(3 n); five of these are allowed.
 TEST(ClassicControlTest, StartsAreUniform) {
   const std::pair<const char*, std::vector<std::pair<double, double>>> expected[] = {
       {"CartPole-v1", {{-0.05, 0.05}, {-0.05, 0.05}, {-0.05, 0.05}, {-0.05, 0.05}}},
@@ -281,7 +280,7 @@ class Picture {
   explicit Picture(Image image) : image_(std::move(image)) {}
   int width() const { return image_.width; }
   int height() const { return image_.height; }
-  // Of the pixel, counted from the lower left.
+  // The color of a pixel, counted from the lower left.
   std::vector<int> At(int x, int y) const {
     const size_t pixel = (static_cast<size_t>(image_.height - 1 - y) * image_.width + x) * 3;
     return {image_.rgb.at(pixel), image_.rgb.at(pixel + 1), image_.rgb.at(pixel + 2)};

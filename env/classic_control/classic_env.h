@@ -1,5 +1,5 @@
-// What the classic control problems have in common as envs: time limit, start of an episode from a
-// seed, saving and restoring. A problem itself is a Model:
+// The common part of the classic control problems as envs: time limit, start of an episode from a
+// seed, saving and restoring. The problem itself is a Model:
 //
 //     struct Model {
 //       using State = ...;   // doubles only
@@ -10,9 +10,9 @@
 //       static Image Draw(const State& state);
 //     };
 //
-// The time limit is the env's: after max_episode_steps the episode is truncated, unless it
-// terminates with that very step (Gymnasium sets both flags there; terminated is what counts for
-// the bootstrap).
+// The env keeps the time limit: it truncates the episode after max_episode_steps, unless the episode
+// terminates in that step. (Gymnasium sets both flags then, of which terminated decides about the
+// bootstrap value.)
 //
 // Threads: as Env.   Errors: a reset with parameters, a step after the end of an episode.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_CLASSIC_ENV_H_
@@ -64,7 +64,7 @@ class ClassicEnv final : public Env {
 
   absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
     if (ABSL_PREDICT_FALSE(over_)) {
-      return absl::FailedPreconditionError("step without an episode: Reset() comes first");
+      return absl::FailedPreconditionError("Step() without a running episode; call Reset() first");
     }
     const ClassicOutcome outcome = Model::Step(action.scalar<typename Model::Action>(0), &state_);
     ++steps_;

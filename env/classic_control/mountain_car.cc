@@ -27,7 +27,7 @@ struct MountainCarModel {
   static Image Draw(const State& state) { return DrawMountainCar(state, kMountainCarGoal); }
 };
 
-// Where a position of the car is in the picture.
+// The pixel of a position of the car.
 Point OnHill(double position) {
   constexpr double kScale = 600 / (kMountainCarMaxPosition - kMountainCarMinPosition);
   return {(position - kMountainCarMinPosition) * kScale,

@@ -1,5 +1,5 @@
-// MountainCar: an underpowered car in a valley has to swing itself up to the flag on the right
-// hill.
+// MountainCar: an underpowered car in a valley has to build up momentum to reach the flag on the
+// right hill.
 //
 // Moore, "Efficient memory-based learning for robot control" (1990); equations as in Gymnasium's
 // MountainCar-v0.
@@ -33,7 +33,7 @@ inline constexpr double kMountainCarMinPosition = -1.2;
 inline constexpr double kMountainCarMaxPosition = 0.6;
 inline constexpr double kMountainCarMaxSpeed = 0.07;
 
-// One step of the car under `push` and the slope; the wall on the left stops it.
+// Moves the car one step under `push` and gravity; the wall on the left stops it.
 inline void MoveMountainCar(double push, MountainCarState* state) {
   constexpr double kGravity = 0.0025;
   const double velocity =
@@ -53,7 +53,7 @@ inline ClassicOutcome MountainCarStep(int64_t action, MountainCarState* state) {
   return {-1, state->position >= kMountainCarGoal && state->velocity >= 0};
 }
 
-// The scene with the flag at `goal`.
+// Draws the car, with the flag at `goal`.
 Image DrawMountainCar(const MountainCarState& state, double goal);
 
 // "MountainCar-v0".

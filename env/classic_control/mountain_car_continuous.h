@@ -1,10 +1,10 @@
-// MountainCarContinuous: MountainCar with an engine that can be throttled, and fuel that costs.
+// MountainCarContinuous: MountainCar with a continuous throttle and a cost for its use.
 //
 // Equations as in Gymnasium's MountainCarContinuous-v0, which keeps its state in float32 between
 // steps.
 //
-// Observation: float32[2], as MountainCar.   Action: float32[1] in [-1, 1]; one outside is refused
-// by the env manager, where Gymnasium cuts it off.   Reward: -0.1 action^2, and 100 at the goal.
+// Observation: float32[2], as MountainCar.   Action: float32[1] in [-1, 1]; the env manager refuses
+// an action outside, where Gymnasium clips it.   Reward: -0.1 action^2, and 100 at the goal.
 // Terminated: position >= 0.45 with a velocity >= 0.   Time limit: 999 steps.
 //
 // Threads: as Env; MountainCarContinuousStep is a pure function.

@@ -1,4 +1,4 @@
-// What a step of one of the classic control problems gives, apart from the new state.
+// The result of a step of a classic control problem, besides the new state.
 #ifndef DING_WORKER_ENV_CLASSIC_CONTROL_OUTCOME_H_
 #define DING_WORKER_ENV_CLASSIC_CONTROL_OUTCOME_H_
 

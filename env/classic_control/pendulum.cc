@@ -39,7 +39,7 @@ struct PendulumModel {
     constexpr Point kAxle = {250, 250};
     constexpr double kHalfWidth = 0.1 * kScale;
     Canvas canvas(500, 500);
-    // Along the x axis at angle 0, so that a quarter turn points up.
+    // Angle 0 points up: the rod lies along the x axis and is turned by a quarter.
     const double angle = state.theta + kPi / 2;
     canvas.Polygon(Rectangle(kAxle, 0, kScale, -kHalfWidth, kHalfWidth, angle), kRod);
     canvas.Circle(kAxle, kHalfWidth, kRod);

@@ -1,11 +1,11 @@
-// Pendulum: swing a pendulum up and keep it there, with a motor too weak to lift it directly.
+// Pendulum: swing a pendulum up and keep it upright with a motor too weak to lift it directly.
 //
 // Equations as in Gymnasium's Pendulum-v1: a rod of mass 1 and length 1 turning about one end,
 // gravity 10, integrated by the semi-implicit Euler method with steps of 0.05 s.
 //
 // Observation: float32[3], cosine and sine of the angle from upright, angular velocity (rad/s, at
-// most 8).   Action: float32[1], torque in [-2, 2]; one outside is refused by the env manager,
-// where Gymnasium cuts it off.   Reward: -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), of the state
+// most 8).   Action: float32[1], torque in [-2, 2]; the env manager refuses an action
+// outside, where Gymnasium clips it.   Reward: -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), for the state
 // before the step.   Never terminated.   Time limit: 200 steps.
 //
 // "-masked-velocity" shows cosine and sine only, float32[2].
@@ -32,7 +32,7 @@ struct PendulumState {
 inline constexpr double kPendulumMaxSpeed = 8;
 inline constexpr double kPendulumMaxTorque = 2;
 
-// `angle` in [-pi, pi).
+// Returns `angle` modulo 2 pi, in [-pi, pi).
 inline double NormalizeAngle(double angle) {
   constexpr double kPi = 3.14159265358979323846;
   const double turned = std::fmod(angle + kPi, 2 * kPi);

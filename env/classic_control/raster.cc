@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kSamples = 4;  // per pixel and axis
 
-// Even-odd rule: a ray to the right crosses the outline an odd number of times.
+// Even-odd rule: a ray from an inner point crosses the outline an odd number of times.
 bool InsidePolygon(absl::Span<const Point> corners, Point p) {
   bool inside = false;
   for (size_t i = 0, j = corners.size() - 1; i < corners.size(); j = i++) {

@@ -1,8 +1,8 @@
-// Draws polygons, circles and lines into an Image: enough to see what a classic control problem
-// does, without a graphics library. Edges are smoothed (4 x 4 samples per pixel).
+// Draws polygons, circles and lines into an Image, without a graphics library: enough to show a
+// classic control problem. Edges are antialiased (4 x 4 samples per pixel).
 //
-// Coordinates are pixels; the origin is the lower left corner, y points up. What lies outside the
-// image is cut off.
+// Coordinates are pixels; the origin is the lower left corner and y points up. Shapes are clipped to
+// the image.
 //
 // Ownership: a Canvas owns its image until it is moved out.   Threads: thread-compatible.
 //
@@ -42,7 +42,7 @@ std::vector<Point> Rectangle(Point origin, double left, double right, double bot
 
 class Canvas {
  public:
-  // White.
+  // Creates a white image.
   Canvas(int width, int height);
 
   void Polygon(absl::Span<const Point> corners, Color color);
@@ -52,7 +52,7 @@ class Canvas {
   Image image() && { return std::move(image_); }
 
  private:
-  // Paints where `inside(point)`, within the box from `low` to `high`.
+  // Paints the points of the box from `low` to `high` for which inside(point) is true.
   template <typename Inside>
   void Fill(Point low, Point high, Color color, const Inside& inside);
   void Blend(int column, int row_from_top, double coverage, Color color);

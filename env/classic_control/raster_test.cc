@@ -12,14 +12,14 @@ namespace {
 
 using ::testing::Each;
 
-// Of one channel: how many pixels' worth of black paint are on the image.
+// The amount of black paint in one channel, in pixels.
 double Painted(const Image& image) {
   double sum = 0;
   for (size_t i = 0; i < image.rgb.size(); i += 3) sum += (255 - image.rgb[i]) / 255.0;
   return sum;
 }
 
-TEST(CanvasTest, IsWhiteAndOfItsSize) {
+TEST(CanvasTest, BeginsWhite) {
   const Image image = Canvas(3, 2).image();
   EXPECT_EQ(image.width, 3);
   EXPECT_EQ(image.height, 2);
@@ -27,7 +27,7 @@ TEST(CanvasTest, IsWhiteAndOfItsSize) {
   EXPECT_THAT(image.rgb, Each(255));
 }
 
-TEST(CanvasTest, PixelsOfASquare) {
+TEST(CanvasTest, DrawsThePixelsOfASquare) {
   Canvas canvas(4, 4);
   canvas.Polygon({{1, 0}, {1, 1}, {3, 1}, {3, 0}}, {10, 20, 30});
   const Image image = std::move(canvas).image();
@@ -39,7 +39,7 @@ TEST(CanvasTest, PixelsOfASquare) {
   }
 }
 
-TEST(CanvasTest, AreasAreRight) {
+TEST(CanvasTest, DrawsShapesOfTheRightArea) {
   Canvas turned(100, 100);
   turned.Polygon(Rectangle({50, 50}, -20, 20, -5, 5, 0.7), kBlack);
   EXPECT_NEAR(Painted(std::move(turned).image()), 400, 4);
@@ -51,7 +51,7 @@ TEST(CanvasTest, AreasAreRight) {
   EXPECT_NEAR(Painted(std::move(line).image()), 200, 4);
 }
 
-TEST(CanvasTest, CutsOffWhatIsOutside) {
+TEST(CanvasTest, ClipsShapesToTheImage) {
   Canvas canvas(10, 10);
   canvas.Circle({0, 0}, 5, kBlack);
   canvas.Polygon(Rectangle({1000, -1000}, -3, 3, -3, 3, 1), kBlack);

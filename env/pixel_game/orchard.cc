@@ -40,7 +40,7 @@ Pieces DrawPieces(uint64_t seed) {
   Pieces pieces;
   int ripe_left = kOrchardRipe;
   for (int i = 0; i < kPieces; ++i) {
-    // Uniform over all orders.
+    // This draws uniformly from all orders.
     pieces[i].ripe =
         rng.UniformInt(static_cast<uint64_t>(kPieces - i)) < static_cast<uint64_t>(ripe_left);
     ripe_left -= pieces[i].ripe;
@@ -53,7 +53,7 @@ Pieces DrawPieces(uint64_t seed) {
   return pieces;
 }
 
-// The row of piece `index` after `steps` steps; outside 0 ... kOrchardSize - 1: not there.
+// The row of piece `index` after `steps` steps; the piece is visible in rows 0 to kOrchardSize - 1.
 int RowOf(int index, int steps) { return steps - kOrchardPeriod * index; }
 
 Picture Draw(const Pieces& pieces, int steps, int basket) {
@@ -89,7 +89,7 @@ class Orchard final : public Env {
 
   absl::Status Step(const RowView& action, const RowRef& obs, StepResult* result) override {
     if (steps_ == kOrchardLength) {
-      return absl::FailedPreconditionError("step without an episode: Reset() comes first");
+      return absl::FailedPreconditionError("Step() without a running episode; call Reset() first");
     }
     const int shift = static_cast<int>(action.scalar<int64_t>(0)) - 1;
     const int basket = std::clamp(baskets_[0] + shift, 0, kOrchardSize - 1);
@@ -105,7 +105,7 @@ class Orchard final : public Env {
     return absl::OkStatus();
   }
 
-  // "seed" of the episode, "steps" so far, "baskets": where the basket is and was, newest first.
+  // Saves "seed" of the episode, "steps" so far, and "baskets", the columns of the basket, newest first.
   absl::Status SaveState(StateWriter* writer) const override {
     DING_RETURN_IF_ERROR(writer->WriteInt("seed", static_cast<int64_t>(seed_)));
     DING_RETURN_IF_ERROR(writer->WriteInt("steps", steps_));
@@ -133,7 +133,7 @@ class Orchard final : public Env {
     return absl::OkStatus();
   }
 
-  // The newest picture, enlarged.
+  // Draws the newest picture, enlarged.
   absl::StatusOr<Image> Render() override {
     constexpr int kScale = 20;
     const Picture picture = Draw(pieces_, steps_, baskets_[0]);
@@ -152,7 +152,7 @@ class Orchard final : public Env {
  private:
   static constexpr int kMaxFrames = 4;
 
-  // A picture is a function of the step and of where the basket was: frames need not be kept.
+  // A picture is a function of the step and the basket's column, so no frames are kept.
   void Show(const RowRef& obs) const {
     const absl::Span<uint8_t> pixels = obs.field<uint8_t>(0);
     for (int age = 0; age < frames_; ++age) {

@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
                     EnvConformanceCase{"stack4", [] { return Create("Orchard-v0-stack4"); }}),
     EnvConformanceName);
 
-// An env with the rows that it needs.
+// An env with its rows.
 class Game {
  public:
   explicit Game(const std::string& type = "Orchard-v0")
@@ -54,7 +54,7 @@ class Game {
 
   Env& env() { return *env_; }
   absl::Span<const uint8_t> pixels() const { return row_.column<uint8_t>(0); }
-  // Of the newest picture.
+  // A pixel of the newest picture.
   uint8_t At(int row, int column) const {
     return pixels()[pixels().size() - kSize * kSize + static_cast<size_t>(kSize * row + column)];
   }
@@ -82,14 +82,14 @@ class Game {
   BatchBuilder action_;
 };
 
-// What falls on the ground with step t: where, and what it counts.
+// The piece that lands in step t: its column and its reward.
 struct Landing {
   int step = 0;
   int column = 0;
   int value = 0;
 };
 
-// All of an episode, seen by who only watches.
+// All landings of an episode, found by watching its pictures.
 std::vector<Landing> Watch(uint64_t seed) {
   Game game;
   game.Reset(seed);
@@ -104,9 +104,8 @@ std::vector<Landing> Watch(uint64_t seed) {
   return landings;
 }
 
-// The most that can be had from `landings` when the basket is at `start` after `now` steps: a
-// shortest-path table over (step, column), from the end to the beginning. values[a] is that of
-// doing action a now.
+// The best return from `landings` when the basket is at `start` after `now` steps, by dynamic
+// programming over (step, column) from the end. values[a] is the return after taking action a now.
 std::array<int, 3> BestReturns(const std::vector<Landing>& landings, int now, int start) {
   const int end = landings.empty() ? now + 1 : landings.back().step;
   std::array<int, kSize> later{};  // after step t
@@ -146,7 +145,7 @@ TEST(OrchardTest, TheBestPossibleReturnIsTheRipeFruit) {
   }
 }
 
-// Plans with what is in the picture, and keeps to the middle otherwise.
+// Plans with the fruit in the picture, and keeps to the middle without any.
 int64_t PlanFromPicture(const Game& game) {
   std::vector<Landing> landings;
   for (int row = kGround - 1; row >= 0; --row) {
@@ -169,7 +168,7 @@ int64_t PlanFromPicture(const Game& game) {
   return choice;
 }
 
-TEST(OrchardTest, APolicyOfThePictureReachesTheBestReturn) {
+TEST(OrchardTest, APolicyThatSeesOnePictureReachesTheBestReturn) {
   Game game;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     game.Reset(seed);
@@ -186,7 +185,7 @@ TEST(OrchardTest, APolicyOfThePictureReachesTheBestReturn) {
   }
 }
 
-TEST(OrchardTest, RandomPlayGetsLittle) {
+TEST(OrchardTest, RandomPlayGetsALowReturn) {
   Game game;
   Rng rng(3, "test/random");
   double sum = 0;
@@ -220,7 +219,7 @@ TEST(OrchardTest, TheFruitFollowsTheRules) {
   EXPECT_EQ(first_columns.size(), kSize);
 }
 
-TEST(OrchardTest, TheBasketStopsAtTheFence) {
+TEST(OrchardTest, TheBasketStopsAtTheBorder) {
   Game game;
   game.Reset(4);
   for (int i = 0; i < 12; ++i) game.Step(0);
@@ -253,7 +252,7 @@ TEST(OrchardTest, TheStackIsTheLastFourPicturesOldestFirst) {
   }
 }
 
-TEST(OrchardTest, RefusesWhatItCannotDo) {
+TEST(OrchardTest, RefusesInvalidCalls) {
   Game game;
   StepResult result;
   EXPECT_THAT(game.TryStep(1, &result),

@@ -47,7 +47,7 @@ absl::Status CheckConfig(const ChaosConfig& config) {
   return absl::OkStatus();
 }
 
-// `config` with what the parameters of a reset say instead.
+// Returns `config` with the values that the parameters of a reset replace.
 absl::StatusOr<ChaosConfig> WithParams(ChaosConfig config, const NamedValues& params) {
   const google::protobuf::Reflection* const reflection = config.GetReflection();
   for (const auto& [name, value] : params) {
@@ -55,11 +55,11 @@ absl::StatusOr<ChaosConfig> WithParams(ChaosConfig config, const NamedValues& pa
     const auto number = static_cast<int64_t>(value);
     if (field == nullptr || field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
       return absl::InvalidArgumentError(
-          absl::StrCat("env 'chaos': parameter '", name, "' is no number of ChaosConfig"));
+          absl::StrCat("env 'chaos': parameter '", name, "' is not a number field of ChaosConfig"));
     }
     if (name == "episode_length") {
       return absl::InvalidArgumentError(
-          "env 'chaos': parameter 'episode_length' stands in the spec, a reset cannot change it");
+          "env 'chaos': parameter 'episode_length' is part of the spec; a reset cannot change it");
     }
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
       reflection->SetDouble(&config, field, value);
@@ -77,7 +77,7 @@ absl::StatusOr<ChaosConfig> WithParams(ChaosConfig config, const NamedValues& pa
   return config;
 }
 
-// With the signal's own action, whoever handles it now: a sanitizer would report it and exit.
+// Restores the default action of the signal first: a sanitizer's handler would report it and exit.
 void Die(int signal) {
   std::signal(signal, SIG_DFL);
   std::raise(signal);
@@ -138,7 +138,7 @@ class ChaosEnv : public Env {
     if (!IsTime()) return absl::OkStatus();
     if (config_.has_last_words()) {
       const std::string line = config_.last_words() + "\n";
-      // Past all buffers, which die with the process.
+      // Unbuffered, because buffers are lost with the process.
       [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
     }
     switch (config_.fault()) {
@@ -177,7 +177,7 @@ class ChaosEnv : public Env {
 
   const EnvSpec spec_;
   const ChaosConfig defaults_;
-  ChaosConfig config_;  // of this episode
+  ChaosConfig config_;  // the config of this episode
   int64_t episode_ = 0;
   int64_t step_ = 0;
   std::vector<std::string> hoard_;

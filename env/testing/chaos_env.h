@@ -1,13 +1,12 @@
-// An env that takes its process down with it, hangs, eats memory or burns time, at a given step:
-// for tests of what runs envs in processes of their own, and of programs.
-// (env/testing/scripted_env.h fails in ways that a process survives, and keeps a log that only one
-// process can read.)
+// An env that crashes its process, hangs, takes memory or burns processor time at a given step, for
+// tests of env managers with processes and of programs. (env/testing/scripted_env.h fails in ways
+// that its process survives, and keeps a log.)
 //
-// What it shows can be computed by a test: "obs" float32[2] is {step of the episode, last action
-// (-1 after a reset)}. Two actions, which do nothing; the reward is 1.
+// A test can compute its outputs: "obs" float32[2] is {step of the episode, last action (-1 after a
+// reset)}. Its two actions have no effect; the reward is 1.
 //
-// Registered as "chaos", with the parameters of env/testing/chaos.proto. A reset can say otherwise,
-// with the names of the numbers there: "fault", "at_step", "burn_us", ...
+// It is registered as "chaos" with the parameters of env/testing/chaos.proto. The parameters of a
+// reset replace numbers of that config: "fault", "at_step", "burn_us", ...
 //
 // Threads: as Env.
 //

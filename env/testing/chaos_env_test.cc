@@ -68,14 +68,14 @@ class Stage {
   StepResult result_;
 };
 
-// Resets, and takes `steps` steps.
+// Resets the env and takes `steps` steps.
 void Play(const ChaosConfig& config, int steps) {
   Stage stage(config);
   (void)stage.Reset();
   for (int i = 0; i < steps; ++i) (void)stage.Step();
 }
 
-TEST(ChaosEnvDeathTest, DiesAsItIsToldWithItsLastWords) {
+TEST(ChaosEnvDeathTest, DiesAsConfiguredAfterItsLastWords) {
   const std::pair<ChaosConfig::Fault, int> signals[] = {{ChaosConfig::SEGFAULT, SIGSEGV},
                                                         {ChaosConfig::ABORT, SIGABRT},
                                                         {ChaosConfig::KILL, SIGKILL}};
@@ -86,10 +86,10 @@ TEST(ChaosEnvDeathTest, DiesAsItIsToldWithItsLastWords) {
   ChaosConfig config = Config(ChaosConfig::EXIT, 2);
   config.set_exit_status(7);
   EXPECT_EXIT(Play(config, 2), testing::ExitedWithCode(7), "the bridge is out");
-  Play(config, 1);  // Not yet.
+  Play(config, 1);  // The fault comes later.
 }
 
-TEST(ChaosEnvTest, FailsAsItIsTold) {
+TEST(ChaosEnvTest, FailsAsConfigured) {
   Stage error(Config(ChaosConfig::ERROR, 0));
   EXPECT_THAT(error.Reset(), StatusIs(absl::StatusCode::kUnavailable, "chaos: an error"));
   Stage thrower(Config(ChaosConfig::THROW));
@@ -108,7 +108,7 @@ TEST(ChaosEnvTest, FailsAsItIsTold) {
   EXPECT_TRUE(abnormal.result().abnormal);
 }
 
-TEST(ChaosEnvTest, GoesOnAfterAHangAndWithAHoard) {
+TEST(ChaosEnvTest, ContinuesAfterAHangAndAfterTakingMemory) {
   ChaosConfig config = Config(ChaosConfig::HANG);
   config.set_hang_seconds(0.01);
   Play(config, 2);
@@ -124,7 +124,7 @@ double CpuSeconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-TEST(ChaosEnvTest, BurnsAtLeastTheTimeItIsToldTo) {
+TEST(ChaosEnvTest, BurnsAtLeastTheConfiguredTime) {
   ChaosConfig config;
   config.set_burn_us(500);
   const double before = CpuSeconds();
@@ -132,7 +132,7 @@ TEST(ChaosEnvTest, BurnsAtLeastTheTimeItIsToldTo) {
   EXPECT_GE(CpuSeconds() - before, 0.005);
 }
 
-TEST(ChaosEnvTest, AFaultOfOneEpisodeOrOfOneFileHappensOnce) {
+TEST(ChaosEnvTest, AFaultLimitedToAnEpisodeOrAFileHappensOnce) {
   ChaosConfig config = Config(ChaosConfig::ABNORMAL);
   config.set_at_episode(2);
   Stage stage(config);
@@ -151,13 +151,14 @@ TEST(ChaosEnvTest, AFaultOfOneEpisodeOrOfOneFileHappensOnce) {
   }
 }
 
-TEST(ChaosEnvTest, AResetCanSayOtherwise) {
+TEST(ChaosEnvTest, ParametersOfAResetReplaceTheConfig) {
   Stage stage((ChaosConfig()));
   ASSERT_THAT(stage.Reset({{"fault", ChaosConfig::ABNORMAL}, {"at_step", 1}}), IsOk());
   ASSERT_THAT(stage.Step(), IsOk());
   EXPECT_TRUE(stage.result().abnormal);
   EXPECT_THAT(stage.Reset({{"fault", 99}}), StatusIs(kInvalid, HasSubstr("no fault 99")));
-  EXPECT_THAT(stage.Reset({{"last_words", 1}}), StatusIs(kInvalid, HasSubstr("is no number")));
+  EXPECT_THAT(stage.Reset({{"last_words", 1}}),
+              StatusIs(kInvalid, HasSubstr("is not a number field")));
   EXPECT_THAT(stage.Reset({{"at_step", -1}}), StatusIs(kInvalid, HasSubstr("0 or more")));
   EXPECT_THAT(stage.Reset({{"episode_length", 1}}), StatusIs(kInvalid, HasSubstr("the spec")));
   ASSERT_THAT(stage.Reset(), IsOk());

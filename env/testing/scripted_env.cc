@@ -33,7 +33,7 @@ std::optional<EnvFault> FaultOf(const Faults& faults, int64_t call,
   return it == faults.end() ? otherwise : it->second;
 }
 
-// The faults that end the call.
+// Executes the faults that end a call.
 absl::Status Fail(std::optional<EnvFault> fault) {
   if (fault == EnvFault::kError) return absl::UnavailableError("scripted error");
   if (fault == EnvFault::kThrow) throw std::runtime_error("scripted exception");
@@ -104,7 +104,7 @@ class ScriptedEnv : public Env {
     return absl::OkStatus();
   }
 
-  // One pixel, red as the number of the step.
+  // One pixel, whose red value is the number of the step.
   absl::StatusOr<Image> Render() override {
     return Image{1, 1, {static_cast<uint8_t>(step_), 0, 0}};
   }
@@ -157,7 +157,7 @@ EpisodeStart ScriptedEnvStarts::operator[](int64_t index) const {
   return start;
 }
 
-// What lies in memory that forked processes share.
+// The part that is in memory shared with forked processes.
 struct ScriptedEnvScript::Shared {
   static Shared* New() {
     void* const memory =

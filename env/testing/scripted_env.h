@@ -1,13 +1,13 @@
-// An env that does as it is told: fails, throws, breaks its numbers or calls itself abnormal at
-// given calls, and notes what was done to it. For tests of env managers and of what stands on them.
+// An env that follows a script: at given calls it fails, throws, writes NaN or reports an abnormal
+// step, and it logs all calls. For tests of env managers and of code that uses them.
 //
-// What it shows can be computed by a test: the observation "obs" float32[3] is {episode, step of
-// the episode, last action (-1 after a reset)}, where episode counts the resets of its factory from
-// 1; the reward is `reward`, and an episode ends after `episode_length` steps.
+// A test can compute its outputs: the observation "obs" float32[3] is {episode, step of the episode,
+// last action (-1 after a reset)}, where `episode` counts the resets of its factory from 1; the reward
+// is `reward`, and an episode ends after `episode_length` steps.
 //
-// Ownership: script and log are shared by the test and by all envs of one factory, also by renewed
-// ones: "the 3rd step" is the third of all of them. The log lies in memory that forked processes
-// share: what an env does in a child is seen here.
+// Ownership: the test and all envs of one factory, also renewed ones, share script and log: "the 3rd
+// step" counts over all of them. The log is in memory that forked processes share, so the test sees
+// the calls of an env in a child.
 // Threads:   thread-compatible.
 //
 // Example:
@@ -39,15 +39,15 @@ enum class EnvFault {
   kAbnormal,        // steps only
 };
 
-// The last kKept episodes that were asked for, in plain memory: with at most 4 parameters, whose
-// names are cut off after 23 letters.
+// The last kKept starts of episodes, in plain memory: each with at most 4 parameters, whose names are
+// cut after 23 letters.
 class ScriptedEnvStarts {
  public:
   static constexpr int64_t kKept = 128;
 
   void push_back(const EpisodeStart& start);
   int64_t size() const { return size_; }
-  // Start `index` of all that there were; one that is kept.
+  // Returns start `index` of all starts; it must be one of the last kKept.
   EpisodeStart operator[](int64_t index) const;
   EpisodeStart back() const { return (*this)[size_ - 1]; }
 
@@ -62,42 +62,42 @@ class ScriptedEnvStarts {
   Item items_[kKept];
 };
 
-// What was done to the envs of one factory.
+// The calls of the envs of one factory.
 struct ScriptedEnvLog {
   int built = 0;
   int alive = 0;
-  int64_t resets = 0;  // calls, also those that failed
+  int64_t resets = 0;  // calls, including failed ones
   int64_t steps = 0;
-  ScriptedEnvStarts starts;  // of all resets
+  ScriptedEnvStarts starts;  // the starts of all resets
 };
 
-// What envs are told to do.
+// The orders that the envs follow.
 struct ScriptedEnvOrders {
-  // Faults of the n-th call, counted from 1 over all envs of the factory.
+  // The fault of the n-th call, counted from 1 over all envs of the factory.
   std::map<int64_t, EnvFault> on_build;  // the factory returns the error or throws
   std::map<int64_t, EnvFault> on_reset;
   std::map<int64_t, EnvFault> on_step;
-  // Faults of every call that has none of its own.
+  // The fault of every call that has none in the maps above.
   std::optional<EnvFault> on_every_reset;
   std::optional<EnvFault> on_every_step;
 
   int64_t episode_length = 5;
-  bool truncate = false;  // how an episode ends; else it terminates
+  bool truncate = false;  // whether an episode is truncated; else it terminates
   float reward = 1;
-  NamedValues info;  // at the end of an episode
+  NamedValues info;  // reported at the end of an episode
   int64_t action_count = 2;
   bool can_save = true;
 };
 
 struct ScriptedEnvScript : ScriptedEnvOrders {
   ScriptedEnvScript();
-  // With a log of its own that begins as a copy.
+  // The copy has a log of its own, which begins as a copy.
   ScriptedEnvScript(const ScriptedEnvScript& other);
   ScriptedEnvScript& operator=(const ScriptedEnvScript&) = delete;
   ~ScriptedEnvScript();
 
   ScriptedEnvLog& log;
-  // While set, steps or resets wait before they do anything; the envs of other scripts go on.
+  // While set, steps or resets block before they do anything; envs of other scripts are not affected.
   std::atomic<bool>& hold_steps;
   std::atomic<bool>& hold_resets;
 

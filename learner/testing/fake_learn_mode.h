@@ -1,4 +1,4 @@
-// A learn mode for tests: one parameter that grows by 1 with every optimizer step.
+// A learn mode for tests. It has one parameter, which grows by 1 with every optimizer step.
 #ifndef DING_WORKER_LEARNER_TESTING_FAKE_LEARN_MODE_H_
 #define DING_WORKER_LEARNER_TESTING_FAKE_LEARN_MODE_H_
 
@@ -53,7 +53,7 @@ class FakeLearnMode : public LearnMode {
   double weight = 0;
   int steps_per_batch = 1;
   bool report_priority = false;
-  absl::Status next_error;  // of the next Forward()
+  absl::Status next_error;  // returned by the next Forward()
 };
 
 }  // namespace ding

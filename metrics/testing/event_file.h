@@ -1,4 +1,4 @@
-// Reads the event files that TensorBoardSink writes, by code that shares nothing with it.
+// Reads the event files of TensorBoardSink, by code that is independent of it.
 #ifndef DING_WORKER_METRICS_TESTING_EVENT_FILE_H_
 #define DING_WORKER_METRICS_TESTING_EVENT_FILE_H_
 
@@ -9,7 +9,7 @@
 
 namespace ding {
 
-// All events of a file; a test failure if a checksum is wrong or the last record is torn.
+// Returns all events of a file; the test fails if a checksum is wrong or the last record is torn.
 std::vector<tensorboard::Event> ReadEvents(const std::string& path);
 
 }  // namespace ding

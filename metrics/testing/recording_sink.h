@@ -1,4 +1,4 @@
-// A MetricSink that keeps what it is told, for tests of the components that measure.
+// A MetricSink that records all calls, for tests of components that measure.
 //
 // Threads: thread-safe; the queries return copies.
 #ifndef DING_WORKER_METRICS_TESTING_RECORDING_SINK_H_
@@ -51,19 +51,19 @@ class RecordingSink : public MetricSink {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void EncodedImage(absl::string_view tag, int64_t step, int width, int height,
                     absl::string_view file) override ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns what set_flush_status said, once; OK afterwards.
+  // Returns the status of set_flush_status() once, then OK.
   absl::Status Flush() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   void set_flush_status(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // In the order of the calls.
+  // The records are in the order of the calls.
   std::vector<ScalarRecord> scalars() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<HistogramRecord> histograms() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<TextRecord> texts() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<ImageRecord> images() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The values of one scalar tag, in the order of the calls.
+  // Returns the values of a scalar tag, in the order of the calls.
   std::vector<double> ValuesOf(absl::string_view tag) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Every scalar tag once, sorted.
+  // Returns the scalar tags, sorted, each once.
   std::vector<std::string> ScalarTags() const ABSL_LOCKS_EXCLUDED(mutex_);
   int flush_count() const ABSL_LOCKS_EXCLUDED(mutex_);
 

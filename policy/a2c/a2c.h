@@ -1,6 +1,6 @@
-// A2C, the synchronous form of A3C (Mnih et al. 2016): one step of the optimizer on all rows that
-// the current policy has just collected. Columns, modes and what is saved: policy/actor_critic/
-// actor_critic_policy.h; the loss: policy/loss/actor_critic_loss.h.
+// A2C, the synchronous form of A3C (Mnih et al. 2016): one optimizer step on all rows that the current
+// policy has just collected. policy/actor_critic/actor_critic_policy.h describes columns, modes and
+// saved state, policy/loss/actor_critic_loss.h the loss.
 #ifndef DING_WORKER_POLICY_A2C_A2C_H_
 #define DING_WORKER_POLICY_A2C_A2C_H_
 
@@ -14,14 +14,14 @@
 namespace ding {
 
 struct A2cOptions {
-  ActorCriticPolicyOptions policy;  // all but name, and of `update` the coefficients only
+  ActorCriticPolicyOptions policy;  // all but `name`; of `update` only the coefficients
   bool normalize_adv = false;
 };
 
-// The same, as options of the class that does it.
+// Converts the options to those of ActorCriticPolicy.
 ActorCriticPolicyOptions MakeA2cPolicyOptions(const A2cOptions& options);
 
-// Networks and spaces as of ActorCritic::Create(); a null `critic`: the actor has the head "value".
+// Networks and spaces as for ActorCritic::Create(). If `critic` is null, the actor has the head "value".
 absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreateA2c(std::unique_ptr<Network> actor,
                                                              std::unique_ptr<Network> critic,
                                                              SpecPtr observation, SpecPtr action,

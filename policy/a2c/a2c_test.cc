@@ -1,4 +1,4 @@
-// A2C, made by the factories.
+// Tests of A2C policies that the factories create.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -21,9 +22,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-SpecPtr Observation() { return *MakeSpec({Box("obs", {4})}); }
-SpecPtr Action() { return *MakeSpec({Discrete("action", 3)}); }
 
 A2cConfig Config() {
   A2cConfig config;
@@ -39,27 +37,27 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const A2cConfig& config, uint64_t
   policy.set_type("a2c");
   policy.set_batch_size(4);
   policy.mutable_params()->PackFrom(config);
-  return create_policy(policy, {Observation(), Action(), seed, modes});
+  return create_policy(policy, {VectorObservation(), DiscreteAction(), seed, modes});
 }
 
-TEST(A2c, IsOneStepOnAllRows) {
+TEST(A2c, TakesOneStepOnAllRows) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), 1, PolicyModes()));
   std::vector<LearnStep> steps;
-  ASSERT_THAT(
-      policy->learn_mode()->Forward(MakeOnPolicyBatch(Observation(), Action(), 20, 1), {}, &steps),
-      IsOk());
+  ASSERT_THAT(policy->learn_mode()->Forward(
+                  MakeOnPolicyBatch(VectorObservation(), DiscreteAction(), 20, 1), {}, &steps),
+              IsOk());
   EXPECT_EQ(steps.size(), 1u);
   EXPECT_TRUE(policy->learn_mode()->attributes().on_policy);
   EXPECT_THAT(policy->learn_mode()->info(), testing::StartsWith("a2c on mlp"));
 }
 
-// The policy gradient makes what went well likelier, and what went badly less likely.
+// The policy gradient makes actions of positive advantage more probable and others less.
 TEST(A2c, MovesProbabilitiesByTheAdvantage) {
   for (const float sign : {1.0f, -1.0f}) {
     DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), 1, PolicyModes()));
-    BatchBuilder rows =
-        *BatchBuilder::Create(MakeOnPolicyBatch(Observation(), Action(), 1, 1).spec_ptr(), 1);
-    CopyRows(MakeOnPolicyBatch(Observation(), Action(), 1, 1).view(), rows.view(), 0);
+    BatchBuilder rows = *BatchBuilder::Create(
+        MakeOnPolicyBatch(VectorObservation(), DiscreteAction(), 1, 1).spec_ptr(), 1);
+    CopyRows(MakeOnPolicyBatch(VectorObservation(), DiscreteAction(), 1, 1).view(), rows.view(), 0);
     rows.column<float>(*rows.spec().Find("adv"))[0] = sign;
     const int64_t action = rows.column<int64_t>(1)[0];
     const Batch batch = std::move(rows).Seal(1);
@@ -97,7 +95,8 @@ INSTANTIATE_TEST_SUITE_P(
     A2c, PolicyConformance,
     testing::Values(PolicyConformanceCase{
         "a2c", [](uint64_t seed, PolicyModes modes) { return Create(Config(), seed, modes); },
-        Observation(), Action(), /*learns=*/true, MakeOnPolicyBatch, kColumnAdvantage}),
+        VectorObservation(), DiscreteAction(), /*learns=*/true, MakeOnPolicyBatch,
+        kColumnAdvantage}),
     testing::PrintToStringParamName());
 
 }  // namespace

@@ -51,8 +51,8 @@ absl::StatusOr<std::unique_ptr<ActorCritic>> ActorCritic::Create(
   DING_RETURN_IF_ERROR(CheckNetwork(*actor, "actor", *inputs, std::move(actor_outputs)));
   for (const FieldSpec& field : inputs->fields()) {
     if (options.normalize_obs && field.dtype != DType::kFloat32) {
-      return absl::InvalidArgumentError(absl::StrCat("observations are to be normalized, but '",
-                                                     field.name, "' is ", field.DebugString(),
+      return absl::InvalidArgumentError(absl::StrCat("normalize_obs is set, but '", field.name,
+                                                     "' is ", field.DebugString(),
                                                      ", expected float32"));
     }
   }
@@ -184,7 +184,7 @@ std::string ActorCritic::StatisticsScope(size_t input) const {
 }
 
 absl::Status ActorCritic::SaveModel(StateWriter* writer) const {
-  // Groups are made for whoever writes to them; here they are only read.
+  // Groups() returns mutable groups, which are only read here.
   for (const ParameterGroup& group : const_cast<ActorCritic*>(this)->Groups()) {
     DING_RETURN_IF_ERROR(SaveParameters(group.info, group.parameters,
                                         absl::StrCat(kModelScope, "/", group.name), writer));

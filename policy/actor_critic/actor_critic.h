@@ -1,22 +1,21 @@
-// What actor-critic algorithms act with and learn: an actor, a critic, a distribution over actions,
-// and the statistics that normalize observations.
+// The model of actor-critic algorithms: an actor, a critic, a distribution over actions, and the
+// statistics that normalize observations.
 //
 //     observation ──► without mask ──► normalized ──┬──► actor  "logit" | "mean" ──► distribution
 //                         │                         └──► critic "value"                  ▲
 //                         └── mask ──────────────────────────────────────────────────────┘
 //
-// Actor and critic are two networks, or one network with two heads; or there is no critic, for
-// algorithms that learn no values.
+// Actor and critic are two networks or one network with two heads. Algorithms that learn no values have
+// no critic.
 //
-// Statistics move only in UpdateStatistics(). They are a part of the model, so that whoever loads
-// it sees the observations as the networks were trained on them.
+// Only UpdateStatistics() changes the statistics. They are part of the model, so that a process that
+// loads the model normalizes observations as in training.
 //
-// Saved, below "model": "actor/<parameter>" and "critic/<parameter>" (or
-// "actor_critic/<parameter>"),
+// Saved, below "model": "actor/<parameter>" and "critic/<parameter>" (or "actor_critic/<parameter>"),
 // "distribution/log_std" if actions are continuous, "statistics/<input>/..." if observations are
 // normalized.
 //
-// Ownership: owns all of it. Spans of outputs hold until the next call.
+// Ownership: owns all its parts. Spans of outputs are valid until the next call.
 // Threads:   thread-compatible.
 // Errors:    kInvalidArgument for data of another layout, kInternal for NaN and infinity.
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_H_
@@ -46,20 +45,19 @@ namespace ding {
 struct ActorCriticOptions {
   double initial_log_std = 0;  // continuous actions only: see ActionDistribution
   bool normalize_obs = false;
-  double obs_clip = 10;  // of normalized observations, above 0
-  // False: the actor has no head for values, and what needs one must not be called.
+  double obs_clip = 10;  // bound of normalized observations, above 0
+  // If false, there is no value head, and methods that need one must not be called.
   bool has_value = true;
 };
 
 class ActorCritic {
  public:
-  // The critic's output, and an actor's second one if there is no critic.
+  // The output of the critic, or the second output of the actor if there is no critic.
   static FieldSpec ValueField();
 
-  // `actor` reads WithoutActionMask(observation) and has the output fields
-  // ActionDistribution::head()
-  // and, if `critic` is null and there are values, ValueField(); `critic` reads the same and has
-  // ValueField() alone.
+  // `actor` and `critic` read WithoutActionMask(observation). The actor has the output field
+  // ActionDistribution::head() and, if `critic` is null and has_value is set, ValueField(). The critic
+  // has the output field ValueField().
   //   kInvalidArgument  spaces or networks that do not fit
   static absl::StatusOr<std::unique_ptr<ActorCritic>> Create(std::unique_ptr<Network> actor,
                                                              std::unique_ptr<Network> critic,
@@ -67,31 +65,34 @@ class ActorCritic {
                                                              const ActorCriticOptions& options);
 
   const SpecPtr& observation() const { return observation_; }
-  // What the networks read.
+  // The fields that the networks read.
   const SpecPtr& inputs() const { return inputs_.spec(); }
   std::optional<int> mask_field() const { return mask_field_; }
   const SpecPtr& action() const { return action_; }
   ActionDistribution& distribution() { return *distribution_; }
   bool normalizes() const { return !statistics_.empty(); }
 
-  // Sets the distribution for `obs` [B, ...], and `value` [B] unless it is empty. Both are finite.
+  // Sets the distribution for `obs` [B, ...], and writes V(obs) to `value` [B] unless it is empty.
+  // kInternal if either is not finite.
   absl::Status Act(const ColumnsView& obs, absl::Span<float> value);
-  // The head's outputs of the last Act() [B, W].
+  // Returns the outputs of the head of the last Act() [B, W].
   absl::Span<const float> head() const { return head_; }
-  // V(obs); not finite where `obs` is not.
+  // Writes V(obs) to `value`; it is not finite where `obs` is not.
   absl::Status Values(const ColumnsView& obs, absl::Span<float> value);
 
-  // Normalizes the inputs, which are the first fields of `rows` but for the mask, in place.
+  // Normalizes in place the inputs, which are the first fields of `rows` except the mask.
   void NormalizeInputs(const MutableColumnsView& rows);
-  // Takes the rows of `obs`, finite and not yet normalized, into the statistics.
+  // Adds the rows of `obs`, which must be finite and not yet normalized, to the statistics.
   void UpdateStatistics(const ColumnsView& obs);
 
-  // What Forward() takes of `obs`, normalized if there are statistics; holds until the next call.
+  // Returns the inputs of Forward() for `obs`, normalized if there are statistics. The view is valid
+  // until the next call.
   absl::StatusOr<ColumnsView> Inputs(const ColumnsView& obs);
 
-  // For learning: `inputs` [B, ...], normalized already, has the networks' inputs as first fields.
-  // Sets the distribution. Then the gradients of the loss by head() and value() belong into
-  // d_head() and d_value(), and Backward() turns them into gradients of the networks.
+  // The pass for learning. The first fields of `inputs` [B, ...] are the inputs of the networks, already
+  // normalized. Sets the distribution and value(). The caller then writes the gradients of the loss by
+  // the head and by value() to d_head() and d_value() and calls Backward(), which computes the gradients
+  // of the networks.
   absl::Status Forward(const ColumnsView& inputs, absl::Span<const uint8_t> mask);
   absl::Span<const float> value() const { return value_; }
   absl::Span<float> d_head() const { return d_actor_.column<float>(0); }
@@ -100,11 +101,11 @@ class ActorCritic {
   }
   absl::Status Backward();
 
-  // All that an optimizer moves.
+  // Returns all parameters that an optimizer updates.
   std::vector<ParameterGroup> Groups();
 
   absl::Status SaveModel(StateWriter* writer) const;
-  // Strict: after an error, which lists what does not fit, nothing is changed.
+  // Strict: an error lists everything that does not fit, and nothing is changed.
   absl::Status LoadModel(StateReader* reader);
   // "mlp 4-64-64 ...; critic mlp ...".
   std::string info() const;
@@ -115,7 +116,7 @@ class ActorCritic {
 
   absl::Status CheckNames(StateReader* reader) const;
   std::string StatisticsScope(size_t input) const;
-  // The actor has a second head.
+  // Whether the actor has a second head.
   bool shared() const { return critic_ == nullptr && has_value_; }
   const char* actor_name() const { return shared() ? "actor_critic" : "actor"; }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
@@ -58,7 +59,7 @@ struct Networks {
   std::unique_ptr<Network> critic;
 };
 
-// Null, and a problem more, if it cannot be made.
+// Returns null and appends a problem if the network cannot be created.
 std::unique_ptr<Network> CreateNetwork(absl::string_view field, const NetworkConfig& config,
                                        const SpecPtr& inputs, std::vector<FieldSpec> outputs,
                                        uint64_t seed, std::vector<std::string>* problems) {
@@ -69,7 +70,7 @@ std::unique_ptr<Network> CreateNetwork(absl::string_view field, const NetworkCon
   return nullptr;
 }
 
-// The networks, or problems more.
+// Creates the networks; appends problems if it cannot.
 Networks CreateNetworks(const ActorCriticConfig& config, const PolicyContext& context,
                         std::vector<std::string>* problems) {
   Networks networks;
@@ -78,7 +79,7 @@ Networks CreateNetworks(const ActorCriticConfig& config, const PolicyContext& co
     return networks;
   }
   networks.actor = CreateActor(config.model(), context, {}, problems);
-  // A seed of its own: actor and critic shall not begin with the same weights.
+  // Another seed, so that actor and critic do not begin with equal weights.
   networks.critic = CreateNetwork("critic", config.critic(), WithoutActionMask(context.observation),
                                   {ActorCritic::ValueField()},
                                   Rng::DeriveSeed(context.seed, "policy/critic"), problems);
@@ -147,7 +148,7 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateActorCriticPolicy(
   AppendConfigProblems(config, &problems);
   Networks networks = CreateNetworks(config, context, &problems);
   const std::string where = absl::StrCat("policy type '", options.name, "'");
-  DING_RETURN_IF_ERROR(ProblemsToStatus(where, problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, where));
   absl::StatusOr<std::unique_ptr<Policy>> made =
       ActorCriticPolicy::Create(std::move(networks.actor), std::move(networks.critic),
                                 context.observation, context.action, options);

@@ -1,5 +1,5 @@
-// What the factories of actor-critic algorithms have in common: from the shared config to options
-// and networks.
+// The common part of the factories of actor-critic algorithms: it converts their shared config to
+// options and networks.
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_CONFIG_H_
 #define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_CONFIG_H_
 
@@ -18,26 +18,25 @@
 
 namespace ding {
 
-// Appends a sentence unless the number is finite and at least (above) 0; `field` names it.
+// Append a problem unless the number is finite and at least (above) 0; `field` is its name.
 void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::string>* problems);
 void RequireAboveZero(double value, absl::string_view field, std::vector<std::string>* problems);
 
-// The network of config field `model`: to the action head, and behind it `more_outputs`. Null, and
-// problems more, if it cannot be made or the spaces are refused: those count as one category, so
-// that the network's problems are reported along with them.
+// Creates the network of config field `model`, whose outputs are the action head and `more_outputs`.
+// Returns null and appends problems if the network cannot be created or the spaces are refused. An
+// invalid action space counts as one category, so that problems of the network are reported too.
 std::unique_ptr<Network> CreateActor(const NetworkConfig& config, const PolicyContext& context,
                                      const std::vector<FieldSpec>& more_outputs,
                                      std::vector<std::string>* problems);
 
-// The options that the configs decide; the algorithm adds `update`.
+// Returns the options of the configs, to which the algorithm adds `update`.
 ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,
                                                       const PolicyConfig& policy,
                                                       const ActorCriticConfig& config,
                                                       const PolicyContext& context);
 
-// The policy of these options, with networks by their config.
-//   kInvalidArgument  `problems`, and all that is wrong with the configs, the networks and the
-//                     spaces besides: in one message
+// Creates the policy of these options and its networks.
+//   kInvalidArgument  lists `problems` and all further problems of configs, networks and spaces
 absl::StatusOr<std::unique_ptr<Policy>> CreateActorCriticPolicy(
     const PolicyConfig& policy, const ActorCriticConfig& config, const PolicyContext& context,
     const ActorCriticPolicyOptions& options, std::vector<std::string> problems);

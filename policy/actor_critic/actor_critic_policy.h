@@ -1,85 +1,47 @@
-// On-policy actor-critic algorithms: what PPO and A2C have in common, which is all but the loss and
-// how often it is used. Create them by policy/ppo and policy/a2c.
+// The policy of on-policy actor-critic algorithms. PPO and A2C (policy/ppo, policy/a2c) create it with
+// their loss and their number of epochs and minibatches.
 //
-//   collect  samples; the output has "action" (and "raw_action" if it is continuous), "logit" or
+//   collect  samples actions. The output has "action" (and "raw_action" if it is continuous), "logit" or
 //            "mean", "log_prob" and "value". GetTrainSample() adds the columns "adv" and "return":
-//            generalized advantages (data/returns.h), with V(final_obs) where a segment was cut or
-//            truncated and 0 where the episode terminated. If asked to, it also
+//            generalized advantages (data/returns.h), with the bootstrap value V(final_obs) where a
+//            segment was cut or truncated and 0 where the episode terminated. Optionally it also
 //              - divides the rewards by the running deviation of the return
 //                (policy/reward_scaler.h)
-//              - replaces the observations by normalized ones, by the statistics with which these
-//                rows were acted on; only then the rows go into the statistics
-//   eval     the most probable action; statistics stand still
-//   learn    on rows of GetTrainSample(): `epochs` times all rows, in minibatches of a random order
-//   command  settings "lr" and "entropy_weight" for learn mode, if they decay: functions of info
-//            "envstep" alone, so that a resumed run needs no state for them
+//              - normalizes the observations by the statistics with which the policy acted on these
+//                rows, and then adds the rows to the statistics
+//   eval     takes the most probable action; the statistics do not change
+//   learn    trains on rows of GetTrainSample(): `epochs` passes, in minibatches in random order
+//   command  gives the learn mode the settings "lr" and "entropy_weight" if they decay. They are
+//            functions of info "envstep", so that a resumed run needs no state for them
 //
 // A learning iteration is a minibatch. It reports the scalars cur_lr, total_loss, policy_loss,
-// value_loss, entropy, approx_kl, clip_fraction, grad_norm, and once a call the same for all:
-// adv_std, explained_var (variance explained, of the returns, by the critic that acted).
+// value_loss, entropy, approx_kl, clip_fraction and grad_norm, and two that are equal for all minibatches
+// of a call: adv_std and explained_var (the share of the variance of the returns that the critic of the
+// acting policy explains).
 //
-// Saved: model as ActorCritic says; train state "optimizer/...", "rng" (of the order of rows);
+// Saved: the model as in ActorCritic; train state "optimizer/...", "rng" (for the order of rows);
 // collect state "rng", and "reward_scaler/..." if rewards are scaled.
 //
 // Ownership: the policy owns networks and optimizer; its modes share them.
-// Threads:   one thread at a time, whichever mode.
-// Errors:    kInvalidArgument for data of another layout, actions that do not exist, and rows
-//            without a legal action; kInternal for NaN and infinity in data, loss or gradient. A failed
-//            call leaves everything as it was before it, also if minibatches were learned already.
+// Threads:   one thread at a time may use the policy, in any mode.
+// Errors:    kInvalidArgument for data of another layout, actions that do not exist, and rows without
+//            a legal action; kInternal for NaN and infinity in data, loss or gradient. After a failed
+//            call the policy is as before the call, also if some minibatches had succeeded.
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_
 #define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_POLICY_H_
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
-#include "ding_worker/policy/adam.h"
-#include "ding_worker/policy/gradient_reducer.h"
-#include "ding_worker/policy/loss/actor_critic_loss.h"
+#include "ding_worker/policy/actor_critic/actor_critic_options.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
 
-// What one algorithm does with the rows of a learn call.
-struct ActorCriticUpdate {
-  using Loss = ActorCriticLossResult (*)(const ActorCriticLossInput&, const ActorCriticLossOptions&,
-                                         const ActorCriticLossGradient&);
-  Loss loss = nullptr;
-  ActorCriticLossOptions loss_options;
-  int64_t epochs = 1;          // at least 1
-  int64_t minibatch_rows = 0;  // the last one of an epoch may have fewer; 0: all rows
-  bool normalize_adv = false;  // of each minibatch
-  double max_kl = 0;           // ends the call before the first minibatch with more; 0: no limit
-};
-
-struct ActorCriticPolicyOptions {
-  std::string name;   // of the algorithm, in messages
-  uint64_t seed = 0;  // streams (seed, "policy/collect") and (seed, "policy/shuffle")
-  double gamma = 0.99;
-  double gae_lambda = 0.95;
-  AdamOptions adam;
-  double lr_decay_env_steps = 0;  // the rate falls linearly to 0 by then; 0: it stays
-  // The entropy weight moves linearly from update.loss_options to this one by then; 0: it stays.
-  double entropy_decay_env_steps = 0;
-  double final_entropy_weight = 0;  // at least 0
-  double grad_clip_norm = 0;        // of the gradient of all parameters; 0: not clipped
-  ActorCriticOptions networks;
-  bool freeze_statistics = false;  // of observations: use them, but do not move them
-  bool scale_reward = false;
-  ActorCriticUpdate update;
-  CollectAttributes collect;  // on_policy is set
-  LearnAttributes learn;      // on_policy is set
-  PolicyModes modes;
-  // Of the learners that step together, with as many minibatches each; null: this one alone. Outlives
-  // the policy.
-  GradientReducer* reducer = nullptr;
-};
-
 class ActorCriticPolicy : public Policy {
  public:
-  // Networks and spaces as ActorCritic::Create() says.
+  // Networks and spaces as for ActorCritic::Create().
   static absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> Create(
       std::unique_ptr<Network> actor, std::unique_ptr<Network> critic, SpecPtr observation,
       SpecPtr action, const ActorCriticPolicyOptions& options);
@@ -93,18 +55,14 @@ class ActorCriticPolicy : public Policy {
   ActorCritic& actor_critic() { return *actor_critic_; }
 
  private:
-  class Collect;
-  class Learn;
-  class Command;
-
   explicit ActorCriticPolicy(const ActorCriticPolicyOptions& options);
 
   const ActorCriticPolicyOptions options_;
   std::unique_ptr<ActorCritic> actor_critic_;
-  std::unique_ptr<Collect> collect_;
-  std::unique_ptr<Learn> learn_;
+  std::unique_ptr<CollectMode> collect_;
+  std::unique_ptr<LearnMode> learn_;
   std::unique_ptr<EvalMode> eval_;
-  std::unique_ptr<Command> command_;
+  std::unique_ptr<CommandMode> command_;
 };
 
 }  // namespace ding

@@ -1,4 +1,4 @@
-// What PPO and A2C have in common, on networks that can be worked out by hand.
+// Tests of the common part of PPO and A2C, on networks that can be computed by hand.
 #include "ding_worker/policy/actor_critic/actor_critic_policy.h"
 
 #include <algorithm>
@@ -22,6 +22,7 @@
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/linear_network.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -32,14 +33,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-SpecPtr Observation() { return *MakeSpec({Box("obs", {3})}); }
-SpecPtr Action() { return *MakeSpec({Discrete("action", 4)}); }
-SpecPtr MaskedObservation() {
-  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
-  mask.shape = {4};
-  return *MakeSpec({mask, Box("obs/x", {3})});
-}
 
 ActorCriticPolicyOptions Options() {
   ActorCriticPolicyOptions options;
@@ -52,12 +45,12 @@ ActorCriticPolicyOptions Options() {
 }
 
 absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> Create(
-    const ActorCriticPolicyOptions& options, const SpecPtr& observation = Observation(),
-    const SpecPtr& inputs = Observation()) {
+    const ActorCriticPolicyOptions& options, const SpecPtr& observation = VectorObservation(3),
+    const SpecPtr& inputs = VectorObservation(3)) {
   return ActorCriticPolicy::Create(
       std::make_unique<LinearNetwork>(inputs, *MakeSpec({Box("logit", {4})}), 1),
       std::make_unique<LinearNetwork>(inputs, *MakeSpec({Box("value", {})}), 2), observation,
-      Action(), options);
+      DiscreteAction(4), options);
 }
 
 StateDict Saved(ActorCriticPolicy* policy) {
@@ -74,7 +67,7 @@ bool SameState(const StateDict& a, const StateDict& b) {
   });
 }
 
-// Rows as a collector hands them over: observations, what collect mode emitted, and rewards.
+// Rows as a collector returns them: observations, outputs of the collect mode, and rewards.
 SegmentBatch Collected(ActorCriticPolicy* policy, const SpecPtr& observation,
                        std::vector<Segment> segments, uint64_t seed) {
   CollectMode* const collect = policy->collect_mode();
@@ -111,14 +104,14 @@ absl::Span<const float> Column(const Batch& batch, const char* name) {
   return batch.column<float>(name);
 }
 
-TEST(ActorCriticPolicy, CollectsWithWhatLearningNeeds) {
+TEST(ActorCriticPolicy, CollectsTheColumnsThatLearningNeeds) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options()));
   EXPECT_EQ(*policy->collect_mode()->output_spec(),
             *Spec::Create(
                 {Discrete("action", 4), Box("logit", {4}), Box("log_prob", {}), Box("value", {})}));
   EXPECT_TRUE(policy->collect_mode()->attributes().on_policy);
   EXPECT_TRUE(policy->learn_mode()->attributes().on_policy);
-  const SegmentBatch data = Collected(policy.get(), Observation(), ThreeSegments(), 3);
+  const SegmentBatch data = Collected(policy.get(), VectorObservation(3), ThreeSegments(), 3);
   for (int64_t row = 0; row < data.size(); ++row) {
     const absl::Span<const float> logit = Column(data.rows, "logit").subspan(row * 4, 4);
     double sum = 0;
@@ -128,11 +121,11 @@ TEST(ActorCriticPolicy, CollectsWithWhatLearningNeeds) {
   }
 }
 
-TEST(ActorCriticPolicy, BootstrapsWhereTheEpisodeGoesOnOrWasCutOff) {
+TEST(ActorCriticPolicy, BootstrapsWhereASegmentWasCutOrTruncated) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options()));
-  SegmentBatch data = Collected(policy.get(), Observation(), ThreeSegments(), 3);
-  // What follows a terminated episode is looked at by nobody.
-  BatchBuilder final_obs = *BatchBuilder::Create(Observation(), 3);
+  SegmentBatch data = Collected(policy.get(), VectorObservation(3), ThreeSegments(), 3);
+  // The observation after a terminated episode is not used.
+  BatchBuilder final_obs = *BatchBuilder::Create(VectorObservation(3), 3);
   CopyRows(data.final_obs.view(), final_obs.view(), 0);
   final_obs.column<float>(0)[3] = kNan;
   data.final_obs = std::move(final_obs).Seal(3);
@@ -159,9 +152,9 @@ TEST(ActorCriticPolicy, BootstrapsWhereTheEpisodeGoesOnOrWasCutOff) {
   EXPECT_THAT(policy->learn_mode()->Forward(trained.rows, {}, &steps), IsOk());
 }
 
-TEST(ActorCriticPolicy, RowsThatNoAdvantageComesFromAreNamed) {
+TEST(ActorCriticPolicy, NamesRowsWithNonFiniteValues) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options()));
-  SegmentBatch data = Collected(policy.get(), Observation(), ThreeSegments(), 3);
+  SegmentBatch data = Collected(policy.get(), VectorObservation(3), ThreeSegments(), 3);
   SegmentBatch gap = data;
   gap.segments[1].begin = 5;
   EXPECT_THAT(policy->collect_mode()->GetTrainSample(gap),
@@ -174,11 +167,11 @@ TEST(ActorCriticPolicy, RowsThatNoAdvantageComesFromAreNamed) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("'reward', row 7 holds nan")));
 }
 
-TEST(ActorCriticPolicy, TheFirstStepSeesTheRatioOne) {
+TEST(ActorCriticPolicy, TheFirstStepHasTheRatioOne) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options()));
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data,
                             policy->collect_mode()->GetTrainSample(
-                                Collected(policy.get(), Observation(), ThreeSegments(), 3)));
+                                Collected(policy.get(), VectorObservation(3), ThreeSegments(), 3)));
   std::vector<LearnStep> steps;
   ASSERT_THAT(policy->learn_mode()->Forward(data.rows, {}, &steps), IsOk());
   ASSERT_EQ(steps.size(), 1u);
@@ -187,16 +180,16 @@ TEST(ActorCriticPolicy, TheFirstStepSeesTheRatioOne) {
   EXPECT_GT(*steps[0].scalars.Get("entropy"), 0);
 }
 
-TEST(ActorCriticPolicy, EachEpochLearnsEachRowOnceInAnotherOrder) {
+TEST(ActorCriticPolicy, EachEpochTrainsOnEachRowOnceInAnotherOrder) {
   ActorCriticPolicyOptions options = Options();
-  options.adam.lr = 0;  // So that all steps are about the same policy.
+  options.adam.lr = 0;  // The policy then stays the same in all steps.
   options.update.epochs = 3;
   options.update.minibatch_rows = 5;
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(options));
   options.update.epochs = 1;
   options.update.minibatch_rows = 0;
   DING_ASSERT_OK_AND_ASSIGN(const auto whole, Create(options));
-  const Batch batch = MakeOnPolicyBatch(Observation(), Action(), 12, 5);
+  const Batch batch = MakeOnPolicyBatch(VectorObservation(3), DiscreteAction(4), 12, 5);
   std::vector<LearnStep> steps;
   std::vector<LearnStep> one;
   ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
@@ -213,7 +206,7 @@ TEST(ActorCriticPolicy, EachEpochLearnsEachRowOnceInAnotherOrder) {
   }
 }
 
-TEST(ActorCriticPolicy, EndsACallWhenThePolicyHasMovedTooFar) {
+TEST(ActorCriticPolicy, EndsACallAboveTheMaximalKlDivergence) {
   ActorCriticPolicyOptions options = Options();
   options.adam.lr = 0.5;
   options.update.epochs = 20;
@@ -221,7 +214,7 @@ TEST(ActorCriticPolicy, EndsACallWhenThePolicyHasMovedTooFar) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(options));
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data,
                             policy->collect_mode()->GetTrainSample(
-                                Collected(policy.get(), Observation(), ThreeSegments(), 3)));
+                                Collected(policy.get(), VectorObservation(3), ThreeSegments(), 3)));
   std::vector<LearnStep> steps;
   ASSERT_THAT(policy->learn_mode()->Forward(data.rows, {}, &steps), IsOk());
   EXPECT_GE(steps.size(), 1u);
@@ -233,7 +226,7 @@ TEST(ActorCriticPolicy, TheLearningRateFallsWithTheEnvSteps) {
   ActorCriticPolicyOptions options = Options();
   options.lr_decay_env_steps = 1000;
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(options));
-  const Batch batch = MakeOnPolicyBatch(Observation(), Action(), 12, 5);
+  const Batch batch = MakeOnPolicyBatch(VectorObservation(3), DiscreteAction(4), 12, 5);
   std::vector<LearnStep> steps;
   for (const auto& [env_step, lr] : {std::pair(0.0, 0.01), std::pair(250.0, 0.0075),
                                      std::pair(1000.0, 0.0), std::pair(5000.0, 0.0)}) {
@@ -253,9 +246,9 @@ TEST(ActorCriticPolicy, TheEntropyWeightMovesWithTheEnvSteps) {
   options.entropy_decay_env_steps = 1000;
   options.final_entropy_weight = 0.02;
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(options));
-  const Batch batch = MakeOnPolicyBatch(Observation(), Action(), 12, 5);
+  const Batch batch = MakeOnPolicyBatch(VectorObservation(3), DiscreteAction(4), 12, 5);
   std::vector<LearnStep> steps;
-  // The weight that a call learned with, by what it reports of the loss.
+  // The weight that a call used, computed from its reported losses.
   const auto learned_with = [&] {
     const NamedValues& loss = steps[0].scalars;
     return (*loss.Get("policy_loss") +
@@ -270,7 +263,7 @@ TEST(ActorCriticPolicy, TheEntropyWeightMovesWithTheEnvSteps) {
     ASSERT_THAT(policy->learn_mode()->Forward(batch, settings, &steps), IsOk());
     EXPECT_NEAR(learned_with(), weight, 1e-9) << "env step " << env_step;
   }
-  // A setting is of its call alone: what the next one does must not depend on it.
+  // A setting applies to its call only.
   ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
   EXPECT_NEAR(learned_with(), 0.06, 1e-9);
   for (const double weight : {-1.0, static_cast<double>(kNan)}) {
@@ -284,18 +277,18 @@ TEST(ActorCriticPolicy, TheEntropyWeightMovesWithTheEnvSteps) {
                    .has_value());
 }
 
-TEST(ActorCriticPolicy, AStepThatFailsTakesBackThoseBeforeIt) {
+TEST(ActorCriticPolicy, AFailedStepUndoesTheStepsBeforeIt) {
   ActorCriticPolicyOptions options = Options();
   options.update.epochs = 1;
   options.update.minibatch_rows = 1;
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(options));
-  const Batch good = MakeOnPolicyBatch(Observation(), Action(), 12, 5);
+  const Batch good = MakeOnPolicyBatch(VectorObservation(3), DiscreteAction(4), 12, 5);
   std::vector<LearnStep> steps;
   ASSERT_THAT(policy->learn_mode()->Forward(good, {}, &steps), IsOk());
   const StateDict before = Saved(policy.get());
   BatchBuilder builder = *BatchBuilder::Create(good.spec_ptr(), 12);
   CopyRows(good.view(), builder.view(), 0);
-  // Finite, and so is the loss; but not the gradient.
+  // This value and the loss are finite, but the gradient is not.
   builder.column<float>(*good.spec().Find("adv"))[4] = -3e38f;
   builder.column<float>(*good.spec().Find("log_prob"))[4] = -9;
   EXPECT_THAT(policy->learn_mode()->Forward(std::move(builder).Seal(12), {}, &steps),
@@ -305,10 +298,10 @@ TEST(ActorCriticPolicy, AStepThatFailsTakesBackThoseBeforeIt) {
 
 TEST(ActorCriticPolicy, ObeysTheActionMask) {
   const SpecPtr inputs = *MakeSpec({Box("obs/x", {3})});
-  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options(), MaskedObservation(), inputs));
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options(), MaskedObservation(4, 3), inputs));
   constexpr int64_t kRows = 400;
-  BatchBuilder obs = *BatchBuilder::Create(MaskedObservation(), kRows);
-  CopyRows(MakeObservationBatch(MaskedObservation(), kRows, 1).view(), obs.view(), 0);
+  BatchBuilder obs = *BatchBuilder::Create(MaskedObservation(4, 3), kRows);
+  CopyRows(MakeObservationBatch(MaskedObservation(4, 3), kRows, 1).view(), obs.view(), 0);
   const absl::Span<uint8_t> mask = obs.column<uint8_t>(0);
   for (int64_t row = 0; row < kRows; ++row) {
     for (int64_t a = 0; a < 4; ++a) mask[row * 4 + a] = a == row % 4 || a == (row + 1) % 4 ? 1 : 0;
@@ -331,12 +324,12 @@ TEST(ActorCriticPolicy, ObeysTheActionMask) {
                        AllOf(HasSubstr("test, collect"), HasSubstr("row 7 has no legal action"))));
 }
 
-TEST(ActorCriticPolicy, LearnsByTheMaskOfItsRows) {
+TEST(ActorCriticPolicy, TrainsWithTheMaskOfItsRows) {
   const SpecPtr inputs = *MakeSpec({Box("obs/x", {3})});
-  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options(), MaskedObservation(), inputs));
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Options(), MaskedObservation(4, 3), inputs));
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data,
-                            policy->collect_mode()->GetTrainSample(
-                                Collected(policy.get(), MaskedObservation(), ThreeSegments(), 3)));
+                            policy->collect_mode()->GetTrainSample(Collected(
+                                policy.get(), MaskedObservation(4, 3), ThreeSegments(), 3)));
   std::vector<LearnStep> steps;
   ASSERT_THAT(policy->learn_mode()->Forward(data.rows, {}, &steps), IsOk());
   EXPECT_EQ(*steps[0].scalars.Get("approx_kl"), 0) << "the ratios are those of other legal actions";
@@ -355,7 +348,7 @@ class Normalizing : public testing::Test {
   }
   static SegmentBatch Collect(ActorCriticPolicy* policy, uint64_t seed) {
     auto data = policy->collect_mode()->GetTrainSample(
-        Collected(policy, Observation(), ThreeSegments(), seed));
+        Collected(policy, VectorObservation(3), ThreeSegments(), seed));
     EXPECT_THAT(data, IsOk());
     return *std::move(data);
   }
@@ -363,25 +356,25 @@ class Normalizing : public testing::Test {
   ActorCriticPolicyOptions options_ = Options();
 };
 
-TEST_F(Normalizing, RowsAreNormalizedAsTheyWereActedOn) {
+TEST_F(Normalizing, NormalizesRowsWithTheStatisticsOfActing) {
   const auto policy = Make();
-  const SegmentBatch raw = Collected(policy.get(), Observation(), ThreeSegments(), 1);
+  const SegmentBatch raw = Collected(policy.get(), VectorObservation(3), ThreeSegments(), 1);
   const SegmentBatch first = Collect(policy.get(), 1);
   EXPECT_EQ(Column(first.rows, "obs"), Column(raw.rows, "obs")) << "there were no statistics";
   const SegmentBatch second = Collect(policy.get(), 2);
   std::vector<LearnStep> steps;
   ASSERT_THAT(policy->learn_mode()->Forward(second.rows, {}, &steps), IsOk());
   EXPECT_EQ(*steps[0].scalars.Get("approx_kl"), 0) << "the networks see what they acted on";
-  // The second rows by the statistics of the first.
+  // The second rows are normalized by the statistics of the first.
   RunningNormalizer statistics(3, 10);
   statistics.Update(Column(raw.rows, "obs"));
-  const Batch obs = MakeObservationBatch(Observation(), 12, 2);
+  const Batch obs = MakeObservationBatch(VectorObservation(3), 12, 2);
   std::vector<float> expected(36);
   statistics.Normalize(obs.column<float>(0), absl::MakeSpan(expected));
   EXPECT_EQ(Column(second.rows, "obs"), absl::MakeConstSpan(expected));
 }
 
-TEST_F(Normalizing, StatisticsGoWithTheModelAndStandStillInEvaluation) {
+TEST_F(Normalizing, StatisticsArePartOfTheModelAndDoNotChangeInEvaluation) {
   const auto policy = Make();
   Collect(policy.get(), 1);
   StateDict model;
@@ -389,19 +382,19 @@ TEST_F(Normalizing, StatisticsGoWithTheModelAndStandStillInEvaluation) {
   EXPECT_THAT(model.Names(), testing::Contains("model/statistics/obs/mean"));
   const auto other = Make();
   ASSERT_THAT(other->eval_mode()->LoadModel(&model), IsOk());
-  const Batch obs = MakeObservationBatch(Observation(), 50, 9);
+  const Batch obs = MakeObservationBatch(VectorObservation(3), 50, 9);
   std::vector<float> a(50), b(50);
   ASSERT_THAT(policy->actor_critic().Values(obs.view(), absl::MakeSpan(a)), IsOk());
   ASSERT_THAT(other->actor_critic().Values(obs.view(), absl::MakeSpan(b)), IsOk());
   EXPECT_EQ(a, b);
-  const BatchBuilder out = *BatchBuilder::Create(Action(), 50);
+  const BatchBuilder out = *BatchBuilder::Create(DiscreteAction(4), 50);
   ASSERT_THAT(other->eval_mode()->Forward(obs.view(), {}, {}, out.view()), IsOk());
   StateDict after;
   ASSERT_THAT(other->learn_mode()->SaveModel(&after), IsOk());
   EXPECT_TRUE(SameState(model, after));
 }
 
-TEST_F(Normalizing, FrozenStatisticsDoNotMove) {
+TEST_F(Normalizing, FrozenStatisticsDoNotChange) {
   const auto source = Make();
   Collect(source.get(), 1);
   StateDict model;
@@ -416,9 +409,9 @@ TEST_F(Normalizing, FrozenStatisticsDoNotMove) {
   EXPECT_EQ(Column(data.rows, "obs"), Column(Collect(source.get(), 2).rows, "obs"));
 }
 
-TEST_F(Normalizing, RewardsAreScaledByTheDeviationOfTheReturn) {
+TEST_F(Normalizing, ScalesRewardsByTheDeviationOfTheReturn) {
   const auto policy = Make();
-  const SegmentBatch raw = Collected(policy.get(), Observation(), ThreeSegments(), 1);
+  const SegmentBatch raw = Collected(policy.get(), VectorObservation(3), ThreeSegments(), 1);
   const SegmentBatch data = Collect(policy.get(), 1);
   std::vector<double> returns;
   for (const Segment& segment : raw.segments) {
@@ -437,10 +430,10 @@ TEST_F(Normalizing, RewardsAreScaledByTheDeviationOfTheReturn) {
   }
 }
 
-TEST_F(Normalizing, GoesOnWhereItsStateWasSaved) {
+TEST_F(Normalizing, ContinuesFromItsSavedState) {
   const auto straight = Make();
   const auto resumed = Make();
-  Collect(straight.get(), 1);  // Its first stream is cut: a running return goes on.
+  Collect(straight.get(), 1);  // Its first stream is cut, so the running return continues.
   StateDict state;
   ASSERT_THAT(straight->learn_mode()->SaveModel(&state), IsOk());
   ASSERT_THAT(straight->collect_mode()->SaveState(&state), IsOk());
@@ -453,17 +446,17 @@ TEST_F(Normalizing, GoesOnWhereItsStateWasSaved) {
   }
 }
 
-TEST(ActorCriticPolicy, NetworksThatDoNotFitAreNamed) {
+TEST(ActorCriticPolicy, RefusesNetworksThatDoNotFit) {
   const auto create = [](const char* head, int64_t width, const SpecPtr& inputs) {
     return ActorCriticPolicy::Create(
         std::make_unique<LinearNetwork>(inputs, *MakeSpec({Box(head, {width})}), 1),
-        std::make_unique<LinearNetwork>(Observation(), *MakeSpec({Box("value", {})}), 2),
-        Observation(), Action(), Options());
+        std::make_unique<LinearNetwork>(VectorObservation(3), *MakeSpec({Box("value", {})}), 2),
+        VectorObservation(3), DiscreteAction(4), Options());
   };
-  EXPECT_THAT(create("logit", 4, Observation()), IsOk());
-  EXPECT_THAT(create("logit", 5, Observation()),
+  EXPECT_THAT(create("logit", 4, VectorObservation(3)), IsOk());
+  EXPECT_THAT(create("logit", 5, VectorObservation(3)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("actor's outputs")));
-  EXPECT_THAT(create("q", 4, Observation()),
+  EXPECT_THAT(create("q", 4, VectorObservation(3)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 'logit'")));
   EXPECT_THAT(create("logit", 4, *MakeSpec({Box("obs", {2})})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("actor's inputs")));

@@ -1,8 +1,8 @@
-// Acts with the networks of an ActorCritic without exploration: by the most probable action.
+// The eval mode of an ActorCritic: it takes the most probable action.
 //
 // Ownership: the networks must outlive it.
 // Threads:   thread-compatible.
-// Errors:    as of ActorCritic, behind the name of the algorithm.
+// Errors:    those of ActorCritic, prefixed by the name of the algorithm.
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_GREEDY_EVAL_H_
 #define DING_WORKER_POLICY_ACTOR_CRITIC_GREEDY_EVAL_H_
 
@@ -19,13 +19,13 @@
 
 namespace ding {
 
-// OK if `out` is laid out as `expected` and has a row for each of `obs`; else kInvalidArgument.
+// Returns kInvalidArgument unless `out` has the layout of `expected` and a row per row of `obs`.
 absl::Status CheckOutput(const Spec& expected, const ColumnsView& obs,
                          const MutableColumnsView& out);
 
 class GreedyEval : public EvalMode {
  public:
-  // `name` is that of the algorithm.
+  // `name` is the name of the algorithm.
   GreedyEval(std::string name, ActorCritic* networks);
 
   const SpecPtr& output_spec() const override { return networks_.action(); }

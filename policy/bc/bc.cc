@@ -117,7 +117,7 @@ class BcPolicy::Learn : public LearnMode {
  private:
   bool discrete() const { return !category_counts_.empty(); }
 
-  // What is read of a batch: the observation first, then the action.
+  // Returns the columns that are read from a batch: the observation, then the action.
   SpecPtr MakeColumns() const {
     const absl::Span<const FieldSpec> obs = networks_.observation()->fields();
     std::vector<FieldSpec> fields(obs.begin(), obs.end());
@@ -139,7 +139,7 @@ class BcPolicy::Learn : public LearnMode {
     return absl::OkStatus();
   }
 
-  // The rows that it learns from.
+  // Computes the loss and its gradients; returns the rows of the batch.
   absl::StatusOr<ColumnsView> ComputeGradients(const Batch& data, double* loss, LearnStep* step) {
     DING_ASSIGN_OR_RETURN(const ColumnsView rows, columns_.Read(data));
     const absl::Span<const uint8_t> mask = ActionMaskOf(rows, networks_.mask_field());
@@ -157,7 +157,7 @@ class BcPolicy::Learn : public LearnMode {
     return rows;
   }
 
-  // The share of rows whose most probable action is that of `rows`.
+  // Returns the share of rows whose most probable action equals the action in `rows`.
   absl::StatusOr<double> Accuracy(const ColumnsView& rows) {
     DING_ASSIGN_OR_RETURN(const MutableColumnsView best, best_.Rows(rows.rows()));
     networks_.distribution().Mode(best);
@@ -175,7 +175,7 @@ class BcPolicy::Learn : public LearnMode {
   GradientReducer* const reducer_;
   ActorCritic& networks_;
   GroupAdam adam_;
-  std::vector<int64_t> category_counts_;  // empty: a box
+  std::vector<int64_t> category_counts_;  // empty for a box
 
   ColumnBinding columns_;
   ScratchColumns best_;  // kept between calls
@@ -189,8 +189,8 @@ absl::StatusOr<std::unique_ptr<BcPolicy>> BcPolicy::Create(std::unique_ptr<Netwo
                                                            const BcOptions& options) {
   if (options.reducer != nullptr && options.normalize_obs) {
     return absl::InvalidArgumentError(
-        "normalize_obs is set in a group of learners: each would have statistics of its own; "
-        "expected it unset, or one learner");
+        "normalize_obs is set in a group of learners, which would have different statistics; "
+        "unset it, or use one learner");
   }
   ActorCriticOptions networks_options;
   networks_options.initial_log_std = options.collect_log_std;
@@ -203,7 +203,7 @@ absl::StatusOr<std::unique_ptr<BcPolicy>> BcPolicy::Create(std::unique_ptr<Netwo
                                             std::move(action), networks_options));
   ActorCritic* const networks = policy->networks_.get();
   if (options.modes.learn) {
-    // The network alone: the deviation of collect mode is not learned.
+    // Only the network is trained; the deviation of the collect mode is fixed.
     DING_ASSIGN_OR_RETURN(GroupAdam adam, GroupAdam::Create({networks->Groups().front()},
                                                             options.adam, options.grad_clip_norm));
     policy->learn_ = std::make_unique<Learn>(options, networks, std::move(adam));

@@ -1,29 +1,29 @@
-// Behaviour cloning: supervised learning of what somebody else does, from rows of observations and
-// actions (Pomerleau 1989, "ALVINN"; Bain and Sammut 1995).
+// Behaviour cloning: supervised learning of an expert's actions from rows of observations and actions
+// (Pomerleau 1989, "ALVINN"; Bain and Sammut 1995).
 //
-//   learn    one Adam step on a batch with the columns of the observation and "action"; the loss is
-//            ActionDistribution's of imitation: cross-entropy of categories, which an action mask
-//            limits, or squared error of boxes, in units of half their range
-//   eval     the most probable action
-//   collect  samples; of a box around the mean, with the deviation of the options, which is not
-//            learned. "raw_action" stands beside the action of a box
-//   command  sets nothing
+//   learn    takes one Adam step on a batch with the columns of the observation and "action". The loss
+//            is ActionDistribution::ImitationLoss(): cross-entropy over the legal categories, or squared
+//            error of boxes in units of half their range
+//   eval     takes the most probable action
+//   collect  samples. A box is sampled around the mean with the deviation of the options, which is not
+//            learned, and has the further output "raw_action"
+//   command  gives no settings
 //
-// Normalized observations are normalized by the statistics of the rows learned so far; a batch moves
-// them after its step.
+// Observations are normalized by the statistics of the rows of earlier batches; a batch is added to the
+// statistics after its step.
 //
-// A learning iteration is a batch. It reports the scalars cur_lr, total_loss, grad_norm and, of
-// categories, accuracy: the share of rows whose most probable action, before the step, is that of
-// the data.
+// A learning iteration is a batch. It reports the scalars cur_lr, total_loss, grad_norm and, for
+// categories, accuracy: the share of rows whose most probable action before the step equals that of the
+// data.
 //
-// Saved: model "actor/<parameter>", "distribution/log_std" and "statistics/..." as ActorCritic says;
+// Saved: model "actor/<parameter>", "distribution/log_std" and "statistics/..." as in ActorCritic;
 // train state "optimizer/..."; collect state "rng".
 //
 // Ownership: the policy owns network and optimizer; its modes share them.
-// Threads:   one thread at a time, whichever mode.
+// Threads:   one thread at a time may use the policy, in any mode.
 // Errors:    kInvalidArgument for data of another layout and actions that do not exist or are
-//            illegal; kInternal for NaN and infinity in data, loss or gradient. A failed call
-//            changes nothing.
+//            illegal; kInternal for NaN and infinity in data, loss or gradient. A failed call changes
+//            nothing.
 #ifndef DING_WORKER_POLICY_BC_BC_H_
 #define DING_WORKER_POLICY_BC_BC_H_
 
@@ -41,24 +41,24 @@
 namespace ding {
 
 struct BcOptions {
-  uint64_t seed = 0;  // collect mode draws from the stream (seed, "policy/collect")
+  uint64_t seed = 0;  // the collect mode uses the stream (seed, "policy/collect")
   AdamOptions adam;
-  double grad_clip_norm = 0;  // of the whole gradient; 0: not clipped
-  // Of boxes only: log of the deviation of collect mode, in units of half the range.
+  double grad_clip_norm = 0;  // maximal norm of the gradient; 0: not clipped
+  // Boxes only: log of the deviation of the collect mode, in units of half the range.
   double collect_log_std = -2;
   bool normalize_obs = false;
-  double obs_clip = 10;  // of normalized observations, above 0
+  double obs_clip = 10;  // bound of normalized observations, above 0
   CollectAttributes collect;
-  LearnAttributes learn;  // supervised is set
+  LearnAttributes learn;  // the policy sets supervised
   PolicyModes modes;
-  // Of the learners that step together, without normalize_obs, as the statistics would be each one's
-  // own; null: this one alone. Outlives the policy.
+  // Averages gradients with the other learners of a group; null: a single learner. It must outlive the
+  // policy. normalize_obs is refused with it, because the learners would have different statistics.
   GradientReducer* reducer = nullptr;
 };
 
 class BcPolicy : public Policy {
  public:
-  // `network` reads WithoutActionMask(observation) and has the one output field
+  // `network` reads WithoutActionMask(observation) and has one output field,
   // ActionDistribution::head() of `action`.
   //   kInvalidArgument  spaces, network or options that do not fit
   static absl::StatusOr<std::unique_ptr<BcPolicy>> Create(std::unique_ptr<Network> network,

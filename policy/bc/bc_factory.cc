@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/policy/actor_critic/actor_critic_config.h"
@@ -63,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   std::vector<std::string> problems;
   AppendProblems(config, bc, &problems);
   std::unique_ptr<Network> network = CreateActor(bc.model(), context, {}, &problems);
-  DING_RETURN_IF_ERROR(ProblemsToStatus(kWhere, problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
   absl::StatusOr<std::unique_ptr<Policy>> made = BcPolicy::Create(
       std::move(network), context.observation, context.action, MakeOptions(config, bc, context));
   if (!made.ok()) return Annotate(made.status(), kWhere);

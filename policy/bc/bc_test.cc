@@ -1,4 +1,4 @@
-// Behaviour cloning, made by the factory and on networks that can be worked out by hand.
+// Tests of behaviour cloning: created by the factory, and on networks that can be computed by hand.
 #include "ding_worker/policy/bc/bc.h"
 
 #include <cmath>
@@ -15,7 +15,6 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
@@ -28,6 +27,7 @@
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -37,13 +37,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-SpecPtr Observation() { return *MakeSpec({Box("obs", {4})}); }
-SpecPtr MaskedObservation(int64_t categories) {
-  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
-  mask.shape = {categories};
-  return *MakeSpec({mask, Box("obs", {4})});
-}
-SpecPtr Categories() { return *MakeSpec({Discrete("action", 3)}); }
 SpecPtr TwoElements() { return *MakeSpec({MultiDiscrete("action", {2, 3})}); }
 SpecPtr Continuous() { return *MakeSpec({Box("action", {2}, {-1, 0}, {1, 4})}); }
 
@@ -70,12 +63,12 @@ double Learn(Policy* policy, const Batch& batch, const std::string& scalar = "to
   return *steps.front().scalars.Get(scalar);
 }
 
-// From network parameters to the loss of a batch, through normalization, mask and distribution.
+// Differentiates the loss of a batch by the parameters, through normalization, mask and distribution.
 TEST(Bc, GradientsAgreeWithFiniteDifferences) {
   for (const auto& [observation, action] :
-       std::vector<std::pair<SpecPtr, SpecPtr>>{{Observation(), Categories()},
+       std::vector<std::pair<SpecPtr, SpecPtr>>{{VectorObservation(), DiscreteAction()},
                                                 {MaskedObservation(5), TwoElements()},
-                                                {Observation(), Continuous()}}) {
+                                                {VectorObservation(), Continuous()}}) {
     BcConfig config = Config();
     config.set_normalize_obs(true);
     DING_ASSERT_OK_AND_ASSIGN(const auto made, Create(config, observation, action));
@@ -108,13 +101,13 @@ TEST(Bc, GradientsAgreeWithFiniteDifferences) {
   }
 }
 
-// Actions that are a function of the observation are learned, and then eval mode acts by it.
+// Learns actions that are a function of the observation; the eval mode then takes these actions.
 TEST(Bc, LearnsAFunctionOfTheObservation) {
-  for (const SpecPtr& action : {Categories(), TwoElements(), Continuous()}) {
-    DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), Observation(), action));
-    BatchBuilder rows =
-        *BatchBuilder::Create(MakeTransitionBatch(Observation(), action, 1, 1).spec_ptr(), 256);
-    CopyRows(MakeTransitionBatch(Observation(), action, 256, 1).view(), rows.view(), 0);
+  for (const SpecPtr& action : {DiscreteAction(), TwoElements(), Continuous()}) {
+    DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), VectorObservation(), action));
+    BatchBuilder rows = *BatchBuilder::Create(
+        MakeTransitionBatch(VectorObservation(), action, 1, 1).spec_ptr(), 256);
+    CopyRows(MakeTransitionBatch(VectorObservation(), action, 256, 1).view(), rows.view(), 0);
     const absl::Span<const float> obs = rows.column<float>(0);
     const FieldSpec& field = action->field(0);
     const auto width = static_cast<size_t>(field.num_elements());
@@ -149,13 +142,13 @@ TEST(Bc, LearnsAFunctionOfTheObservation) {
   }
 }
 
-TEST(Bc, CollectsAroundTheMeanOfABoxByTheDeviationOfItsOptions) {
+TEST(Bc, CollectsAroundTheMeanOfABoxWithTheConfiguredDeviation) {
   BcConfig config = Config();
   config.set_collect_log_std(-20);
-  DING_ASSERT_OK_AND_ASSIGN(const auto still, Create(config, Observation(), Continuous()));
+  DING_ASSERT_OK_AND_ASSIGN(const auto still, Create(config, VectorObservation(), Continuous()));
   config.set_collect_log_std(-1);
-  DING_ASSERT_OK_AND_ASSIGN(const auto moving, Create(config, Observation(), Continuous()));
-  const Batch obs = MakeObservationBatch(Observation(), 50, 1);
+  DING_ASSERT_OK_AND_ASSIGN(const auto moving, Create(config, VectorObservation(), Continuous()));
+  const Batch obs = MakeObservationBatch(VectorObservation(), 50, 1);
   const auto spread = [&obs](Policy* policy) {
     const BatchBuilder best = *BatchBuilder::Create(policy->eval_mode()->output_spec(), 50);
     const BatchBuilder drawn = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 50);
@@ -169,16 +162,17 @@ TEST(Bc, CollectsAroundTheMeanOfABoxByTheDeviationOfItsOptions) {
   };
   EXPECT_LT(spread(still.get()), 1e-5);
   EXPECT_GT(spread(moving.get()), 0.1);
-  Learn(moving.get(), MakeTransitionBatch(Observation(), Continuous(), 16, 1));
+  Learn(moving.get(), MakeTransitionBatch(VectorObservation(), Continuous(), 16, 1));
   ActorCritic& networks = dynamic_cast<BcPolicy&>(*moving).networks();
   EXPECT_THAT(networks.distribution().parameters(), testing::Each(-1.0f)) << "it is not learned";
 }
 
-TEST(Bc, NormalizesByTheRowsLearned) {
+TEST(Bc, NormalizesByTheRowsOfEarlierBatches) {
   BcConfig config = Config();
   config.set_normalize_obs(true);
-  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(config, Observation(), Categories()));
-  const Batch batch = MakeTransitionBatch(Observation(), Categories(), 16, 1);
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy,
+                            Create(config, VectorObservation(), DiscreteAction()));
+  const Batch batch = MakeTransitionBatch(VectorObservation(), DiscreteAction(), 16, 1);
   Learn(policy.get(), batch);
   Learn(policy.get(), batch);
   StateDict model;
@@ -195,10 +189,10 @@ TEST(Bc, NormalizesByTheRowsLearned) {
   EXPECT_EQ(*after.ReadInt("model/statistics/obs/count"), 32);
 }
 
-TEST(Bc, AnIllegalActionIsNamed) {
+TEST(Bc, NamesAnIllegalAction) {
   const SpecPtr observation = MaskedObservation(3);
-  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), observation, Categories()));
-  const Batch good = MakeTransitionBatch(observation, Categories(), 4, 1);
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), observation, DiscreteAction()));
+  const Batch good = MakeTransitionBatch(observation, DiscreteAction(), 4, 1);
   BatchBuilder bad = *BatchBuilder::Create(good.spec_ptr(), 4);
   CopyRows(good.view(), bad.view(), 0);
   const int64_t action = good.column<int64_t>("action")[2];
@@ -212,15 +206,16 @@ TEST(Bc, AnIllegalActionIsNamed) {
 }
 
 TEST(Bc, IsSupervised) {
-  DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(Config(), Observation(), Categories()));
+  DING_ASSERT_OK_AND_ASSIGN(const auto policy,
+                            Create(Config(), VectorObservation(), DiscreteAction()));
   EXPECT_TRUE(policy->learn_mode()->attributes().supervised);
   EXPECT_THAT(policy->learn_mode()->info(), testing::StartsWith("bc on mlp"));
 }
 
-TEST(Bc, ANetworkThatDoesNotFitIsRefused) {
-  EXPECT_THAT(BcPolicy::Create(
-                  std::make_unique<LinearNetwork>(Observation(), *MakeSpec({Box("q", {3})}), 1),
-                  Observation(), Categories(), {}),
+TEST(Bc, RefusesANetworkThatDoesNotFit) {
+  EXPECT_THAT(BcPolicy::Create(std::make_unique<LinearNetwork>(VectorObservation(),
+                                                               *MakeSpec({Box("q", {3})}), 1),
+                               VectorObservation(), DiscreteAction(), {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("actor's outputs")));
 }
 
@@ -230,7 +225,7 @@ TEST(BcFactory, ReportsAllProblemsAtOnce) {
   config.set_collect_log_std(30);
   config.mutable_model()->set_head_layer_num(-1);
   EXPECT_THAT(
-      Create(config, Observation(), *MakeSpec({Box("action", {2})})),
+      Create(config, VectorObservation(), *MakeSpec({Box("action", {2})})),
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(HasSubstr("policy type 'bc'"), HasSubstr("learning_rate is -1"),
                      HasSubstr("collect_log_std is 30"),
@@ -248,12 +243,13 @@ PolicyConformanceCase Case(const std::string& name, const SpecPtr& observation,
   return {name, create, observation, action, /*learns=*/true, MakeTransitionBatch, kColumnObs};
 }
 
-INSTANTIATE_TEST_SUITE_P(Bc, PolicyConformance,
-                         testing::Values(Case("discrete", Observation(), Categories(), false),
-                                         Case("masked", MaskedObservation(3), Categories(), false),
-                                         Case("multi", Observation(), TwoElements(), true),
-                                         Case("box", Observation(), Continuous(), true)),
-                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(
+    Bc, PolicyConformance,
+    testing::Values(Case("discrete", VectorObservation(), DiscreteAction(), false),
+                    Case("masked", MaskedObservation(3), DiscreteAction(), false),
+                    Case("multi", VectorObservation(), TwoElements(), true),
+                    Case("box", VectorObservation(), Continuous(), true)),
+    testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace ding

@@ -1,7 +1,7 @@
-// For benchmarks: the network that DI-engine's CartPole example trains by DQN, and the floor of an
-// update of it, written by hand: the matrix products of three forward passes and one backward pass
-// (policy/mlp/bare_products.h), the loss, and the Adam step. Biases, activations, checks and the
-// update of the target network are left out.
+// For benchmarks: the network that DI-engine's CartPole example trains by DQN, and the floor of its
+// update: the matrix products of three forward passes and one backward pass
+// (policy/mlp/bare_products.h), the loss, and the Adam step, without biases, activations, checks and the
+// update of the target network.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_POLICY_DQN_BARE_UPDATE_H_
@@ -27,7 +27,7 @@ MlpStructure CartPoleStructure();
 
 class BareDqnUpdate {
  public:
-  // On batches of `rows` transitions.
+  // Run() updates on batches of `rows` transitions.
   explicit BareDqnUpdate(int64_t rows);
   void Run();
 

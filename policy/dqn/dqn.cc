@@ -54,7 +54,7 @@ absl::StatusOr<double> RequireEps(const NamedValues& settings) {
   const std::optional<double> eps = settings.Get(kEps);
   if (!eps.has_value()) {
     return absl::InvalidArgumentError(
-        "dqn, collect: setting 'eps' is missing; command_mode()->GetSettingCollect() gives it");
+        "dqn, collect: setting 'eps' is missing; command_mode()->GetSettingCollect() returns it");
   }
   if (!(*eps >= 0 && *eps <= 1)) {
     return absl::InvalidArgumentError(
@@ -76,7 +76,7 @@ absl::StatusOr<int64_t> CountActions(const Spec& action) {
                    action.DebugString()));
 }
 
-// What the modes have in common.
+// The state that the modes share.
 struct DqnPolicy::Shared {
   Shared(std::unique_ptr<Network> the_network, SpecPtr the_observation, SpecPtr the_action,
          std::optional<int> the_mask_field, const DqnOptions& the_options)
@@ -89,12 +89,12 @@ struct DqnPolicy::Shared {
         inputs(network->input_spec(), "", "observations"),
         acting_q(network->output_spec()) {}
 
-  // What the network reads of `obs`, until the next call.
+  // Returns the fields of `obs` that the network reads; valid until the next call.
   ColumnsView Inputs(const ColumnsView& obs) {
     return mask_field.has_value() ? inputs.Bind(obs) : obs;
   }
 
-  // Q values [B, A] of `obs` for choosing actions, after checking that `out` takes B of them.
+  // Returns the Q values [B, A] of `obs`, after checking that `out` has B rows.
   absl::StatusOr<absl::Span<const float>> Evaluate(const ColumnsView& obs,
                                                    const MutableColumnsView& out) {
     DING_RETURN_IF_ERROR(CheckSameLayout(*action, out.spec(), "dqn's output"));
@@ -116,14 +116,14 @@ struct DqnPolicy::Shared {
                                             values[static_cast<size_t>(bad)]));
   }
 
-  // The part of `values` [B, A] that is about `row`; empty if there is none.
+  // Returns row `row` of `values` [B, A]; empty if `values` is empty.
   template <typename T>
   absl::Span<const T> OfRow(absl::Span<const T> values, int64_t row) const {
     if (values.empty()) return values;
     return values.subspan(static_cast<size_t>(row * num_actions), static_cast<size_t>(num_actions));
   }
 
-  // Of the observations of the last Evaluate().
+  // Returns the greedy action of row `row` of the last Evaluate().
   int64_t Greedy(absl::Span<const float> q, int64_t row) const {
     return Argmax(OfRow(q, row), OfRow(acting_mask, row));
   }
@@ -131,7 +131,7 @@ struct DqnPolicy::Shared {
     int64_t category = 0;
     const absl::Status status = DrawCategories(action->field(0), OfRow(acting_mask, row), rng,
                                                absl::MakeSpan(&category, 1));
-    DING_CHECK(status.ok()) << status.ToString();  // Evaluate() has looked at the masks.
+    DING_CHECK(status.ok()) << status.ToString();  // Evaluate() has checked the masks.
     return category;
   }
 
@@ -144,7 +144,7 @@ struct DqnPolicy::Shared {
   const SpecPtr action;
   const std::unique_ptr<Network> network;
   const int64_t num_actions;
-  const std::optional<int> mask_field;  // of the observation
+  const std::optional<int> mask_field;  // index in the observation
   ColumnBinding inputs;
   ScratchColumns acting_q;
   absl::Span<const uint8_t> acting_mask;
@@ -290,10 +290,10 @@ class DqnPolicy::Learn : public LearnMode {
   }
 
  private:
-  // One step of the optimizer, or an error and nothing changed.
+  // Takes one optimizer step; after an error nothing is changed.
   absl::Status Update(const Batch& data, const NamedValues& settings, TdLossResult* result) {
     const absl::Status computed = ComputeGradients(data, settings, result);
-    // Learners whose rates differ for a moment step by the mean of these, too.
+    // The learning rates of a group may differ for a moment, so the rate is averaged too.
     auto lr = static_cast<float>(adam_.lr());
     DING_RETURN_IF_ERROR(AverageGradients(shared_.options.reducer,
                                           {shared_.network->gradients(), absl::MakeSpan(&lr, 1)},
@@ -320,7 +320,7 @@ class DqnPolicy::Learn : public LearnMode {
     return shared_.network->Backward(d_q);
   }
 
-  // V of `next_obs` to next_value_.
+  // Writes V(next_obs) to next_value_.
   absl::Status ComputeNextValue(const ColumnsView& next_obs, absl::Span<const float> discount) {
     const absl::Span<const uint8_t> mask = ActionMaskOf(next_obs, shared_.mask_field);
     DING_RETURN_IF_ERROR(CheckCanBootstrap(mask, discount));
@@ -340,7 +340,7 @@ class DqnPolicy::Learn : public LearnMode {
     return absl::OkStatus();
   }
 
-  // Where the episode goes on there must be something to do.
+  // Checks that next_obs has a legal action where the episode continues.
   absl::Status CheckCanBootstrap(absl::Span<const uint8_t> next_mask,
                                  absl::Span<const float> discount) const {
     for (int64_t row = 0; !next_mask.empty() && row < static_cast<int64_t>(discount.size());
@@ -349,7 +349,7 @@ class DqnPolicy::Learn : public LearnMode {
       if (CountLegal(shared_.OfRow(next_mask, row)) > 0) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("training batch: the action mask of next_obs, row ", row,
-                       ", has no legal action, but the episode goes on"));
+                       ", has no legal action, but the episode continues"));
     }
     return absl::OkStatus();
   }
@@ -359,7 +359,7 @@ class DqnPolicy::Learn : public LearnMode {
     return absl::InternalError(absl::StrCat(
         "the loss is ", loss,
         row < 0 ? std::string()
-                : absl::StrCat("; the first td error that is not finite is that of row ", row)));
+                : absl::StrCat("; the first non-finite td error is that of row ", row)));
   }
 
   absl::Status Step() {
@@ -371,7 +371,7 @@ class DqnPolicy::Learn : public LearnMode {
     if (status.ok()) {
       status = adam_.Step(shared_.network->gradients(), shared_.network->parameters());
     }
-    // Only a gradient that is not finite can be wrong here, and it is nobody's argument.
+    // The only possible error is a non-finite gradient, which is not an argument of the caller.
     return status.ok() ? status : absl::InternalError(status.message());
   }
 

@@ -1,5 +1,5 @@
-// Learning and acting with sizes that repeat must not allocate: the allocator would cost as much as
-// a layer, and fragment memory over billions of calls.
+// Learning and acting must not allocate while sizes repeat: the allocator would take as much time as a
+// layer, and fragment memory over billions of calls.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -19,7 +19,7 @@
 namespace ding {
 namespace {
 
-TEST(DqnAllocation, NoneWhenSizesRepeat) {
+TEST(DqnAllocation, AllocatesNothingWhileSizesRepeat) {
   const SpecPtr observation = *MakeSpec({Box("obs", {4})});
   const SpecPtr action = *MakeSpec({Discrete("action", 2)});
   MlpOptions mlp;

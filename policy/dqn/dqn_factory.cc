@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/spec.h"
@@ -69,8 +70,8 @@ void AppendSpaceProblems(const PolicyContext& context, std::vector<std::string>*
   if (!mask.ok()) problems->emplace_back(mask.status().message());
 }
 
-// The Q network, or a problem more. A space that is refused anyway counts as one action, so that
-// the network's problems are reported along with it.
+// Creates the Q network. An invalid action space counts as one action, so that problems of the network
+// are reported too.
 absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(const DqnConfig& config,
                                                         const PolicyContext& context,
                                                         std::vector<std::string>* problems) {
@@ -118,7 +119,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   AppendProblems(dqn, &problems);
   AppendSpaceProblems(context, &problems);
   absl::StatusOr<std::unique_ptr<Network>> network = CreateQNetwork(dqn, context, &problems);
-  DING_RETURN_IF_ERROR(ProblemsToStatus(kWhere, problems));
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, kWhere));
   return DqnPolicy::Create(*std::move(network), context.action, MakeOptions(config, dqn, context),
                            context.observation);
 }

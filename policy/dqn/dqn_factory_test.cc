@@ -1,4 +1,4 @@
-// Linked statically, as programs are: so a missing alwayslink shows.
+// This test is linked statically, like programs, so that a missing alwayslink is found.
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,7 +50,7 @@ class DqnFactory : public testing::Test {
   ScopedRegistration<NetworkCreator> linear_{&NetworkRegistry(), "linear", CreateLinear};
 };
 
-TEST_F(DqnFactory, HandsTheConfigOn) {
+TEST_F(DqnFactory, AppliesTheConfig) {
   config_.set_batch_size(32);
   config_.set_priority(true);
   config_.set_n_sample(8);
@@ -87,7 +87,7 @@ TEST_F(DqnFactory, TheLearningRateFallsByEnvSteps) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("dqn, train iteration 2")));
 }
 
-TEST_F(DqnFactory, SoftUpdateNeedsNoFreqToBeUnset) {
+TEST_F(DqnFactory, SoftUpdateReplacesTheDefaultFrequency) {
   params_.set_target_update_theta(0.01);
   EXPECT_THAT(Create(), IsOk());
 }
@@ -118,7 +118,7 @@ TEST_F(DqnFactory, ReportsAllProblemsAtOnce) {
                      HasSubstr("dqn chooses among discrete actions"))));
 }
 
-TEST_F(DqnFactory, TargetUpdatesOutOfRangeAreRefused) {
+TEST_F(DqnFactory, RefusesTargetUpdatesOutOfRange) {
   params_.set_target_update_freq(0);
   EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument,
                                  HasSubstr("target_update_freq is 0, must be at least 1")));
@@ -128,13 +128,13 @@ TEST_F(DqnFactory, TargetUpdatesOutOfRangeAreRefused) {
                                  HasSubstr("target_update_theta is 1.5, must be in (0, 1]")));
 }
 
-TEST_F(DqnFactory, AnUnknownNetworkNamesThoseThatAreLinked) {
+TEST_F(DqnFactory, AnUnknownNetworkListsTheLinkedOnes) {
   params_.mutable_model()->set_type("transformer");
   EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument,
                                  AllOf(HasSubstr("'transformer'"), HasSubstr("linear"))));
 }
 
-TEST_F(DqnFactory, ParamsOfAnotherAlgorithmAreRefused) {
+TEST_F(DqnFactory, RefusesParamsOfAnotherAlgorithm) {
   config_.mutable_params()->PackFrom(ScheduleConfig());
   EXPECT_THAT(create_policy(config_, context_),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ding.DqnConfig")));

@@ -1,4 +1,4 @@
-// DQN on the network that it is used with: an MLP with a dueling head, made by the factories.
+// Tests of DQN on an MLP with a dueling head, created by the factories.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -9,7 +9,6 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/dqn/dqn.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
@@ -18,6 +17,7 @@
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -26,17 +26,8 @@ namespace {
 
 constexpr int64_t kActions = 3;
 
-SpecPtr Observation() { return *MakeSpec({Box("obs", {4})}); }
-SpecPtr Action() { return *MakeSpec({Discrete("action", kActions)}); }
-
-SpecPtr MaskedObservation() {
-  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
-  mask.shape = {kActions};
-  return *MakeSpec({mask, Box("obs/x", {4})});
-}
-
 absl::StatusOr<std::unique_ptr<Policy>> Create(bool dueling, uint64_t seed, PolicyModes modes,
-                                               const SpecPtr& observation = Observation()) {
+                                               const SpecPtr& observation = VectorObservation()) {
   DqnConfig dqn;
   dqn.mutable_model()->add_encoder_hidden_size(16);
   dqn.mutable_model()->add_encoder_hidden_size(8);
@@ -47,12 +38,12 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(bool dueling, uint64_t seed, Poli
   config.set_type("dqn");
   config.set_priority(true);
   config.mutable_params()->PackFrom(dqn);
-  return create_policy(config, {observation, Action(), seed, modes});
+  return create_policy(config, {observation, DiscreteAction(kActions), seed, modes});
 }
 
-// Column `name` of `batch` as observations of their own.
+// Returns column `name` of `batch` as a batch of observations.
 Batch ObservationColumn(const Batch& batch, const char* name) {
-  BatchBuilder builder = *BatchBuilder::Create(Observation(), batch.rows());
+  BatchBuilder builder = *BatchBuilder::Create(VectorObservation(), batch.rows());
   const absl::Span<const float> source = batch.column<float>(name);
   std::copy(source.begin(), source.end(), builder.column<float>(0).begin());
   return std::move(builder).Seal(batch.rows());
@@ -63,13 +54,13 @@ class DqnMlp : public testing::TestWithParam<bool> {};
 TEST_P(DqnMlp, TheGradientAgreesWithFiniteDifferencesThroughLossAndNetwork) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(GetParam(), 5, PolicyModes()));
   Network& network = static_cast<DqnPolicy*>(policy.get())->network();
-  const Batch batch = MakeTransitionBatch(Observation(), Action(), 16, 9);
+  const Batch batch = MakeTransitionBatch(VectorObservation(), DiscreteAction(kActions), 16, 9);
   const std::vector<float> before(network.parameters().begin(), network.parameters().end());
   const BatchBuilder q = *BatchBuilder::Create(network.output_spec(), 16);
   const absl::Span<const float> values = q.column<float>(0);
   const absl::Span<const int64_t> action = batch.column<int64_t>("action");
 
-  // At the first iteration the target network is the network itself.
+  // In the first iteration the target network equals the network.
   const Batch next_obs = ObservationColumn(batch, "next_obs");
   ASSERT_THAT(network.Infer(next_obs.view(), q.view()), IsOk());
   std::vector<float> next_value(16);
@@ -105,7 +96,7 @@ TEST_P(DqnMlp, TheGradientAgreesWithFiniteDifferencesThroughLossAndNetwork) {
   }
 }
 
-// Rows in which only action row % kActions is legal.
+// Sets the mask so that only action row % kActions is legal.
 Batch OneLegal(Batch batch, const char* mask_name) {
   BatchBuilder builder = *BatchBuilder::Create(batch.spec_ptr(), batch.rows());
   CopyRows(batch.view(), builder.view(), 0);
@@ -116,9 +107,10 @@ Batch OneLegal(Batch batch, const char* mask_name) {
 
 TEST(DqnMask, ActsLegallyAtRandomAndGreedily) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy,
-                            Create(false, 5, PolicyModes(), MaskedObservation()));
-  const Batch obs = OneLegal(MakeObservationBatch(MaskedObservation(), 60, 1), "obs/action_mask");
-  const BatchBuilder out = *BatchBuilder::Create(Action(), 60);
+                            Create(false, 5, PolicyModes(), MaskedObservation(kActions)));
+  const Batch obs =
+      OneLegal(MakeObservationBatch(MaskedObservation(kActions), 60, 1), "obs/action_mask");
+  const BatchBuilder out = *BatchBuilder::Create(DiscreteAction(kActions), 60);
   for (const double eps : {0.0, 1.0}) {
     ASSERT_THAT(policy->collect_mode()->Forward(obs.view(), {}, {{"eps", eps}}, out.view()),
                 IsOk());
@@ -128,7 +120,7 @@ TEST(DqnMask, ActsLegallyAtRandomAndGreedily) {
   }
   ASSERT_THAT(policy->eval_mode()->Forward(obs.view(), {}, {}, out.view()), IsOk());
   for (int64_t row = 0; row < 60; ++row) EXPECT_EQ(out.column<int64_t>(0)[row], row % kActions);
-  BatchBuilder none = *BatchBuilder::Create(MaskedObservation(), 60);
+  BatchBuilder none = *BatchBuilder::Create(MaskedObservation(kActions), 60);
   CopyRows(obs.view(), none.view(), 0);
   std::fill(none.column<uint8_t>(0).begin() + 6, none.column<uint8_t>(0).begin() + 9, 0);
   EXPECT_THAT(policy->eval_mode()->Forward(none.view(), {}, {}, out.view()),
@@ -138,10 +130,11 @@ TEST(DqnMask, ActsLegallyAtRandomAndGreedily) {
 
 TEST(DqnMask, BootstrapsFromLegalActionsOnly) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy,
-                            Create(false, 5, PolicyModes(), MaskedObservation()));
+                            Create(false, 5, PolicyModes(), MaskedObservation(kActions)));
   Network& network = static_cast<DqnPolicy*>(policy.get())->network();
   const Batch batch =
-      OneLegal(MakeTransitionBatch(MaskedObservation(), Action(), 16, 9), "next_obs/action_mask");
+      OneLegal(MakeTransitionBatch(MaskedObservation(kActions), DiscreteAction(kActions), 16, 9),
+               "next_obs/action_mask");
   BatchBuilder next = *BatchBuilder::Create(network.input_spec(), 16);
   const absl::Span<const float> source = batch.column<float>("next_obs/x");
   std::copy(source.begin(), source.end(), next.column<float>(0).begin());
@@ -156,10 +149,11 @@ TEST(DqnMask, BootstrapsFromLegalActionsOnly) {
   EXPECT_NEAR(*steps[0].scalars.Get("target_q_value"), mean, 1e-5);
 }
 
-TEST(DqnMask, OnlyATerminatedEpisodeMayHaveNothingLegalNext) {
+TEST(DqnMask, NextObsWithoutALegalActionIsAnErrorUnlessTerminated) {
   DING_ASSERT_OK_AND_ASSIGN(const auto policy,
-                            Create(false, 5, PolicyModes(), MaskedObservation()));
-  const Batch batch = MakeTransitionBatch(MaskedObservation(), Action(), 4, 9);
+                            Create(false, 5, PolicyModes(), MaskedObservation(kActions)));
+  const Batch batch =
+      MakeTransitionBatch(MaskedObservation(kActions), DiscreteAction(kActions), 4, 9);
   for (const float discount : {0.0f, 0.9f}) {
     BatchBuilder rows = *BatchBuilder::Create(batch.spec_ptr(), 4);
     CopyRows(batch.view(), rows.view(), 0);
@@ -187,12 +181,13 @@ INSTANTIATE_TEST_SUITE_P(
                                           [](uint64_t seed, PolicyModes modes) {
                                             return Create(true, seed, modes);
                                           },
-                                          Observation(), Action()},
+                                          VectorObservation(), DiscreteAction(kActions)},
                     PolicyConformanceCase{"masked",
                                           [](uint64_t seed, PolicyModes modes) {
-                                            return Create(false, seed, modes, MaskedObservation());
+                                            return Create(false, seed, modes,
+                                                          MaskedObservation(kActions));
                                           },
-                                          MaskedObservation(), Action()}),
+                                          MaskedObservation(kActions), DiscreteAction(kActions)}),
     testing::PrintToStringParamName());
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "ding_worker/policy/linear_network.h"
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -34,19 +35,16 @@ using testing::HasSubstr;
 constexpr int64_t kInputs = 3;
 constexpr int64_t kActions = 4;
 
-SpecPtr Observation(int64_t inputs = kInputs) { return *MakeSpec({Box("obs", {inputs})}); }
-SpecPtr Action(int64_t actions = kActions) { return *MakeSpec({Discrete("action", actions)}); }
-
 std::unique_ptr<DqnPolicy> MakeDqn(const DqnOptions& options, int64_t inputs = kInputs,
                                    int64_t actions = kActions) {
-  auto network = std::make_unique<LinearNetwork>(Observation(inputs),
+  auto network = std::make_unique<LinearNetwork>(VectorObservation(inputs),
                                                  *MakeSpec({Box("q", {actions})}), options.seed);
-  return *DqnPolicy::Create(std::move(network), Action(actions), options);
+  return *DqnPolicy::Create(std::move(network), DiscreteAction(actions), options);
 }
 
 std::vector<float> Copy(absl::Span<const float> values) { return {values.begin(), values.end()}; }
 
-// The same batch with a column "weight".
+// Returns the batch with a column "weight".
 Batch WithWeights(const Batch& batch, absl::Span<const float> weights) {
   std::vector<FieldSpec> fields(batch.spec().fields().begin(), batch.spec().fields().end());
   fields.push_back(Scalar(kColumnWeight, DType::kFloat32));
@@ -57,8 +55,8 @@ Batch WithWeights(const Batch& batch, absl::Span<const float> weights) {
   return std::move(builder).Seal(batch.rows());
 }
 
-// The loss by its definition, of a linear network with `parameters`, in float64. `chooser` are the
-// parameters that choose the action bootstrapped from; no gradient flows through the choice.
+// Computes the loss of a linear network with `parameters` by its definition, in float64. The parameters
+// `chooser` choose the action of the bootstrap; no gradient flows through the choice.
 double LossByHand(const Batch& batch, absl::Span<const float> parameters,
                   absl::Span<const float> target_parameters, absl::Span<const float> chooser) {
   const auto q = [&](absl::Span<const float> p, const char* column, int64_t row, int64_t a) {
@@ -86,7 +84,7 @@ double LossByHand(const Batch& batch, absl::Span<const float> parameters,
 
 class DqnLoss : public testing::TestWithParam<bool> {};
 
-TEST_P(DqnLoss, LossAndGradientAreThoseOfTheDefinition) {
+TEST_P(DqnLoss, LossAndGradientEqualTheDefinition) {
   DqnOptions options;
   options.seed = 3;
   options.double_q = GetParam();
@@ -95,15 +93,18 @@ TEST_P(DqnLoss, LossAndGradientAreThoseOfTheDefinition) {
   const auto policy = MakeDqn(options);
   const std::vector<float> target = Copy(policy->network().parameters());
   std::vector<LearnStep> steps;
-  // Away from the target network, whose parameters the policy began with.
+  // Train first, so that the network differs from the target network.
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    ASSERT_THAT(policy->learn_mode()->Forward(MakeTransitionBatch(Observation(), Action(), 8, seed),
-                                              {}, &steps),
-                IsOk());
+    ASSERT_THAT(
+        policy->learn_mode()->Forward(
+            MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 8, seed), {},
+            &steps),
+        IsOk());
   }
   std::vector<float> weights;
   for (int i = 0; i < 32; ++i) weights.push_back(0.1f + 0.03f * static_cast<float>(i));
-  const Batch batch = WithWeights(MakeTransitionBatch(Observation(), Action(), 32, 77), weights);
+  const Batch batch = WithWeights(
+      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 32, 77), weights);
   const std::vector<float> before = Copy(policy->network().parameters());
   ASSERT_THAT(policy->learn_mode()->Forward(batch, {}, &steps), IsOk());
 
@@ -129,12 +130,13 @@ TEST_P(DqnLoss, LossAndGradientAreThoseOfTheDefinition) {
 INSTANTIATE_TEST_SUITE_P(DoubleAndPlain, DqnLoss, testing::Bool(),
                          [](const auto& info) { return info.param ? "Double" : "Plain"; });
 
-TEST(Dqn, PrioritiesAreTheAbsoluteErrorsWhateverTheWeights) {
+TEST(Dqn, PrioritiesAreTheAbsoluteErrorsWithoutWeights) {
   DqnOptions options;
   options.learn.priority = true;
   const auto policy = MakeDqn(options);
   const auto unweighted = MakeDqn(options);
-  const Batch batch = MakeTransitionBatch(Observation(), Action(), 5, 1);
+  const Batch batch =
+      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 5, 1);
   std::vector<LearnStep> steps, unweighted_steps;
   ASSERT_THAT(unweighted->learn_mode()->Forward(batch, {}, &unweighted_steps), IsOk());
   ASSERT_THAT(policy->learn_mode()->Forward(WithWeights(batch, {0, 0, 0, 0, 0}), {}, &steps),
@@ -149,16 +151,17 @@ TEST(Dqn, PrioritiesAreTheAbsoluteErrorsWhateverTheWeights) {
   EXPECT_EQ(*steps[0].scalars.Get("total_loss"), 0);
 }
 
-TEST(Dqn, NoPrioritiesUnlessAskedFor) {
+TEST(Dqn, ReportsNoPrioritiesUnlessConfigured) {
   const auto policy = MakeDqn({});
   std::vector<LearnStep> steps;
-  ASSERT_THAT(
-      policy->learn_mode()->Forward(MakeTransitionBatch(Observation(), Action(), 5, 1), {}, &steps),
-      IsOk());
+  ASSERT_THAT(policy->learn_mode()->Forward(
+                  MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 5, 1),
+                  {}, &steps),
+              IsOk());
   EXPECT_TRUE(steps[0].priority.empty());
 }
 
-// The saved tensor `name` of the policy's training.
+// Returns the tensor `name` of the saved train state.
 std::vector<float> Saved(DqnPolicy* policy, const std::string& name) {
   StateDict state;
   EXPECT_THAT(policy->learn_mode()->SaveModel(&state), IsOk());
@@ -177,7 +180,8 @@ TEST(Dqn, TheTargetNetworkFollowsAsConfigured) {
   std::vector<float> soft_target = hard_target;
   std::vector<LearnStep> steps;
   for (int iter = 1; iter <= 7; ++iter) {
-    const Batch batch = MakeTransitionBatch(Observation(), Action(), 8, iter);
+    const Batch batch =
+        MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 8, iter);
     ASSERT_THAT(hard->learn_mode()->Forward(batch, {}, &steps), IsOk());
     ASSERT_THAT(soft->learn_mode()->Forward(batch, {}, &steps), IsOk());
     if (iter % 3 == 0) hard_target = Saved(hard.get(), "model/linear/weight");
@@ -190,7 +194,7 @@ TEST(Dqn, TheTargetNetworkFollowsAsConfigured) {
   }
 }
 
-TEST(Dqn, LoadingAModelStartsItsTargetNetworkFromIt) {
+TEST(Dqn, LoadingAModelSetsTheTargetNetworkToo) {
   DqnOptions options;
   options.seed = 1;
   const auto source = MakeDqn(options);
@@ -208,27 +212,28 @@ TEST(Dqn, ALongGradientIsScaledToTheClipNorm) {
   options.grad_clip_norm = 0.01;
   const auto policy = MakeDqn(options);
   std::vector<LearnStep> steps;
-  ASSERT_THAT(
-      policy->learn_mode()->Forward(MakeTransitionBatch(Observation(), Action(), 8, 1), {}, &steps),
-      IsOk());
+  ASSERT_THAT(policy->learn_mode()->Forward(
+                  MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 8, 1),
+                  {}, &steps),
+              IsOk());
   double squares = 0;
   for (const float g : policy->network().gradients()) squares += static_cast<double>(g) * g;
   EXPECT_NEAR(std::sqrt(squares), 0.01, 1e-5);
 }
 
-// Five states in a row; "right" walks up and ends the episode with reward 1 after the last one,
-// "left" walks down, costs 0.1, and is where time limits strike. Observations are one-hot.
+// A chain of five states. "right" moves up, and after the last state ends the episode with reward 1;
+// "left" moves down, has reward -0.1, and may be truncated by a time limit. Observations are one-hot.
 constexpr int64_t kStates = 5;
 constexpr double kGamma = 0.9;
 
-// Q*(state, action), worked out by hand: walking right from s is worth gamma^(4 - s).
+// Q*(state, action), computed by hand: moving right from s has the value gamma^(4 - s).
 double OptimalQ(int64_t state, int64_t action) {
   if (action == 1) return std::pow(kGamma, kStates - 1 - state);
   const int64_t next = std::max<int64_t>(state - 1, 0);
   return -0.1 + kGamma * std::pow(kGamma, kStates - 1 - next);
 }
 
-// All state-action pairs; "right" with two-step windows, which stay on the best path.
+// All pairs of state and action; "right" with two-step windows, which stay on the best path.
 Batch ChainBatch() {
   BatchBuilder builder = *BatchBuilder::Create(
       *MakeSpec({Box("obs", {kStates}), Discrete("action", 2), Box("next_obs", {kStates}),
@@ -295,10 +300,10 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DqnChain,
                          testing::Combine(testing::Bool(), testing::Bool(),
                                           testing::Values(TdLossKind::kMse, TdLossKind::kHuber)));
 
-// Actions of one forward pass on zero observations.
+// Returns the actions of a forward pass on zero observations.
 template <typename Mode>
 std::vector<int64_t> Act(Mode* mode, const NamedValues& settings, int64_t rows) {
-  const BatchBuilder obs = *BatchBuilder::Create(Observation(), rows);
+  const BatchBuilder obs = *BatchBuilder::Create(VectorObservation(kInputs), rows);
   std::fill(obs.column<float>(0).begin(), obs.column<float>(0).end(), 0.0f);
   const BatchBuilder out = *BatchBuilder::Create(mode->output_spec(), rows);
   EXPECT_THAT(mode->Forward(obs.view(), {}, settings, out.view()), IsOk());
@@ -308,7 +313,7 @@ std::vector<int64_t> Act(Mode* mode, const NamedValues& settings, int64_t rows) 
 
 TEST(Dqn, EpsilonIsTheShareOfUniformActions) {
   const auto policy = MakeDqn({});
-  // On zero observations the biases are the values.
+  // On zero observations the values are the biases.
   const absl::Span<float> bias = policy->network().parameters().subspan(kActions * kInputs);
   std::fill(bias.begin(), bias.end(), 0.0f);
   bias[2] = 1;
@@ -318,12 +323,12 @@ TEST(Dqn, EpsilonIsTheShareOfUniformActions) {
   for (const int64_t action : Act(policy->collect_mode(), {{"eps", 0.4}}, 10000)) {
     ++count.at(static_cast<size_t>(action));
   }
-  // Greedy 0.6 of the time, plus a quarter of the rest; five standard deviations.
+  // 0.6 greedy actions, plus a quarter of the uniform ones; five standard deviations.
   EXPECT_NEAR(count[2], 7000, 230);
   for (const size_t action : {0, 1, 3}) EXPECT_NEAR(count[action], 1000, 150) << action;
 }
 
-TEST(Dqn, OfEqualValuesTheLowestActionIsTaken) {
+TEST(Dqn, TakesTheLowestOfActionsWithEqualValues) {
   const auto policy = MakeDqn({});
   const absl::Span<float> parameters = policy->network().parameters();
   std::fill(parameters.begin(), parameters.end(), 0.0f);
@@ -332,11 +337,11 @@ TEST(Dqn, OfEqualValuesTheLowestActionIsTaken) {
   EXPECT_EQ(Act(policy->eval_mode(), {}, 3), std::vector<int64_t>(3, 1));
 }
 
-TEST(Dqn, AMissingOrImpossibleEpsilonIsRefused) {
+TEST(Dqn, RefusesAMissingOrInvalidEpsilon) {
   const auto policy = MakeDqn({});
-  const BatchBuilder obs = *BatchBuilder::Create(Observation(), 1);
+  const BatchBuilder obs = *BatchBuilder::Create(VectorObservation(kInputs), 1);
   std::fill(obs.column<float>(0).begin(), obs.column<float>(0).end(), 0.0f);
-  const BatchBuilder out = *BatchBuilder::Create(Action(), 1);
+  const BatchBuilder out = *BatchBuilder::Create(DiscreteAction(kActions), 1);
   const auto forward = [&](const NamedValues& settings) {
     return policy->collect_mode()->Forward(obs.view(), {}, settings, out.view());
   };
@@ -348,17 +353,18 @@ TEST(Dqn, AMissingOrImpossibleEpsilonIsRefused) {
   }
 }
 
-TEST(Dqn, CommandModeGivesEpsilonByEnvStep) {
+TEST(Dqn, CommandModeReturnsEpsilonByEnvStep) {
   DqnOptions options;
   options.eps = {ScheduleKind::kLinear, 1, 0, 100};
   const auto policy = MakeDqn(options);
   EXPECT_DOUBLE_EQ(*policy->command_mode()->GetSettingCollect({{"envstep", 25}}).Get("eps"), 0.75);
 }
 
-TEST(Dqn, DataThatIsNotFiniteNamesIterationColumnAndRow) {
+TEST(Dqn, NonFiniteDataNamesIterationColumnAndRow) {
   const auto policy = MakeDqn({});
   std::vector<LearnStep> steps;
-  const Batch good = MakeTransitionBatch(Observation(), Action(), 6, 1);
+  const Batch good =
+      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 6, 1);
   ASSERT_THAT(policy->learn_mode()->Forward(good, {}, &steps), IsOk());
   const std::vector<float> parameters = Copy(policy->network().parameters());
   for (const char* column : {"obs", "next_obs", "reward", "discount"}) {
@@ -378,7 +384,8 @@ TEST(Dqn, DataThatIsNotFiniteNamesIterationColumnAndRow) {
 
 TEST(Dqn, ALossOrGradientThatOverflowsChangesNothing) {
   const auto policy = MakeDqn({});
-  const Batch good = MakeTransitionBatch(Observation(), Action(), 1, 1);
+  const Batch good =
+      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions), 1, 1);
   BatchBuilder builder = *BatchBuilder::Create(good.spec_ptr(), 1);
   CopyRows(good.view(), builder.view(), 0);
   builder.column<float>(*good.spec().Find("reward"))[0] = std::numeric_limits<float>::max();
@@ -398,32 +405,35 @@ TEST(Dqn, ALossOrGradientThatOverflowsChangesNothing) {
   EXPECT_EQ(Copy(policy->network().parameters()), parameters);
 }
 
-TEST(Dqn, BatchesOfAnotherLayoutAreRefusedNamingTheColumn) {
+TEST(Dqn, RefusesBatchesOfAnotherLayoutNamingTheColumn) {
   const auto policy = MakeDqn({});
   std::vector<LearnStep> steps;
-  EXPECT_THAT(policy->learn_mode()->Forward(
-                  MakeTransitionBatch(Observation(kInputs + 1), Action(), 4, 1), {}, &steps),
+  EXPECT_THAT(policy->learn_mode()->Forward(MakeTransitionBatch(VectorObservation(kInputs + 1),
+                                                                DiscreteAction(kActions), 4, 1),
+                                            {}, &steps),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("column 'obs'"), HasSubstr("[4]"), HasSubstr("[3]"))));
-  // An action that the network has no value for; the batch itself allows it.
-  const Batch more = MakeTransitionBatch(Observation(), Action(kActions + 1), 64, 1);
+  // An action that the spec of the batch allows, but for which the network has no value.
+  const Batch more =
+      MakeTransitionBatch(VectorObservation(kInputs), DiscreteAction(kActions + 1), 64, 1);
   EXPECT_THAT(policy->learn_mode()->Forward(more, {}, &steps),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("column 'action'"), HasSubstr("holds 4, expected 0..3"))));
 }
 
-TEST(Dqn, SpacesAndNetworksThatDoNotFitAreRefused) {
+TEST(Dqn, RefusesSpacesAndNetworksThatDoNotFit) {
   EXPECT_THAT(CountActions(*MakeSpec({Box("action", {1}, {-1}, {1})}).value()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("discrete actions")));
-  auto network =
-      std::make_unique<LinearNetwork>(Observation(), *MakeSpec({Box("q", {kActions})}), 0);
-  EXPECT_THAT(DqnPolicy::Create(std::move(network), Action(kActions + 1), {}),
+  auto network = std::make_unique<LinearNetwork>(VectorObservation(kInputs),
+                                                 *MakeSpec({Box("q", {kActions})}), 0);
+  EXPECT_THAT(DqnPolicy::Create(std::move(network), DiscreteAction(kActions + 1), {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("'q' float32[5]"), HasSubstr("[4]"))));
   DqnOptions options;
   options.target_update = {0, 0};
-  network = std::make_unique<LinearNetwork>(Observation(), *MakeSpec({Box("q", {kActions})}), 0);
-  EXPECT_THAT(DqnPolicy::Create(std::move(network), Action(), options),
+  network = std::make_unique<LinearNetwork>(VectorObservation(kInputs),
+                                            *MakeSpec({Box("q", {kActions})}), 0);
+  EXPECT_THAT(DqnPolicy::Create(std::move(network), DiscreteAction(kActions), options),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("target update")));
 }
 
@@ -434,9 +444,9 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateForConformance(bool soft, uint64_t
   options.modes = modes;
   options.learn.priority = true;
   options.target_update = soft ? TargetUpdate{0, 0.1} : TargetUpdate{4, 0};
-  auto network =
-      std::make_unique<LinearNetwork>(Observation(), *MakeSpec({Box("q", {kActions})}), seed);
-  return DqnPolicy::Create(std::move(network), Action(), options);
+  auto network = std::make_unique<LinearNetwork>(VectorObservation(kInputs),
+                                                 *MakeSpec({Box("q", {kActions})}), seed);
+  return DqnPolicy::Create(std::move(network), DiscreteAction(kActions), options);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -445,12 +455,12 @@ INSTANTIATE_TEST_SUITE_P(
                                           [](uint64_t seed, PolicyModes modes) {
                                             return CreateForConformance(false, seed, modes);
                                           },
-                                          Observation(), Action()},
+                                          VectorObservation(kInputs), DiscreteAction(kActions)},
                     PolicyConformanceCase{"soft",
                                           [](uint64_t seed, PolicyModes modes) {
                                             return CreateForConformance(true, seed, modes);
                                           },
-                                          Observation(), Action()}),
+                                          VectorObservation(kInputs), DiscreteAction(kActions)}),
     testing::PrintToStringParamName());
 
 }  // namespace

@@ -26,15 +26,15 @@ struct Term {
   double slope;
 };
 
-// By log_prob.
+// The term of PPO and its derivative by log_prob.
 Term PpoTerm(double ratio, double advantage, double clip) {
   const double clipped = std::clamp(ratio, 1 - clip, 1 + clip) * advantage;
-  // Where the clipped one is the smaller, it does not depend on the ratio.
+  // The clipped term does not depend on the ratio.
   if (clipped < ratio * advantage) return {-clipped, 0};
   return {-ratio * advantage, -ratio * advantage};
 }
 
-// By value.
+// The term of the value loss and its derivative by value.
 Term ValueTerm(double value, double old_value, double target, double clip) {
   const double error = value - target;
   const Term plain = {0.5 * error * error, error};
@@ -46,7 +46,7 @@ Term ValueTerm(double value, double old_value, double target, double clip) {
   return {clipped, std::abs(value - old_value) < clip ? clipped_error : 0};
 }
 
-// Everything but the term of the policy, which `term(i, ratio)` gives.
+// Computes the loss; `term(i, ratio)` returns the term of the policy.
 template <typename F>
 ActorCriticLossResult Compute(const ActorCriticLossInput& input,
                               const ActorCriticLossOptions& options,

@@ -1,23 +1,23 @@
-// The losses of on-policy actor-critic algorithms, by log-probabilities, entropies and values: they
-// know neither networks nor distributions.
+// The losses of on-policy actor-critic algorithms as functions of log-probabilities, entropies and
+// values, independent of networks and distributions.
 //
 //   loss = policy_loss + value_coef * value_loss - entropy_coef * mean entropy
 //
-//   value_loss  1/(2B) sum_i (value_i - return_i)^2; with value_clip > 0 the larger of that square
-//               and the one of old_value_i + clip(value_i - old_value_i, +-value_clip)
+//   value_loss  1/(2B) sum_i (value_i - return_i)^2; with value_clip > 0 the larger of this square
+//               and that of old_value_i + clip(value_i - old_value_i, +-value_clip) - return_i
 //   PPO         policy_loss = -1/B sum_i min(r_i A_i, clip(r_i, 1 - e, 1 + e) A_i),
 //               r_i = exp(log_prob_i - old_log_prob_i)
 //   A2C         policy_loss = -1/B sum_i log_prob_i A_i
 //
 // No gradient flows into advantages and returns. Sources: Schulman et al. 2017 ("Proximal policy
-// optimization algorithms", eq. 7 and 9; the clipped value loss is of the authors' code); Mnih et
+// optimization algorithms", eq. 7 and 9; the clipped value loss is from the authors' code); Mnih et
 // al. 2016 ("Asynchronous methods for deep reinforcement learning", section 4). approx_kl is
 // Schulman's estimate "k3" (2020, "Approximating KL divergence"): mean of r - 1 - log r, which is
 // never negative.
 //
-// Shapes: all columns [B], B >= 1. Sums are done in float64.
+// Shapes: all columns are [B], B >= 1. Sums use float64.
 // Errors: columns of other lengths are a mistake of the caller and end the program.
-// Ownership: none is taken. Outputs must not overlap inputs.   Threads: thread-safe.
+// Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_LOSS_ACTOR_CRITIC_LOSS_H_
 #define DING_WORKER_POLICY_LOSS_ACTOR_CRITIC_LOSS_H_
 
@@ -33,16 +33,16 @@ struct ActorCriticLossOptions {
 };
 
 struct ActorCriticLossInput {
-  absl::Span<const float> log_prob;      // of the actions taken, by the policy that learns
-  absl::Span<const float> entropy;       // of the policy that learns
-  absl::Span<const float> value;         // of the critic that learns
-  absl::Span<const float> old_log_prob;  // when the actions were taken
+  absl::Span<const float> log_prob;      // of the actions taken, under the current policy
+  absl::Span<const float> entropy;       // of the current policy
+  absl::Span<const float> value;         // of the current critic
+  absl::Span<const float> old_log_prob;  // under the policy that acted
   absl::Span<const float> old_value;
   absl::Span<const float> advantage;
   absl::Span<const float> returns;
 };
 
-// Where the gradients of the loss go.
+// The output columns for the gradients of the loss.
 struct ActorCriticLossGradient {
   absl::Span<float> d_log_prob;
   absl::Span<float> d_entropy;
@@ -54,8 +54,8 @@ struct ActorCriticLossResult {
   double policy_loss = 0;
   double value_loss = 0;
   double entropy = 0;        // mean
-  double approx_kl = 0;      // of the policy that learns from the one that acted
-  double clip_fraction = 0;  // of the rows whose ratio is outside of 1 +- e; A2C clips none
+  double approx_kl = 0;      // between the policy that acted and the current one
+  double clip_fraction = 0;  // share of rows whose ratio is outside 1 +- e; 0 for A2C
 };
 
 ActorCriticLossResult ComputePpoLoss(const ActorCriticLossInput& input,
@@ -66,7 +66,7 @@ ActorCriticLossResult ComputeA2cLoss(const ActorCriticLossInput& input,
                                      const ActorCriticLossOptions& options,
                                      const ActorCriticLossGradient& gradient);
 
-// To mean 0 and standard deviation 1: (A - mean) / (std + 1e-8).
+// Normalizes to mean 0 and standard deviation 1: (A - mean) / (std + 1e-8).
 void NormalizeAdvantages(absl::Span<float> advantage);
 
 }  // namespace ding

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kRows = 40;
 
-// A random batch that owns its columns; ratios are on both sides of the clip.
+// A random batch that owns its columns, with ratios on both sides of the clip.
 struct RandomBatch {
   explicit RandomBatch(uint64_t seed) {
     Rng rng(seed, "actor_critic_loss_test");
@@ -70,7 +70,7 @@ void ExpectGradientOfFiniteDifferences(LossFunction loss, const ActorCriticLossO
   expect_near(&batch.value, first.d_value, "value");
 }
 
-TEST(PpoLoss, IsTheClippedObjectiveOfThePaper) {
+TEST(PpoLoss, EqualsTheClippedObjectiveOfThePaper) {
   RandomBatch batch(1);
   const ActorCriticLossOptions options{0.5, 0.01, 0, 0.2};
   const ActorCriticLossResult result = ComputePpoLoss(batch.input(), options, batch.gradient());
@@ -92,7 +92,7 @@ TEST(PpoLoss, IsTheClippedObjectiveOfThePaper) {
   EXPECT_NEAR(result.loss, policy + 0.5 * value - 0.01 * entropy, 1e-6);
 }
 
-TEST(PpoLoss, ARatioThatWentTooFarHasNoGradient) {
+TEST(PpoLoss, AClippedRatioHasNoGradient) {
   const std::vector<float> zero = {0, 0, 0, 0};
   const std::vector<float> log_prob = {0.5f, 0.5f, -0.5f, -0.5f};
   const std::vector<float> advantage = {1, -1, 1, -1};
@@ -105,7 +105,7 @@ TEST(PpoLoss, ARatioThatWentTooFarHasNoGradient) {
   EXPECT_EQ(d_log_prob[3], 0) << "already less likely, and bad";
 }
 
-TEST(PpoLoss, AClippedValueLossIsTheLargerOne) {
+TEST(PpoLoss, TheClippedValueLossIsTheLargerOne) {
   RandomBatch batch(2);
   const ActorCriticLossOptions options{1, 0, 0.3, 0.2};
   const double found = ComputePpoLoss(batch.input(), options, batch.gradient()).value_loss;
@@ -124,7 +124,7 @@ TEST(PpoLoss, GradientsAgreeWithFiniteDifferences) {
   ExpectGradientOfFiniteDifferences(ComputePpoLoss, {0.7, 0.03, 0.4, 0.2});
 }
 
-TEST(A2cLoss, IsThePolicyGradient) {
+TEST(A2cLoss, EqualsThePolicyGradient) {
   RandomBatch batch(4);
   const ActorCriticLossResult result =
       ComputeA2cLoss(batch.input(), {0.5, 0.01, 0, 0.2}, batch.gradient());

@@ -1,5 +1,5 @@
-// The n-step temporal difference loss of Q-learning, and the values that its targets bootstrap
-// from. Written once for every network: it sees columns only.
+// The n-step temporal difference loss of Q-learning and its bootstrap values, as functions of columns,
+// for any network.
 //
 //   target_i = reward_i + discount_i * next_value_i           (data/sample_columns.h)
 //   td_i     = q[i, action_i] - target_i
@@ -12,11 +12,11 @@
 // over. Sources: Mnih et al. 2015 ("Human-level control", the loss and its clipped error, which is
 // kHuber with delta 1); Sutton and Barto 2018, eq. 7.1 (n steps); Schaul et al. 2016 ("Prioritized
 // experience replay": weight_i, and |td_i| as priority); van Hasselt et al. 2016, eq. 4 (double
-// Q-learning). The dueling network of Wang et al. 2016 is a matter of the network.
+// Q-learning). The network decides about dueling heads (Wang et al. 2016).
 //
 // Shapes: q [B, A] row-major, everything else [B]; B >= 1, A >= 1; actions in [0, A).
 // Errors: columns of other lengths are a mistake of the caller and end the program.
-// Ownership: none is taken. Outputs must not overlap inputs.   Threads: thread-safe.
+// Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_LOSS_TD_LOSS_H_
 #define DING_WORKER_POLICY_LOSS_TD_LOSS_H_
 
@@ -34,8 +34,8 @@ struct TdLossOptions {
 };
 
 struct TdLossInput {
-  absl::Span<const float> q;            // [B, A] of the network that learns
-  absl::Span<const int64_t> action;     // [B] taken
+  absl::Span<const float> q;            // [B, A] of the online network
+  absl::Span<const int64_t> action;     // [B] the actions taken
   absl::Span<const float> reward;       // [B] summed over the n-step window
   absl::Span<const float> discount;     // [B] 0: terminated within the window
   absl::Span<const float> next_value;   // [B]
@@ -44,22 +44,22 @@ struct TdLossInput {
 
 struct TdLossResult {
   double loss = 0;
-  double mean_q = 0;           // of the actions taken
-  double mean_next_value = 0;  // as bootstrapped from, before the discount
+  double mean_q = 0;           // mean over the actions taken
+  double mean_next_value = 0;  // mean bootstrap value, before the discount
 };
 
 // Writes td_i to `td_error` [B] and d loss / d q to `d_q` [B, A].
 TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& options,
                            absl::Span<float> td_error, absl::Span<float> d_q);
 
-// A `mask` has an element for each value, 0 if that action is illegal (policy/action_mask.h);
-// empty: all are legal.
+// In the functions below, `mask` has one element per value, 0 if the action is illegal
+// (policy/action_mask.h). If it is empty, all actions are legal.
 
-// The index of the largest of the legal `values` [A >= 1], of equal ones the lowest; -1 if none is
-// legal.
+// Returns the index of the largest legal value of `values` [A >= 1], the lowest index among equals; -1
+// if none is legal.
 int64_t Argmax(absl::Span<const float> values, absl::Span<const uint8_t> mask = {});
 
-// Q-learning: value_i = max_a q[i, a] over the legal actions; 0 if none is.
+// Q-learning: value_i = max_a q[i, a] over the legal actions; 0 if there is none.
 void SelectMaxValue(absl::Span<const float> q, int64_t num_actions, absl::Span<float> value,
                     absl::Span<const uint8_t> mask = {});
 

@@ -37,7 +37,7 @@ struct RandomBatch {
   std::vector<int64_t> action;
 };
 
-TEST(TdLoss, MseIsTheWeightedMeanOfSquaredErrors) {
+TEST(TdLoss, MseEqualsTheWeightedMeanOfSquaredErrors) {
   constexpr int kRows = 33;
   constexpr int kActions = 5;
   RandomBatch batch(1, kRows, kActions);
@@ -73,7 +73,7 @@ TEST(TdLoss, HuberIsQuadraticInsideDeltaAndLinearOutside) {
   EXPECT_FLOAT_EQ(td_error, -2.0f) << "the error itself is not clipped";
 }
 
-TEST(TdLoss, NoWeightColumnMeansAllOne) {
+TEST(TdLoss, WithoutAWeightColumnAllWeightsAreOne) {
   RandomBatch batch(2, 9, 3);
   TdLossInput input = batch.input();
   input.weight = {};
@@ -92,7 +92,7 @@ TEST_P(TdLossGradient, AgreesWithFiniteDifferences) {
   RandomBatch batch(3, 8, 4);
   batch.Compute(options);
   const std::vector<float> d_q = batch.d_q;
-  constexpr float kStep = 1.0f / 256;  // exact in float32, so that only the curvature errs
+  constexpr float kStep = 1.0f / 256;  // exact in float32, so that only curvature causes an error
   for (size_t i = 0; i < d_q.size(); ++i) {
     const float q = batch.q[i];
     batch.q[i] = q + kStep;
@@ -107,7 +107,7 @@ TEST_P(TdLossGradient, AgreesWithFiniteDifferences) {
 INSTANTIATE_TEST_SUITE_P(Kinds, TdLossGradient,
                          testing::Values(TdLossKind::kMse, TdLossKind::kHuber));
 
-// The target of a row at the end of an episode of three rewards, n = 5.
+// Returns the target of a row at the end of an episode of three rewards, with n = 5.
 float TargetAt(SegmentEnd end, float next_value) {
   const std::vector<float> reward = {1, 2, 4};
   const NStepReturn nstep = ComputeNStepReturn(reward, end, 5, 0.5);
@@ -119,12 +119,12 @@ float TargetAt(SegmentEnd end, float next_value) {
   return -td_error;
 }
 
-TEST(TdLoss, BootstrapsThroughATimeLimitButNotThroughATermination) {
+TEST(TdLoss, BootstrapsAfterATimeLimitButNotAfterATermination) {
   EXPECT_FLOAT_EQ(TargetAt(SegmentEnd::kTruncated, 8), 1 + 1 + 1 + 8.0f / 8);
   EXPECT_FLOAT_EQ(TargetAt(SegmentEnd::kTerminated, 8), 1 + 1 + 1);
 }
 
-TEST(TdLoss, AnInfiniteErrorIsSeenInTheLoss) {
+TEST(TdLoss, AnInfiniteErrorMakesTheLossInfinite) {
   RandomBatch batch(4, 4, 2);
   batch.reward[2] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(std::isnan(batch.Compute({}).loss));
@@ -135,7 +135,7 @@ TEST(Argmax, TakesTheLowestOfEqualValues) {
   EXPECT_EQ(Argmax({-1}), 0);
 }
 
-TEST(SelectValue, DoubleQTakesTheOnlineChoiceAndTheTargetValue) {
+TEST(SelectValue, DoubleQUsesTheOnlineChoiceAndTheTargetValue) {
   const std::vector<float> online = {1, 5, 3, /**/ 9, 2, 2};
   const std::vector<float> target = {7, 4, 6, /**/ 1, 8, 3};
   std::vector<float> value(2);

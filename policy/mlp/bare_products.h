@@ -1,5 +1,5 @@
-// The floor of an Mlp's passes, for benchmarks: the matrix products of the same shapes alone, on
-// OpenBLAS with one thread. Biases, activations and checks are left out.
+// The floor of an Mlp's passes, for benchmarks: matrix products of the same shapes on OpenBLAS with one
+// thread, without biases, activations and checks.
 //
 // Threads: thread-compatible. The constructor sets OpenBLAS's number of threads.
 #ifndef DING_WORKER_POLICY_MLP_BARE_PRODUCTS_H_
@@ -15,14 +15,14 @@ namespace ding {
 
 class BareProducts {
  public:
-  // Passes on batches of `rows` rows.
+  // The passes have batches of `rows` rows.
   BareProducts(const MlpStructure& structure, int64_t rows);
 
   void Forward();
-  // Writes all weight gradients.
+  // Computes all weight gradients.
   void Backward();
 
-  // [num_parameters] each; of arbitrary values, which never leave the normal numbers.
+  // [num_parameters] each, with arbitrary values that stay normal numbers.
   absl::Span<float> parameters() { return absl::MakeSpan(parameters_); }
   absl::Span<const float> gradients() const { return gradients_; }
 
@@ -31,7 +31,7 @@ class BareProducts {
   const int rows_;
   std::vector<float> parameters_;
   std::vector<float> gradients_;
-  // Read and written by every layer, so that products do not feed products and grow.
+  // Every layer reads and writes these, so that values do not grow from product to product.
   std::vector<float> input_;
   std::vector<float> output_;
   std::vector<float> result_;

@@ -20,7 +20,7 @@ namespace ding {
 namespace {
 
 // [example]
-// Teaches a network the length of a vector; returns the last mean square error.
+// Trains a network to compute the length of a vector; returns the last mean squared error.
 absl::StatusOr<double> LearnLength() {
   DING_ASSIGN_OR_RETURN(const SpecPtr input, MakeSpec({Box("vector", {2})}));
   DING_ASSIGN_OR_RETURN(const SpecPtr output, MakeSpec({Box("length", {})}));
@@ -58,7 +58,7 @@ absl::StatusOr<double> LearnLength() {
 
 TEST(NetworksExample, LearnsTheLengthOfAVector) {
   DING_ASSERT_OK_AND_ASSIGN(const double loss, LearnLength());
-  // The lengths have a variance of about 0.08: a network that learns nothing cannot be below that.
+  // The variance of the lengths is about 0.08: the best loss of an untrained network.
   EXPECT_LT(loss, 0.005);
 }
 

@@ -15,13 +15,12 @@ using internal_mlp::PanelProduct;
 
 namespace {
 
-// Infer() works through a large batch in parts of this many rows, so that its working memory stays
-// small and in the cache.
+// Infer() splits a large batch into parts of this many rows, so that its working memory fits the cache.
 constexpr int64_t kInferRows = 64;
 
 int64_t NumPanels(int64_t rows) { return (rows + kPanelRows - 1) / kPanelRows; }
 
-// Rows of a batch of `rows` in panel `panel`.
+// Returns the number of rows in panel `panel` of a batch of `rows` rows.
 int64_t RowsInPanel(int64_t rows, int64_t panel) {
   return std::min(kPanelRows, rows - panel * kPanelRows);
 }
@@ -72,7 +71,7 @@ absl::Status Mlp::Planes::Reserve(int64_t rows) {
     return absl::ResourceExhaustedError(
         absl::StrCat("mlp: no memory for a batch of ", rows, " rows (", size, " bytes)"));
   }
-  // Rows past the end of a batch are computed along with its last panel: they must be numbers.
+  // Rows after the end of a batch are computed with its last panel, so they must be numbers.
   std::memset(memory.get(), 0, static_cast<size_t>(size));
   memory_ = std::move(memory);
   capacity_panels_ = panels;
@@ -240,7 +239,7 @@ void Mlp::LoadOutputGradient(int index, const ColumnsView& d_output) {
 
 void Mlp::RunLayerBackward(int index) {
   const MlpLayer& layer = structure_.layers[index];
-  // All readers of this layer have added their part of the gradient of its output by now.
+  // By now all readers of this layer have added their parts to the gradient of its output.
   if (layer.hidden) {
     const auto activation_gradient = structure_.options.activation == MlpOptions::Activation::kTanh
                                          ? kernels_.tanh_gradient
@@ -307,8 +306,7 @@ void Mlp::ComputeWeightGradient(int index) {
   }
 }
 
-// d loss / d x[i] = sum over outputs of weight[o, i] * d loss / d y[o], summed over the readers of
-// x.
+// d loss / d x[i] = sum over outputs of weight[o, i] * d loss / d y[o], added over the readers of x.
 void Mlp::ComputeSourceGradient(int index) {
   const MlpLayer& layer = structure_.layers[index];
   PanelProduct product;

@@ -1,19 +1,19 @@
-// Plain multi-layer perceptrons without torch: an encoder and one or more heads, dueling ones too,
-// with forward and backward passes by hand on kernels that are made for small batches.
+// Multi-layer perceptrons without torch: an encoder and one or more heads, optionally dueling, with
+// hand-written forward and backward passes on kernels for small batches.
 //
 //     obs ──► encoder 128-128-64 ──┬──► advantage 64-2 ──┐
 //                                  └──► value 64-1 ──────┴──► "q" [2] = v + a - mean(a)
 //
-// Inputs are the fields of input_spec(), flattened and side by side; each output field is a head.
+// The input is the concatenation of the flattened fields of input_spec(); each output field is a head.
 //
-// The outputs for a row are the same bytes whatever other rows are in the batch, and the same
-// inputs and parameters give the same bytes on the same type of CPU. One thread. Between types of
-// CPU results differ in the last places (the widest vectors there are taken, see panel_kernels.h).
+// The outputs for a row do not depend on the other rows of the batch, and equal inputs and parameters
+// give equal bytes on the same type of CPU. Between types of CPU results differ in the last places,
+// because the widest vectors are used (panel_kernels.h). It uses one thread.
 //
 // Ownership: owns parameters, gradients and working memory. Working memory grows with the largest
-//            batch of Forward() and is then reused: no call allocates when batch sizes repeat.
+//            batch of Forward() and is then reused: no call allocates while batch sizes repeat.
 // Threads:   thread-compatible.
-// Errors:    as in policy/network.h; kResourceExhausted if there is no memory for a batch.
+// Errors:    as in policy/network.h; kResourceExhausted without the memory for a batch.
 //
 // Example:
 //   MlpOptions options;
@@ -44,8 +44,8 @@ namespace ding {
 
 class Mlp : public Network {
  public:
-  // `output` has one field per head. Parameters start as InitializeMlpParameters() draws them.
-  //   kInvalidArgument  every problem of options, input and output, in one message
+  // `output` has one field per head. InitializeMlpParameters() draws the parameters.
+  //   kInvalidArgument  lists all problems of options, input and output
   static absl::StatusOr<std::unique_ptr<Mlp>> Create(const MlpOptions& options, SpecPtr input,
                                                      SpecPtr output, uint64_t seed);
 
@@ -64,12 +64,12 @@ class Mlp : public Network {
   std::string info() const override;
 
  private:
-  // One plane of memory per slot; slot 0 is the input, slot i + 1 the output of layer i. A plane is
+  // One plane of memory per slot: slot 0 for the input, slot i + 1 for the output of layer i. A plane has
   // [panels][width][kPanelRows] floats.
   class Planes {
    public:
     explicit Planes(std::vector<int64_t> widths) : widths_(std::move(widths)) {}
-    // Room for `rows` rows; growing loses the content.
+    // Makes room for `rows` rows; growing loses the content.
     absl::Status Reserve(int64_t rows);
     int64_t width(int slot) const { return widths_[slot]; }
     int64_t capacity_panels() const { return capacity_panels_; }
@@ -106,12 +106,13 @@ class Mlp : public Network {
   Tensor gradients_;
 
   Planes infer_values_;
-  Planes values_;  // of the last Forward()
+  Planes values_;  // values of the last Forward()
   // The same values for the weight gradients: [width / kPanelRows][rows][kPanelRows features].
   Planes transposed_;
   Planes d_values_;
-  Tensor last_columns_;  // of a weight gradient, when they do not fill a vector: [out][kPanelRows]
-  int64_t forward_rows_ = -1;  // of the last Forward(); -1: none since the last Backward()
+  Tensor
+      last_columns_;  // columns of a weight gradient that do not fill a vector: [out][kPanelRows]
+  int64_t forward_rows_ = -1;  // rows of the last Forward(); -1: none since the last Backward()
 };
 
 }  // namespace ding

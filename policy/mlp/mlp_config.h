@@ -1,5 +1,5 @@
-// NetworkConfig to MlpOptions, for the factories of the networks that have this architecture, whole
-// or behind layers of their own.
+// Converts NetworkConfig to MlpOptions, for the factories of networks with this architecture, alone or
+// after further layers.
 #ifndef DING_WORKER_POLICY_MLP_MLP_CONFIG_H_
 #define DING_WORKER_POLICY_MLP_MLP_CONFIG_H_
 
@@ -13,7 +13,7 @@ namespace ding {
 //   kInvalidArgument  `params` is set: these networks have no parameters besides NetworkConfig's
 absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config);
 
-// OK if `config` has no convolutions, which an MLP would leave out.
+// Returns kInvalidArgument if `config` has convolutions, which an MLP does not support.
 absl::Status RefuseConvolutions(const NetworkConfig& config);
 
 }  // namespace ding

@@ -1,4 +1,4 @@
-// Registers "mlp": see NetworkConfig for its parameters.
+// Registers "mlp"; NetworkConfig has its parameters.
 #include <memory>
 
 #include "absl/status/statusor.h"

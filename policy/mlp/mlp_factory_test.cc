@@ -55,7 +55,7 @@ TEST(MlpFactoryTest, RefusesConvolutions) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'mlp' has no convolutions")));
 }
 
-TEST(MlpFactoryTest, NetworksOfTorchAreSaidToNeedIt) {
+TEST(MlpFactoryTest, ATorchNetworkNamesTheProgramThatHasIt) {
   NetworkConfig config;
   config.set_type("torch_cnn");
   EXPECT_THAT(Create(config), StatusIs(absl::StatusCode::kNotFound,
@@ -63,7 +63,7 @@ TEST(MlpFactoryTest, NetworksOfTorchAreSaidToNeedIt) {
                                              HasSubstr("//worker:serial_torch"))));
 }
 
-TEST(MlpFactoryTest, UnknownTypeListsTheOnesThatAreLinked) {
+TEST(MlpFactoryTest, AnUnknownTypeListsTheLinkedOnes) {
   NetworkConfig config;
   config.set_type("mpl");
   EXPECT_THAT(Create(config),

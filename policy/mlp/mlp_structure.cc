@@ -13,7 +13,7 @@
 namespace ding {
 namespace {
 
-// Wider layers are a mistyped config; the limit keeps every product of widths far from overflow.
+// Wider layers are a mistake in a config; the limit prevents overflows in products of widths.
 constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMaxParameters = int64_t{1} << 31;
 constexpr int64_t kMaxHeadLayers = 64;
@@ -82,8 +82,8 @@ class Builder {
  public:
   explicit Builder(MlpStructure* structure) : structure_(structure) {}
 
-  // Layers of `widths` on top of layer `source`; returns the index of the last one. `last_hidden`:
-  // the last one has an activation, too.
+  // Adds layers of `widths` on top of layer `source`; returns the index of the last one. `last_hidden`:
+  // the last one also has an activation.
   int AddChain(absl::string_view name, int source, absl::Span<const int64_t> widths,
                bool last_hidden) {
     for (size_t i = 0; i < widths.size(); ++i) {

@@ -1,6 +1,6 @@
-// What a plain MLP is made of: its layers in order, where their parameters lie, and how the heads
-// read them. Mlp computes with it; the torch network of the same architecture is built from it, so
-// that the two have the same parameters at the same places.
+// The structure of an MLP: its layers in order, the places of their parameters, and the layers that the
+// heads read. Mlp and the torch network of the same architecture share it, so that both have the same
+// parameters in the same places.
 //
 //     input ── encoder/0 ── encoder/1 ── ... ──┬── <head>/0 ── ... ── output field <head>
 //                                              └── <head>/... (one branch per output field;
@@ -24,15 +24,15 @@ namespace ding {
 struct MlpOptions {
   enum class Activation { kRelu, kTanh };
 
-  // Widths of the hidden layers that all heads share; empty: the heads read the input.
+  // The widths of the hidden layers that all heads share; if empty, the heads read the input.
   std::vector<int64_t> encoder_hidden_size;
-  // After each hidden layer.
+  // The activation after each hidden layer.
   Activation activation = Activation::kRelu;
-  // Width of the hidden layers of each head; 0: the width of the last encoder layer.
+  // The width of the hidden layers of each head; 0: the width of the last encoder layer.
   int64_t head_hidden_size = 0;
-  // Number of hidden layers of each head; 0: it is linear in the encoder's output.
+  // The number of hidden layers of each head; 0: the head is linear in the output of the encoder.
   int64_t head_layer_num = 1;
-  // Every output field is value + advantage - mean advantage (Wang et al. 2016, eq. 9).
+  // Whether every output field is value + advantage - mean advantage (Wang et al. 2016, eq. 9).
   bool dueling = false;
 };
 
@@ -47,17 +47,17 @@ struct MlpLayer {
   int64_t bias_offset = 0;
 };
 
-// Where an output field comes from: indices of layers.
+// The layers, by index, that an output field is computed from.
 struct MlpHead {
-  int layer = -1;  // of a dueling head: the advantages
-  int value = -1;  // of a dueling head; else -1
+  int layer = -1;  // the output layer; in a dueling head that of the advantages
+  int value = -1;  // the value layer of a dueling head; else -1
 };
 
 struct MlpStructure {
   MlpOptions options;
   SpecPtr input;
   SpecPtr output;
-  int64_t input_width = 0;       // elements of a row, all input fields together
+  int64_t input_width = 0;       // number of elements of a row over all input fields
   std::vector<MlpLayer> layers;  // each after its source
   std::vector<MlpHead> heads;    // one per field of `output`
   std::vector<ParameterInfo> parameters;
@@ -65,16 +65,16 @@ struct MlpStructure {
 
   // "4-128-128-64, dueling q 64-2".
   std::string Architecture() const;
-  // The same and ": 33,923 parameters".
+  // Architecture() and ": 33,923 parameters".
   std::string DebugString() const;
 };
 
-//   kInvalidArgument  every problem of the options and of the fields, in one message
+//   kInvalidArgument  lists all problems of the options and of the fields
 absl::StatusOr<MlpStructure> MakeMlpStructure(const MlpOptions& options, SpecPtr input,
                                               SpecPtr output);
 
-// The start of torch's nn.Linear: weights and biases uniform in +-1/sqrt(in), layer by layer from
-// the stream (seed, "policy/init").
+// Draws weights and biases uniformly from +-1/sqrt(in), like torch's nn.Linear, layer by layer with the
+// stream (seed, "policy/init").
 void InitializeMlpParameters(const MlpStructure& structure, uint64_t seed,
                              absl::Span<float> parameters);
 

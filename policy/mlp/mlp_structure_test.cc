@@ -31,7 +31,7 @@ MlpOptions CartPole() {
 
 SpecPtr SpecOf(std::vector<FieldSpec> fields) { return *MakeSpec(std::move(fields)); }
 
-TEST(MlpStructureTest, CartPoleNetworkOfTheOriginal) {
+TEST(MlpStructureTest, BuildsTheCartPoleNetworkOfDiEngine) {
   DING_ASSERT_OK_AND_ASSIGN(
       const MlpStructure structure,
       MakeMlpStructure(CartPole(), SpecOf({Box("obs", {4})}), SpecOf({Box("q", {2})})));
@@ -52,7 +52,7 @@ TEST(MlpStructureTest, CartPoleNetworkOfTheOriginal) {
   EXPECT_EQ(shapes[12], Shape({1, 64}));
 }
 
-TEST(MlpStructureTest, HeadsWithoutEncoderAndWithWidthsOfTheirOwn) {
+TEST(MlpStructureTest, BuildsHeadsWithoutAnEncoderAndWithOtherWidths) {
   MlpOptions options;
   options.head_hidden_size = 7;
   options.head_layer_num = 2;

@@ -51,7 +51,7 @@ BatchBuilder RandomRows(const SpecPtr& spec, int64_t rows, int stream) {
   return *std::move(builder);
 }
 
-// The network written down again: parameters by name, one row at a time, in double precision.
+// An independent implementation: parameters by name, one row at a time, in double precision.
 class ReferenceMlp {
  public:
   ReferenceMlp(const MlpTestCase& test_case, const Mlp& mlp)
@@ -61,7 +61,7 @@ class ReferenceMlp {
 
   std::vector<double>& parameters() { return parameters_; }
 
-  // All output fields, one after the other.
+  // Returns the concatenated output fields.
   std::vector<double> Run(std::vector<double> row) const {
     for (size_t i = 0; i < case_.options.encoder_hidden_size.size(); ++i) {
       row = Activate(Linear(absl::StrCat("encoder/", i), row));
@@ -122,7 +122,7 @@ class ReferenceMlp {
   std::vector<double> parameters_;
 };
 
-// Row `row` of all fields, one after the other.
+// Returns the concatenated fields of row `row`.
 std::vector<double> RowOf(const BatchBuilder& rows, int64_t row) {
   std::vector<double> values;
   for (int field = 0; field < rows.spec().size(); ++field) {
@@ -137,7 +137,7 @@ class MlpReferenceTest : public testing::TestWithParam<MlpTestCase> {};
 INSTANTIATE_TEST_SUITE_P(All, MlpReferenceTest, testing::ValuesIn(MlpTestCases()),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(MlpReferenceTest, OutputsAgree) {
+TEST_P(MlpReferenceTest, OutputsAgreeWithTheReference) {
   const std::unique_ptr<Mlp> mlp = Create(GetParam());
   const ReferenceMlp reference(GetParam(), *mlp);
   for (const int64_t rows : {1, 8, 9, 40, 150}) {
@@ -145,7 +145,7 @@ TEST_P(MlpReferenceTest, OutputsAgree) {
     const BatchBuilder output = RandomRows(mlp->output_spec(), rows, 2);
     ASSERT_THAT(mlp->Infer(input.view(), output.view()), IsOk());
     for (int64_t row = 0; row < rows; ++row) {
-      // Sums of at most 25 products, five layers deep, outputs below 4: a few units of 2^-24 each.
+      // Five layers of sums of at most 25 products, outputs below 4: errors of a few units of 2^-24.
       EXPECT_THAT(RowOf(output, row),
                   testing::Pointwise(testing::DoubleNear(3e-6), reference.Run(RowOf(input, row))))
           << "row " << row << " of " << rows;
@@ -154,8 +154,8 @@ TEST_P(MlpReferenceTest, OutputsAgree) {
 }
 
 TEST_P(MlpReferenceTest, GradientsAgreeWithFiniteDifferencesInDoublePrecision) {
-  // The reference is exact to 1e-15, so that a step of 1e-5 leaves an error of about 1e-9: all of
-  // the tolerance is for the float32 of the gradients.
+  // The reference is exact to 1e-15, so a step of 1e-5 has an error of about 1e-9: the tolerance is for
+  // the float32 gradients.
   constexpr double kStep = 1e-5;
   constexpr double kTolerance = 1e-5;
   constexpr int64_t kRows = 21;
@@ -191,7 +191,7 @@ TEST_P(MlpReferenceTest, GradientsAgreeWithFiniteDifferencesInDoublePrecision) {
   }
 }
 
-TEST_P(MlpReferenceTest, OutputsOfARowAreTheSameBytesInEveryBatch) {
+TEST_P(MlpReferenceTest, OutputsOfARowDoNotDependOnTheBatch) {
   constexpr int64_t kRows = 100;
   const std::unique_ptr<Mlp> mlp = Create(GetParam());
   const BatchBuilder input = RandomRows(mlp->input_spec(), kRows, 1);
@@ -224,7 +224,7 @@ TEST(MlpTest, ParametersComeFromTheSeed) {
 }
 
 TEST(MlpTest, NanInAParameterReachesTheOutputs) {
-  const MlpTestCase test_case = MlpTestCases()[1];  // Relu, which must not make a zero of it.
+  const MlpTestCase test_case = MlpTestCases()[1];  // ReLU must not turn NaN into 0.
   const std::unique_ptr<Mlp> mlp = Create(test_case);
   mlp->parameters()[0] = std::nanf("");
   const BatchBuilder input = RandomRows(mlp->input_spec(), 4, 1);

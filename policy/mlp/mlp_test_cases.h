@@ -1,5 +1,5 @@
-// Architectures that together use every feature of MlpOptions, for tests of the networks that are
-// made from them. All inputs and outputs are float32.
+// Architectures that together use every feature of MlpOptions, for tests of networks. All inputs and
+// outputs are float32.
 #ifndef DING_WORKER_POLICY_MLP_MLP_TEST_CASES_H_
 #define DING_WORKER_POLICY_MLP_MLP_TEST_CASES_H_
 

@@ -16,7 +16,7 @@ using Vector4 = float __attribute__((vector_size(16)));
 using Vector8 = float __attribute__((vector_size(32)));
 using Vector16 = float __attribute__((vector_size(64)));
 
-// The same vector at the address of any float.
+// The same vector type without alignment.
 template <typename Vector>
 struct Unaligned {
   using Type __attribute__((aligned(4), may_alias)) = Vector;
@@ -24,9 +24,9 @@ struct Unaligned {
 template <typename Vector>
 using UnalignedVector = typename Unaligned<Vector>::Type;
 
-// kTileM x (kVectors * lanes of Vector) elements of c, held in registers over the whole sum. The
-// tile sizes below are those that fill the registers of an instruction set: 12 accumulators of 16
-// registers, or of 32 with AVX-512.
+// Computes kTileM x (kVectors * lanes of Vector) elements of c, which stay in registers during the whole
+// sum. The tile sizes below fill the registers of an instruction set: 12 accumulators in 16 registers, or
+// in 32 with AVX-512.
 template <typename Vector, int kTileM, int kVectors>
 DING_INLINE void MultiplyTile(const PanelProduct& p, int64_t m0, int64_t a_inner) {
   constexpr int kLanes = sizeof(Vector) / sizeof(float);
@@ -79,7 +79,7 @@ DING_INLINE void MultiplyRows(const PanelProduct& p, int64_t a_inner) {
   for (; m + kTileM <= p.m_size; m += kTileM) {
     MultiplyTile<Vector, kTileM, kVectors>(p, m, a_inner);
   }
-  // What is left: at most one tile of each of these sizes.
+  // The rest has at most one tile of each of these sizes.
   if (kTileM > 8 && m + 8 <= p.m_size) {
     MultiplyTile<Vector, 8, kVectors>(p, m, a_inner);
     m += 8;
@@ -95,7 +95,7 @@ DING_INLINE void MultiplyRows(const PanelProduct& p, int64_t a_inner) {
   if (m < p.m_size) MultiplyTile<Vector, 1, kVectors>(p, m, a_inner);
 }
 
-// A stride of 1 that the compiler knows saves address arithmetic in the forward pass.
+// A constant stride of 1 saves address arithmetic in the forward pass.
 template <typename Vector, int kTileM, int kVectors>
 DING_INLINE void MultiplyStrides(const PanelProduct& p) {
   if (p.a_inner == 1) {
@@ -105,8 +105,8 @@ DING_INLINE void MultiplyStrides(const PanelProduct& p) {
   }
 }
 
-// The rational minimax approximation of tanh in single precision that Eigen uses (odd polynomial of
-// degree 13 over even polynomial of degree 6 on [-7.9, 7.9]); within 3e-7 of std::tanh.
+// Eigen's rational minimax approximation of tanh in single precision (odd polynomial of degree 13 over
+// even polynomial of degree 6 on [-7.9, 7.9]); within 3e-7 of std::tanh.
 template <typename Vector>
 DING_INLINE void TanhLoop(float* values, int64_t size) {
   constexpr int kLanes = sizeof(Vector) / sizeof(float);
@@ -225,7 +225,7 @@ void TransposeScalar(const float* from, int64_t from_row, int64_t rows, int64_t 
   }
 }
 
-// 4 x 4 elements, on every instruction set.
+// Transposes 4 x 4 elements on every instruction set.
 DING_INLINE void TransposeBlock(const float* from, int64_t from_row, float* to, int64_t to_row) {
 #if defined(__SSE__)
   __m128 r0 = _mm_loadu_ps(from);

@@ -1,20 +1,19 @@
-// The loops that an Mlp spends its time in, compiled for several instruction sets.
+// The inner loops of an Mlp, compiled for several instruction sets.
 //
-// Activations lie in panels: a panel holds kPanelRows rows of a batch side by side, feature by
-// feature, so that one vector instruction works on the same feature of several rows:
+// Activations are stored in panels: a panel has kPanelRows rows of a batch, feature by feature, so that
+// one vector instruction handles the same feature of several rows:
 //
 //     row-major [B, F]              panel p: [F][kPanelRows]
 //     r0: a0 a1 a2 ...              feature 0: r0 r1 r2 ... r15
 //     r1: b0 b1 b2 ...       -->    feature 1: r0 r1 r2 ... r15
 //
-// A weight is then a scalar that is multiplied into a vector of rows: weights are read in place, in
-// torch's [out, in] layout, without the packing that a general GEMM does first. That packing is
-// half of the time of a GEMM of 8 or 64 rows.
+// A weight is then a scalar that multiplies a vector of rows. Weights are read in place, in torch's
+// [out, in] layout, without the packing of a general GEMM, which takes half of its time at 8 or 64 rows.
 //
-// Every element of a product is summed in the order of k, by one accumulator, whatever the number
-// of rows: the outputs for a row are the same bytes in a batch of 1 and in a batch of 1000.
+// Every element of a product is summed in the order of k by one accumulator, for any number of rows: the
+// outputs for a row have the same bytes in a batch of 1 and of 1000.
 //
-// Threads: the functions touch nothing but their arguments.
+// Threads: thread-safe; the functions use their arguments only.
 #ifndef DING_WORKER_POLICY_MLP_PANEL_KERNELS_H_
 #define DING_WORKER_POLICY_MLP_PANEL_KERNELS_H_
 
@@ -25,7 +24,7 @@
 namespace ding::internal_mlp {
 
 inline constexpr int64_t kPanelRows = 16;
-// A panel of at most so many rows is computed in half the time; its other rows are not touched.
+// A panel of at most this many rows takes half the time; its other rows are not changed.
 inline constexpr int64_t kHalfPanelRows = 8;
 
 // c(m, lane) = start(m) + sum over (j, k) of a(m, j, k) * b[j * b_outer + k * kPanelRows + lane].
@@ -34,12 +33,12 @@ struct PanelProduct {
   enum class Start {
     kZero,
     kBias,  // bias[m]
-    kAdd,   // what c holds
+    kAdd,   // the current c
   };
 
   int64_t m_size = 0;
-  int64_t outer_size = 1;  // of j
-  int64_t inner_size = 0;  // of k
+  int64_t outer_size = 1;  // range of j
+  int64_t inner_size = 0;  // range of k
 
   // a(m, j, k) = a[m * a_row + j * a_outer + k * a_inner].
   const float* a = nullptr;
@@ -50,8 +49,8 @@ struct PanelProduct {
   const float* b = nullptr;
   int64_t b_outer = 0;
 
-  // c(m, lane) = c[m * c_row + lane]; kHalfPanelRows lanes of a row are written if `lanes` is not
-  // above that, else kPanelRows.
+  // c(m, lane) = c[m * c_row + lane]. If `lanes` is at most kHalfPanelRows, as many lanes of a row are
+  // written, else kPanelRows.
   float* c = nullptr;
   int64_t c_row = kPanelRows;
   int64_t lanes = kPanelRows;
@@ -63,17 +62,17 @@ struct PanelProduct {
 
 struct PanelKernels {
   void (*multiply)(const PanelProduct& product);
-  // In the next three `size` is a multiple of kPanelRows.
+  // In the next three functions `size` is a multiple of kPanelRows.
   // values[i] = tanh(values[i])
   void (*tanh)(float* values, int64_t size);
-  // From d / d outputs to d / d inputs of an activation with these outputs, in place.
+  // Converts in place d / d outputs to d / d inputs of an activation with these outputs.
   void (*relu_gradient)(const float* outputs, float* gradients, int64_t size);
   void (*tanh_gradient)(const float* outputs, float* gradients, int64_t size);
   // sums[f] = sum over the `rows` rows of feature f of a plane [panels][width][kPanelRows].
   void (*sum_rows)(const float* plane, int64_t width, int64_t rows, float* sums);
 };
 
-// `set` must be supported here.
+// This processor must support `set`.
 const PanelKernels& PanelKernelsFor(InstructionSet set);
 
 // to[c * to_row + r] = from[r * from_row + c] for r < rows, c < columns.

@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kSeed = 3;
 constexpr float kUntouched = -77;
 
-// Every instruction set that this processor has.
+// Runs for every instruction set of this processor.
 class PanelKernelsTest : public testing::TestWithParam<InstructionSet> {
  protected:
   std::vector<float> RandomFloats(int64_t size) {
@@ -37,7 +37,7 @@ struct ProductSize {
   int64_t m, outer, inner, lanes;
 };
 
-// c of `product` in double precision.
+// Computes an element of c in double precision.
 double Expected(const PanelProduct& p, int64_t m, int64_t lane, float c) {
   double sum = 0;
   if (p.start == PanelProduct::Start::kBias) sum = p.bias[m];
@@ -53,7 +53,8 @@ double Expected(const PanelProduct& p, int64_t m, int64_t lane, float c) {
 
 TEST_P(PanelKernelsTest, ProductsAgreeWithTheDefinition) {
   std::vector<ProductSize> sizes;
-  for (int64_t m = 1; m <= 27; ++m) sizes.push_back({m, 1, 7, 16});  // Every kind of last tile.
+  for (int64_t m = 1; m <= 27; ++m)
+    sizes.push_back({m, 1, 7, 16});  // Covers all sizes of the last tile.
   for (int64_t m = 1; m <= 27; ++m) sizes.push_back({m, 1, 7, 8});
   sizes.insert(sizes.end(), {{13, 3, 16, 16}, {13, 3, 16, 3}, {5, 0, 16, 16}, {130, 1, 64, 9}});
   for (const ProductSize& size : sizes) {
@@ -78,7 +79,7 @@ TEST_P(PanelKernelsTest, ProductsAgreeWithTheDefinition) {
         product.a_outer = size.m * size.inner;
         product.b = b.data();
         product.b_outer = size.inner * kPanelRows;
-        product.c_row = kPanelRows + 3;  // Rows of c at addresses of every alignment.
+        product.c_row = kPanelRows + 3;  // Rows of c have all alignments.
         product.lanes = size.lanes;
         product.start = start;
         product.bias = bias.data();
@@ -105,7 +106,7 @@ TEST_P(PanelKernelsTest, ProductsAgreeWithTheDefinition) {
   }
 }
 
-TEST_P(PanelKernelsTest, HalfPanelsAndSmallTilesGiveTheSameBytes) {
+TEST_P(PanelKernelsTest, HalfPanelsAndSmallTilesGiveEqualBytes) {
   constexpr int64_t kM = 23;
   constexpr int64_t kInner = 50;
   const std::vector<float> a = RandomFloats(kM * kInner);
@@ -184,7 +185,7 @@ TEST_P(PanelKernelsTest, ActivationGradientsAgreeWithTheDefinition) {
   }
 }
 
-TEST_P(PanelKernelsTest, SumsTheRowsOfABatchAndNoOthers) {
+TEST_P(PanelKernelsTest, SumsTheRowsOfABatchOnly) {
   constexpr int64_t kWidth = 5;
   for (const int64_t rows : {0, 1, 8, 15, 16, 17, 40, 64}) {
     const std::vector<float> plane = RandomFloats(4 * kWidth * kPanelRows);
@@ -200,7 +201,7 @@ TEST_P(PanelKernelsTest, SumsTheRowsOfABatchAndNoOthers) {
   }
 }
 
-TEST(TransposeTest, ChangesRowsAndColumnsOver) {
+TEST(TransposeTest, ExchangesRowsAndColumns) {
   for (int64_t rows = 0; rows <= 17; ++rows) {
     for (int64_t columns = 0; columns <= 9; ++columns) {
       const int64_t from_row = columns + 2;

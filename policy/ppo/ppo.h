@@ -1,6 +1,6 @@
-// PPO (Schulman et al. 2017) with clipped ratios: several epochs of minibatches over what the
-// current policy has just collected. Columns, modes and what is saved: policy/actor_critic/
-// actor_critic_policy.h; the loss: policy/loss/actor_critic_loss.h.
+// PPO (Schulman et al. 2017) with clipped ratios: several epochs of minibatches over the rows that the
+// current policy has just collected. policy/actor_critic/actor_critic_policy.h describes columns, modes
+// and saved state, policy/loss/actor_critic_loss.h the loss.
 //
 // Example:
 //   PpoOptions options;
@@ -22,19 +22,19 @@
 namespace ding {
 
 struct PpoOptions {
-  ActorCriticPolicyOptions policy;  // all but name, and of `update` the coefficients only
-  int64_t epochs = 10;              // over all rows of a learn call, at least 1
+  ActorCriticPolicyOptions policy;  // all but `name`; of `update` only the coefficients
+  int64_t epochs = 10;              // passes over the rows of a learn call, at least 1
   int64_t minibatch_rows = 64;      // at least 1
   double ratio_clip = 0.2;          // above 0
   double value_clip = 0;            // 0: the value loss is not clipped
-  bool normalize_adv = true;        // of each minibatch
-  double max_kl = 0;                // ends a learn call early; 0: never
+  bool normalize_adv = true;        // normalizes the advantages of each minibatch
+  double max_kl = 0;                // a learn call ends above this KL divergence; 0: no limit
 };
 
-// The same, as options of the class that does it.
+// Converts the options to those of ActorCriticPolicy.
 ActorCriticPolicyOptions MakePpoPolicyOptions(const PpoOptions& options);
 
-// Networks and spaces as of ActorCritic::Create(); a null `critic`: the actor has the head "value".
+// Networks and spaces as for ActorCritic::Create(). If `critic` is null, the actor has the head "value".
 absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreatePpo(std::unique_ptr<Network> actor,
                                                              std::unique_ptr<Network> critic,
                                                              SpecPtr observation, SpecPtr action,

@@ -10,7 +10,6 @@
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor_critic/actor_critic_policy.h"
@@ -18,16 +17,14 @@
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
 
-SpecPtr Observation() { return *MakeSpec({Box("obs", {4})}); }
 SpecPtr MaskedObservation() {
-  FieldSpec mask = Scalar("obs/action_mask", DType::kBool);
-  mask.shape = {5};
-  return *MakeSpec({Box("obs/a", {2}), mask, Box("obs/b", {2})});
+  return *MakeSpec({Box("obs/a", {2}), ActionMaskSpec(5), Box("obs/b", {2})});
 }
 
 struct Space {
@@ -63,12 +60,12 @@ std::vector<Space> Spaces() {
   const SpecPtr discrete = *MakeSpec({Discrete("action", 3)});
   const SpecPtr multi = *MakeSpec({MultiDiscrete("action", {2, 3})});
   const SpecPtr box = *MakeSpec({Box("action", {2}, {-1, 0}, {1, 5})});
-  return {{"discrete", Observation(), discrete, true, false},
-          {"discrete_shared", Observation(), discrete, false, true},
-          {"multi_discrete", Observation(), multi, true, false},
+  return {{"discrete", VectorObservation(), discrete, true, false},
+          {"discrete_shared", VectorObservation(), discrete, false, true},
+          {"multi_discrete", VectorObservation(), multi, true, false},
           {"multi_discrete_masked", MaskedObservation(), multi, true, true},
-          {"box", Observation(), box, true, true},
-          {"box_shared", Observation(), box, false, false}};
+          {"box", VectorObservation(), box, true, true},
+          {"box_shared", VectorObservation(), box, false, false}};
 }
 
 class PpoMlp : public testing::TestWithParam<Space> {};

@@ -1,4 +1,4 @@
-// Behaviour cloning on an MLP by hand and on the same MLP as a torch module.
+// Compares behaviour cloning on the hand-written MLP and on the same MLP as a torch module.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -14,12 +14,12 @@
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
 
-SpecPtr Observation() { return *MakeSpec({Box("obs", {4})}); }
 SpecPtr Categories() { return *MakeSpec({MultiDiscrete("action", {2, 3})}); }
 SpecPtr Continuous() { return *MakeSpec({Box("action", {2}, {-1}, {1})}); }
 
@@ -32,16 +32,16 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const std::string& network, const
   PolicyConfig config;
   config.set_type("bc");
   config.mutable_params()->PackFrom(bc);
-  return create_policy(config, {Observation(), action, seed, modes});
+  return create_policy(config, {VectorObservation(), action, seed, modes});
 }
 
-TEST(BcTorch, LearnsTheSameAsByHand) {
+TEST(BcTorch, LearnsTheSameAsOnTheHandWrittenMlp) {
   for (const SpecPtr& action : {Categories(), Continuous()}) {
     DING_ASSERT_OK_AND_ASSIGN(const auto by_hand, Create("mlp", action, 3, PolicyModes()));
     DING_ASSERT_OK_AND_ASSIGN(const auto torch, Create("torch_mlp", action, 3, PolicyModes()));
     std::vector<LearnStep> a, b;
     for (uint64_t i = 0; i < 10; ++i) {
-      const Batch batch = MakeTransitionBatch(Observation(), action, 16, i);
+      const Batch batch = MakeTransitionBatch(VectorObservation(), action, 16, i);
       ASSERT_THAT(by_hand->learn_mode()->Forward(batch, {}, &a), IsOk());
       ASSERT_THAT(torch->learn_mode()->Forward(batch, {}, &b), IsOk());
       for (const std::string& name : by_hand->learn_mode()->monitor_vars()) {
@@ -59,8 +59,8 @@ INSTANTIATE_TEST_SUITE_P(BcTorch, PolicyConformance,
                              [](uint64_t seed, PolicyModes modes) {
                                return Create("torch_mlp", Continuous(), seed, modes);
                              },
-                             Observation(), Continuous(), /*learns=*/true, MakeTransitionBatch,
-                             kColumnObs}),
+                             VectorObservation(), Continuous(), /*learns=*/true,
+                             MakeTransitionBatch, kColumnObs}),
                          testing::PrintToStringParamName());
 
 }  // namespace

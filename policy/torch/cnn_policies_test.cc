@@ -1,4 +1,4 @@
-// Every algorithm learns from pictures through torch_cnn.
+// Tests that every algorithm learns from pictures by torch_cnn.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,6 +19,7 @@
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/message.h"
 #include "gtest/gtest.h"
@@ -28,7 +29,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A picture, a vector beside it, and which actions are legal.
+// A picture, a vector and an action mask.
 SpecPtr Observation() {
   FieldSpec picture = Box("obs/image", {2, 6, 6});
   picture.dtype = DType::kUint8;
@@ -36,7 +37,6 @@ SpecPtr Observation() {
   mask.dtype = DType::kUint8;
   return *MakeSpec({picture, Box("obs/speed", {3}), mask});
 }
-SpecPtr Action() { return *MakeSpec({Discrete("action", 3)}); }
 
 NetworkConfig Model() {
   NetworkConfig model;
@@ -81,9 +81,9 @@ PolicyConfig A2c() {
 PolicyConformanceCase OffPolicyCase(const PolicyConfig& config) {
   return {config.type(),
           [config](uint64_t seed, PolicyModes modes) {
-            return create_policy(config, {Observation(), Action(), seed, modes});
+            return create_policy(config, {Observation(), DiscreteAction(), seed, modes});
           },
-          Observation(), Action()};
+          Observation(), DiscreteAction()};
 }
 
 PolicyConformanceCase OnPolicyCase(const PolicyConfig& config) {
@@ -98,11 +98,11 @@ INSTANTIATE_TEST_SUITE_P(Cnn, PolicyConformance,
                                          OnPolicyCase(A2c())),
                          testing::PrintToStringParamName());
 
-TEST(CnnPolicies, ANetworkThatDoesNotFitIsRefusedWithTheFieldAndItsShape) {
+TEST(CnnPolicies, RefusesANetworkThatDoesNotFitWithTheFieldAndItsShape) {
   for (const PolicyConfig& good : {Dqn(), Ppo(), A2c()}) {
     FieldSpec picture = Box("obs/image", {2, 2, 6});
     picture.dtype = DType::kUint8;
-    EXPECT_THAT(create_policy(good, {*MakeSpec({picture}), Action(), 0, PolicyModes()}),
+    EXPECT_THAT(create_policy(good, {*MakeSpec({picture}), DiscreteAction(), 0, PolicyModes()}),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("model: CNN: input 'obs/image' uint8[2, 2, 6]: conv[0] has "
                                    "kernel 3")));

@@ -12,7 +12,7 @@
 namespace ding {
 namespace {
 
-// Larger numbers are a mistyped config; the limit keeps every product of them far from overflow.
+// Larger numbers are a mistake in a config; the limit prevents overflows in products.
 constexpr int64_t kMaxChannels = int64_t{1} << 16;
 constexpr int64_t kMaxKernel = int64_t{1} << 10;
 constexpr int64_t kMaxWeights = int64_t{1} << 31;  // of one convolution
@@ -37,7 +37,7 @@ void CheckOptions(const CnnOptions& options, std::vector<std::string>* problems)
     CheckRange(absl::StrCat(where, "kernel"), conv.kernel, 1, kMaxKernel, problems);
     CheckRange(absl::StrCat(where, "stride"), conv.stride, 1, kMaxKernel, problems);
     if (conv.kernel < 1) continue;
-    // A window of nothing but zeros would see nothing.
+    // Otherwise a window could contain zeros only.
     CheckRange(absl::StrCat(where, "padding"), conv.padding, 0, conv.kernel - 1, problems);
   }
 }
@@ -54,10 +54,10 @@ void CheckFields(const Spec& input, std::vector<std::string>* problems) {
   if (has_picture || !problems->empty()) return;
   problems->push_back(
       absl::StrCat("no input is a picture, uint8 or float32 [channels, rows, columns]; found\n",
-                   input.DebugString(), "\nfor vectors take network 'mlp'"));
+                   input.DebugString(), "\nfor vectors use network 'mlp'"));
 }
 
-// The convolutions of one picture; a problem if one does not fit into what it reads.
+// Makes the convolutions of a picture; appends a problem if a kernel is larger than its input.
 std::vector<ConvLayer> MakeConvolutions(const CnnOptions& options, const FieldSpec& field,
                                         absl::string_view prefix,
                                         std::vector<std::string>* problems) {
@@ -123,7 +123,7 @@ absl::StatusOr<CnnStructure> MakeCnnStructure(const CnnOptions& options, const S
   int pictures = 0;
   for (const FieldSpec& field : input->fields()) pictures += IsPicture(field) ? 1 : 0;
   CnnStructure structure;
-  std::vector<FieldSpec> features;  // what the MLP reads
+  std::vector<FieldSpec> features;  // the inputs of the MLP
   for (const FieldSpec& field : input->fields()) {
     std::vector<ConvLayer> layers;
     if (IsPicture(field)) {

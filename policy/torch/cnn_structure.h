@@ -1,13 +1,13 @@
-// The shapes of a convolutional network: what each picture becomes on its way through the
-// convolutions, and the MLP that reads the result.
+// The structure of a convolutional network: the shapes of the convolutions of each picture, and the MLP
+// that reads their outputs.
 //
 //     picture [C, H, W] ── conv/0 ── conv/1 ── ... ──┐
 //     picture ... (convolutions of its own)  ────────┼── encoder/0 ── ... ──┬── <head>/...
 //     vector  ───────────────────────────────────────┘                      └── <head>/...
 //
-// A field of three extents is a picture: uint8, which the network divides by 255, or float32, which
-// it reads as it is. Any other field of float32 is a vector, flattened. The convolutions of each
-// picture are the same but for their parameters.
+// A field with three extents is a picture: uint8, which the network divides by 255, or float32, which it
+// reads unchanged. Any other float32 field is a vector and is flattened. The pictures have equal
+// convolutions with separate parameters.
 //
 // This header does not include libtorch.
 //
@@ -26,15 +26,15 @@
 namespace ding {
 
 struct ConvOptions {
-  int64_t channels = 0;  // of the output
-  int64_t kernel = 0;    // rows and columns
+  int64_t channels = 0;  // number of output channels
+  int64_t kernel = 0;    // number of rows and of columns
   int64_t stride = 1;
   int64_t padding = 0;  // rows and columns of zeros around the picture, less than kernel
 };
 
 struct CnnOptions {
   std::vector<ConvOptions> conv;  // at least one, each followed by the activation
-  MlpOptions mlp;                 // what follows, and the activation of all
+  MlpOptions mlp;                 // the MLP, and the activation of all layers
 };
 
 // One convolution of one picture: weight [out channels, in channels, kernel, kernel] and bias.
@@ -46,17 +46,17 @@ struct ConvLayer {
 };
 
 struct CnnStructure {
-  // For each input field its convolutions; empty: a vector.
+  // The convolutions of each input field; empty for a vector.
   std::vector<std::vector<ConvLayer>> conv;
-  // Reads the pictures' last outputs and the vectors, in the order of the fields.
+  // It reads the last outputs of the pictures and the vectors, in the order of the fields.
   MlpStructure mlp;
 
   // "1x10x10-16x8x8-32x6x6, mlp 1152-64, logit 64-3".
   std::string Architecture() const;
 };
 
-//   kInvalidArgument  every problem of the convolutions, or else of the MLP, in one message; one of
-//                     shapes names the field and its shape
+//   kInvalidArgument  lists all problems of the convolutions, or else of the MLP; a problem with a
+//                     shape names the field and its shape
 absl::StatusOr<CnnStructure> MakeCnnStructure(const CnnOptions& options, const SpecPtr& input,
                                               const SpecPtr& output);
 

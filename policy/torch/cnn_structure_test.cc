@@ -40,7 +40,7 @@ testing::Matcher<absl::StatusOr<CnnStructure>> Refused(const std::string& senten
   return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(sentence));
 }
 
-TEST(CnnStructureTest, ShapesAreThoseOfConvolutions) {
+TEST(CnnStructureTest, HasTheShapesOfConvolutions) {
   // The three layers of Mnih et al. 2015, whose shapes are known.
   DING_ASSERT_OK_AND_ASSIGN(
       const CnnStructure structure,
@@ -61,7 +61,7 @@ TEST(CnnStructureTest, RowsAndColumnsMayDifferAndPaddingCountsTwice) {
   EXPECT_EQ(structure.conv[0][0].out, Shape({5, 4, 2}));
 }
 
-TEST(CnnStructureTest, VectorsGoPastTheConvolutions) {
+TEST(CnnStructureTest, VectorsBypassTheConvolutions) {
   DING_ASSERT_OK_AND_ASSIGN(
       const CnnStructure structure,
       Make(Options({{2, 3}}), {Picture("obs/left", {1, 5, 5}), Box("obs/speed", {7}),
@@ -72,7 +72,7 @@ TEST(CnnStructureTest, VectorsGoPastTheConvolutions) {
   EXPECT_EQ(structure.mlp.input_width, 2 * 3 * 3 + 7 + 2 * 2 * 2 + 2 * 3);
 }
 
-TEST(CnnStructureTest, WhatDoesNotFitIsNamedWithItsShape) {
+TEST(CnnStructureTest, RefusesAKernelThatDoesNotFitNamingTheShape) {
   EXPECT_THAT(
       Make(Options({{16, 12}}), {Picture("obs", {1, 10, 10})}),
       Refused("input 'obs' uint8[1, 10, 10]: conv[0] has kernel 12, larger than the 10 x 10 "
@@ -81,7 +81,7 @@ TEST(CnnStructureTest, WhatDoesNotFitIsNamedWithItsShape) {
               Refused("conv[1] has kernel 5, larger than the 4 x 4 picture that conv[0] leaves"));
   EXPECT_THAT(Make(Options({{16, 8, 1, 1}}), {Picture("obs", {1, 20, 5})}),
               Refused("conv[0] has kernel 8, larger than the 22 x 7 picture with its padding"));
-  // The last one that fits.
+  // The largest kernel that fits.
   EXPECT_THAT(Make(Options({{16, 7, 1, 1}}), {Picture("obs", {1, 20, 5})}), IsOk());
 }
 

@@ -1,5 +1,4 @@
-// The same DQN on an MLP by hand and on the same MLP as a torch module: one algorithm, two
-// networks.
+// Compares DQN on the hand-written MLP and on the same MLP as a torch module.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -20,13 +19,11 @@
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
-
-SpecPtr Observation() { return *MakeSpec({Box("obs", {4})}); }
-SpecPtr Action() { return *MakeSpec({Discrete("action", 3)}); }
 
 struct Case {
   const char* name;
@@ -47,10 +44,10 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const std::string& network, const
   config.set_type("dqn");
   config.set_priority(true);
   config.mutable_params()->PackFrom(dqn);
-  return create_policy(config, {Observation(), Action(), seed, modes});
+  return create_policy(config, {VectorObservation(), DiscreteAction(), seed, modes});
 }
 
-// A policy and what a comparison looks at.
+// A policy and its values to compare.
 struct Side {
   Side(const std::string& network, const Case& setup)
       : policy(*Create(network, setup, /*seed=*/3, PolicyModes())) {}
@@ -68,7 +65,7 @@ struct Side {
   std::vector<LearnStep> steps;
 };
 
-// The same transitions, all of them the last of their episodes.
+// Returns the transitions as terminated ones.
 Batch WithoutBootstrap(const Batch& batch) {
   BatchBuilder builder = *BatchBuilder::Create(batch.spec_ptr(), batch.rows());
   CopyRows(batch.view(), builder.view(), 0);
@@ -85,19 +82,19 @@ float LargestMagnitude(absl::Span<const float> values) {
 
 class DqnTorch : public testing::TestWithParam<Case> {};
 
-TEST_P(DqnTorch, EveryUpdateIsTheSameFromEqualParameters) {
+TEST_P(DqnTorch, UpdatesAreEqualFromEqualParameters) {
   Side mlp("mlp", GetParam());
   Side torch("torch_mlp", GetParam());
   ASSERT_EQ(mlp.Parameters(), torch.Parameters()) << "the same seed gives the same network";
   for (uint64_t iter = 0; iter < 20; ++iter) {
-    // Adam divides by the gradient's size, so tiny differences would grow from update to update.
+    // Adam divides by the size of the gradient, so tiny differences would grow with each update.
     StateDict state;
     ASSERT_THAT(mlp.policy->learn_mode()->SaveModel(&state), IsOk());
     ASSERT_THAT(mlp.policy->learn_mode()->SaveTrainState(&state), IsOk());
     ASSERT_THAT(torch.policy->learn_mode()->LoadModel(&state), IsOk());
     ASSERT_THAT(torch.policy->learn_mode()->LoadTrainState(&state), IsOk());
 
-    const Batch batch = MakeTransitionBatch(Observation(), Action(), 32, iter);
+    const Batch batch = MakeTransitionBatch(VectorObservation(), DiscreteAction(), 32, iter);
     mlp.Learn(batch);
     torch.Learn(batch);
     EXPECT_NEAR(*mlp.steps[0].scalars.Get("total_loss"), *torch.steps[0].scalars.Get("total_loss"),
@@ -114,7 +111,7 @@ TEST_P(DqnTorch, EveryUpdateIsTheSameFromEqualParameters) {
       ASSERT_NEAR(gradient[i], torch.network().gradients()[i], 1e-5 * largest)
           << "parameter " << i << ", iteration " << iter;
       if (std::abs(gradient[i]) < 1e-3 * largest) continue;
-      // The step is at most 1e-3, the learning rate; a hundredth of it.
+      // A hundredth of the largest step, the learning rate 1e-3.
       ASSERT_NEAR(parameters[i], torch_parameters[i], 1e-5)
           << "parameter " << i << ", iteration " << iter;
     }
@@ -122,10 +119,11 @@ TEST_P(DqnTorch, EveryUpdateIsTheSameFromEqualParameters) {
 }
 
 TEST_P(DqnTorch, LearnsOnBothNetworks) {
-  // On rewards alone: bootstrapping from random transitions may diverge, whatever the network.
+  // Without bootstrap, because bootstrapping from random transitions may diverge.
   for (const char* network : {"mlp", "torch_mlp"}) {
     Side side(network, GetParam());
-    const Batch batch = WithoutBootstrap(MakeTransitionBatch(Observation(), Action(), 16, 1));
+    const Batch batch =
+        WithoutBootstrap(MakeTransitionBatch(VectorObservation(), DiscreteAction(), 16, 1));
     side.Learn(batch);
     const double before = *side.steps[0].scalars.Get("total_loss");
     for (int i = 0; i < 500; ++i) side.Learn(batch);
@@ -144,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(DqnTorch, PolicyConformance,
                              [](uint64_t seed, PolicyModes modes) {
                                return Create("torch_mlp", kCases[0], seed, modes);
                              },
-                             Observation(), Action()}),
+                             VectorObservation(), DiscreteAction()}),
                          testing::PrintToStringParamName());
 
 }  // namespace

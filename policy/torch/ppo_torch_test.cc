@@ -1,4 +1,4 @@
-// PPO on an MLP by hand and on the same MLP as a torch module: one algorithm, two networks.
+// Compares PPO on the hand-written MLP and on the same MLP as a torch module.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -14,12 +14,12 @@
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/specs.h"
 #include "gtest/gtest.h"
 
 namespace ding {
 namespace {
 
-SpecPtr Observation() { return *MakeSpec({Box("obs", {4})}); }
 SpecPtr Action() { return *MakeSpec({Box("action", {2}, {-1}, {1})}); }
 
 absl::StatusOr<std::unique_ptr<Policy>> Create(const std::string& network, bool critic,
@@ -34,16 +34,16 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const std::string& network, bool 
   config.set_type("ppo");
   config.set_batch_size(6);
   config.mutable_params()->PackFrom(ppo);
-  return create_policy(config, {Observation(), Action(), seed, modes});
+  return create_policy(config, {VectorObservation(), Action(), seed, modes});
 }
 
-TEST(PpoTorch, LearnsTheSameAsByHand) {
+TEST(PpoTorch, LearnsTheSameAsOnTheHandWrittenMlp) {
   for (const bool critic : {false, true}) {
     DING_ASSERT_OK_AND_ASSIGN(const auto by_hand, Create("mlp", critic, 3, PolicyModes()));
     DING_ASSERT_OK_AND_ASSIGN(const auto torch, Create("torch_mlp", critic, 3, PolicyModes()));
     std::vector<LearnStep> a, b;
     for (uint64_t i = 0; i < 5; ++i) {
-      const Batch batch = MakeOnPolicyBatch(Observation(), Action(), 16, i);
+      const Batch batch = MakeOnPolicyBatch(VectorObservation(), Action(), 16, i);
       ASSERT_THAT(by_hand->learn_mode()->Forward(batch, {}, &a), IsOk());
       ASSERT_THAT(torch->learn_mode()->Forward(batch, {}, &b), IsOk());
       ASSERT_EQ(a.size(), b.size());
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(PolicyConformanceCase{
         "separate",
         [](uint64_t seed, PolicyModes modes) { return Create("torch_mlp", true, seed, modes); },
-        Observation(), Action(), /*learns=*/true, MakeOnPolicyBatch, kColumnAdvantage}),
+        VectorObservation(), Action(), /*learns=*/true, MakeOnPolicyBatch, kColumnAdvantage}),
     testing::PrintToStringParamName());
 
 }  // namespace

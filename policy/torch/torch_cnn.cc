@@ -60,10 +60,10 @@ class TorchCnn : public torch::nn::Module {
 
   const CnnStructure structure_;
   const TorchMlpLayers mlp_;
-  std::vector<std::vector<Conv>> convs_;  // as structure_.conv
+  std::vector<std::vector<Conv>> convs_;  // in the order of structure_.conv
 };
 
-// `parameters`: of all convolutions, one after the other.
+// `parameters` are the concatenated parameters of all convolutions.
 void InitializeConvolutions(const CnnStructure& structure, uint64_t seed,
                             absl::Span<float> parameters) {
   Rng rng(seed, "policy/init/conv");

@@ -1,6 +1,5 @@
-// A convolutional network on libtorch, for observations of pictures: convolutions, then the encoder
-// and the heads of an MLP (cnn_structure.h has the picture). An algorithm that learns with
-// policy/mlp learns with it, too.
+// A convolutional network on libtorch for observations with pictures: convolutions, then the encoder and
+// the heads of an MLP (drawn in cnn_structure.h). Algorithms use it like policy/mlp.
 //
 // This header does not include libtorch.
 //
@@ -22,9 +21,9 @@
 
 namespace ding {
 
-// Parameters start as torch's layers do, uniform in +-1/sqrt(inputs of one output), from the streams
+// Parameters are drawn uniformly from +-1/sqrt(inputs per output), as in torch's layers, with the streams
 // (seed, "policy/init") and (seed, "policy/init/conv").
-//   kInvalidArgument  as MakeCnnStructure()
+//   kInvalidArgument  errors of MakeCnnStructure()
 absl::StatusOr<std::unique_ptr<Network>> CreateTorchCnn(const CnnOptions& options, SpecPtr input,
                                                         SpecPtr output, uint64_t seed);
 

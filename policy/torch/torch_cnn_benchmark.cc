@@ -1,9 +1,9 @@
-// The network of worker/configs/orchard_ppo.textproto through torch_cnn, beside libtorch alone:
+// Measures the network of worker/configs/orchard_ppo.textproto as torch_cnn, beside plain libtorch:
 //   Update/N       forward, backward and Adam on N pictures of bytes; the loss is half the sum of
 //                  squares
-//   UpdateFloor/N  the same as one would write it for libtorch, with torch::optim::Adam
-//   Infer/N        N pictures
-//   InferFloor/N   the same for libtorch
+//   UpdateFloor/N  the same in plain libtorch, with torch::optim::Adam
+//   Infer/N        inference on N pictures
+//   InferFloor/N   the same in plain libtorch
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -58,7 +58,7 @@ BatchBuilder Pictures(const Network& network, int64_t rows) {
   return pictures;
 }
 
-// The same network as one would write it for libtorch.
+// The same network in plain libtorch.
 class BareModule : public torch::nn::Module {
  public:
   BareModule()

@@ -1,4 +1,4 @@
-// Registers "torch_cnn": see NetworkConfig for its parameters.
+// Registers "torch_cnn"; NetworkConfig has its parameters.
 #include <cstdint>
 #include <memory>
 

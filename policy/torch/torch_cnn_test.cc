@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(TorchCnn, NetworkConformance,
                                          NetworkCase{"PicturesAndVector", PicturesAndVector}),
                          NetworkCaseName);
 
-// Parameters of a network by name.
+// Returns the parameters of a network by name.
 absl::Span<const float> Parameter(const Network& network, const std::string& name) {
   for (const ParameterInfo& info : network.parameter_info()) {
     if (info.name == name)
@@ -85,9 +85,9 @@ absl::Span<const float> Parameter(const Network& network, const std::string& nam
   return {};
 }
 
-// Stride, padding, the order of channels and of the features, and the scale of bytes, against the
-// sums by their definition.
-TEST(TorchCnnTest, ComputesWhatConvolutionsAreDefinedToBe) {
+// Checks stride, padding, the order of channels and features, and the scale of bytes against the
+// definition.
+TEST(TorchCnnTest, EqualsTheDefinitionOfConvolutions) {
   constexpr int kChannels = 2, kRows = 5, kColumns = 4, kOut = 3, kKernel = 3;
   constexpr int kOutRows = 3, kOutColumns = 2;  // with stride 2 and padding 1
   CnnOptions options = Options({{kOut, kKernel, 2, 1}}, MlpOptions::Activation::kRelu);
@@ -126,7 +126,7 @@ TEST(TorchCnnTest, ComputesWhatConvolutionsAreDefinedToBe) {
   EXPECT_NEAR(output.column<float>(0)[0], expected, 1e-5);
 }
 
-TEST(TorchCnnTest, ParametersStartFromTheSeedWithinTheirBounds) {
+TEST(TorchCnnTest, DrawsParametersFromTheSeedWithinTheirBounds) {
   const auto make = [](uint64_t seed) {
     return Create(Options({{64, 5}}, MlpOptions::Activation::kRelu), {Picture("obs", {2, 8, 8})},
                   {Box("q", {2})}, seed);

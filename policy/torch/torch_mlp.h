@@ -1,6 +1,6 @@
-// The plain MLP of policy/mlp as a libtorch module: the same architecture with the same parameters
-// at the same places, computed by libtorch and differentiated by autograd. To check one by the
-// other, and to measure what libtorch costs; policy/mlp is the faster one.
+// The MLP of policy/mlp as a libtorch module: the same architecture with the same parameters in the same
+// places, computed by libtorch and differentiated by autograd. It serves to check policy/mlp, which is
+// faster, and to measure libtorch.
 //
 // This header does not include libtorch.
 #ifndef DING_WORKER_POLICY_TORCH_TORCH_MLP_H_
@@ -16,7 +16,7 @@
 
 namespace ding {
 
-// As Mlp::Create(), with the same initial parameters.
+// Like Mlp::Create(), with the same initial parameters.
 absl::StatusOr<std::unique_ptr<Network>> CreateTorchMlp(const MlpOptions& options, SpecPtr input,
                                                         SpecPtr output, uint64_t seed);
 

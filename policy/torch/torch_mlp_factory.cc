@@ -1,4 +1,4 @@
-// Registers "torch_mlp": see NetworkConfig for its parameters.
+// Registers "torch_mlp"; NetworkConfig has its parameters.
 #include <cstdint>
 #include <memory>
 

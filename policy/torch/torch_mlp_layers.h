@@ -1,9 +1,9 @@
-// The layers of an MlpStructure as parameters of a libtorch module: alone in torch_mlp, behind
-// convolutions in torch_cnn.
+// The layers of an MlpStructure in a libtorch module: alone in torch_mlp, after convolutions in
+// torch_cnn.
 //
 // This header includes libtorch; only the modules of this folder include it.
 //
-// Ownership: the parameters belong to the module, which outlives the layers.
+// Ownership: the module owns the parameters and must outlive the layers.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_POLICY_TORCH_TORCH_MLP_LAYERS_H_
 #define DING_WORKER_POLICY_TORCH_TORCH_MLP_LAYERS_H_
@@ -21,7 +21,7 @@ class TorchMlpLayers {
   // Registers the parameters, all 0, in the order of structure.parameters.
   TorchMlpLayers(const MlpStructure& structure, torch::nn::Module* module);
 
-  // One tensor [B, ...] per field of structure.input to one per field of structure.output.
+  // Computes one tensor [B, ...] per field of structure.output from one per field of structure.input.
   std::vector<at::Tensor> Forward(const std::vector<at::Tensor>& inputs) const;
 
  private:
@@ -30,7 +30,7 @@ class TorchMlpLayers {
   std::vector<at::Tensor> biases_;
 };
 
-// The activation of hidden layers.
+// Applies the activation of hidden layers.
 at::Tensor Activate(MlpOptions::Activation activation, const at::Tensor& value);
 
 }  // namespace ding

@@ -62,13 +62,13 @@ void ExpectNear(absl::Span<const float> found, absl::Span<const float> expected)
   }
 }
 
-// The two implementations of one architecture: by hand, and by autograd.
+// The two implementations of an architecture: hand-written and by autograd.
 class TorchMlpTest : public testing::TestWithParam<MlpTestCase> {};
 
 INSTANTIATE_TEST_SUITE_P(All, TorchMlpTest, testing::ValuesIn(MlpTestCases()),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(TorchMlpTest, OutputsAndGradientsAreThoseOfMlp) {
+TEST_P(TorchMlpTest, OutputsAndGradientsEqualMlp) {
   constexpr int64_t kRows = 50;
   const std::unique_ptr<Network> by_autograd = CreateTorch(GetParam());
   DING_ASSERT_OK_AND_ASSIGN(

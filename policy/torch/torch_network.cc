@@ -26,8 +26,8 @@
 namespace ding {
 namespace {
 
-// The border for exceptions: runs `body`, a function that returns absl::Status and may call
-// libtorch.
+// Runs `body`, a function that returns absl::Status and may call libtorch, and turns exceptions into
+// errors. It differs from CallUser() in that it leaves out the stack trace of a c10::Error.
 template <typename Body>
 absl::Status Guard(const std::string& name, Body body) {
   try {
@@ -38,8 +38,8 @@ absl::Status Guard(const std::string& name, Body body) {
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("torch network '", name, "': ", error.what()));
   } catch (...) {
-    return absl::InternalError(
-        absl::StrCat("torch network '", name, "': threw something that is no std::exception"));
+    return absl::InternalError(absl::StrCat("torch network '", name,
+                                            "': threw an exception that is not a std::exception"));
   }
 }
 
@@ -61,7 +61,7 @@ at::ScalarType ScalarTypeOf(DType dtype) {
   return at::kFloat;
 }
 
-// [rows, ...shape of the field], sharing the column's memory.
+// Returns a tensor [rows, ...shape of the field] that shares the memory of the column.
 at::Tensor TensorOf(const ColumnsView& view, int field) {
   const FieldSpec& spec = view.spec().field(field);
   std::vector<int64_t> sizes = {view.rows()};
@@ -87,7 +87,7 @@ class TorchNetwork : public Network {
         output_(std::move(output)),
         seed_(seed) {}
 
-  // Makes the module and moves its parameters into the flat storage. Once, before all else.
+  // Makes the module and moves its parameters into the flat storage. It must be called once, first.
   absl::Status Init() {
     return Guard(name_, [&] {
       module_ = SeedAndMakeModule();
@@ -178,8 +178,8 @@ class TorchNetwork : public Network {
   }
 
  private:
-  // Torch's generator is one for the whole process: the lock keeps another network from drawing
-  // between the seeding and the end of the initialization.
+  // The process has one torch generator: the lock prevents another network from drawing between seeding
+  // and the end of the initialization.
   TorchModule SeedAndMakeModule() const {
     static auto* const mutex = new Mutex;
     MutexLock lock(mutex);
@@ -196,7 +196,7 @@ class TorchNetwork : public Network {
   }
 
   absl::Status CollectParameters() {
-    std::unordered_set<const void*> seen;  // A parameter that two modules share is one.
+    std::unordered_set<const void*> seen;  // A parameter that two modules share counts once.
     for (const auto& item : module_.module->named_parameters()) {
       const at::Tensor& parameter = item.value();
       if (!parameter.defined() || !seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
@@ -277,13 +277,13 @@ class TorchNetwork : public Network {
     std::vector<at::Tensor> roots;
     std::vector<at::Tensor> d_roots;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (!outputs[i].requires_grad()) continue;  // Does not depend on any parameter.
+      if (!outputs[i].requires_grad()) continue;  // The output depends on no parameter.
       roots.push_back(outputs[i]);
       d_roots.push_back(d_outputs[i]);
     }
     if (!roots.empty()) torch::autograd::backward(roots, d_roots);
-    // Autograd adds to a gradient that is there in place; if a module has taken it away, the new
-    // one is copied back.
+    // Autograd adds in place to an existing gradient. If a module has removed it, copy the new one
+    // back.
     for (size_t i = 0; i < gradient_views_.size(); ++i) {
       at::Tensor& gradient = module_parameters_[i].mutable_grad();
       if (gradient.defined() && gradient.data_ptr() == gradient_views_[i].data_ptr()) continue;

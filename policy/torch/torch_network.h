@@ -1,27 +1,25 @@
-// Makes a Network of a libtorch module of any shape: convolutions, recurrent cells, attention. It
-// is the same to an algorithm as policy/mlp, at the price of libtorch (0.7 s at start-up) and of
-// autograd.
+// Makes a Network from any libtorch module: convolutions, recurrent cells, attention. Algorithms use it
+// like policy/mlp; it costs the start-up of libtorch (0.7 s) and autograd.
 //
 //     columns ──from_blob──► module ──► outputs ──copied──► columns
 //     d outputs ──autograd──► gradients, accumulated in place in views of one flat tensor
 //
-// The parameters of the module are moved into one flat array and become views of it, and so do
-// their gradients: both may be read and written from outside like those of any Network. Parameter
-// "conv.weight" of the module is "conv/weight" here.
+// The parameters of the module and their gradients become views of two flat arrays, which can be read
+// and written like those of any Network. Parameter "conv.weight" of the module is "conv/weight" here.
 //
-// Not supported, and refused with a sentence: modules with buffers (running statistics, which
-// nobody would save), and parameters that are not float32 on the CPU. The module is put into
-// evaluation mode once, so that dropout does nothing: its random numbers would be torch's own.
+// Refused with an error are modules with buffers (running statistics, which would not be saved), and
+// parameters that are not float32 on the CPU. The module is set to evaluation mode, so that dropout,
+// which would use torch's random numbers, does nothing.
 //
-// This header includes libtorch (some 10 s to compile). Code that only wants the networks that are
-// here already includes policy/torch/torch_mlp.h instead, or finds them by name in the registry.
+// This header includes libtorch (some 10 s to compile). Code that only uses the existing networks should
+// include policy/torch/torch_mlp.h instead, or find them by name in the registry.
 //
-// Ownership: the network owns the module. The module sees the columns of a call where they lie and
-//            must not change them in place.
-// Threads:   thread-compatible. libtorch and OpenBLAS are set to one thread per operation when the
-//            first network is made; SetTorchThreads() in torch_threads.h changes that.
-// Errors:    what the module or libtorch throws becomes kInternal with its message; outputs of
-//            another number, dtype or shape than output_spec() says are kInternal, too.
+// Ownership: the network owns the module. The module reads the columns of a call in place and must not
+//            change them.
+// Threads:   thread-compatible. The first network sets libtorch and OpenBLAS to one thread per
+//            operation; SetTorchThreads() in torch_threads.h changes that.
+// Errors:    exceptions of the module or of libtorch become kInternal; so do outputs of another number,
+//            dtype or shape than in output_spec().
 //
 // Example:
 //   auto make = [] {
@@ -48,29 +46,29 @@ namespace ding {
 
 struct TorchModule {
   std::shared_ptr<torch::nn::Module> module;
-  // One tensor [B, ...shape] per field of the input spec to one float32 tensor per field of the
-  // output spec.
+  // Computes one float32 tensor per field of the output spec from one tensor [B, ...shape] per field of
+  // the input spec.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> forward;
 };
 
-// A module with `at::Tensor forward(at::Tensor)`, for one input field and one output field.
+// Wraps a module with `at::Tensor forward(at::Tensor)`, for one input field and one output field.
 template <typename Module>
 TorchModule WrapTorchModule(const std::shared_ptr<Module>& module) {
   return {module, [module = module.get()](const std::vector<at::Tensor>& inputs) {
             return std::vector<at::Tensor>{module->forward(inputs.at(0))};
           }};
 }
-// The same from a holder such as torch::nn::Sequential.
+// Likewise, for a holder such as torch::nn::Sequential.
 template <typename Module>
 TorchModule WrapTorchModule(const torch::nn::ModuleHolder<Module>& holder) {
   return WrapTorchModule(holder.ptr());
 }
 
-// `make_module` is called for this network and for each of its clones; it must build the same
-// architecture every time. What it draws from torch's generator, such as the initial parameters of
-// torch's own layers, depends on `seed` only. `name` stands in messages.
+// Creates a network. `make_module` is called for it and for each of its clones and must build the same
+// architecture every time. torch's generator, which draws the initial parameters of torch's layers, is
+// seeded from `seed`. `name` is used in messages.
 //   kInvalidArgument  the module has buffers, no parameters, or parameters of another type
-//   kInternal         make_module threw
+//   kInternal         make_module threw an exception
 absl::StatusOr<std::unique_ptr<Network>> MakeTorchNetwork(absl::string_view name,
                                                           std::function<TorchModule()> make_module,
                                                           SpecPtr input, SpecPtr output,

@@ -1,11 +1,11 @@
-// The CartPole DQN network at batch 64 through the torch adapter, beside libtorch alone with
-// autograd and torch::optim::Adam:
+// Measures the CartPole DQN network at batch 64 in the torch adapter, beside plain libtorch with autograd
+// and torch::optim::Adam:
 //   Train        a draw from the buffer, and BaseLearner::Train, double DQN
-//   TrainFloor   the same update as one would write it for libtorch, on the same rows each time
+//   TrainFloor   the same update in plain libtorch, on the same rows each time
 //   Update       forward, loss gradient, backward, Adam; the loss is half the sum of squares
-//   UpdateFloor  the same for libtorch
-//   Infer        8 rows
-//   InferFloor   the same for libtorch
+//   UpdateFloor  the same in plain libtorch
+//   Infer        inference on 8 rows
+//   InferFloor   the same in plain libtorch
 #include <memory>
 #include <string>
 #include <utility>
@@ -47,7 +47,7 @@ std::unique_ptr<Network> MakeNetwork() {
   return *CreateTorchMlp(CartPoleNetwork(), CartPoleObservation(), CartPoleQ(), 0);
 }
 
-// The same network as one would write it for libtorch.
+// The same network in plain libtorch.
 class BareModule : public torch::nn::Module {
  public:
   BareModule() {

@@ -33,7 +33,8 @@ using testing::HasSubstr;
 
 SpecPtr SpecOf(std::vector<FieldSpec> fields) { return *MakeSpec(std::move(fields)); }
 
-// Images and a vector in, a policy and a value out, a parameter used twice and one never.
+// A module that reads images and a vector and computes a policy and a value. It uses one parameter twice
+// and one never.
 class ConvAndVector : public torch::nn::Module {
  public:
   ConvAndVector()
@@ -58,7 +59,7 @@ class ConvAndVector : public torch::nn::Module {
   torch::nn::Linear value_;
 };
 
-// A sequence of 5 steps of 3 numbers through an LSTM.
+// An LSTM over a sequence of 5 steps of 3 numbers.
 class LastOfLstm : public torch::nn::Module {
  public:
   LastOfLstm()
@@ -130,7 +131,7 @@ TEST(TorchNetworkTest, NamesParametersWithSlashes) {
   EXPECT_EQ(network->parameter_info()[1].name, "conv/bias");
 }
 
-TEST(TorchNetworkTest, OneThreadUnlessAskedForMore) {
+TEST(TorchNetworkTest, UsesOneThreadByDefault) {
   DING_ASSERT_OK_AND_ASSIGN(const auto network, MakeSequential(1));
   EXPECT_EQ(GetTorchThreads(), 1);
   SetTorchThreads(2);
@@ -140,7 +141,7 @@ TEST(TorchNetworkTest, OneThreadUnlessAskedForMore) {
   SetTorchThreads(1);
 }
 
-// A linear layer whose behaviour a test can spoil.
+// A linear layer that a test can make fail.
 class Spoilt : public torch::nn::Module {
  public:
   enum class How {
@@ -213,12 +214,12 @@ class SpoiltTest : public testing::Test {
   BatchBuilder output_ = *BatchBuilder::Create(SpecOf({Box("q", {2})}), 4);
 };
 
-TEST_F(SpoiltTest, WhatAModuleDoesWrongBecomesAStatus) {
+TEST_F(SpoiltTest, FailuresOfAModuleBecomeErrors) {
   const struct {
     Spoilt::How how;
     const char* message;
   } cases[] = {{Spoilt::How::kThrow, "the module is out of sorts"},
-               {Spoilt::How::kThrowNumber, "no std::exception"},
+               {Spoilt::How::kThrowNumber, "not a std::exception"},
                {Spoilt::How::kWrongShape, "output 'q' is Float[4], expected Float[4, 2]"},
                {Spoilt::How::kWrongType, "output 'q' is Double[4, 2], expected Float[4, 2]"},
                {Spoilt::How::kNoOutput, "0 outputs, expected 1"}};
@@ -235,7 +236,7 @@ TEST_F(SpoiltTest, WhatAModuleDoesWrongBecomesAStatus) {
   EXPECT_THAT(network_->Infer(input_.view(), output_.view()), IsOk());
 }
 
-TEST_F(SpoiltTest, GradientsReachTheFlatOnesAlsoIfTheModuleTakesTheirTensorAway) {
+TEST_F(SpoiltTest, GradientsAreCopiedBackIfTheModuleRemovesTheirTensor) {
   const std::vector<float> expected = Gradients();
   how_ = Spoilt::How::kReplaceGradient;
   EXPECT_EQ(Gradients(), expected);
@@ -243,12 +244,12 @@ TEST_F(SpoiltTest, GradientsReachTheFlatOnesAlsoIfTheModuleTakesTheirTensorAway)
   EXPECT_EQ(Gradients(), expected);
 }
 
-TEST_F(SpoiltTest, OutputsThatDependOnNoParameterHaveGradientZero) {
+TEST_F(SpoiltTest, OutputsWithoutParametersHaveGradientZero) {
   how_ = Spoilt::How::kFrozen;
   EXPECT_THAT(Gradients(), testing::Each(0.0f));
 }
 
-TEST(TorchNetworkTest, RefusesModulesItCannotKeepWhole) {
+TEST(TorchNetworkTest, RefusesModulesThatItCannotSave) {
   const SpecPtr input = SpecOf({Box("obs", {4})});
   const SpecPtr output = SpecOf({Box("q", {4})});
   EXPECT_THAT(
@@ -277,7 +278,7 @@ TEST(TorchNetworkTest, RefusesModulesItCannotKeepWhole) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no module")));
 }
 
-// Integers and bytes reach the module as they are.
+// The module gets integers and bytes unchanged.
 TEST(TorchNetworkTest, InputsOfEveryType) {
   class Sum : public torch::nn::Module {
    public:

@@ -1,12 +1,12 @@
-// How many threads one operation of libtorch may use.
+// Sets the number of threads of an operation of libtorch.
 #ifndef DING_WORKER_POLICY_TORCH_TORCH_THREADS_H_
 #define DING_WORKER_POLICY_TORCH_TORCH_THREADS_H_
 
 namespace ding {
 
-// For this process: libtorch and the OpenBLAS below it. At least 1. Until this is called every
-// operation runs on the thread that asks for it, so that workers do not compete for the cores and
-// results do not depend on how many there are.
+// Sets the number of threads, at least 1, of libtorch and its OpenBLAS for this process. By default every
+// operation runs on the calling thread, so that workers do not compete for the cores and results do not
+// depend on the number of cores.
 void SetTorchThreads(int num_threads);
 int GetTorchThreads();
 

@@ -1,4 +1,4 @@
-#include "ding_worker/collector/own_moves.h"
+#include "ding_worker/collector/turn_transitions.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -27,14 +27,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A row as a test sees it: what names it, whether there is a choice, and its reward.
+// A row of a test: its id, whether it has a choice, and its reward.
 struct Row {
   float id = 0;
   bool choice = true;
   float reward = 0;
 };
 
-// Rows of one stream that follow one another, and what follows them.
+// Consecutive rows of one stream, and the observation after them.
 struct Piece {
   int64_t stream = 0;
   int64_t first_step = 0;
@@ -54,9 +54,9 @@ EnvSpec PlayerOf(bool with_mask) {
   return spec;
 }
 
-OwnMoves MakeMoves(bool with_mask = true) {
+TurnTransitions MakeMoves(bool with_mask = true) {
   const EnvSpec player = PlayerOf(with_mask);
-  return *OwnMoves::Create(player, player.action);
+  return *TurnTransitions::Create(player, player.action);
 }
 
 void ShowObs(const Row& row, bool with_mask, const BatchBuilder& to, size_t index) {
@@ -90,7 +90,7 @@ SegmentBatch ToBatch(const std::vector<Piece>& pieces, bool with_mask = true) {
   return data;
 }
 
-// "stream 0, from 3: 5(1) 8(0) then 9 cut", a line per segment: ids with their rewards.
+// Formats one line per segment with ids and rewards: "stream 0, from 3: 5(1) 8(0) then 9 cut".
 std::vector<std::string> Show(const absl::StatusOr<SegmentBatch>& data) {
   if (!data.ok()) return {data.status().ToString()};
   EXPECT_THAT(ValidateSegments(*data), IsOk());
@@ -115,8 +115,8 @@ std::vector<std::string> Show(const absl::StatusOr<SegmentBatch>& data) {
 
 constexpr bool kWait = false;
 
-TEST(OwnMovesTest, LinksAPlayersOwnChoicesAndGivesThemWhatFollowed) {
-  OwnMoves moves = MakeMoves();
+TEST(TurnTransitionsTest, LinksTheChoicesOfAPlayer) {
+  TurnTransitions moves = MakeMoves();
   const SegmentBatch first = ToBatch({{0,
                                        0,
                                        {{1}, {2, kWait}, {3}, {4, kWait}, {5, true, 1}},
@@ -133,8 +133,8 @@ TEST(OwnMovesTest, LinksAPlayersOwnChoicesAndGivesThemWhatFollowed) {
   EXPECT_EQ(moves.held(), 0);
 }
 
-TEST(OwnMovesTest, RewardsOfRowsWithoutAChoiceAddUp) {
-  OwnMoves moves = MakeMoves();
+TEST(TurnTransitionsTest, RewardsOfRowsWithoutAChoiceAddUp) {
+  TurnTransitions moves = MakeMoves();
   EXPECT_THAT(
       Show(moves.Take({ToBatch({{4,
                                  0,
@@ -144,8 +144,8 @@ TEST(OwnMovesTest, RewardsOfRowsWithoutAChoiceAddUp) {
       ElementsAre("stream 4, from 0: 2(7) 5(0) then 6 terminated"));
 }
 
-TEST(OwnMovesTest, AChoiceWaitsForWhatFollowsIt) {
-  OwnMoves moves = MakeMoves();
+TEST(TurnTransitionsTest, AChoiceWaitsForItsNextObservation) {
+  TurnTransitions moves = MakeMoves();
   EXPECT_THAT(
       Show(moves.Take({ToBatch({{0, 0, {{1}, {2, kWait}, {3}}, SegmentEnd::kCut, {4, kWait}}})})),
       ElementsAre("stream 0, from 0: 1(0) then 3 cut"));
@@ -161,8 +161,8 @@ TEST(OwnMovesTest, AChoiceWaitsForWhatFollowsIt) {
               ElementsAre("stream 0, from 2: 6(0) then 7 terminated"));
 }
 
-TEST(OwnMovesTest, WhereRowsAreMissingNothingIsLinked) {
-  OwnMoves moves = MakeMoves();
+TEST(TurnTransitionsTest, DoesNotLinkAcrossMissingRows) {
+  TurnTransitions moves = MakeMoves();
   ASSERT_THAT(moves.Take({ToBatch({{0, 0, {{1}, {2}}, SegmentEnd::kCut, {3, kWait}}})}), IsOk());
   EXPECT_THAT(Show(moves.Take({ToBatch({{0, 3, {{4, kWait, -1}, {5}}, SegmentEnd::kCut, {6}}})})),
               ElementsAre("stream 0, from 2: 5(0) then 6 cut"));
@@ -175,8 +175,8 @@ TEST(OwnMovesTest, WhereRowsAreMissingNothingIsLinked) {
               ElementsAre("stream 0, from 4: 9(0) then 10 terminated"));
 }
 
-TEST(OwnMovesTest, ATruncatedGameNeedsAValueAtItsEnd) {
-  OwnMoves moves = MakeMoves();
+TEST(TurnTransitionsTest, ATruncatedGameNeedsABootstrapValue) {
+  TurnTransitions moves = MakeMoves();
   EXPECT_THAT(Show(moves.Take({ToBatch({{0, 0, {{1}, {2}}, SegmentEnd::kTruncated, {3}}})})),
               ElementsAre("stream 0, from 0: 1(0) 2(0) then 3 truncated"));
   EXPECT_THAT(Show(moves.Take({ToBatch({{0, 2, {{4}, {5}}, SegmentEnd::kTruncated, {6, kWait}}})})),
@@ -185,15 +185,15 @@ TEST(OwnMovesTest, ATruncatedGameNeedsAValueAtItsEnd) {
               ElementsAre("stream 0, from 4: 7(0) then 8 terminated"));
 }
 
-TEST(OwnMovesTest, WithoutAMaskEveryRowIsAChoice) {
-  OwnMoves moves = MakeMoves(/*with_mask=*/false);
+TEST(TurnTransitionsTest, WithoutAMaskEveryRowIsAChoice) {
+  TurnTransitions moves = MakeMoves(/*with_mask=*/false);
   EXPECT_THAT(
       Show(moves.Take({ToBatch({{0, 0, {{1}, {2, true, 3}}, SegmentEnd::kCut, {4}}}, false)})),
       ElementsAre("stream 0, from 0: 1(0) 2(3) then 4 cut"));
 }
 
-TEST(OwnMovesTest, RowsOfAnotherLayoutAreRefusedAndChangeNothing) {
-  OwnMoves moves = MakeMoves();
+TEST(TurnTransitionsTest, RefusesRowsOfAnotherLayoutAndChangesNothing) {
+  TurnTransitions moves = MakeMoves();
   const SegmentBatch good = ToBatch({{0, 0, {{1}}, SegmentEnd::kCut, {2, kWait}}});
   EXPECT_THAT(moves.Take({good, ToBatch({{1, 0, {{1}}, SegmentEnd::kCut, {2}}}, false)}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rows of a game")));
@@ -202,16 +202,16 @@ TEST(OwnMovesTest, RowsOfAnotherLayoutAreRefusedAndChangeNothing) {
   EXPECT_EQ(moves.held(), 1);
 }
 
-TEST(OwnMovesTest, AMaskThatDoesNotFitTheActionIsRefused) {
+TEST(TurnTransitionsTest, RefusesAMaskThatDoesNotFitTheAction) {
   EnvSpec player = PlayerOf(true);
   player.action = *MakeSpec({Discrete("action", 4)});
-  EXPECT_THAT(OwnMoves::Create(player, player.action),
+  EXPECT_THAT(TurnTransitions::Create(player, player.action),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("action mask")));
 }
 
-// However a stream is cut into pieces, and wherever state is saved and loaded in between, the rows
-// and links are the same.
-TEST(OwnMovesTest, PiecesGiveTheSameAsTheWhole) {
+// Rows and links are the same for any division of a stream into parts, and for any saves and loads in
+// between.
+TEST(TurnTransitionsTest, PartsGiveTheSameAsTheWhole) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Rng rng(seed, "pieces");
@@ -232,10 +232,10 @@ TEST(OwnMovesTest, PiecesGiveTheSameAsTheWhole) {
         episodes[stream].push_back(episode);
       }
     }
-    // Links of choices by (stream, number): "id(reward) -> what follows".
+    // Links of choices by (stream, step): "id(reward) -> next".
     const auto links_of = [](const std::vector<std::vector<Piece>>& takes, Rng* reload) {
       std::map<std::pair<int64_t, int64_t>, std::string> links;
-      OwnMoves moves = MakeMoves();
+      TurnTransitions moves = MakeMoves();
       for (const std::vector<Piece>& pieces : takes) {
         const SegmentBatch data = *moves.Take({ToBatch(pieces)});
         for (size_t i = 0; i < data.segments.size(); ++i) {
@@ -288,8 +288,8 @@ TEST(OwnMovesTest, PiecesGiveTheSameAsTheWhole) {
   }
 }
 
-TEST(OwnMovesTest, DamagedStateIsRefusedAndChangesNothing) {
-  OwnMoves moves = MakeMoves();
+TEST(TurnTransitionsTest, RefusesADamagedStateAndChangesNothing) {
+  TurnTransitions moves = MakeMoves();
   ASSERT_THAT(moves.Take({ToBatch({{0, 0, {{1}}, SegmentEnd::kCut, {2, kWait}}})}), IsOk());
   const auto damaged = [](int64_t held_rows, int64_t held) {
     StateDict state;

@@ -1,4 +1,4 @@
-#include "ding_worker/collector/own_moves.h"
+#include "ding_worker/collector/turn_transitions.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -17,24 +17,25 @@ constexpr char kHeldPrefix[] = "held/";
 
 }  // namespace
 
-absl::StatusOr<OwnMoves> OwnMoves::Create(const EnvSpec& player, SpecPtr output) {
+absl::StatusOr<TurnTransitions> TurnTransitions::Create(const EnvSpec& player, SpecPtr output) {
   DING_ASSIGN_OR_RETURN(const std::optional<int> mask_field,
                         FindActionMask(*player.observation, *player.action));
   DING_ASSIGN_OR_RETURN(TrajLayout layout, TrajLayout::Create(player.observation, std::move(output),
                                                               /*with_level_seed=*/false));
   std::vector<int64_t> counts;
   if (mask_field.has_value()) counts = CategoryCounts(player.action->field(0));
-  return OwnMoves(std::move(layout), mask_field, std::move(counts));
+  return TurnTransitions(std::move(layout), mask_field, std::move(counts));
 }
 
-OwnMoves::OwnMoves(TrajLayout layout, std::optional<int> mask_field, std::vector<int64_t> counts)
+TurnTransitions::TurnTransitions(TrajLayout layout, std::optional<int> mask_field,
+                                 std::vector<int64_t> counts)
     : layout_(std::move(layout)),
       mask_field_(mask_field),
       counts_(std::move(counts)),
       rows_pool_(std::make_unique<BlockPool>(layout_.row)),
       finals_pool_(std::make_unique<BlockPool>(layout_.observation)) {}
 
-bool OwnMoves::IsChoice(const ColumnsView& obs, int64_t row) const {
+bool TurnTransitions::IsChoice(const ColumnsView& obs, int64_t row) const {
   if (!mask_field_.has_value()) return true;
   absl::Span<const uint8_t> mask = ActionMaskOf(obs.Slice(row, 1), mask_field_);
   for (const int64_t count : counts_) {
@@ -44,14 +45,14 @@ bool OwnMoves::IsChoice(const ColumnsView& obs, int64_t row) const {
   return false;
 }
 
-absl::Status OwnMoves::CheckRows(const SegmentBatch& data) const {
+absl::Status TurnTransitions::CheckRows(const SegmentBatch& data) const {
   if (data.segments.empty() && data.size() == 0) return absl::OkStatus();
   DING_RETURN_IF_ERROR(ValidateSegments(data));
   DING_RETURN_IF_ERROR(CheckSameLayout(*layout_.row, data.rows.spec(), "rows of a game"));
   return CheckSameLayout(*layout_.observation, data.final_obs.spec(), "final_obs of a game");
 }
 
-absl::StatusOr<SegmentBatch> OwnMoves::Take(absl::Span<const SegmentBatch> players) {
+absl::StatusOr<SegmentBatch> TurnTransitions::Take(absl::Span<const SegmentBatch> players) {
   Plan plan;
   std::map<int64_t, Stream> streams = streams_;
   std::vector<ColumnsView> tables = {held_rows_.view()};
@@ -80,11 +81,11 @@ absl::StatusOr<SegmentBatch> OwnMoves::Take(absl::Span<const SegmentBatch> playe
   return moves;
 }
 
-void OwnMoves::Follow(const SegmentBatch& data, size_t index, int table, Stream* stream,
-                      Plan* plan) const {
+void TurnTransitions::Follow(const SegmentBatch& data, size_t index, int table, Stream* stream,
+                             Plan* plan) const {
   const Segment& segment = data.segments[index];
   if (segment.first_step != stream->next_step) {
-    // Rows are missing: what came of the held choice is not known, nothing links across the gap.
+    // Rows are missing, so the next observation of the held choice is not known: drop it.
     stream->held.reset();
     ++stream->next_move;
   }
@@ -135,16 +136,16 @@ void OwnMoves::Follow(const SegmentBatch& data, size_t index, int table, Stream*
   plan->finals.push_back(final_obs);
 }
 
-absl::StatusOr<Batch> OwnMoves::Copy(const std::vector<ColumnsView>& tables,
-                                     absl::Span<const Source> from, BlockPool* pool,
-                                     absl::Span<const float> rewards) const {
+absl::StatusOr<Batch> TurnTransitions::Copy(const std::vector<ColumnsView>& tables,
+                                            absl::Span<const Source> from, BlockPool* pool,
+                                            absl::Span<const float> rewards) const {
   const auto count = static_cast<int64_t>(from.size());
   DING_ASSIGN_OR_RETURN(BatchBuilder made, pool->Allocate(std::max<int64_t>(1, count)));
   std::vector<int64_t> run;
   for (size_t i = 0; i < from.size(); ++i) {
     run.push_back(from[i].row);
     if (i + 1 < from.size() && from[i + 1].table == from[i].table) continue;
-    // Rows begin with the observation: of them, too, a view of those fields can be had.
+    // Rows begin with the observation fields, so a view of these works for all tables.
     GatherRows(tables[static_cast<size_t>(from[i].table)].Fields(pool->spec().get(), 0), run,
                made.view(), static_cast<int64_t>(i + 1 - run.size()));
     run.clear();
@@ -155,7 +156,7 @@ absl::StatusOr<Batch> OwnMoves::Copy(const std::vector<ColumnsView>& tables,
   return std::move(made).Seal(count);
 }
 
-void OwnMoves::DropHeld() {
+void TurnTransitions::DropHeld() {
   for (auto& [id, stream] : streams_) {
     if (!stream.held.has_value()) continue;
     stream.held.reset();
@@ -164,7 +165,7 @@ void OwnMoves::DropHeld() {
   held_rows_ = Batch();
 }
 
-void OwnMoves::ContinueAfter(const OwnMoves& old) {
+void TurnTransitions::ContinueAfter(const TurnTransitions& old) {
   streams_ = old.streams_;
   for (auto& [id, stream] : streams_) {
     stream.held.reset();
@@ -172,7 +173,7 @@ void OwnMoves::ContinueAfter(const OwnMoves& old) {
   }
 }
 
-absl::Status OwnMoves::SaveState(StateWriter* writer) const {
+absl::Status TurnTransitions::SaveState(StateWriter* writer) const {
   std::vector<int64_t> numbers;
   std::vector<double> rewards;
   for (const auto& [id, stream] : streams_) {
@@ -187,7 +188,7 @@ absl::Status OwnMoves::SaveState(StateWriter* writer) const {
   return SaveColumns(held_rows_.view(), kHeldPrefix, writer);
 }
 
-absl::Status OwnMoves::LoadState(StateReader* reader) {
+absl::Status TurnTransitions::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info("rewards"));
   std::vector<double> rewards(static_cast<size_t>(NumElements(info.shape)));
   std::vector<int64_t> numbers(4 * rewards.size());

@@ -1,0 +1,39 @@
+#include "ding_worker/base/call_user.h"
+
+#include <stdexcept>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/base/status_matchers.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+TEST(CallUser, ReturnsWhatTheCallReturns) {
+  EXPECT_THAT(CallUser("the hook", [] { return absl::OkStatus(); }), IsOk());
+  EXPECT_THAT(CallUser("the hook", [] { return absl::DataLossError("torn"); }),
+              StatusIs(absl::StatusCode::kDataLoss, "torn"));
+  const absl::StatusOr<int> seven = CallUser("the source", [] { return absl::StatusOr<int>(7); });
+  ASSERT_THAT(seven, IsOk());
+  EXPECT_EQ(*seven, 7);
+}
+
+TEST(CallUser, TurnsAnExceptionIntoAnError) {
+  EXPECT_THAT(
+      CallUser("the hook", []() -> absl::Status { throw std::runtime_error("out of ideas"); }),
+      StatusIs(absl::StatusCode::kInternal, "the hook threw an exception: out of ideas"));
+  const absl::StatusOr<int> none =
+      CallUser("the source", []() -> absl::StatusOr<int> { throw std::runtime_error("empty"); });
+  EXPECT_THAT(none.status(),
+              StatusIs(absl::StatusCode::kInternal, "the source threw an exception: empty"));
+}
+
+TEST(CallUser, TurnsAnythingElseThatIsThrownIntoAnError) {
+  EXPECT_THAT(CallUser("the hook", []() -> absl::Status { throw 42; }),
+              StatusIs(absl::StatusCode::kInternal,
+                       "the hook threw an exception that is not a std::exception"));
+}
+
+}  // namespace
+}  // namespace ding

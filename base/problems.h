@@ -1,0 +1,26 @@
+// Reports all problems of a config at once, so that a user mends them in one go.
+//
+// Threads: thread-safe.
+#ifndef DING_WORKER_BASE_PROBLEMS_H_
+#define DING_WORKER_BASE_PROBLEMS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+
+namespace ding {
+
+// OK if `problems` is empty, else kInvalidArgument: "<where>: <problem>; <problem>".
+inline absl::Status ProblemsToStatus(const std::vector<std::string>& problems,
+                                     absl::string_view where) {
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(where, ": ", absl::StrJoin(problems, "; ")));
+}
+
+}  // namespace ding
+
+#endif  // DING_WORKER_BASE_PROBLEMS_H_

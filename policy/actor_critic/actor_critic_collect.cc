@@ -1,0 +1,205 @@
+#include "ding_worker/policy/actor_critic/actor_critic_collect.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/finite.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/returns.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/action_distribution.h"
+#include "ding_worker/policy/actor_critic/greedy_eval.h"
+#include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/reward_scaler.h"
+
+namespace ding {
+namespace {
+
+constexpr char kRng[] = "rng";
+constexpr char kRewardScalerScope[] = "reward_scaler";
+
+class ActorCriticCollect : public CollectMode {
+ public:
+  ActorCriticCollect(const ActorCriticPolicyOptions& options, ActorCritic* networks)
+      : options_(options),
+        networks_(*networks),
+        rng_(options.seed, "policy/collect"),
+        reward_scaler_(options.gamma) {
+    const absl::Span<const FieldSpec> sampled = networks_.distribution().sample_fields();
+    std::vector<FieldSpec> fields(sampled.begin(), sampled.end());
+    head_ = static_cast<int>(fields.size());
+    fields.push_back(networks_.distribution().head());
+    fields.push_back(Box(kColumnLogProb, {}));
+    fields.push_back(Box(kColumnValue, {}));
+    output_ = *MakeSpec(std::move(fields));
+  }
+
+  const SpecPtr& output_spec() const override { return output_; }
+  CollectAttributes attributes() const override {
+    CollectAttributes attributes = options_.collect;
+    attributes.on_policy = true;
+    return attributes;
+  }
+
+  absl::Status Forward(const ColumnsView& obs, absl::Span<const int> /*env_ids*/,
+                       const NamedValues& /*settings*/, const MutableColumnsView& out) override {
+    return Annotate(Sample(obs, out), absl::StrCat(options_.name, ", collect"));
+  }
+
+  absl::StatusOr<SegmentBatch> GetTrainSample(SegmentBatch data) override {
+    absl::StatusOr<Batch> rows = MakeTrainRows(data);
+    if (!rows.ok()) {
+      return Annotate(rows.status(), absl::StrCat(options_.name, ", training data"));
+    }
+    data.rows = *std::move(rows);
+    return data;
+  }
+
+  absl::Status LoadModel(StateReader* reader) override { return networks_.LoadModel(reader); }
+  absl::Status SaveState(StateWriter* writer) const override {
+    DING_RETURN_IF_ERROR(writer->WriteRng(kRng, rng_));
+    if (!options_.scale_reward) return absl::OkStatus();
+    ScopedStateWriter scoped(writer, kRewardScalerScope);
+    return reward_scaler_.SaveState(&scoped);
+  }
+  absl::Status LoadState(StateReader* reader) override {
+    Rng rng = rng_;
+    DING_RETURN_IF_ERROR(reader->ReadRng(kRng, &rng));
+    if (options_.scale_reward) {
+      ScopedStateReader scoped(reader, kRewardScalerScope);
+      DING_RETURN_IF_ERROR(reward_scaler_.LoadState(&scoped));
+    }
+    rng_ = rng;
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Sample(const ColumnsView& obs, const MutableColumnsView& out) {
+    DING_RETURN_IF_ERROR(CheckOutput(*output_, obs, out));
+    if (obs.rows() == 0) return absl::OkStatus();
+    const MutableColumnsView rows = out.Slice(0, obs.rows());
+    DING_RETURN_IF_ERROR(networks_.Act(obs, rows.column<float>(head_ + 2)));
+    absl::c_copy(networks_.head(), rows.column<float>(head_).begin());
+    networks_.distribution().Sample(&rng_, rows);
+    networks_.distribution().LogProb(rows, head_ - 1, rows.column<float>(head_ + 1));
+    return absl::OkStatus();
+  }
+
+  // Returns the rows of `data` with advantages and returns.
+  absl::StatusOr<Batch> MakeTrainRows(const SegmentBatch& data) {
+    DING_RETURN_IF_ERROR(ValidateSegments(data));
+    DING_RETURN_IF_ERROR(Resolve(data.rows.spec_ptr()));
+    DING_RETURN_IF_ERROR(CheckRows(data));
+    DING_RETURN_IF_ERROR(ComputeFinalValues(data));
+    DING_ASSIGN_OR_RETURN(BatchBuilder made, pool_->Allocate(std::max<int64_t>(1, data.size())));
+    const MutableColumnsView rows = made.view().Slice(0, data.size());
+    CopyRows(data.rows.view(), rows, 0);
+    if (data.size() == 0) return std::move(made).Seal(0);
+    const absl::Span<float> reward = rows.column<float>(reward_);
+    if (options_.scale_reward) reward_scaler_.Scale(data.segments, reward);
+    const absl::Span<const float> value = rows.column<float>(value_);
+    const absl::Span<float> adv = rows.column<float>(data.rows.spec().size());
+    const absl::Span<float> returns = rows.column<float>(data.rows.spec().size() + 1);
+    for (size_t i = 0; i < data.segments.size(); ++i) {
+      const Segment& segment = data.segments[i];
+      const auto begin = static_cast<size_t>(segment.begin);
+      const auto length = static_cast<size_t>(segment.length);
+      ComputeGae({reward.subspan(begin, length), value.subspan(begin, length), final_value_[i],
+                  segment.end},
+                 options_.gamma, options_.gae_lambda, adv.subspan(begin, length));
+    }
+    for (size_t i = 0; i < adv.size(); ++i) returns[i] = adv[i] + value[i];
+    if (networks_.normalizes()) {
+      networks_.NormalizeInputs(rows);
+      if (!options_.freeze_statistics) networks_.UpdateStatistics(data.rows.view());
+    }
+    return std::move(made).Seal(data.size());
+  }
+
+  // Finds the columns in rows of `spec`.
+  absl::Status Resolve(const SpecPtr& spec) {
+    if (pool_.has_value() && resolved_ == spec) return absl::OkStatus();
+    DING_RETURN_IF_ERROR(CheckFirstFields(*networks_.observation(), *spec, "rows"));
+    DING_ASSIGN_OR_RETURN(const int reward, spec->IndexOf(kColumnReward, "rows"));
+    DING_ASSIGN_OR_RETURN(const int value, spec->IndexOf(kColumnValue, "rows"));
+    std::vector<FieldSpec> fields(spec->fields().begin(), spec->fields().end());
+    fields.push_back(Box(kColumnAdvantage, {}));
+    fields.push_back(Box(kColumnReturn, {}));
+    DING_ASSIGN_OR_RETURN(SpecPtr train_rows, MakeSpec(std::move(fields)));
+    pool_.emplace(std::move(train_rows));
+    reward_ = reward;
+    value_ = value;
+    resolved_ = spec;
+    return absl::OkStatus();
+  }
+
+  // Refuses NaN and infinity, which would silently damage statistics and advantages.
+  absl::Status CheckRows(const SegmentBatch& data) const {
+    const Spec& spec = data.rows.spec();
+    for (int i = 0; i < spec.size(); ++i) {
+      const bool used = i == reward_ || i == value_ ||
+                        (networks_.normalizes() && IsObsColumn(spec.field(i).name));
+      if (!used || spec.field(i).dtype != DType::kFloat32) continue;
+      const int64_t bad = FindNonFinite(data.rows.column<float>(i));
+      if (bad < 0) continue;
+      return absl::InternalError(absl::StrCat(
+          "column '", spec.field(i).name, "', row ", bad / spec.field(i).num_elements(), " holds ",
+          data.rows.column<float>(i)[static_cast<size_t>(bad)]));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ComputeFinalValues(const SegmentBatch& data) {
+    final_value_.resize(data.segments.size());
+    if (data.segments.empty()) return absl::OkStatus();
+    DING_RETURN_IF_ERROR(networks_.Values(data.final_obs.view(), absl::MakeSpan(final_value_)));
+    for (size_t i = 0; i < final_value_.size(); ++i) {
+      if (data.segments[i].end == SegmentEnd::kTerminated || std::isfinite(final_value_[i]))
+        continue;
+      return absl::InternalError(
+          absl::StrCat("the value of final_obs ", i, " is ", final_value_[i]));
+    }
+    return absl::OkStatus();
+  }
+
+  const ActorCriticPolicyOptions& options_;
+  ActorCritic& networks_;
+  Rng rng_;
+  RewardScaler reward_scaler_;
+  SpecPtr output_;
+  int head_ =
+      0;  // index of the head in output_; before it are the actions, after it log_prob and value
+
+  std::optional<BlockPool> pool_;
+  SpecPtr resolved_;  // the spec that the indices below belong to
+  int reward_ = -1;
+  int value_ = -1;
+  std::vector<float> final_value_;
+};
+
+}  // namespace
+
+std::unique_ptr<CollectMode> MakeActorCriticCollect(const ActorCriticPolicyOptions& options,
+                                                    ActorCritic* networks) {
+  return std::make_unique<ActorCriticCollect>(options, networks);
+}
+
+}  // namespace ding

@@ -1,0 +1,24 @@
+// The learn mode of on-policy actor-critic algorithms: minibatches, loss and steps of the optimizer.
+// actor_critic_policy.h describes the data, the settings, the reported scalars and the errors.
+//
+// Ownership: `options` and `networks` must outlive the mode.
+// Threads:   thread-compatible; it shares `networks` with the other modes.
+#ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_LEARN_H_
+#define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_LEARN_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/policy/actor_critic/actor_critic.h"
+#include "ding_worker/policy/actor_critic/actor_critic_options.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+//   kInvalidArgument  options of the optimizer that are out of range
+absl::StatusOr<std::unique_ptr<LearnMode>> MakeActorCriticLearn(
+    const ActorCriticPolicyOptions& options, ActorCritic* networks);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_LEARN_H_

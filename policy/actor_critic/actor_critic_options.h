@@ -1,0 +1,60 @@
+// The options of on-policy actor-critic algorithms. PPO and A2C differ in these values only.
+//
+// Threads: plain data.
+#ifndef DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_OPTIONS_H_
+#define DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "ding_worker/policy/actor_critic/actor_critic.h"
+#include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/gradient_reducer.h"
+#include "ding_worker/policy/loss/actor_critic_loss.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+// How an algorithm trains on the rows of a learn call.
+struct ActorCriticUpdate {
+  using Loss = ActorCriticLossResult (*)(const ActorCriticLossInput&, const ActorCriticLossOptions&,
+                                         const ActorCriticLossGradient&);
+  Loss loss = nullptr;
+  ActorCriticLossOptions loss_options;
+  int64_t epochs = 1;          // at least 1
+  int64_t minibatch_rows = 0;  // the last minibatch of an epoch may have fewer; 0: all rows
+  bool normalize_adv = false;  // normalizes the advantages of each minibatch
+  double max_kl = 0;  // a call ends before a minibatch with a larger KL divergence; 0: no limit
+};
+
+struct ActorCriticPolicyOptions {
+  std::string name;   // name of the algorithm in messages
+  uint64_t seed = 0;  // streams (seed, "policy/collect") and (seed, "policy/shuffle")
+  double gamma = 0.99;
+  double gae_lambda = 0.95;
+  AdamOptions adam;
+  double lr_decay_env_steps = 0;  // the rate falls linearly to 0 within these; 0: it is constant
+  // The entropy weight moves linearly from that of update.loss_options to final_entropy_weight within
+  // entropy_decay_env_steps; 0: it is constant.
+  double entropy_decay_env_steps = 0;
+  double final_entropy_weight = 0;  // at least 0
+  double grad_clip_norm = 0;  // maximal norm of the gradient of all parameters; 0: not clipped
+  ActorCriticOptions networks;
+  bool freeze_statistics = false;  // whether to keep the observation statistics unchanged
+  bool scale_reward = false;
+  ActorCriticUpdate update;
+  CollectAttributes collect;  // the policy sets on_policy
+  LearnAttributes learn;      // the policy sets on_policy
+  PolicyModes modes;
+  // Averages gradients with the other learners of a group, which must have equally many minibatches;
+  // null: a single learner. It must outlive the policy.
+  GradientReducer* reducer = nullptr;
+};
+
+// Settings that the command mode gives to the learn mode.
+inline constexpr char kSettingLr[] = "lr";
+inline constexpr char kSettingEntropyWeight[] = "entropy_weight";
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_ACTOR_CRITIC_ACTOR_CRITIC_OPTIONS_H_
