@@ -126,6 +126,9 @@ absl::StatusOr<bool> HasUnwrittenBytes(int fd, const std::string& path, int64_t 
 }  // namespace
 
 void AppendJournalGroup(absl::Span<const std::string> payloads, std::string* frames) {
+  size_t size = 0;
+  for (const std::string& payload : payloads) size += payload.size() + kHeaderBytes + kMarkBytes;
+  if (frames->empty()) frames->reserve(size);
   for (size_t i = 0; i < payloads.size(); ++i) {
     auto flags_and_length = static_cast<uint32_t>(payloads[i].size());
     if (i == 0) flags_and_length |= kBeginsGroup;
