@@ -48,7 +48,8 @@ class CollectorLink {
   // The newest version of the policy of `player`, 0 of a task for one, if it is newer than
   // `version`. Waits for one at most `timeout` (zero: takes what is there).
   //   kCancelled    the task is being closed
-  //   kInvalidArgument, kDataLoss ...  what was published cannot be read
+  //   kInvalidArgument, kDataLoss ...  what was published cannot be read, of a player that does not
+  //                 learn; of one that learns, a newer version is waited for
   //   kNotFound     a version that a player was to play by is gone
   virtual absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(int player, uint64_t version,
                                                                       absl::Duration timeout) = 0;
