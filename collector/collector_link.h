@@ -47,7 +47,8 @@ class CollectorLink {
   // Returns the newest version of the policy of `player` (0 in single-player tasks) if it is newer than
   // `version`. Waits for one at most `timeout`; zero does not wait.
   //   kCancelled                       the task is being closed
-  //   kInvalidArgument, kDataLoss ...  the published policy cannot be read
+  //   kInvalidArgument, kDataLoss ...  the policy of a player that does not learn cannot be read; for a
+  //                                    player that learns, the call waits for a newer version
   //   kNotFound                        the version that a player must use is deleted
   virtual absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(int player, uint64_t version,
                                                                       absl::Duration timeout) = 0;
