@@ -36,6 +36,7 @@
 #include "ding_worker/interaction/grpc/testing/tcp.h"
 #include "ding_worker/interaction/grpc/testing/test_credentials.h"
 #include "ding_worker/interaction/transport.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -233,6 +234,13 @@ TEST_P(GrpcFloodTest, AcceptingGoesOnAfterDescriptorsHaveRunOut) {
   }
   EXPECT_THAT(Join(), IsOk());
   EXPECT_THAT(Exchange(before), IsOk());
+}
+
+TEST_P(GrpcFloodTest, WithVeryFewDescriptorsItSaysSo) {
+  const DescriptorLimitScope limit(63);
+  EXPECT_THAT(GrpcTransport(options_).Listen("127.0.0.1:0"),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       testing::HasSubstr("the limit of open files is 63, expected at least 64")));
 }
 
 // ---- calls, by a peer that is let in

@@ -50,6 +50,8 @@ constexpr int kMaxStreams = 8;
 constexpr int kMaxMetadataBytes = 8 << 10;
 // A peer that asks for signs of life more often than it should is disconnected after so many.
 constexpr int kMaxEarlyPings = 8;
+// With fewer of them gRPC ends the process.
+constexpr int64_t kLeastDescriptors = 64;
 // Between attempts.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 
@@ -163,6 +165,11 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
  public:
   static absl::StatusOr<std::shared_ptr<Server>> Start(LinkAddress endpoint,
                                                        LinkCredentials credentials) {
+    if (DescriptorLimit() < kLeastDescriptors) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "cannot listen on ", endpoint.ToString(), ": the limit of open files is ",
+          DescriptorLimit(), ", expected at least ", kLeastDescriptors, " (ulimit -n)"));
+    }
     auto server = std::make_shared<Server>(std::move(credentials.tokens));
     DING_ASSIGN_OR_RETURN(
         server->gate_,
