@@ -134,7 +134,7 @@ class WorkerServer : public WorkerSender {
     std::shared_ptr<Session> session;
     State state = State::kGreeted;
     Deadline until = Deadline::Never();  // when kGreeted and kLeaving end
-    std::thread thread;                         // of kServed and kFinished
+    std::thread thread;                  // of kServed and kFinished
   };
   // Peers whose first message is there. Outlives the server in the sessions' callbacks.
   class News;

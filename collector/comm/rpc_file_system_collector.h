@@ -79,7 +79,8 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   std::string read_bytes_;      // memory for reading, kept; of the task's thread
   bool policy_stalls_ = false;  // and was said to; of the task's thread
   std::string unreadable_;      // key of the policy that could not be read last
-  Deadline read_again_ = Deadline::After(absl::ZeroDuration());  // when that one is tried again, of the task's thread, too
+  Deadline read_again_ = Deadline::After(
+      absl::ZeroDuration());  // when that one is tried again, of the task's thread, too
 
   Mutex mutex_;
   BaseParallelCollector* running_ ABSL_GUARDED_BY(mutex_) = nullptr;

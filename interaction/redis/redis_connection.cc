@@ -104,7 +104,9 @@ StringReply internal_redis::ParseStringReply(absl::string_view bytes) {
     } else if (line == "-1") {
       reply.kind = StringReply::Kind::kNil;
     } else {
-      const bool valid = absl::SimpleAtoi(line, &reply.size) && reply.size >= 0;
+      // Only as Redis writes a number: SimpleAtoi() takes spaces, a sign and leading zeros, too.
+      const bool valid = absl::SimpleAtoi(line, &reply.size) && reply.size >= 0 &&
+                         absl::StrCat(reply.size) == line;
       reply.kind = valid ? StringReply::Kind::kString : StringReply::Kind::kOther;
     }
   } else if (bytes.size() >= kFirstBytes) {

@@ -84,8 +84,9 @@ TEST(RedisConnection, ParsesTheBeginningOfAString) {
   const StringReply error = ParseStringReply("-OOM no memory\r\n");
   EXPECT_EQ(error.kind, Kind::kError);
   EXPECT_EQ(error.error, "OOM no memory");
-  for (const char* const bytes : {"+OK\r\n", "HTTP/1.1 400\r\n", "$\r\n", "$-2\r\n", "$1x\r\n",
-                                  "$99999999999999999999\r\n", ":1\r\n", "\r\n"}) {
+  for (const char* const bytes :
+       {"+OK\r\n", "HTTP/1.1 400\r\n", "$\r\n", "$-2\r\n", "$1x\r\n", "$\r1\r\n", "$ 1\r\n",
+        "$+1\r\n", "$01\r\n", "$99999999999999999999\r\n", ":1\r\n", "\r\n"}) {
     EXPECT_EQ(kind(bytes), Kind::kOther) << bytes;
   }
   EXPECT_EQ(kind("-" + std::string(10000, 'x')), Kind::kOther) << "a line without an end";
