@@ -440,7 +440,8 @@ TEST_P(EnvManagerConformance, ReportsAllProblemsOfOptions) {
       StatusIs(kInvalidArgument, AllOf(HasSubstr("episode_num is -1"), HasSubstr("max_retry is 0"),
                                        HasSubstr("retry_waiting_time is -1s"),
                                        HasSubstr("max_abnormal_steps is -2"))));
-  EXPECT_THAT(GetParam().create({}, 0, {}), StatusIs(kInvalidArgument, HasSubstr("no envs")));
+  EXPECT_THAT(GetParam().create({}, 0, {}),
+              StatusIs(kInvalidArgument, HasSubstr("no env factories")));
   scripts_[0]->on_build[1] = EnvFault::kThrow;
   EXPECT_THAT(BaseEnvManager::Create({}, Factories()),
               StatusIs(kInternal, AllOf(HasSubstr("env 0"), HasSubstr("scripted exception"))));

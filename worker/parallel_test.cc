@@ -40,6 +40,7 @@
 #include "ding_worker/interaction/session.h"
 #include "ding_worker/interaction/transport.h"
 #include "ding_worker/worker/ask_status.h"
+#include "ding_worker/worker/run_memory.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "ding_worker/worker/testing/soak.h"
 #include "gmock/gmock.h"
@@ -95,6 +96,15 @@ class ParallelTest : public testing::Test {
         all->begin(), all->end(), std::back_inserter(mine),
         [this](const std::string& name) { return absl::StartsWith(name, Basename(folder_)); });
     return mine;
+  }
+
+  // Keeps the memory of this test's only run while nobody lives who does: runs of other tests, which
+  // begin meanwhile, would remove it.
+  std::unique_ptr<RunMemoryHold> HoldMemory() const {
+    const std::vector<std::string> runs = MemoryOfRuns();
+    EXPECT_THAT(runs, SizeIs(1));
+    return std::make_unique<RunMemoryHold>(
+        absl::StrCat("/dev/shm/ding_worker-", geteuid(), "/", runs.empty() ? "" : runs[0]));
   }
 
   std::vector<std::string> Args(absl::string_view config, absl::string_view run,
@@ -405,6 +415,7 @@ TEST_P(ResumeTest, AfterAnInterruptAndAfterADeathOfAll) {
   goes_on("again");
   // And when nobody could save anything.
   const RunStatus last = WaitForStatus(*program, IsTraining);
+  const auto hold = HoldMemory();
   kill(program->pid(), SIGSTOP);
   for (const WorkerStatus& worker : last.worker()) kill(static_cast<pid_t>(worker.pid()), SIGKILL);
   kill(static_cast<pid_t>(last.coordinator_pid()), SIGKILL);
@@ -462,6 +473,7 @@ TEST_F(ParallelTest, WhatARunNeedsToGoOnStaysWhenItsCoordinatorKeepsDying) {
 
   program = Start("run", Args(kSoakConfig, "a", {kForever}));
   const RunStatus last = WaitForStatus(*program, IsTraining);
+  auto hold = HoldMemory();
   kill(program->pid(), SIGSTOP);
   for (const WorkerStatus& worker : last.worker()) kill(static_cast<pid_t>(worker.pid()), SIGKILL);
   kill(static_cast<pid_t>(last.coordinator_pid()), SIGKILL);
@@ -474,6 +486,7 @@ TEST_F(ParallelTest, WhatARunNeedsToGoOnStaysWhenItsCoordinatorKeepsDying) {
   EXPECT_THAT(program->err(),
               AllOf(HasSubstr("the data of this run stay in /dev/shm/ding_worker-"),
                     HasSubstr(absl::StrCat("parallel --resume --exp_dir=", RunPath("a")))));
+  hold.reset();
   // Another run, which sweeps what others have left, leaves it alone.
   const auto other = Run("other", Args(kConfig, "b", {"--max_train_iter=20"}));
   EXPECT_EQ(other->Wait(kPatience), 0) << other->err();
