@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -68,10 +69,13 @@ uint64_t SeedOfCommit() {
 
 }  // namespace
 
-uint64_t FirstFuzzSeed() {
-  static const uint64_t seed = FromEnv("DING_FUZZ_SEED", SeedOfCommit());
-  return seed;
+std::vector<uint64_t> FirstFuzzSeeds() {
+  if (std::getenv("DING_FUZZ_SEED") != nullptr) return {FromEnv("DING_FUZZ_SEED", 0)};
+  const uint64_t of_commit = SeedOfCommit();
+  return of_commit == 0 ? std::vector<uint64_t>{0} : std::vector<uint64_t>{0, of_commit};
 }
+
+uint64_t FirstFuzzSeed() { return FirstFuzzSeeds().back(); }
 
 uint64_t FuzzRounds(uint64_t ordinarily) { return FromEnv("DING_FUZZ_ROUNDS", ordinarily); }
 

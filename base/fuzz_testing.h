@@ -1,9 +1,10 @@
 // For tests of decoders: mutants of well-formed bytes, made of a seed, as many as one has time for.
 //
-// Each round has a seed of its own. The first one follows from the commit when tools/test runs the
-// test, so that every commit tries other mutants and the same commit the same ones; else it is 0. The
-// environment variable DING_FUZZ_SEED sets it by hand, DING_FUZZ_ROUNDS how many rounds there are of
-// each kind. A failure prints the two that repeat it.
+// Each round has a seed of its own. The rounds begin at seed 0, so that what a test expects of all of
+// them together does not depend on chance. When tools/test runs the test, as many more begin at a seed
+// that follows from the commit: every commit tries other mutants, and the same commit the same ones.
+// The environment variable DING_FUZZ_SEED sets the only beginning by hand, DING_FUZZ_ROUNDS how many
+// rounds there are of each kind. A failure prints the two that repeat it.
 //
 //   Fuzz(10000, [&](Mutator* mutator) {
 //     const auto decoded = Decode(mutator->Mutate(good));
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "ding_worker/base/rng.h"
 #include "gtest/gtest.h"
@@ -46,7 +48,9 @@ class Mutator {
 // it: it must not keep mutants from the code behind it.
 std::string WithChecksum(std::string bytes);
 
-// The seed of the first round.
+// Where rounds begin.
+std::vector<uint64_t> FirstFuzzSeeds();
+// The last of them, for a test that takes one seed.
 uint64_t FirstFuzzSeed();
 // The number of rounds: `ordinarily` if the environment says nothing.
 uint64_t FuzzRounds(uint64_t ordinarily);
@@ -54,13 +58,14 @@ uint64_t FuzzRounds(uint64_t ordinarily);
 // Calls `check(mutator)` for every round, with the seed in the trace of a failure.
 template <typename Check>
 void Fuzz(uint64_t rounds, Check check) {
-  const uint64_t first = FirstFuzzSeed();
   rounds = FuzzRounds(rounds);
-  for (uint64_t seed = first; seed < first + rounds; ++seed) {
-    SCOPED_TRACE(testing::Message() << "DING_FUZZ_SEED=" << seed << " DING_FUZZ_ROUNDS=1");
-    Mutator mutator(seed);
-    check(&mutator);
-    if (testing::Test::HasFailure()) return;
+  for (const uint64_t first : FirstFuzzSeeds()) {
+    for (uint64_t seed = first; seed < first + rounds; ++seed) {
+      SCOPED_TRACE(testing::Message() << "DING_FUZZ_SEED=" << seed << " DING_FUZZ_ROUNDS=1");
+      Mutator mutator(seed);
+      check(&mutator);
+      if (testing::Test::HasFailure()) return;
+    }
   }
 }
 

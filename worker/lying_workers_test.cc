@@ -199,7 +199,7 @@ TEST(LyingWorkersTest, ACollectorThatLiesNeitherEndsNorSpoilsTheRun) {
       const CoordinatorParts parts,
       MakeCoordinator(config, "run-1", deps, store.get(), comm.get(), /*journal=*/nullptr));
   parts.coordinator->Start();
-  comm->Start(parts.coordinator.get());
+  ASSERT_THAT(comm->Start(parts.coordinator.get()), IsOk());
 
   std::vector<std::thread> honest;
   for (int i = 0; i < 2; ++i) {

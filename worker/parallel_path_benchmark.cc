@@ -246,8 +246,9 @@ class Processes {
 Batch Touched(const SpecPtr& spec, int64_t rows) {
   BatchBuilder builder = BatchBuilder::Create(spec, rows).value();
   for (int i = 0; i < spec->size(); ++i) {
-    std::memset(builder.view().raw_column(i), i + 1,
-                static_cast<size_t>(rows * spec->row_bytes(i)));
+    // Numbers that are possible: categories and iterations are zeros.
+    const int byte = spec->field(i).dtype == DType::kFloat32 ? i + 1 : 0;
+    std::memset(builder.view().raw_column(i), byte, static_cast<size_t>(rows * spec->row_bytes(i)));
   }
   return std::move(builder).Seal(rows);
 }

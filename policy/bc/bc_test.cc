@@ -246,7 +246,8 @@ PolicyConformanceCase Case(const std::string& name, const SpecPtr& observation,
 INSTANTIATE_TEST_SUITE_P(
     Bc, PolicyConformance,
     testing::Values(Case("discrete", VectorObservation(), DiscreteAction(), false),
-                    Case("masked", MaskedObservation(3), DiscreteAction(), false),
+                    Case("masked", *MakeSpec({ActionMaskSpec(3), Box("obs", {4})}),
+                         DiscreteAction(), false),
                     Case("multi", VectorObservation(), TwoElements(), true),
                     Case("box", VectorObservation(), Continuous(), true)),
     testing::PrintToStringParamName());
