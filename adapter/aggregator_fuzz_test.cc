@@ -550,7 +550,7 @@ class RandomRun {
     SCOPED_TRACE(message.ShortDebugString().substr(0, 500));
     switch (message.message_case()) {
       case WorkerMessage::kResources:
-        EXPECT_THAT(CheckResources(message.resources()), IsOk());
+        EXPECT_THAT(ding::CheckResources(message.resources()), IsOk());
         resources_ = message.resources();
         break;
       case WorkerMessage::kTaskStarted:
