@@ -133,7 +133,9 @@ TEST(ParseProtoFuzz, MutantsAreParsedOrRefused) {
     EXPECT_EQ(parsed, theirs.ParseFromString(bytes));
     parsed_ones += parsed ? 1 : 0;
   });
-  if (FuzzRounds(3000) >= 3000) EXPECT_GT(parsed_ones, 100);
+  if (FuzzRounds(3000) >= 3000) {
+    EXPECT_GT(parsed_ones, 100);
+  }
 }
 
 }  // namespace

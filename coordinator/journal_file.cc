@@ -231,6 +231,13 @@ absl::StatusOr<JournalEnd> ExamineJournalEnd(int fd, const std::string& path,
 absl::StatusOr<int64_t> FindJournalBegin(int fd, const std::string& path, int64_t size) {
   DING_ASSIGN_OR_RETURN(const std::string magic, ReadPiece(fd, path, 0, kJournalBegin));
   if (magic == kJournalMagic) return kJournalBegin;
+  absl::string_view version = magic;
+  if (absl::ConsumePrefix(&version, kJournalMagic.substr(0, kJournalMagic.size() - 1)) &&
+      version >= "1" && version <= "9") {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "'", path, "' is a journal of version ", version, ", this program reads version ",
+        kJournalVersion, ": go on with that run with the program that began it"));
+  }
   // A journal whose first bytes are damaged is one all the same.
   JournalScanner scanner(fd, path, kJournalBegin, size);
   DING_ASSIGN_OR_RETURN(const std::optional<JournalFrame> record, scanner.Next());
@@ -243,13 +250,6 @@ absl::StatusOr<int64_t> FindJournalBegin(int fd, const std::string& path, int64_
       torn = AllZero(bytes);
     }
     if (torn) return 0;
-  }
-  absl::string_view version = magic;
-  if (absl::ConsumePrefix(&version, kJournalMagic.substr(0, kJournalMagic.size() - 1)) &&
-      version >= "1" && version <= "9") {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "'", path, "' is a journal of version ", version, ", this program reads version ",
-        kJournalVersion, ": go on with that run with the program that began it"));
   }
   return absl::FailedPreconditionError(
       absl::StrCat("'", path, "' of ", size, " bytes is no journal of a coordinator"));
