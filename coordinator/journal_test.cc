@@ -546,7 +546,7 @@ TEST_F(FileJournalTest, DamageIsNoTornEnd) {
   }
   // A damaged beginning says nothing that is not known.
   std::string damaged = bytes;
-  damaged.replace(0, 8, "DINGJNL1");
+  damaged.replace(0, 8, "DINGxNL2");
   SetBytes(damaged);
   ExpectRecords(all_, "beginning");
 }
