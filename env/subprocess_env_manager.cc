@@ -605,9 +605,10 @@ absl::Status Check(const SubprocessEnvManagerOptions& options, int env_num) {
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateSubprocessEnvManager(
     SubprocessEnvManagerOptions options, std::vector<EnvFactory> factories) {
   DING_RETURN_IF_ERROR(Check(options, static_cast<int>(factories.size())));
-  if (factories.empty())
+  if (factories.empty()) {
     return absl::InvalidArgumentError(
         "env manager: there are no env factories, expected at least one");
+  }
   absl::StatusOr<EnvSpec> spec = ProbeSpec(factories[0], options.connect_timeout);
   if (!spec.ok()) return Annotate(spec.status(), "env 0");
   DING_ASSIGN_OR_RETURN(std::unique_ptr<ProcessEnvWorkers> workers,
