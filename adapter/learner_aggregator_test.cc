@@ -1,5 +1,6 @@
 #include "ding_worker/adapter/learner_aggregator.h"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -18,6 +19,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/message_checks.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/protocol.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
@@ -481,21 +483,16 @@ TEST_F(LearnerAggregatorTest, TellsTheCoordinatorWhoIsInTheGroup) {
 TEST_F(LearnerAggregatorTest, AReportIsNoLongerThanTheCoordinatorTakes) {
   options_.report_period = absl::ZeroDuration();
   Run(1);
-  const std::string long_name(kMaxGroupStatusBytes * 2 / 5, 'x');
-  const FakeLearner first(&coordinator_, long_name);
-  const FakeLearner second(&coordinator_, long_name);
-  EXPECT_EQ(coordinator_
-                .ReceiveUntil([](const WorkerMessage& heard) {
-                  return heard.group_status().member_size() == 2;
-                })
-                .group_status()
-                .member_size(),
-            2);
-  const FakeLearner third(&coordinator_, long_name);
-  const WorkerMessage cut = coordinator_.ReceiveUntil(
-      [](const WorkerMessage& heard) { return heard.has_group_status(); });
-  EXPECT_EQ(cut.group_status().member_size(), 2);
-  EXPECT_LE(cut.group_status().ByteSizeLong(), kMaxGroupStatusBytes);
+  std::vector<std::unique_ptr<FakeLearner>> learners;
+  WorkerMessage heard;
+  for (int i = 1; i <= kMaxGroupMembers + 1; ++i) {
+    learners.push_back(
+        std::make_unique<FakeLearner>(&coordinator_, std::string(kMaxNameBytes, 'x')));
+    heard = coordinator_.ReceiveUntil(
+        [](const WorkerMessage& message) { return message.has_group_status(); });
+    ASSERT_EQ(heard.group_status().member_size(), std::min(i, kMaxGroupMembers));
+  }
+  EXPECT_LE(heard.group_status().ByteSizeLong(), kMaxGroupStatusBytes);
 }
 
 TEST_F(LearnerAggregatorTest, ACoordinatorThatSaysWhatIsNoMessageEndsTheGroup) {
