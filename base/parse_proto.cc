@@ -131,7 +131,7 @@ class Walk {
     return input_.Skip(static_cast<int>(length)) ? absl::OkStatus() : NoMessage();
   }
 
-  // That are packed in the next `length` bytes.
+  // Counts the numbers that are packed in the next `length` bytes.
   int64_t CountNumbers(const FieldDescriptor& field, int length) {
     switch (field.type()) {
       case FieldDescriptor::TYPE_DOUBLE:

@@ -21,9 +21,9 @@
 
 namespace ding {
 
-// Of a message from a peer, of which 16 MiB come at most.
+// The memory that a message from a peer, of at most 16 MiB, may take when it is parsed.
 inline constexpr int64_t kMaxParsedBytes = int64_t{64} << 20;
-// Of messages in messages. Ours have less than ten.
+// The depth to which messages may be nested. Ours have less than ten levels.
 inline constexpr int kMaxParsedDepth = 64;
 
 // Clears *message before.

@@ -36,7 +36,7 @@ ParsedThing Example() {
   return thing;
 }
 
-// Of messages in a message, each in the one before.
+// A message with nested messages, each in the one before.
 std::string Nested(int depth) {
   ParsedThing thing;
   for (int i = 0; i < depth; ++i) {

@@ -68,10 +68,10 @@ struct RunningTask {
   std::shared_ptr<TaskBuffer> buffer;
   int64_t steps = 0;  // env steps that a collector claims, or the learner's step
   int64_t rows = 0;   // of a collecting task, that were pushed
-  // Of a learner:
+  // These three are for learners.
   int64_t first_step = -1;   // -1: none was heard of
   int64_t policy_iter = -1;  // of the version that it published last
-  // Of the iterations that it has told of, in whatever message; -1: none.
+  // The newest train iteration that its messages have named; -1: none.
   int64_t first_iter = -1;
   int64_t newest_iter = -1;
   int64_t progress_nanos = 0;  // when that grew last
@@ -377,7 +377,7 @@ class CoordinatorImpl : public Coordinator {
   std::deque<WaitingTask<CollectorTask>> waiting_collector_tasks_ ABSL_GUARDED_BY(mutex_);
   std::deque<WaitingTask<LearnerTask>> waiting_learner_tasks_ ABSL_GUARDED_BY(mutex_);
   std::map<Hello::Role, Failures> failures_ ABSL_GUARDED_BY(mutex_);
-  // By the id of the task that is to confirm it.
+  // The keys are the ids of the tasks that are to confirm the results.
   std::map<std::string, DoubtedResult> doubted_ ABSL_GUARDED_BY(mutex_);
   std::deque<CollectorTask> waiting_witnesses_ ABSL_GUARDED_BY(mutex_);  // tasks of these ids
   int64_t witnesses_ ABSL_GUARDED_BY(mutex_) = 0;                        // tasks that were made

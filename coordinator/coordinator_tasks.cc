@@ -319,7 +319,7 @@ void CoordinatorImpl::ForgetRemoved(TaskBuffer* buffer) {
 void CoordinatorImpl::ForgetUnannounced(uint32_t id, const Worker& worker) {
   const int64_t next = std::max(worker.newest_chunk + 1, ChunkNumber(id, 0));
   for (int64_t chunk = next; chunk < next + kMaxUnannouncedChunks; ++chunk) {
-    // Who uses up its numbers does not reach those of the next worker.
+    // A worker that uses up its chunk numbers must not reach those of the next worker.
     if (WorkerOfChunk(chunk) != id) break;
     forgotten_keys_.push_back(ChunkKey(chunk));
   }

@@ -45,11 +45,11 @@ constexpr uint64_t kMaxSkippedVersions = 1000;
 constexpr int64_t kMaxBadChunksOfWorker = 3;
 // A learner that complains of more than a tenth of the chunks, and of this many, is named in the log.
 constexpr int64_t kManyBadChunks = 32;
-// For which a worker that was sent away is not admitted again.
+// The time for which a worker that was sent away is not admitted again.
 constexpr absl::Duration kSentAwayFor = absl::Minutes(10);
 constexpr size_t kMaxSentAway = 1000;
 constexpr size_t kMaxWarnings = 8;
-// Of sums of rewards in float32, beside their bounds.
+// The tolerance of sums of float32 rewards beyond their bounds.
 constexpr double kRounding = 1e-3;
 
 double MeanReturn(const CollectorFinished& info) {
@@ -222,7 +222,7 @@ void CoordinatorImpl::AskWitness(DoubtedResult doubted) {
   waiting_witnesses_.push_back(std::move(task));
 }
 
-// Of two that differ the lower one counts, or the one that can be.
+// If two evaluations differ, the lower one counts, or the only one that is possible.
 void CoordinatorImpl::Settle(const DoubtedResult& doubted, const std::string& witness,
                              const CollectorFinished& info) {
   const auto may_be_believed = [this](const CollectorFinished& result) {

@@ -104,7 +104,7 @@ struct FileJournal::Rewrite {
     buffer.clear();
     return absl::OkStatus();
   }
-  // To the disk.
+  // Writes the buffer and flushes the file to the disk.
   absl::Status Flush() {
     DING_RETURN_IF_ERROR(WriteOut());
     if (fdatasync(fd) == 0) return absl::OkStatus();

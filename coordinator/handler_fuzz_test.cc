@@ -85,7 +85,7 @@ class Workers : public CoordinatorSender {
     MutexLock lock(&mutex_);
     return acknowledged_;
   }
-  // Of which a learner has said that it cannot learn from them.
+  // The chunks that a learner has reported as bad.
   std::set<int64_t> reported() const {
     MutexLock lock(&mutex_);
     return reported_;

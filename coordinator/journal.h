@@ -28,7 +28,7 @@
 
 namespace ding {
 
-// Of memory, for a record that is read: its bytes and their like several times.
+// The memory that a record may take when it is parsed: several times its bytes.
 inline constexpr int64_t kMaxParsedRecordBytes = int64_t{4} << 30;
 
 class Journal {

@@ -92,7 +92,7 @@ JournalSummary SummaryOf(int fd, const std::string& path, const std::vector<Jour
   return none;
 }
 
-// Of the ranges before the first damage.
+// Summarizes the ranges before the first damage.
 std::vector<JournalRange> FirstOf(const std::vector<JournalRange>& ranges) {
   if (ranges.empty() || ranges[0].kind != Kind::kWhole) return {};
   return {ranges[0]};

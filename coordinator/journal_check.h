@@ -27,7 +27,7 @@
 
 namespace ding {
 
-// Of the file: whole records, or bytes that are none.
+// A range of the file: whole records, or bytes that are none.
 struct JournalRange {
   enum class Kind { kWhole, kTorn, kDamaged };
   Kind kind = Kind::kWhole;
@@ -50,9 +50,9 @@ struct JournalSummary {
 };
 
 struct JournalReport {
-  // That is damaged or torn.
+  // Whether a part of the file is damaged or torn.
   bool whole() const;
-  // That a resume refuses it.
+  // Whether a resume refuses the file.
   bool damaged() const;
   int64_t records() const;
   // For a person.

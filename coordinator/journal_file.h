@@ -84,7 +84,7 @@ struct JournalEnd {
   enum class Kind { kClean, kTorn, kDamaged };
   Kind kind = Kind::kClean;
   int64_t begin = 0;
-  // Of kDamaged: where the next whole record begins, or the file ends.
+  // For kDamaged: the place where the next whole record begins, or the file ends.
   int64_t end = 0;
   bool records_follow = false;
 };

@@ -40,12 +40,12 @@ class KnownChunks {
   // A learner says that it cannot learn from it.
   Marked MarkBad(int64_t chunk);
 
-  // That lie in the store.
+  // The number of good chunks that lie in the store.
   int64_t stored() const { return static_cast<int64_t>(chunks_.size() - bad_.size()); }
   // Since the beginning.
   int64_t added() const { return added_; }
   int64_t marked() const { return marked_; }
-  // Whose rows are in the buffer, and are not to be drawn. Null: none.
+  // The chunks whose rows are in the buffer and must not be drawn; null if there are none.
   std::shared_ptr<const ChunkSet> undrawable();
 
  private:

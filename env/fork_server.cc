@@ -289,7 +289,7 @@ class ForkServer::Server {
       *found = 0;
       const int i = static_cast<int>(found - keepers_.begin());
       const bool told = child(i).has_ended.load() != 0;
-      // Who killed the keeper has killed the child.
+      // Whatever killed the keeper has killed the child, too.
       adopted = adopted || !told;
       ReadTail(i);
       if (pipes_[static_cast<size_t>(i)] >= 0) close(pipes_[static_cast<size_t>(i)]);

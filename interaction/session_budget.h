@@ -15,7 +15,7 @@
 
 namespace ding {
 
-// Of a WorkerServer.
+// The budget of a WorkerServer.
 inline constexpr int64_t kServerSessionBytes = int64_t{256} << 20;
 
 class SessionBudget {

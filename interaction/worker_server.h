@@ -178,7 +178,7 @@ class WorkerServer : public WorkerSender {
   std::shared_ptr<SessionPump> pump_;  // its threads are there before the first peer
   std::thread listening_;
   std::thread greeting_;
-  // Of connections without a session, oldest first, until they are gone. Of the listening thread.
+  // Connections without a session, oldest first, until they are gone. The listening thread owns them.
   std::deque<std::pair<Deadline, std::unique_ptr<Connection>>> dismissed_;
   mutable Mutex mutex_;
   CondVar changed_;  // peers_, workers_

@@ -4,9 +4,9 @@
 
 namespace ding {
 
-// Of a run that came to its end and could not save what it would go on with: that stays where it is.
+// A run came to its end and could not save what it would go on with, which stays where it is.
 inline constexpr int kUnsavedStatus = 3;
-// Of a worker process that a supervisor has started and that has done its work: the run is over, or it
+// A worker process that a supervisor has started has done its work: the run is over, or it
 // was let go. One that ends with 0 instead was ended by something in it, such as an env that calls
 // _exit(0).
 inline constexpr int kGoodbyeStatus = 66;

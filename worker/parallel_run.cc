@@ -328,7 +328,7 @@ absl::Status Run::SaveValues() const {
   DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(folder_->path(), kSavedName)));
   DING_RETURN_IF_ERROR(RemoveRecursively(folder));
   DING_RETURN_IF_ERROR(CreateDirectories(folder));
-  // By its path: not every path can stand in a URL.
+  // Opened by its path, since not every path can stand in a URL.
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<FileStore> saved, FileStore::Create(folder));
   DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, LiveKeys(*journal_));
   SavedRun manifest;

@@ -66,7 +66,7 @@ absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
 //   kAlreadyExists  the folder is of something else
 absl::Status AdoptRun(const std::string& store_url, const std::string& exp_dir);
 
-// Of a run whose coordinator has ended without an orderly end, and has no successor: removes its memory
+// Settles a run whose coordinator has died and has no successor: removes its memory
 // of this machine, if nothing is in it that the run would go on with, else makes it stay. Returns where
 // such data are and how to go on; empty: there are none, or somebody works for the run. `exp_dir` is
 // absolute.

@@ -17,7 +17,7 @@
 namespace ding {
 namespace {
 
-// Of the process with a guard; a child that it forks is none of its business.
+// The process that has the guard: a child that it forks is not guarded.
 std::atomic<pid_t> guarded_pid{0};
 std::atomic<const char*> guarded_lost{""};
 

@@ -33,7 +33,7 @@ void KillAndReap(pid_t pid) {
   waitpid(pid, &wait_status, 0);  // Also one that is stopped ends at once.
 }
 
-// Of a worker that was not done.
+// Describes the death of a worker that was not done.
 std::string DescribeDeath(int wait_status) {
   const bool zero = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
   return absl::StrCat("ended: ", DescribeWaitStatus(wait_status),

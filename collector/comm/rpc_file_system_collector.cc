@@ -148,7 +148,7 @@ absl::StatusOr<std::optional<PolicyUpdate>> RpcFileSystemCollector::GetPolicyUpd
                         slave_.NewerPolicy(player, version, timeout));
   while (newest.has_value()) {
     const bool was_unreadable = newest->key() == unreadable_;
-    // Who acts by another one does not look at each step.
+    // A collector that has another policy to act by does not look again at each step.
     if (was_unreadable && timeout == absl::ZeroDuration() && !read_again_.Passed()) break;
     absl::StatusOr<PolicyUpdate> update = ReadPolicy(*newest);
     if (update.ok()) {

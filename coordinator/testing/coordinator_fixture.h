@@ -254,7 +254,7 @@ class CoordinatorTest : public testing::Test {
   void Handle(uint32_t worker, const WorkerMessage& message) {
     EXPECT_THAT(coordinator_->Handle(worker, message), IsOk());
   }
-  // Of the messages that came since the last Take...: all but the tasks, answers and such.
+  // Returns the messages that came since the last Take...(), without tasks and answers.
   LearnerTask TakeLearnerTask(uint32_t worker) {
     LearnerTask task;
     for (const CoordinatorMessage& message : sender_.Take(worker)) {

@@ -20,10 +20,10 @@ std::string PeerOfUri(absl::string_view uri);
 
 class BegunStreamsReader {
  public:
-  // Of the server that this process has made last.
+  // A reader for the server that this process has made last.
   static BegunStreamsReader OfNewestServer();
 
-  // Of all connections; none if no stream has been begun since the last call, which is cheap.
+  // Returns all connections, or none if no stream has been begun since the last call, which is cheap.
   std::vector<BegunStreams> Read();
 
  private:

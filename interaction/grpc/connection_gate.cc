@@ -588,7 +588,7 @@ class ConnectionGate::Impl {
   Backend backend_;
   std::thread thread_;
 
-  // Of the thread, while it runs.
+  // The members below belong to the gate's thread while it runs.
   int listen_fd_;
   int spare_fd_;                 // closed to accept a connection when there is no other descriptor
   std::deque<Waiting> waiting_;  // oldest first

@@ -78,7 +78,7 @@ class ConnectionGate {
   struct Backend {
     // Takes over a connected, non-blocking socket, and closes it when the connection has ended.
     std::function<void(int fd)> take;
-    // Of all connections; or of none, if no stream has been begun since the last call.
+    // Returns all connections, or none if no stream has been begun since the last call.
     std::function<std::vector<BegunStreams>()> begun_streams;
     // Is told of each connection that is refused or cut.
     std::function<void(absl::string_view what)> report;

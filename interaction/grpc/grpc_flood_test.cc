@@ -67,7 +67,7 @@ class DescriptorLimitScope {
 // A process with connections of its own, which it keeps until it is told to end.
 class Crowd {
  public:
-  // Of `count` connections to the port of `address`; sends `bytes` over each.
+  // Opens `count` connections to the port of `address` and sends `bytes` over each.
   Crowd(const std::string& address, int count, const std::string& bytes) {
     sockaddr_in to = {};
     int port = 0;

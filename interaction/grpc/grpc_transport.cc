@@ -44,7 +44,7 @@ constexpr size_t kMaxWaitingPeers = 128;
 constexpr int kWindowBytes = 512 << 10;
 // How long a connection attempt waits for a server that says nothing.
 constexpr absl::Duration kAttempt = absl::Seconds(2);
-// Of one connection at once: more than the one that it needs, and that of an attempt before.
+// Open calls of one connection: more than the one that it needs and the one of an attempt before.
 constexpr int kMaxStreams = 8;
 // Far more than a token and what gRPC adds.
 constexpr int kMaxMetadataBytes = 8 << 10;

@@ -52,7 +52,7 @@ class GrpcTransport : public Transport {
  public:
   explicit GrpcTransport(GrpcTransportOptions options = {}) : options_(std::move(options)) {}
 
-  // That gRPC starts at the most in a process of ours, on a machine of two cores or more. It aborts the
+  // The most threads that gRPC starts in a process, on a machine of two cores or more. It aborts the
   // program when it gets none: a program asks CheckThreads() before it makes a transport.
   static constexpr int kThreads = 24;
 

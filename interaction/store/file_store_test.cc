@@ -180,7 +180,7 @@ TEST_F(FileStoreTest, AValueInThePlaceOfAnotherIsDataLoss) {
                                         HasSubstr("it is the value of 'run/data/1/3...'")));
   EXPECT_THAT(Get("data/1/30"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("it is the value of 'run/data/1/1")));
-  // Of another run.
+  // A value of another run.
   const auto other = FileStore::Create(JoinPath(folder_, "../run2/")).value();
   ASSERT_THAT(other->Put("data/1/1", {"1"}), IsOk());
   ASSERT_THAT(RenamePath(In("../run2/data/1/1"), In("data/1/1")), IsOk());

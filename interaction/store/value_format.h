@@ -20,7 +20,7 @@
 
 namespace ding {
 
-// Of a value of that name.
+// The size of the header of a value with that name.
 int64_t ValueHeaderBytes(absl::string_view name);
 
 // What stands before the value, whose pieces have `size` bytes together.

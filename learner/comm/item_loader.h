@@ -71,7 +71,7 @@ struct ItemLoaderOptions {
   int attempts = 5;
   absl::Duration pause = absl::Milliseconds(50);
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
-  // Of the rows and final observations that collectors make; null: those of the first chunk.
+  // The layout of rows and final observations of collectors; null: that of the first chunk.
   SpecPtr rows;
   SpecPtr final_obs;
 };

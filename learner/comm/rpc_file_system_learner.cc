@@ -282,7 +282,7 @@ absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const Ba
     }
     if (since_told.Elapsed() < kPatience) continue;
     const std::string why = WaitsFor(*pipeline, empty);
-    // Of the rest the source tells.
+    // The source reports the other causes.
     if (!why.empty()) DING_RETURN_IF_ERROR(ReportStall(learner.train_iter(), why));
     since_told = Timer(Clock::Real());
   }
