@@ -169,8 +169,8 @@ OpenFile::~OpenFile() {
 int OpenFile::Release() { return std::exchange(fd_, -1); }
 
 absl::StatusOr<OpenFile> OpenRegularFile(const std::string& path, int flags, mode_t mode) {
-  // O_NONBLOCK keeps open() from waiting for a FIFO without a writer or a device that is not ready; it changes
-  // nothing for a regular file.
+  // O_NONBLOCK keeps open() from waiting for a FIFO without a writer or a device that is not ready;
+  // it changes nothing for a regular file.
   const int fd = open(path.c_str(), flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, mode);
   const int error = fd < 0 ? errno : 0;
   struct stat info;

@@ -125,7 +125,7 @@ class Job {
   absl::StatusOr<int> Run();
   // Lets the coordinator end the run, if it runs.
   void End();
-  // After a run without an orderly end: removes what is worth nothing, keeps what the run can go on with.
+  // After a run without an orderly end: removes what has no use, keeps what the run can go on with.
   void Settle();
 
  private:

@@ -55,8 +55,8 @@ class CollectorSlave : public Slave {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   bool evaluates_ ABSL_GUARDED_BY(mutex_) = false;
-  // The policy of each player; one without a key is not there yet. An evaluation has its own policy here,
-  // and later versions in newest_.
+  // The policy of each player; one without a key is not there yet. An evaluation has its own policy
+  // here, and later versions in newest_.
   std::vector<PolicyVersion> policies_ ABSL_GUARDED_BY(mutex_);
   std::vector<PolicyVersion> newest_ ABSL_GUARDED_BY(mutex_);
   std::vector<bool> updates_ ABSL_GUARDED_BY(mutex_);  // whether newer ones are wanted
