@@ -508,17 +508,20 @@ class RandomRun {
     return true;
   }
 
-  // Until everybody has heard everything.
+  // Until everybody has heard everything. The aggregator answers a message before it looks after what
+  // time has brought about: what that was is told before the second answer.
   void Settle() {
-    CoordinatorMessage ping;
-    ping.mutable_start_task()->mutable_collector()->set_task_id(kPing);
-    coordinator_.Send(ping);
-    while (true) {
-      const WorkerMessage message = coordinator_.Receive();
-      ASSERT_NE(message.message_case(), WorkerMessage::MESSAGE_NOT_SET)
-          << "the aggregator has left: " << coordinator_.session()->status();
-      if (message.task_failed().task_id() == kPing) break;
-      TakeUp(message);
+    for (int i = 0; i < 2; ++i) {
+      CoordinatorMessage ping;
+      ping.mutable_start_task()->mutable_collector()->set_task_id(kPing);
+      coordinator_.Send(ping);
+      while (true) {
+        const WorkerMessage message = coordinator_.Receive();
+        ASSERT_NE(message.message_case(), WorkerMessage::MESSAGE_NOT_SET)
+            << "the aggregator has left: " << coordinator_.session()->status();
+        if (message.task_failed().task_id() == kPing) break;
+        TakeUp(message);
+      }
     }
     for (auto it = learners_.begin(); it != learners_.end();) {
       (*it)->Hear();

@@ -125,6 +125,18 @@ class ParallelTest : public testing::Test {
     EXPECT_TRUE(program->Wait(kPatience).has_value()) << program->err();
     return program;
   }
+  // The process that the program has started as its coordinator; 0: there is none. It has other
+  // children: workers, and for moments those of a sanitizer.
+  static pid_t CoordinatorOf(const ChildProgram& program) {
+    const std::string path =
+        absl::StrCat("/proc/", program.pid(), "/task/", program.pid(), "/children");
+    const std::string children = ReadFile(path).value_or("");
+    for (const absl::string_view child : absl::StrSplit(children, ' ', absl::SkipWhitespace())) {
+      const std::string arguments = ReadFile(absl::StrCat("/proc/", child, "/cmdline")).value_or("");
+      if (absl::StrContains(arguments, "--role=coordinator")) return std::stoi(std::string(child));
+    }
+    return 0;
+  }
   // Ends it as a person would.
   static void Interrupt(ChildProgram* program) {
     kill(program->pid(), SIGINT);
@@ -327,11 +339,6 @@ TEST_F(ParallelTest, BeginsAlthoughItsCoordinatorIsKilledAtOnce) {
   const uint64_t seed = std::random_device{}();  // NOLINT(ding): each run tries other moments
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   Rng random(seed, "kills");
-  const auto child_of = [](pid_t pid) -> pid_t {
-    const absl::StatusOr<std::string> children =
-        ReadFile(absl::StrCat("/proc/", pid, "/task/", pid, "/children"));
-    return children.ok() && !children->empty() ? std::stoi(*children) : 0;
-  };
   for (int run = 0; run < 8; ++run) {
     const std::string name = absl::StrCat("run-", run);
     const auto program = Start(name, Args(kSoakConfig, name, {kForever}));
@@ -340,7 +347,7 @@ TEST_F(ParallelTest, BeginsAlthoughItsCoordinatorIsKilledAtOnce) {
     for (int kills = 0; kills < 2; ++kills) {
       pid_t coordinator = 0;
       ASSERT_TRUE(Eventually([&] {
-        coordinator = child_of(program->pid());
+        coordinator = CoordinatorOf(*program);
         return coordinator != 0 && coordinator != killed;
       }));
       const auto milliseconds = static_cast<int>(random.UniformInt(100));
@@ -450,15 +457,9 @@ TEST_F(ParallelTest, ARunThatHasConvergedSaysSoWhenItIsResumed) {
 TEST_F(ParallelTest, WhatARunNeedsToGoOnStaysWhenItsCoordinatorKeepsDying) {
   const auto kill_coordinators = [](const ChildProgram& program) {
     pid_t killed = 0;
-    const auto coordinator = [&program] {
-      const std::string path =
-          absl::StrCat("/proc/", program.pid(), "/task/", program.pid(), "/children");
-      const std::string children = ReadFile(path).value_or("");
-      return children.empty() ? 0 : std::stoi(children);
-    };
     Eventually(
         [&] {
-          const pid_t pid = coordinator();
+          const pid_t pid = CoordinatorOf(program);
           if (pid != 0 && pid != killed) kill(killed = pid, SIGKILL);
           return !program.IsRunning();
         },
