@@ -53,6 +53,12 @@ constexpr absl::string_view kRedisType = "grpc_redis";
 // What a session can do.
 constexpr double kMinLeaseSeconds = 0.02;
 
+// All envs of an evaluation play the same number of episodes.
+int64_t EvaluationEpisodesPerEnv(const EnvSection& env) {
+  const int64_t envs = env.evaluator_env_num();
+  return std::max(env.evaluator_episode_num(), (env.n_evaluator_episode() + envs - 1) / envs);
+}
+
 // Whether the run is a league's.
 bool PlaysGames(const ExperimentConfig& config) {
   const absl::StatusOr<CommanderDescriptor> commander =
@@ -167,7 +173,7 @@ class ConfiguredCollector : public TaskCollector {
     }
     parts.link = link;
     parts.episodes_per_env =
-        eval ? config.env().evaluator_episode_num() : config.env().collector_episode_num();
+        eval ? EvaluationEpisodesPerEnv(config.env()) : config.env().collector_episode_num();
     deps.name = eval ? "evaluator" : "collector";
     DING_ASSIGN_OR_RETURN(made->collector_,
                           create_parallel_collector(config.policy().collect().parallel_collector(),
