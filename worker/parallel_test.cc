@@ -132,7 +132,8 @@ class ParallelTest : public testing::Test {
         absl::StrCat("/proc/", program.pid(), "/task/", program.pid(), "/children");
     const std::string children = ReadFile(path).value_or("");
     for (const absl::string_view child : absl::StrSplit(children, ' ', absl::SkipWhitespace())) {
-      const std::string arguments = ReadFile(absl::StrCat("/proc/", child, "/cmdline")).value_or("");
+      const std::string arguments =
+          ReadFile(absl::StrCat("/proc/", child, "/cmdline")).value_or("");
       if (absl::StrContains(arguments, "--role=coordinator")) return std::stoi(std::string(child));
     }
     return 0;

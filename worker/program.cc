@@ -23,9 +23,10 @@ std::atomic<const char*> guarded_lost{""};
 
 void OnExit(int status, void* /*unused*/) {
   if (guarded_pid.load() != getpid()) return;
-  dprintf(STDERR_FILENO,
-          "%s: something in this process called exit(%d), as an env or another module may: %s\n",
-          google::ProgramInvocationShortName(), status, guarded_lost.load());
+  WriteMessage(
+      STDERR_FILENO,
+      absl::StrCat(google::ProgramInvocationShortName(), ": something in this process called exit(",
+                   status, "), as an env or another module may: ", guarded_lost.load(), "\n"));
   _exit(status == 0 ? 1 : status);
 }
 

@@ -18,23 +18,11 @@
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/testing/sample_config.h"
 #include "ding_worker/worker/text_config.h"
 
 namespace ding {
 namespace {
-
-constexpr char kConfig[] = R"(
-exp_name: "run"
-policy {
-  type: "dqn"
-  params {
-    [type.googleapis.com/ding.DqnConfig] {
-      learning_rate: 0.5
-      model { encoder_hidden_size: [8, 8] }
-    }
-  }
-  learn { learner { hook { hook { type: "a" } hook { type: "b" } } } }
-})";
 
 std::string Joined(const std::vector<std::string>& problems) {
   return absl::StrJoin(problems, "\n");
@@ -63,7 +51,7 @@ void TryText(absl::string_view text) {
 void TrySetting(absl::string_view setting) {
   static const ExperimentConfig* const kParsed = [] {
     auto* const config = new ExperimentConfig;
-    DING_CHECK(ParseTextConfig(kConfig, "config", config).empty());
+    DING_CHECK(ParseTextConfig(kSampleConfig, "config", config).empty());
     // Types that inputs may name in an Any: linked.
     (void)DqnConfig::descriptor();
     (void)PpoConfig::descriptor();
@@ -80,7 +68,7 @@ void TryContent(absl::string_view bytes) {
   ExperimentConfig config;
   config.mutable_policy()->mutable_params()->set_type_url("type.googleapis.com/ding.DqnConfig");
   config.mutable_policy()->mutable_params()->set_value(std::string(bytes));
-  if (CheckConfigContent(config).ok()) CheckUsable(config);
+  if (CheckSampleConfigContent(config).ok()) CheckUsable(config);
 }
 
 }  // namespace

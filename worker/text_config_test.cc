@@ -10,6 +10,7 @@
 #include "ding_worker/policy/actor_critic/actor_critic.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/testing/sample_config.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/any.pb.h"
 #include "google/protobuf/text_format.h"
@@ -26,22 +27,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-constexpr char kConfig[] = R"(
-exp_name: "run"
-policy {
-  type: "dqn"
-  params {
-    [type.googleapis.com/ding.DqnConfig] {
-      learning_rate: 0.5
-      model { encoder_hidden_size: [8, 8] }
-    }
-  }
-  learn { learner { hook { hook { type: "a" } hook { type: "b" } } } }
-})";
-
 ExperimentConfig Parsed() {
   ExperimentConfig config;
-  EXPECT_THAT(ParseTextConfig(kConfig, "test", &config), IsEmpty());
+  EXPECT_THAT(ParseTextConfig(kSampleConfig, "test", &config), IsEmpty());
   return config;
 }
 
@@ -266,7 +254,7 @@ TEST(NestingTest, BracesInStringsAndCommentsAreNotCounted) {
   EXPECT_EQ(config.exp_name(), braces);
 }
 
-TEST(CheckConfigContentTest, BytesInAnAnyWithAFieldThatItsTypeHasNotAreRefused) {
+TEST(CheckSampleConfigContentTest, BytesInAnAnyWithAFieldThatItsTypeHasNotAreRefused) {
   // Field 200, which would be printed as "200: 1" and not be read again.
   ExperimentConfig config;
   EXPECT_THAT(
@@ -277,7 +265,7 @@ TEST(CheckConfigContentTest, BytesInAnAnyWithAFieldThatItsTypeHasNotAreRefused) 
                   "not"));
 }
 
-TEST(CheckConfigContentTest, BytesInAnAnyThatAreNoMessageOfItsTypeAreRefused) {
+TEST(CheckSampleConfigContentTest, BytesInAnAnyThatAreNoMessageOfItsTypeAreRefused) {
   ExperimentConfig config;
   EXPECT_THAT(ParseTextConfig("policy { params { type_url: 'type.googleapis.com/ding.DqnConfig' "
                               "value: 'x' } }",
