@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -31,13 +30,6 @@ absl::StatusOr<JournalRecord> Parse(absl::string_view payload, const std::string
   const absl::Status parsed = ParseProto(payload, &record, kMaxParsedRecordBytes);
   if (parsed.ok()) return record;
   return absl::DataLossError(absl::StrCat("journal '", path, "' has a record that is none"));
-}
-
-std::vector<std::string> PayloadsOf(absl::Span<const JournalRecord> records) {
-  std::vector<std::string> payloads;
-  payloads.reserve(records.size());
-  for (const JournalRecord& record : records) payloads.push_back(record.SerializeAsString());
-  return payloads;
 }
 
 // Calls `visit(record, payload)` for each record of [begin, end), which are whole.
@@ -92,9 +84,12 @@ struct FileJournal::Rewrite {
     close(fd);
     unlink(path.c_str());
   }
-  absl::Status WriteRecord(absl::string_view payload) { return WriteGroup({std::string(payload)}); }
-  absl::Status WriteGroup(absl::Span<const std::string> payloads) {
-    AppendJournalGroup(payloads, &buffer);
+  absl::Status WriteRecord(absl::string_view payload) {
+    return WriteGroup(absl::MakeConstSpan(&payload, 1));
+  }
+  template <typename Record>
+  absl::Status WriteGroup(absl::Span<const Record> records) {
+    AppendJournalGroup(records, &buffer);
     return buffer.size() < static_cast<size_t>(kWriteBytes) ? absl::OkStatus() : WriteOut();
   }
   absl::Status WriteOut() {
@@ -183,7 +178,7 @@ absl::Status FileJournal::Read(const Visitor& visit) const {
 
 absl::Status FileJournal::Append(absl::Span<const JournalRecord> records) {
   std::string frames;
-  AppendJournalGroup(PayloadsOf(records), &frames);
+  AppendJournalGroup(records, &frames);
   MutexLock lock(&mutex_);
   if (has_torn_end_) DING_RETURN_IF_ERROR(CutTornEnd());
   PlaceJournalFrames(size_bytes_, &frames);
@@ -259,9 +254,8 @@ absl::Status FileJournal::FinishCompaction(absl::Span<const JournalRecord> state
   DING_RETURN_IF_ERROR(rewrite->CopyTail(fd_, options_.path, size_bytes_));
   // Twice: no record before them says what they do, and the pushes are worth nothing without them. So
   // whatever takes the end of the file takes no more than a copy.
-  const std::vector<std::string> payloads = PayloadsOf(state);
-  DING_RETURN_IF_ERROR(rewrite->WriteGroup(payloads));
-  DING_RETURN_IF_ERROR(rewrite->WriteGroup(payloads));
+  DING_RETURN_IF_ERROR(rewrite->WriteGroup(state));
+  DING_RETURN_IF_ERROR(rewrite->WriteGroup(state));
   // Before it takes the place of one that may be on the disk.
   DING_RETURN_IF_ERROR(rewrite->Flush());
   if (rename(rewrite->path.c_str(), options_.path.c_str()) != 0) {

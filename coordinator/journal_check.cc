@@ -189,7 +189,7 @@ absl::Status WriteRecords(int fd, const std::string& path, const std::vector<Jou
     group.emplace_back(frame.payload);
     if (!frame.ends_group) return absl::OkStatus();
     std::string frames;
-    AppendJournalGroup(group, &frames);
+    AppendJournalGroup(std::vector<absl::string_view>(group.begin(), group.end()), &frames);
     group.clear();
     PlaceJournalFrames(place, &frames);
     place += static_cast<int64_t>(frames.size());

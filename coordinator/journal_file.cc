@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -123,22 +124,49 @@ absl::StatusOr<bool> HasUnwrittenBytes(int fd, const std::string& path, int64_t 
   return false;
 }
 
+// Appends the group of these records, which `write` puts where their bytes are to be: they are copied once.
+template <typename Record, typename SizeOf, typename Write>
+void AppendGroup(absl::Span<const Record> records, const SizeOf& size_of, const Write& write,
+                 std::string* frames) {
+  std::vector<size_t> sizes;
+  size_t at = frames->size();
+  size_t end = at;
+  for (const Record& record : records) {
+    sizes.push_back(size_of(record));
+    end += kHeaderBytes + sizes.back() + kMarkBytes;
+  }
+  frames->resize(end);
+  for (size_t i = 0; i < records.size(); ++i) {
+    char* const header = &(*frames)[at];
+    char* const payload = header + kHeaderBytes;
+    write(records[i], payload);
+    auto flags_and_length = static_cast<uint32_t>(sizes[i]);
+    if (i == 0) flags_and_length |= kBeginsGroup;
+    if (i + 1 == records.size()) flags_and_length |= kEndsGroup;
+    const uint32_t crc = Crc32c({payload, sizes[i]});
+    std::memcpy(header, &flags_and_length, sizeof(flags_and_length));
+    std::memcpy(header + sizeof(flags_and_length), &crc, sizeof(crc));
+    payload[sizes[i]] = kMark;
+    at += kHeaderBytes + sizes[i] + kMarkBytes;
+  }
+}
+
 }  // namespace
 
-void AppendJournalGroup(absl::Span<const std::string> payloads, std::string* frames) {
-  size_t size = 0;
-  for (const std::string& payload : payloads) size += payload.size() + kHeaderBytes + kMarkBytes;
-  if (frames->empty()) frames->reserve(size);
-  for (size_t i = 0; i < payloads.size(); ++i) {
-    auto flags_and_length = static_cast<uint32_t>(payloads[i].size());
-    if (i == 0) flags_and_length |= kBeginsGroup;
-    if (i + 1 == payloads.size()) flags_and_length |= kEndsGroup;
-    AppendNumber(flags_and_length, frames);
-    AppendNumber(Crc32c(payloads[i]), frames);
-    AppendNumber(uint32_t{0}, frames);
-    frames->append(payloads[i]);
-    frames->push_back(kMark);
-  }
+void AppendJournalGroup(absl::Span<const JournalRecord> records, std::string* frames) {
+  AppendGroup(
+      records, [](const JournalRecord& record) { return record.ByteSizeLong(); },
+      [](const JournalRecord& record, char* to) {
+        record.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(to));
+      },
+      frames);
+}
+
+void AppendJournalGroup(absl::Span<const absl::string_view> payloads, std::string* frames) {
+  AppendGroup(
+      payloads, [](absl::string_view payload) { return payload.size(); },
+      [](absl::string_view payload, char* to) { std::memcpy(to, payload.data(), payload.size()); },
+      frames);
 }
 
 void PlaceJournalFrames(int64_t place, std::string* frames) {

@@ -31,6 +31,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "ding_worker/coordinator/journal.pb.h"
 
 namespace ding {
 
@@ -39,7 +40,8 @@ inline constexpr int kJournalVersion = 2;
 inline constexpr int64_t kJournalBegin = int64_t{kJournalMagic.size()};  // of the first record
 
 // Appends the group of these records to `frames`, which are not placed yet.
-void AppendJournalGroup(absl::Span<const std::string> payloads, std::string* frames);
+void AppendJournalGroup(absl::Span<const JournalRecord> records, std::string* frames);
+void AppendJournalGroup(absl::Span<const absl::string_view> payloads, std::string* frames);
 // Makes the frames what they are from `place` in the file on.
 void PlaceJournalFrames(int64_t place, std::string* frames);
 
