@@ -11,14 +11,14 @@
 // folder and told to all workers. The file must be on each machine, at the same place; only its
 // first line counts. It is read when the store is opened.
 //
-// A Put that returned OK is as safe as Redis is told to keep it (docs/worker.md). Redis must not
+// A Put that returned OK is as safe as Redis is told to keep it (docs/parallel.md). Redis must not
 // evict keys; it is asked whenever a connection is made. A Redis that comes back without its data
 // gives kNotFound, and the message says that: the store's id is gone, or is another.
 //
 // A call that finds its connection closed tries once more by a new one. Beyond that, nothing waits
 // here: kUnavailable, and whoever calls knows how long to go on trying.
 //
-// What is not encrypted: anything. The way to Redis must be one's own (docs/worker.md).
+// What is not encrypted: anything. The way to Redis must be one's own (docs/parallel.md).
 //
 // Threads: thread-safe, also across processes and machines. Calls beyond `max_connections` wait.
 // Errors:  those of Store, and
