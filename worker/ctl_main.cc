@@ -66,8 +66,8 @@ constexpr char kHelp[] =
 
   --help                    prints this page, and exits
 
-A run that was started with --role=all starts and ends the processes by itself. Who starts them
-otherwise reads from `ctl status` how many collectors are wanted.
+A run that was started with --role=all starts and ends the processes by itself. If you start them by
+other means, `ctl status` says how many collectors are wanted.
 
 Exit code: 0 it is done, 1 an error: the run says why not. journal check: 0 the journal is whole, 1 it
 is torn or damaged, 2 there is none, or none of this version.

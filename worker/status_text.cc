@@ -94,7 +94,11 @@ std::string FormatRunStatus(const RunStatus& status) {
     absl::StrAppend(&text, "  eval ", absl::StrFormat("%.6g", status.eval_value()));
   }
   absl::StrAppend(&text, "  policy ", status.policy_version(), "  joined ", status.workers_joined(),
-                  "  lost ", status.workers_lost(), status.converged() ? "  converged" : "", "\n");
+                  "  lost ", status.workers_lost());
+  if (status.has_wanted_collectors()) {
+    absl::StrAppend(&text, "  collectors wanted ", status.wanted_collectors());
+  }
+  absl::StrAppend(&text, status.converged() ? "  converged" : "", "\n");
   absl::StrAppend(&text, absl::StrFormat("%6s  %-14s %-10s %8s  %-25s %12s  %s\n", "worker", "name",
                                          "role", "pid", "task", "rate", "waits for"));
   for (const WorkerStatus& worker : status.worker()) {

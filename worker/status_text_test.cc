@@ -17,6 +17,7 @@ RunStatus Status() {
   status.set_train_iter(4000);
   status.set_policy_version(400);
   status.set_workers_joined(4);
+  status.set_wanted_collectors(2);
   status.set_workers_lost(1);
   WorkerStatus* worker = status.add_worker();
   worker->set_worker(1);
@@ -49,7 +50,8 @@ RunStatus Status() {
 TEST(StatusTextTest, ALineForEachOfARun) {
   EXPECT_EQ(
       FormatRunStatus(Status()),
-      "run cartpole-7 for 1:15  env_step 81920  train_iter 4000  policy 400  joined 4  lost 1\n"
+      "run cartpole-7 for 1:15  env_step 81920  train_iter 4000  policy 400  joined 4  lost 1  "
+      "collectors wanted 2\n"
       "worker  name           role            pid  task                              rate  "
       "waits for\n"
       "     1  learner-0      learner        4711  learner_task_0                  3981/s  \n"
