@@ -87,7 +87,7 @@ TEST(StatusTextTest, WhatThereIsNotAlways) {
   status.set_converged(true);
   status.mutable_buffer(0)->set_staleness_iterations(210.3);
   EXPECT_THAT(FormatRunStatus(status), HasSubstr("train_iter 4000  eval 187.25  policy 400"));
-  EXPECT_THAT(FormatRunStatus(status), HasSubstr("lost 1  converged\n"));
+  EXPECT_THAT(FormatRunStatus(status), HasSubstr("collectors wanted 2  converged\n"));
   EXPECT_THAT(FormatRunStatus(status), HasSubstr("drawn rows are 210 train iterations old\n"));
 }
 

@@ -68,7 +68,7 @@ void TryContent(absl::string_view bytes) {
   ExperimentConfig config;
   config.mutable_policy()->mutable_params()->set_type_url("type.googleapis.com/ding.DqnConfig");
   config.mutable_policy()->mutable_params()->set_value(std::string(bytes));
-  if (CheckSampleConfigContent(config).ok()) CheckUsable(config);
+  if (CheckConfigContent(config).ok()) CheckUsable(config);
 }
 
 }  // namespace

@@ -254,7 +254,7 @@ TEST(NestingTest, BracesInStringsAndCommentsAreNotCounted) {
   EXPECT_EQ(config.exp_name(), braces);
 }
 
-TEST(CheckSampleConfigContentTest, BytesInAnAnyWithAFieldThatItsTypeHasNotAreRefused) {
+TEST(CheckConfigContentTest, BytesInAnAnyWithAFieldThatItsTypeHasNotAreRefused) {
   // Field 200, which would be printed as "200: 1" and not be read again.
   ExperimentConfig config;
   EXPECT_THAT(
@@ -265,7 +265,7 @@ TEST(CheckSampleConfigContentTest, BytesInAnAnyWithAFieldThatItsTypeHasNotAreRef
                   "not"));
 }
 
-TEST(CheckSampleConfigContentTest, BytesInAnAnyThatAreNoMessageOfItsTypeAreRefused) {
+TEST(CheckConfigContentTest, BytesInAnAnyThatAreNoMessageOfItsTypeAreRefused) {
   ExperimentConfig config;
   EXPECT_THAT(ParseTextConfig("policy { params { type_url: 'type.googleapis.com/ding.DqnConfig' "
                               "value: 'x' } }",
