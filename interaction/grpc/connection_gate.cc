@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -48,6 +49,9 @@ constexpr absl::Duration kTick = absl::Milliseconds(10);
 constexpr absl::Duration kSweep = absl::Milliseconds(100);
 constexpr absl::Duration kWhileFull = absl::Milliseconds(2);
 constexpr absl::Duration kPause = absl::Milliseconds(10);
+// Between two connections of an address that has flooded us, for some time after that.
+constexpr absl::Duration kTurn = absl::Milliseconds(50);
+constexpr absl::Duration kFloodMemory = absl::Seconds(2);
 // From a flood until the memory that it took is given back to the machine.
 constexpr absl::Duration kTrim = absl::Seconds(5);
 // When there is nothing to look at.
@@ -300,6 +304,12 @@ class ConnectionGate::Impl {
     int64_t begun = 0;
   };
 
+  // An address of which a connection was cut for its calls.
+  struct Flooder {
+    Timer since_flood;
+    Timer since_turn;  // since one of its connections was handed over
+  };
+
   int64_t Nanos() const { return clock_->MonotonicNanos(); }
   void Wake() const {
     const uint64_t one = 1;
@@ -453,6 +463,10 @@ class ConnectionGate::Impl {
       {
         MutexLock lock(&mutex_);
         if (CountUnproven() >= bounds_.unproven) return true;
+        if (!IsItsTurn(each->remote.address)) {
+          ++each;
+          continue;
+        }
         const auto found = taken_.find(each->remote.peer);
         // The same port of a peer can be connected twice only to two addresses of this machine.
         known = found != taken_.end() && !found->second.ended();
@@ -468,6 +482,15 @@ class ConnectionGate::Impl {
       }
     }
     return false;
+  }
+
+  // An address that has flooded us has its connections handed over one after another, with pauses.
+  bool IsItsTurn(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto found = flooders_.find(address);
+    if (found == flooders_.end()) return true;
+    if (found->second.since_turn.Elapsed() < kTurn) return false;
+    found->second.since_turn = Timer(clock_);
+    return true;
   }
 
   // Forgets connections that have ended, cuts those that are late, and some for whom others wait.
@@ -490,6 +513,10 @@ class ConnectionGate::Impl {
         }
         if (!taken.proven && taken.cut) ++going;
         ++each;
+      }
+      for (auto each = flooders_.begin(); each != flooders_.end();) {
+        each = each->second.since_flood.Elapsed() >= kFloodMemory ? flooders_.erase(each)
+                                                                  : std::next(each);
       }
       const int64_t wanted = std::min<int64_t>(spoke, bounds_.unproven / 4 + 1);
       if (CountUnproven() >= bounds_.unproven) {
@@ -571,6 +598,9 @@ class ConnectionGate::Impl {
   std::string CutFlood(const std::string& peer, Taken* taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     flooded_ = true;
+    Flooder& flooder =
+        flooders_.try_emplace(taken->address, Flooder{Timer(clock_), Timer(clock_)}).first->second;
+    flooder.since_flood = Timer(clock_);
     return Cut(peer, taken, "it makes too many calls");
   }
 
@@ -607,7 +637,8 @@ class ConnectionGate::Impl {
   bool listening_ ABSL_GUARDED_BY(mutex_) = true;
   bool stop_listening_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::unordered_map<std::string, Taken> taken_ ABSL_GUARDED_BY(mutex_);  // by peer
+  std::unordered_map<std::string, Taken> taken_ ABSL_GUARDED_BY(mutex_);       // by peer
+  std::unordered_map<std::string, Flooder> flooders_ ABSL_GUARDED_BY(mutex_);  // by address
 };
 
 ConnectionGate::ConnectionGate(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -12,7 +12,8 @@
 // seldom the one that goes, even if all come from the same address. A proven connection is never
 // closed to make room.
 //
-// A connection that begins more calls than its allowance is cut. gRPC itself takes any number of
+// A connection that begins more calls than its allowance is cut, and for a time the connections of its
+// address are handed over one after another, with pauses. gRPC itself takes any number of
 // them, and needs some 20 kB for each; calls that are reset at once or name an unknown method count,
 // too. The gate accepts by itself because the listener of gRPC 1.51 is deaf for ever once accept()
 // has failed for want of a descriptor.

@@ -253,6 +253,25 @@ TEST_F(ConnectionGateTest, WhoBeginsTooManyStreamsIsCut) {
   EXPECT_FALSE(other.IsClosed());
 }
 
+TEST_F(ConnectionGateTest, AnAddressThatHasFloodedWaitsForItsTurns) {
+  constexpr size_t kMany = 30;
+  Listen({2 * kMany, 2 * kMany, 2});
+  const Client flooder = Speaker();
+  while (gate_->CountCall(flooder.name())) {
+  }
+  std::vector<Client> more;
+  for (size_t i = 0; i < kMany; ++i) {
+    more.push_back(Connect());
+    more.back().Speak();
+  }
+  const Client other = Connect("127.0.0.2");
+  other.Speak();
+  while (!gate_->CountCall(other.name())) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_LT(taken(), kMany) << "connections of another address wait for those of the flooder";
+  const size_t now = taken();
+  while (taken() == now) absl::SleepFor(absl::Milliseconds(1));
+}
+
 TEST_F(ConnectionGateTest, ASuccessorListensAtOnceAndProvenConnectionsGoOn) {
   Listen({2, 2, 2});
   const Client silent = Connect();
