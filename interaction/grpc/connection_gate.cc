@@ -2,9 +2,9 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <malloc.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -62,6 +62,8 @@ constexpr absl::Duration kIdle = absl::Seconds(1);
 constexpr int kUnprovenBytes = 4 << 10;
 constexpr int kUnknownBytes = 64 << 10;
 constexpr int kKnownBytes = 1 << 20;
+// What a connection may send before it is proven: a handshake with certificates, settings, one call.
+constexpr int64_t kMostUnproven = 64 << 10;
 // How long the kernel waits for an answer to what was sent.
 constexpr absl::Duration kUserTimeout = absl::Seconds(20);
 
@@ -96,6 +98,14 @@ void CutSocket(int fd) {
   sockaddr nobody = {};
   nobody.sa_family = AF_UNSPEC;
   if (connect(fd, &nobody, sizeof(nobody)) != 0) shutdown(fd, SHUT_RDWR);
+}
+
+// The bytes that the peer has sent since it connected.
+int64_t ReceivedBytes(int fd) {
+  tcp_info info = {};
+  socklen_t size = sizeof(info);
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  return static_cast<int64_t>(info.tcpi_bytes_received);
 }
 
 // Lets the kernel receive `bytes` ahead, as far as it allows that.
@@ -510,6 +520,9 @@ class ConnectionGate::Impl {
         }
         if (!taken.proven && !taken.cut && taken.since.Elapsed() >= kProveWithin) {
           reports.push_back(Cut(each->first, &taken, "it makes no call that could be let in"));
+        } else if (!taken.proven && !taken.cut && ReceivedBytes(taken.fd) > kMostUnproven) {
+          reports.push_back(
+              CutFlood(each->first, &taken, "it says too much before a call is let in"));
         }
         if (!taken.proven && taken.cut) ++going;
         ++each;
@@ -595,13 +608,14 @@ class ConnectionGate::Impl {
     return absl::StrCat("the connection of ", peer, " was cut: ", why);
   }
 
-  std::string CutFlood(const std::string& peer, Taken* taken)
+  std::string CutFlood(const std::string& peer, Taken* taken,
+                       absl::string_view why = "it makes too many calls")
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     flooded_ = true;
     Flooder& flooder =
         flooders_.try_emplace(taken->address, Flooder{Timer(clock_), Timer(clock_)}).first->second;
     flooder.since_flood = Timer(clock_);
-    return Cut(peer, taken, "it makes too many calls");
+    return Cut(peer, taken, why);
   }
 
   int64_t CountUnproven() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

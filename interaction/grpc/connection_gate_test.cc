@@ -6,9 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,6 +55,14 @@ class Client {
 
   const std::string& name() const { return name_; }
   void Speak() const { EXPECT_EQ(send(fd_, "x", 1, MSG_NOSIGNAL), 1); }
+  // All of it, unless the connection is cut meanwhile.
+  void Send(absl::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return;
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    }
+  }
   bool IsClosed(absl::Duration within = absl::ZeroDuration()) const {
     pollfd polled = {fd_, POLLIN, 0};
     return poll(&polled, 1, static_cast<int>(absl::ToInt64Milliseconds(within))) == 1;
@@ -109,6 +119,15 @@ class ConnectionGateTest : public testing::Test {
   size_t taken() {
     MutexLock lock(&mutex_);
     return taken_.size();
+  }
+  // As a server does that takes whatever comes.
+  void ReadAll() {
+    MutexLock lock(&mutex_);
+    for (const int fd : taken_) {
+      char bytes[4096];
+      while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+      }
+    }
   }
   // As a server does that finds its connections cut.
   void CloseThoseThatAreCut() {
@@ -251,6 +270,25 @@ TEST_F(ConnectionGateTest, WhoBeginsTooManyStreamsIsCut) {
   }
   EXPECT_TRUE(client.IsClosed(kLong));
   EXPECT_FALSE(other.IsClosed());
+}
+
+TEST_F(ConnectionGateTest, WhoSendsMuchBeforeItIsProvenIsCut) {
+  Listen({2, 2, 2});
+  const Client client = Speaker();
+  const Client proven = Speaker();
+  ASSERT_THAT(gate_->LetIn(proven.name(), false), IsOk());
+  std::atomic<bool> done{false};
+  std::thread reader([&] {
+    while (!done) ReadAll();
+  });
+  const std::string much(128 << 10, 'x');
+  proven.Send(much);
+  client.Send(much);
+  EXPECT_TRUE(client.IsClosed(kLong));
+  done = true;
+  reader.join();
+  WaitForReport("says too much before a call is let in");
+  EXPECT_FALSE(proven.IsClosed());
 }
 
 TEST_F(ConnectionGateTest, AnAddressThatHasFloodedWaitsForItsTurns) {
