@@ -132,7 +132,8 @@ class ParallelTest : public testing::Test {
         absl::StrCat("/proc/", program.pid(), "/task/", program.pid(), "/children");
     const std::string children = ReadFile(path).value_or("");
     for (const absl::string_view child : absl::StrSplit(children, ' ', absl::SkipWhitespace())) {
-      const std::string arguments = ReadFile(absl::StrCat("/proc/", child, "/cmdline")).value_or("");
+      const std::string arguments =
+          ReadFile(absl::StrCat("/proc/", child, "/cmdline")).value_or("");
       if (absl::StrContains(arguments, "--role=coordinator")) return std::stoi(std::string(child));
     }
     return 0;
@@ -705,7 +706,7 @@ TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
   EXPECT_THAT(other->err(), AllOf(HasSubstr("the config of collector"),
                                   HasSubstr("start it with the same config, or without one")));
 
-  // Of a later version.
+  // A worker of a later version.
   DING_ASSERT_OK_AND_ASSIGN(auto later, transport_.Connect(address, absl::Seconds(30)));
   const std::unique_ptr<Session> session = Session::Start(std::move(later), {}).value();
   WorkerMessage message;
@@ -1085,7 +1086,7 @@ class RedisJournalTest : public RedisTest {
       EXPECT_TRUE(Eventually([pid] { return waitpid(pid, nullptr, WNOHANG) == pid; }));
     }
   }
-  // Of a run without its folder.
+  // The arguments that go on with a run without its folder.
   std::vector<std::string> GoOnElsewhere(const RunStatus& status, absl::string_view folder) {
     return {absl::StrCat("--exp_dir=", RunPath(folder)), "--resume", kLongLease,
             absl::StrCat("--run_store=", redis_->Url(absl::StrCat("runs/", status.run())))};
