@@ -18,7 +18,6 @@
 #include <functional>
 #include <iterator>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -716,9 +715,9 @@ TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
               StatusIs(absl::StatusCode::kAborted, HasSubstr("protocol version is ")));
 
   // Not gRPC, and not a frame.
-  std::mt19937 random(7);
+  Rng random(7, "noise");
   std::string noise(100000, '\0');
-  for (char& byte : noise) byte = static_cast<char>(random());
+  for (char& byte : noise) byte = static_cast<char>(random.Next32());
   for (int i = 0; i < 20; ++i) {
     const int fd = ConnectTo(address);
     ASSERT_GE(fd, 0);
