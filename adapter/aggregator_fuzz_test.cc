@@ -359,7 +359,7 @@ class RandomRun {
     EXPECT_EQ(end_->reason(), "over");
   }
 
-  // Of all runs: that they were no idle ones.
+  // Counts over all runs, which show that the runs were not idle.
   static int64_t generations;
   static int64_t rows_given;
   static int64_t infos;

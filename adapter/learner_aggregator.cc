@@ -236,7 +236,7 @@ absl::Status LearnerAggregator::TakeReady(uint32_t worker, const GroupReady& rea
   if (!IsTask(ready.task_id())) return absl::OkStatus();
   Learner& learner = learners_[worker];
   const bool was_member = learner.state == LearnerState::kMember;
-  // Of what it was told to begin anew since.
+  // The message is about a generation from before the learner was told to begin anew.
   if (!was_member && ready.generation() > 0) return absl::OkStatus();
   if (was_member && ready.generation() != task_->generation) {
     return absl::InvalidArgumentError(absl::StrCat(learner.hello.name(), " has left generation ",
@@ -353,7 +353,7 @@ void LearnerAggregator::TakeData(const LearnerData& data) {
 
 absl::Status LearnerAggregator::GiveData(const LearnerData& data,
                                          const std::vector<GroupDemand::Share>& shares) {
-  if (shares.empty()) return absl::OkStatus();  // Of a generation that is over.
+  if (shares.empty()) return absl::OkStatus();  // The generation is over.
   std::vector<CoordinatorMessage> answers(shares.size());
   std::vector<int64_t> rows;
   for (size_t i = 0; i < answers.size(); ++i) {

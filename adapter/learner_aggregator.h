@@ -92,7 +92,7 @@ class LearnerAggregator : private WorkerHandler {
   // Whether the run is over, and learners that end are not to be replaced.
   bool ended() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of the learners. The coordinator is told the same, for the status of the run.
+  // What the learners do. The coordinator is told the same, for the status of the run.
   RunStatus status() const override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -141,7 +141,7 @@ class LearnerAggregator : private WorkerHandler {
 
   LearnerAggregator(const Options& options, WorkerSession* coordinator);
 
-  // Of the server's threads.
+  // The server's threads call these.
   absl::StatusOr<uint32_t> Admit(const Hello& hello) override ABSL_LOCKS_EXCLUDED(mutex_);
   OperatorReply Operate(const OperatorRequest& request) override;
   void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) override
@@ -150,13 +150,13 @@ class LearnerAggregator : private WorkerHandler {
   absl::Status Handle(uint32_t worker, const WorkerMessage& message) override
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of messages of the coordinator.
+  // These handle the messages of the coordinator.
   void TakeTask(const StartTask& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeData(const LearnerData& data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Each rank its rows.
   absl::Status GiveData(const LearnerData& data, const std::vector<GroupDemand::Share>& shares)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of messages of learners.
+  // These handle the messages of learners.
   absl::Status TakeReady(uint32_t worker, const GroupReady& ready)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TakeDemand(uint32_t worker, const LearnerDemand& demand)
@@ -198,7 +198,7 @@ class LearnerAggregator : private WorkerHandler {
   bool IsTask(const std::string& task_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return task_.has_value() && task_->task.task_id() == task_id;
   }
-  // Of rank 0: the coordinator takes newer ones of the task's policy, under its name.
+  // Checks rank 0's policy: the coordinator takes newer ones of the task's policy, under its name.
   absl::Status CheckPolicy(const PolicyVersion& version) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the coordinator can be asked for more: it has answered enough, and enough of that is read.
@@ -219,7 +219,7 @@ class LearnerAggregator : private WorkerHandler {
   std::map<uint32_t, Learner> learners_ ABSL_GUARDED_BY(mutex_);
   std::optional<Task> task_ ABSL_GUARDED_BY(mutex_);
   std::optional<EndRun> end_ ABSL_GUARDED_BY(mutex_);
-  // Of the session with the coordinator, not of a task.
+  // These count over the session with the coordinator, not over a task.
   uint64_t demanded_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t read_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, GroupDemand> demands_ ABSL_GUARDED_BY(mutex_);

@@ -343,7 +343,7 @@ TEST_F(LearnerAggregatorTest, ALearnerThatDiesIsDroppedAndTheOthersGoOn) {
   Run(3);
   auto learners = Learners(3);
   Form(learners);
-  learners[1]->Demand(1, 4);  // Of the old generation: for nobody.
+  learners[1]->Demand(1, 4);  // Belongs to the old generation: for nobody.
   learners[0]->Leave();
   EXPECT_EQ(coordinator_.Receive().resources().gpus(), 2);
   for (const int i : {1, 2}) EXPECT_EQ(learners[i]->Receive().break_group().generation(), 1u);

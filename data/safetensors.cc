@@ -382,7 +382,7 @@ absl::StatusOr<std::string> ReadHeader(const RandomAccessFile& file) {
   return header;
 }
 
-// Of the first `size` bytes.
+// Compares the checksum of the first `size` bytes with `expected`.
 absl::Status CheckCrc(const RandomAccessFile& file, int64_t size, uint32_t expected) {
   constexpr int64_t kPieceBytes = 1 << 18;
   std::string buffer(static_cast<size_t>(std::min(size, kPieceBytes)), '\0');

@@ -68,7 +68,7 @@ class ForkServer {
 
   pid_t pid(int child) const;
   pid_t server_pid() const { return server_; }
-  // Of a child that has ended, as wait() gives it; negative: errno of a fork that failed.
+  // How a child has ended, as wait() gives it; negative: errno of a fork that failed.
   int wait_status(int child) const;
   // "was killed by signal 11 (Segmentation fault)", "exited with code 3".
   std::string HowItEnded(int child) const;

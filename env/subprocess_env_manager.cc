@@ -301,7 +301,7 @@ class ProcessEnvWorkers : public EnvWorkers {
     return seat(env_id).synthetic ||
            memory_->env(env_id).turn.load(std::memory_order_acquire) == ProcessMemory::kAnswered;
   }
-  // Of the busy ones, of which the first `first` have.
+  // The number of busy envs that have answered; the first `first` of them have.
   int CountAnswered(size_t first) {
     int count = static_cast<int>(first);
     for (size_t i = first; i < busy_.size(); ++i) count += HasAnswered(busy_[i]) ? 1 : 0;
@@ -361,7 +361,7 @@ class ProcessEnvWorkers : public EnvWorkers {
     return absl::OkStatus();
   }
 
-  // Of what the process is doing; zero: no limit.
+  // The limit for what the process is doing; zero: no limit.
   struct TimeLimit {
     absl::Duration time;
     absl::string_view key;

@@ -15,7 +15,7 @@ namespace ding {
 // to be done with all of them, while the others wait.
 class InProcessAllReduceHub::Group {
  public:
-  // Of one rank: where its values lie.
+  // A rank's call: where its values lie.
   struct Call {
     void* values = nullptr;
     size_t size = 0;

@@ -25,7 +25,7 @@ constexpr absl::Duration kPatience = absl::Milliseconds(500);
 constexpr absl::Duration kMaxPeriod = absl::Milliseconds(250);
 // Frames that a thread reads, or sends for others, before the next session has its turn.
 constexpr int kBurst = 64;
-// Of a reason.
+// The longest reason.
 constexpr size_t kMaxReasonBytes = 4096;
 
 static_assert(kMaxSessionMessageBytes + static_cast<int64_t>(kSessionFrameBytes) <=

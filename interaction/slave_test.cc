@@ -27,7 +27,7 @@ using testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Minutes(1);
 
-// Of messages it knows none; runs each task on a thread as the test says.
+// Knows no messages; runs each task on a thread as the test says.
 class TestSlave : public Slave {
  public:
   using Task = std::function<void(TestSlave*)>;

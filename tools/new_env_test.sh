@@ -51,6 +51,7 @@ house/tools/new_env Maze --folder=house/env/maze >stdout
 grep -q '^#include "ding_worker/env/maze/maze.h"$' house/env/maze/maze.cc || fail "wrong include in the house"
 grep -q '^#define DING_WORKER_ENV_MAZE_MAZE_H_$' house/env/maze/maze.h || fail "wrong header guard in the house"
 grep -q '^ding_cc_library($' house/env/maze/BUILD || fail "not the rules of the house"
+grep -q 'default_visibility = \["//env:__subpackages__"\]' house/env/maze/BUILD || fail "not private in the house"
 ! grep -rn '@ding_worker\|ding::' house/env/maze || fail "names of another workspace in the house"
 
 # Nothing is left to fill in.

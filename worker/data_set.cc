@@ -25,7 +25,7 @@
 namespace ding {
 namespace {
 
-// Of a held-out batch: enough to keep a network busy, little enough to stay in the caches.
+// Rows of a held-out batch: enough to keep a network busy, few enough to stay in the caches.
 constexpr int64_t kHeldOutBatchRows = 1024;
 
 // A sentence for each field of `wanted` that `rows` has not, or has otherwise.

@@ -40,7 +40,7 @@ class Checker {
       problems_.push_back(absl::StrCat(path, ": ", status.message()));
     }
   }
-  // Of two registries, for envs for one and for games: which of them it has to be, the env decides.
+  // `name` is in one of two registries, for envs for one and for games; the env decides in which.
   template <typename ForOne, typename ForGames>
   void KnownToEither(absl::string_view path, const std::string& name,
                      const Registry<ForOne>& for_one, const Registry<ForGames>& for_games) {

@@ -39,7 +39,7 @@ void DescribeRun(const ExperimentConfig& config, absl::string_view env_name, Che
 // The config that DescribeRun() wrote. kNotFound if the checkpoint has none.
 absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info);
 
-// Of policies that are to act without exploration, and nothing else.
+// The modes of a policy that is to act without exploration, and nothing else.
 PolicyModes EvalModeOnly();
 // The policy in a checkpoint of DescribeRun(), with its eval mode, for a player of that spec. It
 // needs the model only. Errors name the checkpoint:

@@ -20,7 +20,7 @@ extern const char kLinkFlagsHelp[];
 // Makes the paths in them absolute (paths.h); before they are used.
 absl::Status MakeLinkFlagsAbsolute();
 
-// Of a process that connects as `role`: "collector", "learner" or "operator"; empty: it listens.
+// For a process that connects as `role`: "collector", "learner" or "operator"; empty: it listens.
 GrpcTransportOptions LinkOptions(absl::string_view role);
 
 // The flags as they were given, for a process that is started on this machine.

@@ -262,7 +262,7 @@ absl::StatusOr<bool> Job::WaitForAddress() {
     const absl::StatusOr<std::string> address = ReadRunAddress(options_.exp_dir);
     if (!address.ok()) continue;
     address_ = LocalAddress(*address);
-    // Of a run that goes on it may be that of before, where somebody else listens now.
+    // A run that goes on may still have the address of before, where somebody else listens now.
     // One that dies meanwhile dies soon after its start, which is only known if it is noticed at once.
     const absl::StatusOr<RunStatus> status =
         AskStatus(address_, "supervisor", kAskTimeout, transport_,

@@ -30,9 +30,9 @@ struct ParallelJobOptions {
   std::string program_name;  // as it is told
   std::string exp_dir;       // of the run, absolute; must not exist, unless it is resumed
   bool resume = false;
-  // Of the coordinator, beside its role and folder: config, settings, where to listen.
+  // For the coordinator, beside its role and folder: config, settings, where to listen.
   std::vector<std::string> coordinator_arguments;
-  // Of all processes: what they need to reach each other.
+  // For all processes: what they need to reach each other.
   std::vector<std::string> link_arguments;
   int learners = 1;    // more than one learn together, by an aggregator that starts them
   int collectors = 1;  // until the coordinator says how many

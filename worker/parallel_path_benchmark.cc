@@ -253,7 +253,7 @@ Batch Touched(const SpecPtr& spec, int64_t rows) {
   return std::move(builder).Seal(rows);
 }
 
-// Of eight envs.
+// A chunk of rows of eight envs.
 SegmentBatch MakeChunk(int64_t rows, int64_t floats) {
   SegmentBatch data;
   data.rows =

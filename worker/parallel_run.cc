@@ -119,7 +119,7 @@ absl::StatusOr<SavedRun> ReadSaved(const std::string& exp_dir) {
   return absl::DataLossError(absl::StrCat("'", path, "' is damaged"));
 }
 
-// Of runs whose config names no store.
+// Where the stores of runs are whose config names none.
 std::string MemoryBase() { return absl::StrCat("/dev/shm/ding_worker-", geteuid()); }
 
 // `base` with the folder `run` in it.
@@ -140,7 +140,7 @@ class Run {
                 (options.again && PathExists(JoinPath(options.exp_dir, kInfoName)))) {}
 
   absl::Status Start(Transport* transport);
-  // Of a run that could not start: its folder goes, which holds nothing yet. One that was to go on
+  // Removes the folder of a run that could not start: it holds nothing yet. One that was to go on
   // stays as it is.
   void GiveUp();
   // Until it is over, whatever the reason, which is returned if it is no good one.

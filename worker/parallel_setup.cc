@@ -258,7 +258,7 @@ class ConfiguredLearner : public TaskLearner {
     return WriteCheckpoint(path, info, LearnerComponents(learner));
   }
 
-  // Of the checkpoint at `path`; -1: there is none that can be read.
+  // The iteration of the checkpoint at `path`; -1: there is none that can be read.
   static int64_t SavedIteration(const std::string& path) {
     if (!PathExists(path)) return -1;
     const absl::StatusOr<CheckpointReader> checkpoint = OpenTrainCheckpoint(path);

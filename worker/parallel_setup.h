@@ -30,17 +30,17 @@ absl::Status CheckCanGroupLearners(const ExperimentConfig& config);
 // The same for two configs whose runs are the same.
 std::string ConfigDigest(const ExperimentConfig& config);
 
-// Of collector processes. `deps`: metrics, clock and exp_dir of the process.
+// For collector processes. `deps`: metrics, clock and exp_dir of the process.
 TaskCollectorFactory MakeTaskCollectorFactory(const ExperimentConfig& config,
                                               const ComponentDeps& deps);
 
-// Of learner processes: a learner that saves its checkpoints below deps.exp_dir, from which it goes
-// on if its task says so.
+// For learner processes: a learner that saves its checkpoints below deps.exp_dir, and goes on from
+// them if its task says so.
 TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config,
                                           const ComponentDeps& deps);
 CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config);
 
-// Of the coordinator's process.
+// The parts of the coordinator's process.
 struct CoordinatorParts {
   std::unique_ptr<Policy> policy;  // with its command mode
   std::unique_ptr<Coordinator> coordinator;

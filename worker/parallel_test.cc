@@ -706,7 +706,7 @@ TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
   EXPECT_THAT(other->err(), AllOf(HasSubstr("the config of collector"),
                                   HasSubstr("start it with the same config, or without one")));
 
-  // Of a later version.
+  // A worker of a later version.
   DING_ASSERT_OK_AND_ASSIGN(auto later, transport_.Connect(address, absl::Seconds(30)));
   const std::unique_ptr<Session> session = Session::Start(std::move(later), {}).value();
   WorkerMessage message;
@@ -716,9 +716,9 @@ TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
               StatusIs(absl::StatusCode::kAborted, HasSubstr("protocol version is ")));
 
   // Not gRPC, and not a frame.
-  std::mt19937 random(7);
+  Rng random(7, "noise");
   std::string noise(100000, '\0');
-  for (char& byte : noise) byte = static_cast<char>(random());
+  for (char& byte : noise) byte = static_cast<char>(random.Next32());
   for (int i = 0; i < 20; ++i) {
     const int fd = ConnectTo(address);
     ASSERT_GE(fd, 0);
@@ -1086,7 +1086,7 @@ class RedisJournalTest : public RedisTest {
       EXPECT_TRUE(Eventually([pid] { return waitpid(pid, nullptr, WNOHANG) == pid; }));
     }
   }
-  // Of a run without its folder.
+  // The arguments that go on with a run without its folder.
   std::vector<std::string> GoOnElsewhere(const RunStatus& status, absl::string_view folder) {
     return {absl::StrCat("--exp_dir=", RunPath(folder)), "--resume", kLongLease,
             absl::StrCat("--run_store=", redis_->Url(absl::StrCat("runs/", status.run())))};

@@ -22,7 +22,7 @@ struct ParallelWorkerOptions {
   absl::Duration join_timeout = absl::Seconds(30);
   // Whether to join again when the coordinator is lost; asked while it is.
   std::function<bool()> may_rejoin = [] { return true; };
-  // Of a learner in a group: this machine, as the other learners reach it.
+  // For a learner in a group: this machine, as the other learners reach it.
   std::string all_reduce_host = "127.0.0.1";
   // Asked now and then: whether to leave the run.
   std::function<bool()> interrupted = [] { return false; };
@@ -43,7 +43,7 @@ struct ParallelAggregatorOptions {
   int learners = 0;
   std::string program;       // to start as these
   std::string program_name;  // as it is told
-  // Of these: what they need to reach it, beside its address.
+  // For these: what they need to reach it, beside its address.
   std::vector<std::string> link_arguments;
 };
 

@@ -41,11 +41,11 @@ struct SerialResult {
   bool interrupted = false;
   int64_t env_step = 0;
   int64_t train_iter = 0;
-  // Of the last evaluation: mean return and all returns; none if there was no evaluation.
+  // The last evaluation: mean return and all returns; none if there was no evaluation.
   std::optional<double> eval_value;
   std::vector<double> eval_value_raw;
   NamedValues metric;  // of the last evaluation on data that were held out; empty: none
-  // Of the whole run: also before it was resumed.
+  // The time of the whole run: also before it was resumed.
   double wall_seconds = 0;
 };
 

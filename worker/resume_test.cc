@@ -232,7 +232,7 @@ class ResumeTest : public testing::Test {
     return records;
   }
 
-  // Of all event files together, sorted.
+  // The records of all event files together, sorted.
   std::vector<std::tuple<int64_t, std::string, float>> Events(absl::string_view run) const {
     std::vector<std::tuple<int64_t, std::string, float>> records;
     const std::string folder = Path(absl::StrCat(run, "/log/serial"));

@@ -126,7 +126,7 @@ TEST_F(RunFolderTest, GoesOnWhereItsLogsWereMeasured) {
     LOG(INFO) << "after";
     EXPECT_THAT(run->WriteText("result.json", "{}"), IsOk());
   }
-  // Of a process that came later and left no resume point.
+  // The log of a process that came later and left no resume point.
   ASSERT_THAT(WriteFileAtomically("exp/log/serial/events.out.tfevents.later", "x"), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<RunFolder> run,
                             RunFolder::Reopen("exp", logs, "serial", &clock_));

@@ -86,7 +86,7 @@ class RunLoop {
                         int64_t envstep);
   absl::Status SaveCheckpoint(absl::string_view name);
 
-  // Of the run so far.
+  // The result of the run so far.
   SerialResult* result() { return &result_; }
   RunCheckpoints* checkpoints() { return &checkpoints_; }
 

@@ -56,7 +56,7 @@ class RunMemory {
 // Keeps others from removing the folder of a run whose coordinator is being started again.
 class RunMemoryHold {
  public:
-  // Of the folder `path`; none, if that is no run's.
+  // Holds the folder `path`; nothing, if that is no run's.
   explicit RunMemoryHold(const std::string& path);
   RunMemoryHold(const RunMemoryHold&) = delete;
   RunMemoryHold& operator=(const RunMemoryHold&) = delete;

@@ -21,7 +21,7 @@ struct RunResult {
   std::vector<double> eval_value_raw;
   NamedValues metric;  // of the last evaluation on data that were held out; empty: none
   double wall_seconds = 0;
-  // Of a parallel run: since the first task to collect was given, without start and end of processes.
+  // Parallel runs: since the first task to collect was given, without start and end of processes.
   std::optional<double> collecting_seconds;
   absl::Time finish_time;
 };

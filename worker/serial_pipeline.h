@@ -72,7 +72,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   absl::Status EvaluateIfDue() override;
   absl::Status Round() override;
   std::vector<CheckpointComponent> Components() override;
-  // Of the buffer, unless it is too large.
+  // Adds a snapshot of the buffer, unless it is too large.
   absl::Status AddSnapshots(std::vector<CheckpointComponent>* components) override;
   absl::Status LoadComponents(const CheckpointReader& checkpoint) override;
 

@@ -468,7 +468,7 @@ TEST_F(OnPolicyPipelineTest, ACheckpointPlaysAndIsPlayedAgainst) {
   EXPECT_THAT(
       CreateOnPolicy(SelfPlayAnd({"policy.eval.opponent_checkpoint=/no/such/run"})).status(),
       FailsWith(AllOf(HasSubstr("policy.eval.opponent_checkpoint"), HasSubstr("/no/such/run"))));
-  // Of another game.
+  // A checkpoint of another game.
   EXPECT_THAT(CreateOnPolicy(SelfPlayAnd({opponent, "env.type=ConnectFour"})).status(),
               FailsWith(AllOf(HasSubstr("policy.eval.opponent_checkpoint"), HasSubstr("encoder"))));
 }

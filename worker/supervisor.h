@@ -28,7 +28,7 @@ class Supervisor {
   struct Worker {
     std::string name;                    // for people; unique
     std::vector<std::string> arguments;  // of the program
-    // Of those processes that are started in the place of one that ended; empty: the same.
+    // For those processes that are started in the place of one that ended; empty: the same.
     std::vector<std::string> arguments_again;
     // Which of its processes has done its work, and has no successor: none, one that ends with
     // kGoodbyeStatus (exit_status.h), or one that ends with any exit status, that is, not by a signal.
@@ -67,7 +67,7 @@ class Supervisor {
   bool Has(const std::string& name) const;
   // In the order of their start.
   std::vector<std::string> names() const;
-  // Of its present process.
+  // The id of its present process.
   std::optional<pid_t> PidOf(const std::string& name) const;
   // The exit status with which the last worker of this name was done.
   std::optional<int> DoneWith(const std::string& name) const;
@@ -75,7 +75,7 @@ class Supervisor {
   // Waits until all have ended by themselves, and kills what is left after `timeout`.
   void Stop(absl::Duration timeout);
 
-  // Of the workers' present processes, in the order of their start; 0 for one that was given up.
+  // The ids of the workers' present processes, in the order of their start; 0: one was given up.
   std::vector<pid_t> pids() const;
   int64_t restarts() const { return restarts_; }
 

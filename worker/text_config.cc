@@ -350,7 +350,7 @@ void FillIn(int depth, Message* message) {
       if (is_left_out && !reflection.HasField(*message, &field)) continue;
       FillIn(depth + 1, reflection.MutableMessage(message, &field));
     } else if (field.has_default_value() && !reflection.HasField(*message, &field)) {
-      // Of alternatives, one that is set is not replaced by the default of another.
+      // The default of an alternative does not replace another one that is set.
       const OneofDescriptor* const alternatives = field.containing_oneof();
       if (alternatives != nullptr && reflection.HasOneof(*message, alternatives)) continue;
       FillInScalar(field, message);

@@ -75,7 +75,7 @@ void Learn(benchmark::State& state, bool together) {
     if (status.ok() && !together) status = bare->Sum(absl::MakeSpan(numbers));
     DING_CHECK(status.ok()) << status;
   }
-  // Of the learners together, in the time of one.
+  // The rows of all learners together, in the time of one learner.
   state.SetItemsProcessed(state.iterations() * kRows / kLearners);
   if (together) state.SetLabel("reach=1.15");
 }

@@ -29,7 +29,7 @@ using testing::Not;
 
 INSTANTIATE_TEST_SUITE_P(Gloo, AllReduceConformance, testing::Values(ConnectGloo));
 
-// Of this process: whether each blocks SIGPIPE.
+// The threads of this process by name, and whether each blocks SIGPIPE.
 std::map<std::string, bool> Threads() {
   std::map<std::string, bool> threads;
   const std::string tasks = "/proc/self/task";

@@ -27,7 +27,7 @@ std::unique_ptr<Policy> MakeTestPolicy(TestPolicy kind, GradientReducer* reducer
 Batch MakeTestBatch(TestPolicy kind, int64_t rows, uint64_t seed);
 // Puts a number that is none into a batch that nobody else has.
 void SpoilTestBatch(TestPolicy kind, const Batch& batch);
-// Of Forward().
+// The settings of Forward().
 NamedValues TestSettings();
 // All parameters, one behind the other.
 std::vector<float> ModelOf(const LearnMode& policy);

@@ -33,7 +33,7 @@ class CollectorSlave : public Slave {
 
   using Slave::Slave;
 
-  // Of the running task. `items` lie in the store.
+  // Announces rows of the running task. `items` lie in the store.
   absl::Status Announce(std::string items, const CollectorProgress& progress);
   // Tells why no data come at the moment; empty: they do again.
   absl::Status ReportStall(absl::string_view reason);
@@ -61,7 +61,7 @@ class CollectorSlave : public Slave {
   std::vector<PolicyVersion> newest_ ABSL_GUARDED_BY(mutex_);
   std::vector<bool> updates_ ABSL_GUARDED_BY(mutex_);  // whether newer ones are wanted
   CollectorProgress progress_ ABSL_GUARDED_BY(mutex_);
-  // Of this worker, not of the task.
+  // These count over the life of this worker, not over a task.
   uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -80,7 +80,7 @@ TEST_F(CollectorSlaveTest, WaitsForAnAcknowledgementWhenTooManyAreUnderWay) {
   EXPECT_THAT(status, IsOk());
 }
 
-// Of acknowledgements that come again, or late, none makes room twice.
+// An acknowledgement that comes again, or late, does not make room twice.
 TEST_F(CollectorSlaveTest, RepeatedAcknowledgementsHaveNoEffect) {
   Start("a");
   AnnounceAll(kWindow);

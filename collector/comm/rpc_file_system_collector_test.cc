@@ -410,7 +410,7 @@ TEST_F(RpcFileSystemCollectorTest, TheSignOfAReturnIsTheResultOfAGame) {
                           TaskGameResult::WINS));
 }
 
-// Of who does not learn no newer one will come.
+// No newer policy will come from a player that does not learn.
 TEST_F(RpcFileSystemCollectorTest, APinnedPolicyThatIsGoneIsAnError) {
   RunScript(
       [](CollectorLink* link, const auto&) { return link->GetPolicyUpdate(1, 0, kLong).status(); });

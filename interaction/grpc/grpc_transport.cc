@@ -61,7 +61,7 @@ int Millis(absl::Duration duration) {
 
 // ---- credentials
 
-// Of the call, with the token.
+// The metadata of a call that carries the token.
 constexpr char kTokenKey[] = "ding-token";
 
 std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const LinkCredentials& credentials) {

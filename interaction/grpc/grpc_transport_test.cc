@@ -247,7 +247,7 @@ TEST_F(GrpcTransportTest, ManyConnections) {
   }
 }
 
-// Of more peers than may wait, the others are refused, try again, and get in.
+// Peers beyond those that may wait are refused, try again, and get in.
 TEST_F(GrpcTransportTest, APeerThatFindsTheListenerBusyTriesAgain) {
   std::vector<std::unique_ptr<Connection>> clients;
   absl::Status status;

@@ -19,7 +19,8 @@ namespace {
 // The longest name of a host, by RFC 1035.
 constexpr size_t kMaxNameBytes = 253;
 
-// Of a host: "trainer-1.lan". The last part has a letter in it, else it is a number gone wrong.
+// Whether it names a host, such as "trainer-1.lan". The last part has a letter in it, else it is a
+// number gone wrong.
 bool IsHostName(absl::string_view name) {
   const absl::string_view last = name.substr(name.rfind('.') + 1);
   return name.size() <= kMaxNameBytes && absl::ascii_isalnum(name.front()) &&

@@ -27,8 +27,8 @@ using internal_redis::StatusOfReply;
 using internal_redis::StringReply;
 
 constexpr absl::string_view kLineEnd = "\r\n";
-// Of the first bytes of a reply: a small value comes with them in one system call, a large one is
-// read to its place.
+// The first bytes of a reply: a small value comes with them in one system call, a large one is read
+// to its place.
 constexpr size_t kFirstBytes = 4096;
 
 struct ErrorKind {
@@ -70,7 +70,7 @@ RedisReply ToReply(const redisReply& reply) {
   return made;
 }
 
-// Of all elements, too: EXEC puts the errors of its commands there.
+// The error in a reply, or in one of its elements: EXEC puts the errors of its commands there.
 absl::Status ErrorIn(const redisReply& reply) {
   if (reply.type == REDIS_REPLY_ERROR) return StatusOfReply({reply.str, reply.len});
   for (size_t i = 0; i < reply.elements; ++i) DING_RETURN_IF_ERROR(ErrorIn(*reply.element[i]));

@@ -22,7 +22,7 @@ constexpr absl::string_view kStoreId = ".store_id";
 constexpr absl::string_view kTemporary = ".tmp/";
 // A list that its writer has not gone on with for so long.
 constexpr absl::string_view kTemporarySeconds = "3600";
-// Of the head of a list: a name that no other list has, before the header.
+// The head of a list begins with a name that no other list has, before the header.
 constexpr size_t kIdBytes = 16;
 constexpr absl::string_view kScanCount = "1000";
 // How often a value in parts may be replaced while it is read; each try has a good chance, since

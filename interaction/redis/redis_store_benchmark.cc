@@ -117,7 +117,7 @@ void PutGetDeleteFloor(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 
-// Of eight envs.
+// A chunk of rows of eight envs.
 SegmentBatch MakeChunk(int64_t rows) {
   const SpecPtr spec =
       MakeSpec({Box("obs", {4}), Discrete("action", 2), Scalar("reward", DType::kFloat32)}).value();

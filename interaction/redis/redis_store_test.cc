@@ -58,7 +58,7 @@ RedisStore::Options OptionsFor(const RedisServer& redis, const std::string& pref
   return options;
 }
 
-// Of one Redis for all tests of the process, where each store is empty.
+// An empty store in the one Redis that all tests of the process share.
 std::unique_ptr<Store> NewStore(int64_t part_bytes, int max_connections) {
   static RedisServer* const redis = StartRedis().release();
   static int stores = 0;
@@ -93,7 +93,7 @@ class RedisStoreTest : public testing::Test {
     store_ = RedisStore::Create(options).value();
   }
   absl::StatusOr<std::string> Get(absl::string_view key) { return GetFrom(store_.get(), key); }
-  // Of a Redis that is started with those lines of its config.
+  // Creates a store in a Redis that is started with those lines of its config.
   absl::Status CreationWith(const std::vector<std::string>& lines) {
     RedisServer::Options options;
     options.lines = lines;

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr absl::string_view kTemporaryPrefix = ".tmp.";
 
-// Of a store: several machines have the same process ids, and processes fork.
+// A name that no other store has: several machines have the same process ids, and processes fork.
 std::string UniqueName() {
   std::random_device random;
   return absl::StrCat(kTemporaryPrefix, absl::Hex(random(), absl::kZeroPad8),
@@ -83,7 +83,7 @@ absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Create(const std::string& 
   const absl::Status made = CreateDirectories(folder);
   if (!made.ok()) return absl::UnavailableError(made.message());
   auto store = absl::WrapUnique(new FileStore(folder));
-  // Of a store that cannot be cleaned, the first use says what is the matter.
+  // If the store cannot be cleaned, its first use says what is the matter.
   store->RemoveTemporaryFiles(Clock::Real()->Now() - absl::Hours(1)).IgnoreError();
   return store;
 }
@@ -197,8 +197,8 @@ absl::Status FileStore::Read(const OpenFile& file, absl::string_view key,
   if (!damage.empty()) return Damaged(key, damage);
   const int64_t size = stored - header_bytes;
   if (size > kMaxValueBytes) return Damaged(key, absl::StrCat("a value of ", size, " bytes"));
-  // Of a string that is read into again and again, only the bytes by which values differ in size
-  // are cleared here.
+  // In a string that is read into again and again, this clears only the bytes by which values differ
+  // in size.
   value->resize(static_cast<size_t>(size));
   error = MoveAll(read_in, {VectorOf(*value)});
   if (error == kIoEnded) return Damaged(key, "it ends too early");

@@ -168,7 +168,7 @@ void MutateMessage(Mutator* mutator, Message* message) {
   for (uint64_t left = 1 + mutator->rng()->UniformInt(3); left > 0; --left) {
     const FieldDescriptor* field = message->GetDescriptor()->field(
         static_cast<int>(mutator->rng()->UniformInt(static_cast<uint64_t>(fields))));
-    // Of those that exclude each other, the one that is there: a message of many kinds has one.
+    // Among fields that exclude each other, takes the one that is there: a message has one kind.
     const google::protobuf::OneofDescriptor* const oneof = field->containing_oneof();
     if (oneof != nullptr && reflection->HasOneof(*message, oneof)) {
       field = reflection->GetOneofFieldDescriptor(*message, oneof);

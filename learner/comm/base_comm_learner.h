@@ -65,7 +65,7 @@ struct CommLearnerOptions {
   // Chunks that are kept decoded.
   int64_t cache_bytes = int64_t{256} << 20;
 
-  // Of a learner in a group. batch_size is that of the group; each learner has its share of it.
+  // For a learner in a group. batch_size is that of the group; each learner has its share of it.
   AllReduceCreator connect_group;        // null: this program learns in no group
   std::string group_host = "127.0.0.1";  // of this process, as the others reach it
   // For the other learners, in each step: one that takes longer is taken for gone.

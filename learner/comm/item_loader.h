@@ -66,7 +66,7 @@ namespace ding {
 struct ItemLoaderOptions {
   int64_t nstep = 1;
   double gamma = 0.99;  // discount_factor of the config
-  // Of decoded chunks that are kept; those of one batch are held beside it.
+  // Memory for decoded chunks that are kept; those of one batch are held beside it.
   int64_t cache_bytes = int64_t{256} << 20;
   int attempts = 5;
   absl::Duration pause = absl::Milliseconds(50);
@@ -112,7 +112,7 @@ class ItemLoader {
   //   kResourceExhausted  no memory
   absl::StatusOr<LoadedItems> Load(const Batch& items);
 
-  // Of the chunks that are kept.
+  // The bytes of the chunks that are kept.
   int64_t cached_bytes() const { return cache_.bytes(); }
   // The oldest read that is under way; none: no thread waits for the store.
   std::optional<PendingRead> pending_read() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -30,7 +30,7 @@ class LearnerSlave : public Slave, public Rendezvous {
  public:
   using Slave::Slave;
 
-  // Of the running task. Asks for `batches` batches; returns the sequence of the answer.
+  // Asks for `batches` batches for the running task; returns the sequence of the answer.
   absl::StatusOr<uint64_t> Demand(int64_t batch_size, int32_t batches, int64_t train_iter);
   // The next answer.
   //   kDeadlineExceeded  there is none
@@ -56,7 +56,7 @@ class LearnerSlave : public Slave, public Rendezvous {
   // that starts.
   void set_on_broken(std::function<void()> on_broken) { on_broken_ = std::move(on_broken); }
 
-  // Of the generation that NextGroup() returned.
+  // Values of the generation that NextGroup() returned.
   absl::Status Set(const std::string& key, const std::string& value) override;
   absl::StatusOr<std::string> Get(const std::string& key, absl::Duration timeout) override;
 
@@ -66,7 +66,7 @@ class LearnerSlave : public Slave, public Rendezvous {
   void TakeGroup(const FormGroup& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::function<void()> on_broken_;
-  // Of this worker, not of the task.
+  // These count over the life of this worker, not over a task.
   uint64_t demanded_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t read_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -59,7 +59,7 @@ absl::Status NaiveLearner::LearnFrom(absl::string_view items, LearnerInfo* info)
     const bool read = store_->Get(ChunkKey(chunk), &bytes).ok();
     (read ? read_rows_ : missing_rows_).fetch_add(1);
   }
-  // Of buffers with priorities.
+  // Only a buffer with priorities sends these columns.
   if (!batch.spec().Find(kColumnPriority).has_value() ||
       !batch.spec().Find(kColumnReplayBufferIdx).has_value()) {
     return absl::OkStatus();

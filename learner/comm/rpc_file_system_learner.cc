@@ -61,7 +61,7 @@ class JoinGroupHook : public LearnerHook {
   const SendHook::Send join_;
 };
 
-// Of a batch of the group; the first ranks have one row more if it cannot be divided.
+// A rank's share of the group's batch; the first ranks have one row more if it cannot be divided.
 int64_t ShareOfBatch(int64_t batch_size, int rank, int world_size) {
   const int64_t share = batch_size / world_size + (rank < batch_size % world_size ? 1 : 0);
   return std::max<int64_t>(share, 1);

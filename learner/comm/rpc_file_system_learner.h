@@ -65,7 +65,7 @@ class RpcFileSystemLearner : public BaseCommLearner {
   // What there is to say of a wait for data; empty: nothing. `empty`: batches come, without rows.
   std::string WaitsFor(const DataPipeline& pipeline, bool empty) const;
 
-  // Of a learner in a group: the next generation. kCancelled if the task is being closed.
+  // Joins the next generation, for a learner in a group. kCancelled if the task is being closed.
   absl::Status JoinGroup(const LearnerTask& task, BaseLearner* learner);
   absl::Status EnterGeneration(const FormGroup& form, BaseLearner* learner);
 
@@ -85,7 +85,7 @@ class RpcFileSystemLearner : public BaseCommLearner {
   GroupMember group_;
   LearnerSlave slave_;
 
-  // Of the task's thread.
+  // Only the task's thread uses these.
   uint64_t next_version_ = 1;
   bool grouped_ = false;
   LearnerInfo info_;  // the next report

@@ -516,7 +516,7 @@ CoordinatorMessage RandomMessageToAGroup(Mutator* mutator) {
   return message;
 }
 
-// Of its runs: generations that it was in, and that it could not be in.
+// The generations that the learner was in, and those that it could not be in.
 struct Connections {
   int made = 0;
   int failed = 0;

@@ -73,7 +73,7 @@ int64_t RowsPushed(const RunStatus& status) {
   return rows;
 }
 
-// Of the run's workers, one that can be killed as `victim`; null: there is none at the moment.
+// A worker of the run that can be killed as `victim`; null: there is none at the moment.
 const WorkerStatus* FindVictim(Victim victim, const RunStatus& status, Rng* rng) {
   std::vector<const WorkerStatus*> found;
   for (const WorkerStatus& worker : status.worker()) {
@@ -101,7 +101,7 @@ class Soak {
     size_t kill;       // in the report
     std::string name;  // of a worker; empty: it was none
     int64_t pid = 0;   // that died
-    // Of the run, when Redis was back.
+    // Progress of the run when Redis was back.
     int64_t envstep = 0;
     int64_t train_iter = 0;
     Timer since{Clock::Real()};

@@ -142,7 +142,7 @@ TEST_P(StoreConformance, WhatIsNoKeyIsRefusedByName) {
   EXPECT_THAT(store_->Put(std::string(200, 'k'), {"3"}), IsOk());
 }
 
-// Of each key, a reader sees the values of one writer after another, never parts of two.
+// For each key, a reader sees the values of one writer after another, never parts of two.
 TEST_P(StoreConformance, ReadersSeeWholeValuesWhileWritersReplaceThem) {
   constexpr int kKeys = 3;
   constexpr int kRounds = 150;

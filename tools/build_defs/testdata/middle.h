@@ -1,3 +1,4 @@
+// A header that the tests of the macros build and include.
 #ifndef DING_WORKER_TOOLS_BUILD_DEFS_TESTDATA_MIDDLE_H_
 #define DING_WORKER_TOOLS_BUILD_DEFS_TESTDATA_MIDDLE_H_
 

@@ -1,0 +1,138 @@
+"""Compares the public targets with docs/public_targets.txt, and what README, docs and examples name with the public targets.
+
+A label that they name must exist. It must be public, too, unless it is a test or a program: those are run, not linked. In the
+page of a package, `:name` and `folder:name` are of that package or of the label before them on the line, as are the factories
+that "(`_factory`...)" behind them stands for.
+
+    tools/check_targets.py           complains, a line each, with status 1
+    tools/check_targets.py --write   writes docs/public_targets.txt
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+GOLDEN = 'docs/public_targets.txt'
+PUBLIC = '//visibility:public'
+PAGES = ['README.md', 'docs/*.md', 'docs/decisions/*.md', 'examples/*/README.md']
+SOURCES = ['examples/*/BUILD', 'examples/*/WORKSPACE', 'examples/*/*.sh', 'examples/*/*.textproto', 'tools/new_env']
+# Pages of a package that have another name than the package.
+PACKAGE_OF_PAGE = {'docs/networks.md': 'policy', 'docs/architecture.md': None, 'docs/testing.md': None}
+
+LABEL = re.compile(r'(?<![\w:/.])(@[\w.-]*)?//([a-z_][\w/]*(?:\.\.\.)?|\.\.\.)?(?::([\w.+/-]*[\w+]|\.\.\.))?')
+RELATIVE = re.compile(r'`([a-z_]*(?:/[a-z_]+)*):([a-z_][a-z0-9_]*)`')
+
+
+def query(expression, *flags):
+    command = ['bazel', 'query', '--noshow_progress', expression] + list(flags)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    if done.returncode != 0:
+        sys.exit('%s failed:\n%s' % (' '.join(command), done.stderr))
+    return done.stdout
+
+
+def load_targets():
+    """All targets, label to kind of rule ('' for a file), and the set of the public ones."""
+    kinds = {}
+    public = set(query('attr(visibility, "%s", //...)' % PUBLIC).split())
+    # The XML is of version 1.1, which the parser does not know.
+    text = query('//...:*', '--output=xml', '--noimplicit_deps').replace('version="1.1"', 'version="1.0"', 1)
+    for target in ElementTree.fromstring(text.encode()):
+        kinds[target.get('name')] = target.get('class', '')
+        # A query finds attributes of rules alone; a file that is exported says itself who may see it.
+        if any(label.get('name') == PUBLIC for label in target.findall('visibility-label')):
+            public.add(target.get('name'))
+    return kinds, public
+
+
+def compare_with_golden(public):
+    with open(GOLDEN, encoding='utf-8') as file:
+        lines = file.read().splitlines()
+    golden = {line for line in lines if line and not line.startswith('#')}
+    complaints = ['%s:1: %s is public and not in the list' % (GOLDEN, label) for label in sorted(public - golden)]
+    for number, line in enumerate(lines, 1):
+        if line in golden - public:
+            complaints.append('%s:%d: %s is in the list and not public' % (GOLDEN, number, line))
+    return complaints
+
+
+def write_golden(public):
+    with open(GOLDEN, encoding='utf-8') as file:
+        head = [line for line in file.read().splitlines() if line.startswith('#')]
+    with open(GOLDEN, 'w', encoding='utf-8') as file:
+        file.write('\n'.join(head + sorted(public)) + '\n')
+
+
+def full_label(package, name):
+    return '//%s:%s' % (package, name or package.rsplit('/', 1)[-1])
+
+
+def labels_of_line(line, package):
+    """The labels that a line names, as (label, text); `package` is that of the page, or None."""
+    found = []
+    base = package
+    places = [(match.start(), match) for match in LABEL.finditer(line)]
+    if line.startswith('|') or package is not None:
+        places += [(match.start(), match) for match in RELATIVE.finditer(line)]
+    for _, match in sorted(places, key=lambda place: place[0]):
+        if match.re is LABEL:
+            repository, folder, name = match.groups()
+            if repository not in (None, '', '@ding_worker') or not (folder or name):
+                continue
+            if (folder or '').endswith('...') or name == '...':
+                continue
+            base = folder or ''
+            found.append((full_label(base, name), match.group(0)))
+        elif base is not None:
+            folder, name = match.groups()
+            # "file:name" and its like are something else, unless there is a folder of that name.
+            of = '%s/%s' % (package, folder) if folder else base
+            if os.path.isfile(of + '/BUILD'):
+                found.append((full_label(of, name), match.group(0).strip('`')))
+    if line.startswith('|') and '`_factory`' in line.split('|')[1]:
+        cell = {label for label, text in found if text in line.split('|')[1]}
+        found += [(label + '_factory', '`_factory`') for label in sorted(cell)]
+    return found
+
+
+def check_names(kinds, public):
+    complaints = []
+    for pattern in PAGES + SOURCES:
+        for path in sorted(glob.glob(pattern)):
+            package = os.path.basename(path)[:-len('.md')] if path.startswith('docs/') else None
+            package = PACKAGE_OF_PAGE.get(path, package)
+            if package is not None and not os.path.isfile(package + '/BUILD'):
+                package = None
+            # An example is a workspace of its own, in which "//" is its own root.
+            prefix = '@ding_worker//' if pattern in SOURCES or path.startswith('examples/') else '//'
+            with open(path, encoding='utf-8') as file:
+                for number, line in enumerate(file, 1):
+                    for label, text in labels_of_line(line, package):
+                        if not text.startswith(prefix) and text.startswith('//'):
+                            continue
+                        if label in public or os.path.isfile(label[2:].replace(':', '/')):
+                            continue
+                        kind = kinds.get(label)
+                        if kind is None:
+                            complaints.append("%s:%d: there is no target '%s' (%s)" % (path, number, text, label))
+                        elif not kind.endswith(('_test', '_binary')):
+                            complaints.append("%s:%d: '%s' (%s) is not public" % (path, number, text, label))
+    return complaints
+
+
+def main():
+    kinds, public = load_targets()
+    if sys.argv[1:] == ['--write']:
+        write_golden(public)
+        return
+    complaints = compare_with_golden(public) + check_names(kinds, public)
+    for complaint in complaints:
+        print(complaint)
+    sys.exit(1 if complaints else 0)
+
+
+if __name__ == '__main__':
+    main()
