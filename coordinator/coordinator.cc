@@ -344,7 +344,7 @@ absl::Status CoordinatorImpl::Close(const std::string& reason) {
       if (!keeps_data) forgotten_buffers_.push_back(buffer);
     }
     buffers_.clear();
-    for (auto& [policy_id, history] : policies_) history.finished = true;
+    policies_.FinishAll();
     if (!keeps_data) DropFinishedPolicies();
   }
   if (timer_thread_.joinable()) timer_thread_.join();

@@ -38,6 +38,7 @@
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/journal.pb.h"
 #include "ding_worker/coordinator/known_chunks.h"
+#include "ding_worker/coordinator/policy_catalogue.h"
 #include "ding_worker/coordinator/recovery.h"
 #include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/task_buffer.h"
@@ -127,15 +128,6 @@ struct Failures {
   std::set<uint32_t> workers;
 };
 
-// What the newest versions of a policy are.
-struct PolicyHistory {
-  uint64_t newest = 0;
-  int64_t newest_iter = 0;  // the highest that one of them had
-  // The two newest, and older ones that somebody keeps; oldest first.
-  std::deque<PolicyVersion> stored;
-  bool finished = false;  // its learner task is
-};
-
 class CoordinatorImpl : public Coordinator {
  public:
   CoordinatorImpl(const Options& options, Parts parts, const ComponentDeps& deps)
@@ -206,13 +198,10 @@ class CoordinatorImpl : public Coordinator {
   absl::Status CheckItemLayout(const SegmentBatch& items) const;
   absl::Status CheckItemValues(const RunningTask& task, const SegmentBatch& items) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckVersion(const RunningTask& task, const PolicyHistory& history,
-                            const PolicyVersion& version, const std::string& key) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckVersion(const RunningTask& task, const PolicyVersion& version,
+                            const std::string& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckPolicyOf(const CollectorTask& task, const CollectorFinished& info) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The highest iteration of a policy that collectors may act by.
-  int64_t NewestIter(const std::string& policy_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A result of a commander's task.
   void CountResult(const CollectorTask& task, const CollectorFinished& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -279,8 +268,7 @@ class CoordinatorImpl : public Coordinator {
   void CloseTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishLearnerTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropFinishedPolicies() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropPolicies(size_t keep_newest, PolicyHistory* history)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsPlayed(const std::string& policy_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsKept(const PolicyVersion& version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckBudget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const absl::Status& status, const std::string& reason)
@@ -311,6 +299,7 @@ class CoordinatorImpl : public Coordinator {
   void CompactIfWorthIt() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Deleting, which waits for the store, happens outside of the lock.
+  void ForgetKeys(const std::vector<std::string>& keys) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetChunks(const std::vector<int64_t>& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetRemoved(TaskBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetUnannounced(uint32_t id, const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -372,8 +361,7 @@ class CoordinatorImpl : public Coordinator {
   int64_t workers_joined_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t workers_lost_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, std::shared_ptr<TaskBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, PolicyHistory> policies_ ABSL_GUARDED_BY(mutex_);
-  uint64_t policy_version_ ABSL_GUARDED_BY(mutex_) = 0;  // published last
+  PolicyCatalogue policies_ ABSL_GUARDED_BY(mutex_);
   std::deque<WaitingTask<CollectorTask>> waiting_collector_tasks_ ABSL_GUARDED_BY(mutex_);
   std::deque<WaitingTask<LearnerTask>> waiting_learner_tasks_ ABSL_GUARDED_BY(mutex_);
   std::map<Hello::Role, Failures> failures_ ABSL_GUARDED_BY(mutex_);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -416,16 +417,14 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
     if (ended_) forgotten_keys_.push_back(key);  // It was on its way.
     return absl::OkStatus();
   }
-  PolicyHistory& history = policies_[version.policy_id()];
-  DING_RETURN_IF_ERROR(CheckVersion(*sender->task, history, version, key));
+  DING_RETURN_IF_ERROR(CheckVersion(*sender->task, version, key));
   NoteProgress(version.train_iter(), *sender, &*sender->task);
   sender->task->policy_iter = version.train_iter();
-  history.newest_iter = std::max(history.newest_iter, version.train_iter());
-  history.newest = version.version();
-  history.stored.push_back(version);
-  policy_version_ = version.version();
+  policies_.Publish(version);
   commander_->PolicyPublished(version);
-  DropPolicies(/*keep_newest=*/2, &history);
+  ForgetKeys(policies_.DropOld(
+      version.policy_id(), [this](const PolicyVersion& older)
+                               ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsKept(older); }));
   state_changed_ = true;
   for (auto& [id, other] : workers_) {
     if (other.task.has_value() && other.task->state.kind == Hello::COLLECTOR &&

@@ -86,7 +86,6 @@ void CoordinatorImpl::RecoverState(const RecoveredRun& run) {
   finished_steps_ = state.envstep();
   train_iter_ = state.train_iter();
   if (state.has_best_eval_value()) best_eval_value_ = state.best_eval_value();
-  policy_version_ = state.policy_version();
   workers_joined_ = state.workers_joined();
   workers_lost_ = state.workers_lost();
   wanted_collectors_ = state.wanted_collectors();
@@ -181,19 +180,9 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
 void CoordinatorImpl::RecoverPolicies(const RecoveredRun& run) {
   std::optional<std::unordered_set<std::string>> present = ListKeys(kPolicyPrefix);
   MutexLock lock(&mutex_);
-  for (const PolicyRecord& known : run.state.policy()) {
-    PolicyHistory& history = policies_[known.policy_id()];
-    history.newest = known.newest();
-    history.newest_iter = known.newest_iter();
-    history.finished = known.finished();
-    for (const PolicyVersion& version : known.stored()) {
-      if (present.has_value() && present->erase(version.key()) == 0) continue;
-      history.stored.push_back(version);
-    }
-    LOG_IF(WARNING, history.stored.empty() && known.stored_size() > 0)
-        << known.policy_id() << " is gone from the store: collectors wait for the next version";
-  }
+  policies_.Load(run.state, present.has_value() ? &*present : nullptr);
   if (!present.has_value()) return;
+  for (const std::string& key : policies_.StoredKeys()) present->erase(key);
   for (const std::string& key : *present) forgotten_keys_.push_back(key);
 }
 
@@ -210,9 +199,7 @@ void CoordinatorImpl::ForgetPrevious(const Hello& hello) {
   if (!keys.has_value()) return;
   {
     MutexLock lock(&mutex_);
-    for (const auto& [policy_id, history] : policies_) {
-      for (const PolicyVersion& version : history.stored) keys->erase(version.key());
-    }
+    for (const std::string& key : policies_.StoredKeys()) keys->erase(key);
     const std::string its = absl::StrCat("-", number);
     for (const std::string& key : *keys) {
       const bool forget = learns ? absl::EndsWith(key, its) : recovered_keys_.count(key) == 0;
@@ -231,7 +218,6 @@ JournalRecord CoordinatorImpl::StateNow() const {
   state->set_envstep(EnvSteps());
   state->set_train_iter(train_iter_);
   if (best_eval_value_ > -kInfinity) state->set_best_eval_value(best_eval_value_);
-  state->set_policy_version(policy_version_);
   state->set_workers_joined(workers_joined_);
   state->set_workers_lost(workers_lost_);
   const int64_t elapsed =
@@ -257,14 +243,7 @@ JournalRecord CoordinatorImpl::StateNow() const {
     of_buffer->set_started(buffer->started());
     of_buffer->set_rows_lost(buffer->rows_lost());
   }
-  for (const auto& [id, history] : policies_) {
-    PolicyRecord* const policy = state->add_policy();
-    policy->set_policy_id(id);
-    policy->set_newest(history.newest);
-    policy->set_newest_iter(history.newest_iter);
-    policy->set_finished(history.finished);
-    for (const PolicyVersion& version : history.stored) *policy->add_stored() = version;
-  }
+  policies_.Save(state);
   return record;
 }
 

@@ -113,7 +113,7 @@ RunStatus CoordinatorImpl::status() const {
       }
     }
     status.set_converged(converged_);
-    status.set_policy_version(policy_version_);
+    status.set_policy_version(policies_.last_published());
     status.set_workers_lost(workers_lost_);
     status.set_workers_joined(workers_joined_);
     commander_->AddStatus(&status);

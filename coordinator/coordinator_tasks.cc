@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -109,12 +109,10 @@ bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
     End(Annotate(buffer.status(), absl::StrCat("making ", waiting.buffer_id())), "a buffer failed");
     return false;
   }
-  PolicyHistory& history = policies_[waiting.policy_id()];
-  history.finished = false;
   RunningTask task;
   task.state = {waiting.task_id(), Hello::LEARNER, assigned->worker, deps_.clock->MonotonicNanos()};
   task.learner = waiting;
-  task.learner.set_first_version(history.newest + 1);
+  task.learner.set_first_version(policies_.Begin(waiting.policy_id()));
   task.buffer = *std::move(buffer);
   task.buffer->set_learner(assigned->worker);
   task.progress_nanos = task.state.start_nanos;
@@ -138,11 +136,11 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting,
                 deps_.clock->MonotonicNanos()};
   task.collector = waiting;
   task.buffer = buffer->second;
-  const auto history = policies_.find(waiting.policy_id());
-  if (history != policies_.end() && !history->second.stored.empty() && !waiting.has_policy()) {
-    *task.collector.mutable_policy() = history->second.stored.back();
+  const PolicyVersion* const newest = policies_.NewestStored(waiting.policy_id());
+  if (newest != nullptr && !waiting.has_policy()) {
+    *task.collector.mutable_policy() = *newest;
     for (TaskPlayer& player : *task.collector.mutable_player()) {
-      if (player.update_policy()) *player.mutable_policy() = history->second.stored.back();
+      if (player.update_policy()) *player.mutable_policy() = *newest;
     }
   }
   CoordinatorMessage message;
@@ -217,7 +215,7 @@ void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
   const RunningTask finished = EndTask(id, worker);
   NoteOver(finished.state.task_id);
   commander_->FinishLearnerTask(finished.learner);
-  policies_[finished.learner.policy_id()].finished = true;
+  policies_.Finish(finished.learner.policy_id());
   finished.buffer->set_closed();
   buffers_.erase(finished.buffer->id());
   forgotten_buffers_.push_back(finished.buffer);
@@ -241,30 +239,18 @@ void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
 
 // Deletes the last versions of policies that nobody learns or plays any more.
 void CoordinatorImpl::DropFinishedPolicies() {
-  for (auto& [policy_id, history] : policies_) {
-    if (!history.finished || history.stored.empty()) continue;
-    const std::string& wanted = policy_id;
-    const bool used = std::any_of(workers_.begin(), workers_.end(), [&wanted](const auto& entry) {
-      return entry.second.task.has_value() && entry.second.task->collector.policy_id() == wanted;
-    });
-    if (used) continue;
-    DropPolicies(/*keep_newest=*/0, &history);
-  }
+  const auto is_played = [this](const std::string& policy_id)
+                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsPlayed(policy_id); };
+  const auto is_kept = [this](const PolicyVersion& version)
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsKept(version); };
+  ForgetKeys(policies_.DropFinished(is_played, is_kept));
 }
 
-// Deletes all versions but the newest ones and those that are kept.
-void CoordinatorImpl::DropPolicies(size_t keep_newest, PolicyHistory* history) {
-  const size_t droppable = history->stored.size() - std::min(keep_newest, history->stored.size());
-  std::deque<PolicyVersion> left;
-  for (size_t i = 0; i < history->stored.size(); ++i) {
-    PolicyVersion& version = history->stored[i];
-    if (i < droppable && !IsKept(version)) {
-      forgotten_keys_.push_back(version.key());
-    } else {
-      left.push_back(std::move(version));
-    }
-  }
-  history->stored = std::move(left);
+// A task that runs plays by its newest version.
+bool CoordinatorImpl::IsPlayed(const std::string& policy_id) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&policy_id](const auto& entry) {
+    return entry.second.task.has_value() && entry.second.task->collector.policy_id() == policy_id;
+  });
 }
 
 // The commander wants it, or a task plays by it.
@@ -301,6 +287,10 @@ void CoordinatorImpl::NoteGiven(const Task& task) {
   } else {
     *record.mutable_collector_task() = task;
   }
+}
+
+void CoordinatorImpl::ForgetKeys(const std::vector<std::string>& keys) {
+  forgotten_keys_.insert(forgotten_keys_.end(), keys.begin(), keys.end());
 }
 
 void CoordinatorImpl::ForgetChunks(const std::vector<int64_t>& chunks) {

@@ -38,9 +38,6 @@ namespace {
 // at once when it begins.
 constexpr double kMaxStepsPerSecond = 1e7;
 constexpr double kFreeSteps = 1e6;
-// Versions of a policy that were never published. A learner counts by one, and leaves some out when
-// others take its place.
-constexpr uint64_t kMaxSkippedVersions = 1000;
 // Chunks of a collector that cannot be learned from, after which it is sent away.
 constexpr int64_t kMaxBadChunksOfWorker = 3;
 // A learner that complains of more than a tenth of the chunks, and of this many, is named in the log.
@@ -73,18 +70,13 @@ absl::Status CoordinatorImpl::CheckIter(const RunningTask& task, int64_t iter) c
   DING_RETURN_IF_ERROR(Annotate(CheckSteps(iter), "train iterations"));
   if (task.first_iter >= 0) return CheckPace(task, iter - task.first_iter);
   // The first learner may go on from a checkpoint of another run; its successors from its own.
-  const int64_t known = std::max(train_iter_, NewestIter(task.learner.policy_id()));
+  const int64_t known = std::max(train_iter_, policies_.NewestIter(task.learner.policy_id()));
   const double most = kFreeSteps + static_cast<double>(known) +
                       kMaxStepsPerSecond * absl::ToDoubleSeconds(Elapsed(start_nanos_));
   if (!task.learner.resume() || static_cast<double>(iter) <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(task.state.task_id, " begins at train iteration ", iter,
                    ", expected what its predecessor has left, which was at ", known));
-}
-
-int64_t CoordinatorImpl::NewestIter(const std::string& policy_id) const {
-  const auto history = policies_.find(policy_id);
-  return history == policies_.end() ? 0 : history->second.newest_iter;
 }
 
 absl::Status CoordinatorImpl::CheckItemLayout(const SegmentBatch& items) const {
@@ -104,7 +96,7 @@ absl::Status CoordinatorImpl::CheckItemValues(const RunningTask& task,
   const bool is_number = field.has_value() && spec.field(*field).dtype == DType::kInt64 &&
                          spec.field(*field).shape.empty();
   if (!is_number) return absl::OkStatus();
-  const int64_t newest = std::max(train_iter_, NewestIter(task.collector.policy_id()));
+  const int64_t newest = std::max(train_iter_, policies_.NewestIter(task.collector.policy_id()));
   for (const int64_t iter : items.rows.column<int64_t>(*field)) {
     if (iter >= -1 && iter <= newest) continue;
     return absl::InvalidArgumentError(absl::StrCat("a row that was collected at train iteration ",
@@ -114,19 +106,9 @@ absl::Status CoordinatorImpl::CheckItemValues(const RunningTask& task,
   return absl::OkStatus();
 }
 
-absl::Status CoordinatorImpl::CheckVersion(const RunningTask& task, const PolicyHistory& history,
-                                           const PolicyVersion& version,
+absl::Status CoordinatorImpl::CheckVersion(const RunningTask& task, const PolicyVersion& version,
                                            const std::string& key) const {
-  if (version.version() <= history.newest ||
-      version.version() - history.newest > kMaxSkippedVersions) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "version ", version.version(), " of ", version.policy_id(), " after version ",
-        history.newest, ", expected the next one, or at most ", kMaxSkippedVersions, " later"));
-  }
-  if (version.key() != key) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a policy with key '", ForPeople(version.key()), "', expected '", key, "'"));
-  }
+  DING_RETURN_IF_ERROR(policies_.CheckNext(version, key));
   DING_RETURN_IF_ERROR(CheckIter(task, version.train_iter()));
   // A group goes on from who is left, which may be a step behind who has published.
   const Worker& learner = workers_.at(task.state.worker);
@@ -140,9 +122,8 @@ absl::Status CoordinatorImpl::CheckVersion(const RunningTask& task, const Policy
 
 absl::Status CoordinatorImpl::CheckPolicyOf(const CollectorTask& task,
                                             const CollectorFinished& info) const {
-  const auto history = policies_.find(task.policy_id());
-  const uint64_t newest = history == policies_.end() ? 0 : history->second.newest;
-  const int64_t newest_iter = std::max(train_iter_, NewestIter(task.policy_id()));
+  const uint64_t newest = policies_.Newest(task.policy_id());
+  const int64_t newest_iter = std::max(train_iter_, policies_.NewestIter(task.policy_id()));
   if (info.policy_version() <= newest && info.train_iter() <= newest_iter) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(task.task_id(), " was played by version ", info.policy_version(), " of ",
@@ -205,10 +186,9 @@ void CoordinatorImpl::AskWitness(DoubtedResult doubted) {
   task.set_task_id(absl::StrCat(doubted.task.task_id(), "_again_", ++witnesses_));
   // Evaluations of one version have the same episodes: who says the truth says the same.
   task.clear_policy();
-  const PolicyHistory& history = policies_[task.policy_id()];
-  for (const PolicyVersion& version : history.stored) {
-    if (version.version() == doubted.info.policy_version()) *task.mutable_policy() = version;
-  }
+  const PolicyVersion* const evaluated =
+      policies_.FindStored(task.policy_id(), doubted.info.policy_version());
+  if (evaluated != nullptr) *task.mutable_policy() = *evaluated;
   for (TaskPlayer& player : *task.mutable_player()) {
     if (!player.update_policy()) continue;
     player.clear_policy();
