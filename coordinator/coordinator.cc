@@ -87,8 +87,9 @@ void CoordinatorImpl::RunTimer() {
   while (!ended) {
     {
       MutexLock lock(&mutex_);
-      if (!ended_ && replaced_.ok()) timer_.WaitFor(&mutex_, TimeToNextEvent());
-      if (!replaced_.ok()) End(replaced_, "another coordinator goes on with it");
+      const absl::Status& replaced = journal_.replaced();
+      if (!ended_ && replaced.ok()) timer_.WaitFor(&mutex_, TimeToNextEvent());
+      if (!replaced.ok()) End(replaced, "another coordinator goes on with it");
       Schedule();
       ended = ended_;
     }
@@ -130,7 +131,7 @@ void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const st
       << "worker " << worker << " joined before";
   ++workers_joined_;
   last_worker_ = std::max(last_worker_, worker);
-  state_changed_ = true;
+  journal_.NoteState();
   LOG(INFO) << hello.name() << " joined as worker " << worker << " from " << peer;
   if (ended_) {
     CoordinatorMessage message;
@@ -154,7 +155,7 @@ void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
     if (lost == nullptr) return;
     const Hello::Role role = lost->hello.role();
     if (!lost->draining) ++workers_lost_;
-    state_changed_ = true;
+    journal_.NoteState();
     LOG_IF(WARNING, !ended_) << lost->hello.name() << " (worker " << worker << ") is gone: " << why;
     if (!ended_) {
       if (role == Hello::COLLECTOR && collectors_-- > options_.collectors) {
@@ -252,7 +253,7 @@ absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
   ++last_worker_;
   // Who makes nothing has no number that must not be given again.
   if (hello.role() == Hello::OPERATOR) return last_worker_;
-  state_changed_ = true;
+  journal_.NoteState();
   DING_RETURN_IF_ERROR(Persist());
   return last_worker_;
 }
@@ -288,7 +289,7 @@ void CoordinatorImpl::End(const absl::Status& status, const std::string& reason)
     if (worker.task.has_value()) FailTask(id, &worker);
   }
   DropDoubted();
-  state_changed_ = true;
+  journal_.NoteState();
   Persist().IgnoreError();  // CloseJournal() tries again.
   changed_.SignalAll();
   timer_.SignalAll();
@@ -324,7 +325,7 @@ absl::Status CoordinatorImpl::CloseJournal() {
   MutexLock lock(&mutex_);
   const absl::Status written = Persist();
   const absl::Status closed = written.ok() ? compacted : written;
-  if (!absl::IsUnavailable(closed)) journal_ = nullptr;
+  if (!absl::IsUnavailable(closed)) journal_.Detach();
   return closed;
 }
 
@@ -337,8 +338,8 @@ absl::Status CoordinatorImpl::Close(const std::string& reason) {
   {
     MutexLock lock(&mutex_);
     End(absl::OkStatus(), reason);
-    journal_ = nullptr;
-    const bool keeps_data = keeps_data_ || !replaced_.ok();
+    journal_.Detach();
+    const bool keeps_data = keeps_data_ || !journal_.replaced().ok();
     for (const auto& [id, buffer] : buffers_) {
       buffer->set_closed();
       if (!keeps_data) forgotten_buffers_.push_back(buffer);

@@ -41,6 +41,7 @@
 #include "ding_worker/coordinator/policy_catalogue.h"
 #include "ding_worker/coordinator/recovery.h"
 #include "ding_worker/coordinator/resource_manager.h"
+#include "ding_worker/coordinator/run_journal.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/coordinator/task_state.h"
 #include "ding_worker/data/segment.h"
@@ -140,7 +141,7 @@ class CoordinatorImpl : public Coordinator {
         remover_(std::move(parts.delete_key)),
         wanted_collectors_(options.wanted_collectors),
         commander_(std::move(parts.commander)),
-        journal_(parts.journal) {}
+        journal_(parts.journal, /*on_replaced=*/[this] { timer_.Signal(); }) {}
   ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
 
   // Goes on with the run that is in the journal, if there is one. Once, before all others.
@@ -287,14 +288,8 @@ class CoordinatorImpl : public Coordinator {
   void ForgetPrevious(const Hello& hello) ABSL_LOCKS_EXCLUDED(mutex_);
   JournalRecord StateNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::vector<JournalRecord>> AllNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // To be journaled by the next Persist().
-  template <typename Task>
-  void NoteGiven(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteOver(const std::string& task_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Writes what has changed since the last time. What cannot be written is by the next call.
+  // As RunJournal::Persist().
   absl::Status Persist() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // If that is what `status`, of the journal, says: the run ends here, soon.
-  void NoteReplaced(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Compact() ABSL_LOCKS_EXCLUDED(mutex_);
   void CompactIfWorthIt() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -379,18 +374,12 @@ class CoordinatorImpl : public Coordinator {
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<TaskBuffer>> forgotten_buffers_ ABSL_GUARDED_BY(mutex_);
-  Journal* journal_ ABSL_GUARDED_BY(mutex_);  // null: nothing is to survive, or not any more
-  bool state_changed_ ABSL_GUARDED_BY(mutex_) = true;      // since Persist()
-  bool commander_changed_ ABSL_GUARDED_BY(mutex_) = true;  // also
-  std::vector<JournalRecord> unwritten_ ABSL_GUARDED_BY(mutex_);
-  JournalRecord removed_ ABSL_GUARDED_BY(mutex_);  // chunks that are about to be deleted
-  absl::Status replaced_ ABSL_GUARDED_BY(mutex_);  // by another coordinator, if it is not OK
+  RunJournal journal_ ABSL_GUARDED_BY(mutex_);
   bool keeps_data_ ABSL_GUARDED_BY(mutex_) = false;
   int32_t incarnation_ ABSL_GUARDED_BY(mutex_) = 1;
   uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
   // Keys of the chunks that were there when this coordinator began.
   std::unordered_set<std::string> recovered_keys_ ABSL_GUARDED_BY(mutex_);
-  std::optional<int64_t> compaction_failed_nanos_;  // of the thread below
   std::thread timer_thread_;
 };
 

@@ -47,7 +47,7 @@ void CoordinatorImpl::HandleTaskStarted(uint32_t worker, const TaskStarted& star
   RunningTask* const task = FindTaskOf(worker, started.task_id());
   if (task == nullptr || task->state.kind != Hello::LEARNER) return;
   task->buffer->set_started();
-  state_changed_ = true;
+  journal_.NoteState();
   Schedule();
 }
 
@@ -110,7 +110,7 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
   Serve(buffer);
   MutexLock lock(&mutex_);
   CheckBudget();
-  if (journal_ != nullptr && journal_->WantsCompaction()) timer_.Signal();
+  if (journal_.WantsCompaction()) timer_.Signal();
   return absl::OkStatus();
 }
 
@@ -186,7 +186,7 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
       RunningTask pushed = *task;
       pushed.rows += items.rows.rows();
       envstep = EnvSteps() - task->counted_steps() + pushed.counted_steps();
-      journal = journal_;
+      journal = journal_.get();
     }
     absl::Status status;
     absl::Status journaled;
@@ -228,7 +228,7 @@ bool CoordinatorImpl::JournalPush(uint32_t worker, const std::string& task_id,
     int64_t answers = 0;
     {
       MutexLock lock(&mutex_);
-      NoteReplaced(status);
+      journal_.NoteError(status);
       answers = buffer->answers();
     }
     const std::string why = absl::StrCat("the journal: ", status.message());
@@ -398,7 +398,8 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
   // Threads of a learner may overtake each other.
   task->steps = std::max(task->steps, info.learner_step());
   train_iter_ = task->steps;
-  state_changed_ = commander_changed_ = true;
+  journal_.NoteState();
+  journal_.NoteCommander();
   commander_->UpdateLearnerInfo(task->learner, info);
   CheckBudget();
   if (!ended_ && commander_->JudgeLearnerFinish(info)) FinishLearnerTask(worker, sender);
@@ -425,7 +426,7 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
   ForgetKeys(policies_.DropOld(
       version.policy_id(), [this](const PolicyVersion& older)
                                ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsKept(older); }));
-  state_changed_ = true;
+  journal_.NoteState();
   for (auto& [id, other] : workers_) {
     if (other.task.has_value() && other.task->state.kind == Hello::COLLECTOR &&
         other.task->collector.policy_id() == version.policy_id()) {

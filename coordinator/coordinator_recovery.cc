@@ -1,4 +1,3 @@
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -8,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -32,19 +32,13 @@
 
 namespace ding {
 namespace internal_coordinator {
-namespace {
-
-// Between two attempts to compact a journal that could not be.
-constexpr absl::Duration kCompactionRetry = absl::Seconds(10);
-
-}  // namespace
 
 absl::Status CoordinatorImpl::Recover() {
   const absl::Status status = RecoverFromJournal();
   if (status.ok()) return status;
   // What was not read must not be replaced by the state of a run that has just begun.
   MutexLock lock(&mutex_);
-  journal_ = nullptr;
+  journal_.Detach();
   keeps_data_ = true;
   return status;
 }
@@ -53,7 +47,7 @@ absl::Status CoordinatorImpl::RecoverFromJournal() {
   Journal* journal = nullptr;
   {
     MutexLock lock(&mutex_);
-    journal = journal_;
+    journal = journal_.get();
   }
   if (journal == nullptr) return absl::OkStatus();
   DING_ASSIGN_OR_RETURN(const std::optional<RecoveredRun> run, ReadJournal(*journal));
@@ -150,7 +144,7 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
   Journal* journal = nullptr;
   {
     MutexLock lock(&mutex_);
-    journal = journal_;
+    journal = journal_.get();
   }
   DING_RETURN_IF_ERROR(journal->Read(push));
   // They are counted once.
@@ -275,39 +269,9 @@ absl::StatusOr<std::vector<JournalRecord>> CoordinatorImpl::AllNow() const {
   return records;
 }
 
-void CoordinatorImpl::NoteOver(const std::string& task_id) {
-  commander_changed_ = true;
-  if (journal_ != nullptr) unwritten_.emplace_back().set_task_over(task_id);
-}
-
 absl::Status CoordinatorImpl::Persist() {
-  if (journal_ == nullptr || (!state_changed_ && !commander_changed_ && unwritten_.empty())) {
-    return absl::OkStatus();
-  }
-  const size_t tasks = unwritten_.size();
-  unwritten_.push_back(StateNow());
-  absl::Status status;
-  if (commander_changed_) {
-    absl::StatusOr<std::string> commander = SaveCommander(*commander_);
-    status = commander.status();
-    if (status.ok()) unwritten_.emplace_back().set_commander(*std::move(commander));
-  }
-  if (status.ok()) status = journal_->Append(unwritten_);
-  if (!status.ok()) {
-    NoteReplaced(status);
-    unwritten_.resize(tasks);
-    LOG_EVERY_N(WARNING, 1000) << "the coordinator's state is not written: " << status.message();
-    return status;
-  }
-  unwritten_.clear();
-  state_changed_ = commander_changed_ = false;
-  return absl::OkStatus();
-}
-
-void CoordinatorImpl::NoteReplaced(const absl::Status& status) {
-  if (!absl::IsAborted(status) || !replaced_.ok()) return;
-  replaced_ = status;
-  timer_.Signal();
+  const auto state = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return StateNow(); };
+  return journal_.Persist(state, *commander_);
 }
 
 absl::Status CoordinatorImpl::Compact() {
@@ -315,7 +279,7 @@ absl::Status CoordinatorImpl::Compact() {
   std::unordered_set<std::string> alive;
   {
     MutexLock lock(&mutex_);
-    journal = journal_;
+    journal = journal_.get();
     for (const auto& [id, buffer] : buffers_) alive.insert(id);
   }
   if (journal == nullptr) return absl::OkStatus();
@@ -325,8 +289,7 @@ absl::Status CoordinatorImpl::Compact() {
     MutexLock lock(&mutex_);
     DING_ASSIGN_OR_RETURN(const std::vector<JournalRecord> all, AllNow());
     DING_RETURN_IF_ERROR(journal->FinishCompaction(all));
-    unwritten_.clear();
-    state_changed_ = commander_changed_ = false;
+    journal_.NoteCompacted();
   }
   journal->DropReplaced();
   return absl::OkStatus();
@@ -335,18 +298,12 @@ absl::Status CoordinatorImpl::Compact() {
 void CoordinatorImpl::CompactIfWorthIt() {
   {
     MutexLock lock(&mutex_);
-    if (journal_ == nullptr || ended_ || !journal_->WantsCompaction()) return;
-  }
-  if (compaction_failed_nanos_.has_value() &&
-      Elapsed(*compaction_failed_nanos_) < kCompactionRetry) {
-    return;
+    if (ended_ || !journal_.ShouldCompact(deps_.clock->MonotonicNanos())) return;
   }
   const absl::Status status = Compact();
   if (status.ok()) return;
-  compaction_failed_nanos_ = deps_.clock->MonotonicNanos();
-  LOG(WARNING) << "the journal grows: " << status.message();
   MutexLock lock(&mutex_);
-  NoteReplaced(status);
+  journal_.NoteCompactionFailed(status, deps_.clock->MonotonicNanos());
 }
 
 }  // namespace internal_coordinator

@@ -148,7 +148,7 @@ OperatorReply CoordinatorImpl::Operate(const OperatorRequest& request) {
   {
     MutexLock lock(&mutex_);
     done = OperateLocked(request);
-    state_changed_ = state_changed_ || !request.has_inspect();
+    if (!request.has_inspect()) journal_.NoteState();
     Schedule();
   }
   OperatorReply reply;

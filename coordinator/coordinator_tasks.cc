@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,7 +16,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
-#include "ding_worker/coordinator/journal.pb.h"
 #include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/interaction/chunk_key.h"
@@ -44,11 +42,11 @@ void CoordinatorImpl::Schedule() {
   NoteStalls();
   const int64_t now = deps_.clock->MonotonicNanos();
   while (std::optional<LearnerTask> task = commander_->GetLearnerTask()) {
-    NoteGiven(*task);
+    journal_.NoteGiven(*task);
     waiting_learner_tasks_.push_back({*std::move(task), now});
   }
   while (std::optional<CollectorTask> task = commander_->GetCollectorTask()) {
-    NoteGiven(*task);
+    journal_.NoteGiven(*task);
     waiting_collector_tasks_.push_back({*std::move(task), now});
   }
   AssignLearnerTasks();
@@ -65,7 +63,7 @@ void CoordinatorImpl::GiveBackExpired() {
     waiting_learner_tasks_.pop_front();
     LOG(WARNING) << "no learner took " << task.task_id() << " within "
                  << options_.learner_task_timeout;
-    NoteOver(task.task_id());
+    journal_.NoteOver(task.task_id());
     commander_->NotifyFailLearnerTask(task);
   }
   while (!waiting_collector_tasks_.empty() &&
@@ -74,7 +72,7 @@ void CoordinatorImpl::GiveBackExpired() {
     waiting_collector_tasks_.pop_front();
     LOG(WARNING) << "no collector took " << task.task_id() << " within "
                  << options_.collector_task_timeout;
-    NoteOver(task.task_id());
+    journal_.NoteOver(task.task_id());
     commander_->NotifyFailCollectorTask(task);
   }
 }
@@ -116,7 +114,7 @@ bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   task.buffer = *std::move(buffer);
   task.buffer->set_learner(assigned->worker);
   task.progress_nanos = task.state.start_nanos;
-  state_changed_ = true;
+  journal_.NoteState();
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_learner() = task.learner;
   FindWorker(assigned->worker)->task = std::move(task);
@@ -148,7 +146,7 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting,
   FindWorker(assigned->worker)->task = std::move(task);
   if (!waiting.eval_flag() && !collecting_nanos_.has_value()) {
     collecting_nanos_ = deps_.clock->MonotonicNanos();
-    state_changed_ = true;
+    journal_.NoteState();
   }
   sender_->Send(assigned->worker, message);
   return true;
@@ -183,7 +181,7 @@ RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
     ForgetRemoved(task.buffer.get());
   }
   finished_steps_ += task.counted_steps();
-  state_changed_ = true;
+  journal_.NoteState();
   if (worker->draining) {
     LetGo(id);
   } else {
@@ -196,7 +194,7 @@ RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
 void CoordinatorImpl::FailTask(uint32_t id, Worker* worker) {
   const RunningTask task = EndTask(id, worker);
   if (task.state.kind == Hello::LEARNER) {
-    NoteOver(task.state.task_id);
+    journal_.NoteOver(task.state.task_id);
     commander_->NotifyFailLearnerTask(task.learner);
   } else {
     GiveBack(task.collector);
@@ -213,7 +211,7 @@ void CoordinatorImpl::CloseTask(uint32_t id, Worker* worker) {
 void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
   CloseTask(id, worker);
   const RunningTask finished = EndTask(id, worker);
-  NoteOver(finished.state.task_id);
+  journal_.NoteOver(finished.state.task_id);
   commander_->FinishLearnerTask(finished.learner);
   policies_.Finish(finished.learner.policy_id());
   finished.buffer->set_closed();
@@ -229,7 +227,7 @@ void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
   waiting.swap(waiting_collector_tasks_);
   for (WaitingTask<CollectorTask>& task : waiting) {
     if (task.task.buffer_id() == finished.buffer->id()) {
-      NoteOver(task.task.task_id());
+      journal_.NoteOver(task.task.task_id());
       commander_->NotifyFailCollectorTask(task.task);
     } else {
       waiting_collector_tasks_.push_back(std::move(task));
@@ -277,18 +275,6 @@ bool CoordinatorImpl::IsKept(const PolicyVersion& version) const {
                      [&](const auto& waiting) { return plays(waiting.task); });
 }
 
-template <typename Task>
-void CoordinatorImpl::NoteGiven(const Task& task) {
-  commander_changed_ = true;
-  if (journal_ == nullptr) return;
-  JournalRecord& record = unwritten_.emplace_back();
-  if constexpr (std::is_same_v<Task, LearnerTask>) {
-    *record.mutable_learner_task() = task;
-  } else {
-    *record.mutable_collector_task() = task;
-  }
-}
-
 void CoordinatorImpl::ForgetKeys(const std::vector<std::string>& keys) {
   forgotten_keys_.insert(forgotten_keys_.end(), keys.begin(), keys.end());
 }
@@ -299,9 +285,7 @@ void CoordinatorImpl::ForgetChunks(const std::vector<int64_t>& chunks) {
 
 void CoordinatorImpl::ForgetRemoved(TaskBuffer* buffer) {
   const std::vector<int64_t> chunks = buffer->TakeDeletable();
-  if (journal_ != nullptr) {
-    removed_.mutable_removed()->mutable_chunk()->Add(chunks.begin(), chunks.end());
-  }
+  journal_.NoteRemoved(chunks);
   ForgetChunks(chunks);
 }
 
@@ -325,13 +309,9 @@ void CoordinatorImpl::DeleteForgotten() {
       keys.swap(forgotten_keys_);
       // That they are gone is known before they are. If it cannot be written, they count as lost
       // when the coordinator is started again.
-      if (journal_ != nullptr && removed_.has_removed()) {
-        const absl::Status written = journal_->Append({removed_});
-        if (written.ok()) removed_.Clear();
-        NoteReplaced(written);
-      }
+      journal_.PersistRemoved();
       // The other coordinator's rows may need them.
-      if (!replaced_.ok()) keys.clear();
+      if (!journal_.replaced().ok()) keys.clear();
     }
     if (buffers.empty() && keys.empty()) return;
     for (std::string& key : keys) remover_.Add(std::move(key));

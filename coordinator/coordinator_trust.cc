@@ -132,7 +132,7 @@ absl::Status CoordinatorImpl::CheckPolicyOf(const CollectorTask& task,
 }
 
 void CoordinatorImpl::CountResult(const CollectorTask& task, const CollectorFinished& info) {
-  NoteOver(task.task_id());
+  journal_.NoteOver(task.task_id());
   const bool converged = commander_->FinishCollectorTask(task, info);
   best_eval_value_ = std::max(best_eval_value_, commander_->last_eval_value().value_or(-kInfinity));
   if (!converged) return;
@@ -169,7 +169,7 @@ void CoordinatorImpl::CountEvaluation(uint32_t worker, const CollectorTask& task
                       MeanReturn(info), ", which does not count: the env's reward bounds allow ",
                       options_.min_return, " to ", options_.max_return,
                       " (an env with a return of its own leaves them open in its EnvSpec)"));
-    NoteOver(task.task_id());
+    journal_.NoteOver(task.task_id());
     commander_->NotifyFailCollectorTask(task);
   }
 }
@@ -244,7 +244,7 @@ void CoordinatorImpl::AssignWitnesses() {
     if (IsPossible(alone.info)) {
       CountResult(alone.task, alone.info);
     } else {
-      NoteOver(alone.task.task_id());
+      journal_.NoteOver(alone.task.task_id());
       commander_->NotifyFailCollectorTask(alone.task);
     }
   }
@@ -253,14 +253,14 @@ void CoordinatorImpl::AssignWitnesses() {
 void CoordinatorImpl::GiveBack(const CollectorTask& task) {
   const auto asked = doubted_.find(task.task_id());
   if (asked == doubted_.end()) {
-    NoteOver(task.task_id());
+    journal_.NoteOver(task.task_id());
     commander_->NotifyFailCollectorTask(task);
     return;
   }
   DoubtedResult doubted = std::move(asked->second);
   doubted_.erase(asked);
   if (ended_) {
-    NoteOver(doubted.task.task_id());
+    journal_.NoteOver(doubted.task.task_id());
     commander_->NotifyFailCollectorTask(doubted.task);
   } else {
     AskWitness(std::move(doubted));
@@ -270,7 +270,7 @@ void CoordinatorImpl::GiveBack(const CollectorTask& task) {
 void CoordinatorImpl::DropDoubted() {
   waiting_witnesses_.clear();
   for (const auto& [id, doubted] : std::exchange(doubted_, {})) {
-    NoteOver(doubted.task.task_id());
+    journal_.NoteOver(doubted.task.task_id());
     commander_->NotifyFailCollectorTask(doubted.task);
   }
 }
@@ -309,7 +309,7 @@ absl::Status CoordinatorImpl::HandleBadChunks(uint32_t worker, const BadChunks& 
     if (marked == KnownChunks::Marked::kUnknown) continue;
     if (marked == KnownChunks::Marked::kHeld) {
       // As if it had left: a coordinator that is started again drops its rows, too.
-      if (journal_ != nullptr) removed_.mutable_removed()->add_chunk(chunk.chunk());
+      journal_.NoteRemoved({chunk.chunk()});
       forgotten_keys_.push_back(ChunkKey(chunk.chunk()));
     }
     Accuse(worker, chunk, task);
