@@ -22,7 +22,6 @@
 #include "ding_worker/base/thread.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
-#include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/interaction/message_checks.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -99,16 +98,8 @@ void CoordinatorImpl::RunTimer() {
 }
 
 absl::Duration CoordinatorImpl::TimeToNextEvent() const {
-  absl::Duration wait = commander_->AskAgainAfter();
-  // The first of each queue has waited for longest.
-  if (!waiting_collector_tasks_.empty()) {
-    wait = std::min(wait, options_.collector_task_timeout -
-                              Elapsed(waiting_collector_tasks_.front().since_nanos));
-  }
-  if (!waiting_learner_tasks_.empty()) {
-    wait = std::min(
-        wait, options_.learner_task_timeout - Elapsed(waiting_learner_tasks_.front().since_nanos));
-  }
+  absl::Duration wait =
+      std::min(commander_->AskAgainAfter(), scheduler_.TimeToExpiry(deps_.clock->MonotonicNanos()));
   if (options_.max_time > absl::ZeroDuration()) {
     wait = std::min(wait, options_.max_time - Elapsed(start_nanos_));
   }
@@ -143,7 +134,7 @@ void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const st
   if (hello.role() == Hello::COLLECTOR && ++collectors_ > options_.collectors) {
     commander_->IncreaseCollectorTaskSpace();
   }
-  resources_.Update(hello.role(), worker, hello.resources());
+  scheduler_.SetFree(hello.role(), worker, hello.resources());
   if (were_draining_.erase({hello.name(), hello.pid()}) > 0) Drain(worker, FindWorker(worker));
   Schedule();
 }
@@ -164,7 +155,7 @@ void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
       if (lost->task.has_value()) FailTask(worker, lost);
       if (role == Hello::COLLECTOR) ForgetUnannounced(worker, *lost);
     }
-    resources_.Delete(role, worker);
+    scheduler_.Remove(role, worker);
     workers_.erase(worker);
     changed_.SignalAll();
     Schedule();

@@ -12,7 +12,6 @@
 #define DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -40,9 +39,9 @@
 #include "ding_worker/coordinator/known_chunks.h"
 #include "ding_worker/coordinator/policy_catalogue.h"
 #include "ding_worker/coordinator/recovery.h"
-#include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/run_journal.h"
 #include "ding_worker/coordinator/task_buffer.h"
+#include "ding_worker/coordinator/task_scheduler.h"
 #include "ding_worker/coordinator/task_state.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
@@ -103,16 +102,9 @@ struct Worker {
   std::string waits_for;                         // of the buffer
   bool draining = false;                         // gets no further task
   std::string sent_away;                         // why; nothing that it says is taken any more
-  int failures = 0;                              // of its tasks, in a row
   int64_t bad_chunks = 0;                        // of those that it announced
   GroupStatus group;                             // of an aggregator, as it said last
   int64_t group_nanos = 0;                       // when that was
-};
-
-template <typename Task>
-struct WaitingTask {
-  Task task;
-  int64_t since_nanos = 0;
 };
 
 // A result of an evaluation that counts when another worker has seen the same.
@@ -121,12 +113,6 @@ struct DoubtedResult {
   std::string name;     // of that one
   CollectorTask task;   // the commander's
   CollectorFinished info;
-};
-
-// Tasks of one kind that failed in a row.
-struct Failures {
-  int in_row = 0;
-  std::set<uint32_t> workers;
 };
 
 class CoordinatorImpl : public Coordinator {
@@ -139,6 +125,7 @@ class CoordinatorImpl : public Coordinator {
         sender_(parts.sender),
         deps_(deps),
         remover_(std::move(parts.delete_key)),
+        scheduler_({options.learner_task_timeout, options.collector_task_timeout}),
         wanted_collectors_(options.wanted_collectors),
         commander_(std::move(parts.commander)),
         journal_(parts.journal, /*on_replaced=*/[this] { timer_.Signal(); }) {}
@@ -255,8 +242,6 @@ class CoordinatorImpl : public Coordinator {
   // Tasks.
   void Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBackExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AssignLearnerTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AssignCollectorTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool StartLearnerTask(const LearnerTask& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A witness is not who is to be confirmed, and evaluates the version that the task names.
   bool StartCollectorTask(const CollectorTask& waiting,
@@ -331,11 +316,11 @@ class CoordinatorImpl : public Coordinator {
   CoordinatorSender* const sender_;
   const ComponentDeps deps_;
   UsedDataRemover remover_;
-  NaiveResourceManager resources_;
 
   mutable Mutex mutex_;
   CondVar changed_;  // a draw, a task that is over, the end
   CondVar timer_;    // waiting tasks, the end
+  TaskScheduler scheduler_ ABSL_GUARDED_BY(mutex_);
   int wanted_collectors_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<BaseCommander> commander_ ABSL_PT_GUARDED_BY(mutex_);
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
@@ -357,9 +342,6 @@ class CoordinatorImpl : public Coordinator {
   int64_t workers_lost_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, std::shared_ptr<TaskBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);
   PolicyCatalogue policies_ ABSL_GUARDED_BY(mutex_);
-  std::deque<WaitingTask<CollectorTask>> waiting_collector_tasks_ ABSL_GUARDED_BY(mutex_);
-  std::deque<WaitingTask<LearnerTask>> waiting_learner_tasks_ ABSL_GUARDED_BY(mutex_);
-  std::map<Hello::Role, Failures> failures_ ABSL_GUARDED_BY(mutex_);
   // The keys are the ids of the tasks that are to confirm the results.
   std::map<std::string, DoubtedResult> doubted_ ABSL_GUARDED_BY(mutex_);
   std::deque<CollectorTask> waiting_witnesses_ ABSL_GUARDED_BY(mutex_);  // tasks of these ids

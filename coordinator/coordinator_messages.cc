@@ -18,7 +18,6 @@
 #include "ding_worker/coordinator/coordinator_impl.h"
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/journal.pb.h"
-#include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
@@ -265,8 +264,7 @@ absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
     Schedule();
     return absl::OkStatus();
   }
-  failures_[Hello::COLLECTOR] = Failures();
-  FindWorker(worker)->failures = 0;
+  scheduler_.NoteSuccess(Hello::COLLECTOR, worker);
   const RunningTask finished = EndTask(worker, FindWorker(worker));
   // What the commander is told is what counts.
   CollectorFinished result = info;
@@ -392,8 +390,7 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
   if (task->first_step < 0) {
     task->first_step = info.learner_step();
   } else if (info.learner_step() > task->steps) {
-    failures_[Hello::LEARNER] = Failures();  // it trains
-    sender->failures = 0;
+    scheduler_.NoteSuccess(Hello::LEARNER, worker);  // it trains
   }
   // Threads of a learner may overtake each other.
   task->steps = std::max(task->steps, info.learner_step());
@@ -445,7 +442,7 @@ absl::Status CoordinatorImpl::HandleResources(uint32_t worker, const Resources& 
   if (sender == nullptr) return absl::OkStatus();
   *sender->hello.mutable_resources() = resources;
   if (!sender->task.has_value() && !sender->draining && !ended_) {
-    resources_.Update(sender->hello.role(), worker, resources);
+    scheduler_.SetFree(sender->hello.role(), worker, resources);
   }
   Schedule();
   return absl::OkStatus();

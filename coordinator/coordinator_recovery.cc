@@ -251,21 +251,17 @@ absl::StatusOr<std::vector<JournalRecord>> CoordinatorImpl::AllNow() const {
   const auto add_collector = [&records](const CollectorTask& task) {
     *records.emplace_back().mutable_collector_task() = task;
   };
-  const auto add_learner = [&records](const LearnerTask& task) {
-    *records.emplace_back().mutable_learner_task() = task;
-  };
   for (const auto& [id, worker] : workers_) {
     if (!worker.task.has_value()) continue;
     if (worker.task->state.kind == Hello::LEARNER) {
-      add_learner(worker.task->learner);
+      *records.emplace_back().mutable_learner_task() = worker.task->learner;
     } else if (doubted_.count(worker.task->state.task_id) == 0) {
       add_collector(worker.task->collector);
     }
   }
   // The task of a witness is none of the commander's: the one whose result is doubted is.
   for (const auto& [id, doubted] : doubted_) add_collector(doubted.task);
-  for (const auto& waiting : waiting_learner_tasks_) add_learner(waiting.task);
-  for (const auto& waiting : waiting_collector_tasks_) add_collector(waiting.task);
+  scheduler_.Save(&records);
   return records;
 }
 

@@ -18,7 +18,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
-#include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "glog/logging.h"
@@ -246,7 +245,7 @@ absl::StatusOr<std::string> CoordinatorImpl::DrainNamed(const std::string& name)
 
 void CoordinatorImpl::Drain(uint32_t id, Worker* worker) {
   worker->draining = true;
-  resources_.Delete(worker->hello.role(), id);
+  scheduler_.Remove(worker->hello.role(), id);
   if (!worker->task.has_value()) LetGo(id);
 }
 

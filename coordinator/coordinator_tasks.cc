@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,7 +15,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
-#include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -43,55 +41,38 @@ void CoordinatorImpl::Schedule() {
   const int64_t now = deps_.clock->MonotonicNanos();
   while (std::optional<LearnerTask> task = commander_->GetLearnerTask()) {
     journal_.NoteGiven(*task);
-    waiting_learner_tasks_.push_back({*std::move(task), now});
+    scheduler_.Add(*std::move(task), now);
   }
   while (std::optional<CollectorTask> task = commander_->GetCollectorTask()) {
     journal_.NoteGiven(*task);
-    waiting_collector_tasks_.push_back({*std::move(task), now});
+    scheduler_.Add(*std::move(task), now);
   }
-  AssignLearnerTasks();
+  const auto learn = [this](const LearnerTask& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !ended_ && StartLearnerTask(task);
+  };
+  const auto collect = [this](const CollectorTask& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !ended_ && StartCollectorTask(task);
+  };
+  scheduler_.OfferLearnerTasks(learn);
   AssignWitnesses();
-  AssignCollectorTasks();
+  scheduler_.OfferCollectorTasks(collect);
   Persist().IgnoreError();  // The next call tries again.
   timer_.Signal();
 }
 
 void CoordinatorImpl::GiveBackExpired() {
-  while (!waiting_learner_tasks_.empty() &&
-         Elapsed(waiting_learner_tasks_.front().since_nanos) >= options_.learner_task_timeout) {
-    const LearnerTask task = std::move(waiting_learner_tasks_.front().task);
-    waiting_learner_tasks_.pop_front();
-    LOG(WARNING) << "no learner took " << task.task_id() << " within "
+  const int64_t now = deps_.clock->MonotonicNanos();
+  while (const std::optional<LearnerTask> task = scheduler_.TakeExpiredLearnerTask(now)) {
+    LOG(WARNING) << "no learner took " << task->task_id() << " within "
                  << options_.learner_task_timeout;
-    journal_.NoteOver(task.task_id());
-    commander_->NotifyFailLearnerTask(task);
+    journal_.NoteOver(task->task_id());
+    commander_->NotifyFailLearnerTask(*task);
   }
-  while (!waiting_collector_tasks_.empty() &&
-         Elapsed(waiting_collector_tasks_.front().since_nanos) >= options_.collector_task_timeout) {
-    const CollectorTask task = std::move(waiting_collector_tasks_.front().task);
-    waiting_collector_tasks_.pop_front();
-    LOG(WARNING) << "no collector took " << task.task_id() << " within "
+  while (const std::optional<CollectorTask> task = scheduler_.TakeExpiredCollectorTask(now)) {
+    LOG(WARNING) << "no collector took " << task->task_id() << " within "
                  << options_.collector_task_timeout;
-    journal_.NoteOver(task.task_id());
-    commander_->NotifyFailCollectorTask(task);
-  }
-}
-
-void CoordinatorImpl::AssignLearnerTasks() {
-  std::deque<WaitingTask<LearnerTask>> waiting;
-  waiting.swap(waiting_learner_tasks_);
-  for (WaitingTask<LearnerTask>& task : waiting) {
-    if (ended_ || !StartLearnerTask(task.task)) waiting_learner_tasks_.push_back(std::move(task));
-  }
-}
-
-void CoordinatorImpl::AssignCollectorTasks() {
-  std::deque<WaitingTask<CollectorTask>> waiting;
-  waiting.swap(waiting_collector_tasks_);
-  for (WaitingTask<CollectorTask>& task : waiting) {
-    if (ended_ || !StartCollectorTask(task.task)) {
-      waiting_collector_tasks_.push_back(std::move(task));
-    }
+    journal_.NoteOver(task->task_id());
+    commander_->NotifyFailCollectorTask(*task);
   }
 }
 
@@ -99,8 +80,7 @@ void CoordinatorImpl::AssignCollectorTasks() {
 bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   const auto known = buffers_.find(waiting.buffer_id());
   if (known != buffers_.end() && known->second->learner().has_value()) return false;
-  const std::optional<AssignedWorker> assigned =
-      resources_.Assign(Hello::LEARNER, waiting.resources());
+  const std::optional<uint32_t> assigned = scheduler_.Assign(Hello::LEARNER, waiting.resources());
   if (!assigned.has_value()) return false;
   absl::StatusOr<std::shared_ptr<TaskBuffer>> buffer = BufferOf(waiting.buffer_id());
   if (!buffer.ok()) {
@@ -108,17 +88,17 @@ bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
     return false;
   }
   RunningTask task;
-  task.state = {waiting.task_id(), Hello::LEARNER, assigned->worker, deps_.clock->MonotonicNanos()};
+  task.state = {waiting.task_id(), Hello::LEARNER, *assigned, deps_.clock->MonotonicNanos()};
   task.learner = waiting;
   task.learner.set_first_version(policies_.Begin(waiting.policy_id()));
   task.buffer = *std::move(buffer);
-  task.buffer->set_learner(assigned->worker);
+  task.buffer->set_learner(*assigned);
   task.progress_nanos = task.state.start_nanos;
   journal_.NoteState();
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_learner() = task.learner;
-  FindWorker(assigned->worker)->task = std::move(task);
-  sender_->Send(assigned->worker, message);
+  FindWorker(*assigned)->task = std::move(task);
+  sender_->Send(*assigned, message);
   return true;
 }
 
@@ -126,12 +106,11 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting,
                                          std::optional<uint32_t> witness_of) {
   const auto buffer = buffers_.find(waiting.buffer_id());
   if (buffer == buffers_.end() || !buffer->second->started()) return false;
-  const std::optional<AssignedWorker> assigned =
-      resources_.Assign(Hello::COLLECTOR, waiting.resources(), /*except=*/witness_of);
+  const std::optional<uint32_t> assigned =
+      scheduler_.Assign(Hello::COLLECTOR, waiting.resources(), /*except=*/witness_of);
   if (!assigned.has_value()) return false;
   RunningTask task;
-  task.state = {waiting.task_id(), Hello::COLLECTOR, assigned->worker,
-                deps_.clock->MonotonicNanos()};
+  task.state = {waiting.task_id(), Hello::COLLECTOR, *assigned, deps_.clock->MonotonicNanos()};
   task.collector = waiting;
   task.buffer = buffer->second;
   const PolicyVersion* const newest = policies_.NewestStored(waiting.policy_id());
@@ -143,12 +122,12 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting,
   }
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_collector() = task.collector;
-  FindWorker(assigned->worker)->task = std::move(task);
+  FindWorker(*assigned)->task = std::move(task);
   if (!waiting.eval_flag() && !collecting_nanos_.has_value()) {
     collecting_nanos_ = deps_.clock->MonotonicNanos();
     journal_.NoteState();
   }
-  sender_->Send(assigned->worker, message);
+  sender_->Send(*assigned, message);
   return true;
 }
 
@@ -185,7 +164,7 @@ RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
   if (worker->draining) {
     LetGo(id);
   } else {
-    resources_.Update(worker->hello.role(), id, worker->hello.resources());
+    scheduler_.SetFree(worker->hello.role(), id, worker->hello.resources());
   }
   changed_.SignalAll();
   return task;
@@ -223,15 +202,9 @@ void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
     CloseTask(other_id, &other);
     FailTask(other_id, &other);
   }
-  std::deque<WaitingTask<CollectorTask>> waiting;
-  waiting.swap(waiting_collector_tasks_);
-  for (WaitingTask<CollectorTask>& task : waiting) {
-    if (task.task.buffer_id() == finished.buffer->id()) {
-      journal_.NoteOver(task.task.task_id());
-      commander_->NotifyFailCollectorTask(task.task);
-    } else {
-      waiting_collector_tasks_.push_back(std::move(task));
-    }
+  for (const CollectorTask& task : scheduler_.TakeCollectorTasksOf(finished.buffer->id())) {
+    journal_.NoteOver(task.task_id());
+    commander_->NotifyFailCollectorTask(task);
   }
 }
 
@@ -271,8 +244,7 @@ bool CoordinatorImpl::IsKept(const PolicyVersion& version) const {
                                evaluates(entry.second.task->collector));
                      }) ||
          std::any_of(waiting_witnesses_.begin(), waiting_witnesses_.end(), evaluates) ||
-         std::any_of(waiting_collector_tasks_.begin(), waiting_collector_tasks_.end(),
-                     [&](const auto& waiting) { return plays(waiting.task); });
+         scheduler_.HasCollectorTask(plays);
 }
 
 void CoordinatorImpl::ForgetKeys(const std::vector<std::string>& keys) {

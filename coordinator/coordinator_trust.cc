@@ -20,6 +20,7 @@
 #include "ding_worker/coordinator/coordinator_impl.h"
 #include "ding_worker/coordinator/known_chunks.h"
 #include "ding_worker/coordinator/task_buffer.h"
+#include "ding_worker/coordinator/task_scheduler.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
@@ -279,21 +280,19 @@ void CoordinatorImpl::DropDoubted() {
 void CoordinatorImpl::NoteFailure(uint32_t worker, Hello::Role kind, const std::string& task_id,
                                   const absl::Status& why) {
   Worker* const failed = FindWorker(worker);
-  Failures& failures = failures_[kind];
-  ++failures.in_row;
-  failures.workers.insert(worker);
-  ++failed->failures;
-  const bool all = std::all_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
-    return entry.second.hello.role() != kind || entry.second.draining ||
-           failures.workers.count(entry.first) > 0;
-  });
-  if (all && failures.in_row >= options_.max_task_failures) {
-    End(Annotate(why, absl::StrCat(failures.in_row, " tasks failed in a row, the last ", task_id,
+  const TaskScheduler::Streak failures = scheduler_.NoteFailure(kind, worker);
+  bool all = true;
+  for (const auto& [id, other] : workers_) {
+    if (other.hello.role() != kind || other.draining) continue;
+    all = all && scheduler_.HasFailed(kind, id);
+  }
+  if (all && failures.of_kind >= options_.max_task_failures) {
+    End(Annotate(why, absl::StrCat(failures.of_kind, " tasks failed in a row, the last ", task_id,
                                    " of ", failed->hello.name())),
         "tasks fail");
-  } else if (failed->failures >= options_.max_task_failures && !failed->draining) {
+  } else if (failures.of_worker >= options_.max_task_failures && !failed->draining) {
     SendAway(worker,
-             absl::StrCat(failed->failures, " of its tasks failed in a row, and none of others: ",
+             absl::StrCat(failures.of_worker, " of its tasks failed in a row, and none of others: ",
                           ForPeople(why.message())),
              failed);
   }
