@@ -34,6 +34,7 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/doubted_evaluations.h"
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/journal.pb.h"
 #include "ding_worker/coordinator/known_chunks.h"
@@ -107,14 +108,6 @@ struct Worker {
   int64_t group_nanos = 0;                       // when that was
 };
 
-// A result of an evaluation that counts when another worker has seen the same.
-struct DoubtedResult {
-  uint32_t worker = 0;  // who says so
-  std::string name;     // of that one
-  CollectorTask task;   // the commander's
-  CollectorFinished info;
-};
-
 class CoordinatorImpl : public Coordinator {
  public:
   CoordinatorImpl(const Options& options, Parts parts, const ComponentDeps& deps)
@@ -128,6 +121,7 @@ class CoordinatorImpl : public Coordinator {
         scheduler_({options.learner_task_timeout, options.collector_task_timeout}),
         wanted_collectors_(options.wanted_collectors),
         commander_(std::move(parts.commander)),
+        doubted_(options.min_return, options.max_return),
         journal_(parts.journal, /*on_replaced=*/[this] { timer_.Signal(); }) {}
   ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
 
@@ -195,11 +189,10 @@ class CoordinatorImpl : public Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountEvaluation(uint32_t worker, const CollectorTask& task, const CollectorFinished& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsPossible(const CollectorFinished& evaluation) const;
   // Somebody else evaluates the same version of the policy.
-  void AskWitness(DoubtedResult doubted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AskWitness(DoubtedEvaluation doubted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasWitness(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Settle(const DoubtedResult& doubted, const std::string& witness,
+  void Settle(const DoubtedEvaluation& doubted, const std::string& witness,
               const CollectorFinished& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AssignWitnesses() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A collector's task has no result: tells the commander, or asks another witness.
@@ -342,10 +335,7 @@ class CoordinatorImpl : public Coordinator {
   int64_t workers_lost_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, std::shared_ptr<TaskBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);
   PolicyCatalogue policies_ ABSL_GUARDED_BY(mutex_);
-  // The keys are the ids of the tasks that are to confirm the results.
-  std::map<std::string, DoubtedResult> doubted_ ABSL_GUARDED_BY(mutex_);
-  std::deque<CollectorTask> waiting_witnesses_ ABSL_GUARDED_BY(mutex_);  // tasks of these ids
-  int64_t witnesses_ ABSL_GUARDED_BY(mutex_) = 0;                        // tasks that were made
+  DoubtedEvaluations doubted_ ABSL_GUARDED_BY(mutex_);
   // Why those of a name and process were sent away, and when.
   std::map<std::pair<std::string, int64_t>, std::pair<std::string, int64_t>> sent_away_
       ABSL_GUARDED_BY(mutex_);

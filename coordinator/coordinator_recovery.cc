@@ -248,19 +248,16 @@ absl::StatusOr<std::vector<JournalRecord>> CoordinatorImpl::AllNow() const {
     buffer.set_rows_total(buffers_.at(buffer.buffer_id())->rows_total());
   }
   DING_ASSIGN_OR_RETURN(*records.emplace_back().mutable_commander(), SaveCommander(*commander_));
-  const auto add_collector = [&records](const CollectorTask& task) {
-    *records.emplace_back().mutable_collector_task() = task;
-  };
   for (const auto& [id, worker] : workers_) {
     if (!worker.task.has_value()) continue;
     if (worker.task->state.kind == Hello::LEARNER) {
       *records.emplace_back().mutable_learner_task() = worker.task->learner;
-    } else if (doubted_.count(worker.task->state.task_id) == 0) {
-      add_collector(worker.task->collector);
+    } else if (doubted_.Find(worker.task->state.task_id) == nullptr) {
+      *records.emplace_back().mutable_collector_task() = worker.task->collector;
     }
   }
   // The task of a witness is none of the commander's: the one whose result is doubted is.
-  for (const auto& [id, doubted] : doubted_) add_collector(doubted.task);
+  doubted_.Save(&records);
   scheduler_.Save(&records);
   return records;
 }

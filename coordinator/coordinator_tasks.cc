@@ -243,8 +243,7 @@ bool CoordinatorImpl::IsKept(const PolicyVersion& version) const {
                               (plays(entry.second.task->collector) ||
                                evaluates(entry.second.task->collector));
                      }) ||
-         std::any_of(waiting_witnesses_.begin(), waiting_witnesses_.end(), evaluates) ||
-         scheduler_.HasCollectorTask(plays);
+         doubted_.HasWaitingTask(evaluates) || scheduler_.HasCollectorTask(plays);
 }
 
 void CoordinatorImpl::ForgetKeys(const std::vector<std::string>& keys) {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
+#include "ding_worker/coordinator/doubted_evaluations.h"
 #include "ding_worker/coordinator/known_chunks.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/coordinator/task_scheduler.h"
@@ -47,13 +47,6 @@ constexpr int64_t kManyBadChunks = 32;
 constexpr absl::Duration kSentAwayFor = absl::Minutes(10);
 constexpr size_t kMaxSentAway = 1000;
 constexpr size_t kMaxWarnings = 8;
-// The tolerance of sums of float32 rewards beyond their bounds.
-constexpr double kRounding = 1e-3;
-
-double MeanReturn(const CollectorFinished& info) {
-  return std::accumulate(info.episode_return().begin(), info.episode_return().end(), 0.0) /
-         info.episode_return_size();
-}
 
 }  // namespace
 
@@ -143,33 +136,20 @@ void CoordinatorImpl::CountResult(const CollectorTask& task, const CollectorFini
                    task.task_id()));
 }
 
-bool CoordinatorImpl::IsPossible(const CollectorFinished& evaluation) const {
-  if (evaluation.episode_return_size() == 0) return true;
-  const double mean = MeanReturn(evaluation);
-  const auto margin = [](double bound) { return kRounding * std::max(1.0, std::abs(bound)); };
-  return mean >= options_.min_return - margin(options_.min_return) &&
-         mean <= options_.max_return + margin(options_.max_return);
-}
-
 void CoordinatorImpl::CountEvaluation(uint32_t worker, const CollectorTask& task,
                                       const CollectorFinished& info) {
   const std::string name = FindWorker(worker)->hello.name();
-  const auto asked = doubted_.find(task.task_id());
-  if (asked != doubted_.end()) {
-    const DoubtedResult doubted = std::move(asked->second);
-    doubted_.erase(asked);
-    Settle(doubted, name, info);
-  } else if (IsPossible(info) && !commander_->WouldConverge(task, info)) {
+  const bool possible = doubted_.IsPossible(info);
+  if (const std::optional<DoubtedEvaluation> doubted = doubted_.Take(task.task_id())) {
+    Settle(*doubted, name, info);
+  } else if (possible && !commander_->WouldConverge(task, info)) {
     CountResult(task, info);
   } else if (HasWitness(worker)) {
     AskWitness({worker, name, task, info});
-  } else if (IsPossible(info)) {
+  } else if (possible) {
     CountResult(task, info);  // There is nobody else.
   } else {
-    Warn(absl::StrCat(name, " says that ", task.task_id(), " has a mean return of ",
-                      MeanReturn(info), ", which does not count: the env's reward bounds allow ",
-                      options_.min_return, " to ", options_.max_return,
-                      " (an env with a return of its own leaves them open in its EnvSpec)"));
+    Warn(doubted_.DescribeImpossible({worker, name, task, info}));
     journal_.NoteOver(task.task_id());
     commander_->NotifyFailCollectorTask(task);
   }
@@ -182,68 +162,35 @@ bool CoordinatorImpl::HasWitness(uint32_t worker) const {
   });
 }
 
-void CoordinatorImpl::AskWitness(DoubtedResult doubted) {
-  CollectorTask task = doubted.task;
-  task.set_task_id(absl::StrCat(doubted.task.task_id(), "_again_", ++witnesses_));
-  // Evaluations of one version have the same episodes: who says the truth says the same.
-  task.clear_policy();
+void CoordinatorImpl::AskWitness(DoubtedEvaluation doubted) {
   const PolicyVersion* const evaluated =
-      policies_.FindStored(task.policy_id(), doubted.info.policy_version());
-  if (evaluated != nullptr) *task.mutable_policy() = *evaluated;
-  for (TaskPlayer& player : *task.mutable_player()) {
-    if (!player.update_policy()) continue;
-    player.clear_policy();
-    if (task.has_policy()) *player.mutable_policy() = task.policy();
-  }
-  LOG(INFO) << doubted.name << " says that " << doubted.task.task_id() << " has a mean return of "
-            << MeanReturn(doubted.info) << ": another collector evaluates version "
-            << doubted.info.policy_version() << " again";
-  const std::string id = task.task_id();
-  doubted_[id] = std::move(doubted);
-  waiting_witnesses_.push_back(std::move(task));
+      policies_.FindStored(doubted.task.policy_id(), doubted.result.policy_version());
+  doubted_.Ask(std::move(doubted), evaluated);
 }
 
-// If two evaluations differ, the lower one counts, or the only one that is possible.
-void CoordinatorImpl::Settle(const DoubtedResult& doubted, const std::string& witness,
+void CoordinatorImpl::Settle(const DoubtedEvaluation& doubted, const std::string& witness,
                              const CollectorFinished& info) {
-  const auto may_be_believed = [this](const CollectorFinished& result) {
-    return result.episode_return_size() > 0 && IsPossible(result);
-  };
-  const bool first = may_be_believed(doubted.info);
-  const bool second = may_be_believed(info);
-  if (!commander_->WouldConverge(doubted.task, info) || first != second) {
-    const std::string says =
-        info.episode_return_size() == 0 ? "nothing" : absl::StrCat(MeanReturn(info));
-    Warn(absl::StrCat(doubted.name, " says that ", doubted.task.task_id(), " has a mean return of ",
-                      MeanReturn(doubted.info), ", and ", witness,
-                      ", which has evaluated the same policy, ", says,
-                      first == second ? ": the lower one counts" : ": the one that can be counts"));
-  }
-  if (info.episode_return_size() == 0) {
-    GiveBack(doubted.task);
-  } else if (first != second) {
-    CountResult(doubted.task, first ? doubted.info : info);
+  const DoubtedEvaluations::Verdict verdict =
+      doubted_.Compare(doubted, witness, info, commander_->WouldConverge(doubted.task, info));
+  if (!verdict.warning.empty()) Warn(verdict.warning);
+  if (verdict.result.has_value()) {
+    CountResult(doubted.task, *verdict.result);
   } else {
-    CountResult(doubted.task, MeanReturn(doubted.info) <= MeanReturn(info) ? doubted.info : info);
+    GiveBack(doubted.task);
   }
 }
 
 void CoordinatorImpl::AssignWitnesses() {
-  std::deque<CollectorTask> waiting;
-  waiting.swap(waiting_witnesses_);
-  for (CollectorTask& task : waiting) {
-    const auto found = doubted_.find(task.task_id());
-    if (found == doubted_.end()) continue;  // The run is over.
-    if (HasWitness(found->second.worker) && buffers_.count(task.buffer_id()) > 0) {
-      if (!StartCollectorTask(task, found->second.worker)) {
-        waiting_witnesses_.push_back(std::move(task));
-      }
+  for (const CollectorTask& task : doubted_.TakeWaitingTasks()) {
+    const DoubtedEvaluation* const doubted = doubted_.Find(task.task_id());
+    if (doubted == nullptr) continue;  // The run is over.
+    if (HasWitness(doubted->worker) && buffers_.count(task.buffer_id()) > 0) {
+      if (!StartCollectorTask(task, doubted->worker)) doubted_.WaitAgain(task);
       continue;
     }
-    const DoubtedResult alone = std::move(found->second);
-    doubted_.erase(found);
-    if (IsPossible(alone.info)) {
-      CountResult(alone.task, alone.info);
+    const DoubtedEvaluation alone = *doubted_.Take(task.task_id());
+    if (doubted_.IsPossible(alone.result)) {
+      CountResult(alone.task, alone.result);
     } else {
       journal_.NoteOver(alone.task.task_id());
       commander_->NotifyFailCollectorTask(alone.task);
@@ -252,25 +199,18 @@ void CoordinatorImpl::AssignWitnesses() {
 }
 
 void CoordinatorImpl::GiveBack(const CollectorTask& task) {
-  const auto asked = doubted_.find(task.task_id());
-  if (asked == doubted_.end()) {
-    journal_.NoteOver(task.task_id());
-    commander_->NotifyFailCollectorTask(task);
+  std::optional<DoubtedEvaluation> doubted = doubted_.Take(task.task_id());
+  if (doubted.has_value() && !ended_) {
+    AskWitness(*std::move(doubted));
     return;
   }
-  DoubtedResult doubted = std::move(asked->second);
-  doubted_.erase(asked);
-  if (ended_) {
-    journal_.NoteOver(doubted.task.task_id());
-    commander_->NotifyFailCollectorTask(doubted.task);
-  } else {
-    AskWitness(std::move(doubted));
-  }
+  const CollectorTask& over = doubted.has_value() ? doubted->task : task;
+  journal_.NoteOver(over.task_id());
+  commander_->NotifyFailCollectorTask(over);
 }
 
 void CoordinatorImpl::DropDoubted() {
-  waiting_witnesses_.clear();
-  for (const auto& [id, doubted] : std::exchange(doubted_, {})) {
+  for (const DoubtedEvaluation& doubted : doubted_.TakeAll()) {
     journal_.NoteOver(doubted.task.task_id());
     commander_->NotifyFailCollectorTask(doubted.task);
   }
