@@ -108,6 +108,14 @@ struct Worker {
   int64_t group_nanos = 0;                       // when that was
 };
 
+// What a message of a collector announces. Empty: it reports progress only.
+struct AnnouncedItems {
+  SegmentBatch items;
+  std::vector<int64_t> chunks;  // of the items, each once
+
+  int64_t rows() const { return items.rows.rows(); }
+};
+
 class CoordinatorImpl : public Coordinator {
  public:
   CoordinatorImpl(const Options& options, Parts parts, const ComponentDeps& deps)
@@ -213,13 +221,19 @@ class CoordinatorImpl : public Coordinator {
   void NoteStalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Data.
+  absl::StatusOr<AnnouncedItems> DecodeItems(uint32_t worker, const CollectorData& data) const;
   absl::StatusOr<std::shared_ptr<TaskBuffer>> AdmitData(uint32_t worker, const CollectorData& data,
-                                                        const SegmentBatch& items,
-                                                        const std::vector<int64_t>& chunks)
+                                                        const AnnouncedItems& announced)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<bool> PushItems(uint32_t worker, const CollectorData& data,
-                                 const std::vector<int64_t>& chunks, const SegmentBatch& items,
-                                 TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+                                 const AnnouncedItems& announced, TaskBuffer* buffer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void DropData(uint32_t worker, const CollectorData& data, const AnnouncedItems& announced,
+                TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AcknowledgeData(uint32_t worker, const CollectorData& data, const AnnouncedItems& announced,
+                       const std::shared_ptr<TaskBuffer>& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  Worker* FinishData(uint32_t worker, const CollectorData& data)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool JournalPush(uint32_t worker, const std::string& task_id, const JournalRecord& push,
                    absl::Status status, Journal* journal, TaskBuffer* buffer)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -66,46 +66,18 @@ void CoordinatorImpl::HandleTaskFailed(uint32_t worker, const TaskFailed& failed
   Schedule();
 }
 
+// No step keeps the lock, because PushItems() may wait for a long time: each one looks anew whether
+// the worker and its task are still there.
 absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const CollectorData& data) {
-  DING_RETURN_IF_ERROR(CheckProgress(data.progress()));
-  SegmentBatch items;
-  std::vector<int64_t> chunks;
-  if (!data.items().empty()) {
-    DING_ASSIGN_OR_RETURN(Batch rows, DecodeBatch(data.items()));
-    DING_ASSIGN_OR_RETURN(items, MakeItems(std::move(rows)));
-    DING_RETURN_IF_ERROR(CheckItemLayout(items));
-    DING_ASSIGN_OR_RETURN(chunks, ChunksOf(items.rows, worker));
-  }
-  DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer,
-                        AdmitData(worker, data, items, chunks));
+  DING_ASSIGN_OR_RETURN(const AnnouncedItems items, DecodeItems(worker, data));
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer, AdmitData(worker, data, items));
   if (buffer == nullptr) return absl::OkStatus();
-  const absl::StatusOr<bool> pushed = PushItems(worker, data, chunks, items, buffer.get());
-  {
-    MutexLock lock(&mutex_);
-    Worker* const sender = FindWorker(worker);
-    if (sender != nullptr) {
-      sender->data_sequence = data.sequence();
-      sender->waits_for.clear();
-    }
-    if (!pushed.ok() || !*pushed) {
-      buffer->DropChunks(chunks);
-      ForgetChunks(chunks);
-      return pushed.status();
-    }
-    counters_.rows_pushed += items.rows.rows();
-    if (RunningTask* const task = FindTask(worker, data.task_id())) {
-      task->rows += items.rows.rows();
-    }
-    // It was closed, and its rows forgotten, while these were under way.
-    if (buffer->closed()) forgotten_buffers_.push_back(buffer);
-    if (sender != nullptr && !buffer->closed()) {
-      counters_.rows_acknowledged += items.rows.rows();
-      CoordinatorMessage message;
-      message.mutable_collector_data_ack()->set_task_id(data.task_id());
-      message.mutable_collector_data_ack()->set_sequence(data.sequence());
-      sender_->Send(worker, message);
-    }
+  const absl::StatusOr<bool> pushed = PushItems(worker, data, items, buffer.get());
+  if (!pushed.ok() || !*pushed) {
+    DropData(worker, data, items, buffer.get());
+    return pushed.status();
   }
+  AcknowledgeData(worker, data, items, buffer);
   Serve(buffer);
   MutexLock lock(&mutex_);
   CheckBudget();
@@ -113,10 +85,23 @@ absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const Collect
   return absl::OkStatus();
 }
 
+// Checks what a message with data shows by itself.
+absl::StatusOr<AnnouncedItems> CoordinatorImpl::DecodeItems(uint32_t worker,
+                                                            const CollectorData& data) const {
+  DING_RETURN_IF_ERROR(CheckProgress(data.progress()));
+  AnnouncedItems announced;
+  if (data.items().empty()) return announced;
+  DING_ASSIGN_OR_RETURN(Batch rows, DecodeBatch(data.items()));
+  DING_ASSIGN_OR_RETURN(announced.items, MakeItems(std::move(rows)));
+  DING_RETURN_IF_ERROR(CheckItemLayout(announced.items));
+  DING_ASSIGN_OR_RETURN(announced.chunks, ChunksOf(announced.items.rows, worker));
+  return announced;
+}
+
 // The buffer that the items go to; null: there is nothing to push.
 absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
-    uint32_t worker, const CollectorData& data, const SegmentBatch& items,
-    const std::vector<int64_t>& chunks) {
+    uint32_t worker, const CollectorData& data, const AnnouncedItems& announced) {
+  const std::vector<int64_t>& chunks = announced.chunks;
   MutexLock lock(&mutex_);
   Worker* const sender = FindWorker(worker);
   if (sender == nullptr) return absl::NotFoundError("there is no such worker");
@@ -152,8 +137,8 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
         absl::StrCat("data of ", data.task_id(), ", an evaluation, which sends none"));
   }
   DING_RETURN_IF_ERROR(CheckPace(*task, data.progress().cur_step()));
-  DING_RETURN_IF_ERROR(CheckPace(*task, task->rows + items.rows.rows()));
-  DING_RETURN_IF_ERROR(CheckItemValues(*task, items));
+  DING_RETURN_IF_ERROR(CheckPace(*task, task->rows + announced.rows()));
+  DING_RETURN_IF_ERROR(CheckItemValues(*task, announced.items));
   task->steps = std::max(task->steps, data.progress().cur_step());
   sender->stalled = ForPeople(data.progress().stalled());
   if (progress_only) {
@@ -165,11 +150,48 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
   return task->buffer;
 }
 
+// The message is handled: the next one may come. Null if the worker is gone.
+Worker* CoordinatorImpl::FinishData(uint32_t worker, const CollectorData& data) {
+  Worker* const sender = FindWorker(worker);
+  if (sender == nullptr) return nullptr;
+  sender->data_sequence = data.sequence();
+  sender->waits_for.clear();
+  return sender;
+}
+
+void CoordinatorImpl::DropData(uint32_t worker, const CollectorData& data,
+                               const AnnouncedItems& announced, TaskBuffer* buffer) {
+  MutexLock lock(&mutex_);
+  FinishData(worker, data);
+  buffer->DropChunks(announced.chunks);
+  ForgetChunks(announced.chunks);
+}
+
+void CoordinatorImpl::AcknowledgeData(uint32_t worker, const CollectorData& data,
+                                      const AnnouncedItems& announced,
+                                      const std::shared_ptr<TaskBuffer>& buffer) {
+  MutexLock lock(&mutex_);
+  const bool is_there = FinishData(worker, data) != nullptr;
+  counters_.rows_pushed += announced.rows();
+  if (RunningTask* const task = FindTask(worker, data.task_id())) task->rows += announced.rows();
+  if (buffer->closed()) {
+    // It was closed, and its rows were forgotten, while these were pushed.
+    forgotten_buffers_.push_back(buffer);
+  } else if (is_there) {
+    counters_.rows_acknowledged += announced.rows();
+    CoordinatorMessage message;
+    message.mutable_collector_data_ack()->set_task_id(data.task_id());
+    message.mutable_collector_data_ack()->set_sequence(data.sequence());
+    sender_->Send(worker, message);
+  }
+}
+
 // False: the task is over, and the items are not wanted any more.
 absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const CollectorData& data,
-                                                const std::vector<int64_t>& chunks,
-                                                const SegmentBatch& items, TaskBuffer* buffer) {
-  if (items.rows.empty()) return true;
+                                                const AnnouncedItems& announced,
+                                                TaskBuffer* buffer) {
+  const std::vector<int64_t>& chunks = announced.chunks;
+  if (announced.items.rows.empty()) return true;
   const std::string& task_id = data.task_id();
   bool refused = false;
   while (true) {
@@ -183,7 +205,7 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
       answers = buffer->answers();
       // With these rows, which count when they are in.
       RunningTask pushed = *task;
-      pushed.rows += items.rows.rows();
+      pushed.rows += announced.rows();
       envstep = EnvSteps() - task->counted_steps() + pushed.counted_steps();
       journal = journal_.get();
     }
@@ -192,7 +214,7 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
     JournalRecord push;
     {
       MutexLock order(buffer->pushing());
-      status = buffer->rows()->Push(items, envstep);
+      status = buffer->rows()->Push(announced.items, envstep);
       if (status.ok() && journal != nullptr) {
         push.mutable_push()->set_buffer_id(buffer->id());
         push.mutable_push()->set_items(data.items());
