@@ -66,10 +66,8 @@ absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message
 
 void CoordinatorImpl::Start() {
   MutexLock lock(&mutex_);
-  DING_CHECK(!started_) << "the coordinator was started before";
-  started_ = true;
-  start_nanos_ = deps_.clock->MonotonicNanos() - elapsed_before_nanos_;
-  if (converged_) End(absl::OkStatus(), "it had converged before");
+  progress_.Start();
+  if (progress_.converged()) End(absl::OkStatus(), "it had converged before");
   if (stop_wanted_) End(absl::OkStatus(), kStopped);
   Schedule();
   absl::StatusOr<std::thread> timer =
@@ -100,9 +98,7 @@ void CoordinatorImpl::RunTimer() {
 absl::Duration CoordinatorImpl::TimeToNextEvent() const {
   absl::Duration wait =
       std::min(commander_->AskAgainAfter(), scheduler_.TimeToExpiry(deps_.clock->MonotonicNanos()));
-  if (options_.max_time > absl::ZeroDuration()) {
-    wait = std::min(wait, options_.max_time - Elapsed(start_nanos_));
-  }
+  wait = std::min(wait, progress_.TimeLeft());
   for (const auto& [id, worker] : workers_) {
     if (!worker.task.has_value() || worker.task->state.kind != Hello::LEARNER) continue;
     if (worker.task->stalls) continue;
@@ -126,7 +122,7 @@ void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const st
   LOG(INFO) << hello.name() << " joined as worker " << worker << " from " << peer;
   if (ended_) {
     CoordinatorMessage message;
-    message.mutable_end_run()->set_converged(converged_);
+    message.mutable_end_run()->set_converged(progress_.converged());
     message.mutable_end_run()->set_reason(end_reason_);
     sender_->Send(worker, message);
     return;
@@ -251,29 +247,20 @@ absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
 
 void CoordinatorImpl::CheckBudget() {
   if (ended_) return;
-  const int64_t envsteps = EnvSteps();
-  if (options_.max_env_step > 0 && envsteps >= options_.max_env_step) {
-    End(absl::OkStatus(), absl::StrCat(envsteps, " env steps of ", options_.max_env_step));
-  } else if (options_.max_train_iter > 0 && train_iter_ >= options_.max_train_iter) {
-    End(absl::OkStatus(),
-        absl::StrCat(train_iter_, " train iterations of ", options_.max_train_iter));
-  } else if (started_ && options_.max_time > absl::ZeroDuration() &&
-             Elapsed(start_nanos_) >= options_.max_time) {
-    End(absl::OkStatus(),
-        absl::StrCat("the time of ", absl::FormatDuration(options_.max_time), " is over"));
-  }
+  const std::optional<std::string> used_up = progress_.UsedUpBudget(EnvSteps());
+  if (used_up.has_value()) End(absl::OkStatus(), *used_up);
 }
 
 void CoordinatorImpl::End(const absl::Status& status, const std::string& reason) {
   if (ended_) return;
   ended_ = true;
-  end_nanos_ = deps_.clock->MonotonicNanos();
+  progress_.End();
   // A task's kDeadlineExceeded must not read as "the run goes on".
   final_status_ = absl::IsDeadlineExceeded(status) ? absl::InternalError(status.message()) : status;
   end_reason_ = reason;
   LOG(INFO) << "the run ends: " << reason << (status.ok() ? "" : ": ") << status.message();
   CoordinatorMessage message;
-  message.mutable_end_run()->set_converged(converged_);
+  message.mutable_end_run()->set_converged(progress_.converged());
   message.mutable_end_run()->set_reason(reason);
   for (auto& [id, worker] : workers_) {
     sender_->Send(id, message);

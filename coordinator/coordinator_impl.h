@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,6 +40,7 @@
 #include "ding_worker/coordinator/policy_catalogue.h"
 #include "ding_worker/coordinator/recovery.h"
 #include "ding_worker/coordinator/run_journal.h"
+#include "ding_worker/coordinator/run_progress.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/coordinator/task_scheduler.h"
 #include "ding_worker/coordinator/task_state.h"
@@ -53,7 +53,6 @@
 namespace ding {
 namespace internal_coordinator {
 
-inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Prefixes of the keys of chunks and of policies in the store.
 inline constexpr char kDataPrefix[] = "data/";
 inline constexpr char kPolicyPrefix[] = "policy/";
@@ -129,6 +128,7 @@ class CoordinatorImpl : public Coordinator {
         scheduler_({options.learner_task_timeout, options.collector_task_timeout}),
         wanted_collectors_(options.wanted_collectors),
         commander_(std::move(parts.commander)),
+        progress_({options.max_env_step, options.max_train_iter, options.max_time}, deps.clock),
         doubted_(options.min_return, options.max_return),
         journal_(parts.journal, /*on_replaced=*/[this] { timer_.Signal(); }) {}
   ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
@@ -330,19 +330,13 @@ class CoordinatorImpl : public Coordinator {
   TaskScheduler scheduler_ ABSL_GUARDED_BY(mutex_);
   int wanted_collectors_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<BaseCommander> commander_ ABSL_PT_GUARDED_BY(mutex_);
-  bool started_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  bool converged_ ABSL_GUARDED_BY(mutex_) = false;
+  RunProgress progress_ ABSL_GUARDED_BY(mutex_);
   bool stop_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // by an operator
   // Name and process of those that an earlier coordinator was draining, and that are not here yet.
   std::set<std::pair<std::string, int64_t>> were_draining_ ABSL_GUARDED_BY(mutex_);
   absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
   std::string end_reason_ ABSL_GUARDED_BY(mutex_);
-  int64_t start_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t elapsed_before_nanos_ ABSL_GUARDED_BY(mutex_) = 0;  // under earlier coordinators
-  // Of the first collecting task.
-  std::optional<int64_t> collecting_nanos_ ABSL_GUARDED_BY(mutex_);
-  int64_t end_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
   int collectors_ ABSL_GUARDED_BY(mutex_) = 0;  // that are there
   int64_t workers_joined_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -354,9 +348,6 @@ class CoordinatorImpl : public Coordinator {
   std::map<std::pair<std::string, int64_t>, std::pair<std::string, int64_t>> sent_away_
       ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
-  int64_t finished_steps_ ABSL_GUARDED_BY(mutex_) = 0;        // of tasks that are over
-  int64_t train_iter_ ABSL_GUARDED_BY(mutex_) = 0;
-  double best_eval_value_ ABSL_GUARDED_BY(mutex_) = -kInfinity;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<TaskBuffer>> forgotten_buffers_ ABSL_GUARDED_BY(mutex_);

@@ -416,7 +416,7 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
   }
   // Threads of a learner may overtake each other.
   task->steps = std::max(task->steps, info.learner_step());
-  train_iter_ = task->steps;
+  progress_.set_train_iter(task->steps);
   journal_.NoteState();
   journal_.NoteCommander();
   commander_->UpdateLearnerInfo(task->learner, info);

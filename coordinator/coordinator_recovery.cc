@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
@@ -77,21 +76,13 @@ void CoordinatorImpl::RecoverState(const RecoveredRun& run) {
   const StateRecord& state = run.state;
   incarnation_ = state.incarnation() + 1;
   last_worker_ = state.last_worker();
-  finished_steps_ = state.envstep();
-  train_iter_ = state.train_iter();
-  if (state.has_best_eval_value()) best_eval_value_ = state.best_eval_value();
+  progress_.Load(state);
   workers_joined_ = state.workers_joined();
   workers_lost_ = state.workers_lost();
   wanted_collectors_ = state.wanted_collectors();
-  converged_ = state.converged();
   stop_wanted_ = state.stop_wanted() && !options_.goes_on_after_stop;
   for (const DrainingRecord& collector : state.draining()) {
     were_draining_.emplace(collector.name(), collector.pid());
-  }
-  const int64_t now = deps_.clock->MonotonicNanos();
-  elapsed_before_nanos_ = absl::ToInt64Nanoseconds(absl::Seconds(state.elapsed_seconds()));
-  if (state.has_collecting_seconds()) {
-    collecting_nanos_ = now - absl::ToInt64Nanoseconds(absl::Seconds(state.collecting_seconds()));
   }
 }
 
@@ -209,18 +200,9 @@ JournalRecord CoordinatorImpl::StateNow() const {
   state->set_run(options_.run);
   state->set_incarnation(incarnation_);
   state->set_last_worker(last_worker_);
-  state->set_envstep(EnvSteps());
-  state->set_train_iter(train_iter_);
-  if (best_eval_value_ > -kInfinity) state->set_best_eval_value(best_eval_value_);
+  progress_.Save(EnvSteps(), state);
   state->set_workers_joined(workers_joined_);
   state->set_workers_lost(workers_lost_);
-  const int64_t elapsed =
-      started_ ? deps_.clock->MonotonicNanos() - start_nanos_ : elapsed_before_nanos_;
-  state->set_elapsed_seconds(absl::ToDoubleSeconds(absl::Nanoseconds(elapsed)));
-  if (collecting_nanos_.has_value()) {
-    state->set_collecting_seconds(absl::ToDoubleSeconds(Elapsed(*collecting_nanos_)));
-  }
-  state->set_converged(converged_);
   state->set_wanted_collectors(wanted_collectors_);
   state->set_stop_wanted(stop_wanted_);
   const auto add_draining = [state](const std::string& name, int64_t pid) {

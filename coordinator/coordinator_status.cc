@@ -46,7 +46,7 @@ void KeepNamed(const std::string& name, RunStatus* status) {
 }  // namespace
 
 int64_t CoordinatorImpl::EnvSteps() const {
-  int64_t steps = finished_steps_;
+  int64_t steps = progress_.finished_steps();
   for (const auto& [id, worker] : workers_) {
     if (worker.task.has_value()) steps += worker.task->counted_steps();
   }
@@ -95,23 +95,14 @@ RunStatus CoordinatorImpl::status() const {
   {
     MutexLock lock(&mutex_);
     status.set_run(options_.run);
-    if (started_) status.set_elapsed_seconds(absl::ToDoubleSeconds(Elapsed(start_nanos_)));
-    if (collecting_nanos_.has_value()) {
-      const int64_t until = ended_ ? end_nanos_ : deps_.clock->MonotonicNanos();
-      status.set_collecting_seconds(
-          absl::ToDoubleSeconds(absl::Nanoseconds(until - *collecting_nanos_)));
-    }
-    status.set_envstep(EnvSteps());
-    status.set_train_iter(train_iter_);
     const std::optional<double> eval_value = commander_->last_eval_value();
+    progress_.FillStatus(EnvSteps(), eval_value.has_value(), &status);
     if (eval_value.has_value()) {
       status.set_eval_value(*eval_value);
-      status.set_best_eval_value(best_eval_value_);
       for (const double episode_return : commander_->last_eval_returns()) {
         status.add_eval_return(episode_return);
       }
     }
-    status.set_converged(converged_);
     status.set_policy_version(policies_.last_published());
     status.set_workers_lost(workers_lost_);
     status.set_workers_joined(workers_joined_);

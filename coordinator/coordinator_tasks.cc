@@ -32,7 +32,7 @@ constexpr int64_t kMaxUnannouncedChunks = 16;
 
 // Takes what the commander gives, and gives it to who is free.
 void CoordinatorImpl::Schedule() {
-  if (!started_ || ended_) return;
+  if (!progress_.started() || ended_) return;
   CheckBudget();
   if (ended_) return;
   DropFinishedPolicies();
@@ -123,10 +123,7 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting,
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_collector() = task.collector;
   FindWorker(*assigned)->task = std::move(task);
-  if (!waiting.eval_flag() && !collecting_nanos_.has_value()) {
-    collecting_nanos_ = deps_.clock->MonotonicNanos();
-    journal_.NoteState();
-  }
+  if (!waiting.eval_flag() && progress_.BeginCollecting()) journal_.NoteState();
   sender_->Send(*assigned, message);
   return true;
 }
@@ -159,7 +156,7 @@ RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
     task.buffer->ForgetLearner();
     ForgetRemoved(task.buffer.get());
   }
-  finished_steps_ += task.counted_steps();
+  progress_.AddFinishedSteps(task.counted_steps());
   journal_.NoteState();
   if (worker->draining) {
     LetGo(id);

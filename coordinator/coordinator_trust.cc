@@ -64,9 +64,10 @@ absl::Status CoordinatorImpl::CheckIter(const RunningTask& task, int64_t iter) c
   DING_RETURN_IF_ERROR(Annotate(CheckSteps(iter), "train iterations"));
   if (task.first_iter >= 0) return CheckPace(task, iter - task.first_iter);
   // The first learner may go on from a checkpoint of another run; its successors from its own.
-  const int64_t known = std::max(train_iter_, policies_.NewestIter(task.learner.policy_id()));
+  const int64_t known =
+      std::max(progress_.train_iter(), policies_.NewestIter(task.learner.policy_id()));
   const double most = kFreeSteps + static_cast<double>(known) +
-                      kMaxStepsPerSecond * absl::ToDoubleSeconds(Elapsed(start_nanos_));
+                      kMaxStepsPerSecond * absl::ToDoubleSeconds(progress_.Elapsed());
   if (!task.learner.resume() || static_cast<double>(iter) <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(task.state.task_id, " begins at train iteration ", iter,
@@ -90,7 +91,8 @@ absl::Status CoordinatorImpl::CheckItemValues(const RunningTask& task,
   const bool is_number = field.has_value() && spec.field(*field).dtype == DType::kInt64 &&
                          spec.field(*field).shape.empty();
   if (!is_number) return absl::OkStatus();
-  const int64_t newest = std::max(train_iter_, policies_.NewestIter(task.collector.policy_id()));
+  const int64_t newest =
+      std::max(progress_.train_iter(), policies_.NewestIter(task.collector.policy_id()));
   for (const int64_t iter : items.rows.column<int64_t>(*field)) {
     if (iter >= -1 && iter <= newest) continue;
     return absl::InvalidArgumentError(absl::StrCat("a row that was collected at train iteration ",
@@ -117,7 +119,8 @@ absl::Status CoordinatorImpl::CheckVersion(const RunningTask& task, const Policy
 absl::Status CoordinatorImpl::CheckPolicyOf(const CollectorTask& task,
                                             const CollectorFinished& info) const {
   const uint64_t newest = policies_.Newest(task.policy_id());
-  const int64_t newest_iter = std::max(train_iter_, policies_.NewestIter(task.policy_id()));
+  const int64_t newest_iter =
+      std::max(progress_.train_iter(), policies_.NewestIter(task.policy_id()));
   if (info.policy_version() <= newest && info.train_iter() <= newest_iter) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(task.task_id(), " was played by version ", info.policy_version(), " of ",
@@ -128,12 +131,12 @@ absl::Status CoordinatorImpl::CheckPolicyOf(const CollectorTask& task,
 void CoordinatorImpl::CountResult(const CollectorTask& task, const CollectorFinished& info) {
   journal_.NoteOver(task.task_id());
   const bool converged = commander_->FinishCollectorTask(task, info);
-  best_eval_value_ = std::max(best_eval_value_, commander_->last_eval_value().value_or(-kInfinity));
+  const std::optional<double> eval_value = commander_->last_eval_value();
+  if (eval_value.has_value()) progress_.NoteEvaluation(*eval_value);
   if (!converged) return;
-  converged_ = true;
+  progress_.set_converged();
   End(absl::OkStatus(),
-      absl::StrCat("converged: mean return ", commander_->last_eval_value().value_or(0), " in ",
-                   task.task_id()));
+      absl::StrCat("converged: mean return ", eval_value.value_or(0), " in ", task.task_id()));
 }
 
 void CoordinatorImpl::CountEvaluation(uint32_t worker, const CollectorTask& task,
