@@ -110,14 +110,7 @@ absl::Duration CoordinatorImpl::TimeToNextEvent() const {
 void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) {
   if (hello.previous_worker() > 0) ForgetPrevious(hello);
   MutexLock lock(&mutex_);
-  Worker joined;
-  joined.hello = hello;
-  joined.peer = peer;
-  joined.joined_nanos = deps_.clock->MonotonicNanos();
-  DING_CHECK(workers_.emplace(worker, std::move(joined)).second)
-      << "worker " << worker << " joined before";
-  ++workers_joined_;
-  last_worker_ = std::max(last_worker_, worker);
+  workers_.Add(worker, hello, peer, deps_.clock->MonotonicNanos());
   journal_.NoteState();
   LOG(INFO) << hello.name() << " joined as worker " << worker << " from " << peer;
   if (ended_) {
@@ -127,32 +120,31 @@ void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const st
     sender_->Send(worker, message);
     return;
   }
-  if (hello.role() == Hello::COLLECTOR && ++collectors_ > options_.collectors) {
+  if (hello.role() == Hello::COLLECTOR && workers_.collectors() > options_.collectors) {
     commander_->IncreaseCollectorTaskSpace();
   }
   scheduler_.SetFree(hello.role(), worker, hello.resources());
-  if (were_draining_.erase({hello.name(), hello.pid()}) > 0) Drain(worker, FindWorker(worker));
+  if (workers_.TakeWasDraining(hello)) Drain(worker, workers_.Find(worker));
   Schedule();
 }
 
 void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
   {
     MutexLock lock(&mutex_);
-    Worker* const lost = FindWorker(worker);
+    Worker* const lost = workers_.Find(worker);
     if (lost == nullptr) return;
     const Hello::Role role = lost->hello.role();
-    if (!lost->draining) ++workers_lost_;
     journal_.NoteState();
     LOG_IF(WARNING, !ended_) << lost->hello.name() << " (worker " << worker << ") is gone: " << why;
     if (!ended_) {
-      if (role == Hello::COLLECTOR && collectors_-- > options_.collectors) {
+      if (role == Hello::COLLECTOR && workers_.collectors() > options_.collectors) {
         commander_->DecreaseCollectorTaskSpace();
       }
       if (lost->task.has_value()) FailTask(worker, lost);
       if (role == Hello::COLLECTOR) ForgetUnannounced(worker, *lost);
     }
     scheduler_.Remove(role, worker);
-    workers_.erase(worker);
+    workers_.Remove(worker);
     changed_.SignalAll();
     Schedule();
   }
@@ -169,7 +161,7 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
   DING_ASSIGN_OR_RETURN(const std::optional<Hello::Role> expected, SenderOf(message));
   {
     MutexLock lock(&mutex_);
-    Worker* const sender = FindWorker(worker);
+    Worker* const sender = workers_.Find(worker);
     if (sender == nullptr) return absl::NotFoundError("there is no such worker");
     if (expected.has_value() && sender->hello.role() != *expected) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -210,19 +202,8 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
   }
 }
 
-Worker* CoordinatorImpl::FindWorker(uint32_t worker) {
-  const auto it = workers_.find(worker);
-  return it == workers_.end() ? nullptr : &it->second;
-}
-
-RunningTask* CoordinatorImpl::FindTask(uint32_t worker, const std::string& task_id) {
-  Worker* const found = FindWorker(worker);
-  if (found == nullptr || !found->task.has_value()) return nullptr;
-  return found->task->state.task_id == task_id ? &*found->task : nullptr;
-}
-
 RunningTask* CoordinatorImpl::FindTaskOf(uint32_t worker, const std::string& task_id) {
-  RunningTask* const task = FindTask(worker, task_id);
+  RunningTask* const task = workers_.FindTask(worker, task_id);
   if (task == nullptr) ++counters_.late_messages;
   return task;
 }
@@ -230,19 +211,19 @@ RunningTask* CoordinatorImpl::FindTaskOf(uint32_t worker, const std::string& tas
 absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
   DING_RETURN_IF_ERROR(CheckHelloFields(hello));
   MutexLock lock(&mutex_);
-  DING_RETURN_IF_ERROR(CheckNotSentAway(hello));
+  DING_RETURN_IF_ERROR(workers_.CheckNotSentAway(hello, deps_.clock->MonotonicNanos()));
   // Of another incarnation: both may have been sent away by its end.
   if (hello.previous_incarnation() == incarnation_) {
     for (const auto& [id, worker] : workers_) {
       DING_RETURN_IF_ERROR(CheckNotReplaced(hello, worker.hello));
     }
   }
-  ++last_worker_;
-  // Who makes nothing has no number that must not be given again.
-  if (hello.role() == Hello::OPERATOR) return last_worker_;
+  const uint32_t number = workers_.NewNumber();
+  // The number of an operator names nothing, so that it may be given again after a restart.
+  if (hello.role() == Hello::OPERATOR) return number;
   journal_.NoteState();
   DING_RETURN_IF_ERROR(Persist());
-  return last_worker_;
+  return number;
 }
 
 void CoordinatorImpl::CheckBudget() {

@@ -11,14 +11,12 @@
 #ifndef DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
 #define DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -43,7 +41,7 @@
 #include "ding_worker/coordinator/run_progress.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/coordinator/task_scheduler.h"
-#include "ding_worker/coordinator/task_state.h"
+#include "ding_worker/coordinator/worker_roster.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -56,56 +54,8 @@ namespace internal_coordinator {
 // Prefixes of the keys of chunks and of policies in the store.
 inline constexpr char kDataPrefix[] = "data/";
 inline constexpr char kPolicyPrefix[] = "policy/";
-// Env steps that a row backs: in a game against an older player every second step has a row, and an
-// env may drop episodes. What a collector claims beyond does not count.
-inline constexpr int64_t kStepsPerRow = 4;
 // Why a run has ended that an operator has stopped.
 inline constexpr char kStopped[] = "an operator has stopped it";
-
-struct RunningTask {
-  TaskState state;
-  CollectorTask collector;  // the one of state.kind
-  LearnerTask learner;
-  std::shared_ptr<TaskBuffer> buffer;
-  int64_t steps = 0;  // env steps that a collector claims, or the learner's step
-  int64_t rows = 0;   // of a collecting task, that were pushed
-  // These three are for learners.
-  int64_t first_step = -1;   // -1: none was heard of
-  int64_t policy_iter = -1;  // of the version that it published last
-  // The newest train iteration that its messages have named; -1: none.
-  int64_t first_iter = -1;
-  int64_t newest_iter = -1;
-  int64_t progress_nanos = 0;  // when that grew last
-  bool stalls = false;         // which was said
-  bool doubted = false;        // what it says of chunks
-  bool complains = false;      // of many of them, which was said
-  std::set<uint32_t> accused;  // collectors whose chunks it could not learn from
-
-  // Env steps that count for the run.
-  int64_t counted_steps() const {
-    if (state.kind != Hello::COLLECTOR || collector.eval_flag()) return 0;
-    return std::min(steps, kStepsPerRow * rows);
-  }
-};
-
-struct Worker {
-  Hello hello;
-  std::string peer;
-  int64_t joined_nanos = 0;
-  std::optional<RunningTask> task;
-  uint64_t data_sequence = 0;    // the last one that was handled
-  int64_t newest_chunk = -1;     // of those
-  uint64_t demand_sequence = 0;  // that came
-  int policies_since_heard = 0;  // versions that it was sent since it said something
-  std::optional<PolicyVersion> withheld_policy;  // the newest, if it was not sent
-  std::string stalled;                           // as it says itself
-  std::string waits_for;                         // of the buffer
-  bool draining = false;                         // gets no further task
-  std::string sent_away;                         // why; nothing that it says is taken any more
-  int64_t bad_chunks = 0;                        // of those that it announced
-  GroupStatus group;                             // of an aggregator, as it said last
-  int64_t group_nanos = 0;                       // when that was
-};
 
 // What a message of a collector announces. Empty: it reports progress only.
 struct AnnouncedItems {
@@ -199,7 +149,6 @@ class CoordinatorImpl : public Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Somebody else evaluates the same version of the policy.
   void AskWitness(DoubtedEvaluation doubted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasWitness(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Settle(const DoubtedEvaluation& doubted, const std::string& witness,
               const CollectorFinished& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AssignWitnesses() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -212,7 +161,6 @@ class CoordinatorImpl : public Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendAway(uint32_t id, const std::string& why, Worker* worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckNotSentAway(const Hello& hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // For log and status.
   void Warn(const std::string& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A learner's step, in whatever message it says it.
@@ -261,7 +209,6 @@ class CoordinatorImpl : public Coordinator {
   void CloseTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishLearnerTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropFinishedPolicies() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsPlayed(const std::string& policy_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsKept(const PolicyVersion& version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckBudget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const absl::Status& status, const std::string& reason)
@@ -303,17 +250,13 @@ class CoordinatorImpl : public Coordinator {
   // A worker that has nothing to do any more is told to leave.
   void LetGo(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Worker* FindWorker(uint32_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  RunningTask* FindTask(uint32_t worker, const std::string& task_id)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // As FindTask, for the first look at a message: counts those that come late.
+  // As WorkerRoster::FindTask(), for the first look at a message: counts those that come late.
   RunningTask* FindTaskOf(uint32_t worker, const std::string& task_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t EnvSteps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration Elapsed(int64_t since_nanos) const {
     return absl::Nanoseconds(deps_.clock->MonotonicNanos() - since_nanos);
   }
-  void FillWorker(uint32_t id, const Worker& worker, WorkerStatus* status) const;
 
   const Options options_;
   const BufferFactory make_buffer_;
@@ -333,20 +276,12 @@ class CoordinatorImpl : public Coordinator {
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   RunProgress progress_ ABSL_GUARDED_BY(mutex_);
   bool stop_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // by an operator
-  // Name and process of those that an earlier coordinator was draining, and that are not here yet.
-  std::set<std::pair<std::string, int64_t>> were_draining_ ABSL_GUARDED_BY(mutex_);
   absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
   std::string end_reason_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
-  int collectors_ ABSL_GUARDED_BY(mutex_) = 0;  // that are there
-  int64_t workers_joined_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t workers_lost_ ABSL_GUARDED_BY(mutex_) = 0;
+  WorkerRoster workers_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<TaskBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);
   PolicyCatalogue policies_ ABSL_GUARDED_BY(mutex_);
   DoubtedEvaluations doubted_ ABSL_GUARDED_BY(mutex_);
-  // Why those of a name and process were sent away, and when.
-  std::map<std::pair<std::string, int64_t>, std::pair<std::string, int64_t>> sent_away_
-      ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);
@@ -354,7 +289,6 @@ class CoordinatorImpl : public Coordinator {
   RunJournal journal_ ABSL_GUARDED_BY(mutex_);
   bool keeps_data_ ABSL_GUARDED_BY(mutex_) = false;
   int32_t incarnation_ ABSL_GUARDED_BY(mutex_) = 1;
-  uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
   // Keys of the chunks that were there when this coordinator began.
   std::unordered_set<std::string> recovered_keys_ ABSL_GUARDED_BY(mutex_);
   std::thread timer_thread_;

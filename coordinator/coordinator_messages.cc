@@ -54,7 +54,7 @@ void CoordinatorImpl::HandleTaskFailed(uint32_t worker, const TaskFailed& failed
   MutexLock lock(&mutex_);
   RunningTask* const task = FindTaskOf(worker, failed.task_id());
   if (task == nullptr) return;
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   const Hello::Role kind = task->state.kind;
   // Only kCancelled says that it was not the task's fault.
   const auto code = static_cast<absl::StatusCode>(failed.code());
@@ -103,7 +103,7 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
     uint32_t worker, const CollectorData& data, const AnnouncedItems& announced) {
   const std::vector<int64_t>& chunks = announced.chunks;
   MutexLock lock(&mutex_);
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   if (sender == nullptr) return absl::NotFoundError("there is no such worker");
   const bool progress_only = !data.has_sequence() && data.items().empty();
   if (!progress_only && data.sequence() > sender->data_sequence + 1) {
@@ -152,7 +152,7 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
 
 // The message is handled: the next one may come. Null if the worker is gone.
 Worker* CoordinatorImpl::FinishData(uint32_t worker, const CollectorData& data) {
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   if (sender == nullptr) return nullptr;
   sender->data_sequence = data.sequence();
   sender->waits_for.clear();
@@ -173,7 +173,8 @@ void CoordinatorImpl::AcknowledgeData(uint32_t worker, const CollectorData& data
   MutexLock lock(&mutex_);
   const bool is_there = FinishData(worker, data) != nullptr;
   counters_.rows_pushed += announced.rows();
-  if (RunningTask* const task = FindTask(worker, data.task_id())) task->rows += announced.rows();
+  RunningTask* const task = workers_.FindTask(worker, data.task_id());
+  if (task != nullptr) task->rows += announced.rows();
   if (buffer->closed()) {
     // It was closed, and its rows were forgotten, while these were pushed.
     forgotten_buffers_.push_back(buffer);
@@ -200,7 +201,7 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
     Journal* journal = nullptr;
     {
       MutexLock lock(&mutex_);
-      const RunningTask* const task = FindTask(worker, task_id);
+      const RunningTask* const task = workers_.FindTask(worker, task_id);
       if (task == nullptr) return false;
       answers = buffer->answers();
       // With these rows, which count when they are in.
@@ -263,13 +264,13 @@ bool CoordinatorImpl::JournalPush(uint32_t worker, const std::string& task_id,
 bool CoordinatorImpl::WaitForRoom(uint32_t worker, const std::string& task_id,
                                   const std::string& why, int64_t answers, TaskBuffer* buffer) {
   MutexLock lock(&mutex_);
-  if (FindTask(worker, task_id) == nullptr) return false;
-  FindWorker(worker)->waits_for = why;
+  if (workers_.FindTask(worker, task_id) == nullptr) return false;
+  workers_.Find(worker)->waits_for = why;
   bool in_time = true;
-  while (in_time && FindTask(worker, task_id) != nullptr && buffer->answers() == answers) {
+  while (in_time && workers_.FindTask(worker, task_id) != nullptr && buffer->answers() == answers) {
     in_time = changed_.WaitFor(&mutex_, kPushRetry);
   }
-  return FindTask(worker, task_id) != nullptr;
+  return workers_.FindTask(worker, task_id) != nullptr;
 }
 
 absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
@@ -282,12 +283,12 @@ absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
   DING_RETURN_IF_ERROR(CheckPolicyOf(task->collector, info));
   task->steps = std::max(task->steps, info.step_count());
   if (!commander_->JudgeCollectorFinish(info)) {
-    FailTask(worker, FindWorker(worker));
+    FailTask(worker, workers_.Find(worker));
     Schedule();
     return absl::OkStatus();
   }
   scheduler_.NoteSuccess(Hello::COLLECTOR, worker);
-  const RunningTask finished = EndTask(worker, FindWorker(worker));
+  const RunningTask finished = EndTask(worker, workers_.Find(worker));
   // What the commander is told is what counts.
   CollectorFinished result = info;
   result.set_eval_flag(finished.collector.eval_flag());
@@ -307,7 +308,7 @@ absl::Status CoordinatorImpl::HandleLearnerDemand(uint32_t worker, const Learner
   std::shared_ptr<TaskBuffer> buffer;
   {
     MutexLock lock(&mutex_);
-    Worker* const sender = FindWorker(worker);
+    Worker* const sender = workers_.Find(worker);
     if (sender == nullptr) return absl::NotFoundError("there is no such worker");
     if (demand.sequence() < 1 || demand.sequence() > sender->demand_sequence + 1) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -360,7 +361,7 @@ bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> 
   MutexLock lock(&mutex_);
   // A learner that is gone has taken its demands along.
   if (!buffer->IsAsked(demand)) return true;
-  Worker* const learner = FindWorker(*buffer->learner());
+  Worker* const learner = workers_.Find(*buffer->learner());
   if (!drawn.ok()) {
     buffer->TooFewRows(demand);
     ForgetRemoved(buffer);
@@ -404,9 +405,9 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
     DING_RETURN_IF_ERROR(buffer->rows()->Update(priorities));
   }
   MutexLock lock(&mutex_);
-  RunningTask* const task = FindTask(worker, info.task_id());
+  RunningTask* const task = workers_.FindTask(worker, info.task_id());
   if (task == nullptr) return absl::OkStatus();
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   sender->stalled = ForPeople(info.stalled());
   NoteProgress(info.learner_step(), *sender, task);
   if (task->first_step < 0) {
@@ -430,7 +431,7 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
   MutexLock lock(&mutex_);
   // What is deleted later is a key of a policy, whatever a learner sends.
   const std::string key = PolicyKey(version.policy_id(), version.version(), worker);
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   if (sender == nullptr || !sender->task.has_value() ||
       sender->task->learner.policy_id() != version.policy_id()) {
     ++counters_.late_messages;
@@ -460,7 +461,7 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
 absl::Status CoordinatorImpl::HandleResources(uint32_t worker, const Resources& resources) {
   DING_RETURN_IF_ERROR(CheckResources(resources));
   MutexLock lock(&mutex_);
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   if (sender == nullptr) return absl::OkStatus();
   *sender->hello.mutable_resources() = resources;
   if (!sender->task.has_value() && !sender->draining && !ended_) {
@@ -473,7 +474,7 @@ absl::Status CoordinatorImpl::HandleResources(uint32_t worker, const Resources& 
 absl::Status CoordinatorImpl::HandleGroupStatus(uint32_t worker, const GroupStatus& group) {
   DING_RETURN_IF_ERROR(CheckGroupStatus(group));
   MutexLock lock(&mutex_);
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   if (sender == nullptr) return absl::OkStatus();
   sender->group = group;
   for (WorkerStatus& member : *sender->group.mutable_member()) {

@@ -75,15 +75,10 @@ absl::Status CoordinatorImpl::RecoverFromJournal() {
 void CoordinatorImpl::RecoverState(const RecoveredRun& run) {
   const StateRecord& state = run.state;
   incarnation_ = state.incarnation() + 1;
-  last_worker_ = state.last_worker();
+  workers_.Load(state);
   progress_.Load(state);
-  workers_joined_ = state.workers_joined();
-  workers_lost_ = state.workers_lost();
   wanted_collectors_ = state.wanted_collectors();
   stop_wanted_ = state.stop_wanted() && !options_.goes_on_after_stop;
-  for (const DrainingRecord& collector : state.draining()) {
-    were_draining_.emplace(collector.name(), collector.pid());
-  }
 }
 
 std::optional<std::unordered_set<std::string>> CoordinatorImpl::ListKeys(
@@ -199,20 +194,10 @@ JournalRecord CoordinatorImpl::StateNow() const {
   StateRecord* const state = record.mutable_state();
   state->set_run(options_.run);
   state->set_incarnation(incarnation_);
-  state->set_last_worker(last_worker_);
   progress_.Save(EnvSteps(), state);
-  state->set_workers_joined(workers_joined_);
-  state->set_workers_lost(workers_lost_);
   state->set_wanted_collectors(wanted_collectors_);
   state->set_stop_wanted(stop_wanted_);
-  const auto add_draining = [state](const std::string& name, int64_t pid) {
-    state->add_draining()->set_name(name);
-    state->mutable_draining()->rbegin()->set_pid(pid);
-  };
-  for (const auto& [name, pid] : were_draining_) add_draining(name, pid);
-  for (const auto& [id, worker] : workers_) {
-    if (worker.draining) add_draining(worker.hello.name(), worker.hello.pid());
-  }
+  workers_.Save(state);
   for (const auto& [id, buffer] : buffers_) {
     BufferRecord* const of_buffer = state->add_buffer();
     of_buffer->set_buffer_id(id);

@@ -46,47 +46,7 @@ void KeepNamed(const std::string& name, RunStatus* status) {
 }  // namespace
 
 int64_t CoordinatorImpl::EnvSteps() const {
-  int64_t steps = progress_.finished_steps();
-  for (const auto& [id, worker] : workers_) {
-    if (worker.task.has_value()) steps += worker.task->counted_steps();
-  }
-  return steps;
-}
-
-void CoordinatorImpl::FillWorker(uint32_t id, const Worker& worker, WorkerStatus* status) const {
-  status->set_worker(id);
-  status->set_name(worker.hello.name());
-  status->set_role(worker.hello.role());
-  status->set_peer(worker.peer);
-  status->set_pid(worker.hello.pid());
-  status->set_alive_seconds(absl::ToDoubleSeconds(Elapsed(worker.joined_nanos)));
-  status->set_waits_for(worker.waits_for.empty() ? worker.stalled : worker.waits_for);
-  if (worker.draining) status->set_draining(true);
-  if (worker.bad_chunks > 0) status->set_bad_chunks(worker.bad_chunks);
-  for (const WorkerStatus& told : worker.group.member()) {
-    WorkerStatus* const member = status->add_member();
-    *member = told;
-    member->set_alive_seconds(told.alive_seconds() +
-                              absl::ToDoubleSeconds(Elapsed(worker.group_nanos)));
-  }
-  if (!worker.task.has_value()) return;
-  const RunningTask& task = *worker.task;
-  status->set_task_id(task.state.task_id);
-  status->set_evaluates(task.collector.eval_flag());
-  if (task.stalls) {
-    status->set_stalled_seconds(absl::ToDoubleSeconds(Elapsed(task.progress_nanos)));
-    if (status->waits_for().empty()) status->set_waits_for("something that it does not tell");
-  }
-  const double seconds = absl::ToDoubleSeconds(Elapsed(task.state.start_nanos));
-  const bool collects = task.state.kind == Hello::COLLECTOR && !task.collector.eval_flag();
-  const auto steps = static_cast<double>(
-      collects ? task.counted_steps() : task.steps - std::max<int64_t>(task.first_step, 0));
-  if (seconds <= 0) return;
-  status->set_steps_per_second(steps / seconds);
-  // Those of a generation take the same steps.
-  for (WorkerStatus& member : *status->mutable_member()) {
-    if (member.waits_for().empty()) member.set_steps_per_second(steps / seconds);
-  }
+  return progress_.finished_steps() + workers_.EnvSteps();
 }
 
 RunStatus CoordinatorImpl::status() const {
@@ -104,14 +64,12 @@ RunStatus CoordinatorImpl::status() const {
       }
     }
     status.set_policy_version(policies_.last_published());
-    status.set_workers_lost(workers_lost_);
-    status.set_workers_joined(workers_joined_);
     commander_->AddStatus(&status);
     status.set_incarnation(incarnation_);
     status.set_wanted_collectors(ended_ ? 0 : wanted_collectors_);
     status.set_coordinator_pid(getpid());
     for (const std::string& warning : warnings_) status.add_warning(warning);
-    for (const auto& [id, worker] : workers_) FillWorker(id, worker, status.add_worker());
+    workers_.FillStatus(deps_.clock->MonotonicNanos(), &status);
     for (const auto& [id, buffer] : buffers_) {
       buffer->FillStatus(status.add_buffer());
       buffers.push_back(buffer);
@@ -182,11 +140,7 @@ absl::StatusOr<std::string> CoordinatorImpl::OperateLocked(const OperatorRequest
 
 absl::Status CoordinatorImpl::CheckKnown(const std::string& name) const {
   if (name.empty() || buffers_.count(name) > 0) return absl::OkStatus();
-  std::vector<std::string> known;
-  for (const auto& [id, worker] : workers_) {
-    known.push_back(worker.hello.name());
-    for (const WorkerStatus& member : worker.group.member()) known.push_back(member.name());
-  }
+  std::vector<std::string> known = workers_.Names();
   if (std::find(known.begin(), known.end(), name) != known.end()) return absl::OkStatus();
   for (const auto& [id, buffer] : buffers_) known.push_back(id);
   return absl::NotFoundError(
@@ -202,16 +156,7 @@ absl::StatusOr<std::string> CoordinatorImpl::Want(int64_t collectors) {
         ", expected 0 to ", options_.max_collectors, " (system.coordinator.max_collectors)"));
   }
   wanted_collectors_ = static_cast<int>(collectors);
-  std::vector<uint32_t> there;  // the idle ones last, and of others the newest: they go first
-  std::vector<uint32_t> idle;
-  for (const auto& [id, worker] : workers_) {
-    if (worker.hello.role() != Hello::COLLECTOR || worker.draining) continue;
-    (worker.task.has_value() ? there : idle).push_back(id);
-  }
-  there.insert(there.end(), idle.begin(), idle.end());
-  for (; static_cast<int64_t>(there.size()) > collectors; there.pop_back()) {
-    Drain(there.back(), FindWorker(there.back()));
-  }
+  for (const uint32_t id : workers_.Surplus(collectors)) Drain(id, workers_.Find(id));
   return absl::StrCat(collectors, " collectors are wanted");
 }
 
@@ -242,7 +187,7 @@ void CoordinatorImpl::Drain(uint32_t id, Worker* worker) {
 
 void CoordinatorImpl::LetGo(uint32_t id) {
   CoordinatorMessage message;
-  const std::string& sent_away = FindWorker(id)->sent_away;
+  const std::string& sent_away = workers_.Find(id)->sent_away;
   message.mutable_end_run()->set_reason(sent_away.empty()
                                             ? "the worker is not needed any more"
                                             : absl::StrCat("the worker is sent away: ", sent_away));

@@ -97,7 +97,7 @@ bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   journal_.NoteState();
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_learner() = task.learner;
-  FindWorker(*assigned)->task = std::move(task);
+  workers_.Find(*assigned)->task = std::move(task);
   sender_->Send(*assigned, message);
   return true;
 }
@@ -122,7 +122,7 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting,
   }
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_collector() = task.collector;
-  FindWorker(*assigned)->task = std::move(task);
+  workers_.Find(*assigned)->task = std::move(task);
   if (!waiting.eval_flag() && progress_.BeginCollecting()) journal_.NoteState();
   sender_->Send(*assigned, message);
   return true;
@@ -207,39 +207,20 @@ void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
 
 // Deletes the last versions of policies that nobody learns or plays any more.
 void CoordinatorImpl::DropFinishedPolicies() {
-  const auto is_played = [this](const std::string& policy_id)
-                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsPlayed(policy_id); };
+  const auto is_played = [this](const std::string& policy_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                             mutex_) { return workers_.IsPlayed(policy_id); };
   const auto is_kept = [this](const PolicyVersion& version)
                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsKept(version); };
   ForgetKeys(policies_.DropFinished(is_played, is_kept));
 }
 
-// A task that runs plays by its newest version.
-bool CoordinatorImpl::IsPlayed(const std::string& policy_id) const {
-  return std::any_of(workers_.begin(), workers_.end(), [&policy_id](const auto& entry) {
-    return entry.second.task.has_value() && entry.second.task->collector.policy_id() == policy_id;
-  });
-}
-
 // The commander wants it, or a task plays by it.
 bool CoordinatorImpl::IsKept(const PolicyVersion& version) const {
   if (ended_) return false;
-  const auto plays = [&version](const CollectorTask& task) {
-    return std::any_of(task.player().begin(), task.player().end(), [&](const TaskPlayer& player) {
-      return !player.update_policy() && player.policy().key() == version.key();
-    });
-  };
-  // It is evaluated, perhaps again by a witness.
-  const auto evaluates = [&version](const CollectorTask& task) {
-    return task.eval_flag() && task.policy().key() == version.key();
-  };
-  return commander_->KeepsPolicy(version) ||
-         std::any_of(workers_.begin(), workers_.end(),
-                     [&](const auto& entry) {
-                       return entry.second.task.has_value() &&
-                              (plays(entry.second.task->collector) ||
-                               evaluates(entry.second.task->collector));
-                     }) ||
+  const auto plays = [&version](const CollectorTask& task) { return PlaysBy(task, version); };
+  const auto evaluates = [&version](const CollectorTask& task) { return Evaluates(task, version); };
+  // A version that is evaluated may be evaluated again, by a witness.
+  return commander_->KeepsPolicy(version) || workers_.Needs(version) ||
          doubted_.HasWaitingTask(evaluates) || scheduler_.HasCollectorTask(plays);
 }
 

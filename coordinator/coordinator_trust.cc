@@ -43,9 +43,6 @@ constexpr double kFreeSteps = 1e6;
 constexpr int64_t kMaxBadChunksOfWorker = 3;
 // A learner that complains of more than a tenth of the chunks, and of this many, is named in the log.
 constexpr int64_t kManyBadChunks = 32;
-// The time for which a worker that was sent away is not admitted again.
-constexpr absl::Duration kSentAwayFor = absl::Minutes(10);
-constexpr size_t kMaxSentAway = 1000;
 constexpr size_t kMaxWarnings = 8;
 
 }  // namespace
@@ -107,10 +104,8 @@ absl::Status CoordinatorImpl::CheckVersion(const RunningTask& task, const Policy
   DING_RETURN_IF_ERROR(policies_.CheckNext(version, key));
   DING_RETURN_IF_ERROR(CheckIter(task, version.train_iter()));
   // A group goes on from who is left, which may be a step behind who has published.
-  const Worker& learner = workers_.at(task.state.worker);
-  if (version.train_iter() >= task.policy_iter || learner.group.member_size() > 0) {
-    return absl::OkStatus();
-  }
+  const bool is_group = workers_.Find(task.state.worker)->group.member_size() > 0;
+  if (version.train_iter() >= task.policy_iter || is_group) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "version ", version.version(), " of ", version.policy_id(), " of train iteration ",
       version.train_iter(), " after one of ", task.policy_iter, ", expected none earlier"));
@@ -141,13 +136,13 @@ void CoordinatorImpl::CountResult(const CollectorTask& task, const CollectorFini
 
 void CoordinatorImpl::CountEvaluation(uint32_t worker, const CollectorTask& task,
                                       const CollectorFinished& info) {
-  const std::string name = FindWorker(worker)->hello.name();
+  const std::string name = workers_.Find(worker)->hello.name();
   const bool possible = doubted_.IsPossible(info);
   if (const std::optional<DoubtedEvaluation> doubted = doubted_.Take(task.task_id())) {
     Settle(*doubted, name, info);
   } else if (possible && !commander_->WouldConverge(task, info)) {
     CountResult(task, info);
-  } else if (HasWitness(worker)) {
+  } else if (workers_.HasOtherCollector(worker)) {
     AskWitness({worker, name, task, info});
   } else if (possible) {
     CountResult(task, info);  // There is nobody else.
@@ -156,13 +151,6 @@ void CoordinatorImpl::CountEvaluation(uint32_t worker, const CollectorTask& task
     journal_.NoteOver(task.task_id());
     commander_->NotifyFailCollectorTask(task);
   }
-}
-
-bool CoordinatorImpl::HasWitness(uint32_t worker) const {
-  return std::any_of(workers_.begin(), workers_.end(), [worker](const auto& entry) {
-    return entry.first != worker && entry.second.hello.role() == Hello::COLLECTOR &&
-           !entry.second.draining;
-  });
 }
 
 void CoordinatorImpl::AskWitness(DoubtedEvaluation doubted) {
@@ -187,7 +175,7 @@ void CoordinatorImpl::AssignWitnesses() {
   for (const CollectorTask& task : doubted_.TakeWaitingTasks()) {
     const DoubtedEvaluation* const doubted = doubted_.Find(task.task_id());
     if (doubted == nullptr) continue;  // The run is over.
-    if (HasWitness(doubted->worker) && buffers_.count(task.buffer_id()) > 0) {
+    if (workers_.HasOtherCollector(doubted->worker) && buffers_.count(task.buffer_id()) > 0) {
       if (!StartCollectorTask(task, doubted->worker)) doubted_.WaitAgain(task);
       continue;
     }
@@ -222,7 +210,7 @@ void CoordinatorImpl::DropDoubted() {
 // One worker whose tasks fail is sent away; the run fails when it is all of them.
 void CoordinatorImpl::NoteFailure(uint32_t worker, Hello::Role kind, const std::string& task_id,
                                   const absl::Status& why) {
-  Worker* const failed = FindWorker(worker);
+  Worker* const failed = workers_.Find(worker);
   const TaskScheduler::Streak failures = scheduler_.NoteFailure(kind, worker);
   bool all = true;
   for (const auto& [id, other] : workers_) {
@@ -262,7 +250,7 @@ absl::Status CoordinatorImpl::HandleBadChunks(uint32_t worker, const BadChunks& 
 
 void CoordinatorImpl::Accuse(uint32_t learner, const BadChunk& bad, RunningTask* task) {
   const uint32_t maker = WorkerOfChunk(bad.chunk());
-  Worker* const collector = FindWorker(maker);
+  Worker* const collector = workers_.Find(maker);
   const std::string name = collector == nullptr
                                ? absl::StrCat("worker ", maker, ", which has left")
                                : absl::StrCat(collector->hello.name(), " (worker ", maker, ")");
@@ -278,7 +266,7 @@ void CoordinatorImpl::Accuse(uint32_t learner, const BadChunk& bad, RunningTask*
   ++collector->bad_chunks;
   if (collector->bad_chunks < kMaxBadChunksOfWorker || !collector->sent_away.empty()) return;
   task->accused.insert(maker);
-  if (IsDoubted(FindWorker(learner)->hello.name(), task)) return;
+  if (IsDoubted(workers_.Find(learner)->hello.name(), task)) return;
   SendAway(maker,
            absl::StrCat(collector->bad_chunks, " of its chunks cannot be learned from, the last ",
                         ChunkKey(bad.chunk()), ": ", ForPeople(bad.reason())),
@@ -310,29 +298,12 @@ bool CoordinatorImpl::IsDoubted(const std::string& learner, RunningTask* task) {
 void CoordinatorImpl::SendAway(uint32_t id, const std::string& why, Worker* worker) {
   Warn(absl::StrCat(worker->hello.name(), " (worker ", id, ", pid ", worker->hello.pid(),
                     ") is sent away: ", why));
-  const int64_t now = deps_.clock->MonotonicNanos();
-  for (auto it = sent_away_.begin(); it != sent_away_.end();) {
-    const bool over = absl::Nanoseconds(now - it->second.second) >= kSentAwayFor;
-    it = over ? sent_away_.erase(it) : std::next(it);
-  }
-  if (sent_away_.size() < kMaxSentAway) {
-    sent_away_[{worker->hello.name(), worker->hello.pid()}] = {why, now};
-  }
+  workers_.NoteSentAway(worker->hello, why, deps_.clock->MonotonicNanos());
   worker->sent_away = why;
   const bool has_task = worker->task.has_value();
   Drain(id, worker);
   if (has_task) FailTask(id, worker);  // It is told to leave then.
   changed_.SignalAll();
-}
-
-absl::Status CoordinatorImpl::CheckNotSentAway(const Hello& hello) {
-  const auto found = sent_away_.find({hello.name(), hello.pid()});
-  if (found == sent_away_.end()) return absl::OkStatus();
-  const absl::Duration since = Elapsed(found->second.second);
-  if (since >= kSentAwayFor) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      hello.name(), " (pid ", hello.pid(), ") was sent away ",
-      absl::FormatDuration(absl::Trunc(since, absl::Seconds(1))), " ago: ", found->second.first));
 }
 
 void CoordinatorImpl::Warn(const std::string& what) {
