@@ -68,7 +68,7 @@ void CoordinatorImpl::Start() {
   MutexLock lock(&mutex_);
   progress_.Start();
   if (progress_.converged()) End(absl::OkStatus(), "it had converged before");
-  if (stop_wanted_) End(absl::OkStatus(), kStopped);
+  if (commands_.stop_wanted()) End(absl::OkStatus(), kStopped);
   Schedule();
   absl::StatusOr<std::thread> timer =
       StartThread("the timer of the coordinator", [this] { RunTimer(); });

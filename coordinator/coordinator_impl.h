@@ -35,6 +35,7 @@
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/journal.pb.h"
 #include "ding_worker/coordinator/known_chunks.h"
+#include "ding_worker/coordinator/operator_commands.h"
 #include "ding_worker/coordinator/policy_catalogue.h"
 #include "ding_worker/coordinator/recovery.h"
 #include "ding_worker/coordinator/run_journal.h"
@@ -76,7 +77,7 @@ class CoordinatorImpl : public Coordinator {
         deps_(deps),
         remover_(std::move(parts.delete_key)),
         scheduler_({options.learner_task_timeout, options.collector_task_timeout}),
-        wanted_collectors_(options.wanted_collectors),
+        commands_(options.wanted_collectors, options.max_collectors),
         commander_(std::move(parts.commander)),
         progress_({options.max_env_step, options.max_train_iter, options.max_time}, deps.clock),
         doubted_(options.min_return, options.max_return),
@@ -240,12 +241,8 @@ class CoordinatorImpl : public Coordinator {
   void DeleteForgotten() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Operators.
-  absl::StatusOr<std::string> OperateLocked(const OperatorRequest& request)
+  absl::StatusOr<std::string> CarryOut(const OperatorRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::string> Want(int64_t collectors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::string> DrainNamed(const std::string& name)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckKnown(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drain(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A worker that has nothing to do any more is told to leave.
   void LetGo(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -271,11 +268,10 @@ class CoordinatorImpl : public Coordinator {
   CondVar changed_;  // a draw, a task that is over, the end
   CondVar timer_;    // waiting tasks, the end
   TaskScheduler scheduler_ ABSL_GUARDED_BY(mutex_);
-  int wanted_collectors_ ABSL_GUARDED_BY(mutex_);
+  OperatorCommands commands_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<BaseCommander> commander_ ABSL_PT_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   RunProgress progress_ ABSL_GUARDED_BY(mutex_);
-  bool stop_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // by an operator
   absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
   std::string end_reason_ ABSL_GUARDED_BY(mutex_);
   WorkerRoster workers_ ABSL_GUARDED_BY(mutex_);

@@ -77,8 +77,7 @@ void CoordinatorImpl::RecoverState(const RecoveredRun& run) {
   incarnation_ = state.incarnation() + 1;
   workers_.Load(state);
   progress_.Load(state);
-  wanted_collectors_ = state.wanted_collectors();
-  stop_wanted_ = state.stop_wanted() && !options_.goes_on_after_stop;
+  commands_.Load(state, options_.goes_on_after_stop);
 }
 
 std::optional<std::unordered_set<std::string>> CoordinatorImpl::ListKeys(
@@ -195,8 +194,7 @@ JournalRecord CoordinatorImpl::StateNow() const {
   state->set_run(options_.run);
   state->set_incarnation(incarnation_);
   progress_.Save(EnvSteps(), state);
-  state->set_wanted_collectors(wanted_collectors_);
-  state->set_stop_wanted(stop_wanted_);
+  commands_.Save(state);
   workers_.Save(state);
   for (const auto& [id, buffer] : buffers_) {
     BufferRecord* const of_buffer = state->add_buffer();
