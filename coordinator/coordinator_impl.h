@@ -1,13 +1,24 @@
-// What the coordinator is made of; for its own sources. Whoever uses it includes coordinator.h.
+// The composition of the coordinator, for its own sources only: users include coordinator.h.
 //
-//   coordinator.cc           its life: who joins and leaves, the timer, the end
-//   coordinator_messages.cc  what workers say: rows, demands, reports, policies
-//   coordinator_tasks.cc     who gets which task, what a task leaves, and what is deleted
-//   coordinator_status.cc    what is told of it, and what an operator may ask for
-//   coordinator_trust.cc     what of it is believed, who is sent away, and who stalls
-//   coordinator_recovery.cc  what it writes into the journal, and how it goes on with one
+//   what it knows, each in an object that owns its state:
+//     WorkerRoster         the workers, and what they said
+//     TaskScheduler        tasks that wait, free workers, failures in a row
+//     TaskBuffer           the rows of a learner's task, and the demands for them
+//     PolicyCatalogue      versions of policies
+//     DoubtedEvaluations   results that need a witness
+//     OperatorCommands     what operators ask for
+//     RunProgress          time, steps, budgets
+//     RunJournal           what has to be written down
+//   what it does with them, in these files:
+//     coordinator.cc           workers join and leave, the timer, the end of the run
+//     coordinator_messages.cc  handles messages of workers
+//     coordinator_tasks.cc     starts and ends tasks, and deletes what they leave
+//     coordinator_status.cc    answers operators
+//     coordinator_trust.cc     checks claims, sends workers away, notices stalls
+//     coordinator_recovery.cc  writes the journal, and goes on with one
 //
-// Threads: as Coordinator. One mutex guards all but the rows, which TaskBuffer does.
+// Threads: as Coordinator. One mutex guards the objects. Each is thread-compatible and calls no other one,
+//          so that only this class has to think of the lock. Rows are pushed and drawn without it.
 #ifndef DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
 #define DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
 
@@ -76,11 +87,11 @@ class CoordinatorImpl : public Coordinator {
         sender_(parts.sender),
         deps_(deps),
         remover_(std::move(parts.delete_key)),
-        scheduler_({options.learner_task_timeout, options.collector_task_timeout}),
-        commands_(options.wanted_collectors, options.max_collectors),
         commander_(std::move(parts.commander)),
-        progress_({options.max_env_step, options.max_train_iter, options.max_time}, deps.clock),
+        scheduler_({options.learner_task_timeout, options.collector_task_timeout}),
         doubted_(options.min_return, options.max_return),
+        commands_(options.wanted_collectors, options.max_collectors),
+        progress_({options.max_env_step, options.max_train_iter, options.max_time}, deps.clock),
         journal_(parts.journal, /*on_replaced=*/[this] { timer_.Signal(); }) {}
   ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
 
@@ -131,7 +142,7 @@ class CoordinatorImpl : public Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteHeard(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // What is believed. Errors: of who said it.
+  // Claims of workers. An error is the fault of the worker that made the claim.
   absl::Status CheckPace(const RunningTask& task, int64_t steps) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckIter(const RunningTask& task, int64_t iter) const
@@ -143,12 +154,12 @@ class CoordinatorImpl : public Coordinator {
                             const std::string& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckPolicyOf(const CollectorTask& task, const CollectorFinished& info) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A result of a commander's task.
+  // Tells the commander the result of its task.
   void CountResult(const CollectorTask& task, const CollectorFinished& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountEvaluation(uint32_t worker, const CollectorTask& task, const CollectorFinished& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Somebody else evaluates the same version of the policy.
+  // Another worker evaluates the same version of the policy.
   void AskWitness(DoubtedEvaluation doubted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Settle(const DoubtedEvaluation& doubted, const std::string& witness,
               const CollectorFinished& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -162,9 +173,9 @@ class CoordinatorImpl : public Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendAway(uint32_t id, const std::string& why, Worker* worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // For log and status.
+  // Adds a warning to the log and to the status.
   void Warn(const std::string& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A learner's step, in whatever message it says it.
+  // A message of a learner names its train iteration.
   void NoteProgress(int64_t iter, const Worker& worker, RunningTask* task)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteStalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -199,7 +210,7 @@ class CoordinatorImpl : public Coordinator {
   void Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBackExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool StartLearnerTask(const LearnerTask& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A witness is not who is to be confirmed, and evaluates the version that the task names.
+  // `witness_of`: the task is to confirm a result of that worker, which does not get it.
   bool StartCollectorTask(const CollectorTask& waiting,
                           std::optional<uint32_t> witness_of = std::nullopt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -217,14 +228,14 @@ class CoordinatorImpl : public Coordinator {
   void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Duration TimeToNextEvent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // What must survive.
+  // The journal.
   void RecoverState(const RecoveredRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RecoverFromJournal() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RecoverRows(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
   void RecoverPolicies(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The keys of the store; none: it does not say.
+  // The keys of the store; none if the store cannot list them.
   std::optional<std::unordered_set<std::string>> ListKeys(const std::string& prefix) const;
-  // What a worker that joins again left under its previous number.
+  // Deletes what a worker that joins again left under its previous number.
   void ForgetPrevious(const Hello& hello) ABSL_LOCKS_EXCLUDED(mutex_);
   JournalRecord StateNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::vector<JournalRecord>> AllNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -233,7 +244,7 @@ class CoordinatorImpl : public Coordinator {
   absl::Status Compact() ABSL_LOCKS_EXCLUDED(mutex_);
   void CompactIfWorthIt() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Deleting, which waits for the store, happens outside of the lock.
+  // What is deleted is noted under the lock; DeleteForgotten(), which waits for the store, runs without.
   void ForgetKeys(const std::vector<std::string>& keys) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetChunks(const std::vector<int64_t>& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetRemoved(TaskBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -265,28 +276,30 @@ class CoordinatorImpl : public Coordinator {
   UsedDataRemover remover_;
 
   mutable Mutex mutex_;
-  CondVar changed_;  // a draw, a task that is over, the end
-  CondVar timer_;    // waiting tasks, the end
-  TaskScheduler scheduler_ ABSL_GUARDED_BY(mutex_);
-  OperatorCommands commands_ ABSL_GUARDED_BY(mutex_);
+  CondVar changed_;  // a draw, the end of a task, the end of the run
+  CondVar timer_;    // waiting tasks, the end of the run
   const std::unique_ptr<BaseCommander> commander_ ABSL_PT_GUARDED_BY(mutex_);
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  RunProgress progress_ ABSL_GUARDED_BY(mutex_);
-  absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
-  std::string end_reason_ ABSL_GUARDED_BY(mutex_);
   WorkerRoster workers_ ABSL_GUARDED_BY(mutex_);
+  TaskScheduler scheduler_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<TaskBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);
   PolicyCatalogue policies_ ABSL_GUARDED_BY(mutex_);
   DoubtedEvaluations doubted_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
+  OperatorCommands commands_ ABSL_GUARDED_BY(mutex_);
+  RunProgress progress_ ABSL_GUARDED_BY(mutex_);
+  RunJournal journal_ ABSL_GUARDED_BY(mutex_);
+
+  int32_t incarnation_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
+  std::string end_reason_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
+  // What is to be deleted: keys of the store, and the rows of buffers.
   std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<TaskBuffer>> forgotten_buffers_ ABSL_GUARDED_BY(mutex_);
-  RunJournal journal_ ABSL_GUARDED_BY(mutex_);
-  bool keeps_data_ ABSL_GUARDED_BY(mutex_) = false;
-  int32_t incarnation_ ABSL_GUARDED_BY(mutex_) = 1;
   // Keys of the chunks that were there when this coordinator began.
   std::unordered_set<std::string> recovered_keys_ ABSL_GUARDED_BY(mutex_);
+  bool keeps_data_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread timer_thread_;
 };
 
