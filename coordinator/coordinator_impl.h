@@ -143,17 +143,14 @@ class CoordinatorImpl : public Coordinator {
   void NoteHeard(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Claims of workers. An error is the fault of the worker that made the claim.
-  absl::Status CheckPace(const RunningTask& task, int64_t steps) const
+  absl::Status CheckPaceOf(const RunningTask& task, int64_t steps) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The highest train iteration that collectors of the policy may act by.
+  int64_t NewestIter(const std::string& policy_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckIter(const RunningTask& task, int64_t iter) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckItemLayout(const SegmentBatch& items) const;
-  absl::Status CheckItemValues(const RunningTask& task, const SegmentBatch& items) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckVersion(const RunningTask& task, const PolicyVersion& version,
                             const std::string& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckPolicyOf(const CollectorTask& task, const CollectorFinished& info) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells the commander the result of its task.
   void CountResult(const CollectorTask& task, const CollectorFinished& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

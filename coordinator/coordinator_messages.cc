@@ -15,6 +15,7 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/claim_checks.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/journal.pb.h"
@@ -93,7 +94,7 @@ absl::StatusOr<AnnouncedItems> CoordinatorImpl::DecodeItems(uint32_t worker,
   if (data.items().empty()) return announced;
   DING_ASSIGN_OR_RETURN(Batch rows, DecodeBatch(data.items()));
   DING_ASSIGN_OR_RETURN(announced.items, MakeItems(std::move(rows)));
-  DING_RETURN_IF_ERROR(CheckItemLayout(announced.items));
+  if (items_ != nullptr) DING_RETURN_IF_ERROR(CheckItemLayout(*items_, announced.items));
   DING_ASSIGN_OR_RETURN(announced.chunks, ChunksOf(announced.items.rows, worker));
   return announced;
 }
@@ -136,9 +137,9 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
     return absl::InvalidArgumentError(
         absl::StrCat("data of ", data.task_id(), ", an evaluation, which sends none"));
   }
-  DING_RETURN_IF_ERROR(CheckPace(*task, data.progress().cur_step()));
-  DING_RETURN_IF_ERROR(CheckPace(*task, task->rows + announced.rows()));
-  DING_RETURN_IF_ERROR(CheckItemValues(*task, announced.items));
+  DING_RETURN_IF_ERROR(CheckPaceOf(*task, data.progress().cur_step()));
+  DING_RETURN_IF_ERROR(CheckPaceOf(*task, task->rows + announced.rows()));
+  DING_RETURN_IF_ERROR(CheckCollectIters(announced.items, NewestIter(task->collector.policy_id())));
   task->steps = std::max(task->steps, data.progress().cur_step());
   sender->stalled = ForPeople(data.progress().stalled());
   if (progress_only) {
@@ -279,8 +280,10 @@ absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
   MutexLock lock(&mutex_);
   RunningTask* const task = FindTaskOf(worker, info.task_id());
   if (task == nullptr) return absl::OkStatus();
-  DING_RETURN_IF_ERROR(CheckPace(*task, info.step_count()));
-  DING_RETURN_IF_ERROR(CheckPolicyOf(task->collector, info));
+  DING_RETURN_IF_ERROR(CheckPaceOf(*task, info.step_count()));
+  const std::string& policy_id = task->collector.policy_id();
+  DING_RETURN_IF_ERROR(CheckPlayedVersion(task->collector, info, policies_.Newest(policy_id),
+                                          NewestIter(policy_id)));
   task->steps = std::max(task->steps, info.step_count());
   if (!commander_->JudgeCollectorFinish(info)) {
     FailTask(worker, workers_.Find(worker));

@@ -12,19 +12,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/claim_checks.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
 #include "ding_worker/coordinator/doubted_evaluations.h"
 #include "ding_worker/coordinator/known_chunks.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/coordinator/task_scheduler.h"
-#include "ding_worker/data/dtype.h"
-#include "ding_worker/data/sample_columns.h"
-#include "ding_worker/data/segment.h"
-#include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/message_checks.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -35,10 +31,6 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
-// Env steps, rows or train iterations of one task: more per second than any worker takes, and as many
-// at once when it begins.
-constexpr double kMaxStepsPerSecond = 1e7;
-constexpr double kFreeSteps = 1e6;
 // Chunks of a collector that cannot be learned from, after which it is sent away.
 constexpr int64_t kMaxBadChunksOfWorker = 3;
 // A learner that complains of more than a tenth of the chunks, and of this many, is named in the log.
@@ -47,56 +39,21 @@ constexpr size_t kMaxWarnings = 8;
 
 }  // namespace
 
-absl::Status CoordinatorImpl::CheckPace(const RunningTask& task, int64_t steps) const {
-  const double seconds = absl::ToDoubleSeconds(Elapsed(task.state.start_nanos));
-  if (static_cast<double>(steps) <= kFreeSteps + kMaxStepsPerSecond * seconds) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(steps, " steps or rows in ", seconds, " s of ",
-                                                 task.state.task_id, ", expected at most ",
-                                                 kMaxStepsPerSecond, " per second"));
+absl::Status CoordinatorImpl::CheckPaceOf(const RunningTask& task, int64_t steps) const {
+  return CheckPace(task.state.task_id, steps, Elapsed(task.state.start_nanos));
+}
+
+int64_t CoordinatorImpl::NewestIter(const std::string& policy_id) const {
+  return std::max(progress_.train_iter(), policies_.NewestIter(policy_id));
 }
 
 absl::Status CoordinatorImpl::CheckIter(const RunningTask& task, int64_t iter) const {
   DING_RETURN_IF_ERROR(Annotate(CheckSteps(iter), "train iterations"));
-  if (task.first_iter >= 0) return CheckPace(task, iter - task.first_iter);
+  if (task.first_iter >= 0) return CheckPaceOf(task, iter - task.first_iter);
   // The first learner may go on from a checkpoint of another run; its successors from its own.
-  const int64_t known =
-      std::max(progress_.train_iter(), policies_.NewestIter(task.learner.policy_id()));
-  const double most = kFreeSteps + static_cast<double>(known) +
-                      kMaxStepsPerSecond * absl::ToDoubleSeconds(progress_.Elapsed());
-  if (!task.learner.resume() || static_cast<double>(iter) <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(task.state.task_id, " begins at train iteration ", iter,
-                   ", expected what its predecessor has left, which was at ", known));
-}
-
-absl::Status CoordinatorImpl::CheckItemLayout(const SegmentBatch& items) const {
-  if (items_ == nullptr) return absl::OkStatus();
-  DING_RETURN_IF_ERROR(CheckSameLayout(*items_, items.rows.spec(), "items"));
-  for (const int64_t length : items.rows.column<int64_t>(kColumnLength)) {
-    if (length == 1) continue;
-    return absl::InvalidArgumentError(absl::StrCat("an item of ", length, " rows, expected 1"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CoordinatorImpl::CheckItemValues(const RunningTask& task,
-                                              const SegmentBatch& items) const {
-  const Spec& spec = items.rows.spec();
-  const std::optional<int> field = spec.Find(kColumnCollectIter);
-  const bool is_number = field.has_value() && spec.field(*field).dtype == DType::kInt64 &&
-                         spec.field(*field).shape.empty();
-  if (!is_number) return absl::OkStatus();
-  const int64_t newest =
-      std::max(progress_.train_iter(), policies_.NewestIter(task.collector.policy_id()));
-  for (const int64_t iter : items.rows.column<int64_t>(*field)) {
-    if (iter >= -1 && iter <= newest) continue;
-    return absl::InvalidArgumentError(absl::StrCat("a row that was collected at train iteration ",
-                                                   iter, ", expected -1 to ", newest,
-                                                   ", the newest that a policy was published at"));
-  }
-  return absl::OkStatus();
+  if (!task.learner.resume()) return absl::OkStatus();
+  return CheckFirstIter(task.state.task_id, iter, NewestIter(task.learner.policy_id()),
+                        progress_.Elapsed());
 }
 
 absl::Status CoordinatorImpl::CheckVersion(const RunningTask& task, const PolicyVersion& version,
@@ -109,18 +66,6 @@ absl::Status CoordinatorImpl::CheckVersion(const RunningTask& task, const Policy
   return absl::InvalidArgumentError(absl::StrCat(
       "version ", version.version(), " of ", version.policy_id(), " of train iteration ",
       version.train_iter(), " after one of ", task.policy_iter, ", expected none earlier"));
-}
-
-absl::Status CoordinatorImpl::CheckPolicyOf(const CollectorTask& task,
-                                            const CollectorFinished& info) const {
-  const uint64_t newest = policies_.Newest(task.policy_id());
-  const int64_t newest_iter =
-      std::max(progress_.train_iter(), policies_.NewestIter(task.policy_id()));
-  if (info.policy_version() <= newest && info.train_iter() <= newest_iter) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(task.task_id(), " was played by version ", info.policy_version(), " of ",
-                   task.policy_id(), ", train iteration ", info.train_iter(), ", expected at most ",
-                   newest, " and ", newest_iter, ", which were published"));
 }
 
 void CoordinatorImpl::CountResult(const CollectorTask& task, const CollectorFinished& info) {
