@@ -17,8 +17,9 @@
 //     coordinator_trust.cc     checks claims, sends workers away, notices stalls
 //     coordinator_recovery.cc  writes the journal, and goes on with one
 //
-// Threads: as Coordinator. One mutex guards the objects. Each is thread-compatible and calls no other one,
-//          so that only this class has to think of the lock. Rows are pushed and drawn without it.
+// Threads: as Coordinator. One mutex guards the objects. Each of them is thread-compatible and calls
+//          none of the others, so that only this class has to think of the lock. Rows are pushed
+//          and drawn without it.
 #ifndef DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
 #define DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
 
@@ -241,7 +242,8 @@ class CoordinatorImpl : public Coordinator {
   absl::Status Compact() ABSL_LOCKS_EXCLUDED(mutex_);
   void CompactIfWorthIt() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What is deleted is noted under the lock; DeleteForgotten(), which waits for the store, runs without.
+  // What is to be deleted is noted under the lock. DeleteForgotten() runs without it, because it
+  // waits for the store.
   void ForgetKeys(const std::vector<std::string>& keys) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetChunks(const std::vector<int64_t>& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetRemoved(TaskBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,8 +1,8 @@
 // Evaluations whose result counts only if another worker, a witness, confirms it.
 //
-//     Ask ──► a task for a witness ──TakeWaitingTasks──► it runs ──Take──► Compare: which result counts
-//                     ▲                     │
-//                     └────WaitAgain────────┘ no worker is free
+//     Ask ──► task of a witness ──TakeWaitingTasks──► it runs ──Take──► Compare: which one counts
+//                   ▲                     │
+//                   └──────WaitAgain──────┘ no worker is free
 //
 // Evaluations of one version of a policy have the same seeds, so that two honest workers report the
 // same returns.
@@ -60,8 +60,8 @@ class DoubtedEvaluations {
   void WaitAgain(CollectorTask task);
   bool HasWaitingTask(absl::FunctionRef<bool(const CollectorTask& task)> matches) const;
 
-  // Which of two results counts: the possible one, or the lower one of two that are both possible or
-  // both not. `would_converge`: the result of the witness would end the run, too.
+  // Which of two results counts: the possible one, or the lower one of two that are both possible
+  // or both not. `would_converge`: the result of the witness would end the run, too.
   Verdict Compare(const DoubtedEvaluation& evaluation, const std::string& witness_name,
                   const CollectorFinished& witness_result, bool would_converge) const;
 

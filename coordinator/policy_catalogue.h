@@ -63,8 +63,8 @@ class PolicyCatalogue {
 
   // For the journal.
   void Save(StateRecord* state) const;
-  // Goes on with what Save() wrote. `present`: the keys that the store still holds; null if the store
-  // cannot tell, and is taken to be complete.
+  // Goes on with what Save() wrote. `present`: the keys that the store still holds; null if the
+  // store cannot tell, and is taken to be complete.
   void Load(const StateRecord& state, const std::unordered_set<std::string>* present);
 
  private:

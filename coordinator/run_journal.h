@@ -9,9 +9,10 @@
 // directly, because that happens without the coordinator's lock.
 //
 // Ownership: a value of the coordinator. The journal is not owned and outlives it.
-// Threads:   thread-compatible: the caller holds the coordinator's lock. get() itself is thread-safe.
-// Errors:    those of the journal. Once it says kAborted (another coordinator goes on with the run),
-//            replaced() says so, too.
+// Threads:   thread-compatible: the caller holds the coordinator's lock. get() itself is
+//            thread-safe.
+// Errors:    those of the journal. Once it says kAborted (another coordinator goes on with the
+//            run), replaced() says so, too.
 #ifndef DING_WORKER_COORDINATOR_RUN_JOURNAL_H_
 #define DING_WORKER_COORDINATOR_RUN_JOURNAL_H_
 

@@ -1,4 +1,5 @@
-// How far the run has come, and the budgets that end it: time, env steps, train iterations, returns.
+// How far the run has come, and the budgets that end it: time, env steps, train iterations,
+// returns.
 //
 // A run that goes on under a new coordinator goes on counting (Load).
 //
@@ -50,8 +51,8 @@ class RunProgress {
   bool converged() const { return converged_; }
   void set_converged() { converged_ = true; }
 
-  // The budget that is used up, as a reason to end the run; none: the run goes on. `envsteps`: those
-  // of tasks that run included.
+  // The budget that is used up, as a reason to end the run; none: the run goes on. `envsteps`:
+  // those of tasks that run included.
   std::optional<std::string> UsedUpBudget(int64_t envsteps) const;
   // Until max_time is over; infinite without that budget.
   absl::Duration TimeLeft() const;

@@ -5,8 +5,8 @@
 // What a worker said of itself and of its task is kept with it. A worker that is draining gets no
 // further task; one that was sent away is not admitted again for ten minutes.
 //
-// Ownership: a value of the coordinator, which sends the messages and gives the tasks. The buffers of
-//            tasks are shared with it.
+// Ownership: a value of the coordinator, which sends the messages and gives the tasks. They share
+//            the buffers of tasks.
 // Threads:   thread-compatible: the caller holds the coordinator's lock.
 #ifndef DING_WORKER_COORDINATOR_WORKER_ROSTER_H_
 #define DING_WORKER_COORDINATOR_WORKER_ROSTER_H_

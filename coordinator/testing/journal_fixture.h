@@ -1,5 +1,5 @@
-// What the tests of journals share: records and what they say, random records beside a model of what a
-// journal must hold, and a journal in a file whose bytes the test changes.
+// What the tests of journals share: records and what they say, random records beside a model of
+// what a journal must hold, and a journal in a file whose bytes the test changes.
 //
 // Threads: as the test.
 #ifndef DING_WORKER_COORDINATOR_TESTING_JOURNAL_FIXTURE_H_
@@ -59,8 +59,8 @@ inline std::string Describe(const JournalRecord& record) {
   return text;
 }
 
-// Descriptions of all records. The state at the end of a compacted journal, which may be there twice, is
-// described once.
+// Descriptions of all records. The state at the end of a compacted journal, which may be there
+// twice, is described once.
 inline std::vector<std::string> Read(const Journal& journal) {
   std::vector<std::string> records;
   EXPECT_THAT(journal.Read([&records](const JournalRecord& record) {
