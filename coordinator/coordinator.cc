@@ -22,7 +22,6 @@
 #include "ding_worker/base/thread.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
-#include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/interaction/message_checks.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -67,11 +66,9 @@ absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message
 
 void CoordinatorImpl::Start() {
   MutexLock lock(&mutex_);
-  DING_CHECK(!started_) << "the coordinator was started before";
-  started_ = true;
-  start_nanos_ = deps_.clock->MonotonicNanos() - elapsed_before_nanos_;
-  if (converged_) End(absl::OkStatus(), "it had converged before");
-  if (stop_wanted_) End(absl::OkStatus(), kStopped);
+  progress_.Start();
+  if (progress_.converged()) End(absl::OkStatus(), "it had converged before");
+  if (commands_.stop_wanted()) End(absl::OkStatus(), kStopped);
   Schedule();
   absl::StatusOr<std::thread> timer =
       StartThread("the timer of the coordinator", [this] { RunTimer(); });
@@ -87,8 +84,9 @@ void CoordinatorImpl::RunTimer() {
   while (!ended) {
     {
       MutexLock lock(&mutex_);
-      if (!ended_ && replaced_.ok()) timer_.WaitFor(&mutex_, TimeToNextEvent());
-      if (!replaced_.ok()) End(replaced_, "another coordinator goes on with it");
+      const absl::Status& replaced = journal_.replaced();
+      if (!ended_ && replaced.ok()) timer_.WaitFor(&mutex_, TimeToNextEvent());
+      if (!replaced.ok()) End(replaced, "another coordinator goes on with it");
       Schedule();
       ended = ended_;
     }
@@ -98,19 +96,9 @@ void CoordinatorImpl::RunTimer() {
 }
 
 absl::Duration CoordinatorImpl::TimeToNextEvent() const {
-  absl::Duration wait = commander_->AskAgainAfter();
-  // The first of each queue has waited for longest.
-  if (!waiting_collector_tasks_.empty()) {
-    wait = std::min(wait, options_.collector_task_timeout -
-                              Elapsed(waiting_collector_tasks_.front().since_nanos));
-  }
-  if (!waiting_learner_tasks_.empty()) {
-    wait = std::min(
-        wait, options_.learner_task_timeout - Elapsed(waiting_learner_tasks_.front().since_nanos));
-  }
-  if (options_.max_time > absl::ZeroDuration()) {
-    wait = std::min(wait, options_.max_time - Elapsed(start_nanos_));
-  }
+  absl::Duration wait =
+      std::min(commander_->AskAgainAfter(), scheduler_.TimeToExpiry(deps_.clock->MonotonicNanos()));
+  wait = std::min(wait, progress_.TimeLeft());
   for (const auto& [id, worker] : workers_) {
     if (!worker.task.has_value() || worker.task->state.kind != Hello::LEARNER) continue;
     if (worker.task->stalls) continue;
@@ -122,49 +110,41 @@ absl::Duration CoordinatorImpl::TimeToNextEvent() const {
 void CoordinatorImpl::WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) {
   if (hello.previous_worker() > 0) ForgetPrevious(hello);
   MutexLock lock(&mutex_);
-  Worker joined;
-  joined.hello = hello;
-  joined.peer = peer;
-  joined.joined_nanos = deps_.clock->MonotonicNanos();
-  DING_CHECK(workers_.emplace(worker, std::move(joined)).second)
-      << "worker " << worker << " joined before";
-  ++workers_joined_;
-  last_worker_ = std::max(last_worker_, worker);
-  state_changed_ = true;
+  workers_.Add(worker, hello, peer, deps_.clock->MonotonicNanos());
+  journal_.NoteState();
   LOG(INFO) << hello.name() << " joined as worker " << worker << " from " << peer;
   if (ended_) {
     CoordinatorMessage message;
-    message.mutable_end_run()->set_converged(converged_);
+    message.mutable_end_run()->set_converged(progress_.converged());
     message.mutable_end_run()->set_reason(end_reason_);
     sender_->Send(worker, message);
     return;
   }
-  if (hello.role() == Hello::COLLECTOR && ++collectors_ > options_.collectors) {
+  if (hello.role() == Hello::COLLECTOR && workers_.collectors() > options_.collectors) {
     commander_->IncreaseCollectorTaskSpace();
   }
-  resources_.Update(hello.role(), worker, hello.resources());
-  if (were_draining_.erase({hello.name(), hello.pid()}) > 0) Drain(worker, FindWorker(worker));
+  scheduler_.SetFree(hello.role(), worker, hello.resources());
+  if (workers_.TakeWasDraining(hello)) Drain(worker, workers_.Find(worker));
   Schedule();
 }
 
 void CoordinatorImpl::WorkerLost(uint32_t worker, const absl::Status& why) {
   {
     MutexLock lock(&mutex_);
-    Worker* const lost = FindWorker(worker);
+    Worker* const lost = workers_.Find(worker);
     if (lost == nullptr) return;
     const Hello::Role role = lost->hello.role();
-    if (!lost->draining) ++workers_lost_;
-    state_changed_ = true;
+    journal_.NoteState();
     LOG_IF(WARNING, !ended_) << lost->hello.name() << " (worker " << worker << ") is gone: " << why;
     if (!ended_) {
-      if (role == Hello::COLLECTOR && collectors_-- > options_.collectors) {
+      if (role == Hello::COLLECTOR && workers_.collectors() > options_.collectors) {
         commander_->DecreaseCollectorTaskSpace();
       }
       if (lost->task.has_value()) FailTask(worker, lost);
       if (role == Hello::COLLECTOR) ForgetUnannounced(worker, *lost);
     }
-    resources_.Delete(role, worker);
-    workers_.erase(worker);
+    scheduler_.Remove(role, worker);
+    workers_.Remove(worker);
     changed_.SignalAll();
     Schedule();
   }
@@ -181,7 +161,7 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
   DING_ASSIGN_OR_RETURN(const std::optional<Hello::Role> expected, SenderOf(message));
   {
     MutexLock lock(&mutex_);
-    Worker* const sender = FindWorker(worker);
+    Worker* const sender = workers_.Find(worker);
     if (sender == nullptr) return absl::NotFoundError("there is no such worker");
     if (expected.has_value() && sender->hello.role() != *expected) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -222,19 +202,8 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
   }
 }
 
-Worker* CoordinatorImpl::FindWorker(uint32_t worker) {
-  const auto it = workers_.find(worker);
-  return it == workers_.end() ? nullptr : &it->second;
-}
-
-RunningTask* CoordinatorImpl::FindTask(uint32_t worker, const std::string& task_id) {
-  Worker* const found = FindWorker(worker);
-  if (found == nullptr || !found->task.has_value()) return nullptr;
-  return found->task->state.task_id == task_id ? &*found->task : nullptr;
-}
-
 RunningTask* CoordinatorImpl::FindTaskOf(uint32_t worker, const std::string& task_id) {
-  RunningTask* const task = FindTask(worker, task_id);
+  RunningTask* const task = workers_.FindTask(worker, task_id);
   if (task == nullptr) ++counters_.late_messages;
   return task;
 }
@@ -242,53 +211,44 @@ RunningTask* CoordinatorImpl::FindTaskOf(uint32_t worker, const std::string& tas
 absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
   DING_RETURN_IF_ERROR(CheckHelloFields(hello));
   MutexLock lock(&mutex_);
-  DING_RETURN_IF_ERROR(CheckNotSentAway(hello));
+  DING_RETURN_IF_ERROR(workers_.CheckNotSentAway(hello, deps_.clock->MonotonicNanos()));
   // Of another incarnation: both may have been sent away by its end.
   if (hello.previous_incarnation() == incarnation_) {
     for (const auto& [id, worker] : workers_) {
       DING_RETURN_IF_ERROR(CheckNotReplaced(hello, worker.hello));
     }
   }
-  ++last_worker_;
-  // Who makes nothing has no number that must not be given again.
-  if (hello.role() == Hello::OPERATOR) return last_worker_;
-  state_changed_ = true;
+  const uint32_t number = workers_.NewNumber();
+  // The number of an operator names nothing, so that it may be given again after a restart.
+  if (hello.role() == Hello::OPERATOR) return number;
+  journal_.NoteState();
   DING_RETURN_IF_ERROR(Persist());
-  return last_worker_;
+  return number;
 }
 
 void CoordinatorImpl::CheckBudget() {
   if (ended_) return;
-  const int64_t envsteps = EnvSteps();
-  if (options_.max_env_step > 0 && envsteps >= options_.max_env_step) {
-    End(absl::OkStatus(), absl::StrCat(envsteps, " env steps of ", options_.max_env_step));
-  } else if (options_.max_train_iter > 0 && train_iter_ >= options_.max_train_iter) {
-    End(absl::OkStatus(),
-        absl::StrCat(train_iter_, " train iterations of ", options_.max_train_iter));
-  } else if (started_ && options_.max_time > absl::ZeroDuration() &&
-             Elapsed(start_nanos_) >= options_.max_time) {
-    End(absl::OkStatus(),
-        absl::StrCat("the time of ", absl::FormatDuration(options_.max_time), " is over"));
-  }
+  const std::optional<std::string> used_up = progress_.UsedUpBudget(EnvSteps());
+  if (used_up.has_value()) End(absl::OkStatus(), *used_up);
 }
 
 void CoordinatorImpl::End(const absl::Status& status, const std::string& reason) {
   if (ended_) return;
   ended_ = true;
-  end_nanos_ = deps_.clock->MonotonicNanos();
+  progress_.End();
   // A task's kDeadlineExceeded must not read as "the run goes on".
   final_status_ = absl::IsDeadlineExceeded(status) ? absl::InternalError(status.message()) : status;
   end_reason_ = reason;
   LOG(INFO) << "the run ends: " << reason << (status.ok() ? "" : ": ") << status.message();
   CoordinatorMessage message;
-  message.mutable_end_run()->set_converged(converged_);
+  message.mutable_end_run()->set_converged(progress_.converged());
   message.mutable_end_run()->set_reason(reason);
   for (auto& [id, worker] : workers_) {
     sender_->Send(id, message);
     if (worker.task.has_value()) FailTask(id, &worker);
   }
   DropDoubted();
-  state_changed_ = true;
+  journal_.NoteState();
   Persist().IgnoreError();  // CloseJournal() tries again.
   changed_.SignalAll();
   timer_.SignalAll();
@@ -324,7 +284,7 @@ absl::Status CoordinatorImpl::CloseJournal() {
   MutexLock lock(&mutex_);
   const absl::Status written = Persist();
   const absl::Status closed = written.ok() ? compacted : written;
-  if (!absl::IsUnavailable(closed)) journal_ = nullptr;
+  if (!absl::IsUnavailable(closed)) journal_.Detach();
   return closed;
 }
 
@@ -337,14 +297,14 @@ absl::Status CoordinatorImpl::Close(const std::string& reason) {
   {
     MutexLock lock(&mutex_);
     End(absl::OkStatus(), reason);
-    journal_ = nullptr;
-    const bool keeps_data = keeps_data_ || !replaced_.ok();
+    journal_.Detach();
+    const bool keeps_data = keeps_data_ || !journal_.replaced().ok();
     for (const auto& [id, buffer] : buffers_) {
       buffer->set_closed();
       if (!keeps_data) forgotten_buffers_.push_back(buffer);
     }
     buffers_.clear();
-    for (auto& [policy_id, history] : policies_) history.finished = true;
+    policies_.FinishAll();
     if (!keeps_data) DropFinishedPolicies();
   }
   if (timer_thread_.joinable()) timer_thread_.join();

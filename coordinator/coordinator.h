@@ -1,41 +1,44 @@
-// Runs a parallel run: gives tasks to workers, keeps the buffers of what collectors announce, answers
-// the demands of learners, and says when it is over. It knows workers by their numbers and no wire.
+// Runs a parallel run: it gives tasks to workers, keeps the buffers of the rows that collectors
+// announce, answers the demands of learners, and says when the run is over. It knows workers by
+// their numbers, and does not know the wire.
 //
 //                 BaseCommander: which tasks
 //                        │
 //     WorkerJoined ──► Coordinator ──► CoordinatorSender      StartTask, CloseTask, EndRun
 //     Handle       ──►   │     │
-//     WorkerLost   ──►   │     └──► DataDeleter               chunks and policies nobody needs
+//     WorkerLost   ──►   │     └──► DataDeleter               chunks and policies that nobody needs
 //                    IBuffer per buffer_id
 //
-// Everything happens in the call that brought it about; a thread of its own waits for what comes
-// with time: a task that nobody takes, the end of max_seconds.
+// Everything happens within the calls of workers. A thread of its own handles timeouts: of a task
+// that nobody takes, and of the run.
 //
 //   task     given ──► waits (for its buffer's learner, for a free worker) ──► runs ──► over
-//            The buffer is there before its learner's task is sent, and collectors are given tasks
-//            once that learner has started (D92). Who is given a task is free again when it reports
-//            the end, or when CloseTask is sent: what it still says of the task is dropped then.
+//            The buffer is made before the task of its learner is sent. Collectors are given tasks
+//            once that learner has started (D92). A worker is free again when it reports the end of
+//            its task, or when CloseTask is sent; what it says of the task afterwards is dropped.
 //   data     are pushed, then acknowledged. A push that the buffer refuses for its rate keeps its
-//            caller, and so the worker, waiting. A row that was acknowledged is in the buffer, or was
-//            drawn or evicted by its rules; also if its worker or the learner dies.
+//            caller, and so the worker, waiting. A row that was acknowledged is in the buffer, or
+//            was drawn or evicted by the buffer's rules, even if its worker or the learner dies.
 //   demand   is answered when there are rows, with all batches that can be drawn then.
-//   chunk    is deleted when its last item left the buffer and all demands answered before that are
-//            read. All items of a chunk come in one message, chunks in the order of their numbers.
-//   policy   only the newest version counts. One is deleted when there are two newer ones, and
-//            neither the commander keeps it nor a task plays by it.
-//   peers    are not believed what cannot be: see "What a peer says" in docs/coordinator.md. Env steps
-//            count as far as pushed rows back them. An evaluation that would end the run, or that is
-//            out of min_return..max_return, counts when another worker says the same.
-//   restart  with a journal, what was acknowledged or told to somebody survives this process: rows,
-//            steps, policies, the commander's state, numbers. A new coordinator of the same journal
-//            goes on with them; tasks that ran have failed, and workers join anew. So does what an
-//            operator has asked for: who was being drained is, and a run that was stopped ends.
+//   chunk    is deleted when its last item has left the buffer and all demands that were answered
+//            before that are read. All items of a chunk come in one message, and chunks in the
+//            order of their numbers.
+//   policy   Collectors play by the newest version. A version is deleted when there are two newer
+//            ones, and neither the commander nor a task needs it.
+//   peers    Claims are checked: see "What a peer says" in docs/coordinator.md. Env steps count as
+//            far as pushed rows back them. An evaluation that would end the run, or that is outside
+//            of min_return..max_return, counts when another worker reports the same.
+//   restart  With a journal, everything that was acknowledged or told to a worker survives this
+//            process: rows, steps, policies, the commander's state, numbers. A new coordinator of
+//            the same journal goes on with them; tasks that ran have failed, and workers join
+//            again. The requests of operators survive, too: collectors that were being drained are
+//            let go, and a run that was stopped ends.
 //
 // Ownership: owns commander and buffers; the sender is not owned and outlives it.
-// Threads:   thread-safe. Handle() is called by one thread per worker at a time, and may wait: not
-//            longer than until WorkerLost() or Close().
-// Errors:    of Handle(): what the worker sent cannot be; its session is to be ended, and
-//            WorkerLost() called. Errors of the run itself come out of WaitUntilDone().
+// Threads:   thread-safe. Handle() is called by one thread per worker at a time. It may wait, at
+//            most until WorkerLost() or Close().
+// Errors:    An error of Handle() means that the message is invalid: the caller ends the worker's
+//            session and calls WorkerLost(). WaitUntilDone() returns the errors of the run itself.
 //
 // Example: coordinator/example_test.cc.
 #ifndef DING_WORKER_COORDINATOR_COORDINATOR_H_
@@ -72,23 +75,25 @@ class Coordinator : public WorkerHandler {
     std::string run;  // its name
     absl::Duration collector_task_timeout = absl::Seconds(30);
     absl::Duration learner_task_timeout = absl::Seconds(600);
-    // Collectors that the commander's task space is for; each one that joins beyond them adds a task.
+    // The commander's task space is meant for this many collectors; each further one adds a task.
     int collectors = 1;
-    // That there are to be, for whoever starts and ends them; an operator may change it.
+    // How many collectors there should be. The coordinator starts none: it only reports the number,
+    // which an operator may change.
     int wanted_collectors = 0;
-    int max_collectors = 64;  // for which an operator may ask, at least 1
-    // Tasks of one kind that fail in a row, while their workers live, after which the run fails.
+    int max_collectors = 64;  // the most that an operator may ask for, at least 1
+    // The run fails after so many tasks of one kind failed in a row while their workers lived.
     int max_task_failures = 3;
     // The run ends when one of them is reached; 0: no limit.
     int64_t max_env_step = 0;
     int64_t max_train_iter = 0;
     absl::Duration max_time = absl::ZeroDuration();
-    // What an evaluation's mean return can be, by the env's reward bounds.
+    // The mean returns that the env's reward bounds allow.
     double min_return = -std::numeric_limits<double>::infinity();
     double max_return = std::numeric_limits<double>::infinity();
-    // A learner that has made no progress for so long stalls: the log and RunStatus say so.
+    // After this time without progress a learner is reported as stalled, in the log and in
+    // RunStatus.
     absl::Duration stall_timeout = absl::Seconds(10);
-    // Goes on with a run of the journal that an operator had stopped; else it ends at once.
+    // A run of the journal that an operator has stopped goes on; otherwise it ends at once.
     bool goes_on_after_stop = false;
   };
   // `on_removed` is to be passed on to the buffer.
@@ -99,21 +104,22 @@ class Coordinator : public WorkerHandler {
     BufferFactory make_buffer;  // called under the lock
     DataDeleter delete_key;     // deletes a key of the store: of a chunk, or of a policy
     CoordinatorSender* sender = nullptr;
-    // Where it remembers what must survive its process; outlives it. A run that is in there already
+    // Records what must survive the process; outlives the coordinator. A run that it holds already
     // goes on. Null: nothing survives.
     Journal* journal = nullptr;
-    // Items that collectors announce, each of one row; null: the first push says which they are.
+    // The layout of the items that collectors announce, each of one row; null: that of the first
+    // push.
     SpecPtr items;
-    // The keys of the store with this prefix; needed with a journal, after a restart: rows whose data
-    // are gone are dropped, and data of no row are deleted.
+    // Lists the keys of the store with this prefix. It is needed with a journal: after a restart,
+    // rows whose data are gone are dropped, and data that belong to no row are deleted.
     std::function<absl::StatusOr<std::vector<std::string>>(const std::string& prefix)> list_keys;
   };
   struct Counters {
     int64_t rows_pushed = 0;
     int64_t rows_acknowledged = 0;  // of these
     int64_t demands_answered = 0;
-    int64_t demands_waited = 0;  // found too few rows at first
-    int64_t pushes_waited = 0;   // were refused for their rate at first
+    int64_t demands_waited = 0;  // that found too few rows at first
+    int64_t pushes_waited = 0;   // that were refused for their rate at first
     int64_t late_messages = 0;   // of tasks that were over
   };
 
@@ -125,29 +131,32 @@ class Coordinator : public WorkerHandler {
                                                              const ComponentDeps& deps);
   ~Coordinator() override = default;  // as Close()
 
-  // From now on tasks are given. Once.
+  // Begins to give tasks. Once.
   virtual void Start() = 0;
 
-  // Of WorkerHandler. The task of one that is lost is given to another one; what it announced stays.
-  //   kInvalidArgument, kDataLoss  what it sent cannot be
-  //   kResourceExhausted           it demands more than it reads
-  //   kNotFound                    no such worker
+  // As WorkerHandler::Handle(). The task of a worker that is lost is given to another one; the rows
+  // that it announced stay.
+  //   kInvalidArgument, kDataLoss  the message is invalid
+  //   kResourceExhausted           the learner demands more than it reads
+  //   kPermissionDenied            the worker was sent away
+  //   kNotFound                    there is no such worker
   absl::Status Handle(uint32_t worker, const WorkerMessage& message) override = 0;
 
-  // OK when the run has converged or used up its budget, or Close() was called; else why it failed
-  // (kAborted: another coordinator goes on with it), or kDeadlineExceeded: it goes on.
+  // OK when the run has converged or used up its budget, or Close() was called; otherwise the
+  // reason of its failure. kAborted: another coordinator goes on with it. kDeadlineExceeded: the
+  // run goes on.
   virtual absl::Status WaitUntilDone(absl::Duration timeout) = 0;
-  // Ends the run if it goes on: every worker is told.
+  // Ends the run, if it is not over, and tells every worker.
   virtual void RequestEnd(const std::string& reason) = 0;
-  // Everything that was acknowledged stands in the journal from here on, and nothing more is written
-  // to it: what Close() forgets is there for a run that goes on. Once, after RequestEnd().
-  //   kUnavailable  its store is away: it may be called again
-  //   kAborted      another coordinator goes on with this run: what is in the store is that one's
+  // When it returns OK, the journal holds everything that was acknowledged, and nothing more is
+  // written to it: a run that goes on finds what Close() forgets. Once, after RequestEnd().
+  //   kUnavailable  the journal's store is away: the call may be repeated
+  //   kAborted      another coordinator goes on with this run, and owns what is in the store
   virtual absl::Status CloseJournal() = 0;
-  // Close() is to leave chunks and policies where they are, for a run that goes on with them.
+  // Close() leaves chunks and policies where they are, for a run that goes on with them.
   virtual void KeepData() = 0;
-  // The same as RequestEnd(), and forgets all rows and deletes their chunks, and the policies, unless
-  // they are to be kept. The first error of deleting. May be repeated.
+  // As RequestEnd(). Then it forgets all rows, and deletes their chunks and the policies unless
+  // they are kept. Returns the first error of deleting. May be repeated.
   virtual absl::Status Close(const std::string& reason) = 0;
 
   virtual Counters counters() const = 0;

@@ -1,26 +1,34 @@
-// What the coordinator is made of; for its own sources. Whoever uses it includes coordinator.h.
+// The composition of the coordinator, for its own sources only: users include coordinator.h.
 //
-//   coordinator.cc           its life: who joins and leaves, the timer, the end
-//   coordinator_messages.cc  what workers say: rows, demands, reports, policies
-//   coordinator_tasks.cc     who gets which task, what a task leaves, and what is deleted
-//   coordinator_status.cc    what is told of it, and what an operator may ask for
-//   coordinator_trust.cc     what of it is believed, who is sent away, and who stalls
-//   coordinator_recovery.cc  what it writes into the journal, and how it goes on with one
+//   what it knows, each in an object that owns its state:
+//     WorkerRoster         the workers, and what they said
+//     TaskScheduler        tasks that wait, free workers, failures in a row
+//     TaskBuffer           the rows of a learner's task, and the demands for them
+//     PolicyCatalogue      versions of policies
+//     DoubtedEvaluations   results that need a witness
+//     OperatorCommands     what operators ask for
+//     RunProgress          time, steps, budgets
+//     RunJournal           what has to be written down
+//   what it does with them, in these files:
+//     coordinator.cc           workers join and leave, the timer, the end of the run
+//     coordinator_messages.cc  handles messages of workers
+//     coordinator_tasks.cc     starts and ends tasks, and deletes what they leave
+//     coordinator_status.cc    answers operators
+//     coordinator_trust.cc     checks claims, sends workers away, notices stalls
+//     coordinator_recovery.cc  writes the journal, and goes on with one
 //
-// Threads: as Coordinator. One mutex guards all but the rows, which TaskBuffer does.
+// Threads: as Coordinator. One mutex guards the objects. Each of them is thread-compatible and calls
+//          none of the others, so that only this class has to think of the lock. Rows are pushed
+//          and drawn without it.
 #ifndef DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
 #define DING_WORKER_COORDINATOR_COORDINATOR_IMPL_H_
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -35,13 +43,18 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/doubted_evaluations.h"
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/journal.pb.h"
 #include "ding_worker/coordinator/known_chunks.h"
+#include "ding_worker/coordinator/operator_commands.h"
+#include "ding_worker/coordinator/policy_catalogue.h"
 #include "ding_worker/coordinator/recovery.h"
-#include "ding_worker/coordinator/resource_manager.h"
+#include "ding_worker/coordinator/run_journal.h"
+#include "ding_worker/coordinator/run_progress.h"
 #include "ding_worker/coordinator/task_buffer.h"
-#include "ding_worker/coordinator/task_state.h"
+#include "ding_worker/coordinator/task_scheduler.h"
+#include "ding_worker/coordinator/worker_roster.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -51,89 +64,18 @@
 namespace ding {
 namespace internal_coordinator {
 
-inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Prefixes of the keys of chunks and of policies in the store.
 inline constexpr char kDataPrefix[] = "data/";
 inline constexpr char kPolicyPrefix[] = "policy/";
-// Env steps that a row backs: in a game against an older player every second step has a row, and an
-// env may drop episodes. What a collector claims beyond does not count.
-inline constexpr int64_t kStepsPerRow = 4;
 // Why a run has ended that an operator has stopped.
 inline constexpr char kStopped[] = "an operator has stopped it";
 
-struct RunningTask {
-  TaskState state;
-  CollectorTask collector;  // the one of state.kind
-  LearnerTask learner;
-  std::shared_ptr<TaskBuffer> buffer;
-  int64_t steps = 0;  // env steps that a collector claims, or the learner's step
-  int64_t rows = 0;   // of a collecting task, that were pushed
-  // These three are for learners.
-  int64_t first_step = -1;   // -1: none was heard of
-  int64_t policy_iter = -1;  // of the version that it published last
-  // The newest train iteration that its messages have named; -1: none.
-  int64_t first_iter = -1;
-  int64_t newest_iter = -1;
-  int64_t progress_nanos = 0;  // when that grew last
-  bool stalls = false;         // which was said
-  bool doubted = false;        // what it says of chunks
-  bool complains = false;      // of many of them, which was said
-  std::set<uint32_t> accused;  // collectors whose chunks it could not learn from
+// What a message of a collector announces. Empty: it reports progress only.
+struct AnnouncedItems {
+  SegmentBatch items;
+  std::vector<int64_t> chunks;  // of the items, each once
 
-  // Env steps that count for the run.
-  int64_t counted_steps() const {
-    if (state.kind != Hello::COLLECTOR || collector.eval_flag()) return 0;
-    return std::min(steps, kStepsPerRow * rows);
-  }
-};
-
-struct Worker {
-  Hello hello;
-  std::string peer;
-  int64_t joined_nanos = 0;
-  std::optional<RunningTask> task;
-  uint64_t data_sequence = 0;    // the last one that was handled
-  int64_t newest_chunk = -1;     // of those
-  uint64_t demand_sequence = 0;  // that came
-  int policies_since_heard = 0;  // versions that it was sent since it said something
-  std::optional<PolicyVersion> withheld_policy;  // the newest, if it was not sent
-  std::string stalled;                           // as it says itself
-  std::string waits_for;                         // of the buffer
-  bool draining = false;                         // gets no further task
-  std::string sent_away;                         // why; nothing that it says is taken any more
-  int failures = 0;                              // of its tasks, in a row
-  int64_t bad_chunks = 0;                        // of those that it announced
-  GroupStatus group;                             // of an aggregator, as it said last
-  int64_t group_nanos = 0;                       // when that was
-};
-
-template <typename Task>
-struct WaitingTask {
-  Task task;
-  int64_t since_nanos = 0;
-};
-
-// A result of an evaluation that counts when another worker has seen the same.
-struct DoubtedResult {
-  uint32_t worker = 0;  // who says so
-  std::string name;     // of that one
-  CollectorTask task;   // the commander's
-  CollectorFinished info;
-};
-
-// Tasks of one kind that failed in a row.
-struct Failures {
-  int in_row = 0;
-  std::set<uint32_t> workers;
-};
-
-// What the newest versions of a policy are.
-struct PolicyHistory {
-  uint64_t newest = 0;
-  int64_t newest_iter = 0;  // the highest that one of them had
-  // The two newest, and older ones that somebody keeps; oldest first.
-  std::deque<PolicyVersion> stored;
-  bool finished = false;  // its learner task is
+  int64_t rows() const { return items.rows.rows(); }
 };
 
 class CoordinatorImpl : public Coordinator {
@@ -146,9 +88,12 @@ class CoordinatorImpl : public Coordinator {
         sender_(parts.sender),
         deps_(deps),
         remover_(std::move(parts.delete_key)),
-        wanted_collectors_(options.wanted_collectors),
         commander_(std::move(parts.commander)),
-        journal_(parts.journal) {}
+        scheduler_({options.learner_task_timeout, options.collector_task_timeout}),
+        doubted_(options.min_return, options.max_return),
+        commands_(options.wanted_collectors, options.max_collectors),
+        progress_({options.max_env_step, options.max_train_iter, options.max_time}, deps.clock),
+        journal_(parts.journal, /*on_replaced=*/[this] { timer_.Signal(); }) {}
   ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
 
   // Goes on with the run that is in the journal, if there is one. Once, before all others.
@@ -198,31 +143,23 @@ class CoordinatorImpl : public Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteHeard(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // What is believed. Errors: of who said it.
-  absl::Status CheckPace(const RunningTask& task, int64_t steps) const
+  // Claims of workers. An error is the fault of the worker that made the claim.
+  absl::Status CheckPaceOf(const RunningTask& task, int64_t steps) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The highest train iteration that collectors of the policy may act by.
+  int64_t NewestIter(const std::string& policy_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckIter(const RunningTask& task, int64_t iter) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckItemLayout(const SegmentBatch& items) const;
-  absl::Status CheckItemValues(const RunningTask& task, const SegmentBatch& items) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckVersion(const RunningTask& task, const PolicyHistory& history,
-                            const PolicyVersion& version, const std::string& key) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckPolicyOf(const CollectorTask& task, const CollectorFinished& info) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The highest iteration of a policy that collectors may act by.
-  int64_t NewestIter(const std::string& policy_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A result of a commander's task.
+  absl::Status CheckVersion(const RunningTask& task, const PolicyVersion& version,
+                            const std::string& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells the commander the result of its task.
   void CountResult(const CollectorTask& task, const CollectorFinished& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountEvaluation(uint32_t worker, const CollectorTask& task, const CollectorFinished& info)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsPossible(const CollectorFinished& evaluation) const;
-  // Somebody else evaluates the same version of the policy.
-  void AskWitness(DoubtedResult doubted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasWitness(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Settle(const DoubtedResult& doubted, const std::string& witness,
+  // Another worker evaluates the same version of the policy.
+  void AskWitness(DoubtedEvaluation doubted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Settle(const DoubtedEvaluation& doubted, const std::string& witness,
               const CollectorFinished& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AssignWitnesses() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A collector's task has no result: tells the commander, or asks another witness.
@@ -234,22 +171,27 @@ class CoordinatorImpl : public Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendAway(uint32_t id, const std::string& why, Worker* worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckNotSentAway(const Hello& hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // For log and status.
+  // Adds a warning to the log and to the status.
   void Warn(const std::string& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A learner's step, in whatever message it says it.
+  // A message of a learner names its train iteration.
   void NoteProgress(int64_t iter, const Worker& worker, RunningTask* task)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteStalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Data.
+  absl::StatusOr<AnnouncedItems> DecodeItems(uint32_t worker, const CollectorData& data) const;
   absl::StatusOr<std::shared_ptr<TaskBuffer>> AdmitData(uint32_t worker, const CollectorData& data,
-                                                        const SegmentBatch& items,
-                                                        const std::vector<int64_t>& chunks)
+                                                        const AnnouncedItems& announced)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<bool> PushItems(uint32_t worker, const CollectorData& data,
-                                 const std::vector<int64_t>& chunks, const SegmentBatch& items,
-                                 TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+                                 const AnnouncedItems& announced, TaskBuffer* buffer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void DropData(uint32_t worker, const CollectorData& data, const AnnouncedItems& announced,
+                TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AcknowledgeData(uint32_t worker, const CollectorData& data, const AnnouncedItems& announced,
+                       const std::shared_ptr<TaskBuffer>& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  Worker* FinishData(uint32_t worker, const CollectorData& data)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool JournalPush(uint32_t worker, const std::string& task_id, const JournalRecord& push,
                    absl::Status status, Journal* journal, TaskBuffer* buffer)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -265,10 +207,8 @@ class CoordinatorImpl : public Coordinator {
   // Tasks.
   void Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBackExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AssignLearnerTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AssignCollectorTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool StartLearnerTask(const LearnerTask& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A witness is not who is to be confirmed, and evaluates the version that the task names.
+  // `witness_of`: the task is to confirm a result of that worker, which does not get it.
   bool StartCollectorTask(const CollectorTask& waiting,
                           std::optional<uint32_t> witness_of = std::nullopt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -279,8 +219,6 @@ class CoordinatorImpl : public Coordinator {
   void CloseTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishLearnerTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropFinishedPolicies() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropPolicies(size_t keep_newest, PolicyHistory* history)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsKept(const PolicyVersion& version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CheckBudget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const absl::Status& status, const std::string& reason)
@@ -288,56 +226,44 @@ class CoordinatorImpl : public Coordinator {
   void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Duration TimeToNextEvent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // What must survive.
+  // The journal.
   void RecoverState(const RecoveredRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RecoverFromJournal() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RecoverRows(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
   void RecoverPolicies(const RecoveredRun& run) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The keys of the store; none: it does not say.
+  // The keys of the store; none if the store cannot list them.
   std::optional<std::unordered_set<std::string>> ListKeys(const std::string& prefix) const;
-  // What a worker that joins again left under its previous number.
+  // Deletes what a worker that joins again left under its previous number.
   void ForgetPrevious(const Hello& hello) ABSL_LOCKS_EXCLUDED(mutex_);
   JournalRecord StateNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::vector<JournalRecord>> AllNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // To be journaled by the next Persist().
-  template <typename Task>
-  void NoteGiven(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteOver(const std::string& task_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Writes what has changed since the last time. What cannot be written is by the next call.
+  // As RunJournal::Persist().
   absl::Status Persist() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // If that is what `status`, of the journal, says: the run ends here, soon.
-  void NoteReplaced(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Compact() ABSL_LOCKS_EXCLUDED(mutex_);
   void CompactIfWorthIt() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Deleting, which waits for the store, happens outside of the lock.
+  // What is to be deleted is noted under the lock. DeleteForgotten() runs without it, because it
+  // waits for the store.
+  void ForgetKeys(const std::vector<std::string>& keys) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetChunks(const std::vector<int64_t>& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetRemoved(TaskBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetUnannounced(uint32_t id, const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DeleteForgotten() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Operators.
-  absl::StatusOr<std::string> OperateLocked(const OperatorRequest& request)
+  absl::StatusOr<std::string> CarryOut(const OperatorRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::string> Want(int64_t collectors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::string> DrainNamed(const std::string& name)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckKnown(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drain(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A worker that has nothing to do any more is told to leave.
   void LetGo(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Worker* FindWorker(uint32_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  RunningTask* FindTask(uint32_t worker, const std::string& task_id)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // As FindTask, for the first look at a message: counts those that come late.
+  // As WorkerRoster::FindTask(), for the first look at a message: counts those that come late.
   RunningTask* FindTaskOf(uint32_t worker, const std::string& task_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t EnvSteps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration Elapsed(int64_t since_nanos) const {
     return absl::Nanoseconds(deps_.clock->MonotonicNanos() - since_nanos);
   }
-  void FillWorker(uint32_t id, const Worker& worker, WorkerStatus* status) const;
 
   const Options options_;
   const BufferFactory make_buffer_;
@@ -347,62 +273,32 @@ class CoordinatorImpl : public Coordinator {
   CoordinatorSender* const sender_;
   const ComponentDeps deps_;
   UsedDataRemover remover_;
-  NaiveResourceManager resources_;
 
   mutable Mutex mutex_;
-  CondVar changed_;  // a draw, a task that is over, the end
-  CondVar timer_;    // waiting tasks, the end
-  int wanted_collectors_ ABSL_GUARDED_BY(mutex_);
+  CondVar changed_;  // a draw, the end of a task, the end of the run
+  CondVar timer_;    // waiting tasks, the end of the run
   const std::unique_ptr<BaseCommander> commander_ ABSL_PT_GUARDED_BY(mutex_);
-  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  WorkerRoster workers_ ABSL_GUARDED_BY(mutex_);
+  TaskScheduler scheduler_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<TaskBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);
+  PolicyCatalogue policies_ ABSL_GUARDED_BY(mutex_);
+  DoubtedEvaluations doubted_ ABSL_GUARDED_BY(mutex_);
+  OperatorCommands commands_ ABSL_GUARDED_BY(mutex_);
+  RunProgress progress_ ABSL_GUARDED_BY(mutex_);
+  RunJournal journal_ ABSL_GUARDED_BY(mutex_);
+
+  int32_t incarnation_ ABSL_GUARDED_BY(mutex_) = 1;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  bool converged_ ABSL_GUARDED_BY(mutex_) = false;
-  bool stop_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // by an operator
-  // Name and process of those that an earlier coordinator was draining, and that are not here yet.
-  std::set<std::pair<std::string, int64_t>> were_draining_ ABSL_GUARDED_BY(mutex_);
   absl::Status final_status_ ABSL_GUARDED_BY(mutex_);
   std::string end_reason_ ABSL_GUARDED_BY(mutex_);
-  int64_t start_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t elapsed_before_nanos_ ABSL_GUARDED_BY(mutex_) = 0;  // under earlier coordinators
-  // Of the first collecting task.
-  std::optional<int64_t> collecting_nanos_ ABSL_GUARDED_BY(mutex_);
-  int64_t end_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
-  int collectors_ ABSL_GUARDED_BY(mutex_) = 0;  // that are there
-  int64_t workers_joined_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t workers_lost_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, std::shared_ptr<TaskBuffer>> buffers_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, PolicyHistory> policies_ ABSL_GUARDED_BY(mutex_);
-  uint64_t policy_version_ ABSL_GUARDED_BY(mutex_) = 0;  // published last
-  std::deque<WaitingTask<CollectorTask>> waiting_collector_tasks_ ABSL_GUARDED_BY(mutex_);
-  std::deque<WaitingTask<LearnerTask>> waiting_learner_tasks_ ABSL_GUARDED_BY(mutex_);
-  std::map<Hello::Role, Failures> failures_ ABSL_GUARDED_BY(mutex_);
-  // The keys are the ids of the tasks that are to confirm the results.
-  std::map<std::string, DoubtedResult> doubted_ ABSL_GUARDED_BY(mutex_);
-  std::deque<CollectorTask> waiting_witnesses_ ABSL_GUARDED_BY(mutex_);  // tasks of these ids
-  int64_t witnesses_ ABSL_GUARDED_BY(mutex_) = 0;                        // tasks that were made
-  // Why those of a name and process were sent away, and when.
-  std::map<std::pair<std::string, int64_t>, std::pair<std::string, int64_t>> sent_away_
-      ABSL_GUARDED_BY(mutex_);
-  std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
-  int64_t finished_steps_ ABSL_GUARDED_BY(mutex_) = 0;        // of tasks that are over
-  int64_t train_iter_ ABSL_GUARDED_BY(mutex_) = 0;
-  double best_eval_value_ ABSL_GUARDED_BY(mutex_) = -kInfinity;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
+  // What is to be deleted: keys of the store, and the rows of buffers.
   std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<TaskBuffer>> forgotten_buffers_ ABSL_GUARDED_BY(mutex_);
-  Journal* journal_ ABSL_GUARDED_BY(mutex_);  // null: nothing is to survive, or not any more
-  bool state_changed_ ABSL_GUARDED_BY(mutex_) = true;      // since Persist()
-  bool commander_changed_ ABSL_GUARDED_BY(mutex_) = true;  // also
-  std::vector<JournalRecord> unwritten_ ABSL_GUARDED_BY(mutex_);
-  JournalRecord removed_ ABSL_GUARDED_BY(mutex_);  // chunks that are about to be deleted
-  absl::Status replaced_ ABSL_GUARDED_BY(mutex_);  // by another coordinator, if it is not OK
-  bool keeps_data_ ABSL_GUARDED_BY(mutex_) = false;
-  int32_t incarnation_ ABSL_GUARDED_BY(mutex_) = 1;
-  uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
   // Keys of the chunks that were there when this coordinator began.
   std::unordered_set<std::string> recovered_keys_ ABSL_GUARDED_BY(mutex_);
-  std::optional<int64_t> compaction_failed_nanos_;  // of the thread below
+  bool keeps_data_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread timer_thread_;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -14,10 +15,10 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/claim_checks.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
 #include "ding_worker/coordinator/journal.h"
 #include "ding_worker/coordinator/journal.pb.h"
-#include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
@@ -46,7 +47,7 @@ void CoordinatorImpl::HandleTaskStarted(uint32_t worker, const TaskStarted& star
   RunningTask* const task = FindTaskOf(worker, started.task_id());
   if (task == nullptr || task->state.kind != Hello::LEARNER) return;
   task->buffer->set_started();
-  state_changed_ = true;
+  journal_.NoteState();
   Schedule();
 }
 
@@ -54,7 +55,7 @@ void CoordinatorImpl::HandleTaskFailed(uint32_t worker, const TaskFailed& failed
   MutexLock lock(&mutex_);
   RunningTask* const task = FindTaskOf(worker, failed.task_id());
   if (task == nullptr) return;
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   const Hello::Role kind = task->state.kind;
   // Only kCancelled says that it was not the task's fault.
   const auto code = static_cast<absl::StatusCode>(failed.code());
@@ -66,59 +67,44 @@ void CoordinatorImpl::HandleTaskFailed(uint32_t worker, const TaskFailed& failed
   Schedule();
 }
 
+// No step keeps the lock, because PushItems() may wait for a long time: each one looks anew whether
+// the worker and its task are still there.
 absl::Status CoordinatorImpl::HandleCollectorData(uint32_t worker, const CollectorData& data) {
-  DING_RETURN_IF_ERROR(CheckProgress(data.progress()));
-  SegmentBatch items;
-  std::vector<int64_t> chunks;
-  if (!data.items().empty()) {
-    DING_ASSIGN_OR_RETURN(Batch rows, DecodeBatch(data.items()));
-    DING_ASSIGN_OR_RETURN(items, MakeItems(std::move(rows)));
-    DING_RETURN_IF_ERROR(CheckItemLayout(items));
-    DING_ASSIGN_OR_RETURN(chunks, ChunksOf(items.rows, worker));
-  }
-  DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer,
-                        AdmitData(worker, data, items, chunks));
+  DING_ASSIGN_OR_RETURN(const AnnouncedItems items, DecodeItems(worker, data));
+  DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer, AdmitData(worker, data, items));
   if (buffer == nullptr) return absl::OkStatus();
-  const absl::StatusOr<bool> pushed = PushItems(worker, data, chunks, items, buffer.get());
-  {
-    MutexLock lock(&mutex_);
-    Worker* const sender = FindWorker(worker);
-    if (sender != nullptr) {
-      sender->data_sequence = data.sequence();
-      sender->waits_for.clear();
-    }
-    if (!pushed.ok() || !*pushed) {
-      buffer->DropChunks(chunks);
-      ForgetChunks(chunks);
-      return pushed.status();
-    }
-    counters_.rows_pushed += items.rows.rows();
-    if (RunningTask* const task = FindTask(worker, data.task_id())) {
-      task->rows += items.rows.rows();
-    }
-    // It was closed, and its rows forgotten, while these were under way.
-    if (buffer->closed()) forgotten_buffers_.push_back(buffer);
-    if (sender != nullptr && !buffer->closed()) {
-      counters_.rows_acknowledged += items.rows.rows();
-      CoordinatorMessage message;
-      message.mutable_collector_data_ack()->set_task_id(data.task_id());
-      message.mutable_collector_data_ack()->set_sequence(data.sequence());
-      sender_->Send(worker, message);
-    }
+  const absl::StatusOr<bool> pushed = PushItems(worker, data, items, buffer.get());
+  if (!pushed.ok() || !*pushed) {
+    DropData(worker, data, items, buffer.get());
+    return pushed.status();
   }
+  AcknowledgeData(worker, data, items, buffer);
   Serve(buffer);
   MutexLock lock(&mutex_);
   CheckBudget();
-  if (journal_ != nullptr && journal_->WantsCompaction()) timer_.Signal();
+  if (journal_.WantsCompaction()) timer_.Signal();
   return absl::OkStatus();
+}
+
+// Checks what a message with data shows by itself.
+absl::StatusOr<AnnouncedItems> CoordinatorImpl::DecodeItems(uint32_t worker,
+                                                            const CollectorData& data) const {
+  DING_RETURN_IF_ERROR(CheckProgress(data.progress()));
+  AnnouncedItems announced;
+  if (data.items().empty()) return announced;
+  DING_ASSIGN_OR_RETURN(Batch rows, DecodeBatch(data.items()));
+  DING_ASSIGN_OR_RETURN(announced.items, MakeItems(std::move(rows)));
+  if (items_ != nullptr) DING_RETURN_IF_ERROR(CheckItemLayout(*items_, announced.items));
+  DING_ASSIGN_OR_RETURN(announced.chunks, ChunksOf(announced.items.rows, worker));
+  return announced;
 }
 
 // The buffer that the items go to; null: there is nothing to push.
 absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
-    uint32_t worker, const CollectorData& data, const SegmentBatch& items,
-    const std::vector<int64_t>& chunks) {
+    uint32_t worker, const CollectorData& data, const AnnouncedItems& announced) {
+  const std::vector<int64_t>& chunks = announced.chunks;
   MutexLock lock(&mutex_);
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   if (sender == nullptr) return absl::NotFoundError("there is no such worker");
   const bool progress_only = !data.has_sequence() && data.items().empty();
   if (!progress_only && data.sequence() > sender->data_sequence + 1) {
@@ -151,9 +137,9 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
     return absl::InvalidArgumentError(
         absl::StrCat("data of ", data.task_id(), ", an evaluation, which sends none"));
   }
-  DING_RETURN_IF_ERROR(CheckPace(*task, data.progress().cur_step()));
-  DING_RETURN_IF_ERROR(CheckPace(*task, task->rows + items.rows.rows()));
-  DING_RETURN_IF_ERROR(CheckItemValues(*task, items));
+  DING_RETURN_IF_ERROR(CheckPaceOf(*task, data.progress().cur_step()));
+  DING_RETURN_IF_ERROR(CheckPaceOf(*task, task->rows + announced.rows()));
+  DING_RETURN_IF_ERROR(CheckCollectIters(announced.items, NewestIter(task->collector.policy_id())));
   task->steps = std::max(task->steps, data.progress().cur_step());
   sender->stalled = ForPeople(data.progress().stalled());
   if (progress_only) {
@@ -165,11 +151,49 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
   return task->buffer;
 }
 
+// The message is handled: the next one may come. Null if the worker is gone.
+Worker* CoordinatorImpl::FinishData(uint32_t worker, const CollectorData& data) {
+  Worker* const sender = workers_.Find(worker);
+  if (sender == nullptr) return nullptr;
+  sender->data_sequence = data.sequence();
+  sender->waits_for.clear();
+  return sender;
+}
+
+void CoordinatorImpl::DropData(uint32_t worker, const CollectorData& data,
+                               const AnnouncedItems& announced, TaskBuffer* buffer) {
+  MutexLock lock(&mutex_);
+  FinishData(worker, data);
+  buffer->DropChunks(announced.chunks);
+  ForgetChunks(announced.chunks);
+}
+
+void CoordinatorImpl::AcknowledgeData(uint32_t worker, const CollectorData& data,
+                                      const AnnouncedItems& announced,
+                                      const std::shared_ptr<TaskBuffer>& buffer) {
+  MutexLock lock(&mutex_);
+  const bool is_there = FinishData(worker, data) != nullptr;
+  counters_.rows_pushed += announced.rows();
+  RunningTask* const task = workers_.FindTask(worker, data.task_id());
+  if (task != nullptr) task->rows += announced.rows();
+  if (buffer->closed()) {
+    // It was closed, and its rows were forgotten, while these were pushed.
+    forgotten_buffers_.push_back(buffer);
+  } else if (is_there) {
+    counters_.rows_acknowledged += announced.rows();
+    CoordinatorMessage message;
+    message.mutable_collector_data_ack()->set_task_id(data.task_id());
+    message.mutable_collector_data_ack()->set_sequence(data.sequence());
+    sender_->Send(worker, message);
+  }
+}
+
 // False: the task is over, and the items are not wanted any more.
 absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const CollectorData& data,
-                                                const std::vector<int64_t>& chunks,
-                                                const SegmentBatch& items, TaskBuffer* buffer) {
-  if (items.rows.empty()) return true;
+                                                const AnnouncedItems& announced,
+                                                TaskBuffer* buffer) {
+  const std::vector<int64_t>& chunks = announced.chunks;
+  if (announced.items.rows.empty()) return true;
   const std::string& task_id = data.task_id();
   bool refused = false;
   while (true) {
@@ -178,21 +202,21 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
     Journal* journal = nullptr;
     {
       MutexLock lock(&mutex_);
-      const RunningTask* const task = FindTask(worker, task_id);
+      const RunningTask* const task = workers_.FindTask(worker, task_id);
       if (task == nullptr) return false;
       answers = buffer->answers();
       // With these rows, which count when they are in.
       RunningTask pushed = *task;
-      pushed.rows += items.rows.rows();
+      pushed.rows += announced.rows();
       envstep = EnvSteps() - task->counted_steps() + pushed.counted_steps();
-      journal = journal_;
+      journal = journal_.get();
     }
     absl::Status status;
     absl::Status journaled;
     JournalRecord push;
     {
       MutexLock order(buffer->pushing());
-      status = buffer->rows()->Push(items, envstep);
+      status = buffer->rows()->Push(announced.items, envstep);
       if (status.ok() && journal != nullptr) {
         push.mutable_push()->set_buffer_id(buffer->id());
         push.mutable_push()->set_items(data.items());
@@ -227,7 +251,7 @@ bool CoordinatorImpl::JournalPush(uint32_t worker, const std::string& task_id,
     int64_t answers = 0;
     {
       MutexLock lock(&mutex_);
-      NoteReplaced(status);
+      journal_.NoteError(status);
       answers = buffer->answers();
     }
     const std::string why = absl::StrCat("the journal: ", status.message());
@@ -241,13 +265,13 @@ bool CoordinatorImpl::JournalPush(uint32_t worker, const std::string& task_id,
 bool CoordinatorImpl::WaitForRoom(uint32_t worker, const std::string& task_id,
                                   const std::string& why, int64_t answers, TaskBuffer* buffer) {
   MutexLock lock(&mutex_);
-  if (FindTask(worker, task_id) == nullptr) return false;
-  FindWorker(worker)->waits_for = why;
+  if (workers_.FindTask(worker, task_id) == nullptr) return false;
+  workers_.Find(worker)->waits_for = why;
   bool in_time = true;
-  while (in_time && FindTask(worker, task_id) != nullptr && buffer->answers() == answers) {
+  while (in_time && workers_.FindTask(worker, task_id) != nullptr && buffer->answers() == answers) {
     in_time = changed_.WaitFor(&mutex_, kPushRetry);
   }
-  return FindTask(worker, task_id) != nullptr;
+  return workers_.FindTask(worker, task_id) != nullptr;
 }
 
 absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
@@ -256,17 +280,18 @@ absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
   MutexLock lock(&mutex_);
   RunningTask* const task = FindTaskOf(worker, info.task_id());
   if (task == nullptr) return absl::OkStatus();
-  DING_RETURN_IF_ERROR(CheckPace(*task, info.step_count()));
-  DING_RETURN_IF_ERROR(CheckPolicyOf(task->collector, info));
+  DING_RETURN_IF_ERROR(CheckPaceOf(*task, info.step_count()));
+  const std::string& policy_id = task->collector.policy_id();
+  DING_RETURN_IF_ERROR(CheckPlayedVersion(task->collector, info, policies_.Newest(policy_id),
+                                          NewestIter(policy_id)));
   task->steps = std::max(task->steps, info.step_count());
   if (!commander_->JudgeCollectorFinish(info)) {
-    FailTask(worker, FindWorker(worker));
+    FailTask(worker, workers_.Find(worker));
     Schedule();
     return absl::OkStatus();
   }
-  failures_[Hello::COLLECTOR] = Failures();
-  FindWorker(worker)->failures = 0;
-  const RunningTask finished = EndTask(worker, FindWorker(worker));
+  scheduler_.NoteSuccess(Hello::COLLECTOR, worker);
+  const RunningTask finished = EndTask(worker, workers_.Find(worker));
   // What the commander is told is what counts.
   CollectorFinished result = info;
   result.set_eval_flag(finished.collector.eval_flag());
@@ -286,7 +311,7 @@ absl::Status CoordinatorImpl::HandleLearnerDemand(uint32_t worker, const Learner
   std::shared_ptr<TaskBuffer> buffer;
   {
     MutexLock lock(&mutex_);
-    Worker* const sender = FindWorker(worker);
+    Worker* const sender = workers_.Find(worker);
     if (sender == nullptr) return absl::NotFoundError("there is no such worker");
     if (demand.sequence() < 1 || demand.sequence() > sender->demand_sequence + 1) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -339,7 +364,7 @@ bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> 
   MutexLock lock(&mutex_);
   // A learner that is gone has taken its demands along.
   if (!buffer->IsAsked(demand)) return true;
-  Worker* const learner = FindWorker(*buffer->learner());
+  Worker* const learner = workers_.Find(*buffer->learner());
   if (!drawn.ok()) {
     buffer->TooFewRows(demand);
     ForgetRemoved(buffer);
@@ -383,21 +408,21 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
     DING_RETURN_IF_ERROR(buffer->rows()->Update(priorities));
   }
   MutexLock lock(&mutex_);
-  RunningTask* const task = FindTask(worker, info.task_id());
+  RunningTask* const task = workers_.FindTask(worker, info.task_id());
   if (task == nullptr) return absl::OkStatus();
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   sender->stalled = ForPeople(info.stalled());
   NoteProgress(info.learner_step(), *sender, task);
   if (task->first_step < 0) {
     task->first_step = info.learner_step();
   } else if (info.learner_step() > task->steps) {
-    failures_[Hello::LEARNER] = Failures();  // it trains
-    sender->failures = 0;
+    scheduler_.NoteSuccess(Hello::LEARNER, worker);  // it trains
   }
   // Threads of a learner may overtake each other.
   task->steps = std::max(task->steps, info.learner_step());
-  train_iter_ = task->steps;
-  state_changed_ = commander_changed_ = true;
+  progress_.set_train_iter(task->steps);
+  journal_.NoteState();
+  journal_.NoteCommander();
   commander_->UpdateLearnerInfo(task->learner, info);
   CheckBudget();
   if (!ended_ && commander_->JudgeLearnerFinish(info)) FinishLearnerTask(worker, sender);
@@ -409,24 +434,22 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
   MutexLock lock(&mutex_);
   // What is deleted later is a key of a policy, whatever a learner sends.
   const std::string key = PolicyKey(version.policy_id(), version.version(), worker);
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   if (sender == nullptr || !sender->task.has_value() ||
       sender->task->learner.policy_id() != version.policy_id()) {
     ++counters_.late_messages;
     if (ended_) forgotten_keys_.push_back(key);  // It was on its way.
     return absl::OkStatus();
   }
-  PolicyHistory& history = policies_[version.policy_id()];
-  DING_RETURN_IF_ERROR(CheckVersion(*sender->task, history, version, key));
+  DING_RETURN_IF_ERROR(CheckVersion(*sender->task, version, key));
   NoteProgress(version.train_iter(), *sender, &*sender->task);
   sender->task->policy_iter = version.train_iter();
-  history.newest_iter = std::max(history.newest_iter, version.train_iter());
-  history.newest = version.version();
-  history.stored.push_back(version);
-  policy_version_ = version.version();
+  policies_.Publish(version);
   commander_->PolicyPublished(version);
-  DropPolicies(/*keep_newest=*/2, &history);
-  state_changed_ = true;
+  ForgetKeys(policies_.DropOld(
+      version.policy_id(), [this](const PolicyVersion& older)
+                               ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsKept(older); }));
+  journal_.NoteState();
   for (auto& [id, other] : workers_) {
     if (other.task.has_value() && other.task->state.kind == Hello::COLLECTOR &&
         other.task->collector.policy_id() == version.policy_id()) {
@@ -441,11 +464,11 @@ absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyV
 absl::Status CoordinatorImpl::HandleResources(uint32_t worker, const Resources& resources) {
   DING_RETURN_IF_ERROR(CheckResources(resources));
   MutexLock lock(&mutex_);
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   if (sender == nullptr) return absl::OkStatus();
   *sender->hello.mutable_resources() = resources;
   if (!sender->task.has_value() && !sender->draining && !ended_) {
-    resources_.Update(sender->hello.role(), worker, resources);
+    scheduler_.SetFree(sender->hello.role(), worker, resources);
   }
   Schedule();
   return absl::OkStatus();
@@ -454,7 +477,7 @@ absl::Status CoordinatorImpl::HandleResources(uint32_t worker, const Resources& 
 absl::Status CoordinatorImpl::HandleGroupStatus(uint32_t worker, const GroupStatus& group) {
   DING_RETURN_IF_ERROR(CheckGroupStatus(group));
   MutexLock lock(&mutex_);
-  Worker* const sender = FindWorker(worker);
+  Worker* const sender = workers_.Find(worker);
   if (sender == nullptr) return absl::OkStatus();
   sender->group = group;
   for (WorkerStatus& member : *sender->group.mutable_member()) {

@@ -1,4 +1,3 @@
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -8,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
@@ -32,19 +31,13 @@
 
 namespace ding {
 namespace internal_coordinator {
-namespace {
-
-// Between two attempts to compact a journal that could not be.
-constexpr absl::Duration kCompactionRetry = absl::Seconds(10);
-
-}  // namespace
 
 absl::Status CoordinatorImpl::Recover() {
   const absl::Status status = RecoverFromJournal();
   if (status.ok()) return status;
   // What was not read must not be replaced by the state of a run that has just begun.
   MutexLock lock(&mutex_);
-  journal_ = nullptr;
+  journal_.Detach();
   keeps_data_ = true;
   return status;
 }
@@ -53,7 +46,7 @@ absl::Status CoordinatorImpl::RecoverFromJournal() {
   Journal* journal = nullptr;
   {
     MutexLock lock(&mutex_);
-    journal = journal_;
+    journal = journal_.get();
   }
   if (journal == nullptr) return absl::OkStatus();
   DING_ASSIGN_OR_RETURN(const std::optional<RecoveredRun> run, ReadJournal(*journal));
@@ -82,24 +75,9 @@ absl::Status CoordinatorImpl::RecoverFromJournal() {
 void CoordinatorImpl::RecoverState(const RecoveredRun& run) {
   const StateRecord& state = run.state;
   incarnation_ = state.incarnation() + 1;
-  last_worker_ = state.last_worker();
-  finished_steps_ = state.envstep();
-  train_iter_ = state.train_iter();
-  if (state.has_best_eval_value()) best_eval_value_ = state.best_eval_value();
-  policy_version_ = state.policy_version();
-  workers_joined_ = state.workers_joined();
-  workers_lost_ = state.workers_lost();
-  wanted_collectors_ = state.wanted_collectors();
-  converged_ = state.converged();
-  stop_wanted_ = state.stop_wanted() && !options_.goes_on_after_stop;
-  for (const DrainingRecord& collector : state.draining()) {
-    were_draining_.emplace(collector.name(), collector.pid());
-  }
-  const int64_t now = deps_.clock->MonotonicNanos();
-  elapsed_before_nanos_ = absl::ToInt64Nanoseconds(absl::Seconds(state.elapsed_seconds()));
-  if (state.has_collecting_seconds()) {
-    collecting_nanos_ = now - absl::ToInt64Nanoseconds(absl::Seconds(state.collecting_seconds()));
-  }
+  workers_.Load(state);
+  progress_.Load(state);
+  commands_.Load(state, options_.goes_on_after_stop);
 }
 
 std::optional<std::unordered_set<std::string>> CoordinatorImpl::ListKeys(
@@ -151,7 +129,7 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
   Journal* journal = nullptr;
   {
     MutexLock lock(&mutex_);
-    journal = journal_;
+    journal = journal_.get();
   }
   DING_RETURN_IF_ERROR(journal->Read(push));
   // They are counted once.
@@ -181,19 +159,9 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
 void CoordinatorImpl::RecoverPolicies(const RecoveredRun& run) {
   std::optional<std::unordered_set<std::string>> present = ListKeys(kPolicyPrefix);
   MutexLock lock(&mutex_);
-  for (const PolicyRecord& known : run.state.policy()) {
-    PolicyHistory& history = policies_[known.policy_id()];
-    history.newest = known.newest();
-    history.newest_iter = known.newest_iter();
-    history.finished = known.finished();
-    for (const PolicyVersion& version : known.stored()) {
-      if (present.has_value() && present->erase(version.key()) == 0) continue;
-      history.stored.push_back(version);
-    }
-    LOG_IF(WARNING, history.stored.empty() && known.stored_size() > 0)
-        << known.policy_id() << " is gone from the store: collectors wait for the next version";
-  }
+  policies_.Load(run.state, present.has_value() ? &*present : nullptr);
   if (!present.has_value()) return;
+  for (const std::string& key : policies_.StoredKeys()) present->erase(key);
   for (const std::string& key : *present) forgotten_keys_.push_back(key);
 }
 
@@ -210,9 +178,7 @@ void CoordinatorImpl::ForgetPrevious(const Hello& hello) {
   if (!keys.has_value()) return;
   {
     MutexLock lock(&mutex_);
-    for (const auto& [policy_id, history] : policies_) {
-      for (const PolicyVersion& version : history.stored) keys->erase(version.key());
-    }
+    for (const std::string& key : policies_.StoredKeys()) keys->erase(key);
     const std::string its = absl::StrCat("-", number);
     for (const std::string& key : *keys) {
       const bool forget = learns ? absl::EndsWith(key, its) : recovered_keys_.count(key) == 0;
@@ -227,44 +193,16 @@ JournalRecord CoordinatorImpl::StateNow() const {
   StateRecord* const state = record.mutable_state();
   state->set_run(options_.run);
   state->set_incarnation(incarnation_);
-  state->set_last_worker(last_worker_);
-  state->set_envstep(EnvSteps());
-  state->set_train_iter(train_iter_);
-  if (best_eval_value_ > -kInfinity) state->set_best_eval_value(best_eval_value_);
-  state->set_policy_version(policy_version_);
-  state->set_workers_joined(workers_joined_);
-  state->set_workers_lost(workers_lost_);
-  const int64_t elapsed =
-      started_ ? deps_.clock->MonotonicNanos() - start_nanos_ : elapsed_before_nanos_;
-  state->set_elapsed_seconds(absl::ToDoubleSeconds(absl::Nanoseconds(elapsed)));
-  if (collecting_nanos_.has_value()) {
-    state->set_collecting_seconds(absl::ToDoubleSeconds(Elapsed(*collecting_nanos_)));
-  }
-  state->set_converged(converged_);
-  state->set_wanted_collectors(wanted_collectors_);
-  state->set_stop_wanted(stop_wanted_);
-  const auto add_draining = [state](const std::string& name, int64_t pid) {
-    state->add_draining()->set_name(name);
-    state->mutable_draining()->rbegin()->set_pid(pid);
-  };
-  for (const auto& [name, pid] : were_draining_) add_draining(name, pid);
-  for (const auto& [id, worker] : workers_) {
-    if (worker.draining) add_draining(worker.hello.name(), worker.hello.pid());
-  }
+  progress_.Save(EnvSteps(), state);
+  commands_.Save(state);
+  workers_.Save(state);
   for (const auto& [id, buffer] : buffers_) {
     BufferRecord* const of_buffer = state->add_buffer();
     of_buffer->set_buffer_id(id);
     of_buffer->set_started(buffer->started());
     of_buffer->set_rows_lost(buffer->rows_lost());
   }
-  for (const auto& [id, history] : policies_) {
-    PolicyRecord* const policy = state->add_policy();
-    policy->set_policy_id(id);
-    policy->set_newest(history.newest);
-    policy->set_newest_iter(history.newest_iter);
-    policy->set_finished(history.finished);
-    for (const PolicyVersion& version : history.stored) *policy->add_stored() = version;
-  }
+  policies_.Save(state);
   return record;
 }
 
@@ -275,60 +213,23 @@ absl::StatusOr<std::vector<JournalRecord>> CoordinatorImpl::AllNow() const {
     buffer.set_rows_total(buffers_.at(buffer.buffer_id())->rows_total());
   }
   DING_ASSIGN_OR_RETURN(*records.emplace_back().mutable_commander(), SaveCommander(*commander_));
-  const auto add_collector = [&records](const CollectorTask& task) {
-    *records.emplace_back().mutable_collector_task() = task;
-  };
-  const auto add_learner = [&records](const LearnerTask& task) {
-    *records.emplace_back().mutable_learner_task() = task;
-  };
   for (const auto& [id, worker] : workers_) {
     if (!worker.task.has_value()) continue;
     if (worker.task->state.kind == Hello::LEARNER) {
-      add_learner(worker.task->learner);
-    } else if (doubted_.count(worker.task->state.task_id) == 0) {
-      add_collector(worker.task->collector);
+      *records.emplace_back().mutable_learner_task() = worker.task->learner;
+    } else if (doubted_.Find(worker.task->state.task_id) == nullptr) {
+      *records.emplace_back().mutable_collector_task() = worker.task->collector;
     }
   }
   // The task of a witness is none of the commander's: the one whose result is doubted is.
-  for (const auto& [id, doubted] : doubted_) add_collector(doubted.task);
-  for (const auto& waiting : waiting_learner_tasks_) add_learner(waiting.task);
-  for (const auto& waiting : waiting_collector_tasks_) add_collector(waiting.task);
+  doubted_.Save(&records);
+  scheduler_.Save(&records);
   return records;
 }
 
-void CoordinatorImpl::NoteOver(const std::string& task_id) {
-  commander_changed_ = true;
-  if (journal_ != nullptr) unwritten_.emplace_back().set_task_over(task_id);
-}
-
 absl::Status CoordinatorImpl::Persist() {
-  if (journal_ == nullptr || (!state_changed_ && !commander_changed_ && unwritten_.empty())) {
-    return absl::OkStatus();
-  }
-  const size_t tasks = unwritten_.size();
-  unwritten_.push_back(StateNow());
-  absl::Status status;
-  if (commander_changed_) {
-    absl::StatusOr<std::string> commander = SaveCommander(*commander_);
-    status = commander.status();
-    if (status.ok()) unwritten_.emplace_back().set_commander(*std::move(commander));
-  }
-  if (status.ok()) status = journal_->Append(unwritten_);
-  if (!status.ok()) {
-    NoteReplaced(status);
-    unwritten_.resize(tasks);
-    LOG_EVERY_N(WARNING, 1000) << "the coordinator's state is not written: " << status.message();
-    return status;
-  }
-  unwritten_.clear();
-  state_changed_ = commander_changed_ = false;
-  return absl::OkStatus();
-}
-
-void CoordinatorImpl::NoteReplaced(const absl::Status& status) {
-  if (!absl::IsAborted(status) || !replaced_.ok()) return;
-  replaced_ = status;
-  timer_.Signal();
+  const auto state = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return StateNow(); };
+  return journal_.Persist(state, *commander_);
 }
 
 absl::Status CoordinatorImpl::Compact() {
@@ -336,7 +237,7 @@ absl::Status CoordinatorImpl::Compact() {
   std::unordered_set<std::string> alive;
   {
     MutexLock lock(&mutex_);
-    journal = journal_;
+    journal = journal_.get();
     for (const auto& [id, buffer] : buffers_) alive.insert(id);
   }
   if (journal == nullptr) return absl::OkStatus();
@@ -346,8 +247,7 @@ absl::Status CoordinatorImpl::Compact() {
     MutexLock lock(&mutex_);
     DING_ASSIGN_OR_RETURN(const std::vector<JournalRecord> all, AllNow());
     DING_RETURN_IF_ERROR(journal->FinishCompaction(all));
-    unwritten_.clear();
-    state_changed_ = commander_changed_ = false;
+    journal_.NoteCompacted();
   }
   journal->DropReplaced();
   return absl::OkStatus();
@@ -356,18 +256,12 @@ absl::Status CoordinatorImpl::Compact() {
 void CoordinatorImpl::CompactIfWorthIt() {
   {
     MutexLock lock(&mutex_);
-    if (journal_ == nullptr || ended_ || !journal_->WantsCompaction()) return;
-  }
-  if (compaction_failed_nanos_.has_value() &&
-      Elapsed(*compaction_failed_nanos_) < kCompactionRetry) {
-    return;
+    if (ended_ || !journal_.ShouldCompact(deps_.clock->MonotonicNanos())) return;
   }
   const absl::Status status = Compact();
   if (status.ok()) return;
-  compaction_failed_nanos_ = deps_.clock->MonotonicNanos();
-  LOG(WARNING) << "the journal grows: " << status.message();
   MutexLock lock(&mutex_);
-  NoteReplaced(status);
+  journal_.NoteCompactionFailed(status, deps_.clock->MonotonicNanos());
 }
 
 }  // namespace internal_coordinator

@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,83 +10,21 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
-#include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "glog/logging.h"
 
 namespace ding {
 namespace internal_coordinator {
-namespace {
-
-// Leaves of a status what is called so, also a learner of an aggregator; empty: all of it.
-void KeepNamed(const std::string& name, RunStatus* status) {
-  if (name.empty()) return;
-  google::protobuf::RepeatedPtrField<WorkerStatus> named;
-  for (const WorkerStatus& worker : status->worker()) {
-    if (worker.name() == name) *named.Add() = worker;
-    for (const WorkerStatus& member : worker.member()) {
-      if (member.name() == name) *named.Add() = member;
-    }
-  }
-  status->mutable_worker()->Swap(&named);
-  auto* const buffers = status->mutable_buffer();
-  buffers->erase(std::remove_if(buffers->begin(), buffers->end(),
-                                [&name](const auto& buffer) { return buffer.buffer_id() != name; }),
-                 buffers->end());
-}
-
-}  // namespace
 
 int64_t CoordinatorImpl::EnvSteps() const {
-  int64_t steps = finished_steps_;
-  for (const auto& [id, worker] : workers_) {
-    if (worker.task.has_value()) steps += worker.task->counted_steps();
-  }
-  return steps;
-}
-
-void CoordinatorImpl::FillWorker(uint32_t id, const Worker& worker, WorkerStatus* status) const {
-  status->set_worker(id);
-  status->set_name(worker.hello.name());
-  status->set_role(worker.hello.role());
-  status->set_peer(worker.peer);
-  status->set_pid(worker.hello.pid());
-  status->set_alive_seconds(absl::ToDoubleSeconds(Elapsed(worker.joined_nanos)));
-  status->set_waits_for(worker.waits_for.empty() ? worker.stalled : worker.waits_for);
-  if (worker.draining) status->set_draining(true);
-  if (worker.bad_chunks > 0) status->set_bad_chunks(worker.bad_chunks);
-  for (const WorkerStatus& told : worker.group.member()) {
-    WorkerStatus* const member = status->add_member();
-    *member = told;
-    member->set_alive_seconds(told.alive_seconds() +
-                              absl::ToDoubleSeconds(Elapsed(worker.group_nanos)));
-  }
-  if (!worker.task.has_value()) return;
-  const RunningTask& task = *worker.task;
-  status->set_task_id(task.state.task_id);
-  status->set_evaluates(task.collector.eval_flag());
-  if (task.stalls) {
-    status->set_stalled_seconds(absl::ToDoubleSeconds(Elapsed(task.progress_nanos)));
-    if (status->waits_for().empty()) status->set_waits_for("something that it does not tell");
-  }
-  const double seconds = absl::ToDoubleSeconds(Elapsed(task.state.start_nanos));
-  const bool collects = task.state.kind == Hello::COLLECTOR && !task.collector.eval_flag();
-  const auto steps = static_cast<double>(
-      collects ? task.counted_steps() : task.steps - std::max<int64_t>(task.first_step, 0));
-  if (seconds <= 0) return;
-  status->set_steps_per_second(steps / seconds);
-  // Those of a generation take the same steps.
-  for (WorkerStatus& member : *status->mutable_member()) {
-    if (member.waits_for().empty()) member.set_steps_per_second(steps / seconds);
-  }
+  return progress_.finished_steps() + workers_.EnvSteps();
 }
 
 RunStatus CoordinatorImpl::status() const {
@@ -96,32 +33,21 @@ RunStatus CoordinatorImpl::status() const {
   {
     MutexLock lock(&mutex_);
     status.set_run(options_.run);
-    if (started_) status.set_elapsed_seconds(absl::ToDoubleSeconds(Elapsed(start_nanos_)));
-    if (collecting_nanos_.has_value()) {
-      const int64_t until = ended_ ? end_nanos_ : deps_.clock->MonotonicNanos();
-      status.set_collecting_seconds(
-          absl::ToDoubleSeconds(absl::Nanoseconds(until - *collecting_nanos_)));
-    }
-    status.set_envstep(EnvSteps());
-    status.set_train_iter(train_iter_);
     const std::optional<double> eval_value = commander_->last_eval_value();
+    progress_.FillStatus(EnvSteps(), eval_value.has_value(), &status);
     if (eval_value.has_value()) {
       status.set_eval_value(*eval_value);
-      status.set_best_eval_value(best_eval_value_);
       for (const double episode_return : commander_->last_eval_returns()) {
         status.add_eval_return(episode_return);
       }
     }
-    status.set_converged(converged_);
-    status.set_policy_version(policy_version_);
-    status.set_workers_lost(workers_lost_);
-    status.set_workers_joined(workers_joined_);
+    status.set_policy_version(policies_.last_published());
     commander_->AddStatus(&status);
     status.set_incarnation(incarnation_);
-    status.set_wanted_collectors(ended_ ? 0 : wanted_collectors_);
+    status.set_wanted_collectors(ended_ ? 0 : commands_.wanted_collectors());
     status.set_coordinator_pid(getpid());
     for (const std::string& warning : warnings_) status.add_warning(warning);
-    for (const auto& [id, worker] : workers_) FillWorker(id, worker, status.add_worker());
+    workers_.FillStatus(deps_.clock->MonotonicNanos(), &status);
     for (const auto& [id, buffer] : buffers_) {
       buffer->FillStatus(status.add_buffer());
       buffers.push_back(buffer);
@@ -147,8 +73,8 @@ OperatorReply CoordinatorImpl::Operate(const OperatorRequest& request) {
   absl::StatusOr<std::string> done;
   {
     MutexLock lock(&mutex_);
-    done = OperateLocked(request);
-    state_changed_ = state_changed_ || !request.has_inspect();
+    done = CarryOut(request);
+    if (!request.has_inspect()) journal_.NoteState();
     Schedule();
   }
   OperatorReply reply;
@@ -161,98 +87,28 @@ OperatorReply CoordinatorImpl::Operate(const OperatorRequest& request) {
   return reply;
 }
 
-absl::StatusOr<std::string> CoordinatorImpl::OperateLocked(const OperatorRequest& request) {
-  if (request.has_inspect()) {
-    DING_RETURN_IF_ERROR(CheckKnown(request.inspect()));
-    return "";
+absl::StatusOr<std::string> CoordinatorImpl::CarryOut(const OperatorRequest& request) {
+  if (ended_ && !request.has_inspect()) {
+    return absl::FailedPreconditionError(absl::StrCat("the run is over: ", end_reason_));
   }
-  if (ended_) return absl::FailedPreconditionError(absl::StrCat("the run is over: ", end_reason_));
-  switch (request.request_case()) {
-    case OperatorRequest::kGrow:
-    case OperatorRequest::kShrink: {
-      const bool grow = request.has_grow();
-      const int64_t by = grow ? request.grow() : request.shrink();
-      if (by < 1) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(grow ? "grow" : "shrink", " by ", by, " collectors, expected at least 1"));
-      }
-      return Want(wanted_collectors_ + (grow ? by : -by));
-    }
-    case OperatorRequest::kDrain:
-      return DrainNamed(request.drain());
-    case OperatorRequest::kStop:
-      stop_wanted_ = true;
-      End(absl::OkStatus(), kStopped);
-      return "the run ends";
-    default:
-      return absl::InvalidArgumentError(
-          "a request that is not known, expected inspect, grow, shrink, drain or stop");
-  }
-}
-
-absl::Status CoordinatorImpl::CheckKnown(const std::string& name) const {
-  if (name.empty() || buffers_.count(name) > 0) return absl::OkStatus();
-  std::vector<std::string> known;
-  for (const auto& [id, worker] : workers_) {
-    known.push_back(worker.hello.name());
-    for (const WorkerStatus& member : worker.group.member()) known.push_back(member.name());
-  }
-  if (std::find(known.begin(), known.end(), name) != known.end()) return absl::OkStatus();
-  for (const auto& [id, buffer] : buffers_) known.push_back(id);
-  return absl::NotFoundError(
-      absl::StrCat("there is neither a worker nor a buffer '", name, "', ",
-                   known.empty() ? "and none at all yet"
-                                 : absl::StrCat("expected one of: ", absl::StrJoin(known, ", "))));
-}
-
-absl::StatusOr<std::string> CoordinatorImpl::Want(int64_t collectors) {
-  if (collectors < 0 || collectors > options_.max_collectors) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "that would be ", collectors, " collectors instead of ", wanted_collectors_,
-        ", expected 0 to ", options_.max_collectors, " (system.coordinator.max_collectors)"));
-  }
-  wanted_collectors_ = static_cast<int>(collectors);
-  std::vector<uint32_t> there;  // the idle ones last, and of others the newest: they go first
-  std::vector<uint32_t> idle;
-  for (const auto& [id, worker] : workers_) {
-    if (worker.hello.role() != Hello::COLLECTOR || worker.draining) continue;
-    (worker.task.has_value() ? there : idle).push_back(id);
-  }
-  there.insert(there.end(), idle.begin(), idle.end());
-  for (; static_cast<int64_t>(there.size()) > collectors; there.pop_back()) {
-    Drain(there.back(), FindWorker(there.back()));
-  }
-  return absl::StrCat(collectors, " collectors are wanted");
-}
-
-absl::StatusOr<std::string> CoordinatorImpl::DrainNamed(const std::string& name) {
-  for (auto& [id, worker] : workers_) {
-    if (worker.hello.name() != name) continue;
-    if (worker.hello.role() != Hello::COLLECTOR) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, " is a learner, expected a collector: the run needs its learner"));
-    }
-    if (worker.draining) {
-      return absl::FailedPreconditionError(absl::StrCat(name, " is being drained already"));
-    }
-    wanted_collectors_ = std::max(0, wanted_collectors_ - 1);
-    Drain(id, &worker);
-    return absl::StrCat(name, " is drained; ", wanted_collectors_, " collectors are wanted");
-  }
-  DING_RETURN_IF_ERROR(CheckKnown(name));
-  return absl::InvalidArgumentError(absl::StrCat(
-      name, " is a ", buffers_.count(name) > 0 ? "buffer" : "learner", ", expected a collector"));
+  std::vector<std::string> buffers;
+  for (const auto& [id, buffer] : buffers_) buffers.push_back(id);
+  DING_ASSIGN_OR_RETURN(const OperatorCommands::Decision decision,
+                        commands_.Decide(request, workers_, buffers));
+  for (const uint32_t id : decision.drained) Drain(id, workers_.Find(id));
+  if (decision.stops) End(absl::OkStatus(), kStopped);
+  return decision.message;
 }
 
 void CoordinatorImpl::Drain(uint32_t id, Worker* worker) {
   worker->draining = true;
-  resources_.Delete(worker->hello.role(), id);
+  scheduler_.Remove(worker->hello.role(), id);
   if (!worker->task.has_value()) LetGo(id);
 }
 
 void CoordinatorImpl::LetGo(uint32_t id) {
   CoordinatorMessage message;
-  const std::string& sent_away = FindWorker(id)->sent_away;
+  const std::string& sent_away = workers_.Find(id)->sent_away;
   message.mutable_end_run()->set_reason(sent_away.empty()
                                             ? "the worker is not needed any more"
                                             : absl::StrCat("the worker is sent away: ", sent_away));

@@ -1,14 +1,12 @@
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -17,8 +15,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
-#include "ding_worker/coordinator/journal.pb.h"
-#include "ding_worker/coordinator/resource_manager.h"
 #include "ding_worker/coordinator/task_buffer.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -36,7 +32,7 @@ constexpr int64_t kMaxUnannouncedChunks = 16;
 
 // Takes what the commander gives, and gives it to who is free.
 void CoordinatorImpl::Schedule() {
-  if (!started_ || ended_) return;
+  if (!progress_.started() || ended_) return;
   CheckBudget();
   if (ended_) return;
   DropFinishedPolicies();
@@ -44,56 +40,39 @@ void CoordinatorImpl::Schedule() {
   NoteStalls();
   const int64_t now = deps_.clock->MonotonicNanos();
   while (std::optional<LearnerTask> task = commander_->GetLearnerTask()) {
-    NoteGiven(*task);
-    waiting_learner_tasks_.push_back({*std::move(task), now});
+    journal_.NoteGiven(*task);
+    scheduler_.Add(*std::move(task), now);
   }
   while (std::optional<CollectorTask> task = commander_->GetCollectorTask()) {
-    NoteGiven(*task);
-    waiting_collector_tasks_.push_back({*std::move(task), now});
+    journal_.NoteGiven(*task);
+    scheduler_.Add(*std::move(task), now);
   }
-  AssignLearnerTasks();
+  const auto learn = [this](const LearnerTask& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !ended_ && StartLearnerTask(task);
+  };
+  const auto collect = [this](const CollectorTask& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !ended_ && StartCollectorTask(task);
+  };
+  scheduler_.OfferLearnerTasks(learn);
   AssignWitnesses();
-  AssignCollectorTasks();
+  scheduler_.OfferCollectorTasks(collect);
   Persist().IgnoreError();  // The next call tries again.
   timer_.Signal();
 }
 
 void CoordinatorImpl::GiveBackExpired() {
-  while (!waiting_learner_tasks_.empty() &&
-         Elapsed(waiting_learner_tasks_.front().since_nanos) >= options_.learner_task_timeout) {
-    const LearnerTask task = std::move(waiting_learner_tasks_.front().task);
-    waiting_learner_tasks_.pop_front();
-    LOG(WARNING) << "no learner took " << task.task_id() << " within "
+  const int64_t now = deps_.clock->MonotonicNanos();
+  while (const std::optional<LearnerTask> task = scheduler_.TakeExpiredLearnerTask(now)) {
+    LOG(WARNING) << "no learner took " << task->task_id() << " within "
                  << options_.learner_task_timeout;
-    NoteOver(task.task_id());
-    commander_->NotifyFailLearnerTask(task);
+    journal_.NoteOver(task->task_id());
+    commander_->NotifyFailLearnerTask(*task);
   }
-  while (!waiting_collector_tasks_.empty() &&
-         Elapsed(waiting_collector_tasks_.front().since_nanos) >= options_.collector_task_timeout) {
-    const CollectorTask task = std::move(waiting_collector_tasks_.front().task);
-    waiting_collector_tasks_.pop_front();
-    LOG(WARNING) << "no collector took " << task.task_id() << " within "
+  while (const std::optional<CollectorTask> task = scheduler_.TakeExpiredCollectorTask(now)) {
+    LOG(WARNING) << "no collector took " << task->task_id() << " within "
                  << options_.collector_task_timeout;
-    NoteOver(task.task_id());
-    commander_->NotifyFailCollectorTask(task);
-  }
-}
-
-void CoordinatorImpl::AssignLearnerTasks() {
-  std::deque<WaitingTask<LearnerTask>> waiting;
-  waiting.swap(waiting_learner_tasks_);
-  for (WaitingTask<LearnerTask>& task : waiting) {
-    if (ended_ || !StartLearnerTask(task.task)) waiting_learner_tasks_.push_back(std::move(task));
-  }
-}
-
-void CoordinatorImpl::AssignCollectorTasks() {
-  std::deque<WaitingTask<CollectorTask>> waiting;
-  waiting.swap(waiting_collector_tasks_);
-  for (WaitingTask<CollectorTask>& task : waiting) {
-    if (ended_ || !StartCollectorTask(task.task)) {
-      waiting_collector_tasks_.push_back(std::move(task));
-    }
+    journal_.NoteOver(task->task_id());
+    commander_->NotifyFailCollectorTask(*task);
   }
 }
 
@@ -101,28 +80,25 @@ void CoordinatorImpl::AssignCollectorTasks() {
 bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   const auto known = buffers_.find(waiting.buffer_id());
   if (known != buffers_.end() && known->second->learner().has_value()) return false;
-  const std::optional<AssignedWorker> assigned =
-      resources_.Assign(Hello::LEARNER, waiting.resources());
+  const std::optional<uint32_t> assigned = scheduler_.Assign(Hello::LEARNER, waiting.resources());
   if (!assigned.has_value()) return false;
   absl::StatusOr<std::shared_ptr<TaskBuffer>> buffer = BufferOf(waiting.buffer_id());
   if (!buffer.ok()) {
     End(Annotate(buffer.status(), absl::StrCat("making ", waiting.buffer_id())), "a buffer failed");
     return false;
   }
-  PolicyHistory& history = policies_[waiting.policy_id()];
-  history.finished = false;
   RunningTask task;
-  task.state = {waiting.task_id(), Hello::LEARNER, assigned->worker, deps_.clock->MonotonicNanos()};
+  task.state = {waiting.task_id(), Hello::LEARNER, *assigned, deps_.clock->MonotonicNanos()};
   task.learner = waiting;
-  task.learner.set_first_version(history.newest + 1);
+  task.learner.set_first_version(policies_.Begin(waiting.policy_id()));
   task.buffer = *std::move(buffer);
-  task.buffer->set_learner(assigned->worker);
+  task.buffer->set_learner(*assigned);
   task.progress_nanos = task.state.start_nanos;
-  state_changed_ = true;
+  journal_.NoteState();
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_learner() = task.learner;
-  FindWorker(assigned->worker)->task = std::move(task);
-  sender_->Send(assigned->worker, message);
+  workers_.Find(*assigned)->task = std::move(task);
+  sender_->Send(*assigned, message);
   return true;
 }
 
@@ -130,29 +106,25 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting,
                                          std::optional<uint32_t> witness_of) {
   const auto buffer = buffers_.find(waiting.buffer_id());
   if (buffer == buffers_.end() || !buffer->second->started()) return false;
-  const std::optional<AssignedWorker> assigned =
-      resources_.Assign(Hello::COLLECTOR, waiting.resources(), /*except=*/witness_of);
+  const std::optional<uint32_t> assigned =
+      scheduler_.Assign(Hello::COLLECTOR, waiting.resources(), /*except=*/witness_of);
   if (!assigned.has_value()) return false;
   RunningTask task;
-  task.state = {waiting.task_id(), Hello::COLLECTOR, assigned->worker,
-                deps_.clock->MonotonicNanos()};
+  task.state = {waiting.task_id(), Hello::COLLECTOR, *assigned, deps_.clock->MonotonicNanos()};
   task.collector = waiting;
   task.buffer = buffer->second;
-  const auto history = policies_.find(waiting.policy_id());
-  if (history != policies_.end() && !history->second.stored.empty() && !waiting.has_policy()) {
-    *task.collector.mutable_policy() = history->second.stored.back();
+  const PolicyVersion* const newest = policies_.NewestStored(waiting.policy_id());
+  if (newest != nullptr && !waiting.has_policy()) {
+    *task.collector.mutable_policy() = *newest;
     for (TaskPlayer& player : *task.collector.mutable_player()) {
-      if (player.update_policy()) *player.mutable_policy() = history->second.stored.back();
+      if (player.update_policy()) *player.mutable_policy() = *newest;
     }
   }
   CoordinatorMessage message;
   *message.mutable_start_task()->mutable_collector() = task.collector;
-  FindWorker(assigned->worker)->task = std::move(task);
-  if (!waiting.eval_flag() && !collecting_nanos_.has_value()) {
-    collecting_nanos_ = deps_.clock->MonotonicNanos();
-    state_changed_ = true;
-  }
-  sender_->Send(assigned->worker, message);
+  workers_.Find(*assigned)->task = std::move(task);
+  if (!waiting.eval_flag() && progress_.BeginCollecting()) journal_.NoteState();
+  sender_->Send(*assigned, message);
   return true;
 }
 
@@ -184,12 +156,12 @@ RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
     task.buffer->ForgetLearner();
     ForgetRemoved(task.buffer.get());
   }
-  finished_steps_ += task.counted_steps();
-  state_changed_ = true;
+  progress_.AddFinishedSteps(task.counted_steps());
+  journal_.NoteState();
   if (worker->draining) {
     LetGo(id);
   } else {
-    resources_.Update(worker->hello.role(), id, worker->hello.resources());
+    scheduler_.SetFree(worker->hello.role(), id, worker->hello.resources());
   }
   changed_.SignalAll();
   return task;
@@ -198,7 +170,7 @@ RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
 void CoordinatorImpl::FailTask(uint32_t id, Worker* worker) {
   const RunningTask task = EndTask(id, worker);
   if (task.state.kind == Hello::LEARNER) {
-    NoteOver(task.state.task_id);
+    journal_.NoteOver(task.state.task_id);
     commander_->NotifyFailLearnerTask(task.learner);
   } else {
     GiveBack(task.collector);
@@ -215,9 +187,9 @@ void CoordinatorImpl::CloseTask(uint32_t id, Worker* worker) {
 void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
   CloseTask(id, worker);
   const RunningTask finished = EndTask(id, worker);
-  NoteOver(finished.state.task_id);
+  journal_.NoteOver(finished.state.task_id);
   commander_->FinishLearnerTask(finished.learner);
-  policies_[finished.learner.policy_id()].finished = true;
+  policies_.Finish(finished.learner.policy_id());
   finished.buffer->set_closed();
   buffers_.erase(finished.buffer->id());
   forgotten_buffers_.push_back(finished.buffer);
@@ -227,80 +199,33 @@ void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
     CloseTask(other_id, &other);
     FailTask(other_id, &other);
   }
-  std::deque<WaitingTask<CollectorTask>> waiting;
-  waiting.swap(waiting_collector_tasks_);
-  for (WaitingTask<CollectorTask>& task : waiting) {
-    if (task.task.buffer_id() == finished.buffer->id()) {
-      NoteOver(task.task.task_id());
-      commander_->NotifyFailCollectorTask(task.task);
-    } else {
-      waiting_collector_tasks_.push_back(std::move(task));
-    }
+  for (const CollectorTask& task : scheduler_.TakeCollectorTasksOf(finished.buffer->id())) {
+    journal_.NoteOver(task.task_id());
+    commander_->NotifyFailCollectorTask(task);
   }
 }
 
 // Deletes the last versions of policies that nobody learns or plays any more.
 void CoordinatorImpl::DropFinishedPolicies() {
-  for (auto& [policy_id, history] : policies_) {
-    if (!history.finished || history.stored.empty()) continue;
-    const std::string& wanted = policy_id;
-    const bool used = std::any_of(workers_.begin(), workers_.end(), [&wanted](const auto& entry) {
-      return entry.second.task.has_value() && entry.second.task->collector.policy_id() == wanted;
-    });
-    if (used) continue;
-    DropPolicies(/*keep_newest=*/0, &history);
-  }
-}
-
-// Deletes all versions but the newest ones and those that are kept.
-void CoordinatorImpl::DropPolicies(size_t keep_newest, PolicyHistory* history) {
-  const size_t droppable = history->stored.size() - std::min(keep_newest, history->stored.size());
-  std::deque<PolicyVersion> left;
-  for (size_t i = 0; i < history->stored.size(); ++i) {
-    PolicyVersion& version = history->stored[i];
-    if (i < droppable && !IsKept(version)) {
-      forgotten_keys_.push_back(version.key());
-    } else {
-      left.push_back(std::move(version));
-    }
-  }
-  history->stored = std::move(left);
+  const auto is_played = [this](const std::string& policy_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                             mutex_) { return workers_.IsPlayed(policy_id); };
+  const auto is_kept = [this](const PolicyVersion& version)
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return IsKept(version); };
+  ForgetKeys(policies_.DropFinished(is_played, is_kept));
 }
 
 // The commander wants it, or a task plays by it.
 bool CoordinatorImpl::IsKept(const PolicyVersion& version) const {
   if (ended_) return false;
-  const auto plays = [&version](const CollectorTask& task) {
-    return std::any_of(task.player().begin(), task.player().end(), [&](const TaskPlayer& player) {
-      return !player.update_policy() && player.policy().key() == version.key();
-    });
-  };
-  // It is evaluated, perhaps again by a witness.
-  const auto evaluates = [&version](const CollectorTask& task) {
-    return task.eval_flag() && task.policy().key() == version.key();
-  };
-  return commander_->KeepsPolicy(version) ||
-         std::any_of(workers_.begin(), workers_.end(),
-                     [&](const auto& entry) {
-                       return entry.second.task.has_value() &&
-                              (plays(entry.second.task->collector) ||
-                               evaluates(entry.second.task->collector));
-                     }) ||
-         std::any_of(waiting_witnesses_.begin(), waiting_witnesses_.end(), evaluates) ||
-         std::any_of(waiting_collector_tasks_.begin(), waiting_collector_tasks_.end(),
-                     [&](const auto& waiting) { return plays(waiting.task); });
+  const auto plays = [&version](const CollectorTask& task) { return PlaysBy(task, version); };
+  const auto evaluates = [&version](const CollectorTask& task) { return Evaluates(task, version); };
+  // A version that is evaluated may be evaluated again, by a witness.
+  return commander_->KeepsPolicy(version) || workers_.Needs(version) ||
+         doubted_.HasWaitingTask(evaluates) || scheduler_.HasCollectorTask(plays);
 }
 
-template <typename Task>
-void CoordinatorImpl::NoteGiven(const Task& task) {
-  commander_changed_ = true;
-  if (journal_ == nullptr) return;
-  JournalRecord& record = unwritten_.emplace_back();
-  if constexpr (std::is_same_v<Task, LearnerTask>) {
-    *record.mutable_learner_task() = task;
-  } else {
-    *record.mutable_collector_task() = task;
-  }
+void CoordinatorImpl::ForgetKeys(const std::vector<std::string>& keys) {
+  forgotten_keys_.insert(forgotten_keys_.end(), keys.begin(), keys.end());
 }
 
 void CoordinatorImpl::ForgetChunks(const std::vector<int64_t>& chunks) {
@@ -309,9 +234,7 @@ void CoordinatorImpl::ForgetChunks(const std::vector<int64_t>& chunks) {
 
 void CoordinatorImpl::ForgetRemoved(TaskBuffer* buffer) {
   const std::vector<int64_t> chunks = buffer->TakeDeletable();
-  if (journal_ != nullptr) {
-    removed_.mutable_removed()->mutable_chunk()->Add(chunks.begin(), chunks.end());
-  }
+  journal_.NoteRemoved(chunks);
   ForgetChunks(chunks);
 }
 
@@ -335,13 +258,9 @@ void CoordinatorImpl::DeleteForgotten() {
       keys.swap(forgotten_keys_);
       // That they are gone is known before they are. If it cannot be written, they count as lost
       // when the coordinator is started again.
-      if (journal_ != nullptr && removed_.has_removed()) {
-        const absl::Status written = journal_->Append({removed_});
-        if (written.ok()) removed_.Clear();
-        NoteReplaced(written);
-      }
+      journal_.PersistRemoved();
       // The other coordinator's rows may need them.
-      if (!replaced_.ok()) keys.clear();
+      if (!journal_.replaced().ok()) keys.clear();
     }
     if (buffers.empty() && keys.empty()) return;
     for (std::string& key : keys) remover_.Add(std::move(key));

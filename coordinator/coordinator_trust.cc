@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,17 +12,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/claim_checks.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
+#include "ding_worker/coordinator/doubted_evaluations.h"
 #include "ding_worker/coordinator/known_chunks.h"
 #include "ding_worker/coordinator/task_buffer.h"
-#include "ding_worker/data/dtype.h"
-#include "ding_worker/data/sample_columns.h"
-#include "ding_worker/data/segment.h"
-#include "ding_worker/data/spec.h"
+#include "ding_worker/coordinator/task_scheduler.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/message_checks.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -34,263 +31,123 @@ namespace ding {
 namespace internal_coordinator {
 namespace {
 
-// Env steps, rows or train iterations of one task: more per second than any worker takes, and as many
-// at once when it begins.
-constexpr double kMaxStepsPerSecond = 1e7;
-constexpr double kFreeSteps = 1e6;
-// Versions of a policy that were never published. A learner counts by one, and leaves some out when
-// others take its place.
-constexpr uint64_t kMaxSkippedVersions = 1000;
 // Chunks of a collector that cannot be learned from, after which it is sent away.
 constexpr int64_t kMaxBadChunksOfWorker = 3;
 // A learner that complains of more than a tenth of the chunks, and of this many, is named in the log.
 constexpr int64_t kManyBadChunks = 32;
-// The time for which a worker that was sent away is not admitted again.
-constexpr absl::Duration kSentAwayFor = absl::Minutes(10);
-constexpr size_t kMaxSentAway = 1000;
 constexpr size_t kMaxWarnings = 8;
-// The tolerance of sums of float32 rewards beyond their bounds.
-constexpr double kRounding = 1e-3;
-
-double MeanReturn(const CollectorFinished& info) {
-  return std::accumulate(info.episode_return().begin(), info.episode_return().end(), 0.0) /
-         info.episode_return_size();
-}
 
 }  // namespace
 
-absl::Status CoordinatorImpl::CheckPace(const RunningTask& task, int64_t steps) const {
-  const double seconds = absl::ToDoubleSeconds(Elapsed(task.state.start_nanos));
-  if (static_cast<double>(steps) <= kFreeSteps + kMaxStepsPerSecond * seconds) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(steps, " steps or rows in ", seconds, " s of ",
-                                                 task.state.task_id, ", expected at most ",
-                                                 kMaxStepsPerSecond, " per second"));
+absl::Status CoordinatorImpl::CheckPaceOf(const RunningTask& task, int64_t steps) const {
+  return CheckPace(task.state.task_id, steps, Elapsed(task.state.start_nanos));
+}
+
+int64_t CoordinatorImpl::NewestIter(const std::string& policy_id) const {
+  return std::max(progress_.train_iter(), policies_.NewestIter(policy_id));
 }
 
 absl::Status CoordinatorImpl::CheckIter(const RunningTask& task, int64_t iter) const {
   DING_RETURN_IF_ERROR(Annotate(CheckSteps(iter), "train iterations"));
-  if (task.first_iter >= 0) return CheckPace(task, iter - task.first_iter);
+  if (task.first_iter >= 0) return CheckPaceOf(task, iter - task.first_iter);
   // The first learner may go on from a checkpoint of another run; its successors from its own.
-  const int64_t known = std::max(train_iter_, NewestIter(task.learner.policy_id()));
-  const double most = kFreeSteps + static_cast<double>(known) +
-                      kMaxStepsPerSecond * absl::ToDoubleSeconds(Elapsed(start_nanos_));
-  if (!task.learner.resume() || static_cast<double>(iter) <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(task.state.task_id, " begins at train iteration ", iter,
-                   ", expected what its predecessor has left, which was at ", known));
+  if (!task.learner.resume()) return absl::OkStatus();
+  return CheckFirstIter(task.state.task_id, iter, NewestIter(task.learner.policy_id()),
+                        progress_.Elapsed());
 }
 
-int64_t CoordinatorImpl::NewestIter(const std::string& policy_id) const {
-  const auto history = policies_.find(policy_id);
-  return history == policies_.end() ? 0 : history->second.newest_iter;
-}
-
-absl::Status CoordinatorImpl::CheckItemLayout(const SegmentBatch& items) const {
-  if (items_ == nullptr) return absl::OkStatus();
-  DING_RETURN_IF_ERROR(CheckSameLayout(*items_, items.rows.spec(), "items"));
-  for (const int64_t length : items.rows.column<int64_t>(kColumnLength)) {
-    if (length == 1) continue;
-    return absl::InvalidArgumentError(absl::StrCat("an item of ", length, " rows, expected 1"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CoordinatorImpl::CheckItemValues(const RunningTask& task,
-                                              const SegmentBatch& items) const {
-  const Spec& spec = items.rows.spec();
-  const std::optional<int> field = spec.Find(kColumnCollectIter);
-  const bool is_number = field.has_value() && spec.field(*field).dtype == DType::kInt64 &&
-                         spec.field(*field).shape.empty();
-  if (!is_number) return absl::OkStatus();
-  const int64_t newest = std::max(train_iter_, NewestIter(task.collector.policy_id()));
-  for (const int64_t iter : items.rows.column<int64_t>(*field)) {
-    if (iter >= -1 && iter <= newest) continue;
-    return absl::InvalidArgumentError(absl::StrCat("a row that was collected at train iteration ",
-                                                   iter, ", expected -1 to ", newest,
-                                                   ", the newest that a policy was published at"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CoordinatorImpl::CheckVersion(const RunningTask& task, const PolicyHistory& history,
-                                           const PolicyVersion& version,
+absl::Status CoordinatorImpl::CheckVersion(const RunningTask& task, const PolicyVersion& version,
                                            const std::string& key) const {
-  if (version.version() <= history.newest ||
-      version.version() - history.newest > kMaxSkippedVersions) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "version ", version.version(), " of ", version.policy_id(), " after version ",
-        history.newest, ", expected the next one, or at most ", kMaxSkippedVersions, " later"));
-  }
-  if (version.key() != key) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a policy with key '", ForPeople(version.key()), "', expected '", key, "'"));
-  }
+  DING_RETURN_IF_ERROR(policies_.CheckNext(version, key));
   DING_RETURN_IF_ERROR(CheckIter(task, version.train_iter()));
   // A group goes on from who is left, which may be a step behind who has published.
-  const Worker& learner = workers_.at(task.state.worker);
-  if (version.train_iter() >= task.policy_iter || learner.group.member_size() > 0) {
-    return absl::OkStatus();
-  }
+  const bool is_group = workers_.Find(task.state.worker)->group.member_size() > 0;
+  if (version.train_iter() >= task.policy_iter || is_group) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "version ", version.version(), " of ", version.policy_id(), " of train iteration ",
       version.train_iter(), " after one of ", task.policy_iter, ", expected none earlier"));
 }
 
-absl::Status CoordinatorImpl::CheckPolicyOf(const CollectorTask& task,
-                                            const CollectorFinished& info) const {
-  const auto history = policies_.find(task.policy_id());
-  const uint64_t newest = history == policies_.end() ? 0 : history->second.newest;
-  const int64_t newest_iter = std::max(train_iter_, NewestIter(task.policy_id()));
-  if (info.policy_version() <= newest && info.train_iter() <= newest_iter) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(task.task_id(), " was played by version ", info.policy_version(), " of ",
-                   task.policy_id(), ", train iteration ", info.train_iter(), ", expected at most ",
-                   newest, " and ", newest_iter, ", which were published"));
-}
-
 void CoordinatorImpl::CountResult(const CollectorTask& task, const CollectorFinished& info) {
-  NoteOver(task.task_id());
+  journal_.NoteOver(task.task_id());
   const bool converged = commander_->FinishCollectorTask(task, info);
-  best_eval_value_ = std::max(best_eval_value_, commander_->last_eval_value().value_or(-kInfinity));
+  const std::optional<double> eval_value = commander_->last_eval_value();
+  if (eval_value.has_value()) progress_.NoteEvaluation(*eval_value);
   if (!converged) return;
-  converged_ = true;
+  progress_.set_converged();
   End(absl::OkStatus(),
-      absl::StrCat("converged: mean return ", commander_->last_eval_value().value_or(0), " in ",
-                   task.task_id()));
-}
-
-bool CoordinatorImpl::IsPossible(const CollectorFinished& evaluation) const {
-  if (evaluation.episode_return_size() == 0) return true;
-  const double mean = MeanReturn(evaluation);
-  const auto margin = [](double bound) { return kRounding * std::max(1.0, std::abs(bound)); };
-  return mean >= options_.min_return - margin(options_.min_return) &&
-         mean <= options_.max_return + margin(options_.max_return);
+      absl::StrCat("converged: mean return ", eval_value.value_or(0), " in ", task.task_id()));
 }
 
 void CoordinatorImpl::CountEvaluation(uint32_t worker, const CollectorTask& task,
                                       const CollectorFinished& info) {
-  const std::string name = FindWorker(worker)->hello.name();
-  const auto asked = doubted_.find(task.task_id());
-  if (asked != doubted_.end()) {
-    const DoubtedResult doubted = std::move(asked->second);
-    doubted_.erase(asked);
-    Settle(doubted, name, info);
-  } else if (IsPossible(info) && !commander_->WouldConverge(task, info)) {
+  const std::string name = workers_.Find(worker)->hello.name();
+  const bool possible = doubted_.IsPossible(info);
+  if (const std::optional<DoubtedEvaluation> doubted = doubted_.Take(task.task_id())) {
+    Settle(*doubted, name, info);
+  } else if (possible && !commander_->WouldConverge(task, info)) {
     CountResult(task, info);
-  } else if (HasWitness(worker)) {
+  } else if (workers_.HasOtherCollector(worker)) {
     AskWitness({worker, name, task, info});
-  } else if (IsPossible(info)) {
+  } else if (possible) {
     CountResult(task, info);  // There is nobody else.
   } else {
-    Warn(absl::StrCat(name, " says that ", task.task_id(), " has a mean return of ",
-                      MeanReturn(info), ", which does not count: the env's reward bounds allow ",
-                      options_.min_return, " to ", options_.max_return,
-                      " (an env with a return of its own leaves them open in its EnvSpec)"));
-    NoteOver(task.task_id());
+    Warn(doubted_.DescribeImpossible({worker, name, task, info}));
+    journal_.NoteOver(task.task_id());
     commander_->NotifyFailCollectorTask(task);
   }
 }
 
-bool CoordinatorImpl::HasWitness(uint32_t worker) const {
-  return std::any_of(workers_.begin(), workers_.end(), [worker](const auto& entry) {
-    return entry.first != worker && entry.second.hello.role() == Hello::COLLECTOR &&
-           !entry.second.draining;
-  });
+void CoordinatorImpl::AskWitness(DoubtedEvaluation doubted) {
+  const PolicyVersion* const evaluated =
+      policies_.FindStored(doubted.task.policy_id(), doubted.result.policy_version());
+  doubted_.Ask(std::move(doubted), evaluated);
 }
 
-void CoordinatorImpl::AskWitness(DoubtedResult doubted) {
-  CollectorTask task = doubted.task;
-  task.set_task_id(absl::StrCat(doubted.task.task_id(), "_again_", ++witnesses_));
-  // Evaluations of one version have the same episodes: who says the truth says the same.
-  task.clear_policy();
-  const PolicyHistory& history = policies_[task.policy_id()];
-  for (const PolicyVersion& version : history.stored) {
-    if (version.version() == doubted.info.policy_version()) *task.mutable_policy() = version;
-  }
-  for (TaskPlayer& player : *task.mutable_player()) {
-    if (!player.update_policy()) continue;
-    player.clear_policy();
-    if (task.has_policy()) *player.mutable_policy() = task.policy();
-  }
-  LOG(INFO) << doubted.name << " says that " << doubted.task.task_id() << " has a mean return of "
-            << MeanReturn(doubted.info) << ": another collector evaluates version "
-            << doubted.info.policy_version() << " again";
-  const std::string id = task.task_id();
-  doubted_[id] = std::move(doubted);
-  waiting_witnesses_.push_back(std::move(task));
-}
-
-// If two evaluations differ, the lower one counts, or the only one that is possible.
-void CoordinatorImpl::Settle(const DoubtedResult& doubted, const std::string& witness,
+void CoordinatorImpl::Settle(const DoubtedEvaluation& doubted, const std::string& witness,
                              const CollectorFinished& info) {
-  const auto may_be_believed = [this](const CollectorFinished& result) {
-    return result.episode_return_size() > 0 && IsPossible(result);
-  };
-  const bool first = may_be_believed(doubted.info);
-  const bool second = may_be_believed(info);
-  if (!commander_->WouldConverge(doubted.task, info) || first != second) {
-    const std::string says =
-        info.episode_return_size() == 0 ? "nothing" : absl::StrCat(MeanReturn(info));
-    Warn(absl::StrCat(doubted.name, " says that ", doubted.task.task_id(), " has a mean return of ",
-                      MeanReturn(doubted.info), ", and ", witness,
-                      ", which has evaluated the same policy, ", says,
-                      first == second ? ": the lower one counts" : ": the one that can be counts"));
-  }
-  if (info.episode_return_size() == 0) {
-    GiveBack(doubted.task);
-  } else if (first != second) {
-    CountResult(doubted.task, first ? doubted.info : info);
+  const DoubtedEvaluations::Verdict verdict =
+      doubted_.Compare(doubted, witness, info, commander_->WouldConverge(doubted.task, info));
+  if (!verdict.warning.empty()) Warn(verdict.warning);
+  if (verdict.result.has_value()) {
+    CountResult(doubted.task, *verdict.result);
   } else {
-    CountResult(doubted.task, MeanReturn(doubted.info) <= MeanReturn(info) ? doubted.info : info);
+    GiveBack(doubted.task);
   }
 }
 
 void CoordinatorImpl::AssignWitnesses() {
-  std::deque<CollectorTask> waiting;
-  waiting.swap(waiting_witnesses_);
-  for (CollectorTask& task : waiting) {
-    const auto found = doubted_.find(task.task_id());
-    if (found == doubted_.end()) continue;  // The run is over.
-    if (HasWitness(found->second.worker) && buffers_.count(task.buffer_id()) > 0) {
-      if (!StartCollectorTask(task, found->second.worker)) {
-        waiting_witnesses_.push_back(std::move(task));
-      }
+  for (const CollectorTask& task : doubted_.TakeWaitingTasks()) {
+    const DoubtedEvaluation* const doubted = doubted_.Find(task.task_id());
+    if (doubted == nullptr) continue;  // The run is over.
+    if (workers_.HasOtherCollector(doubted->worker) && buffers_.count(task.buffer_id()) > 0) {
+      if (!StartCollectorTask(task, doubted->worker)) doubted_.WaitAgain(task);
       continue;
     }
-    const DoubtedResult alone = std::move(found->second);
-    doubted_.erase(found);
-    if (IsPossible(alone.info)) {
-      CountResult(alone.task, alone.info);
+    const DoubtedEvaluation alone = *doubted_.Take(task.task_id());
+    if (doubted_.IsPossible(alone.result)) {
+      CountResult(alone.task, alone.result);
     } else {
-      NoteOver(alone.task.task_id());
+      journal_.NoteOver(alone.task.task_id());
       commander_->NotifyFailCollectorTask(alone.task);
     }
   }
 }
 
 void CoordinatorImpl::GiveBack(const CollectorTask& task) {
-  const auto asked = doubted_.find(task.task_id());
-  if (asked == doubted_.end()) {
-    NoteOver(task.task_id());
-    commander_->NotifyFailCollectorTask(task);
+  std::optional<DoubtedEvaluation> doubted = doubted_.Take(task.task_id());
+  if (doubted.has_value() && !ended_) {
+    AskWitness(*std::move(doubted));
     return;
   }
-  DoubtedResult doubted = std::move(asked->second);
-  doubted_.erase(asked);
-  if (ended_) {
-    NoteOver(doubted.task.task_id());
-    commander_->NotifyFailCollectorTask(doubted.task);
-  } else {
-    AskWitness(std::move(doubted));
-  }
+  const CollectorTask& over = doubted.has_value() ? doubted->task : task;
+  journal_.NoteOver(over.task_id());
+  commander_->NotifyFailCollectorTask(over);
 }
 
 void CoordinatorImpl::DropDoubted() {
-  waiting_witnesses_.clear();
-  for (const auto& [id, doubted] : std::exchange(doubted_, {})) {
-    NoteOver(doubted.task.task_id());
+  for (const DoubtedEvaluation& doubted : doubted_.TakeAll()) {
+    journal_.NoteOver(doubted.task.task_id());
     commander_->NotifyFailCollectorTask(doubted.task);
   }
 }
@@ -298,22 +155,20 @@ void CoordinatorImpl::DropDoubted() {
 // One worker whose tasks fail is sent away; the run fails when it is all of them.
 void CoordinatorImpl::NoteFailure(uint32_t worker, Hello::Role kind, const std::string& task_id,
                                   const absl::Status& why) {
-  Worker* const failed = FindWorker(worker);
-  Failures& failures = failures_[kind];
-  ++failures.in_row;
-  failures.workers.insert(worker);
-  ++failed->failures;
-  const bool all = std::all_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
-    return entry.second.hello.role() != kind || entry.second.draining ||
-           failures.workers.count(entry.first) > 0;
-  });
-  if (all && failures.in_row >= options_.max_task_failures) {
-    End(Annotate(why, absl::StrCat(failures.in_row, " tasks failed in a row, the last ", task_id,
+  Worker* const failed = workers_.Find(worker);
+  const TaskScheduler::Streak failures = scheduler_.NoteFailure(kind, worker);
+  bool all = true;
+  for (const auto& [id, other] : workers_) {
+    if (other.hello.role() != kind || other.draining) continue;
+    all = all && scheduler_.HasFailed(kind, id);
+  }
+  if (all && failures.of_kind >= options_.max_task_failures) {
+    End(Annotate(why, absl::StrCat(failures.of_kind, " tasks failed in a row, the last ", task_id,
                                    " of ", failed->hello.name())),
         "tasks fail");
-  } else if (failed->failures >= options_.max_task_failures && !failed->draining) {
+  } else if (failures.of_worker >= options_.max_task_failures && !failed->draining) {
     SendAway(worker,
-             absl::StrCat(failed->failures, " of its tasks failed in a row, and none of others: ",
+             absl::StrCat(failures.of_worker, " of its tasks failed in a row, and none of others: ",
                           ForPeople(why.message())),
              failed);
   }
@@ -329,7 +184,7 @@ absl::Status CoordinatorImpl::HandleBadChunks(uint32_t worker, const BadChunks& 
     if (marked == KnownChunks::Marked::kUnknown) continue;
     if (marked == KnownChunks::Marked::kHeld) {
       // As if it had left: a coordinator that is started again drops its rows, too.
-      if (journal_ != nullptr) removed_.mutable_removed()->add_chunk(chunk.chunk());
+      journal_.NoteRemoved({chunk.chunk()});
       forgotten_keys_.push_back(ChunkKey(chunk.chunk()));
     }
     Accuse(worker, chunk, task);
@@ -340,7 +195,7 @@ absl::Status CoordinatorImpl::HandleBadChunks(uint32_t worker, const BadChunks& 
 
 void CoordinatorImpl::Accuse(uint32_t learner, const BadChunk& bad, RunningTask* task) {
   const uint32_t maker = WorkerOfChunk(bad.chunk());
-  Worker* const collector = FindWorker(maker);
+  Worker* const collector = workers_.Find(maker);
   const std::string name = collector == nullptr
                                ? absl::StrCat("worker ", maker, ", which has left")
                                : absl::StrCat(collector->hello.name(), " (worker ", maker, ")");
@@ -356,7 +211,7 @@ void CoordinatorImpl::Accuse(uint32_t learner, const BadChunk& bad, RunningTask*
   ++collector->bad_chunks;
   if (collector->bad_chunks < kMaxBadChunksOfWorker || !collector->sent_away.empty()) return;
   task->accused.insert(maker);
-  if (IsDoubted(FindWorker(learner)->hello.name(), task)) return;
+  if (IsDoubted(workers_.Find(learner)->hello.name(), task)) return;
   SendAway(maker,
            absl::StrCat(collector->bad_chunks, " of its chunks cannot be learned from, the last ",
                         ChunkKey(bad.chunk()), ": ", ForPeople(bad.reason())),
@@ -388,29 +243,12 @@ bool CoordinatorImpl::IsDoubted(const std::string& learner, RunningTask* task) {
 void CoordinatorImpl::SendAway(uint32_t id, const std::string& why, Worker* worker) {
   Warn(absl::StrCat(worker->hello.name(), " (worker ", id, ", pid ", worker->hello.pid(),
                     ") is sent away: ", why));
-  const int64_t now = deps_.clock->MonotonicNanos();
-  for (auto it = sent_away_.begin(); it != sent_away_.end();) {
-    const bool over = absl::Nanoseconds(now - it->second.second) >= kSentAwayFor;
-    it = over ? sent_away_.erase(it) : std::next(it);
-  }
-  if (sent_away_.size() < kMaxSentAway) {
-    sent_away_[{worker->hello.name(), worker->hello.pid()}] = {why, now};
-  }
+  workers_.NoteSentAway(worker->hello, why, deps_.clock->MonotonicNanos());
   worker->sent_away = why;
   const bool has_task = worker->task.has_value();
   Drain(id, worker);
   if (has_task) FailTask(id, worker);  // It is told to leave then.
   changed_.SignalAll();
-}
-
-absl::Status CoordinatorImpl::CheckNotSentAway(const Hello& hello) {
-  const auto found = sent_away_.find({hello.name(), hello.pid()});
-  if (found == sent_away_.end()) return absl::OkStatus();
-  const absl::Duration since = Elapsed(found->second.second);
-  if (since >= kSentAwayFor) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      hello.name(), " (pid ", hello.pid(), ") was sent away ",
-      absl::FormatDuration(absl::Trunc(since, absl::Seconds(1))), " ago: ", found->second.first));
 }
 
 void CoordinatorImpl::Warn(const std::string& what) {

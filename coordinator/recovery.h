@@ -1,4 +1,4 @@
-// What a journal says of a run: for the coordinator that goes on with it.
+// Reads what a journal says of a run, for the coordinator that goes on with it.
 //
 //     journal ──ReadJournal──► RecoveredRun     the newest of everything that is small
 //             ──Journal::Read─► pushes ──KeepChunks──► what of them still has data
@@ -25,29 +25,29 @@ namespace ding {
 struct RecoveredRun {
   StateRecord state;      // with the env steps of the pushes behind it
   std::string commander;  // its state, as SaveCommander() makes it
-  // Given, and not over, in the order of their giving.
+  // Tasks that were given and are not over, in the order in which they were given.
   std::vector<LearnerTask> learner_tasks;
   std::vector<CollectorTask> collector_tasks;
-  // That had left their buffer.
+  // Chunks that had left their buffer.
   std::unordered_set<int64_t> removed_chunks;
 
-  // Of the state, by buffer; null: it is closed.
+  // The buffer's part of the state; null if the buffer is closed.
   const BufferRecord* FindBuffer(const std::string& buffer_id) const;
 };
 
 // Calls a visitor for each record, as Journal::Read() does.
 using JournalReader = std::function<absl::Status(const Journal::Visitor& visit)>;
 
-// None: nothing has happened yet. A buffer's rows_total is that of its last push.
+// None if nothing has happened yet. A buffer's rows_total is that of its last push.
 //   kDataLoss  there are pushes, and no state of the run
 absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const Journal& journal);
 absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const JournalReader& read);
 
-// The keys in the store of what the run goes on with: chunks that did not leave their buffer, and
+// The keys of the store that the run needs to go on: of chunks that are in a buffer, and of
 // policies.
 absl::StatusOr<std::vector<std::string>> LiveKeys(const Journal& journal);
 
-// Those rows of `items` whose chunk is kept, in their order.
+// The rows of `items` whose chunk is accepted by `keep`, in their order.
 absl::StatusOr<Batch> KeepChunks(const Batch& items,
                                  const std::function<bool(int64_t chunk)>& keep);
 

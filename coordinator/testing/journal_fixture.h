@@ -1,0 +1,211 @@
+// What the tests of journals share: records and what they say, random records beside a model of
+// what a journal must hold, and a journal in a file whose bytes the test changes.
+//
+// Threads: as the test.
+#ifndef DING_WORKER_COORDINATOR_TESTING_JOURNAL_FIXTURE_H_
+#define DING_WORKER_COORDINATOR_TESTING_JOURNAL_FIXTURE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/file_journal.h"
+#include "ding_worker/coordinator/journal.h"
+#include "ding_worker/coordinator/journal.pb.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+
+inline JournalRecord Push(int64_t chunk, const std::string& buffer = "buffer_0") {
+  JournalRecord record;
+  record.mutable_push()->set_buffer_id(buffer);
+  record.mutable_push()->add_chunk(chunk);
+  record.mutable_push()->set_items(std::string(40, static_cast<char>(chunk)));
+  return record;
+}
+
+inline JournalRecord Removed(const std::vector<int64_t>& chunks) {
+  JournalRecord record;
+  for (const int64_t chunk : chunks) record.mutable_removed()->add_chunk(chunk);
+  return record;
+}
+
+inline JournalRecord State(int32_t incarnation) {
+  JournalRecord record;
+  record.mutable_state()->set_incarnation(incarnation);
+  return record;
+}
+
+// "push 7", "removed 7 8", "state 3"
+inline std::string Describe(const JournalRecord& record) {
+  std::string text = record.has_push() ? "push" : record.has_removed() ? "removed" : "state";
+  for (const int64_t chunk : record.push().chunk()) absl::StrAppend(&text, " ", chunk);
+  for (const int64_t chunk : record.removed().chunk()) absl::StrAppend(&text, " ", chunk);
+  if (record.has_state()) absl::StrAppend(&text, " ", record.state().incarnation());
+  return text;
+}
+
+// Descriptions of all records. The state at the end of a compacted journal, which may be there
+// twice, is described once.
+inline std::vector<std::string> Read(const Journal& journal) {
+  std::vector<std::string> records;
+  EXPECT_THAT(journal.Read([&records](const JournalRecord& record) {
+    const std::string text = Describe(record);
+    const bool again = record.has_state() && !records.empty() && records.back() == text;
+    if (!again) records.push_back(text);
+    return absl::OkStatus();
+  }),
+              IsOk());
+  return records;
+}
+
+inline bool All(const std::string& /*buffer_id*/) { return true; }
+
+inline absl::Status Compact(Journal* journal, const JournalRecord& state) {
+  absl::Status status = journal->BeginCompaction(All);
+  if (status.ok()) status = journal->FinishCompaction({state});
+  journal->DropReplaced();
+  return status;
+}
+
+class Folder {
+ public:
+  Folder() {
+    std::string path = absl::StrCat(testing::TempDir(), "/journal_XXXXXX");
+    path_ = mkdtemp(path.data());
+  }
+  ~Folder() { RemoveRecursively(path_).IgnoreError(); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// What a journal says: the chunks that were pushed and not removed, and the last state.
+struct Said {
+  std::vector<int64_t> live;
+  int32_t state = 0;
+
+  void Add(const JournalRecord& record) {
+    if (record.has_state()) state = record.state().incarnation();
+    live.insert(live.end(), record.push().chunk().begin(), record.push().chunk().end());
+    for (const int64_t chunk : record.removed().chunk()) {
+      live.erase(std::remove(live.begin(), live.end(), chunk), live.end());
+    }
+  }
+  bool operator==(const Said& other) const { return live == other.live && state == other.state; }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Said& said) {
+  return out << "state " << said.state << ", live: " << testing::PrintToString(said.live);
+}
+
+inline Said SaidBy(const Journal& journal) {
+  // A push may come after the chunk's removal, if the journal was compacted: twice.
+  std::vector<JournalRecord> records;
+  EXPECT_THAT(journal.Read([&records](const JournalRecord& record) {
+    records.push_back(record);
+    return absl::OkStatus();
+  }),
+              IsOk());
+  Said said;
+  for (const JournalRecord& record : records) said.Add(record);
+  return said;
+}
+
+// Pushes, removals and states at random, each chunk once.
+class Records {
+ public:
+  explicit Records(Rng* rng) : rng_(*rng) {}
+
+  std::vector<JournalRecord> Next(const Said& said) {
+    std::vector<JournalRecord> records;
+    for (uint64_t i = 0; i <= rng_.UniformInt(3); ++i) {
+      switch (said.live.empty() || i > 0 ? 0 : rng_.UniformInt(3)) {
+        case 0:
+          records.push_back(Push(++chunk_));
+          break;
+        case 1:
+          records.push_back(State(++state_));
+          break;
+        default:
+          records.push_back(Removed({said.live[rng_.UniformInt(said.live.size())]}));
+      }
+    }
+    return records;
+  }
+  JournalRecord NextState() { return State(++state_); }
+
+ private:
+  Rng& rng_;
+  int64_t chunk_ = 0;
+  int32_t state_ = 0;
+};
+
+inline uint64_t NewSeed() { return static_cast<uint64_t>(absl::ToUnixNanos(absl::Now())); }
+
+// A journal in a file of a folder of its own.
+class FileJournalTest : public testing::Test {
+ protected:
+  // Its tests log no warnings: they would be thousands.
+  FileJournalTest();
+  ~FileJournalTest() override;
+  std::unique_ptr<FileJournal> Open() { return FileJournal::Open(options_).value(); }
+  std::string Bytes() { return ReadFile(options_.path).value(); }
+  void SetBytes(const std::string& bytes) { OverwriteFile(options_.path, bytes); }
+  // Writes a journal of records of many sizes; ends_[i] is the size with the first i records.
+  void Fill(int records) {
+    ends_ = {8};
+    for (int i = 0; i < records; ++i) {
+      JournalRecord record = i % 3 == 0 ? State(i) : Push(i);
+      // Some end in zeros; some hold a sector of them.
+      if (i % 3 == 1) record.mutable_push()->set_items(std::string(static_cast<size_t>(40 * i), 0));
+      if (i % 3 == 2) record.mutable_push()->set_envstep(0);
+      ASSERT_THAT(Open()->Append({record}), IsOk());
+      ends_.push_back(Bytes().size());
+    }
+    all_ = Read(*Open());
+    ASSERT_EQ(all_.size(), static_cast<size_t>(records));
+  }
+  // What the records of the first `size` bytes say.
+  std::vector<std::string> AllBefore(size_t size) const {
+    size_t whole = 0;
+    while (whole + 1 < ends_.size() && ends_[whole + 1] <= size) ++whole;
+    return {all_.begin(), all_.begin() + static_cast<ptrdiff_t>(whole)};
+  }
+  // Expects that it opens with those records, and that an append goes behind them.
+  void ExpectRecords(std::vector<std::string> expected, const std::string& what) {
+    SCOPED_TRACE(what);
+    {
+      const auto journal = FileJournal::Open(options_);
+      ASSERT_THAT(journal, IsOk());
+      ASSERT_EQ(Read(**journal), expected);
+      ASSERT_THAT((*journal)->Append({Push(99)}), IsOk());
+    }
+    expected.push_back("push 99");
+    ASSERT_EQ(Read(*Open()), expected);
+  }
+
+  const Folder folder_;
+  FileJournal::Options options_{JoinPath(folder_.path(), "journal")};
+  std::vector<size_t> ends_;
+  std::vector<std::string> all_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_TESTING_JOURNAL_FIXTURE_H_
