@@ -11,7 +11,8 @@
 //     RunJournal           what has to be written down
 //   what it does with them, in these files:
 //     coordinator.cc           workers join and leave, the timer, the end of the run
-//     coordinator_messages.cc  handles messages of workers
+//     coordinator_data.cc      pushes the items of collectors, and answers the demands of learners
+//     coordinator_messages.cc  handles all other messages of workers
 //     coordinator_tasks.cc     starts and ends tasks, and deletes what they leave
 //     coordinator_status.cc    answers operators
 //     coordinator_trust.cc     checks claims, sends workers away, notices stalls
