@@ -112,11 +112,9 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
   Worker* const sender = workers_.Find(worker);
   sender->stalled = ForPeople(info.stalled());
   NoteProgress(info.learner_step(), *sender, task);
-  if (task->first_step < 0) {
-    task->first_step = info.learner_step();
-  } else if (info.learner_step() > task->steps) {
-    scheduler_.NoteSuccess(Hello::LEARNER, worker);  // it trains
-  }
+  scheduler_.NoteTrained(worker, task->learner.policy_id(), info.learner_step(),
+                         /*begins=*/task->first_step < 0);
+  if (task->first_step < 0) task->first_step = info.learner_step();
   // Threads of a learner may overtake each other.
   task->steps = std::max(task->steps, info.learner_step());
   progress_.set_train_iter(task->steps);

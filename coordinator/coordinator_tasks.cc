@@ -190,6 +190,7 @@ void CoordinatorImpl::FinishLearnerTask(uint32_t id, Worker* worker) {
   journal_.NoteOver(finished.state.task_id);
   commander_->FinishLearnerTask(finished.learner);
   policies_.Finish(finished.learner.policy_id());
+  scheduler_.ForgetTrained(finished.learner.policy_id());
   finished.buffer->set_closed();
   buffers_.erase(finished.buffer->id());
   forgotten_buffers_.push_back(finished.buffer);

@@ -374,5 +374,18 @@ TEST_F(CoordinatorTest, ALearnerThatTrainsBetweenFailuresIsTriedAgain) {
               StatusIs(absl::StatusCode::kDataLoss));
 }
 
+// Its checkpoints do not fit the disk, say: each learner begins where the first one did.
+TEST_F(CoordinatorTest, ALearnerThatFailsAtTheSameIterationAgainAndAgainEndsTheRun) {
+  StartTraining();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_FALSE(learner_.task_id().empty()) << i;
+    for (int iter = 0; iter <= 100; iter += 20) Handle(kLearner, Info(learner_.task_id(), iter));
+    Handle(kLearner, Failed(learner_.task_id(), absl::StatusCode::kResourceExhausted));
+    learner_ = TakeLearnerTask(kLearner);
+  }
+  EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("3 tasks failed in a row")));
+}
+
 }  // namespace
 }  // namespace ding

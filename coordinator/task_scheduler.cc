@@ -115,6 +115,14 @@ void TaskScheduler::NoteSuccess(Hello::Role kind, uint32_t worker) {
   worker_failures_.erase(worker);
 }
 
+void TaskScheduler::NoteTrained(uint32_t worker, const std::string& policy_id, int64_t train_iter,
+                                bool begins) {
+  const auto [furthest, is_first] = furthest_iter_.try_emplace(policy_id, train_iter);
+  if (!is_first && train_iter <= furthest->second) return;
+  furthest->second = train_iter;
+  if (!begins) NoteSuccess(Hello::LEARNER, worker);
+}
+
 bool TaskScheduler::HasFailed(Hello::Role kind, uint32_t worker) const {
   const auto found = failures_.find(kind);
   return found != failures_.end() && found->second.workers.count(worker) > 0;

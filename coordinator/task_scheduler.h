@@ -70,6 +70,12 @@ class TaskScheduler {
   Streak NoteFailure(Hello::Role kind, uint32_t worker);
   // Ends the streaks of the kind and of the worker.
   void NoteSuccess(Hello::Role kind, uint32_t worker);
+  // A learner of the policy reports this train iteration; `begins`: it is the first one of its task. Ends
+  // the streaks if the learner has trained further than all before it. One that trains what was lost again,
+  // and fails at the same place, has no success.
+  void NoteTrained(uint32_t worker, const std::string& policy_id, int64_t train_iter, bool begins);
+  // The policy's task is done: another one may begin with its first iteration.
+  void ForgetTrained(const std::string& policy_id) { furthest_iter_.erase(policy_id); }
   // Whether a task of the worker is among those of its kind that failed in a row.
   bool HasFailed(Hello::Role kind, uint32_t worker) const;
 
@@ -89,6 +95,7 @@ class TaskScheduler {
   std::deque<Waiting<LearnerTask>> learner_tasks_;
   std::deque<Waiting<CollectorTask>> collector_tasks_;
   std::map<Hello::Role, Failures> failures_;
+  std::map<std::string, int64_t> furthest_iter_;  // of each policy that is trained
   std::map<uint32_t, int> worker_failures_;  // in a row; those of workers without any are left out
 };
 

@@ -150,5 +150,22 @@ TEST_F(TaskSchedulerTest, CountsFailuresInARowOfKindsAndOfWorkers) {
   EXPECT_THAT(Waiting(), IsEmpty());
 }
 
+TEST_F(TaskSchedulerTest, OnlyALearnerThatTrainsFurtherThanAllBeforeItHasSuccess) {
+  const auto fail = [this] { return scheduler_.NoteFailure(Hello::LEARNER, kOther).of_kind; };
+  scheduler_.NoteTrained(kOther, "p", 10, /*begins=*/true);
+  EXPECT_EQ(fail(), 1);
+  scheduler_.NoteTrained(kOther, "p", 11, /*begins=*/false);
+  EXPECT_EQ(fail(), 1);
+  scheduler_.NoteTrained(kOther, "p", 0, /*begins=*/true);
+  scheduler_.NoteTrained(kOther, "p", 11, /*begins=*/false);
+  EXPECT_EQ(fail(), 2);
+  scheduler_.NoteTrained(kOther, "q", 5, /*begins=*/true);
+  EXPECT_EQ(fail(), 3);
+  scheduler_.ForgetTrained("p");
+  scheduler_.NoteTrained(kOther, "p", 3, /*begins=*/true);
+  scheduler_.NoteTrained(kOther, "p", 4, /*begins=*/false);
+  EXPECT_EQ(fail(), 1);
+}
+
 }  // namespace
 }  // namespace ding
