@@ -26,14 +26,14 @@ constexpr int32_t kLastEnd = static_cast<int32_t>(SegmentEnd::kTruncated);
 template <int kBytes>
 void CopyFixed(absl::Span<const RowLocation> rows, int64_t offset, std::byte* to) {
   for (const RowLocation& row : rows) {
-    std::memcpy(to, row.chunk + offset + row.row * kBytes, kBytes);
+    std::memcpy(to, row.block + offset + row.row * kBytes, kBytes);
     to += kBytes;
   }
 }
 
 void CopyAny(absl::Span<const RowLocation> rows, int64_t offset, int64_t bytes, std::byte* to) {
   for (const RowLocation& row : rows) {
-    std::memcpy(to, row.chunk + offset + row.row * bytes, static_cast<size_t>(bytes));
+    std::memcpy(to, row.block + offset + row.row * bytes, static_cast<size_t>(bytes));
     to += bytes;
   }
 }
@@ -80,20 +80,20 @@ RowStore::RowStore(SpecPtr rows, int obs_fields, int64_t capacity_rows)
       obs_fields_(obs_fields),
       capacity_rows_(capacity_rows),
       layout_(LayOutRows(*spec_, obs_fields, capacity_rows)),
-      chunk_shift_(layout_.chunk_shift),
-      row_mask_((int64_t{1} << layout_.chunk_shift) - 1),
+      block_shift_(layout_.block_shift),
+      row_mask_((int64_t{1} << layout_.block_shift) - 1),
       slot_mask_((int64_t{1} << layout_.slot_shift) - 1) {
   for (const RowLayout::Stack& stack : layout_.stacks) {
     frames_per_row_ = std::max(frames_per_row_, stack.frames.frames());
   }
   frames_.resize(static_cast<size_t>(frames_per_row_));
-  // The first and the last chunk may each hold as little as one valid row.
-  const int64_t most_chunks = (capacity_rows >> chunk_shift_) + 2;
+  // The first and the last block may each hold as little as one valid row.
+  const int64_t most_blocks = (capacity_rows >> block_shift_) + 2;
   int64_t table_size = 2;
-  while (table_size <= most_chunks) table_size *= 2;
-  chunk_mask_ = table_size - 1;
-  chunks_.resize(static_cast<size_t>(table_size));
-  slots_in_chunk_.resize(static_cast<size_t>(table_size));
+  while (table_size <= most_blocks) table_size *= 2;
+  block_mask_ = table_size - 1;
+  blocks_.resize(static_cast<size_t>(table_size));
+  slots_in_block_.resize(static_cast<size_t>(table_size));
   epochs_.emplace_back();
 }
 
@@ -108,7 +108,7 @@ absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Create(SpecPtr rows, int obs
 template <typename F>
 void RowStore::ForEachPiece(int64_t begin, int64_t end, F f) const {
   while (begin < end) {
-    const int64_t piece_end = std::min(end, (ChunkOf(begin) + 1) << chunk_shift_);
+    const int64_t piece_end = std::min(end, (BlockOf(begin) + 1) << block_shift_);
     f(begin, piece_end - begin);
     begin = piece_end;
   }
@@ -140,10 +140,10 @@ absl::Status RowStore::Append(const SegmentBatch& data) {
   EvictBefore(first_kept);
   if (skipped > 0) {
     begin_ = end_ = kept_begin_ = first_id;
-    ReleaseChunksBefore(ChunkOf(first_id));
+    ReleaseBlocksBefore(BlockOf(first_id));
   }
   end_ = first_id + rows - skipped;
-  AddChunks(end_);
+  AddBlocks(end_);
   const ColumnsView view = data.rows.view();
   CopyColumns(view.Slice(skipped, rows - skipped), first_id);
   const ColumnsView final_obs = data.final_obs.view();
@@ -153,7 +153,7 @@ absl::Status RowStore::Append(const SegmentBatch& data) {
     LinkSegment(segment, first_id + segment.begin - skipped, final_obs, static_cast<int64_t>(i));
   }
   for (const int64_t row : whole_rows_) KeepOlderFrames(view, row, first_id + row - skipped);
-  TrimSpareChunks();
+  TrimSpareBlocks();
   return absl::OkStatus();
 }
 
@@ -164,7 +164,7 @@ void RowStore::PlanStacks(const SegmentBatch& data, int64_t skipped, int64_t beg
   cut_rows_.clear();
   whole_rows_.clear();
   segments_of_push_.clear();
-  if (ChunkOf(begin) > first_chunk_) {
+  if (BlockOf(begin) > first_block_) {
     for (int64_t id = kept_begin_; id < begin; ++id) {
       const int64_t next = Next(id).id;
       if (next >= begin && PreviousOf(next) > 0) cut_rows_.push_back(next);
@@ -219,15 +219,15 @@ bool RowStore::GoesOnAfter(int64_t id, const ColumnsView& rows, int64_t row) {
 // Allocates whatever appending `rows` rows at `first_id` will need beyond what evicting frees.
 absl::Status RowStore::Reserve(int64_t first_id, int64_t rows, int64_t slots) {
   const int64_t first_kept = std::max(begin_, first_id + rows - capacity_rows_);
-  const int64_t released = std::clamp(ChunkOf(first_kept), first_chunk_, end_chunk_) - first_chunk_;
+  const int64_t released = std::clamp(BlockOf(first_kept), first_block_, end_block_) - first_block_;
   const int64_t added =
-      ChunkOf(first_id + rows - 1) + 1 - std::max(end_chunk_, ChunkOf(first_kept));
+      BlockOf(first_id + rows - 1) + 1 - std::max(end_block_, BlockOf(first_kept));
   const int64_t usable =
-      static_cast<int64_t>(spare_chunks_.size()) + (NobodyReads() ? released : 0);
+      static_cast<int64_t>(spare_blocks_.size()) + (NobodyReads() ? released : 0);
   for (int64_t i = usable; i < added; ++i) {
-    Memory chunk = AllocateAligned(layout_.chunk_bytes);
-    if (chunk == nullptr) return OutOfMemory(added - i, layout_.chunk_bytes, "chunks");
-    spare_chunks_.push_back(std::move(chunk));
+    Memory block = AllocateAligned(layout_.block_bytes);
+    if (block == nullptr) return OutOfMemory(added - i, layout_.block_bytes, "blocks");
+    spare_blocks_.push_back(std::move(block));
   }
   return ReserveSlots(slots);
 }
@@ -267,9 +267,9 @@ void RowStore::Clear() {
 // Forgets the rows below `id`; cut_rows_ are those of PlanStacks() for it.
 void RowStore::EvictBefore(int64_t id) {
   if (id <= begin_) return;
-  if (frames_per_row_ > 0 && (ChunkOf(id) > first_chunk_ || id == end_)) CutStacksBefore(id);
+  if (frames_per_row_ > 0 && (BlockOf(id) > first_block_ || id == end_)) CutStacksBefore(id);
   ForEachPiece(begin_, id, [this](int64_t first, int64_t rows) {
-    int64_t& slots = slots_in_chunk_[ChunkOf(first) & chunk_mask_];
+    int64_t& slots = slots_in_block_[BlockOf(first) & block_mask_];
     for (int64_t row = first; slots > 0 && row < first + rows; ++row) {
       const int32_t code = ~LinkOf(row);
       if (code < 0) continue;
@@ -279,7 +279,7 @@ void RowStore::EvictBefore(int64_t id) {
     }
   });
   begin_ = id;
-  ReleaseChunksBefore(ChunkOf(id));
+  ReleaseBlocksBefore(BlockOf(id));
 }
 
 // No row from `id` on needs the frames of one below any longer.
@@ -310,20 +310,20 @@ void RowStore::ForgetTail(int32_t code, int64_t row) {
   if (tail != open_tails_.end() && tail->second.row == row) open_tails_.erase(tail);
 }
 
-void RowStore::ReleaseChunksBefore(int64_t chunk) {
-  for (; first_chunk_ < std::min(chunk, end_chunk_); ++first_chunk_) {
-    RetireChunk(std::move(chunks_[first_chunk_ & chunk_mask_]));
+void RowStore::ReleaseBlocksBefore(int64_t block) {
+  for (; first_block_ < std::min(block, end_block_); ++first_block_) {
+    RetireBlock(std::move(blocks_[first_block_ & block_mask_]));
   }
-  first_chunk_ = std::max(first_chunk_, chunk);
-  end_chunk_ = std::max(end_chunk_, chunk);
+  first_block_ = std::max(first_block_, block);
+  end_block_ = std::max(end_block_, block);
 }
 
-// Chunks for the rows up to `end`, from the spare ones.
-void RowStore::AddChunks(int64_t end) {
-  for (; end_chunk_ <= ChunkOf(end - 1); ++end_chunk_) {
-    DING_CHECK(!spare_chunks_.empty()) << "no chunk was reserved for rows up to " << end;
-    chunks_[end_chunk_ & chunk_mask_] = std::move(spare_chunks_.back());
-    spare_chunks_.pop_back();
+// Blocks for the rows up to `end`, from the spare ones.
+void RowStore::AddBlocks(int64_t end) {
+  for (; end_block_ <= BlockOf(end - 1); ++end_block_) {
+    DING_CHECK(!spare_blocks_.empty()) << "no block was reserved for rows up to " << end;
+    blocks_[end_block_ & block_mask_] = std::move(spare_blocks_.back());
+    spare_blocks_.pop_back();
   }
 }
 
@@ -362,14 +362,14 @@ void RowStore::LinkSegment(const Segment& segment, int64_t first_id, const Colum
     int32_t& link = LinkOf(tail->second.row);
     RetireSlot(~link >> kEndBits);
     link = static_cast<int32_t>(first_id - tail->second.row - 1);
-    --slots_in_chunk_[ChunkOf(tail->second.row) & chunk_mask_];
+    --slots_in_block_[BlockOf(tail->second.row) & block_mask_];
     // Unless it is to be whole.
     if (frames_per_row_ > 0) PreviousOf(first_id) = link + 1;
   }
   const int32_t slot = TakeSlot();
   KeepFinalObs(final_obs, final_row, slot);
   slot_stream_[slot] = segment.stream;
-  ++slots_in_chunk_[ChunkOf(last) & chunk_mask_];
+  ++slots_in_block_[BlockOf(last) & block_mask_];
   LinkOf(last) = ~(slot << kEndBits | static_cast<int32_t>(segment.end));
   if (segment.end == SegmentEnd::kCut) {
     tail->second = {last, segment.first_step + segment.length};
@@ -461,7 +461,7 @@ void RowStore::GatherStacks(int field, absl::Span<const FrameLocation> frames,
 RowPin RowStore::Pin() {
   // What is retired from now on must wait for this reader, what was retired before must not.
   Epoch& newest = epochs_.back();
-  if (!newest.chunks.empty() || !newest.slots.empty()) epochs_.emplace_back();
+  if (!newest.blocks.empty() || !newest.slots.empty()) epochs_.emplace_back();
   return RowPin(&epochs_.back().readers);
 }
 
@@ -473,30 +473,30 @@ bool RowStore::NobodyReads() const {
 void RowStore::Reclaim() {
   while (epochs_.front().readers.load(std::memory_order_acquire) == 0) {
     Epoch& epoch = epochs_.front();
-    for (Memory& chunk : epoch.chunks) spare_chunks_.push_back(std::move(chunk));
+    for (Memory& block : epoch.blocks) spare_blocks_.push_back(std::move(block));
     free_slots_.insert(free_slots_.end(), epoch.slots.begin(), epoch.slots.end());
-    epoch.chunks.clear();
+    epoch.blocks.clear();
     epoch.slots.clear();
     if (epochs_.size() == 1) break;
     epochs_.pop_front();
   }
-  TrimSpareChunks();
+  TrimSpareBlocks();
 }
 
-void RowStore::RetireChunk(Memory chunk) {
-  (NobodyReads() ? spare_chunks_ : epochs_.back().chunks).push_back(std::move(chunk));
+void RowStore::RetireBlock(Memory block) {
+  (NobodyReads() ? spare_blocks_ : epochs_.back().blocks).push_back(std::move(block));
 }
 
 void RowStore::RetireSlot(int32_t slot) {
   (NobodyReads() ? free_slots_ : epochs_.back().slots).push_back(slot);
 }
 
-void RowStore::TrimSpareChunks() {
-  if (spare_chunks_.size() > kMaxSpareChunks) spare_chunks_.resize(kMaxSpareChunks);
+void RowStore::TrimSpareBlocks() {
+  if (spare_blocks_.size() > kMaxSpareBlocks) spare_blocks_.resize(kMaxSpareBlocks);
 }
 
 // The store at one moment: columns stay where they are, pinned, and so do links to other rows. Other
-// links change when their row's successor comes, and `previous` when a chunk goes; they are copied.
+// links change when their row's successor comes, and `previous` when a block goes; they are copied.
 struct RowStore::SavedRows {
   struct Column {
     std::string name;
@@ -571,11 +571,11 @@ int32_t RowStore::SaveLink(int64_t id, SavedRows* saved,
 void RowStore::SaveLinks(SavedRows* saved, std::vector<RowLocation>* final_obs) const {
   // A part costs as much as four links.
   const auto is_sparse = [this](int64_t first, int64_t rows) {
-    return slots_in_chunk_[ChunkOf(first) & chunk_mask_] * 8 <= rows;
+    return slots_in_block_[BlockOf(first) & block_mask_] * 8 <= rows;
   };
   int64_t copied = 0;
   ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
-    copied += is_sparse(first, rows) ? slots_in_chunk_[ChunkOf(first) & chunk_mask_] : rows;
+    copied += is_sparse(first, rows) ? slots_in_block_[BlockOf(first) & block_mask_] : rows;
   });
   saved->copied_links.reserve(static_cast<size_t>(copied));  // Parts refer to it.
   const auto copy = [&](int64_t first, int64_t rows) {
@@ -588,7 +588,7 @@ void RowStore::SaveLinks(SavedRows* saved, std::vector<RowLocation>* final_obs) 
   ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
     if (!is_sparse(first, rows)) return copy(first, rows);
     const int32_t* const links = &LinkOf(first);
-    int64_t left = slots_in_chunk_[ChunkOf(first) & chunk_mask_];
+    int64_t left = slots_in_block_[BlockOf(first) & block_mask_];
     for (int64_t at = 0; at < rows; ++at) {
       const int64_t end =
           left == 0 ? rows : std::find_if(links + at, links + rows, IsNoRow) - links;
@@ -643,7 +643,7 @@ void RowStore::SaveFinalObs(absl::Span<const RowLocation> final_obs, SavedRows* 
 
 void RowStore::SaveStacks(SavedRows* saved) const {
   // What is saved depends on the valid rows alone: not on whether the frames of an evicted
-  // predecessor are still there, or were copied before its chunk went.
+  // predecessor are still there, or were copied before its block went.
   saved->has_stacks = true;
   saved->previous.reserve(static_cast<size_t>(size()));
   std::vector<FrameLocation> frames;  // of the rows with slots
@@ -689,7 +689,7 @@ absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Load(StateReader* reader,
   if (rows > store->capacity_rows()) {
     return Damaged("number of rows", rows, 0, store->capacity_rows());
   }
-  store->first_chunk_ = store->end_chunk_ = store->ChunkOf(begin);
+  store->first_block_ = store->end_block_ = store->BlockOf(begin);
   store->begin_ = store->end_ = store->kept_begin_ = begin;
   DING_RETURN_IF_ERROR(store->LoadRows(reader, rows));
   return store;
@@ -700,7 +700,7 @@ absl::Status RowStore::LoadRows(StateReader* reader, int64_t rows) {
   DING_RETURN_IF_ERROR(CheckSavedRows(*reader, rows));
   if (rows > 0) DING_RETURN_IF_ERROR(Reserve(begin_, rows, /*slots=*/0));
   end_ = begin_ + rows;
-  if (rows > 0) AddChunks(end_);
+  if (rows > 0) AddBlocks(end_);
   DING_ASSIGN_OR_RETURN(const int32_t slots, LoadLinks(reader));
   int32_t all_slots = slots;
   if (frames_per_row_ > 0) {
@@ -771,7 +771,7 @@ absl::StatusOr<int32_t> RowStore::LoadLinks(StateReader* reader) {
                   : code >> kEndBits == slots && (code & kEndMask) <= kLastEnd) {
       if (link >= 0) continue;
       ++slots;
-      ++slots_in_chunk_[ChunkOf(id) & chunk_mask_];
+      ++slots_in_block_[BlockOf(id) & block_mask_];
       continue;
     }
     return absl::InvalidArgumentError(absl::StrCat("saved link ", link, " of row ", id - begin_,
@@ -867,9 +867,9 @@ absl::Status RowStore::LoadOpenTails(StateReader* reader) {
 }
 
 int64_t RowStore::allocated_bytes() const {
-  int64_t chunks = end_chunk_ - first_chunk_ + static_cast<int64_t>(spare_chunks_.size());
-  for (const Epoch& epoch : epochs_) chunks += static_cast<int64_t>(epoch.chunks.size());
-  return chunks * layout_.chunk_bytes +
+  int64_t blocks = end_block_ - first_block_ + static_cast<int64_t>(spare_blocks_.size());
+  for (const Epoch& epoch : epochs_) blocks += static_cast<int64_t>(epoch.blocks.size());
+  return blocks * layout_.block_bytes +
          static_cast<int64_t>(side_blocks_.size()) * layout_.side_block_bytes;
 }
 

@@ -1,7 +1,7 @@
 // The memory of all replay buffers: rows of segments in columns, oldest rows evicted first, one
 // copy of each observation.
 //
-//     chunk 7             chunk 8             side block
+//     block 7             block 8             side block
 //     obs     [ . . . . ] [ . . . . ]         obs [ . . . ]
 //     action  [ . . . . ] [ . . . . ]               ^ ^
 //     reward  [ . . . . ] [ . . . . ]               | |  what followed the last row of an episode
@@ -10,12 +10,12 @@
 //                             +---------------------+
 //
 // Rows are numbered by a 64-bit id in the order of arrival, never again by the same. Row id lies in
-// chunk id / chunk_rows. A row's link leads to its successor in its stream (by the number of rows
+// block id / block_rows. A row's link leads to its successor in its stream (by the number of rows
 // between: streams interleave) or, when there is none yet or ever, to a slot with the observation
 // after it. When the successor arrives, the slot is used again; when a row is evicted, so is its
 // slot.
 //
-// A chunk is one aligned allocation. A side block is a chunk with the observation columns only, at
+// A block is one aligned allocation. A side block is a block with the observation columns only, at
 // the same offsets: whether the observation after a row lies here or there makes no difference to
 // whoever copies it.
 //
@@ -30,7 +30,7 @@
 // A row whose stack is not that of its predecessor shifted by one frame has a side slot with its
 // older frames instead of a predecessor: the first row of an episode or after lost steps, or
 // whatever the env makes up. So every stack comes back byte for byte; only what it costs depends on
-// the data. Before a chunk goes back, all valid rows with evicted predecessors get side slots too.
+// the data. Before a block goes back, all valid rows with evicted predecessors get side slots too.
 //
 // Committed rows never change, so a reader finds the places of its rows under the owner's lock,
 // takes a RowPin, and copies after releasing the lock. What is evicted meanwhile is used again only
@@ -39,7 +39,7 @@
 //
 // Memory: columns (one frame of a stack) + 4 bytes per row, 8 with stacks; for each side slot an
 //         observation with whole stacks and 8 bytes; for each stream that goes on about 50 bytes;
-//         two spare chunks. Chunks are allocated when rows arrive. Side slots: one for each episode
+//         two spare blocks. Blocks are allocated when rows arrive. Side slots: one for each episode
 //         end and stream that goes on; with stacks also one for each row as above.
 // Threads: none of its own: the owner's lock is held for every call, except for the const functions
 //          marked "without the lock".
@@ -67,7 +67,7 @@ namespace ding {
 
 // Where a row's columns lie; holds while pinned.
 struct RowLocation {
-  const std::byte* chunk;
+  const std::byte* block;
   int64_t row;
 };
 
@@ -128,7 +128,7 @@ class RowStore {
   int64_t capacity_rows() const { return capacity_rows_; }
 
   RowLocation Locate(int64_t id) const {
-    return {chunks_[(id >> chunk_shift_) & chunk_mask_].get(), id & row_mask_};
+    return {blocks_[(id >> block_shift_) & block_mask_].get(), id & row_mask_};
   }
 
   // What follows a row.
@@ -161,7 +161,7 @@ class RowStore {
   // Row `location` of field `field`, of a stack the newest frame; for the observation after a row:
   // observation fields that are no stacks only.
   const std::byte* At(const RowLocation& location, int field) const {
-    return location.chunk + layout_.offsets[field] + location.row * layout_.stored_bytes[field];
+    return location.block + layout_.offsets[field] + location.row * layout_.stored_bytes[field];
   }
   // Copies field `field` of rows that are pinned to `to`, one after the other: a field that is no
   // stack,
@@ -179,7 +179,7 @@ class RowStore {
 
   // Streams whose newest row waits for a successor.
   int64_t open_streams() const { return static_cast<int64_t>(open_tails_.size()); }
-  // Bytes allocated for rows, links and final observations, spare chunks included.
+  // Bytes allocated for rows, links and final observations, spare blocks included.
   int64_t allocated_bytes() const;
 
  private:
@@ -199,7 +199,7 @@ class RowStore {
   // What was retired while these readers (or earlier ones) could see it.
   struct Epoch {
     std::atomic<int64_t> readers{0};
-    std::vector<Memory> chunks;
+    std::vector<Memory> blocks;
     std::vector<int32_t> slots;
   };
 
@@ -207,14 +207,14 @@ class RowStore {
 
   int32_t& LinkOf(int64_t id) const {
     const RowLocation at = Locate(id);
-    return reinterpret_cast<int32_t*>(const_cast<std::byte*>(at.chunk) +
+    return reinterpret_cast<int32_t*>(const_cast<std::byte*>(at.block) +
                                       layout_.links_offset)[at.row];
   }
   // With stacks: the number of rows back to the predecessor whose stack goes on with the row's, or
   // ~slot with the older frames.
   int32_t& PreviousOf(int64_t id) const {
     const RowLocation at = Locate(id);
-    return reinterpret_cast<int32_t*>(const_cast<std::byte*>(at.chunk) +
+    return reinterpret_cast<int32_t*>(const_cast<std::byte*>(at.block) +
                                       layout_.previous_offset)[at.row];
   }
   RowLocation LocateSlot(int32_t slot) const {
@@ -222,15 +222,15 @@ class RowStore {
   }
   // Whole stacks of a slot, the oldest frame first; that of the frame `age` before the newest.
   std::byte* StackAt(const RowLocation& slot, const RowLayout::Stack& stack) const {
-    return const_cast<std::byte*>(slot.chunk) + stack.side_offset + slot.row * stack.bytes;
+    return const_cast<std::byte*>(slot.block) + stack.side_offset + slot.row * stack.bytes;
   }
   const std::byte* FrameAt(const FrameLocation& frame, const RowLayout::Stack& stack) const {
     if (frame.age == FrameLocation::kNewestOfRow) return At(frame.at, stack.field);
     return StackAt(frame.at, stack) +
            (stack.frames.frames() - 1 - frame.age) * stack.frames.frame_bytes();
   }
-  int64_t ChunkOf(int64_t id) const { return id >> chunk_shift_; }
-  // Calls f(first id, rows) for each chunk's part of [begin, end).
+  int64_t BlockOf(int64_t id) const { return id >> block_shift_; }
+  // Calls f(first id, rows) for each block's part of [begin, end).
   template <typename F>
   void ForEachPiece(int64_t begin, int64_t end, F f) const;
 
@@ -244,8 +244,8 @@ class RowStore {
   void EvictBefore(int64_t id);
   void CutStacksBefore(int64_t id);
   void ForgetTail(int32_t code, int64_t row);
-  void ReleaseChunksBefore(int64_t chunk);
-  void AddChunks(int64_t end);
+  void ReleaseBlocksBefore(int64_t block);
+  void AddBlocks(int64_t end);
   void CopyColumns(const ColumnsView& from, int64_t first_id);
   void CopyNewestFrames(const ColumnsView& from, int64_t first_id);
   void LinkSegment(const Segment& segment, int64_t first_id, const ColumnsView& final_obs,
@@ -254,9 +254,9 @@ class RowStore {
   void KeepOlderFrames(const ColumnsView& rows, int64_t row, int64_t id);
   void Reclaim();
   bool NobodyReads() const;
-  void RetireChunk(Memory chunk);
+  void RetireBlock(Memory block);
   void RetireSlot(int32_t slot);
-  void TrimSpareChunks();
+  void TrimSpareBlocks();
 
   struct SavedRows;
   void SaveLinks(SavedRows* saved, std::vector<RowLocation>* final_obs) const;
@@ -281,7 +281,7 @@ class RowStore {
   const int obs_fields_;
   const int64_t capacity_rows_;
   const RowLayout layout_;
-  const int chunk_shift_;
+  const int block_shift_;
   const int64_t row_mask_;
   const int64_t slot_mask_;
   int frames_per_row_ = 0;
@@ -290,13 +290,13 @@ class RowStore {
   int64_t end_ = 0;
   // With stacks: evicted rows from here on may still be predecessors of valid ones, and have slots.
   int64_t kept_begin_ = 0;
-  // Chunks [first_chunk_, end_chunk_), at their number modulo the size of the table.
-  std::vector<Memory> chunks_;
-  std::vector<int64_t> slots_in_chunk_;  // of valid rows; spares eviction most of its search
-  int64_t chunk_mask_ = 0;
-  int64_t first_chunk_ = 0;
-  int64_t end_chunk_ = 0;
-  std::vector<Memory> spare_chunks_;
+  // Blocks [first_block_, end_block_), at their number modulo the size of the table.
+  std::vector<Memory> blocks_;
+  std::vector<int64_t> slots_in_block_;  // of valid rows; spares eviction most of its search
+  int64_t block_mask_ = 0;
+  int64_t first_block_ = 0;
+  int64_t end_block_ = 0;
+  std::vector<Memory> spare_blocks_;
 
   std::vector<Memory> side_blocks_;
   std::vector<int32_t> free_slots_;
@@ -306,7 +306,7 @@ class RowStore {
   std::deque<Epoch> epochs_;  // oldest first, never empty
 
   // With stacks: what a push needs slots for, beside its final observations. Kept for its memory.
-  std::vector<int64_t> cut_rows_;    // ids whose predecessors go back with a chunk
+  std::vector<int64_t> cut_rows_;    // ids whose predecessors go back with a block
   std::vector<int64_t> whole_rows_;  // rows of the push that do not go on with a predecessor
   absl::flat_hash_map<int64_t, int> segments_of_push_;  // newest of each stream
   std::vector<FrameLocation> frames_;

@@ -165,9 +165,9 @@ TEST(RowStore, BytesPerRowAreThoseOfTheColumnsAndSixteenAtMost) {
     }
     ASSERT_THAT(store->Append(streams.Make(plans)), IsOk());
   }
-  // A chunk is at most an eighth of the store: a part of one at each end, two spare.
-  const int64_t chunk = kCapacity / 8 * (ColumnBytes() + 16);
-  EXPECT_LE(store->allocated_bytes(), kCapacity * (ColumnBytes() + 16) + 4 * chunk);
+  // A block is at most an eighth of the store: a part of one at each end, two spare.
+  const int64_t block = kCapacity / 8 * (ColumnBytes() + 16);
+  EXPECT_LE(store->allocated_bytes(), kCapacity * (ColumnBytes() + 16) + 4 * block);
 }
 
 // Streams that are gone cost nothing: each of these sends one row and never comes back.
@@ -216,8 +216,8 @@ TEST(RowStore, OfAStackARowTakesTheNewestFrame) {
   for (int64_t step = 0; step < 20000; step += 100) {
     ASSERT_THAT(store->Append(EmptyFrames(step, 4, 400)), IsOk());
   }
-  // A chunk and a side block are at most an eighth of the store, and here not more than 1 MB: a
-  // part of a chunk at each end, two spare, one block for the streams that go on.
+  // A block and a side block are at most an eighth of the store, and here not more than 1 MB: a
+  // part of a block at each end, two spare, one block for the streams that go on.
   EXPECT_LE(store->allocated_bytes(), kCapacity * kRowBytes + 5 * (int64_t{1} << 20));
 }
 
@@ -284,7 +284,7 @@ TEST(RowStore, AByteBudgetIsUsedAndKept) {
       const auto store = RowStore::Create(stacks, 1, {0, bytes, owner_bytes}).value();
       const int64_t capacity = store->capacity_rows();
       EXPECT_GE(capacity, 1);
-      // Of small stores the chunks' alignment is a good part, of others the spare chunks.
+      // Of small stores the blocks' alignment is a good part, of others the spare blocks.
       if (bytes > 100000) {
         EXPECT_GT(capacity * (256 + 4 + 8 + owner_bytes), bytes / 3 * 2);
       }
@@ -300,7 +300,7 @@ TEST(RowStore, AByteBudgetIsUsedAndKept) {
   }
   EXPECT_THAT(RowStore::Create(stacks, 1, {0, 1151, 0}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("capacity of 1151 bytes holds no row: one takes 3 chunks (2 of "
+                       HasSubstr("capacity of 1151 bytes holds no row: one takes 3 blocks (2 of "
                                  "them spare) of 448 bytes + 0 bytes = 1344 bytes")));
   EXPECT_THAT(RowStore::Create(stacks, 1, {0, int64_t{1} << 50}),
               StatusIs(absl::StatusCode::kResourceExhausted,
@@ -323,11 +323,11 @@ TEST(RowStore, OtherFieldsAreRefusedByName) {
 
 // Links that lead on are shared with the store, all others are those of the moment.
 TEST(RowStore, ASnapshotHasTheLinksOfItsMoment) {
-  const auto store = Make(4096);  // Chunks of 512 rows.
+  const auto store = Make(4096);  // Blocks of 512 rows.
   TestStreams streams;
   ASSERT_THAT(store->Append(streams.Make({{0, 700}, {1, 300, SegmentEnd::kTerminated}, {2, 600}})),
               IsOk());
-  for (int i = 0; i < 300; ++i) {  // Chunks of which every other row ends an episode.
+  for (int i = 0; i < 300; ++i) {  // Blocks of which every other row ends an episode.
     ASSERT_THAT(store->Append(streams.Make({{3, 2, SegmentEnd::kTruncated}})), IsOk());
   }
   const auto written = [](const StateSnapshot& snapshot) {
