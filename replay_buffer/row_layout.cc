@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kColumnAlignment = 64;
 constexpr int64_t kTargetBlockBytes = int64_t{1} << 20;
-// A buffer of this many blocks wastes at most an eighth of itself at its ends.
+// A store of this many blocks wastes at most an eighth of itself at its ends.
 constexpr int64_t kMinBlocks = 8;
 constexpr int64_t kLinkBytes = sizeof(int32_t);
 
@@ -29,7 +29,7 @@ int FloorLog2(int64_t value) {
   return shift;
 }
 
-// Of blocks of at most about kTargetBlockBytes, and at least one row.
+// log2 of the rows of the largest block of about kTargetBlockBytes; a block has at least one row.
 int LargestShift(int64_t row_bytes) {
   return FloorLog2(std::max<int64_t>(kTargetBlockBytes / std::max<int64_t>(row_bytes, 1), 1));
 }
@@ -39,7 +39,7 @@ bool IsStack(const FieldSpec& field) {
          field.shape[static_cast<size_t>(field.frame_stack_axis)] > 1;
 }
 
-// Bytes of a row in a block.
+// The bytes that a row takes in a block.
 int64_t StoredRowBytes(const Spec& rows, int obs_fields) {
   int64_t bytes = rows.row_bytes() + kLinkBytes;
   bool has_stacks = false;
@@ -93,7 +93,7 @@ RowLayout LayOut(const Spec& rows, int obs_fields, int block_shift) {
   return layout;
 }
 
-// At most, for as long as nobody reads.
+// The most blocks that a store has as long as no reader holds any back.
 int64_t BlocksFor(int64_t capacity_rows, int block_shift) {
   // The first and the last block may each hold as little as one valid row.
   return ((capacity_rows + (int64_t{1} << block_shift) - 2) >> block_shift) + 1 + kMaxSpareBlocks;
