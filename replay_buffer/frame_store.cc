@@ -54,7 +54,6 @@ void FrameStore::Gather(int field, absl::Span<const FrameLocation> frames, std::
 }
 
 void FrameStore::Plan(const SegmentBatch& data, int64_t skipped, int64_t begin) {
-  if (frames_per_row_ == 0) return;
   cut_rows_.clear();
   whole_rows_.clear();
   segments_of_push_.clear();
@@ -115,7 +114,6 @@ bool FrameStore::GoesOnAfter(int64_t id, const ColumnsView& rows, int64_t row) {
 }
 
 void FrameStore::CutBefore(int64_t id) {
-  if (frames_per_row_ == 0) return;
   RowRing& ring = rows_->ring();
   // Until their block is released, the frames of evicted rows stay where they are.
   if (id <= ring.begin_id() || (!ring.ReleasesBlocks(id) && id != ring.end_id())) return;

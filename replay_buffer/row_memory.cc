@@ -6,7 +6,6 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/tensor.h"
-#include "ding_worker/replay_buffer/row_layout.h"
 
 namespace ding {
 namespace {
@@ -26,12 +25,10 @@ RowMemory::RowMemory(int64_t block_bytes, int64_t side_block_bytes, int slot_shi
   epochs_.emplace_back();
 }
 
-absl::Status RowMemory::ReserveBlocks(int64_t added, int64_t released) {
-  const int64_t usable =
-      static_cast<int64_t>(spare_blocks_.size()) + (NobodyReads() ? released : 0);
-  for (int64_t i = usable; i < added; ++i) {
+absl::Status RowMemory::AllocateBlocks(int64_t count) {
+  for (; count > 0; --count) {
     Block block = AllocateAligned(block_bytes_);
-    if (block == nullptr) return OutOfMemory(added - i, block_bytes_, "blocks");
+    if (block == nullptr) return OutOfMemory(count, block_bytes_, "blocks");
     spare_blocks_.push_back(std::move(block));
   }
   return absl::OkStatus();
@@ -50,11 +47,8 @@ void RowMemory::RetireBlock(Block block) {
   --blocks_in_use_;
 }
 
-void RowMemory::TrimSpareBlocks() {
-  if (spare_blocks_.size() > kMaxSpareBlocks) spare_blocks_.resize(kMaxSpareBlocks);
-}
-
-absl::Status RowMemory::ReserveSlots(int64_t count) {
+// Makes side blocks until `count` slots are free.
+absl::Status RowMemory::AllocateSlots(int64_t count) {
   while (static_cast<int64_t>(free_slots_.size()) < count) {
     const int64_t first = slots();
     // Links have room for as many slots as there can be rows. More exist only while readers hold

@@ -27,6 +27,7 @@
 
 #include "absl/status/status.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/replay_buffer/row_layout.h"
 
 namespace ding {
 
@@ -67,15 +68,24 @@ class RowMemory {
   RowMemory& operator=(const RowMemory&) = delete;
 
   // Allocates what `added` calls of TakeBlock() need after `released` calls of RetireBlock().
-  absl::Status ReserveBlocks(int64_t added, int64_t released);
+  absl::Status ReserveBlocks(int64_t added, int64_t released) {
+    const int64_t usable =
+        static_cast<int64_t>(spare_blocks_.size()) + (NobodyReads() ? released : 0);
+    return added <= usable ? absl::OkStatus() : AllocateBlocks(added - usable);
+  }
   // Returns a reserved block.
   Block TakeBlock();
   void RetireBlock(Block block);
   // Frees the spare blocks beyond kMaxSpareBlocks.
-  void TrimSpareBlocks();
+  void TrimSpareBlocks() {
+    if (spare_blocks_.size() > kMaxSpareBlocks) spare_blocks_.resize(kMaxSpareBlocks);
+  }
 
   // Allocates what `count` calls of TakeSlot() need.
-  absl::Status ReserveSlots(int64_t count);
+  absl::Status ReserveSlots(int64_t count) {
+    return count <= static_cast<int64_t>(free_slots_.size()) ? absl::OkStatus()
+                                                             : AllocateSlots(count);
+  }
   // Reserves and takes the slots 0 ... count - 1 of a memory whose slots were never taken.
   absl::Status TakeFirstSlots(int32_t count);
   // Returns a reserved slot.
@@ -109,6 +119,8 @@ class RowMemory {
     std::vector<int32_t> slots;
   };
 
+  absl::Status AllocateBlocks(int64_t count);
+  absl::Status AllocateSlots(int64_t count);
   bool NobodyReads() const {
     return epochs_.size() == 1 && epochs_.back().readers.load(std::memory_order_acquire) == 0;
   }

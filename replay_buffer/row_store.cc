@@ -57,13 +57,16 @@ absl::Status RowStore::Append(const SegmentBatch& data) {
   const int64_t skipped = std::max<int64_t>(0, rows - capacity_rows());
   const int64_t first_id = end_id() + skipped;
   const int64_t first_kept = std::clamp(end_id() + rows - capacity_rows(), begin_id(), end_id());
+  const bool has_stacks = frames_per_row() > 0;
+  auto slots = static_cast<int64_t>(data.segments.size());
   ring.memory().Reclaim();
-  frames_.Plan(data, skipped, first_kept);
-  DING_RETURN_IF_ERROR(
-      rows_.Reserve(first_id, rows - skipped,
-                    static_cast<int64_t>(data.segments.size()) + frames_.slots_planned()));
+  if (has_stacks) {
+    frames_.Plan(data, skipped, first_kept);
+    slots += frames_.slots_planned();
+  }
+  DING_RETURN_IF_ERROR(rows_.Reserve(first_id, rows - skipped, slots));
   // From here on nothing fails.
-  frames_.CutBefore(first_kept);
+  if (has_stacks) frames_.CutBefore(first_kept);
   rows_.EvictBefore(first_kept);
   if (skipped > 0) {
     ring.StartAt(first_id);
@@ -72,7 +75,6 @@ absl::Status RowStore::Append(const SegmentBatch& data) {
   const ColumnsView view = data.rows.view();
   const ColumnsView kept = view.Slice(skipped, rows - skipped);
   const ColumnsView final_obs = data.final_obs.view();
-  const bool has_stacks = frames_per_row() > 0;
   rows_.Append(kept);
   if (has_stacks) frames_.Append(kept);
   for (size_t i = 0; i < data.segments.size(); ++i) {
@@ -89,7 +91,7 @@ absl::Status RowStore::Append(const SegmentBatch& data) {
 }
 
 void RowStore::Clear() {
-  frames_.CutAll();
+  if (frames_per_row() > 0) frames_.CutAll();
   rows_.EvictBefore(end_id());
 }
 
