@@ -19,7 +19,7 @@ namespace ding {
 
 class FrameStack {
  public:
-  // Of a field with a frame_stack_axis.
+  // `field` has a frame_stack_axis.
   explicit FrameStack(const FieldSpec& field);
 
   int frames() const { return frames_; }
@@ -29,16 +29,16 @@ class FrameStack {
   void CopyIn(const std::byte* frame, int index, std::byte* stack) const;
   // Whether frame `index` of `stack` is `frame`, byte for byte.
   bool Holds(const std::byte* stack, int index, const std::byte* frame) const;
-  // Whether `next` is `stack` without its oldest frame, and a frame that may be any.
+  // Whether `next` is `stack` shifted by one frame: all frames of `stack` but the oldest, then any one.
   bool GoesOn(const std::byte* stack, const std::byte* next) const;
 
  private:
   int64_t outer_ = 1;        // elements before the axis
-  int64_t inner_bytes_ = 1;  // of the elements behind it
+  int64_t inner_bytes_ = 1;  // bytes of the elements after it
   int frames_ = 1;
 };
 
-// The shape of one frame: without the axis.
+// Returns the shape of one frame: that of the field without the axis.
 Shape FrameShape(const FieldSpec& field);
 
 }  // namespace ding

@@ -13,9 +13,9 @@ namespace ding {
 namespace {
 
 constexpr int64_t kColumnAlignment = 64;
-constexpr int64_t kTargetChunkBytes = int64_t{1} << 20;
-// A buffer of this many chunks wastes at most an eighth of itself at its ends.
-constexpr int64_t kMinChunks = 8;
+constexpr int64_t kTargetBlockBytes = int64_t{1} << 20;
+// A store of this many blocks wastes at most an eighth of itself at its ends.
+constexpr int64_t kMinBlocks = 8;
 constexpr int64_t kLinkBytes = sizeof(int32_t);
 
 int64_t AlignUp(int64_t size) {
@@ -29,9 +29,9 @@ int FloorLog2(int64_t value) {
   return shift;
 }
 
-// Of blocks of at most about kTargetChunkBytes, and at least one row.
+// log2 of the rows of the largest block of about kTargetBlockBytes; a block has at least one row.
 int LargestShift(int64_t row_bytes) {
-  return FloorLog2(std::max<int64_t>(kTargetChunkBytes / std::max<int64_t>(row_bytes, 1), 1));
+  return FloorLog2(std::max<int64_t>(kTargetBlockBytes / std::max<int64_t>(row_bytes, 1), 1));
 }
 
 bool IsStack(const FieldSpec& field) {
@@ -39,7 +39,7 @@ bool IsStack(const FieldSpec& field) {
          field.shape[static_cast<size_t>(field.frame_stack_axis)] > 1;
 }
 
-// Bytes of a row in a chunk.
+// The bytes that a row takes in a block.
 int64_t StoredRowBytes(const Spec& rows, int obs_fields) {
   int64_t bytes = rows.row_bytes() + kLinkBytes;
   bool has_stacks = false;
@@ -51,21 +51,21 @@ int64_t StoredRowBytes(const Spec& rows, int obs_fields) {
   return bytes + (has_stacks ? kLinkBytes : 0);
 }
 
-int LargestChunkShift(const Spec& rows, int obs_fields) {
+int LargestBlockShift(const Spec& rows, int obs_fields) {
   return LargestShift(StoredRowBytes(rows, obs_fields));
 }
 
-RowLayout LayOut(const Spec& rows, int obs_fields, int chunk_shift) {
+RowLayout LayOut(const Spec& rows, int obs_fields, int block_shift) {
   RowLayout layout;
   int64_t slot_bytes = 0;
   for (int field = 0; field < obs_fields; ++field) slot_bytes += rows.row_bytes(field);
-  layout.chunk_shift = chunk_shift;
-  layout.slot_shift = std::min(chunk_shift, LargestShift(slot_bytes));
+  layout.block_shift = block_shift;
+  layout.slot_shift = std::min(block_shift, LargestShift(slot_bytes));
   layout.offsets.resize(static_cast<size_t>(rows.size()));
   int64_t at = 0;
   const auto place = [&layout, &at](int field, int64_t row_bytes) {
     layout.offsets[field] = at;
-    at += AlignUp(row_bytes << layout.chunk_shift);
+    at += AlignUp(row_bytes << layout.block_shift);
   };
   for (int field = 0; field < rows.size(); ++field) {
     layout.stored_bytes.push_back(rows.row_bytes(field));
@@ -86,17 +86,17 @@ RowLayout LayOut(const Spec& rows, int obs_fields, int chunk_shift) {
   }
   for (int field = obs_fields; field < rows.size(); ++field) place(field, rows.row_bytes(field));
   layout.links_offset = at;
-  at += AlignUp(kLinkBytes << chunk_shift);
+  at += AlignUp(kLinkBytes << block_shift);
   layout.previous_offset = at;
-  if (!layout.stacks.empty()) at += AlignUp(kLinkBytes << chunk_shift);
-  layout.chunk_bytes = at;
+  if (!layout.stacks.empty()) at += AlignUp(kLinkBytes << block_shift);
+  layout.block_bytes = at;
   return layout;
 }
 
-// At most, for as long as nobody reads.
-int64_t ChunksFor(int64_t capacity_rows, int chunk_shift) {
-  // The first and the last chunk may each hold as little as one valid row.
-  return ((capacity_rows + (int64_t{1} << chunk_shift) - 2) >> chunk_shift) + 1 + kMaxSpareChunks;
+// The most blocks that a store has as long as no reader holds any back.
+int64_t BlocksFor(int64_t capacity_rows, int block_shift) {
+  // The first and the last block may each hold as little as one valid row.
+  return ((capacity_rows + (int64_t{1} << block_shift) - 2) >> block_shift) + 1 + kMaxSpareBlocks;
 }
 
 int64_t PhysicalMemoryBytes() {
@@ -125,16 +125,16 @@ absl::StatusOr<int64_t> RowsWithin(const Spec& rows, int obs_fields, const RowCa
         *capacity.bytes, static_cast<double>(*capacity.bytes) * 1e-9,
         static_cast<double>(memory) * 1e-9));
   }
-  // The larger the capacity, the larger the chunks, up to a size.
-  const int largest = LargestChunkShift(rows, obs_fields);
+  // The larger the capacity, the larger the blocks, up to a size.
+  const int largest = LargestBlockShift(rows, obs_fields);
   for (int shift = largest; shift >= 0; --shift) {
-    const int64_t chunk_bytes = LayOut(rows, obs_fields, shift).chunk_bytes;
+    const int64_t block_bytes = LayOut(rows, obs_fields, shift).block_bytes;
     const auto fits = [&](int64_t capacity_rows) {
       const int64_t owner_bytes = capacity_rows * capacity.owner_row_bytes;
-      return ChunksFor(capacity_rows, shift) <= (*capacity.bytes - owner_bytes) / chunk_bytes;
+      return BlocksFor(capacity_rows, shift) <= (*capacity.bytes - owner_bytes) / block_bytes;
     };
-    int64_t low = shift == 0 ? 1 : kMinChunks << shift;
-    int64_t high = shift == largest ? kMaxCapacityRows : (kMinChunks << (shift + 1)) - 1;
+    int64_t low = shift == 0 ? 1 : kMinBlocks << shift;
+    int64_t high = shift == largest ? kMaxCapacityRows : (kMinBlocks << (shift + 1)) - 1;
     if (!fits(low)) continue;
     while (low < high) {
       const int64_t middle = low + (high - low + 1) / 2;
@@ -146,19 +146,19 @@ absl::StatusOr<int64_t> RowsWithin(const Spec& rows, int obs_fields, const RowCa
     }
     return low;
   }
-  const int64_t chunk_bytes = LayOut(rows, obs_fields, 0).chunk_bytes;
+  const int64_t block_bytes = LayOut(rows, obs_fields, 0).block_bytes;
   return absl::InvalidArgumentError(absl::StrCat(
-      "capacity of ", *capacity.bytes, " bytes holds no row: one takes ", ChunksFor(1, 0),
-      " chunks (", kMaxSpareChunks, " of them spare) of ", chunk_bytes, " bytes + ",
+      "capacity of ", *capacity.bytes, " bytes holds no row: one takes ", BlocksFor(1, 0),
+      " blocks (", kMaxSpareBlocks, " of them spare) of ", block_bytes, " bytes + ",
       capacity.owner_row_bytes,
-      " bytes = ", ChunksFor(1, 0) * chunk_bytes + capacity.owner_row_bytes, " bytes"));
+      " bytes = ", BlocksFor(1, 0) * block_bytes + capacity.owner_row_bytes, " bytes"));
 }
 
 }  // namespace
 
 RowLayout LayOutRows(const Spec& rows, int obs_fields, int64_t capacity_rows) {
-  const int shift = FloorLog2(std::max<int64_t>(capacity_rows / kMinChunks, 1));
-  return LayOut(rows, obs_fields, std::min(shift, LargestChunkShift(rows, obs_fields)));
+  const int shift = FloorLog2(std::max<int64_t>(capacity_rows / kMinBlocks, 1));
+  return LayOut(rows, obs_fields, std::min(shift, LargestBlockShift(rows, obs_fields)));
 }
 
 absl::StatusOr<int64_t> RowsOfCapacity(const Spec& rows, int obs_fields,

@@ -1,8 +1,10 @@
 #include "ding_worker/replay_buffer/row_store.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,15 +13,16 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/data/tensor.h"
 #include "ding_worker/replay_buffer/row_layout.h"
-#include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -50,49 +53,7 @@ TEST(RowStore, CapacityOutsideTheRangeIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 1 to 536870912")));
 }
 
-TEST(RowStore, OneRowSegmentsOfInterleavedStreamsAreLinked) {
-  const auto store = Make(100);
-  TestStreams streams(5);
-  ASSERT_THAT(store->Append(streams.Make({{0, 1}, {1, 1}})), IsOk());
-  EXPECT_EQ(store->Next(0).id, -1);
-  EXPECT_EQ(store->Next(0).end, SegmentEnd::kCut);
-  EXPECT_THAT(Place(*store, store->Next(0).obs), ElementsAre(0, 6, 0, 1));
-  ASSERT_THAT(store->Append(streams.Make({{1, 1, SegmentEnd::kTruncated}, {0, 1}})), IsOk());
-  EXPECT_EQ(store->Next(0).id, 3);
-  EXPECT_THAT(Place(*store, store->Next(0).obs), ElementsAre(0, 6, 0, 1));
-  EXPECT_EQ(store->Next(1).id, 2);
-  EXPECT_EQ(store->Next(2).id, -1);
-  EXPECT_EQ(store->Next(2).end, SegmentEnd::kTruncated);
-  // The next episode is not linked to the one before, whose final observation stays.
-  ASSERT_THAT(store->Append(streams.Make({{1, 1}})), IsOk());
-  EXPECT_EQ(store->Next(2).id, -1);
-  EXPECT_THAT(Place(*store, store->Next(2).obs), ElementsAre(1, 7, 0, 2));
-  EXPECT_THAT(Place(*store, store->Locate(4)), ElementsAre(1, 7, 1, 0));
-}
-
-TEST(RowStore, AStreamThatLostStepsIsNotLinked) {
-  const auto store = Make(100);
-  TestStreams streams;
-  ASSERT_THAT(store->Append(streams.Make({{0, 2}})), IsOk());
-  streams.Skip(0, 1);
-  ASSERT_THAT(store->Append(streams.Make({{0, 2}})), IsOk());
-  EXPECT_EQ(store->Next(1).id, -1);
-  EXPECT_THAT(Place(*store, store->Next(1).obs), ElementsAre(0, 2, 0, 2));
-  EXPECT_EQ(store->Next(2).id, 3);
-}
-
-TEST(RowStore, ARowWhoseStreamGoesOnAfterItIsEvictedLeavesNoLink) {
-  const auto store = Make(4);
-  TestStreams streams;
-  ASSERT_THAT(store->Append(streams.Make({{0, 1}, {1, 4}})), IsOk());
-  EXPECT_EQ(store->begin_id(), 1);
-  ASSERT_THAT(store->Append(streams.Make({{0, 1}})), IsOk());
-  EXPECT_EQ(store->Next(4).id, -1);
-  EXPECT_EQ(store->Next(5).id, -1);
-  EXPECT_THAT(Place(*store, store->Next(5).obs), ElementsAre(0, 2, 0, 2));
-}
-
-TEST(RowStore, OfAPushLargerThanTheStoreTheNewestRowsAreKept) {
+TEST(RowStore, APushLargerThanTheStoreLeavesItsNewestRows) {
   const auto store = Make(10);
   TestStreams streams;
   ASSERT_THAT(store->Append(streams.Make({{0, 7}})), IsOk());
@@ -165,24 +126,9 @@ TEST(RowStore, BytesPerRowAreThoseOfTheColumnsAndSixteenAtMost) {
     }
     ASSERT_THAT(store->Append(streams.Make(plans)), IsOk());
   }
-  // A chunk is at most an eighth of the store: a part of one at each end, two spare.
-  const int64_t chunk = kCapacity / 8 * (ColumnBytes() + 16);
-  EXPECT_LE(store->allocated_bytes(), kCapacity * (ColumnBytes() + 16) + 4 * chunk);
-}
-
-// Streams that are gone cost nothing: each of these sends one row and never comes back.
-TEST(RowStore, StreamsThatAreGoneAreForgotten) {
-  const auto store = Make(64);
-  TestStreams streams;
-  int64_t early = 0;
-  for (int64_t stream = 0; stream < 20000; ++stream) {
-    ASSERT_THAT(store->Append(streams.Make({{stream, 1}})), IsOk());
-    if (stream == 200) early = store->allocated_bytes();
-  }
-  EXPECT_EQ(store->allocated_bytes(), early);
-  EXPECT_EQ(store->open_streams(), 64);
-  store->Clear();
-  EXPECT_EQ(store->open_streams(), 0);
+  // A block is at most an eighth of the store: a part of one at each end, two spare.
+  const int64_t block = kCapacity / 8 * (ColumnBytes() + 16);
+  EXPECT_LE(store->allocated_bytes(), kCapacity * (ColumnBytes() + 16) + 4 * block);
 }
 
 // `rows` rows of `streams` streams, all of empty frames: stacks that always go on.
@@ -208,7 +154,7 @@ SegmentBatch EmptyFrames(int64_t step, int64_t streams, int64_t rows) {
   return data;
 }
 
-TEST(RowStore, OfAStackARowTakesTheNewestFrame) {
+TEST(RowStore, ARowTakesOneFrameOfItsStack) {
   constexpr int64_t kCapacity = 20000;
   constexpr int64_t kRowBytes = 256 + 4 + 16;
   const SpecPtr spec = EmptyFrames(0, 1, 1).rows.spec_ptr();
@@ -216,8 +162,8 @@ TEST(RowStore, OfAStackARowTakesTheNewestFrame) {
   for (int64_t step = 0; step < 20000; step += 100) {
     ASSERT_THAT(store->Append(EmptyFrames(step, 4, 400)), IsOk());
   }
-  // A chunk and a side block are at most an eighth of the store, and here not more than 1 MB: a
-  // part of a chunk at each end, two spare, one block for the streams that go on.
+  // A block and a side block are at most an eighth of the store, and here not more than 1 MB: a
+  // part of a block at each end, two spare, one block for the streams that go on.
   EXPECT_LE(store->allocated_bytes(), kCapacity * kRowBytes + 5 * (int64_t{1} << 20));
 }
 
@@ -245,37 +191,6 @@ TEST(RowStore, StacksThatDoNotGoOnLeaveNothingBehind) {
   EXPECT_LE(store->allocated_bytes(), 2 * early);
 }
 
-// Each of these would lead a later eviction or a draw to where nothing is.
-TEST(RowStore, SavedLinksThatDoNotAgreeAreRefused) {
-  const auto store = RowStore::Create(TestStreams::RowSpec(true), 4, {64}).value();
-  TestStreams streams(0, true);
-  for (int i = 0; i < 3; ++i) ASSERT_THAT(store->Append(streams.Make({{0, 2}, {1, 2}})), IsOk());
-  const auto load = [&store](const std::string& name, size_t index, int64_t value) {
-    StateDict saved;
-    EXPECT_THAT(store->Snapshot()(&saved), IsOk());
-    TensorMap damaged;
-    for (const auto& [key, tensor] : saved.tensors()) damaged.Set(key, tensor.Clone());
-    Tensor* const victim = damaged.FindMutable(name);
-    // Little endian: an int32 is the first half of the int64.
-    const auto bytes = static_cast<size_t>(SizeOf(victim->dtype()));
-    std::memcpy(victim->raw_data() + index * bytes, &value, bytes);
-    StateDict state(damaged, "test");
-    return RowStore::Load(&state, {64}).status();
-  };
-  // Rows 0 1 | 2 3 | 4 5 | ...: row 4 follows row 1 of stream 0.
-  EXPECT_THAT(load("previous", 4, 3), IsOk());
-  for (const int64_t wrong : {0, 1, 2, 4, 5, -1, -2, -100}) {
-    EXPECT_THAT(load("previous", 4, wrong),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr(absl::StrCat("saved previous ", wrong, " of row 4"))));
-  }
-  EXPECT_THAT(load("previous", 0, -2), StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(load("open_tails", 1, 11), IsOk());
-  EXPECT_THAT(load("open_tails", 1, 9),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("saved row 9 cannot be the newest of stream 1")));
-}
-
 TEST(RowStore, AByteBudgetIsUsedAndKept) {
   const SpecPtr stacks = EmptyFrames(0, 1, 1).rows.spec_ptr();
   for (int64_t bytes = 1500; bytes < 40'000'000; bytes = bytes * 5 / 3) {
@@ -284,7 +199,7 @@ TEST(RowStore, AByteBudgetIsUsedAndKept) {
       const auto store = RowStore::Create(stacks, 1, {0, bytes, owner_bytes}).value();
       const int64_t capacity = store->capacity_rows();
       EXPECT_GE(capacity, 1);
-      // Of small stores the chunks' alignment is a good part, of others the spare chunks.
+      // Of small stores the blocks' alignment is a good part, of others the spare blocks.
       if (bytes > 100000) {
         EXPECT_GT(capacity * (256 + 4 + 8 + owner_bytes), bytes / 3 * 2);
       }
@@ -300,7 +215,7 @@ TEST(RowStore, AByteBudgetIsUsedAndKept) {
   }
   EXPECT_THAT(RowStore::Create(stacks, 1, {0, 1151, 0}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("capacity of 1151 bytes holds no row: one takes 3 chunks (2 of "
+                       HasSubstr("capacity of 1151 bytes holds no row: one takes 3 blocks (2 of "
                                  "them spare) of 448 bytes + 0 bytes = 1344 bytes")));
   EXPECT_THAT(RowStore::Create(stacks, 1, {0, int64_t{1} << 50}),
               StatusIs(absl::StatusCode::kResourceExhausted,
@@ -321,37 +236,115 @@ TEST(RowStore, OtherFieldsAreRefusedByName) {
                        HasSubstr("main: final_obs has 1 fields, expected 2")));
 }
 
-// Links that lead on are shared with the store, all others are those of the moment.
-TEST(RowStore, ASnapshotHasTheLinksOfItsMoment) {
-  const auto store = Make(4096);  // Chunks of 512 rows.
-  TestStreams streams;
-  ASSERT_THAT(store->Append(streams.Make({{0, 700}, {1, 300, SegmentEnd::kTerminated}, {2, 600}})),
-              IsOk());
-  for (int i = 0; i < 300; ++i) {  // Chunks of which every other row ends an episode.
-    ASSERT_THAT(store->Append(streams.Make({{3, 2, SegmentEnd::kTruncated}})), IsOk());
-  }
-  const auto written = [](const StateSnapshot& snapshot) {
-    StateDict state;
-    EXPECT_THAT(snapshot(&state), IsOk());
-    return state.tensors();
-  };
-  const StateSnapshot snapshot = store->Snapshot();
-  const TensorMap at_the_moment = written(snapshot);
-  ASSERT_THAT(store->Append(streams.Make({{0, 10}, {1, 10}, {2, 10}, {3, 10}})), IsOk());
-  EXPECT_TRUE(SameBytes(written(snapshot), at_the_moment));
-  EXPECT_FALSE(SameBytes(written(store->Snapshot()), at_the_moment));
+// A row as the model keeps it: bytes of all fields, and what came after it when it was pushed.
+struct ModelRow {
+  std::vector<std::string> fields;
+  int64_t stream;
+  int64_t step;
+  SegmentEnd end;
+  std::vector<std::string> after;  // the observation, if the row is the last of its segment
+};
 
-  StateDict state(at_the_moment, "test");
-  DING_ASSERT_OK_AND_ASSIGN(const auto loaded, RowStore::Load(&state, RowCapacity{4096}));
-  EXPECT_TRUE(SameBytes(written(loaded->Snapshot()), at_the_moment));
-  EXPECT_EQ(loaded->Next(699).end, SegmentEnd::kCut);
-  EXPECT_EQ(loaded->Next(699).id, -1);
-  EXPECT_EQ(store->Next(699).id, 2200);
-  EXPECT_EQ(loaded->Next(999).end, SegmentEnd::kTerminated);
-  EXPECT_EQ(loaded->Next(1601).end, SegmentEnd::kTruncated);
-  EXPECT_EQ(loaded->Next(1602).id, 1603);
-  // The stream goes on where the saved one stopped.
-  EXPECT_EQ(loaded->open_streams(), 2);
+std::vector<std::string> FieldsOf(const ColumnsView& rows, int64_t row) {
+  std::vector<std::string> fields;
+  for (int field = 0; field < rows.spec().size(); ++field) {
+    const int64_t bytes = rows.spec().row_bytes(field);
+    fields.emplace_back(reinterpret_cast<const char*>(rows.raw_column(field)) + row * bytes,
+                        static_cast<size_t>(bytes));
+  }
+  return fields;
+}
+
+void AddTo(std::deque<ModelRow>* model, const SegmentBatch& data) {
+  for (size_t i = 0; i < data.segments.size(); ++i) {
+    const Segment& segment = data.segments[i];
+    for (int64_t row = 0; row < segment.length; ++row) {
+      const bool last = row + 1 == segment.length;
+      model->push_back({FieldsOf(data.rows.view(), segment.begin + row), segment.stream,
+                        segment.first_step + row, last ? segment.end : SegmentEnd::kCut,
+                        last ? FieldsOf(data.final_obs.view(), static_cast<int64_t>(i))
+                             : std::vector<std::string>()});
+    }
+  }
+}
+
+// The successor of the model's row `index`, by search; -1: none.
+int64_t SuccessorIn(const std::deque<ModelRow>& model, size_t index) {
+  const ModelRow& row = model[index];
+  for (size_t next = index + 1; next < model.size(); ++next) {
+    if (model[next].stream != row.stream) continue;
+    const bool goes_on = row.end == SegmentEnd::kCut && model[next].step == row.step + 1;
+    return goes_on ? static_cast<int64_t>(next) : -1;
+  }
+  return -1;
+}
+
+// Fields [0, fields) of a row, or of the observation after it, as a draw would gather them.
+template <typename FramesOf>
+std::vector<std::string> Gathered(const RowStore& store, const RowLocation& at,
+                                  const FramesOf& frames_of, int fields) {
+  std::vector<FrameLocation> frames(static_cast<size_t>(store.frames_per_row()));
+  store.LocateFrames(frames_of, absl::MakeSpan(frames));
+  std::vector<std::string> gathered;
+  for (int field = 0; field < fields; ++field) {
+    std::string bytes(static_cast<size_t>(store.spec()->row_bytes(field)), 0);
+    auto* const to = reinterpret_cast<std::byte*>(&bytes[0]);
+    if (store.IsStack(field)) {
+      store.GatherStacks(field, frames, to);
+    } else {
+      store.Gather(field, {at}, to);
+    }
+    gathered.push_back(std::move(bytes));
+  }
+  return gathered;
+}
+
+void ExpectSame(const RowStore& store, const std::deque<ModelRow>& model) {
+  ASSERT_EQ(store.size(), static_cast<int64_t>(model.size()));
+  for (size_t i = 0; i < model.size(); ++i) {
+    const int64_t id = store.begin_id() + static_cast<int64_t>(i);
+    ASSERT_EQ(Gathered(store, store.Locate(id), id, store.spec()->size()), model[i].fields)
+        << "row " << id;
+    const RowStore::Successor found = store.Next(id);
+    const int64_t next = SuccessorIn(model, i);
+    ASSERT_EQ(found.id, next < 0 ? -1 : store.begin_id() + next) << "row " << id;
+    ASSERT_EQ(found.end, model[i].end) << "row " << id;
+    std::vector<std::string> after =
+        next < 0 ? model[i].after : model[static_cast<size_t>(next)].fields;
+    after.resize(static_cast<size_t>(store.obs_fields()));
+    ASSERT_EQ(Gathered(store, found.obs, found, store.obs_fields()), after) << "row " << id;
+  }
+}
+
+// Pushes of all sizes, cleared and saved stores, with and without stacks, beside a deque of rows.
+TEST(RowStore, RandomOperationsAgreeWithADeque) {
+  for (const bool stacks : {false, true}) {
+    const int obs_fields = TestStreams::ObsSpec(stacks)->size();
+    for (const int64_t capacity : {1, 5, 40, 300}) {
+      SCOPED_TRACE(absl::StrCat("capacity ", capacity, stacks ? ", stacks" : ""));
+      auto store = RowStore::Create(TestStreams::RowSpec(stacks), obs_fields, {capacity}).value();
+      std::deque<ModelRow> model;
+      TestStreams streams(0, stacks);
+      Rng rng(static_cast<uint64_t>(capacity), "row_store_test");
+      for (int step = 0; step < 150; ++step) {
+        const auto action = rng.UniformInt(20);
+        if (action == 0) {
+          store->Clear();
+          model.clear();
+        } else if (action == 1) {
+          StateDict state;
+          ASSERT_THAT(store->Snapshot()(&state), IsOk());
+          DING_ASSERT_OK_AND_ASSIGN(store, RowStore::Load(&state, {capacity}));
+        } else {
+          const SegmentBatch push = RandomPush(&streams, &rng, action < 5 ? 60 : 6);
+          ASSERT_THAT(store->Append(push), IsOk());
+          AddTo(&model, push);
+          while (static_cast<int64_t>(model.size()) > capacity) model.pop_front();
+        }
+        ASSERT_NO_FATAL_FAILURE(ExpectSame(*store, model)) << "after step " << step;
+      }
+    }
+  }
 }
 
 }  // namespace
