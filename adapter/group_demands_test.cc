@@ -129,15 +129,15 @@ TEST(GroupDemandsTest, FewDemandsAreUnansweredAndUnread) {
   demands.BeginGeneration({1});
   EXPECT_EQ(DemandUntilFull(&demands, 1), 32u);
   ASSERT_THAT(demands.Split(Answer(1)), IsOk());
-  EXPECT_EQ(demands.Next().value().sequence(), 33u) << "one that is answered makes room";
+  uint64_t demanded = demands.Next().value().sequence();
+  EXPECT_EQ(demanded, 33u) << "one that is answered makes room";
   // All are answered, and nobody reads.
-  uint64_t answered = 1;
-  while (answered < 512) {
-    ASSERT_THAT(demands.Split(Answer(++answered)), IsOk());
+  for (uint64_t answered = 2; answered <= demanded; ++answered) {
+    ASSERT_THAT(demands.Split(Answer(answered)), IsOk());
     ASSERT_THAT(demands.Add(1, Demand(1000 + answered, 3)), IsOk());
-    demands.Next();
+    if (demands.Next().has_value()) ++demanded;
   }
-  EXPECT_FALSE(demands.Next().has_value()) << "512 are unread";
+  EXPECT_EQ(demanded, 512u);
 }
 
 TEST(GroupDemandsTest, AnswersToAGenerationThatIsOverAreForNobody) {
