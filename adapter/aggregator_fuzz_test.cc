@@ -22,16 +22,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "ding_worker/adapter/learner_aggregator.h"
+#include "ding_worker/adapter/testing/random_learner.h"
+#include "ding_worker/adapter/testing/rows.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
-#include "ding_worker/data/spec.h"
-#include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/message_checks.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -46,7 +43,6 @@
 namespace ding {
 namespace {
 
-using testing::AnyOf;
 using testing::Each;
 using testing::Ge;
 
@@ -61,24 +57,6 @@ constexpr size_t kMaxUnreadDemands = 1024;
 // Priority, id and place of a row.
 using Triple = std::tuple<float, int64_t, int64_t>;
 
-std::string Rows(int64_t begin, int64_t rows) {
-  BatchBuilder builder =
-      BatchBuilder::Create(MakeSpec({Scalar("row", DType::kInt64)}).value(), rows).value();
-  std::iota(builder.column<int64_t>(0).begin(), builder.column<int64_t>(0).end(), begin);
-  return EncodedBatch(std::move(builder).Seal(rows)).ToString();
-}
-
-// None: they cannot be read, or are no rows of these tests any more.
-std::optional<std::vector<int64_t>> RowsIn(const std::string& items) {
-  const absl::StatusOr<Batch> batch = DecodeBatch(items);
-  if (!batch.ok() || batch->spec().size() != 1 || batch->spec().field(0).dtype != DType::kInt64 ||
-      !batch->spec().field(0).shape.empty()) {
-    return std::nullopt;
-  }
-  const absl::Span<const int64_t> rows = batch->column<int64_t>(0);
-  return std::vector<int64_t>(rows.begin(), rows.end());
-}
-
 std::vector<Triple> TriplesOf(const LearnerInfo& info) {
   std::vector<Triple> triples;
   for (int i = 0; i < info.priority_size(); ++i) {
@@ -86,202 +64,6 @@ std::vector<Triple> TriplesOf(const LearnerInfo& info) {
   }
   return triples;
 }
-
-// A learner's end: does what it would do, and sometimes says something else.
-class Learner {
- public:
-  Learner(FakeCoordinator* coordinator, Hello hello) : hello_(std::move(hello)) {
-    WorkerSession::Options options;
-    options.session.lease = kLong;
-    session_ = WorkerSession::Join(coordinator->transport(), kAddress, hello_, options);
-    if (session_.ok()) Hear();
-  }
-
-  bool connected() const { return session_.ok(); }
-  uint32_t worker() const { return (*session_)->welcome().worker(); }
-  const Hello& hello() const { return hello_; }
-  bool has_task() const { return task_.has_value(); }
-  // The generation that it is in; none: it is in none.
-  const FormGroup* generation() const { return form_.has_value() && !broken_ ? &*form_ : nullptr; }
-  // The same, also when it is over.
-  const FormGroup* last_generation() const { return form_.has_value() ? &*form_ : nullptr; }
-  // What came since they were taken last.
-  std::vector<FormGroup> TakeForms() { return std::exchange(forms_, {}); }
-  std::vector<LearnerData> TakeData() { return std::exchange(data_, {}); }
-  bool heard_end() const { return heard_end_; }
-
-  void Say(const WorkerMessage& message) {
-    if (message.has_learner_demand()) ++asked_[message.learner_demand().sequence()];
-    if (!(*session_)->Send(message, kLong).ok()) Lost();
-    Hear();
-  }
-  // All that the aggregator has sent until now.
-  void Hear() {
-    WorkerMessage ask;
-    ask.mutable_status_request();
-    if (connected() && !(*session_)->Send(ask, kLong).ok()) Lost();
-    while (connected()) {
-      const absl::StatusOr<CoordinatorMessage> message = (*session_)->Receive(kLong);
-      if (!message.ok()) return Lost(message.status());
-      if (message->has_run_status()) return;
-      Take(*message);
-    }
-  }
-  void Leave() {
-    (*session_)->Close("leaves");
-    Lost();
-  }
-
-  WorkerMessage Says(Rng* rng) {
-    WorkerMessage message;
-    if (!task_.has_value()) return message;
-    if (generation() == nullptr || rng->UniformInt(40) == 0) {
-      Ready(message.mutable_group_ready());
-      return message;
-    }
-    switch (rng->UniformInt(10)) {
-      case 0:
-        message.mutable_task_failed()->set_task_id(task_->task_id());
-        message.mutable_task_failed()->set_code(static_cast<int>(
-            rng->UniformInt(4) == 0 ? absl::StatusCode::kInternal : absl::StatusCode::kAborted));
-        break;
-      case 1:
-        Value(rng, message.mutable_group_value());
-        break;
-      case 2:
-        if (rng->UniformInt(2) == 0) {
-          message.mutable_bad_chunks()->set_task_id(task_->task_id());
-          message.mutable_bad_chunks()->add_chunk()->set_chunk(
-              static_cast<int64_t>(rng->UniformInt(100)));
-          break;
-        }
-        message.mutable_learner_info()->set_task_id(task_->task_id());
-        message.mutable_learner_info()->set_learner_step(iterations_);
-        message.mutable_learner_info()->set_stalled("data");
-        break;
-      case 3:
-        Policy(message.mutable_policy_version());
-        break;
-      case 4:
-      case 5:
-      case 6:
-        Info(rng->UniformInt(100) == 0, message.mutable_learner_info());
-        break;
-      default:
-        Demand(1 + static_cast<int64_t>(rng->UniformInt(4)), message.mutable_learner_demand());
-    }
-    return message;
-  }
-
-  void Ready(GroupReady* ready) {
-    ready->set_task_id(task_->task_id());
-    ready->set_model_digest("d");
-    ready->set_train_iter(iterations_);
-    ready->set_generation(form_.has_value() ? form_->generation() : 0);
-    broken_ = true;
-  }
-  void Value(Rng* rng, GroupValue* value) {
-    value->set_task_id(task_->task_id());
-    value->set_generation(form_->generation());
-    value->set_key(absl::StrCat(form_->rank()));
-    value->set_value(std::string(rng->UniformInt(200), 'x'));
-  }
-  void Policy(PolicyVersion* policy) {
-    policy->set_policy_id(task_->policy_id());
-    policy->set_version(next_version_++);
-    policy->set_key(PolicyKey(policy->policy_id(), policy->version(), task_->group_worker()));
-  }
-  // Learners of a generation are in step: all count from its beginning.
-  void Info(bool done, LearnerInfo* info) {
-    info->set_task_id(task_->task_id());
-    info->set_learner_step(int64_t{1000} * form_->generation() + ++iterations_in_generation_);
-    info->set_learner_done(done);
-    iterations_ = info->learner_step();
-    for (const int64_t row : learned_) {
-      info->add_priority(static_cast<float>(row % 64));
-      info->add_replay_unique_id(row);
-      info->add_replay_buffer_idx(row + 7);
-    }
-    learned_.clear();
-  }
-  void Demand(int64_t rows, LearnerDemand* demand) {
-    demand->set_task_id(task_->task_id());
-    demand->set_sequence(++demanded_);
-    demand->set_batch_size(rows);
-    demand->set_batches(2);
-    demand->set_read(answered_);
-  }
-
- private:
-  void Lost(const absl::Status& why = absl::CancelledError("left")) {
-    EXPECT_THAT(why.code(), AnyOf(absl::StatusCode::kAborted, absl::StatusCode::kCancelled))
-        << why << ": expected to be told a reason";
-    session_ = why;
-  }
-
-  void Take(const CoordinatorMessage& message) {
-    if (message.has_start_task()) {
-      task_ = message.start_task().learner();
-      EXPECT_EQ(task_->group_worker(), FakeCoordinator::kWorker);
-      form_.reset();
-      broken_ = false;
-      iterations_ = 0;
-      learned_.clear();
-    } else if (message.has_close_task()) {
-      if (task_.has_value() && message.close_task().task_id() == task_->task_id()) task_.reset();
-    } else if (message.has_form_group()) {
-      TakeForm(message.form_group());
-    } else if (message.has_break_group()) {
-      if (form_.has_value() && message.break_group().generation() == form_->generation()) {
-        broken_ = true;
-      }
-    } else if (message.has_group_value()) {
-      EXPECT_EQ(message.group_value().generation(), form_->generation());
-    } else if (message.has_learner_data()) {
-      const LearnerData& data = message.learner_data();
-      EXPECT_EQ(data.task_id(), task_->task_id());
-      data_.push_back(data);
-      EXPECT_GT(asked_[data.sequence()]--, 0) << "a demand is answered once";
-      answered_ = std::max(answered_, data.sequence());
-      for (const std::string& items : data.items()) {
-        const auto rows = RowsIn(items);
-        if (rows.has_value()) learned_.insert(learned_.end(), rows->begin(), rows->end());
-      }
-    } else {
-      EXPECT_TRUE(message.has_end_run()) << "a learner was sent " << message.ShortDebugString();
-      heard_end_ = true;
-    }
-  }
-  void TakeForm(const FormGroup& form) {
-    ASSERT_TRUE(task_.has_value());
-    EXPECT_EQ(form.task_id(), task_->task_id());
-    if (form_.has_value()) {
-      EXPECT_GT(form.generation(), form_->generation());
-    }
-    form_ = form;
-    forms_.push_back(form);
-    broken_ = false;
-    iterations_in_generation_ = 0;
-    next_version_ = form.first_version();
-    learned_.clear();
-  }
-
-  const Hello hello_;
-  absl::StatusOr<std::unique_ptr<WorkerSession>> session_ = absl::UnknownError("");
-  std::optional<LearnerTask> task_;
-  std::optional<FormGroup> form_;  // the last one
-  bool broken_ = false;
-  bool heard_end_ = false;
-  uint64_t demanded_ = 0;
-  uint64_t answered_ = 0;
-  std::map<uint64_t, int> asked_;  // demands of each number that are not answered
-  uint64_t next_version_ = 1;
-  int64_t iterations_ = 0;
-  int64_t iterations_in_generation_ = 0;
-  std::vector<int64_t> learned_;  // rows whose priorities are not reported
-  std::vector<FormGroup> forms_;
-  std::vector<LearnerData> data_;
-};
 
 Hello LearnerHello(int number) {
   Hello hello;
@@ -382,7 +164,7 @@ class RandomRun {
     Join(hello);
   }
   void Join(const Hello& hello) {
-    auto learner = std::make_unique<Learner>(&coordinator_, hello);
+    auto learner = std::make_unique<RandomLearner>(&coordinator_, kAddress, hello);
     // An operator is no learner, and is not told of the group.
     if (learner->connected() && hello.role() == Hello::LEARNER) {
       learners_.push_back(std::move(learner));
@@ -400,7 +182,7 @@ class RandomRun {
     while (is_there()) absl::SleepFor(absl::Microseconds(20));
   }
 
-  void LearnerSays(Learner* learner) {
+  void LearnerSays(RandomLearner* learner) {
     WorkerMessage message = learner->Says(rng_);
     if (Wild()) MutateMessage(mutator_, &message);
     if (Wild() && rng_->UniformInt(2) == 0) {
@@ -499,7 +281,7 @@ class RandomRun {
     int64_t rows = std::min<int64_t>(asked.batch_size, 1000);  // Nobody has more.
     if (Wild() && rng_->UniformInt(4) == 0) ++rows;
     for (int i = 0; i < std::min(asked.batches, 3); ++i) {
-      data->add_items(Rows(next_row_, rows));
+      data->add_items(EncodedRows(next_row_, rows));
       next_row_ += rows;
     }
     if (Wild() && data->items_size() > 0)
@@ -726,7 +508,7 @@ class RandomRun {
   std::unique_ptr<LearnerAggregator> aggregator_;
   absl::StatusOr<EndRun> end_ = absl::UnknownError("runs");
   std::thread running_;
-  std::vector<std::unique_ptr<Learner>> learners_;
+  std::vector<std::unique_ptr<RandomLearner>> learners_;
   int last_name_ = 0;
   int last_task_ = 0;
   int64_t next_row_ = 0;

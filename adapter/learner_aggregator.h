@@ -20,7 +20,11 @@
 // learner that was in a generation the task fails, and the coordinator gives it again from the last
 // checkpoint.
 //
-// Ownership: the session and the transport outlive it. Owns its WorkerServer.
+// It connects the parts of the group, each in a file of its own: who is there (group_roster.h), the
+// generations of the task (group_task.h), demands (group_demands.h), reports of training
+// (group_infos.h) and what people are told (group_status.h).
+//
+// Ownership: the session and the transport outlive it. Owns its WorkerServer and the parts.
 // Threads:   Run() belongs to one thread; Close() may be called by any.
 // Errors:    a learner whose model is another one than the others', or that says what it cannot, is
 //            disconnected with the reason: nothing goes on to the coordinator that it would not take.
@@ -30,21 +34,20 @@
 #ifndef DING_WORKER_ADAPTER_LEARNER_AGGREGATOR_H_
 #define DING_WORKER_ADAPTER_LEARNER_AGGREGATOR_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ding_worker/adapter/group_demands.h"
+#include "ding_worker/adapter/group_infos.h"
+#include "ding_worker/adapter/group_roster.h"
+#include "ding_worker/adapter/group_status.h"
+#include "ding_worker/adapter/group_task.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -96,49 +99,6 @@ class LearnerAggregator : private WorkerHandler {
   RunStatus status() const override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  enum class LearnerState {
-    kIdle,      // has no task
-    kStarting,  // was given one
-    kReady,     // waits for a generation
-    kMember,    // is in the present one
-    kFailed     // says that its task failed
-  };
-  struct Learner {
-    Hello hello;
-    std::string peer;
-    int64_t joined_nanos = 0;
-    LearnerState state = LearnerState::kIdle;
-    GroupReady ready;
-    std::deque<LearnerDemand> demands;
-    std::deque<LearnerInfo> infos;
-    // That it said in the present generation.
-    int values = 0;
-    size_t value_bytes = 0;
-  };
-  enum class Phase { kGathering, kRunning, kForming };
-  struct Task {
-    LearnerTask task;
-    Phase phase = Phase::kGathering;
-    int64_t since_nanos = 0;  // of the phase
-    uint32_t generation = 0;
-    std::vector<uint32_t> members;  // by rank
-    // The one that was told to go on from the checkpoint.
-    std::optional<uint32_t> resumes;
-    uint64_t newest_version = 0;
-    absl::Status failure;  // of the first learner that failed
-  };
-  // A demand that the coordinator was sent.
-  struct GroupDemand {
-    struct Share {
-      uint32_t learner;
-      uint64_t sequence;
-      int64_t rows;
-    };
-    std::vector<Share> shares;  // by rank; none: its generation is over
-    std::set<uint32_t> unread;  // who has not read its share
-    bool answered = false;
-  };
-
   LearnerAggregator(const Options& options, WorkerSession* coordinator);
 
   // The server's threads call these.
@@ -153,9 +113,7 @@ class LearnerAggregator : private WorkerHandler {
   // These handle the messages of the coordinator.
   void TakeTask(const StartTask& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeData(const LearnerData& data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Each rank its rows.
-  absl::Status GiveData(const LearnerData& data, const std::vector<GroupDemand::Share>& shares)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeEnd(const EndRun& end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // These handle the messages of learners.
   absl::Status TakeReady(uint32_t worker, const GroupReady& ready)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -171,12 +129,9 @@ class LearnerAggregator : private WorkerHandler {
   absl::Status PassOnValue(uint32_t worker, const GroupValue& value)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  void StartLearner(uint32_t worker, Learner* learner) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartLearner(uint32_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What time brings about, and what every change may.
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AdvanceGathering() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AdvanceForming() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AdvanceRunning() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The next generation, of all that are ready.
   void FormGeneration() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BreakGeneration(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -191,24 +146,16 @@ class LearnerAggregator : private WorkerHandler {
   void CloseTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(const WorkerMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  void EnterPhase(Phase phase) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Duration PhaseAge() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<uint32_t> InState(LearnerState state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a learner that is there.
+  const std::string& NameOf(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsMember(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsTask(const std::string& task_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return task_.has_value() && task_->task.task_id() == task_id;
+    return task_.has_value() && task_->id() == task_id;
   }
-  // Checks rank 0's policy: the coordinator takes newer ones of the task's policy, under its name.
-  absl::Status CheckPolicy(const PolicyVersion& version) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the coordinator can be asked for more: it has answered enough, and enough of that is read.
-  bool MayDemand() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The last demand up to which all learners have read all.
-  uint64_t ReadUpTo() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What it needs to take part in learning; empty: it does.
-  std::string WaitsFor(const Learner& learner) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FillLearner(uint32_t worker, const Learner& learner, WorkerStatus* status) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Null: there is none.
+  const GroupTask* task() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return task_.has_value() ? &*task_ : nullptr;
+  }
 
   const Options options_;
   WorkerSession* const coordinator_;
@@ -216,16 +163,12 @@ class LearnerAggregator : private WorkerHandler {
 
   mutable Mutex mutex_;
   uint32_t last_worker_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<uint32_t, Learner> learners_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Task> task_ ABSL_GUARDED_BY(mutex_);
+  GroupRoster roster_ ABSL_GUARDED_BY(mutex_);
+  std::optional<GroupTask> task_ ABSL_GUARDED_BY(mutex_);
+  GroupDemands demands_ ABSL_GUARDED_BY(mutex_);
+  GroupInfos infos_ ABSL_GUARDED_BY(mutex_);
+  GroupReporter reporter_ ABSL_GUARDED_BY(mutex_);
   std::optional<EndRun> end_ ABSL_GUARDED_BY(mutex_);
-  // These count over the session with the coordinator, not over a task.
-  uint64_t demanded_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t read_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<uint64_t, GroupDemand> demands_ ABSL_GUARDED_BY(mutex_);
-  // Who was in the last report, with what that one waited for.
-  std::vector<std::pair<uint32_t, std::string>> reported_ ABSL_GUARDED_BY(mutex_);
-  Timer since_report_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ding

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -13,12 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "ding_worker/adapter/testing/fake_learner.h"
+#include "ding_worker/adapter/testing/rows.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/data/batch.h"
-#include "ding_worker/data/dtype.h"
-#include "ding_worker/data/spec.h"
-#include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/message_checks.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/protocol.h"
@@ -35,101 +31,6 @@ using testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Minutes(1);
 constexpr char kAddress[] = "learners";
-
-std::string Rows(int64_t begin, int64_t rows) {
-  BatchBuilder builder =
-      BatchBuilder::Create(MakeSpec({Scalar("row", DType::kInt64)}).value(), rows).value();
-  std::iota(builder.column<int64_t>(0).begin(), builder.column<int64_t>(0).end(), begin);
-  return EncodedBatch(std::move(builder).Seal(rows)).ToString();
-}
-
-std::vector<int64_t> RowsIn(const std::string& items) {
-  const Batch batch = DecodeBatch(items).value();
-  const absl::Span<const int64_t> rows = batch.column<int64_t>(0);
-  return {rows.begin(), rows.end()};
-}
-
-// What a learner of a group says, by a test's hand.
-class FakeLearner {
- public:
-  FakeLearner(FakeCoordinator* coordinator, const std::string& name,
-              Hello::Role role = Hello::LEARNER, uint32_t previous_worker = 0) {
-    Hello hello;
-    hello.set_role(role);
-    hello.set_name(name);
-    hello.set_pid(previous_worker == 0 ? 4711 : 4712);
-    hello.set_previous_worker(previous_worker);
-    hello.mutable_resources()->set_cpus(2);
-    hello.mutable_resources()->set_memory_bytes(1000);
-    WorkerSession::Options options;
-    options.session.lease = kLong;
-    session_ = WorkerSession::Join(coordinator->transport(), kAddress, hello, options);
-  }
-
-  const absl::Status& joined() const { return session_.status(); }
-  const WorkerSession& session() const { return **session_; }
-  void Leave() { (*session_)->Close("leaves"); }
-
-  // The next message; none within a minute, or the session is over: an empty one.
-  CoordinatorMessage Receive() {
-    absl::StatusOr<CoordinatorMessage> message = (*session_)->Receive(kLong);
-    over_ = message.status();
-    return message.ok() ? *message : CoordinatorMessage();
-  }
-  const absl::Status& over() const { return over_; }
-
-  void Send(const WorkerMessage& message) {
-    EXPECT_THAT((*session_)->Send(message, kLong), IsOk());
-  }
-  void Ready(uint32_t generation = 0, int64_t train_iter = 0, const std::string& digest = "d") {
-    WorkerMessage message;
-    message.mutable_group_ready()->set_task_id("a");
-    message.mutable_group_ready()->set_model_digest(digest);
-    message.mutable_group_ready()->set_generation(generation);
-    message.mutable_group_ready()->set_train_iter(train_iter);
-    Send(message);
-  }
-  void Demand(uint64_t sequence, int64_t rows, uint64_t read = 0) {
-    WorkerMessage message;
-    LearnerDemand* const demand = message.mutable_learner_demand();
-    demand->set_task_id("a");
-    demand->set_sequence(sequence);
-    demand->set_batch_size(rows);
-    demand->set_batches(2);
-    demand->set_read(read);
-    Send(message);
-  }
-  void Info(int64_t step, float priority, bool done = false) {
-    WorkerMessage message;
-    LearnerInfo* const info = message.mutable_learner_info();
-    info->set_task_id("a");
-    info->set_learner_step(step);
-    info->set_learner_done(done);
-    info->add_priority(priority);
-    info->add_replay_unique_id(static_cast<int64_t>(priority * 10));
-    info->add_replay_buffer_idx(static_cast<int64_t>(priority * 100));
-    Send(message);
-  }
-  void Policy(uint64_t version) {
-    WorkerMessage message;
-    message.mutable_policy_version()->set_policy_id("policy_0");
-    message.mutable_policy_version()->set_version(version);
-    message.mutable_policy_version()->set_key(
-        PolicyKey("policy_0", version, FakeCoordinator::kWorker));
-    Send(message);
-  }
-  void Fail(absl::StatusCode code, const std::string& why) {
-    WorkerMessage message;
-    message.mutable_task_failed()->set_task_id("a");
-    message.mutable_task_failed()->set_code(static_cast<int>(code));
-    message.mutable_task_failed()->set_message(why);
-    Send(message);
-  }
-
- private:
-  absl::StatusOr<std::unique_ptr<WorkerSession>> session_ = absl::UnknownError("");
-  absl::Status over_;
-};
 
 class LearnerAggregatorTest : public testing::Test {
  protected:
@@ -164,7 +65,7 @@ class LearnerAggregatorTest : public testing::Test {
   }
   // One that the coordinator has been told of.
   std::unique_ptr<FakeLearner> Join(const std::string& name) {
-    auto learner = std::make_unique<FakeLearner>(&coordinator_, name);
+    auto learner = std::make_unique<FakeLearner>(&coordinator_, kAddress, name);
     EXPECT_THAT(learner->joined(), IsOk());
     resources_ = coordinator_.Receive().resources();
     return learner;
@@ -225,8 +126,8 @@ TEST_F(LearnerAggregatorTest, FourLearnersAreSeenAsOne) {
   data.mutable_learner_data()->set_task_id("a");
   data.mutable_learner_data()->set_sequence(1);
   data.mutable_learner_data()->set_envstep(77);
-  data.mutable_learner_data()->add_items(Rows(0, 9));
-  data.mutable_learner_data()->add_items(Rows(100, 9));
+  data.mutable_learner_data()->add_items(EncodedRows(0, 9));
+  data.mutable_learner_data()->add_items(EncodedRows(100, 9));
   coordinator_.Send(data);
   std::vector<std::vector<int64_t>> first;
   for (size_t i = 0; i < 4; ++i) {
@@ -234,8 +135,8 @@ TEST_F(LearnerAggregatorTest, FourLearnersAreSeenAsOne) {
     EXPECT_EQ(share.sequence(), i + 3);
     EXPECT_EQ(share.envstep(), 77);
     ASSERT_EQ(share.items_size(), 2);
-    first.push_back(RowsIn(share.items(0)));
-    EXPECT_EQ(RowsIn(share.items(1)).front(), 100 + first.back().front());
+    first.push_back(RowsIn(share.items(0)).value());
+    EXPECT_EQ(RowsIn(share.items(1)).value().front(), 100 + first.back().front());
   }
   EXPECT_THAT(first, ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4), ElementsAre(5, 6),
                                  ElementsAre(7, 8)));
@@ -289,7 +190,7 @@ TEST_F(LearnerAggregatorTest, WhatALearnerDoesNotSayIsRefused) {
 
 TEST_F(LearnerAggregatorTest, CollectorsAreSentToTheCoordinator) {
   Run(1);
-  EXPECT_THAT(FakeLearner(&coordinator_, "collector-0", Hello::COLLECTOR).joined(),
+  EXPECT_THAT(FakeLearner(&coordinator_, kAddress, "collector-0", Hello::COLLECTOR).joined(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("expected learners")));
 }
 
@@ -297,11 +198,13 @@ TEST_F(LearnerAggregatorTest, ALearnerThatWasReplacedIsNotAdmittedAgain) {
   Run(2);
   const auto learner = Join("learner-0");
   EXPECT_THAT(
-      FakeLearner(&coordinator_, "learner-0", Hello::LEARNER, /*previous_worker=*/1).joined(),
+      FakeLearner(&coordinator_, kAddress, "learner-0", Hello::LEARNER, /*previous_worker=*/1)
+          .joined(),
       StatusIs(absl::StatusCode::kFailedPrecondition,
                HasSubstr("another process has taken its place")));
   EXPECT_THAT(
-      FakeLearner(&coordinator_, "learner-1", Hello::LEARNER, /*previous_worker=*/1).joined(),
+      FakeLearner(&coordinator_, kAddress, "learner-1", Hello::LEARNER, /*previous_worker=*/1)
+          .joined(),
       IsOk());
 }
 
@@ -456,8 +359,8 @@ TEST_F(LearnerAggregatorTest, TellsTheCoordinatorWhoIsInTheGroup) {
     });
     return message.group_status();
   };
-  const FakeLearner first(&coordinator_, "learner-0");
-  auto second = std::make_unique<FakeLearner>(&coordinator_, "learner-1");
+  const FakeLearner first(&coordinator_, kAddress, "learner-0");
+  auto second = std::make_unique<FakeLearner>(&coordinator_, kAddress, "learner-1");
   const GroupStatus joined = waits_for("a task", "a task");
   ASSERT_EQ(joined.member_size(), 2);
   EXPECT_EQ(joined.member(0).name(), "learner-0");
@@ -487,7 +390,7 @@ TEST_F(LearnerAggregatorTest, AReportIsNoLongerThanTheCoordinatorTakes) {
   WorkerMessage heard;
   for (int i = 1; i <= kMaxGroupMembers + 1; ++i) {
     learners.push_back(
-        std::make_unique<FakeLearner>(&coordinator_, std::string(kMaxNameBytes, 'x')));
+        std::make_unique<FakeLearner>(&coordinator_, kAddress, std::string(kMaxNameBytes, 'x')));
     heard = coordinator_.ReceiveUntil(
         [](const WorkerMessage& message) { return message.has_group_status(); });
     ASSERT_EQ(heard.group_status().member_size(), std::min(i, kMaxGroupMembers));
@@ -528,7 +431,7 @@ TEST_F(LearnerAggregatorTest, AnAnswerThatComesTwiceIsGivenOnce) {
   }
   CoordinatorMessage data;
   data.mutable_learner_data()->set_task_id("a");
-  data.mutable_learner_data()->add_items(Rows(0, 3));
+  data.mutable_learner_data()->add_items(EncodedRows(0, 3));
   for (const uint64_t sequence : {1, 1, 2}) {
     data.mutable_learner_data()->set_sequence(sequence);
     coordinator_.Send(data);

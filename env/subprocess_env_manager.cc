@@ -1,7 +1,5 @@
 #include "ding_worker/env/subprocess_env_manager.h"
 
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <string>
 #include <thread>
@@ -21,6 +19,9 @@
 #include "ding_worker/env/env_workers.h"
 #include "ding_worker/env/fork_server.h"
 #include "ding_worker/env/parcel.h"
+#include "ding_worker/env/probe_env_spec.h"
+#include "ding_worker/env/process_deadline.h"
+#include "ding_worker/env/process_end.h"
 #include "ding_worker/env/process_memory.h"
 
 namespace ding {
@@ -30,26 +31,11 @@ namespace {
 constexpr absl::Duration kPatience = absl::Seconds(5);
 // How long to sleep before looking whether processes and fork server are alive and in time.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
-constexpr int kLastLines = 5;
 
 // On a clock that never jumps: its times are for comparing with each other.
 absl::Time SteadyNow() { return absl::FromUnixNanos(Clock::Real()->MonotonicNanos()); }
 
 int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
-
-// Why `child` ended, with its last lines.
-absl::Status WhyEnded(const ForkServer& server, int child, int64_t memory_limit_mb) {
-  const int status = server.wait_status(child);
-  std::string how = absl::StrCat("its process ", server.HowItEnded(child));
-  absl::StatusCode code = absl::StatusCode::kUnavailable;
-  if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == kMemoryExitCode) {
-    how = absl::StrCat("its process passed memory_limit_mb (", memory_limit_mb, ")");
-    code = absl::StatusCode::kResourceExhausted;
-  }
-  const std::string lines = server.LastLines(child, kLastLines);
-  if (!lines.empty()) absl::StrAppend(&how, "; its last lines:\n", lines);
-  return absl::Status(code, how);
-}
 
 class ProcessEnvWorkers : public EnvWorkers {
  public:
@@ -180,18 +166,16 @@ class ProcessEnvWorkers : public EnvWorkers {
     EnvAnswer answer;
   };
   struct Process {
-    bool up = false;          // spawned, and its end not yet dealt with
-    int busy = 0;             // its envs that wait for an answer of it
-    uint32_t progress = 0;    // what was seen last
-    absl::Time since;         // then
-    bool watched = false;     // `since` is when we began to wait for what it does now
-    absl::Status kill_cause;  // why we killed it
+    bool up = false;  // spawned, and its end not yet dealt with
+    int busy = 0;     // its envs that wait for an answer of it
+    ProcessDeadline deadline;
   };
 
   ProcessEnvWorkers(const SubprocessEnvManagerOptions& options, EnvSpec spec,
                     std::vector<EnvFactory> factories, std::unique_ptr<ProcessMemory> memory,
                     int per_process)
       : options_(options),
+        limits_{options.connect_timeout, options.step_timeout, options.reset_timeout},
         spec_(std::move(spec)),
         factories_(std::move(factories)),
         per_process_(per_process),
@@ -282,9 +266,7 @@ class ProcessEnvWorkers : public EnvWorkers {
     shared.sleeping.store(0);
     shared.call.store(static_cast<uint32_t>(EnvCall::kStarting));
     process(i).up = true;
-    process(i).progress = shared.progress.load();
-    process(i).since = SteadyNow();
-    process(i).kill_cause = absl::OkStatus();
+    process(i).deadline.Start(SteadyNow(), shared.progress.load());
     // A server that is gone shows in WaitUntil().
     server_->Spawn(i).IgnoreError();
   }
@@ -337,11 +319,7 @@ class ProcessEnvWorkers : public EnvWorkers {
     for (int i = 0; i < process_num(); ++i) {
       Process& process = this->process(i);
       if (!process.up || process.busy == 0) continue;
-      const uint32_t progress = memory_->process(i).progress.load();
-      if (progress == process.progress && process.watched) continue;
-      process.progress = progress;
-      process.since = now;
-      process.watched = true;
+      process.deadline.Watch(now, memory_->process(i).progress.load());
     }
   }
 
@@ -361,70 +339,28 @@ class ProcessEnvWorkers : public EnvWorkers {
     return absl::OkStatus();
   }
 
-  // The limit for what the process is doing; zero: no limit.
-  struct TimeLimit {
-    absl::Duration time;
-    absl::string_view key;
-    absl::string_view what;
-  };
-  TimeLimit Limit(EnvCall call) const {
-    switch (call) {
-      case EnvCall::kStarting:
-      case EnvCall::kBuild:
-        return {options_.connect_timeout, "connect_timeout", "start"};
-      case EnvCall::kStep:
-        return {options_.step_timeout, "step_timeout", "finish a step"};
-      case EnvCall::kIdle:
-        return {options_.connect_timeout, "connect_timeout", "begin what it was asked for"};
-      case EnvCall::kWaiting:
-        return {absl::ZeroDuration(), "", ""};
-      default:
-        return {options_.reset_timeout, "reset_timeout", "finish a reset"};
-    }
-  }
-
   absl::Status CheckTime(int i, absl::Time now) {
     Process& process = this->process(i);
     if (!process.up || process.busy == 0) return absl::OkStatus();
-    if (!process.kill_cause.ok()) {
-      if (now - process.since < kPatience) return absl::OkStatus();
-      return absl::InternalError(
-          absl::StrCat("a process that was killed ", absl::FormatDuration(kPatience),
-                       " ago is still there; ", process.kill_cause.message()));
-    }
     const ProcessMemory::Process& shared = memory_->process(i);
     const uint32_t progress = shared.progress.load();
-    if (progress != process.progress) {
-      process.progress = progress;
-      process.since = now;
-      return absl::OkStatus();
-    }
-    const TimeLimit limit = Limit(static_cast<EnvCall>(shared.call.load()));
-    if (limit.time <= absl::ZeroDuration()) return absl::OkStatus();
-    if (now - process.since <= limit.time) return absl::OkStatus();
-    process.kill_cause = absl::DeadlineExceededError(
-        absl::StrCat("its process did not ", limit.what, " in ", absl::FormatDuration(limit.time),
-                     " (", limit.key, ")"));
-    process.since = now;
-    return server_->Kill(i);
+    const auto call = static_cast<EnvCall>(shared.call.load());
+    DING_ASSIGN_OR_RETURN(const ProcessDeadline::Verdict verdict,
+                          process.deadline.Check(now, progress, call, limits_));
+    return verdict == ProcessDeadline::Verdict::kKill ? server_->Kill(i) : absl::OkStatus();
   }
 
   // If it ended: answers for the envs that were busy, and notes that all its envs are gone.
   void CheckEnd(int i) {
     Process& process = this->process(i);
     if (!process.up || server_->state(i) != ForkServer::State::kEnded) return;
-    absl::Status cause = WhyEnded(*server_, i, options_.memory_limit_mb);
-    if (!process.kill_cause.ok()) {
-      const std::string lines = server_->LastLines(i, kLastLines);
-      cause = absl::Status(process.kill_cause.code(),
-                           absl::StrCat(process.kill_cause.message(), " and was killed",
-                                        lines.empty() ? "" : "; its last lines:\n", lines));
-    }
+    const absl::Status cause =
+        WhyProcessEnded(*server_, i, options_.memory_limit_mb, process.deadline.kill_cause());
     const ProcessMemory::Process& shared = memory_->process(i);
     const int running = shared.env_id.load();
     const int attempts = shared.attempts.load();
     process.up = false;
-    process.watched = false;
+    process.deadline.End();
     const std::vector<int> env_ids = EnvsOf(i);
     for (const int env_id : env_ids) {
       Seat& seat = this->seat(env_id);
@@ -531,6 +467,7 @@ class ProcessEnvWorkers : public EnvWorkers {
   }
 
   const SubprocessEnvManagerOptions options_;
+  const ProcessDeadline::Limits limits_;
   const EnvSpec spec_;
   const std::vector<EnvFactory> factories_;
   const int per_process_;
@@ -542,38 +479,6 @@ class ProcessEnvWorkers : public EnvWorkers {
   std::vector<int> to_wake_;            // processes with requests that they do not know of
   std::unique_ptr<ForkServer> server_;  // ends before the memory that it uses
 };
-
-// Builds an env in a process of its own.
-absl::StatusOr<EnvSpec> ProbeSpec(const EnvFactory& factory, absl::Duration timeout) {
-  // A spec is a message like any other; an empty one makes room for it.
-  EnvSpec none;
-  DING_ASSIGN_OR_RETURN(none.observation, MakeSpec({}));
-  none.action = none.observation;
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<ProcessMemory> memory,
-                        ProcessMemory::Create(none, 1, 1));
-  ForkServer::Options options;
-  options.run = [&factory, &memory](int) {
-    const absl::StatusOr<std::unique_ptr<Env>> env = BuildEnv(factory);
-    ParcelWriter parcel;
-    Put(env.status(), &parcel);
-    if (env.ok()) Put((*env)->spec(), &parcel);
-    return memory->PutParcel(0, parcel.bytes()) ? 0 : 1;
-  };
-  DING_ASSIGN_OR_RETURN(const std::unique_ptr<ForkServer> server,
-                        ForkServer::Start(std::move(options)));
-  DING_RETURN_IF_ERROR(server->Spawn(0));
-  if (!server->WaitForEnd(0, timeout)) {
-    DING_RETURN_IF_ERROR(server->Alive());
-    return absl::DeadlineExceededError(
-        absl::StrCat("it was not built in ", absl::FormatDuration(timeout), " (connect_timeout)"));
-  }
-  if (server->wait_status(0) != 0) return WhyEnded(*server, 0, 0);
-  ParcelReader in(memory->parcel(0));
-  DING_RETURN_IF_ERROR(TakeStatus(&in));
-  EnvSpec spec;
-  DING_RETURN_IF_ERROR(TakeEnvSpec(&in, &spec));
-  return spec;
-}
 
 absl::Status Check(const SubprocessEnvManagerOptions& options, int env_num) {
   std::vector<std::string> problems;
@@ -609,7 +514,7 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateSubprocessEnvManager(
     return absl::InvalidArgumentError(
         "env manager: there are no env factories, expected at least one");
   }
-  absl::StatusOr<EnvSpec> spec = ProbeSpec(factories[0], options.connect_timeout);
+  absl::StatusOr<EnvSpec> spec = ProbeEnvSpec(factories[0], options.connect_timeout);
   if (!spec.ok()) return Annotate(spec.status(), "env 0");
   DING_ASSIGN_OR_RETURN(std::unique_ptr<ProcessEnvWorkers> workers,
                         ProcessEnvWorkers::Create(options, *std::move(spec), std::move(factories)));

@@ -1,0 +1,187 @@
+#include "ding_worker/adapter/group_demands.h"
+
+#include <limits>
+#include <string>
+
+#include "absl/status/status.h"
+#include "ding_worker/adapter/testing/rows.h"
+#include "ding_worker/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Optional;
+using testing::SizeIs;
+
+LearnerDemand Demand(uint64_t sequence, int64_t rows, uint64_t read = 0) {
+  LearnerDemand demand;
+  demand.set_task_id("a");
+  demand.set_sequence(sequence);
+  demand.set_batch_size(rows);
+  demand.set_batches(2);
+  demand.set_read(read);
+  return demand;
+}
+
+// Without items, which is what a buffer that is closed answers.
+LearnerData Answer(uint64_t sequence) {
+  LearnerData data;
+  data.set_task_id("a");
+  data.set_sequence(sequence);
+  return data;
+}
+
+// Demands `sequence` of learner 1, the only one, until nothing more may be under way.
+uint64_t DemandUntilFull(GroupDemands* demands, uint64_t sequence) {
+  uint64_t made = 0;
+  while (true) {
+    EXPECT_THAT(demands->Add(1, Demand(sequence++, 3)), IsOk());
+    if (!demands->Next().has_value()) return made;
+    ++made;
+  }
+}
+
+TEST(GroupDemandsTest, TheGroupDemandsWhatAllDemandAndEachGetsItsRows) {
+  GroupDemands demands;
+  demands.BeginGeneration({7, 3});
+  ASSERT_THAT(demands.Add(3, Demand(50, 1)), IsOk());
+  EXPECT_FALSE(demands.Next().has_value()) << "learner 7 demands nothing yet";
+  ASSERT_THAT(demands.Add(7, Demand(60, 2)), IsOk());
+  const std::optional<LearnerDemand> demand = demands.Next();
+  ASSERT_TRUE(demand.has_value());
+  EXPECT_EQ(demand->sequence(), 1u);
+  EXPECT_EQ(demand->read(), 0u);
+  EXPECT_EQ(demand->batch_size(), 3);
+  EXPECT_FALSE(demands.Next().has_value());
+
+  LearnerData data = Answer(1);
+  data.set_envstep(77);
+  data.add_items(EncodedRows(0, 3));
+  data.add_items(EncodedRows(100, 3));
+  DING_ASSERT_OK_AND_ASSIGN(const auto shares, demands.Split(data));
+  ASSERT_THAT(shares, SizeIs(2));
+  EXPECT_EQ(shares[0].learner, 7u);
+  const LearnerData& of_7 = shares[0].message.learner_data();
+  EXPECT_EQ(of_7.task_id(), "a");
+  EXPECT_EQ(of_7.sequence(), 60u);
+  EXPECT_EQ(of_7.envstep(), 77);
+  EXPECT_THAT(RowsIn(of_7.items(0)), Optional(ElementsAre(0, 1)));
+  EXPECT_THAT(RowsIn(of_7.items(1)), Optional(ElementsAre(100, 101)));
+  EXPECT_EQ(shares[1].learner, 3u);
+  const LearnerData& of_3 = shares[1].message.learner_data();
+  EXPECT_EQ(of_3.sequence(), 50u);
+  EXPECT_THAT(RowsIn(of_3.items(0)), Optional(ElementsAre(2)));
+  DING_ASSERT_OK_AND_ASSIGN(const auto again, demands.Split(data));
+  EXPECT_THAT(again, IsEmpty()) << "an answer counts once";
+}
+
+TEST(GroupDemandsTest, ADemandIsReadWhenAllLearnersHaveReadTheirShares) {
+  GroupDemands demands;
+  demands.BeginGeneration({1, 2});
+  const auto next = [&demands](uint64_t sequence, uint64_t read_by_1, uint64_t read_by_2) {
+    EXPECT_THAT(demands.Add(1, Demand(sequence, 4, read_by_1)), IsOk());
+    EXPECT_THAT(demands.Add(2, Demand(sequence, 4, read_by_2)), IsOk());
+    return demands.Next().value().read();
+  };
+  EXPECT_EQ(next(1, 0, 0), 0u);
+  EXPECT_EQ(next(2, 0, 0), 0u);
+  EXPECT_THAT(demands.Add(1, Demand(3, 4, /*read=*/1)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("read up to demand 1, but 1 is not answered")));
+  ASSERT_THAT(demands.Split(Answer(1)), IsOk());
+  ASSERT_THAT(demands.Split(Answer(2)), IsOk());
+  EXPECT_EQ(next(3, 2, 0), 0u) << "learner 2 has read nothing";
+  EXPECT_EQ(next(4, 2, 1), 1u);
+  EXPECT_EQ(next(5, 2, 2), 2u);
+}
+
+TEST(GroupDemandsTest, WhatTheCoordinatorWouldRefuseIsRefused) {
+  GroupDemands demands;
+  demands.BeginGeneration({1, 2});
+  EXPECT_THAT(demands.Add(1, Demand(1, std::numeric_limits<int64_t>::max())),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a demand for 2 batches")));
+  EXPECT_THAT(
+      demands.Add(1, Demand(1, int64_t{1} << 21)),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("of all learners of the group")));
+  LearnerDemand backward = Demand(1, 4);
+  backward.set_train_iter(-1);
+  EXPECT_THAT(demands.Add(1, backward),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("train iterations")));
+}
+
+TEST(GroupDemandsTest, ALearnerIsNotAheadOfTheOthersWithoutLimit) {
+  GroupDemands demands;
+  demands.BeginGeneration({1, 2});
+  for (uint64_t sequence = 1; sequence <= 1024; ++sequence) {
+    ASSERT_THAT(demands.Add(1, Demand(sequence, 1)), IsOk());
+  }
+  EXPECT_THAT(demands.Add(1, Demand(1025, 1)),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("1024 demands ahead")));
+}
+
+TEST(GroupDemandsTest, FewDemandsAreUnansweredAndUnread) {
+  GroupDemands demands;
+  demands.BeginGeneration({1});
+  EXPECT_EQ(DemandUntilFull(&demands, 1), 32u);
+  ASSERT_THAT(demands.Split(Answer(1)), IsOk());
+  uint64_t demanded = demands.Next().value().sequence();
+  EXPECT_EQ(demanded, 33u) << "one that is answered makes room";
+  // All are answered, and nobody reads.
+  for (uint64_t answered = 2; answered <= demanded; ++answered) {
+    ASSERT_THAT(demands.Split(Answer(answered)), IsOk());
+    ASSERT_THAT(demands.Add(1, Demand(1000 + answered, 3)), IsOk());
+    if (demands.Next().has_value()) ++demanded;
+  }
+  EXPECT_EQ(demanded, 512u);
+}
+
+TEST(GroupDemandsTest, AnswersToAGenerationThatIsOverAreForNobody) {
+  GroupDemands demands;
+  demands.BeginGeneration({1});
+  ASSERT_EQ(DemandUntilFull(&demands, 1), 32u);
+  demands.EndGeneration();
+  demands.BeginGeneration({1, 2});
+  ASSERT_THAT(demands.Add(1, Demand(1, 3)), IsOk());
+  ASSERT_THAT(demands.Add(2, Demand(1, 3)), IsOk());
+  EXPECT_FALSE(demands.Next().has_value()) << "the coordinator still has 32 to answer";
+  LearnerData data = Answer(1);
+  data.add_items("no rows, and nobody looks");
+  DING_ASSERT_OK_AND_ASSIGN(const auto shares, demands.Split(data));
+  EXPECT_THAT(shares, IsEmpty());
+  const LearnerDemand demand = demands.Next().value();
+  EXPECT_EQ(demand.sequence(), 33u);
+  EXPECT_EQ(demand.read(), 1u) << "nobody will read it";
+}
+
+TEST(GroupDemandsTest, AtTheEndOfTheTaskAllIsRead) {
+  GroupDemands demands;
+  demands.BeginGeneration({1});
+  ASSERT_EQ(DemandUntilFull(&demands, 1), 32u);
+  demands.EndTask();
+  DING_ASSERT_OK_AND_ASSIGN(const auto shares, demands.Split(Answer(1)));
+  EXPECT_THAT(shares, IsEmpty());
+  demands.BeginGeneration({1});
+  ASSERT_THAT(demands.Add(1, Demand(1, 3)), IsOk());
+  const LearnerDemand demand = demands.Next().value();
+  EXPECT_EQ(demand.sequence(), 33u) << "numbers go on for as long as the session lasts";
+  EXPECT_EQ(demand.read(), 32u);
+}
+
+TEST(GroupDemandsTest, AnAnswerOfAnotherNumberOfRowsIsRefused) {
+  GroupDemands demands;
+  demands.BeginGeneration({1});
+  ASSERT_THAT(demands.Add(1, Demand(1, 3)), IsOk());
+  ASSERT_TRUE(demands.Next().has_value());
+  LearnerData data = Answer(1);
+  data.add_items(EncodedRows(0, 4));
+  EXPECT_THAT(demands.Split(data),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a batch of 4 rows")));
+}
+
+}  // namespace
+}  // namespace ding

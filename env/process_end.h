@@ -1,0 +1,25 @@
+// Says how a process that ran envs ended, in the words of an error.
+//
+// Threads: thread-safe, as ForkServer is.
+// Errors:  none: the status that is returned is the answer.
+#ifndef DING_WORKER_ENV_PROCESS_END_H_
+#define DING_WORKER_ENV_PROCESS_END_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "ding_worker/env/fork_server.h"
+
+namespace ding {
+
+// Why `child`, which has ended, did so, with its last lines. `kill_cause`: why it was killed; OK if it
+// was not.
+//   kResourceExhausted  it passed memory_limit_mb
+//   kUnavailable        it ended by itself
+//   else                as `kill_cause`
+absl::Status WhyProcessEnded(const ForkServer& server, int child, int64_t memory_limit_mb,
+                             const absl::Status& kill_cause);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_PROCESS_END_H_

@@ -1,0 +1,231 @@
+// Parallel runs whose store, and whose journal, is in Redis, which is killed and comes back empty.
+
+#include <sys/wait.h>
+
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/interaction/redis/testing/redis_server.h"
+#include "ding_worker/worker/testing/child_program.h"
+#include "ding_worker/worker/testing/parallel_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class RedisTest : public PausesTest {
+ protected:
+  void StartRedis(const RedisServer::Options& options) {
+    DING_ASSERT_OK_AND_ASSIGN(redis_, RedisServer::Start(options));
+  }
+  std::vector<std::string> RedisArgs(absl::string_view config, std::vector<std::string> more) {
+    more.push_back(absl::StrCat("--set=system.store_url=", redis_->Url("runs")));
+    more.push_back("--set=system.comm_collector_type=grpc_redis");
+    more.push_back("--set=system.comm_learner_type=grpc_redis");
+    return Args(config, "a", more);
+  }
+  std::string KeysOfRuns() {
+    return redis_->Command({"EVAL", "return #redis.call('KEYS', 'runs/*') .. ''", "0"}).value();
+  }
+
+  std::unique_ptr<RedisServer> redis_;
+};
+
+TEST_F(RedisTest, ConvergesAndLeavesNothingNorTellsThePassword) {
+  RedisServer::Options options;
+  options.password = "s3cret-and-l0ng";
+  StartRedis(options);
+  const auto program = Run("run", RedisArgs(kConfig, {"--seed=0"}));
+  EXPECT_EQ(program->Wait(kPatience), 0) << program->err();
+  EXPECT_THAT(program->out(), HasSubstr("\"stop\":true"));
+  EXPECT_EQ(KeysOfRuns(), "0");
+  std::string all = absl::StrCat(program->out(), program->err());
+  for (const char* name : {"coordinator", "learner-0", "collector-0", "collector-1"}) {
+    absl::StrAppend(&all, Log("a", name));
+  }
+  absl::StrAppend(&all, ReadFile(JoinPath(RunPath("a"), "total_config.textproto")).value());
+  EXPECT_THAT(all, AllOf(HasSubstr("password_file"), Not(HasSubstr(options.password))));
+}
+
+TEST_F(RedisTest, MayBeKilledAndComeBackWithWhatWasAcknowledged) {
+  RedisServer::Options options;
+  options.append_fsync = "always";
+  StartRedis(options);
+  const auto program = Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies}));
+  WaitForStatus(*program, IsTraining);
+  redis_->Kill();
+  ExpectPauses(*program);
+  ASSERT_THAT(redis_->Restart(), IsOk());
+  ExpectIsOver(*program);
+  EXPECT_EQ(WaitForStatus(*program, IsTraining).workers_lost(), 0);
+  Interrupt(program.get());
+  EXPECT_THAT(Log("a", "learner-0"), Not(HasSubstr("Redis has lost what it had")));
+  EXPECT_EQ(KeysOfRuns(), "0");
+}
+
+TEST_F(RedisTest, MayBeAwayWhenTheRunEnds) {
+  RedisServer::Options options;
+  options.append_fsync = "always";
+  StartRedis(options);
+  const auto program = Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies}));
+  WaitForStatus(*program, IsTraining);
+  redis_->Kill();
+  kill(program->pid(), SIGINT);
+  // The coordinator has tried to empty it, or is about to.
+  EXPECT_TRUE(
+      Eventually([&] { return absl::StrContains(Log("a", "coordinator"), "rows: "); }, kPatience));
+  ASSERT_THAT(redis_->Restart(), IsOk());
+  EXPECT_EQ(program->Wait(kPatience), 128 + SIGINT) << program->err();
+  EXPECT_EQ(KeysOfRuns(), "0");
+  EXPECT_THAT(program->err(), Not(HasSubstr("the run cannot go on as it is")));
+}
+
+// Collectors that begin then find no policy, and the learner none of the rows that it draws.
+TEST_F(RedisTest, MayComeBackEmptyWhichIsSaid) {
+  StartRedis({});
+  const auto program = Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies}));
+  const RunStatus before = WaitForStatus(*program, IsTraining);
+  redis_->Kill();
+  for (const char* name : {"collector-0", "collector-1"}) {
+    kill(static_cast<pid_t>(PidOf(before, name)), SIGKILL);
+  }
+  ASSERT_THAT(redis_->Restart(), IsOk());
+  ExpectIsOver(*program);
+  EXPECT_THAT(Log("a", "learner-0"), HasSubstr("Redis has lost what it had"));
+  Interrupt(program.get());
+}
+
+// What survives the coordinator is in Redis, too.
+class RedisJournalTest : public RedisTest {
+ protected:
+  std::unique_ptr<ChildProgram> StartRun() {
+    return Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies, kInRedis}));
+  }
+  RunStatus WaitForNextCoordinator(const ChildProgram& program, const RunStatus& before) {
+    RunStatus after = WaitForStatus(program, [&before](const RunStatus& status) {
+      return status.incarnation() > before.incarnation() && IsTraining(status) &&
+             status.buffer_size() == 1;
+    });
+    EXPECT_EQ(after.run(), before.run());
+    EXPECT_GE(after.envstep(), before.envstep());
+    ExpectGoesOn(program);
+    return after;
+  }
+  static void KillCoordinator(const RunStatus& status) {
+    kill(static_cast<pid_t>(status.coordinator_pid()), SIGKILL);
+  }
+  void KillAll(ChildProgram* program) {
+    const RunStatus status = WaitForStatus(*program, IsTraining);
+    std::vector<pid_t> pids = {static_cast<pid_t>(status.coordinator_pid())};
+    for (const WorkerStatus& worker : status.worker()) {
+      pids.push_back(static_cast<pid_t>(worker.pid()));
+    }
+    kill(program->pid(), SIGSTOP);
+    for (const pid_t pid : pids) kill(pid, SIGKILL);
+    kill(program->pid(), SIGKILL);
+    EXPECT_EQ(program->Wait(kPatience), -SIGKILL);
+    // Redis, which is also this process's child, lives on.
+    for (const pid_t pid : pids) {
+      EXPECT_TRUE(Eventually([pid] { return waitpid(pid, nullptr, WNOHANG) == pid; }));
+    }
+  }
+  // The arguments that go on with a run without its folder.
+  std::vector<std::string> GoOnElsewhere(const RunStatus& status, absl::string_view folder) {
+    return {absl::StrCat("--exp_dir=", RunPath(folder)), "--resume", kLongLease,
+            absl::StrCat("--run_store=", redis_->Url(absl::StrCat("runs/", status.run())))};
+  }
+
+  static constexpr char kInRedis[] = "--set=system.coordinator.journal=JOURNAL_IN_STORE";
+};
+
+TEST_F(RedisJournalTest, GoesOnFromRedisHoweverItEnded) {
+  RedisServer::Options options;
+  options.password = "s3cret";
+  StartRedis(options);
+  auto program = StartRun();
+  RunStatus before = WaitForStatus(*program, IsTraining);
+  KillCoordinator(before);
+  before = WaitForNextCoordinator(*program, before);
+  EXPECT_EQ(before.buffer(0).lost_count(), 0);
+  EXPECT_FALSE(PathExists(JoinPath(RunPath("a"), "coordinator/journal")));
+  Interrupt(program.get());
+  EXPECT_FALSE(PathExists(JoinPath(RunPath("a"), "coordinator/saved"))) << "it stays in Redis";
+
+  const std::vector<std::string> here = {absl::StrCat("--exp_dir=", RunPath("a")), "--resume"};
+  program = Start("again", here);
+  before = WaitForNextCoordinator(*program, before);
+  EXPECT_EQ(before.buffer(0).lost_count(), 0);
+  KillAll(program.get());
+  program = Start("and_again", here);
+  before = WaitForNextCoordinator(*program, before);
+  EXPECT_EQ(before.buffer(0).lost_count(), 0);
+  KillAll(program.get());
+  program = Start("elsewhere", GoOnElsewhere(before, "b"));
+  before = WaitForNextCoordinator(*program, before);
+  EXPECT_EQ(before.buffer(0).lost_count(), 0);
+  KillCoordinator(before);
+  WaitForNextCoordinator(*program, before);
+  Interrupt(program.get());
+  // One that converges leaves nothing.
+  program = Run("converges", {absl::StrCat("--exp_dir=", RunPath("b")), "--resume",
+                              absl::StrCat("--config=", RunPath("b"), "/total_config.textproto"),
+                              "--set=env.stop_value=-1"});
+  EXPECT_EQ(program->Wait(kPatience), 0) << program->err();
+  EXPECT_THAT(program->out(), HasSubstr("\"stop\":true"));
+  EXPECT_EQ(KeysOfRuns(), "0");
+  const auto over = Run("over", {absl::StrCat("--exp_dir=", RunPath("b")), "--resume"});
+  EXPECT_EQ(over->Wait(kPatience), 0) << over->err();
+  EXPECT_EQ(over->out(), program->out());
+  // The folder of before knows nothing of that.
+  const auto first = Run("first", here);
+  EXPECT_EQ(first->Wait(kPatience), 1);
+  EXPECT_THAT(first->err(), HasSubstr("has no journal of this run: it had converged"));
+}
+
+TEST_F(RedisJournalTest, GoesOnThoughRedisCameBackEmptyAndThenItsCoordinatorWasKilled) {
+  StartRedis({});
+  const auto program = StartRun();
+  RunStatus before = WaitForStatus(*program, IsTraining);
+  redis_->Kill();
+  for (const char* name : {"collector-0", "collector-1"}) {
+    kill(static_cast<pid_t>(PidOf(before, name)), SIGKILL);
+  }
+  ASSERT_THAT(redis_->Restart(), IsOk());
+  ExpectIsOver(*program);
+  EXPECT_THAT(Log("a", "coordinator"), HasSubstr("all of it was put there again"));
+  before = WaitForStatus(*program, IsTraining);
+  KillCoordinator(before);
+  before = WaitForNextCoordinator(*program, before);
+  EXPECT_GT(before.buffer(0).lost_count(), 0);
+  EXPECT_THAT(Log("a", "coordinator"),
+              HasSubstr("are gone from the store; these rows are dropped"));
+  Interrupt(program.get());
+}
+
+TEST_F(RedisJournalTest, ACoordinatorEndsWhenAnotherOneGoesOnWithItsRun) {
+  StartRedis({});
+  const auto old = StartRun();
+  const RunStatus before = WaitForStatus(*old, IsTraining);
+  const auto program = Start("elsewhere", GoOnElsewhere(before, "b"));
+  EXPECT_EQ(old->Wait(kPatience), 1) << old->err();
+  EXPECT_THAT(old->err(), HasSubstr("another coordinator goes on with this run"));
+  const RunStatus after = WaitForNextCoordinator(*program, before);
+  EXPECT_EQ(after.buffer(0).lost_count(), 0);
+  Interrupt(program.get());
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,188 @@
+// Parallel runs that go on after all of their processes have ended.
+
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/worker/testing/child_program.h"
+#include "ding_worker/worker/testing/parallel_fixture.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+// Each of the programs may see the run's folder from another place, and call it otherwise.
+class ResumeTest : public ParallelTest, public testing::WithParamInterface<bool> {
+ protected:
+  ResumeTest() {
+    if (!GetParam()) return;
+    program_ = std::filesystem::absolute(kProgram).string();
+    EXPECT_THAT(CreateDirectories(Path("elsewhere")), IsOk());
+  }
+
+  std::unique_ptr<ChildProgram> StartIn(absl::string_view folder, absl::string_view name,
+                                        absl::string_view exp_dir,
+                                        std::vector<std::string> args) const {
+    args.push_back(absl::StrCat("--exp_dir=", GetParam() ? exp_dir : RunPath("a")));
+    if (!GetParam()) return Start(name, args);
+    const std::string to = Path(folder);
+    return Start(name, args, [to] { (void)!chdir(to.c_str()); });
+  }
+};
+
+TEST_P(ResumeTest, AfterAnInterruptAndAfterADeathOfAll) {
+  const std::string config = std::filesystem::absolute(kSoakConfig).string();
+  const std::string run(Basename(RunPath("a")));
+  auto program = StartIn("", "run", run, {absl::StrCat("--config=", config), kForever});
+  RunStatus before = WaitForStatus(*program, IsTraining);
+  const auto alive = StartIn("elsewhere", "alive", absl::StrCat("../", run),
+                             {absl::StrCat("--config=", config), kForever, "--resume"});
+  EXPECT_EQ(alive->Wait(kPatience), 1);
+  EXPECT_THAT(alive->err(), HasSubstr("is in use"));
+  ExpectGoesOn(*program);
+  Interrupt(program.get());
+  EXPECT_THAT(MemoryOfRuns(), IsEmpty());
+
+  const auto goes_on = [&](absl::string_view name) {
+    program = StartIn("elsewhere", name, absl::StrCat("../elsewhere/../", run, "/"), {"--resume"});
+    const RunStatus after = WaitForStatus(*program, [](const RunStatus& status) {
+      return IsTraining(status) && status.buffer_size() == 1;
+    });
+    EXPECT_GE(after.envstep(), before.envstep());
+    EXPECT_GT(after.incarnation(), before.incarnation());
+    EXPECT_EQ(after.run(), before.run());
+    EXPECT_EQ(after.buffer(0).lost_count(), 0);
+    EXPECT_GE(after.buffer(0).push_count(), before.buffer(0).push_count());
+    EXPECT_THAT(Log("a", "coordinator"), Not(HasSubstr("goes on with 0 of ")));
+    EXPECT_TRUE(
+        Eventually([&] { return absl::StrContains(Log("a", "learner-0"), "loaded checkpoint "); }));
+    ExpectGoesOn(*program);
+    before = after;
+  };
+  goes_on("again");
+  // And when nobody could save anything.
+  const RunStatus last = WaitForStatus(*program, IsTraining);
+  const auto hold = HoldMemory();
+  kill(program->pid(), SIGSTOP);
+  for (const WorkerStatus& worker : last.worker()) kill(static_cast<pid_t>(worker.pid()), SIGKILL);
+  kill(static_cast<pid_t>(last.coordinator_pid()), SIGKILL);
+  kill(program->pid(), SIGKILL);
+  EXPECT_EQ(program->Wait(kPatience), -SIGKILL);
+  ReapOrphans(absl::Minutes(1));
+  goes_on("and_again");
+  Interrupt(program.get());
+}
+
+INSTANTIATE_TEST_SUITE_P(Folders, ResumeTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Relative" : "Absolute"; });
+
+TEST_F(ParallelTest, ARunThatHasConvergedSaysSoWhenItIsResumed) {
+  const auto program = Run("run", Args(kConfig, "a", {"--seed=0"}));
+  EXPECT_EQ(program->Wait(kPatience), 0) << program->err();
+  const std::string exp_dir = absl::StrCat("--exp_dir=", RunPath("a"));
+  const auto again = Run("again", {exp_dir, "--resume"});
+  EXPECT_EQ(again->Wait(kPatience), 0) << again->err();
+  EXPECT_EQ(again->out(), program->out());
+  EXPECT_THAT(again->err(), AllOf(HasSubstr("had converged and let its rows go"),
+                                  Not(HasSubstr("are gone from the store"))));
+  const auto further =
+      Run("further", Args(kConfig, "a", {"--seed=0", "--resume", "--set=env.stop_value=199"}));
+  EXPECT_EQ(further->Wait(kPatience), 1);
+  EXPECT_THAT(further->err(), AllOf(HasSubstr("had converged, at env.stop_value 195"),
+                                    HasSubstr("load_ckpt_before_run=")));
+  EXPECT_TRUE(PathExists(JoinPath(RunPath("a"), "result.json")));
+}
+
+// Its rows are in the memory of this machine.
+TEST_F(ParallelTest, WhatARunNeedsToGoOnStaysWhenItsCoordinatorKeepsDying) {
+  const auto kill_coordinators = [](const ChildProgram& program) {
+    pid_t killed = 0;
+    Eventually(
+        [&] {
+          const pid_t pid = CoordinatorOf(program);
+          if (pid != 0 && pid != killed) kill(killed = pid, SIGKILL);
+          return !program.IsRunning();
+        },
+        kPatience);
+  };
+  auto program = Start("new", Args(kSoakConfig, "new", {kForever}));
+  kill_coordinators(*program);
+  EXPECT_EQ(program->Wait(kPatience), 1);
+  EXPECT_THAT(program->err(), AllOf(HasSubstr("5 times in a row soon after its start"),
+                                    Not(HasSubstr("the data of this run stay in"))));
+  EXPECT_THAT(MemoryOfRuns(), IsEmpty());
+
+  program = Start("run", Args(kSoakConfig, "a", {kForever}));
+  const RunStatus last = WaitForStatus(*program, IsTraining);
+  auto hold = HoldMemory();
+  kill(program->pid(), SIGSTOP);
+  for (const WorkerStatus& worker : last.worker()) kill(static_cast<pid_t>(worker.pid()), SIGKILL);
+  kill(static_cast<pid_t>(last.coordinator_pid()), SIGKILL);
+  kill(program->pid(), SIGKILL);
+  EXPECT_EQ(program->Wait(kPatience), -SIGKILL);
+  ReapOrphans(absl::Minutes(1));
+  program = Start("dies", Args(kSoakConfig, "a", {kForever, "--resume"}));
+  kill_coordinators(*program);
+  EXPECT_EQ(program->Wait(kPatience), 1);
+  EXPECT_THAT(program->err(),
+              AllOf(HasSubstr("the data of this run stay in /dev/shm/ding_worker-"),
+                    HasSubstr(absl::StrCat("parallel --resume --exp_dir=", RunPath("a")))));
+  hold.reset();
+  // Another run, which sweeps what others have left, leaves it alone.
+  const auto other = Run("other", Args(kConfig, "b", {"--max_train_iter=20"}));
+  EXPECT_EQ(other->Wait(kPatience), 0) << other->err();
+  ASSERT_THAT(MemoryOfRuns(), SizeIs(1));
+  program = Start("goes_on", Args(kSoakConfig, "a", {kForever, "--resume"}));
+  const RunStatus after = WaitForStatus(*program, IsTraining);
+  EXPECT_GE(after.envstep(), last.envstep());
+  EXPECT_EQ(after.buffer(0).lost_count(), 0);
+  Interrupt(program.get());
+}
+
+TEST_F(ParallelTest, RefusesToResumeWhatItCannot) {
+  const auto fails = [this](const std::vector<std::string>& args,
+                            const testing::Matcher<std::string>& why) {
+    const auto program = Run("fails", args);
+    EXPECT_EQ(program->Wait(kPatience), 1);
+    EXPECT_THAT(program->err(), why);
+  };
+  fails({"--resume", absl::StrCat("--config=", kConfig)}, HasSubstr("--resume needs --exp_dir"));
+  fails({"--resume", absl::StrCat("--exp_dir=", RunPath("none"))},
+        HasSubstr("there is no parallel run to go on with in"));
+  const auto program = Run("run", Args(kSoakConfig, "a", {"--max_train_iter=50"}));
+  EXPECT_EQ(program->Wait(kPatience), 0) << program->err();
+  fails(Args(kSoakConfig, "a", {"--resume", "--set=policy.learn.batch_size=7"}),
+        AllOf(HasSubstr("the config is not that of the run to resume"), HasSubstr("batch_size")));
+  const std::string journal = JoinPath(RunPath("a"), "coordinator/journal");
+  DING_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(journal));
+  std::string damaged = whole;
+  damaged[30] = static_cast<char>(damaged[30] ^ 1);
+  ASSERT_THAT(WriteFileAtomically(journal, damaged), IsOk());
+  fails(Args(kSoakConfig, "a", {"--resume", "--max_train_iter=80"}), HasSubstr("is damaged"));
+  // None of them has changed it.
+  ASSERT_THAT(WriteFileAtomically(journal, whole), IsOk());
+  const auto longer = Run("longer", Args(kSoakConfig, "a", {"--resume", "--max_train_iter=80"}));
+  EXPECT_EQ(longer->Wait(kPatience), 0) << longer->err();
+  EXPECT_THAT(longer->out(), HasSubstr("\"train_iter\":"));
+}
+
+}  // namespace
+}  // namespace ding
