@@ -146,7 +146,7 @@ class LearnerAggregator : private WorkerHandler {
   void CloseTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(const WorkerMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Of a learner that is there.
+  // The name of a learner that is there.
   const std::string& NameOf(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsMember(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsTask(const std::string& task_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -41,7 +41,7 @@ class StoreJournalTest : public testing::Test {
   }
   std::unique_ptr<StoreJournal> Open() { return StoreJournal::Open(options_).value(); }
   absl::Status OpenStatus() { return StoreJournal::Open(options_).status(); }
-  // Of the generation that is read.
+  // The names of the generation that is read.
   std::vector<std::string> Entries() {
     const std::vector<std::string> keys = memory_.List(kJournalPrefix).value();
     std::string folder;

@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/protocol.h"
@@ -231,9 +231,9 @@ TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
               StatusIs(absl::StatusCode::kAborted, HasSubstr("protocol version is ")));
 
   // Not gRPC, and not a frame.
-  std::mt19937 random(7);
+  Rng random(7, "noise");
   std::string noise(100000, '\0');
-  for (char& byte : noise) byte = static_cast<char>(random());
+  for (char& byte : noise) byte = static_cast<char>(random.Next32());
   for (int i = 0; i < 20; ++i) {
     const int fd = ConnectTo(address);
     ASSERT_GE(fd, 0);
