@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

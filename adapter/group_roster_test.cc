@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/message_checks.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -9,6 +9,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/chunk_key.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
