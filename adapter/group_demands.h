@@ -1,9 +1,9 @@
 // Demands for data: those of the learners of a group become demands of the group, and the rows of an
 // answer are split between the learners again.
 //
-//   Add(): learner 0, 16 rows ─┐                          ┌─► learner 0, rows 0 to 15
+//   Add(): learner 0, 16 rows ─┐                              ┌─► learner 0, rows 0 to 15
 //                              ├─ Next(): 32 rows ... Split() ┤
-//   Add(): learner 1, 16 rows ─┘                          └─► learner 1, rows 16 to 31
+//   Add(): learner 1, 16 rows ─┘                              └─► learner 1, rows 16 to 31
 //
 // A demand of the group is made when every member has one, and numbered from 1 for as long as the
 // group's session with the coordinator lasts. It is read when all learners have read their shares.
