@@ -33,12 +33,16 @@ class CancellableTransport : public Transport {
                                                       absl::Duration timeout) override {
     const Timer waited(Clock::Real());
     absl::Duration attempt = std::min(timeout, kCancelPeriod);
+    absl::Status turned_down;
     while (true) {
       absl::StatusOr<std::unique_ptr<Connection>> connection =
           transport_->Connect(address, attempt);
       const absl::Duration left = timeout - waited.Elapsed();
-      if (!absl::IsDeadlineExceeded(connection.status()) || left <= absl::ZeroDuration() ||
-          cancelled_()) {
+      const bool is_late = absl::IsDeadlineExceeded(connection.status());
+      if (IsTurnedDown(connection.status())) turned_down = connection.status();
+      if (!is_late || left <= absl::ZeroDuration() || cancelled_()) {
+        // The last attempt may have been too short to hear the reason again.
+        if (is_late && attempt < kCancelPeriod && !turned_down.ok()) return turned_down;
         return connection;
       }
       attempt = IsTurnedDown(connection.status()) ? std::min(left, kCancelPeriod) : left;

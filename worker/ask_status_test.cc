@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/interaction/transport.h"
@@ -47,6 +48,25 @@ TEST(AskStatusTest, AnAnswerThatIsNotWantedAnyMoreIsNotWaitedFor) {
               StatusIs(absl::StatusCode::kDeadlineExceeded));
   EXPECT_EQ(transport.attempts, 5);
   EXPECT_LE(transport.longest, absl::Milliseconds(100));
+}
+
+// Tells its reason, unless an attempt is too short for that.
+class Refusal : public DeadEnd {
+ public:
+  Refusal() : DeadEnd(/*silent=*/false) {}
+
+  absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& /*address*/,
+                                                      absl::Duration timeout) override {
+    absl::SleepFor(timeout);
+    if (timeout < absl::Milliseconds(50)) return absl::DeadlineExceededError("too short");
+    return MarkTurnedDown(absl::DeadlineExceededError("the reason"));
+  }
+};
+
+TEST(AskStatusTest, AShortLastAttemptDoesNotHideTheReason) {
+  Refusal transport;
+  EXPECT_THAT(AskStatus("refuses", "test", absl::Milliseconds(70), &transport),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, testing::HasSubstr("the reason")));
 }
 
 // It may have much to do.
