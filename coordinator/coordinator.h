@@ -26,8 +26,8 @@
 //   policy   Collectors play by the newest version. A version is deleted when there are two newer
 //            ones, and neither the commander nor a task needs it.
 //   peers    Claims are checked: see "What a peer says" in docs/coordinator.md. Env steps count as
-//            far as pushed rows back them. An evaluation that would end the run, or that is outside
-//            of min_return..max_return, counts when another worker reports the same.
+//            far as pushed rows back them. An evaluation that would end the run counts when another
+//            worker confirms it; one outside of min_return..max_return never counts.
 //   restart  With a journal, everything that was acknowledged or told to a worker survives this
 //            process: rows, steps, policies, the commander's state, numbers. A new coordinator of
 //            the same journal goes on with them; tasks that ran have failed, and workers join

@@ -339,14 +339,16 @@ TEST_F(WitnessTest, ReturnsThatTheEnvDoesNotGiveDoNotCountWithoutAWitness) {
   EXPECT_TRUE(TakeCollectorTask(kCollector).task_id() != "") << "the run goes on";
 }
 
-TEST_F(WitnessTest, ReturnsThatTheEnvDoesNotGiveCountIfTheWitnessSaysTheSame) {
+TEST_F(WitnessTest, ReturnsThatTheEnvDoesNotGiveDoNotCountIfTheWitnessSaysTheSame) {
   options_.max_return = 10;
   StartEvaluation();
   Handle(evaluator_, Result(evaluation_.task_id(), 50));
   const CollectorTask witness = TakeWitnessTask();
   ASSERT_TRUE(witness.eval_flag());
   Handle(collects_, Result(witness.task_id(), 50));
-  EXPECT_EQ(coordinator_->status().best_eval_value(), 50) << "an env with a return of its own";
+  EXPECT_EQ(coordinator_->status().best_eval_value(), 1) << "both may be the same hand";
+  EXPECT_THAT(Warnings(), ElementsAre(HasSubstr("neither can be, and neither counts")));
+  EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()), Not(IsOk()));
 }
 
 TEST_F(WitnessTest, WithoutAnotherCollectorTheEndNeedsNoWitness) {

@@ -98,7 +98,8 @@ DoubtedEvaluations::Verdict DoubtedEvaluations::Compare(const DoubtedEvaluation&
   const bool first = may_be_believed(evaluation.result);
   const bool second = may_be_believed(witness_result);
   Verdict verdict;
-  if (!would_converge || first != second) {
+  const bool neither = !first && !second && witness_result.episode_return_size() > 0;
+  if (!would_converge || first != second || neither) {
     const std::string says = witness_result.episode_return_size() == 0
                                  ? "nothing"
                                  : absl::StrCat(MeanReturn(witness_result));
@@ -106,9 +107,12 @@ DoubtedEvaluations::Verdict DoubtedEvaluations::Compare(const DoubtedEvaluation&
         absl::StrCat(evaluation.name, " says that ", evaluation.task.task_id(),
                      " has a mean return of ", MeanReturn(evaluation.result), ", and ",
                      witness_name, ", which has evaluated the same policy, ", says,
-                     first == second ? ": the lower one counts" : ": the one that can be counts");
+                     neither           ? ": neither can be, and neither counts"
+                     : first == second ? ": the lower one counts"
+                                       : ": the one that can be counts");
   }
-  if (witness_result.episode_return_size() == 0) return verdict;
+  // Two that say the impossible may be one that has joined again under another name.
+  if (neither || witness_result.episode_return_size() == 0) return verdict;
   const bool first_counts =
       first != second ? first : MeanReturn(evaluation.result) <= MeanReturn(witness_result);
   verdict.result = first_counts ? evaluation.result : witness_result;

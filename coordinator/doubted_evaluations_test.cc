@@ -126,7 +126,12 @@ TEST_F(DoubtedEvaluationsTest, TasksOfWitnessesWaitUntilTheyAreTaken) {
 TEST_F(DoubtedEvaluationsTest, TheLowerOfTwoResultsCounts) {
   EXPECT_EQ(Counted({190}, {50}), 50);
   EXPECT_EQ(Counted({50}, {190}), 50);
-  EXPECT_EQ(Counted({500}, {400}), 400) << "neither is possible";
+}
+
+TEST_F(DoubtedEvaluationsTest, OfTwoImpossibleResultsNeitherCounts) {
+  const auto verdict = doubted_.Compare(Evaluation({500}), "collector-b", Result({500}), true);
+  EXPECT_FALSE(verdict.result.has_value());
+  EXPECT_THAT(verdict.warning, HasSubstr("500: neither can be, and neither counts"));
 }
 
 TEST_F(DoubtedEvaluationsTest, APossibleResultCountsRatherThanAnImpossibleOne) {
