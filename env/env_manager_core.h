@@ -216,6 +216,7 @@ class EnvManagerCore : public EnvManager {
   absl::Status CheckEnvId(int env_id) const;
   absl::Status CheckOpen(absl::string_view call) const;
 
+  absl::Status SaveRows(StateWriter* writer) const;
   absl::Status SaveEnvs(StateWriter* writer) const;
   absl::StatusOr<SavedState> ReadState(StateReader* reader) const;
   absl::Status ReadRows(StateReader* reader, std::vector<Tensor>* columns) const;

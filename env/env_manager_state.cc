@@ -8,17 +8,21 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/saved_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/tensor.h"
+#include "ding_worker/env/env_host.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/env_manager_core.h"
 
@@ -101,8 +105,22 @@ absl::Status EnvManagerCore::SaveState(StateWriter* writer) const {
     for (const Slot& slot : slots_) values.push_back(slot.*counter.value);
     DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>(counter.name, values));
   }
-  DING_RETURN_IF_ERROR(SaveColumns(rows_, kRowPrefix, writer));
+  DING_RETURN_IF_ERROR(SaveRows(writer));
   return SaveEnvs(writer);
+}
+
+// Whoever runs an env that was asked is writing its row at this moment. Such an env begins a new
+// episode after a load, so that zeros may stand in its place.
+absl::Status EnvManagerCore::SaveRows(StateWriter* writer) const {
+  if (absl::c_none_of(slots_, [](const Slot& slot) { return slot.asked; })) {
+    return SaveColumns(rows_, kRowPrefix, writer);
+  }
+  DING_ASSIGN_OR_RETURN(const BatchBuilder saved,
+                        ZeroedRows(spec_.observation, static_cast<int64_t>(slots_.size())));
+  for (const int env_id : all_ids_) {
+    if (!asked(env_id)) CopyRows(ColumnsView(rows_).Slice(env_id, 1), saved.view(), env_id);
+  }
+  return SaveColumns(saved.view(), kRowPrefix, writer);
 }
 
 absl::Status EnvManagerCore::SaveEnvs(StateWriter* writer) const {
