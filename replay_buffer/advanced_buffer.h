@@ -50,30 +50,20 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/base/mutex.h"
-#include "ding_worker/base/rng.h"
-#include "ding_worker/data/batch.h"
-#include "ding_worker/data/segment.h"
-#include "ding_worker/data/state.h"
 #include "ding_worker/metrics/sink.h"
-#include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/held_items.h"
-#include "ding_worker/replay_buffer/periodic_thruput_monitor.h"
-#include "ding_worker/replay_buffer/priority_table.h"
+#include "ding_worker/replay_buffer/composed_buffer.h"
+#include "ding_worker/replay_buffer/prioritized_source.h"
 #include "ding_worker/replay_buffer/removed_items.h"
 #include "ding_worker/replay_buffer/sampled_data_attr_monitor.h"
-#include "ding_worker/replay_buffer/staleness_index.h"
+#include "ding_worker/replay_buffer/selector.h"
 #include "ding_worker/replay_buffer/thruput_controller.h"
-#include "ding_worker/replay_buffer/transition_reader.h"
 
 namespace ding {
 
-class AdvancedReplayBuffer : public IBuffer {
+class AdvancedReplayBuffer : public ComposedBuffer {
  public:
   struct Options {
     int64_t capacity_rows = 4096;  // replay_buffer_size of the config
@@ -102,21 +92,19 @@ class AdvancedReplayBuffer : public IBuffer {
     double periodic_thruput_seconds = 60;
     SampledDataAttrMonitor::Options sampled_data_attr;
     OnRemoved on_removed;  // for rows that are items only
+    // Null: in proportion to the priorities. With another one all importance weights are 1. Belongs to
+    // one buffer.
+    std::shared_ptr<ISelector> selector;
   };
 
-  // Since the buffer was made; Clear() and LoadState() leave them.
-  struct Counters {
-    int64_t retired_by_use = 0;
-    int64_t retired_by_staleness = 0;
-    int64_t skipped_updates = 0;  // priorities of rows that were gone
-  };
+  using Counters = PrioritizedDraws::Counters;
 
   // A sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
   // kInvalidArgument lists them.
   static absl::StatusOr<std::unique_ptr<AdvancedReplayBuffer>> Create(const Options& options);
 
-  // Beside what IBuffer says:
+  // Beside what IBuffer says, Push():
   //   kInvalidArgument    the fields are not those that TransitionReader needs, "priority" is not
   //                       float32[] or "collect_iter" not int64[]; a priority is NaN, negative or
   //                       infinite: nothing is pushed;
@@ -124,83 +112,30 @@ class AdvancedReplayBuffer : public IBuffer {
   //   kUnavailable        more rows per row drawn than Options::thruput allows; nothing is pushed
   //   kResourceExhausted  at the first push: the capacity is more than this machine's memory, with
   //                       the sum; later: out of memory
-  absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
-  // kFailedPrecondition also if fewer rows per row drawn were pushed than Options::thruput asks for.
-  absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
-                               const SampleOptions& options = {}) override;
-  // kInvalidArgument: a priority is NaN, negative or infinite, or the columns differ in length;
-  // then nothing changes. Rows that are gone are skipped and counted.
-  absl::Status Update(const PriorityInfo& info) override;
-  void Clear() override;
-  int64_t count() const override;
-  int64_t push_count() const override;
-  StateSnapshot Snapshot() const override;
-  // kInvalidArgument also if what was saved is of another max_use, beta or anneal_step: uses and beta
-  // have come about under them. alpha, nstep, gamma and max_staleness are those of this buffer.
-  absl::Status LoadState(StateReader* reader) override;
+  // Sample():
+  //   kFailedPrecondition also if fewer rows per row drawn were pushed than Options::thruput asks for
+  // Update():
+  //   kInvalidArgument    a priority is NaN, negative or infinite, or the columns differ in length;
+  //                       then nothing changes. Rows that are gone are skipped and counted
+  // LoadState():
+  //   kInvalidArgument    also if what was saved is of another max_use, beta or anneal_step: uses and
+  //                       beta have come about under them. alpha, nstep, gamma and max_staleness are
+  //                       those of this buffer
 
-  // Of the next draw.
+  // The exponent of the importance weights of the next draw.
   double beta() const;
   double max_priority() const;
+  // Since the buffer was made; Clear() and LoadState() leave them.
   Counters counters() const;
   // Entries of the index of rows by age: what max_staleness takes in memory, about 50 bytes each.
   int64_t staleness_runs() const;
 
  private:
-  // Where the columns of draws stand in a batch, and what is read of the rows.
-  struct Fields {
-    int weight;
-    int use;
-    int staleness;
-    int priority;
-    int buffer_idx;
-    std::optional<int> collect_iter;  // of the rows
-    bool given_priority;
-  };
-  // All that the first push fixes. Whoever gathers shares the reader.
-  struct Contents {
-    std::shared_ptr<TransitionReader> reader;
-    Fields fields;
-    std::unique_ptr<PriorityTable> priorities;
-    StalenessIndex staleness;
-    std::unique_ptr<HeldItems> held;  // null without on_removed
-  };
-
   explicit AdvancedReplayBuffer(const Options& options);
 
-  absl::StatusOr<std::unique_ptr<Contents>> MakeContents(std::shared_ptr<RowStore> store) const;
-  absl::StatusOr<std::unique_ptr<Contents>> ContentsFor(const SegmentBatch& data) const;
-  absl::Status PushChecked(const SegmentBatch& data, RemovedItems* removed)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<Batch> SampleChecked(int64_t size, int64_t iter, const SampleOptions& options,
-                                      RemovedItems* removed) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status CheckSavedOptions(StateReader* reader) const;
-  absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
-  void IndexStaleness(Contents* contents, int64_t first_id) const;
-  static void ForgetRetired(Contents* contents);
-  void RetireStale(int64_t iter, RemovedItems* removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool WaitForChange(const Timer& waited) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status WaitUntilPushAllowed(int64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status WaitUntilDrawAllowed(int64_t size, int64_t iter, const SampleOptions& options,
-                                    RemovedItems* removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckEnough(int64_t size, const SampleOptions& options) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ChooseRows(int64_t part, const Fields& fields, TransitionDraw* draw, RemovedItems* removed)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t CountLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  const Options options_;
-  mutable Mutex mutex_;
-  CondVar changed_;                                             // rows were pushed or drawn
-  std::unique_ptr<Contents> contents_ ABSL_GUARDED_BY(mutex_);  // null until the first push
-  int64_t push_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  double beta_ ABSL_GUARDED_BY(mutex_);
-  Rng rng_ ABSL_GUARDED_BY(mutex_);
-  Counters counters_ ABSL_GUARDED_BY(mutex_);
-  ThruputController thruput_ ABSL_GUARDED_BY(mutex_);
-  int64_t last_push_envstep_ ABSL_GUARDED_BY(mutex_) = -1;
-  PeriodicThruputMonitor thruput_monitor_ ABSL_GUARDED_BY(mutex_);
-  std::optional<SampledDataAttrMonitor> attr_monitor_;  // has a lock of its own
+  const PrioritizedDraws& draws() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Null until the first push.
+  const PrioritizedSource* rows() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 };
 
 }  // namespace ding

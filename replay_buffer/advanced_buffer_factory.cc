@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
   std::vector<std::string> config_problems;
   AdvancedBufferConfig params;
   ReadBufferConfig(config, &params, &config_problems);
-  ReadCommonOptions(config, deps, &options);
+  ReadCommonOptions(config, deps, &options, &config_problems);
   options.alpha = params.alpha();
   options.beta = params.beta();
   options.anneal_step = params.anneal_step();

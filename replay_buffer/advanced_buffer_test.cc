@@ -591,7 +591,7 @@ TEST(AdvancedReplayBuffer, RatesAndRowsAreLimited) {
   ASSERT_THAT(buffer->Push(Rows(0, 60), 0), IsOk());
   EXPECT_THAT(buffer->Sample(41, 0),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("41 rows from 60 there are, expected 61.5")));
+                       HasSubstr("41 rows: the buffer holds 60, expected at least 61.5")));
   for (int i = 0; i < 3; ++i) EXPECT_THAT(buffer->Sample(40, 0), IsOk());
   const TensorMap before = Saved(*buffer);
   EXPECT_THAT(buffer->Sample(1, 0), StatusIs(absl::StatusCode::kFailedPrecondition,

@@ -1,8 +1,20 @@
 #include "ding_worker/replay_buffer/buffer_config.h"
 
+#include <utility>
+
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/replay_buffer/selector_registry.h"
 
 namespace ding {
+
+std::shared_ptr<ISelector> ReadSelector(const BufferConfig& config,
+                                        std::vector<std::string>* problems) {
+  absl::StatusOr<std::unique_ptr<ISelector>> selector = create_selector(config.selector());
+  if (selector.ok()) return *std::move(selector);
+  problems->emplace_back(selector.status().message());
+  return nullptr;
+}
 
 void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
                       std::vector<std::string>* problems) {

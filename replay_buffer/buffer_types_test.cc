@@ -136,7 +136,8 @@ TEST_P(BufferTypesTest, RandomOperationsDrawTheRowsOfTheReference) {
         }
         const absl::StatusOr<Batch> batch = buffer->Sample(7, iter, options);
         if (!batch.ok()) {
-          ASSERT_THAT(batch, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("from 0")));
+          ASSERT_THAT(batch, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                      HasSubstr("the buffer holds 0")));
           ASSERT_EQ(buffer->count(), 0);
           continue;
         }
@@ -303,8 +304,8 @@ TEST_P(BufferTypesTest, DrawsOfNothingAreRefused) {
   const int64_t too_many = buffer->count() + 1;
   EXPECT_THAT(buffer->Sample(too_many, 0),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr(absl::StrCat("sample of ", too_many, " ")),
-                             HasSubstr(absl::StrCat("from ", too_many - 1, " there are")))));
+                       AllOf(HasSubstr(absl::StrCat("cannot draw ", too_many, " ")),
+                             HasSubstr(absl::StrCat("the buffer holds ", too_many - 1)))));
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
 }
 

@@ -66,9 +66,10 @@ class PriorityLimit : public IBuffer {
 
 AdvancedReplayBuffer::Options PrioritizedOptions(const BufferConfig& config,
                                                  const DequeBufferConfig& params,
-                                                 const BufferDeps& deps) {
+                                                 const BufferDeps& deps,
+                                                 std::vector<std::string>* problems) {
   AdvancedReplayBuffer::Options options;
-  ReadCommonOptions(config, deps, &options);
+  ReadCommonOptions(config, deps, &options, problems);
   options.capacity_rows = config.replay_buffer_size();
   options.on_removed = deps.on_removed;
   options.alpha = params.priority() ? params.priority_power_factor() : 0;
@@ -106,7 +107,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& c
   DequeBufferConfig params;
   std::vector<std::string> problems;
   ReadBufferConfig(config, &params, &problems);
-  const AdvancedReplayBuffer::Options options = PrioritizedOptions(config, params, deps);
+  const AdvancedReplayBuffer::Options options = PrioritizedOptions(config, params, deps, &problems);
   for (std::string& problem : Problems(params)) problems.push_back(std::move(problem));
   for (std::string& problem : AdvancedReplayBuffer::Problems(options)) {
     problems.push_back(std::move(problem));
@@ -114,7 +115,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateDequeBuffer(const BufferConfig& c
   DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
   if (!params.priority() && !params.has_max_use()) {
     NaiveReplayBuffer::Options naive;
-    ReadCommonOptions(config, deps, &naive);
+    ReadCommonOptions(config, deps, &naive, &problems);
     naive.on_removed = deps.on_removed;
     return NaiveReplayBuffer::Create(naive);
   }

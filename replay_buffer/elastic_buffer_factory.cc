@@ -41,9 +41,12 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateElasticBuffer(const BufferConfig&
                                                              const BufferDeps& deps) {
   ElasticBufferConfig params;
   ElasticReplayBuffer::Options options;
-  ReadCommonOptions(config, deps, &options.ring);
+  std::vector<std::string> problems;
+  ReadCommonOptions(config, deps, &options.ring, &problems);
   options.ring.on_removed = deps.on_removed;
-  std::vector<std::string> problems = NaiveReplayBuffer::Problems(options.ring);
+  for (std::string& problem : NaiveReplayBuffer::Problems(options.ring)) {
+    problems.push_back(std::move(problem));
+  }
   ReadBufferConfig(config, &params, &problems);
   const LinearWindow window = {
       params.window_start(),

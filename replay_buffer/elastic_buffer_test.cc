@@ -57,7 +57,7 @@ TEST(ElasticReplayBuffer, DrawsFromTheWindowOnly) {
     EXPECT_THAT(batch.column<int64_t>("replay_unique_id"), UnorderedElementsAre(12, 13, 14));
   }
   EXPECT_THAT(buffer->Sample(4, 0),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("from 3")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("from the newest 3")));
   EXPECT_EQ(buffer->push_count(), 15);
 }
 

@@ -18,6 +18,7 @@ SequenceReplayBuffer::Options WholeEpisodes(const EpisodeReplayBuffer::Options& 
   sequences.metrics = options.metrics;
   sequences.periodic_thruput_seconds = options.periodic_thruput_seconds;
   sequences.clock = options.clock;
+  sequences.selector = options.selector;
   return sequences;
 }
 

@@ -29,6 +29,7 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/selector.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 
 namespace ding {
@@ -48,6 +49,8 @@ class EpisodeReplayBuffer : public IBuffer {
     std::shared_ptr<MetricSink> metrics;
     double periodic_thruput_seconds = 60;
     const Clock* clock = Clock::Real();
+    // Null: uniform. Belongs to one buffer.
+    std::shared_ptr<ISelector> selector;
   };
 
   // A sentence for each option that is out of range.

@@ -1,6 +1,7 @@
 // Registers EpisodeReplayBuffer as the buffer "episode".
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,8 +22,11 @@ constexpr char kName[] = "episode";
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateEpisodeBuffer(const BufferConfig& config,
                                                              const BufferDeps& deps) {
   EpisodeReplayBuffer::Options options;
-  ReadCommonOptions(config, deps, &options);
-  std::vector<std::string> problems = EpisodeReplayBuffer::Problems(options);
+  std::vector<std::string> problems;
+  ReadCommonOptions(config, deps, &options, &problems);
+  for (std::string& problem : EpisodeReplayBuffer::Problems(options)) {
+    problems.push_back(std::move(problem));
+  }
   ReadBufferConfig(config, /*params=*/nullptr, &problems);
   DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
   return EpisodeReplayBuffer::Create(options);

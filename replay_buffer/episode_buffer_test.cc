@@ -39,7 +39,7 @@ TEST(EpisodeReplayBuffer, OnlyCompleteEpisodesAreDrawn) {
   EXPECT_EQ(buffer->push_count(), 10);
   EXPECT_THAT(buffer->Sample(3, 0),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("3 whole episodes, all different, from 2 there are in 10 rows")));
+                       HasSubstr("3 distinct whole episodes: the buffer holds 2 in 10 rows")));
 }
 
 TEST(EpisodeReplayBuffer, ShorterEpisodesArePaddedToTheLongestDrawn) {

@@ -24,30 +24,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/base/mutex.h"
-#include "ding_worker/data/batch.h"
-#include "ding_worker/data/segment.h"
-#include "ding_worker/data/state.h"
 #include "ding_worker/metrics/sink.h"
-#include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/held_items.h"
-#include "ding_worker/replay_buffer/periodic_thruput_monitor.h"
+#include "ding_worker/replay_buffer/composed_buffer.h"
 #include "ding_worker/replay_buffer/removed_items.h"
-#include "ding_worker/replay_buffer/row_store.h"
-#include "ding_worker/replay_buffer/transition_reader.h"
-#include "ding_worker/replay_buffer/uniform_draw.h"
+#include "ding_worker/replay_buffer/selector.h"
 
 namespace ding {
 
-class NaiveReplayBuffer : public IBuffer {
+class NaiveReplayBuffer : public ComposedBuffer {
  public:
   struct Options {
     int64_t capacity_rows = 10000;  // replay_buffer_size of the config
@@ -63,6 +53,8 @@ class NaiveReplayBuffer : public IBuffer {
     double periodic_thruput_seconds = 60;
     const Clock* clock = Clock::Real();
     OnRemoved on_removed;  // for rows that are items only
+    // Null: uniform. Belongs to one buffer.
+    std::shared_ptr<ISelector> selector;
   };
 
   // A sentence for each option that is out of range.
@@ -70,45 +62,15 @@ class NaiveReplayBuffer : public IBuffer {
   // kInvalidArgument lists them.
   static absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> Create(const Options& options);
 
-  // Beside what IBuffer says:
+  // Push(), beside what IBuffer says:
   //   kInvalidArgument    the fields are not those that TransitionReader needs; on_removed is set,
   //                       and the rows are no items; at the first push: not one row fits in
   //                       capacity_bytes
   //   kResourceExhausted  at the first push: the capacity is more than this machine's memory, with
   //                       the sum; later: out of memory
-  absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
-  absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
-                               const SampleOptions& options = {}) override;
-  absl::Status Update(const PriorityInfo& info) override;
-  void Clear() override;
-  int64_t count() const override;
-  int64_t push_count() const override;
-  StateSnapshot Snapshot() const override;
-  absl::Status LoadState(StateReader* reader) override;
 
  private:
   explicit NaiveReplayBuffer(const Options& options);
-
-  absl::StatusOr<std::shared_ptr<TransitionReader>> MakeReader(const SegmentBatch& data) const;
-  absl::StatusOr<std::unique_ptr<HeldItems>> MakeHeld(const RowStore& store) const;
-  absl::Status PushChecked(const SegmentBatch& data, RemovedItems* removed)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status CheckDraw(int64_t size, const SampleOptions& options) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DrawIds(const SampleOptions& options, absl::Span<int64_t> ids)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t CountLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t PartLocked(const SampleOptions& options) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  const Options options_;
-  mutable Mutex mutex_;
-  // Null until the first push fixes the spec. Whoever gathers shares it.
-  std::shared_ptr<TransitionReader> reader_ ABSL_GUARDED_BY(mutex_);
-  int64_t push_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  UniformDraw draw_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<HeldItems> held_ ABSL_GUARDED_BY(mutex_);  // null without on_removed
-  PeriodicThruputMonitor monitor_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ding

@@ -178,11 +178,12 @@ void SampleRowsFloor(benchmark::State& state, const FieldSpec& obs, int64_t capa
   std::vector<int64_t> successors(size);
   std::vector<float> discount(size);
   std::vector<int32_t> n_step(size);
-  UniformDraw draw(Rng(0, "floor"));
+  UniformDraw draw;
+  Rng rng(0, "floor");
   std::byte* columns[] = {const_cast<std::byte*>(rows.view().raw_column(0))};
   const ColumnsView obs_view(obs_spec.get(), columns, 0, capacity_rows + 1);
   for (auto _ : state) {
-    draw.WithoutReplacement(capacity_rows, absl::MakeSpan(ids));
+    draw.WithoutReplacement(capacity_rows, &rng, absl::MakeSpan(ids));
     for (size_t i = 0; i < size; ++i) successors[i] = ids[i] + 1;
     std::fill(discount.begin(), discount.end(), 0.99f);
     std::fill(n_step.begin(), n_step.end(), 1);
@@ -258,9 +259,10 @@ void SampleStacksFloor(benchmark::State& state) {
   const BatchBuilder out = BatchBuilder::Create(columns->spec_ptr(), state.range(0)).value();
   std::vector<std::byte> stacks(2 * size * kFrames * kFrameBytes);
   std::vector<int64_t> ids(size);
-  UniformDraw draw(Rng(static_cast<uint64_t>(state.thread_index()), "floor"));
+  UniformDraw draw;
+  Rng rng(static_cast<uint64_t>(state.thread_index()), "floor");
   for (auto _ : state) {
-    draw.WithoutReplacement(kImageRows, absl::MakeSpan(ids));
+    draw.WithoutReplacement(kImageRows, &rng, absl::MakeSpan(ids));
     GatherRows(columns->view(), ids, out.view(), 0);
     std::byte* to = stacks.data();
     for (const int64_t first : {0, 1}) {

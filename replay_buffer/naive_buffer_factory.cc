@@ -1,6 +1,7 @@
 // Registers NaiveReplayBuffer as the buffer "naive".
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,9 +22,12 @@ constexpr char kName[] = "naive";
 absl::StatusOr<std::unique_ptr<IBuffer>> CreateNaiveBuffer(const BufferConfig& config,
                                                            const BufferDeps& deps) {
   NaiveReplayBuffer::Options options;
-  ReadCommonOptions(config, deps, &options);
+  std::vector<std::string> problems;
+  ReadCommonOptions(config, deps, &options, &problems);
   options.on_removed = deps.on_removed;
-  std::vector<std::string> problems = NaiveReplayBuffer::Problems(options);
+  for (std::string& problem : NaiveReplayBuffer::Problems(options)) {
+    problems.push_back(std::move(problem));
+  }
   ReadBufferConfig(config, /*params=*/nullptr, &problems);
   DING_RETURN_IF_ERROR(BufferProblemsToStatus(options.name, problems));
   return NaiveReplayBuffer::Create(options);

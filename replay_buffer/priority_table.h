@@ -60,6 +60,9 @@ class PriorityTable {
   int64_t IdOf(int64_t slot) const {
     return begin_ + slot - begin_slot_ + (slot < begin_slot_ ? capacity_ : 0);
   }
+  int64_t SlotOf(int64_t id) const;
+  // The valid row of which `rank` valid ones are older.
+  int64_t IdOfRank(int64_t rank) const { return FirstOfNewest(count_ - rank); }
   float weight(int64_t slot) const { return tree_->weight(slot); }
   float priority(int64_t slot) const { return rows_[slot].priority; }
   // Counts a draw of the row and returns how many there were, this one included.
@@ -86,7 +89,6 @@ class PriorityTable {
                 int64_t first_id);
 
   float WeightOf(float priority) const;
-  int64_t SlotOf(int64_t id) const;
   void SetWindow(int64_t begin, int64_t end);
   bool Invalidate(int64_t slot);
   void Drop(int64_t begin, int64_t end);

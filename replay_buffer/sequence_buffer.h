@@ -56,26 +56,15 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/base/mutex.h"
-#include "ding_worker/data/batch.h"
-#include "ding_worker/data/priority_info.h"
-#include "ding_worker/data/segment.h"
-#include "ding_worker/data/state.h"
 #include "ding_worker/metrics/sink.h"
-#include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/periodic_thruput_monitor.h"
-#include "ding_worker/replay_buffer/sequence_index.h"
-#include "ding_worker/replay_buffer/transition_reader.h"
-#include "ding_worker/replay_buffer/uniform_draw.h"
+#include "ding_worker/replay_buffer/composed_buffer.h"
+#include "ding_worker/replay_buffer/selector.h"
 
 namespace ding {
 
-class SequenceReplayBuffer : public IBuffer {
+class SequenceReplayBuffer : public ComposedBuffer {
  public:
   struct Options {
     int64_t capacity_rows = 10000;  // replay_buffer_size of the config
@@ -101,6 +90,8 @@ class SequenceReplayBuffer : public IBuffer {
     std::shared_ptr<MetricSink> metrics;
     double periodic_thruput_seconds = 60;
     const Clock* clock = Clock::Real();
+    // Null: uniform. Belongs to one buffer.
+    std::shared_ptr<ISelector> selector;
   };
 
   // A sentence for each option that is out of range.
@@ -108,62 +99,16 @@ class SequenceReplayBuffer : public IBuffer {
   // kInvalidArgument lists them.
   static absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> Create(const Options& options);
 
-  // Errors of NaiveReplayBuffer::Push(). kInvalidArgument also at the first push, if fewer than
-  // unroll_len rows fit in capacity_bytes.
-  absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
-  // `size` sequences. kFailedPrecondition if there are fewer that are long enough, with the numbers
-  // of sequences and rows.
-  absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
-                               const SampleOptions& options = {}) override;
-  absl::Status Update(const PriorityInfo& info) override;
-  void Clear() override;
-  int64_t count() const override;
-  int64_t push_count() const override;
-  StateSnapshot Snapshot() const override;
-  absl::Status LoadState(StateReader* reader) override;
+  // Beside what IBuffer says, Push(): the errors of NaiveReplayBuffer. kInvalidArgument also at the
+  // first push, if fewer than unroll_len rows fit in capacity_bytes.
+  // Sample(): `size` sequences. kFailedPrecondition if there are fewer that are long enough, with the
+  // numbers of sequences and rows.
 
   // Rows of each sequence that can be drawn, without padding, by the age of their first rows.
   std::vector<int64_t> SequenceLengths() const;
 
  private:
-  // All that the first push fixes. Whoever gathers shares the reader.
-  struct Contents {
-    std::shared_ptr<TransitionReader> reader;
-    std::unique_ptr<SequenceIndex> sequences;
-    int mask_field;
-    int burn_in_field;
-    int is_first_field;  // -1: none
-  };
-
   explicit SequenceReplayBuffer(const Options& options);
-
-  absl::StatusOr<std::unique_ptr<Contents>> MakeContents(std::shared_ptr<RowStore> store) const;
-  absl::StatusOr<std::unique_ptr<Contents>> ContentsFor(const SegmentBatch& data) const;
-  absl::Status PushChecked(const SegmentBatch& data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<Batch> SampleChecked(int64_t size, const SampleOptions& options)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status CheckEnough(int64_t size, const SampleOptions& options) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<int64_t> DrawStarts(int64_t size, const SampleOptions& options)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status StartDraw(absl::Span<const int64_t> starts, std::optional<TransitionDraw>* draw)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FillDraw(absl::Span<const int64_t> starts, TransitionDraw* draw) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FillIsFirst(TransitionDraw* draw) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t LengthFrom(int64_t id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t PartLocked(const SampleOptions& options) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t RowsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  int64_t CountLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  const Options options_;
-  const SequenceIndex::Options index_options_;
-  mutable Mutex mutex_;
-  std::unique_ptr<Contents> contents_ ABSL_GUARDED_BY(mutex_);  // null until the first push
-  int64_t push_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  UniformDraw draw_ ABSL_GUARDED_BY(mutex_);
-  PeriodicThruputMonitor monitor_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace ding

@@ -118,9 +118,10 @@ void SampleSequencesFloor(benchmark::State& state) {
   std::vector<int64_t> successors(ids.size());
   std::vector<float> discount(ids.size());
   std::vector<int32_t> n_step(ids.size());
-  UniformDraw draw(Rng(0, "floor"));
+  UniformDraw draw;
+  Rng rng(0, "floor");
   for (auto _ : state) {
-    draw.WithoutReplacement(kRows, absl::MakeSpan(starts));
+    draw.WithoutReplacement(kRows, &rng, absl::MakeSpan(starts));
     for (size_t row = 0; row < ids.size(); ++row) {
       ids[row] = starts[row / kUnrollLen] + static_cast<int64_t>(row % kUnrollLen);
       successors[row] = ids[row] + 1;

@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateSequenceBuffer(const BufferConfig
   SequenceBufferConfig params;
   ReadBufferConfig(config, &params, &problems);
   SequenceReplayBuffer::Options options;
-  ReadCommonOptions(config, deps, &options);
+  ReadCommonOptions(config, deps, &options, &problems);
   options.unroll_len = params.unroll_len();
   options.burn_in = params.burn_in();
   if (params.has_overlap()) options.overlap = params.overlap();

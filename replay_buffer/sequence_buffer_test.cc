@@ -258,7 +258,7 @@ TEST(SequenceReplayBuffer, NoSequenceThatIsLongEnoughIsAnError) {
   options.replace = true;
   EXPECT_THAT(buffer->Sample(3, 0, options),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("sample of 3 sequences of 5 rows from 0 there are in 64 rows")));
+                       HasSubstr("draw 3 sequences of 5 rows: the buffer holds 0 in 64 rows")));
 }
 
 TEST(SequenceReplayBuffer, PaddingRepeatsTheLastRowOfAnEpisode) {

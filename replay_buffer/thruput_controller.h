@@ -17,10 +17,11 @@
 
 #include "absl/status/status.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/replay_buffer/rate_limiter.h"
 
 namespace ding {
 
-class ThruputController {
+class ThruputController : public IRateLimiter {
  public:
   struct Options {
     double max_push_sample_ratio = std::numeric_limits<double>::infinity();  // above 0
@@ -34,10 +35,10 @@ class ThruputController {
   // `options` have no problems; `clock` outlives the controller.
   ThruputController(const Options& options, const Clock* clock);
 
-  absl::Status CheckPush(int64_t rows);
-  absl::Status CheckSample(int64_t rows);
-  void CountPush(int64_t rows);
-  void CountSample(int64_t rows);
+  absl::Status CheckPush(int64_t rows) override;
+  absl::Status CheckSample(int64_t rows) override;
+  void CountPush(int64_t rows) override;
+  void CountSample(int64_t rows) override;
 
   // Forgets what was pushed and drawn.
   void Reset();

@@ -24,12 +24,12 @@ void CheckRange(int64_t n) {
 
 }  // namespace
 
-void UniformDraw::WithReplacement(int64_t n, absl::Span<int64_t> out) {
+void UniformDraw::WithReplacement(int64_t n, Rng* rng, absl::Span<int64_t> out) {
   CheckRange(n);
-  for (int64_t& index : out) index = UniformBelow(&rng_, static_cast<uint64_t>(n));
+  for (int64_t& index : out) index = UniformBelow(rng, static_cast<uint64_t>(n));
 }
 
-void UniformDraw::WithoutReplacement(int64_t n, absl::Span<int64_t> out) {
+void UniformDraw::WithoutReplacement(int64_t n, Rng* rng, absl::Span<int64_t> out) {
   CheckRange(n);
   const auto count = static_cast<int64_t>(out.size());
   DING_CHECK(count <= n) << count << " different indices of " << n;
@@ -41,7 +41,7 @@ void UniformDraw::WithoutReplacement(int64_t n, absl::Span<int64_t> out) {
   for (int64_t i = 0; i < count; ++i) {
     // Index `last` joins the pool with this step, so it cannot have been drawn before.
     const int64_t last = n - count + i;
-    const int64_t drawn = UniformBelow(&rng_, static_cast<uint64_t>(last + 1));
+    const int64_t drawn = UniformBelow(rng, static_cast<uint64_t>(last + 1));
     if (Insert(drawn)) {
       out[i] = drawn;
     } else {

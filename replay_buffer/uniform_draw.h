@@ -18,21 +18,15 @@ namespace ding {
 
 class UniformDraw {
  public:
-  explicit UniformDraw(const Rng& rng) : rng_(rng) {}
-
   // Fills `out` with indices in [0, n), 1 <= n < 2^32; they may repeat.
-  void WithReplacement(int64_t n, absl::Span<int64_t> out);
+  static void WithReplacement(int64_t n, Rng* rng, absl::Span<int64_t> out);
   // The same, all different; out.size() <= n.
-  void WithoutReplacement(int64_t n, absl::Span<int64_t> out);
-
-  const Rng& rng() const { return rng_; }
-  void set_rng(const Rng& rng) { rng_ = rng; }
+  void WithoutReplacement(int64_t n, Rng* rng, absl::Span<int64_t> out);
 
  private:
   // False if `index` was in the table already.
   bool Insert(int64_t index);
 
-  Rng rng_;
   std::vector<uint32_t> table_;  // open addressing: index + 1, or 0 for a free place
   int table_shift_ = 0;          // 64 - log2 of its size
 };

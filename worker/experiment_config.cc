@@ -165,6 +165,10 @@ void CheckPolicy(const PolicySection& policy, Checker* check) {
 
   const BufferConfig& buffer = policy.other().replay_buffer();
   check->Known("policy.other.replay_buffer.type", buffer.type(), BufferRegistry());
+  if (buffer.selector().has_type()) {
+    check->Known("policy.other.replay_buffer.selector.type", buffer.selector().type(),
+                 SelectorRegistry());
+  }
   check->AtLeast<int64_t>("policy.other.replay_buffer.replay_buffer_size",
                           buffer.replay_buffer_size(), 1);
   if (buffer.has_replay_buffer_bytes()) {

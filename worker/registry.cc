@@ -11,6 +11,7 @@ std::string ListModules() {
   ListRegistry(PolicyRegistry(), &text);
   ListRegistry(NetworkRegistry(), &text);
   ListRegistry(BufferRegistry(), &text);
+  ListRegistry(SelectorRegistry(), &text);
   ListRegistry(SerialCollectorRegistry(), &text);
   ListRegistry(BattleCollectorRegistry(), &text);
   ListRegistry(SerialEvaluatorRegistry(), &text);

@@ -4,6 +4,7 @@
 //   create_env, create_env_manager                    env/env_registry.h
 //   create_policy, create_network                     policy/policy_registry.h
 //   create_buffer, get_buffer_cls                     replay_buffer/buffer_registry.h
+//   create_selector                                   replay_buffer/selector_registry.h
 //   create_serial_collector, get_serial_collector_cls,
 //   create_battle_collector, get_battle_collector_cls,
 //   create_serial_evaluator, create_battle_evaluator,
@@ -21,13 +22,14 @@
 
 #include <string>
 
-#include "ding_worker/collector/serial_registry.h"      // IWYU pragma: export
-#include "ding_worker/env/env_registry.h"               // IWYU pragma: export
-#include "ding_worker/learner/hook.h"                   // IWYU pragma: export
-#include "ding_worker/learner/hook_registry.h"          // IWYU pragma: export
-#include "ding_worker/learner/learner_registry.h"       // IWYU pragma: export
-#include "ding_worker/policy/policy_registry.h"         // IWYU pragma: export
-#include "ding_worker/replay_buffer/buffer_registry.h"  // IWYU pragma: export
+#include "ding_worker/collector/serial_registry.h"        // IWYU pragma: export
+#include "ding_worker/env/env_registry.h"                 // IWYU pragma: export
+#include "ding_worker/learner/hook.h"                     // IWYU pragma: export
+#include "ding_worker/learner/hook_registry.h"            // IWYU pragma: export
+#include "ding_worker/learner/learner_registry.h"         // IWYU pragma: export
+#include "ding_worker/policy/policy_registry.h"           // IWYU pragma: export
+#include "ding_worker/replay_buffer/buffer_registry.h"    // IWYU pragma: export
+#include "ding_worker/replay_buffer/selector_registry.h"  // IWYU pragma: export
 
 namespace ding {
 

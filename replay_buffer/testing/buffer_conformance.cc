@@ -85,7 +85,7 @@ TEST_P(BufferConformance, AnEmptyBufferRefusesToDraw) {
   const std::unique_ptr<IBuffer> buffer = Make();
   EXPECT_THAT(buffer->Sample(1, 0), StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_THAT(buffer->Sample(1, 0, WithReplacement()),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("from 0")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("the buffer holds 0")));
 }
 
 TEST_P(BufferConformance, RefusedDrawsSayWhyAndChangeNothing) {
@@ -101,10 +101,10 @@ TEST_P(BufferConformance, RefusedDrawsSayWhyAndChangeNothing) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("newest 0")));
   EXPECT_THAT(buffer->Sample(11, 0),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("sample of 11 "), HasSubstr("from 10"))));
+                       AllOf(HasSubstr("cannot draw 11 "), HasSubstr("holds 10"))));
   EXPECT_THAT(buffer->Sample(4, 0, Newest(3)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("sample of 4 "), HasSubstr("from 3"))));
+                       AllOf(HasSubstr("cannot draw 4 "), HasSubstr("from the newest 3"))));
   EXPECT_THAT(buffer->Sample(int64_t{1} << 60, 0, WithReplacement()),
               StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));

@@ -1,0 +1,322 @@
+#include "ding_worker/replay_buffer/composed_buffer.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/replay_buffer/buffer_checks.h"
+#include "ding_worker/replay_buffer/row_store.h"
+
+namespace ding {
+namespace {
+
+constexpr absl::Duration kRecheckPeriod = absl::Milliseconds(10);
+
+// Writes what a part saves, if it saves anything.
+absl::Status WriteIfAny(const StateSnapshot& snapshot, StateWriter* writer) {
+  return snapshot == nullptr ? absl::OkStatus() : snapshot(writer);
+}
+
+}  // namespace
+
+ComposedBuffer::ComposedBuffer(Options options, Parts parts)
+    : options_(std::move(options)),
+      kind_(std::move(parts.kind)),
+      selector_(std::move(parts.selector)),
+      limiter_(std::move(parts.limiter)),
+      rng_(options_.seed, absl::StrCat(options_.name, "/sample")),
+      monitor_(
+          {options_.periodic_thruput_seconds, options_.name, options_.metrics, options_.clock}) {}
+
+absl::StatusOr<std::unique_ptr<ComposedBuffer::Contents>> ComposedBuffer::MakeContents(
+    std::shared_ptr<RowStore> store) const {
+  auto contents = std::make_unique<Contents>();
+  if (options_.on_removed != nullptr) {
+    DING_ASSIGN_OR_RETURN(contents->held, HeldItems::Create(*store));
+  }
+  DING_ASSIGN_OR_RETURN(contents->source, kind_->MakeSource(std::move(store)));
+  return contents;
+}
+
+absl::StatusOr<std::unique_ptr<ComposedBuffer::Contents>> ComposedBuffer::ContentsFor(
+    const SegmentBatch& data) const {
+  DING_ASSIGN_OR_RETURN(
+      std::shared_ptr<RowStore> store,
+      RowStore::Create(data.rows.spec_ptr(), data.final_obs.spec().size(), options_.capacity));
+  return MakeContents(std::move(store));
+}
+
+absl::Status ComposedBuffer::Push(const SegmentBatch& data, int64_t cur_collector_envstep) {
+  DING_RETURN_IF_ERROR(Annotate(ValidateSegments(data), options_.name));
+  if (data.size() == 0) return absl::OkStatus();
+  std::optional<ThruputReport> report;
+  RemovedItems removed;
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(Annotate(PushChecked(data, &removed), options_.name));
+    last_push_envstep_ = cur_collector_envstep;
+    report = monitor_.Pushed(data.size(), RowsLocked());
+  }
+  WriteThruput(report, options_.name, options_.metrics.get());
+  TellRemoved(options_.on_removed, removed);
+  return absl::OkStatus();
+}
+
+absl::Status ComposedBuffer::PushChecked(const SegmentBatch& data, RemovedItems* removed) {
+  DING_RETURN_IF_ERROR(WaitUntilPushAllowed(data.size()));
+  // What a first push makes goes again if the push fails: another may have other fields.
+  std::unique_ptr<Contents> made;
+  if (contents_ == nullptr) {
+    DING_ASSIGN_OR_RETURN(made, ContentsFor(data));
+  }
+  Contents& contents = made != nullptr ? *made : *contents_;
+  RowStore& store = contents.source->store();
+  DING_RETURN_IF_ERROR(store.CheckLayout(data, "rows"));
+  DING_RETURN_IF_ERROR(contents.source->Check(data));
+  const int64_t first_id = store.end_id();
+  DING_RETURN_IF_ERROR(store.Append(data));
+  contents.source->Append(data, first_id);
+  if (contents.held != nullptr) {
+    contents.held->Append(data.rows, store.begin_id(), store.end_id(), removed);
+  }
+  if (made != nullptr) contents_ = std::move(made);
+  push_count_ += data.size();
+  if (limiter_ != nullptr) limiter_->CountPush(data.size());
+  changed_.SignalAll();
+  return absl::OkStatus();
+}
+
+// False when it has waited for as long as it may.
+bool ComposedBuffer::WaitForChange(const Timer& waited) {
+  const absl::Duration left = options_.max_wait - waited.Elapsed();
+  if (left <= absl::ZeroDuration()) return false;
+  // Rates also change as time passes.
+  changed_.WaitFor(&mutex_, std::min(left, kRecheckPeriod));
+  return true;
+}
+
+absl::Status ComposedBuffer::WaitUntilPushAllowed(int64_t rows) {
+  if (limiter_ == nullptr) return absl::OkStatus();
+  const Timer waited(Clock::Real());
+  absl::Status status;
+  do {
+    status = limiter_->CheckPush(rows);
+  } while (!status.ok() && WaitForChange(waited));
+  return status;
+}
+
+absl::Status ComposedBuffer::WaitUntilDrawAllowed(int64_t size, int64_t iter,
+                                                  const SampleOptions& options,
+                                                  RemovedItems* removed) {
+  const auto allowed = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
+    if (contents_ != nullptr) {
+      HeldItems* const held = contents_->held.get();
+      contents_->source->RetireStale(iter, [held, removed](int64_t begin, int64_t end) {
+        if (held != nullptr) held->Remove(begin, end, removed);
+      });
+    }
+    DING_RETURN_IF_ERROR(CheckEnough(size, options));
+    return limiter_ == nullptr ? absl::OkStatus() : limiter_->CheckSample(size);
+  };
+  absl::Status status = allowed();
+  if (status.ok() || options_.max_wait <= absl::ZeroDuration()) return status;
+  const Timer waited(Clock::Real());
+  while (!status.ok() && WaitForChange(waited)) status = allowed();
+  return status;
+}
+
+absl::Status ComposedBuffer::CheckEnough(int64_t size, const SampleOptions& options) const {
+  const int64_t count = CountLocked();
+  const int64_t newest = std::min(options.newest.value_or(count), count);
+  const double needed = options.replace ? 1 : kind_->NeededFor(size);
+  if (static_cast<double>(newest) >= needed) return kind_->CheckSize(size);
+  const bool distinct = !options.replace && !selector_->InProportion();
+  const int64_t rows = contents_ == nullptr ? 0 : contents_->source->store().size();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "cannot draw ", size, distinct ? " distinct " : " ", kind_->candidates(),
+      newest < count ? absl::StrCat(" from the newest ", newest) : "", ": the buffer holds ", count,
+      count == rows ? "" : absl::StrCat(" in ", rows, " rows"),
+      needed > static_cast<double>(size) ? absl::StrCat(", expected at least ", needed) : ""));
+}
+
+absl::StatusOr<Batch> ComposedBuffer::Sample(int64_t size, int64_t cur_learner_iter,
+                                             const SampleOptions& options) {
+  RemovedItems removed;
+  absl::StatusOr<Batch> batch = SampleChecked(size, cur_learner_iter, options, &removed);
+  TellRemoved(options_.on_removed, removed);
+  if (!batch.ok()) return Annotate(batch.status(), options_.name);
+  return batch;
+}
+
+absl::StatusOr<Batch> ComposedBuffer::SampleChecked(int64_t size, int64_t iter,
+                                                    const SampleOptions& options,
+                                                    RemovedItems* removed) {
+  DING_RETURN_IF_ERROR(CheckSampleRequest(size, options));
+  std::shared_ptr<DrawSource> source;
+  std::optional<TransitionDraw> draw;
+  DrawFacts facts;
+  std::optional<ThruputReport> report;
+  {
+    MutexLock lock(&mutex_);
+    DING_RETURN_IF_ERROR(WaitUntilDrawAllowed(size, iter, options, removed));
+    source = contents_->source;
+    const int64_t count = source->size();
+    const DrawRequest request = {size,
+                                 std::min(options.newest.value_or(count), count),
+                                 options.replace,
+                                 selector_.get(),
+                                 &rng_,
+                                 iter,
+                                 last_push_envstep_};
+    const Rng before = rng_;
+    const absl::Status drawn = source->Draw(request, &draw);
+    if (!drawn.ok()) {
+      rng_ = before;
+      return drawn;
+    }
+    HeldItems* const held = contents_->held.get();
+    facts = source->Commit(request, &*draw, [held, removed](int64_t begin, int64_t end) {
+      if (held != nullptr) held->Remove(begin, end, removed);
+    });
+    source->reader().Resolve(&*draw);
+    if (limiter_ != nullptr) limiter_->CountSample(size);
+    changed_.SignalAll();
+    report = monitor_.Sampled(static_cast<int64_t>(draw->ids().size()), RowsLocked());
+  }
+  WriteThruput(report, options_.name, options_.metrics.get());
+  source->Finish(facts, &*draw);
+  return source->reader().Gather(&*draw);
+}
+
+absl::Status ComposedBuffer::Update(const PriorityInfo& info) {
+  DING_RETURN_IF_ERROR(Annotate(kind_->CheckUpdate(info), options_.name));
+  MutexLock lock(&mutex_);
+  kind_->Update(info, contents_ == nullptr ? nullptr : contents_->source.get());
+  selector_->Update(info);
+  return absl::OkStatus();
+}
+
+void ComposedBuffer::Clear() {
+  RemovedItems removed;
+  {
+    MutexLock lock(&mutex_);
+    push_count_ = 0;
+    selector_->Clear();
+    if (contents_ != nullptr) {
+      contents_->source->store().Clear();
+      contents_->source->Clear();
+      if (contents_->held != nullptr) contents_->held->Clear(&removed);
+    }
+    monitor_.Removed(RowsLocked());
+  }
+  TellRemoved(options_.on_removed, removed);
+}
+
+int64_t ComposedBuffer::CountLocked() const {
+  return contents_ == nullptr ? 0 : contents_->source->size();
+}
+
+int64_t ComposedBuffer::RowsLocked() const {
+  return contents_ == nullptr ? 0 : contents_->source->rows();
+}
+
+int64_t ComposedBuffer::count() const {
+  MutexLock lock(&mutex_);
+  return CountLocked();
+}
+
+int64_t ComposedBuffer::push_count() const {
+  MutexLock lock(&mutex_);
+  return push_count_;
+}
+
+StateSnapshot ComposedBuffer::Snapshot() const {
+  struct Saved {
+    std::shared_ptr<DrawSource> source;  // outlives the snapshot of its rows
+    std::string type;
+    int64_t version;
+    RowCapacity capacity;
+    int64_t push_count;
+    Rng rng;
+    StateSnapshot kind;
+    StateSnapshot selector;
+    StateSnapshot rows;
+    StateSnapshot drawn;
+  };
+  MutexLock lock(&mutex_);
+  auto saved = std::make_shared<Saved>(
+      Saved{contents_ == nullptr ? nullptr : contents_->source, std::string(kind_->state_type()),
+            kind_->state_version(), options_.capacity, push_count_, rng_, kind_->Snapshot(),
+            selector_->Snapshot(), nullptr, nullptr});
+  if (saved->source != nullptr) {
+    saved->rows = saved->source->store().Snapshot();
+    saved->drawn = saved->source->Snapshot();
+  }
+  return [saved](StateWriter* writer) -> absl::Status {
+    DING_RETURN_IF_ERROR(writer->WriteString("type", saved->type));
+    DING_RETURN_IF_ERROR(writer->WriteInt("version", saved->version));
+    DING_RETURN_IF_ERROR(SaveCapacity(saved->capacity, writer));
+    DING_RETURN_IF_ERROR(WriteIfAny(saved->kind, writer));
+    DING_RETURN_IF_ERROR(writer->WriteInt("push_count", saved->push_count));
+    DING_RETURN_IF_ERROR(writer->WriteRng("rng", saved->rng));
+    if (saved->selector != nullptr) {
+      ScopedStateWriter selector_writer(writer, "selector");
+      DING_RETURN_IF_ERROR(saved->selector(&selector_writer));
+    }
+    DING_RETURN_IF_ERROR(writer->WriteInt("has_rows", saved->source != nullptr));
+    if (saved->source == nullptr) return absl::OkStatus();
+    DING_RETURN_IF_ERROR(WriteIfAny(saved->drawn, writer));
+    ScopedStateWriter store_writer(writer, "store");
+    return saved->rows(&store_writer);
+  };
+}
+
+absl::Status ComposedBuffer::LoadState(StateReader* reader) {
+  return Annotate(LoadChecked(reader), options_.name);
+}
+
+absl::Status ComposedBuffer::LoadChecked(StateReader* reader) {
+  DING_RETURN_IF_ERROR(CheckSavedType(reader, kind_->state_type()));
+  DING_RETURN_IF_ERROR(CheckSavedVersion(reader, kind_->state_version()));
+  DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, options_.capacity));
+  DING_ASSIGN_OR_RETURN(const std::function<void()> take_over, kind_->Read(reader));
+  DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));
+  Rng rng(0, "");
+  DING_RETURN_IF_ERROR(reader->ReadRng("rng", &rng));
+  DING_ASSIGN_OR_RETURN(const int64_t has_rows, reader->ReadInt("has_rows"));
+  std::unique_ptr<Contents> loaded;
+  const RowStore* rows = nullptr;
+  if (has_rows != 0) {
+    ScopedStateReader store_reader(reader, "store");
+    DING_ASSIGN_OR_RETURN(std::shared_ptr<RowStore> store,
+                          RowStore::Load(&store_reader, options_.capacity));
+    rows = store.get();
+    DING_ASSIGN_OR_RETURN(loaded, MakeContents(std::move(store)));
+    DING_RETURN_IF_ERROR(loaded->source->Load(reader));
+    // Rows that were retired before they were saved have left, and their owner was told then.
+    RemovedItems told_before;
+    for (int64_t id = rows->begin_id(); loaded->held != nullptr && id < rows->end_id(); ++id) {
+      if (loaded->source->IsRetired(id)) loaded->held->Remove(id, id + 1, &told_before);
+    }
+  }
+  DING_RETURN_IF_ERROR(CheckPushCount(push_count, rows));
+  MutexLock lock(&mutex_);
+  if (contents_ != nullptr && rows != nullptr) {
+    DING_RETURN_IF_ERROR(CheckSameRows(contents_->source->store(), *rows));
+  }
+  if (selector_->Snapshot() != nullptr) {
+    ScopedStateReader selector_reader(reader, "selector");
+    DING_RETURN_IF_ERROR(selector_->LoadState(&selector_reader));
+  }
+  take_over();
+  contents_ = std::move(loaded);
+  push_count_ = push_count;
+  rng_ = rng;
+  monitor_.Loaded(RowsLocked());
+  return absl::OkStatus();
+}
+
+}  // namespace ding

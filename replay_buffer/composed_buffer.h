@@ -1,0 +1,127 @@
+// A replay buffer, put together from parts. All that buffers have in common is here, once: pushing,
+// drawing, counting, waiting, telling what left, saving and loading.
+//
+//     Push ──► IRateLimiter ──► RowStore ──► DrawSource ──► ItemBook
+//               may it?          the rows     candidates     items that left
+//     Sample ─► IRateLimiter ──► ISelector ─► DrawSource ──► TransitionReader ──► Batch
+//               may it?          which?       columns        copies, without the lock
+//
+// The buffers of this package (naive, advanced, sequence, episode) derive from it and only choose the
+// parts. A selector of the user's own takes the place of theirs by Parts::selector.
+//
+// Ownership: copies what it is pushed; owns its parts.
+// Threads:   thread-safe. Rows are chosen under the lock and copied after it.
+// Errors:    as IBuffer says; all begin with the buffer's name. A call that fails changes nothing but
+//            what RetireStale() of its DrawSource has retired.
+#ifndef DING_WORKER_REPLAY_BUFFER_COMPOSED_BUFFER_H_
+#define DING_WORKER_REPLAY_BUFFER_COMPOSED_BUFFER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/metrics/sink.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/draw_source.h"
+#include "ding_worker/replay_buffer/held_items.h"
+#include "ding_worker/replay_buffer/periodic_thruput_monitor.h"
+#include "ding_worker/replay_buffer/rate_limiter.h"
+#include "ding_worker/replay_buffer/removed_items.h"
+#include "ding_worker/replay_buffer/row_layout.h"
+#include "ding_worker/replay_buffer/selector.h"
+#include "ding_worker/replay_buffer/transition_reader.h"
+
+namespace ding {
+
+class ComposedBuffer : public IBuffer {
+ public:
+  absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
+  absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
+                               const SampleOptions& options = {}) override;
+  absl::Status Update(const PriorityInfo& info) override;
+  void Clear() override;
+  int64_t count() const override;
+  int64_t push_count() const override;
+  StateSnapshot Snapshot() const override;
+  absl::Status LoadState(StateReader* reader) override;
+
+ protected:
+  struct Options {
+    std::string name;  // stands in errors and names the random stream and metrics
+    uint64_t seed = 0;
+    RowCapacity capacity;
+    std::shared_ptr<MetricSink> metrics;  // null: nothing is counted
+    double periodic_thruput_seconds = 60;
+    const Clock* clock = Clock::Real();
+    OnRemoved on_removed;  // for rows that are items only
+    // How long a push or draw that would be refused for its rate, or a draw for want of rows, waits
+    // for other threads to change that.
+    absl::Duration max_wait = absl::ZeroDuration();
+  };
+  struct Parts {
+    std::unique_ptr<DrawKind> kind;
+    std::shared_ptr<ISelector> selector;
+    std::unique_ptr<IRateLimiter> limiter;  // null: no limit
+  };
+
+  ComposedBuffer(Options options, Parts parts);
+
+  // For what a derived class tells of its parts.
+  const DrawKind& kind() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return *kind_; }
+  // Null until the first push.
+  const DrawSource* source() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return contents_ == nullptr ? nullptr : contents_->source.get();
+  }
+
+  mutable Mutex mutex_;
+
+ private:
+  // All that the first push fixes. Whoever gathers shares the source.
+  struct Contents {
+    std::shared_ptr<DrawSource> source;
+    std::unique_ptr<HeldItems> held;  // null without on_removed
+  };
+
+  absl::StatusOr<std::unique_ptr<Contents>> MakeContents(std::shared_ptr<RowStore> store) const;
+  absl::StatusOr<std::unique_ptr<Contents>> ContentsFor(const SegmentBatch& data) const;
+  absl::Status PushChecked(const SegmentBatch& data, RemovedItems* removed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Batch> SampleChecked(int64_t size, int64_t iter, const SampleOptions& options,
+                                      RemovedItems* removed) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status LoadChecked(StateReader* reader) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool WaitForChange(const Timer& waited) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WaitUntilPushAllowed(int64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WaitUntilDrawAllowed(int64_t size, int64_t iter, const SampleOptions& options,
+                                    RemovedItems* removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckEnough(int64_t size, const SampleOptions& options) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t CountLocked() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  int64_t RowsLocked() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  const std::unique_ptr<DrawKind> kind_;
+  const std::shared_ptr<ISelector> selector_ ABSL_PT_GUARDED_BY(mutex_);
+  const std::unique_ptr<IRateLimiter> limiter_ ABSL_PT_GUARDED_BY(mutex_);
+  CondVar changed_;                                             // rows were pushed or drawn
+  std::unique_ptr<Contents> contents_ ABSL_GUARDED_BY(mutex_);  // null until the first push
+  int64_t push_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  Rng rng_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_push_envstep_ ABSL_GUARDED_BY(mutex_) = -1;
+  PeriodicThruputMonitor monitor_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_COMPOSED_BUFFER_H_

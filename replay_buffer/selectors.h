@@ -1,0 +1,57 @@
+// The selectors that come with the buffers.
+//
+// Threads: as ISelector.
+#ifndef DING_WORKER_REPLAY_BUFFER_SELECTORS_H_
+#define DING_WORKER_REPLAY_BUFFER_SELECTORS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/replay_buffer/selector.h"
+#include "ding_worker/replay_buffer/uniform_draw.h"
+
+namespace ding {
+
+// Every candidate with the same probability; without `replace` all are different.
+class UniformSelector : public ISelector {
+ public:
+  absl::Status Select(Candidates* from, int64_t newest, bool replace, Rng* rng,
+                      absl::Span<int64_t> ids) override {
+    if (replace) {
+      draw_.WithReplacement(newest, rng, ids);
+    } else {
+      draw_.WithoutReplacement(newest, rng, ids);
+    }
+    const int64_t first = from->size() - newest;
+    for (int64_t& rank : ids) rank += first;
+    from->RanksToIds(ids);
+    return absl::OkStatus();
+  }
+
+ private:
+  UniformDraw draw_;
+};
+
+// In proportion to priority^alpha, in buffers that keep priorities. A candidate of more than one
+// stratum's weight comes more than once.
+class ProportionalSelector : public ISelector {
+ public:
+  absl::Status Select(Candidates* from, int64_t newest, bool /*replace*/, Rng* rng,
+                      absl::Span<int64_t> ids) override {
+    return from->DrawInProportion(newest, rng, ids);
+  }
+  bool InProportion() const override { return true; }
+};
+
+// The given selector, or a new one of the type that a buffer has of its own.
+template <typename Default>
+std::shared_ptr<ISelector> SelectorOr(const std::shared_ptr<ISelector>& given) {
+  return given != nullptr ? given : std::make_shared<Default>();
+}
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_SELECTORS_H_
