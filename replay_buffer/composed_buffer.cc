@@ -133,7 +133,7 @@ absl::Status ComposedBuffer::CheckEnough(int64_t size, const SampleOptions& opti
   const int64_t newest = std::min(options.newest.value_or(count), count);
   const double needed = options.replace ? 1 : kind_->NeededFor(size);
   if (static_cast<double>(newest) >= needed) return kind_->CheckSize(size);
-  const bool distinct = !options.replace && !selector_->InProportion();
+  const bool distinct = !options.replace && !selector_->ByPriority();
   const int64_t rows = contents_ == nullptr ? 0 : contents_->source->store().size();
   return absl::FailedPreconditionError(absl::StrCat(
       "cannot draw ", size, distinct ? " distinct " : " ", kind_->candidates(),

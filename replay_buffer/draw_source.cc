@@ -7,17 +7,15 @@
 namespace ding {
 
 absl::Status DrawSource::Select(const DrawRequest& request, absl::Span<int64_t> ids) {
+  if (request.selector->ByPriority()) return DrawByPriority(request, ids);
   DING_RETURN_IF_ERROR(CallUser("the selector", [&] {
-    return request.selector->Select(this, request.newest, request.replace, request.rng, ids);
+    return request.selector->Select(*this, request.newest, request.replace, request.rng, ids);
   }));
-  const int64_t begin = store().begin_id();
-  const int64_t end = store().end_id();
-  for (const int64_t id : ids) {
-    if (id >= begin && id < end) continue;
-    return absl::InternalError(absl::StrCat("the selector chose row ", id, ", expected ", begin,
-                                            " to ", end - 1, ", the rows of the buffer"));
-  }
-  return absl::OkStatus();
+  if (RanksToIds(ids)) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("the selector chose a rank that no candidate has, "
+                   "expected 0 to ",
+                   size() - 1));
 }
 
 }  // namespace ding

@@ -11,6 +11,7 @@
 #ifndef DING_WORKER_REPLAY_BUFFER_DRAW_SOURCE_H_
 #define DING_WORKER_REPLAY_BUFFER_DRAW_SOURCE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -64,9 +65,10 @@ class DrawSource : public Candidates {
   TransitionReader& reader() const { return *reader_; }
   RowStore& store() const { return reader_->store(); }
 
-  absl::Status DrawInProportion(int64_t /*newest*/, Rng* /*rng*/,
-                                absl::Span<int64_t> /*ids*/) override {
-    return absl::FailedPreconditionError("the buffer keeps no priorities to draw in proportion to");
+  int64_t Id(int64_t rank) const override {
+    int64_t id = rank;
+    RanksToIds(absl::MakeSpan(&id, 1));
+    return id;
   }
 
   // Rows that reports of the buffer count.
@@ -99,8 +101,22 @@ class DrawSource : public Candidates {
   virtual absl::Status Load(StateReader* /*reader*/) { return absl::OkStatus(); }
 
  protected:
-  // Asks the selector for candidates, and refuses ids that the store does not hold.
+  // Fills `ids` with the candidates that the selector chooses.
   absl::Status Select(const DrawRequest& request, absl::Span<int64_t> ids);
+  // Replaces ranks by the ids of their candidates. Returns false, and leaves anything in `ranks`, if
+  // one is not in [0, size()).
+  virtual bool RanksToIds(absl::Span<int64_t> ranks) const = 0;
+  // Draws in proportion to the priorities.
+  virtual absl::Status DrawByPriority(const DrawRequest& /*request*/, absl::Span<int64_t> /*ids*/) {
+    return absl::FailedPreconditionError("the buffer keeps no priorities to draw in proportion to");
+  }
+
+  // Whether all ranks are in [0, size).
+  static bool InRange(absl::Span<const int64_t> ranks, int64_t size) {
+    uint64_t largest = 0;  // without a branch per rank
+    for (const int64_t rank : ranks) largest = std::max(largest, static_cast<uint64_t>(rank));
+    return largest < static_cast<uint64_t>(size);
+  }
 
  private:
   const std::shared_ptr<TransitionReader> reader_;

@@ -147,13 +147,15 @@ absl::StatusOr<std::unique_ptr<PrioritizedSource>> PrioritizedSource::Create(
       new PrioritizedSource(draws, fields, std::move(reader), std::move(priorities)));
 }
 
-void PrioritizedSource::RanksToIds(absl::Span<int64_t> ranks) const {
+bool PrioritizedSource::RanksToIds(absl::Span<int64_t> ranks) const {
+  if (!InRange(ranks, size())) return false;
   for (int64_t& rank : ranks) rank = priorities_->IdOfRank(rank);
+  return true;
 }
 
-absl::Status PrioritizedSource::DrawInProportion(int64_t newest, Rng* rng,
-                                                 absl::Span<int64_t> ids) {
-  priorities_->Draw(newest, rng, ids);
+absl::Status PrioritizedSource::DrawByPriority(const DrawRequest& request,
+                                               absl::Span<int64_t> ids) {
+  priorities_->Draw(request.newest, request.rng, ids);
   for (int64_t& slot : ids) slot = priorities_->IdOf(slot);
   return absl::OkStatus();
 }
@@ -189,15 +191,7 @@ void PrioritizedSource::RetireStale(int64_t learner_iter, RetiredRows retired) {
 absl::Status PrioritizedSource::Draw(const DrawRequest& request,
                                      std::optional<TransitionDraw>* draw) {
   DING_RETURN_IF_ERROR(reader().Start(request.size, draw));
-  const absl::Span<int64_t> ids = (*draw)->ids();
-  DING_RETURN_IF_ERROR(Select(request, ids));
-  if (request.selector->InProportion()) return absl::OkStatus();
-  for (const int64_t id : ids) {
-    if (!IsRetired(id)) continue;
-    return absl::InternalError(
-        absl::StrCat("the selector chose row ", id, ", which was retired, expected candidates"));
-  }
-  return absl::OkStatus();
+  return Select(request, (*draw)->ids());
 }
 
 // Column weight is p^alpha for now.
@@ -218,7 +212,7 @@ DrawFacts PrioritizedSource::Commit(const DrawRequest& request, TransitionDraw* 
   facts.learner_iter = request.learner_iter;
   facts.envstep = request.envstep;
   facts.beta = draws_->beta_;
-  if (request.selector->InProportion()) facts.min_weight = priorities_->min_weight();
+  if (request.selector->ByPriority()) facts.min_weight = priorities_->min_weight();
   const PrioritizedDrawOptions& options = draws_->options_;
   if (options.anneal_step > 0) {
     const double step = (1 - options.beta) / static_cast<double>(options.anneal_step);

@@ -15,7 +15,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/rng.h"
 #include "ding_worker/data/priority_info.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
@@ -89,8 +88,6 @@ class PrioritizedSource : public DrawSource {
                                                                    std::shared_ptr<RowStore> store);
 
   int64_t size() const override { return priorities_->count(); }
-  void RanksToIds(absl::Span<int64_t> ranks) const override;
-  absl::Status DrawInProportion(int64_t newest, Rng* rng, absl::Span<int64_t> ids) override;
   int64_t rows() const override { return size(); }
   absl::Status Check(const SegmentBatch& data) const override;
   void Append(const SegmentBatch& data, int64_t first_id) override;
@@ -107,6 +104,10 @@ class PrioritizedSource : public DrawSource {
   int64_t Update(const PriorityInfo& info) { return priorities_->Update(info); }
   float max_priority() const { return priorities_->max_priority(); }
   int64_t staleness_runs() const { return staleness_.runs(); }
+
+ protected:
+  bool RanksToIds(absl::Span<int64_t> ranks) const override;
+  absl::Status DrawByPriority(const DrawRequest& request, absl::Span<int64_t> ids) override;
 
  private:
   // Where the columns of draws stand in a batch, and what is read of the rows.

@@ -1,5 +1,7 @@
 #include "ding_worker/replay_buffer/row_source.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -16,13 +18,20 @@ class RowSource : public DrawSource {
   using DrawSource::DrawSource;
 
   int64_t size() const override { return store().size(); }
-  void RanksToIds(absl::Span<int64_t> ranks) const override {
-    const int64_t begin = store().begin_id();
-    for (int64_t& rank : ranks) rank += begin;
-  }
   absl::Status Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) override {
     DING_RETURN_IF_ERROR(reader().Start(request.size, draw));
     return Select(request, (*draw)->ids());
+  }
+
+ protected:
+  bool RanksToIds(absl::Span<int64_t> ranks) const override {
+    const int64_t begin = store().begin_id();
+    uint64_t largest = 0;  // InRange(), in the same pass
+    for (int64_t& rank : ranks) {
+      largest = std::max(largest, static_cast<uint64_t>(rank));
+      rank += begin;
+    }
+    return largest < static_cast<uint64_t>(size());
   }
 };
 

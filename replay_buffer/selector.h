@@ -1,7 +1,7 @@
 // Chooses what a draw consists of: the part of a buffer that a user is most likely to replace.
 //
-// A buffer names its candidates by row ids. A candidate is a row, or in buffers of sequences and of
-// whole episodes the first row of one; so one selector works with every buffer.
+// A candidate is a row, or in buffers of sequences and of whole episodes one of these. A selector names
+// it by its rank: 0 is the oldest. So one selector works with every buffer.
 //
 // Ownership: a buffer owns its selector and lends it the candidates for the call.
 // Threads:   called under the buffer's lock, by one thread at a time.
@@ -9,10 +9,9 @@
 // Example: the newest first, over and over.
 //   class NewestFirst : public ISelector {
 //    public:
-//     absl::Status Select(Candidates* from, int64_t newest, bool replace, Rng* rng,
-//                         absl::Span<int64_t> ids) override {
-//       for (size_t i = 0; i < ids.size(); ++i) ids[i] = from->size() - 1 - i % newest;
-//       from->RanksToIds(ids);
+//     absl::Status Select(const Candidates& from, int64_t newest, bool replace, Rng* rng,
+//                         absl::Span<int64_t> ranks) override {
+//       for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = from.size() - 1 - i % newest;
 //       return absl::OkStatus();
 //     }
 //   };
@@ -29,32 +28,31 @@
 
 namespace ding {
 
-// What can be drawn at the moment, ranked by age: rank 0 is the oldest.
+// What can be drawn at the moment.
 class Candidates {
  public:
   virtual ~Candidates() = default;
 
   virtual int64_t size() const = 0;
-  // Replaces ranks, each in [0, size()), by the row ids of the candidates.
-  virtual void RanksToIds(absl::Span<int64_t> ranks) const = 0;
-  // Draws in proportion to priority^alpha from the `newest` candidates: one from each of ids.size()
-  // equal strata of the sum. kFailedPrecondition if the buffer keeps no priorities.
-  virtual absl::Status DrawInProportion(int64_t newest, Rng* rng, absl::Span<int64_t> ids) = 0;
+  // The replay_unique_id of the candidate of that rank, in a sequence that of its first row. Grows
+  // with the rank. May take the logarithm of the capacity.
+  virtual int64_t Id(int64_t rank) const = 0;
 };
 
 class ISelector {
  public:
   virtual ~ISelector() = default;
 
-  // Fills `ids` with candidates, chosen from the `newest` ones; 1 <= newest <= from->size(). Without
-  // `replace`, ids.size() <= newest. The numbers of `rng` are saved with the buffer, and go back if
-  // the draw fails after all. An error, or an id that the buffer does not hold, fails the draw.
-  virtual absl::Status Select(Candidates* from, int64_t newest, bool replace, Rng* rng,
-                              absl::Span<int64_t> ids) = 0;
+  // Fills `ranks` with candidates, chosen from the `newest` ones: 1 <= newest <= from.size(). Without
+  // `replace` they should differ; there are enough then. The numbers of `rng` are saved with the
+  // buffer, and go back if the draw fails after all. An error, or a rank that no candidate has, fails
+  // the draw.
+  virtual absl::Status Select(const Candidates& from, int64_t newest, bool replace, Rng* rng,
+                              absl::Span<int64_t> ranks) = 0;
 
-  // Whether Select() is Candidates::DrawInProportion(). A buffer with importance weights then
-  // corrects for it; otherwise these weights are 1.
-  virtual bool InProportion() const { return false; }
+  // Whether the buffer is to draw in proportion to its priorities instead of calling Select(), and to
+  // correct for it by importance weights. kFailedPrecondition in a buffer without priorities.
+  virtual bool ByPriority() const { return false; }
 
   // The priorities that IBuffer::Update() was given.
   virtual void Update(const PriorityInfo& /*info*/) {}

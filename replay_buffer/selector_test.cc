@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/rng.h"
@@ -43,12 +44,12 @@ using ::testing::HasSubstr;
 // The newest first, over and over. Counts its draws, which are saved, and the priorities it was told.
 class NewestFirst : public ISelector {
  public:
-  absl::Status Select(Candidates* from, int64_t newest, bool /*replace*/, Rng* /*rng*/,
-                      absl::Span<int64_t> ids) override {
-    for (size_t i = 0; i < ids.size(); ++i) {
-      ids[i] = from->size() - 1 - static_cast<int64_t>(i) % newest;
+  absl::Status Select(const Candidates& from, int64_t newest, bool /*replace*/, Rng* /*rng*/,
+                      absl::Span<int64_t> ranks) override {
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      ranks[i] = from.size() - 1 - static_cast<int64_t>(i) % newest;
+      if (i > 0 && newest > 1) EXPECT_LT(from.Id(ranks[i]), from.Id(ranks[i - 1]));
     }
-    from->RanksToIds(ids);
     ++draws_;
     return absl::OkStatus();
   }
@@ -78,14 +79,13 @@ class NewestFirst : public ISelector {
 class Faulty : public ISelector {
  public:
   explicit Faulty(const std::string& fault) : fault_(fault) {}
-  absl::Status Select(Candidates* from, int64_t /*newest*/, bool /*replace*/, Rng* rng,
-                      absl::Span<int64_t> ids) override {
+  absl::Status Select(const Candidates& from, int64_t /*newest*/, bool /*replace*/, Rng* rng,
+                      absl::Span<int64_t> ranks) override {
     rng->Next32();
     if (fault_ == "throws") throw std::runtime_error("out of ideas");
     if (fault_ == "fails") return absl::UnavailableError("not today");
-    for (int64_t& id : ids) id = 0;
-    from->RanksToIds(ids);
-    ids[ids.size() / 2] = fault_ == "before" ? -1 : 1000;
+    for (int64_t& rank : ranks) rank = 0;
+    ranks[ranks.size() / 2] = fault_ == "before" ? -1 : from.size();
     return absl::OkStatus();
   }
 
@@ -198,8 +198,9 @@ TEST_P(SelectorTest, AFaultyOneFailsItsDrawOnly) {
       EXPECT_THAT(batch, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("not today")));
     } else {
       EXPECT_THAT(batch, StatusIs(absl::StatusCode::kInternal,
-                                  HasSubstr(fault == "before" ? "chose row -1, expected 0 to 11"
-                                                              : "chose row 1000")));
+                                  HasSubstr(absl::StrCat("chose a rank that no candidate has, "
+                                                         "expected 0 to ",
+                                                         buffer->count() - 1))));
     }
     EXPECT_TRUE(SameBytes(before, Saved(*buffer))) << fault;
   }

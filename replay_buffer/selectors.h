@@ -18,16 +18,16 @@ namespace ding {
 // Every candidate with the same probability; without `replace` all are different.
 class UniformSelector : public ISelector {
  public:
-  absl::Status Select(Candidates* from, int64_t newest, bool replace, Rng* rng,
-                      absl::Span<int64_t> ids) override {
+  absl::Status Select(const Candidates& from, int64_t newest, bool replace, Rng* rng,
+                      absl::Span<int64_t> ranks) override {
     if (replace) {
-      draw_.WithReplacement(newest, rng, ids);
+      draw_.WithReplacement(newest, rng, ranks);
     } else {
-      draw_.WithoutReplacement(newest, rng, ids);
+      draw_.WithoutReplacement(newest, rng, ranks);
     }
-    const int64_t first = from->size() - newest;
-    for (int64_t& rank : ids) rank += first;
-    from->RanksToIds(ids);
+    const int64_t first = from.size() - newest;
+    if (first == 0) return absl::OkStatus();
+    for (int64_t& rank : ranks) rank += first;
     return absl::OkStatus();
   }
 
@@ -39,11 +39,11 @@ class UniformSelector : public ISelector {
 // stratum's weight comes more than once.
 class ProportionalSelector : public ISelector {
  public:
-  absl::Status Select(Candidates* from, int64_t newest, bool /*replace*/, Rng* rng,
-                      absl::Span<int64_t> ids) override {
-    return from->DrawInProportion(newest, rng, ids);
+  absl::Status Select(const Candidates& /*from*/, int64_t /*newest*/, bool /*replace*/,
+                      Rng* /*rng*/, absl::Span<int64_t> /*ranks*/) override {
+    return absl::InternalError("a buffer draws in proportion to its priorities itself");
   }
-  bool InProportion() const override { return true; }
+  bool ByPriority() const override { return true; }
 };
 
 // The given selector, or a new one of the type that a buffer has of its own.

@@ -26,6 +26,12 @@ absl::Status CheckBatch(int64_t sequences, int64_t rows) {
                                                    " rows"));
 }
 
+// The row after `id` in a sequence; -1: none (yet).
+int64_t NextRow(const RowStore& store, const SequenceIndex& sequences, int64_t id) {
+  const int64_t next = store.Next(id).id;
+  return next >= 0 ? next : sequences.NextEpisode(id);
+}
+
 }  // namespace
 
 SequenceSource::SequenceSource(const SequenceDrawOptions& options, const Fields& fields,
@@ -77,17 +83,18 @@ absl::Status SequenceSource::Draw(const DrawRequest& request, std::optional<Tran
   return absl::OkStatus();
 }
 
-// The row after `id` in a sequence; -1: none (yet).
-int64_t SequenceSource::NextRow(int64_t id) const {
-  const int64_t next = store().Next(id).id;
-  return next >= 0 ? next : sequences_.NextEpisode(id);
+bool SequenceSource::RanksToIds(absl::Span<int64_t> ranks) const {
+  if (!InRange(ranks, size())) return false;
+  for (int64_t& rank : ranks) rank = sequences_.Select(rank);
+  return true;
 }
 
 // Rows of the sequence that begins there.
 int64_t SequenceSource::LengthFrom(int64_t id) const {
   const int64_t most = options_.index.rows.value_or(std::numeric_limits<int64_t>::max());
   int64_t length = 1;
-  while (length < most && (id = NextRow(id)) >= 0) ++length;
+  const RowStore& store = this->store();
+  while (length < most && (id = NextRow(store, sequences_, id)) >= 0) ++length;
   return length;
 }
 
@@ -99,10 +106,12 @@ std::vector<int64_t> SequenceSource::Lengths() const {
 }
 
 void SequenceSource::Fill(absl::Span<const int64_t> starts, TransitionDraw* draw) const {
+  const RowStore& store = this->store();
   const absl::Span<uint8_t> mask = draw->column<uint8_t>(fields_.mask);
   const absl::Span<uint8_t> burn_in = draw->column<uint8_t>(fields_.burn_in);
   const absl::Span<int64_t> ids = draw->ids();
   const size_t rows = ids.size() / starts.size();
+  const int64_t burn_in_rows = options_.burn_in;
   for (size_t sequence = 0; sequence < starts.size(); ++sequence) {
     int64_t id = starts[sequence];
     bool there = true;
@@ -110,9 +119,9 @@ void SequenceSource::Fill(absl::Span<const int64_t> starts, TransitionDraw* draw
       const size_t row = sequence * rows + t;
       ids[row] = id;
       mask[row] = there;
-      burn_in[row] = static_cast<int64_t>(t) < options_.burn_in;
+      burn_in[row] = static_cast<int64_t>(t) < burn_in_rows;
       if (!there) continue;
-      const int64_t next = NextRow(id);
+      const int64_t next = NextRow(store, sequences_, id);
       there = next >= 0;
       if (there) id = next;
     }

@@ -38,9 +38,6 @@ class SequenceSource : public DrawSource {
                                                                 std::shared_ptr<RowStore> store);
 
   int64_t size() const override { return sequences_.size(); }
-  void RanksToIds(absl::Span<int64_t> ranks) const override {
-    for (int64_t& rank : ranks) rank = sequences_.Select(rank);
-  }
   void Append(const SegmentBatch& data, int64_t first_id) override {
     sequences_.Append(data.segments, first_id, store().begin_id());
   }
@@ -51,6 +48,9 @@ class SequenceSource : public DrawSource {
 
   // Rows of each candidate's sequence, without padding.
   std::vector<int64_t> Lengths() const;
+
+ protected:
+  bool RanksToIds(absl::Span<int64_t> ranks) const override;
 
  private:
   // Where the columns of draws stand in a batch.
@@ -63,7 +63,6 @@ class SequenceSource : public DrawSource {
   SequenceSource(const SequenceDrawOptions& options, const Fields& fields,
                  std::shared_ptr<TransitionReader> reader);
 
-  int64_t NextRow(int64_t id) const;
   int64_t LengthFrom(int64_t id) const;
   void Fill(absl::Span<const int64_t> starts, TransitionDraw* draw) const;
   void FillIsFirst(TransitionDraw* draw) const;
