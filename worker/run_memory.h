@@ -7,7 +7,7 @@
 //                         the folder stays until that run has continued, or somebody removes it
 //   <base>/<run>/...      the files of the store
 //
-// A folder without a lock file does not belong to a run, and is never removed.
+// A folder without a lock file is not taken for a run's folder, and RemoveDeadRuns() keeps it.
 //
 // Ownership: owns the folder, and removes it.
 // Threads:   thread-compatible; runs of several processes may begin and end at the same time.
