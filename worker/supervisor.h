@@ -75,8 +75,8 @@ class Supervisor {
   // `timeout`.
   void Stop(absl::Duration timeout);
 
-  // The pids of the workers' current processes, in the order of their start; 0: the worker was
-  // given up.
+  // The pids of the workers' current processes, in the order of their start; 0: the worker has
+  // none.
   std::vector<pid_t> pids() const;
   int64_t restarts() const { return restarts_; }
 
