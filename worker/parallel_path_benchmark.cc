@@ -5,7 +5,7 @@
 // counts the rows of its batches, and draws as many rows as are pushed.
 //   Rows/rows/floats       chunks of that many rows, with observations of that many floats
 //   RowsByRedis/rows/floats  the same with a store in a Redis of this machine
-//   RowsFloor/rows/floats  one thread writes, reads and deletes the same files, and copies every row
+//   RowsFloor/rows/floats  one thread writes, reads and deletes the same files, and copies all rows
 //   Publish                a model of 1 MB, from the end of the iteration that made it until both
 //                          collectors have loaded it
 #include <fcntl.h>
