@@ -72,7 +72,7 @@ TEST_F(ParallelTest, ConvergesAndLeavesNothing) {
     EXPECT_TRUE(IsDirectory(JoinPath(RunPath("a"), absl::StrCat("log/", name)))) << name;
   }
   DING_ASSERT_OK_AND_ASSIGN(const auto checkpoints, ListDirectory(JoinPath(RunPath("a"), "ckpt")));
-  // A run that takes some time saves more checkpoints than the last one.
+  // A run that takes some time saves more checkpoints than just the last one.
   ASSERT_THAT(checkpoints, Not(IsEmpty()));
   EXPECT_THAT(checkpoints.front(), testing::StartsWith("iteration_"));
   EXPECT_EQ(checkpoints.back(), "learner_resume");
@@ -222,7 +222,7 @@ TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
   EXPECT_THAT(other->err(), AllOf(HasSubstr("the config of collector"),
                                   HasSubstr("start it with the same config, or without one")));
 
-  // This worker has a later version.
+  // This worker has a later protocol version.
   DING_ASSERT_OK_AND_ASSIGN(auto later, transport_.Connect(address, absl::Seconds(30)));
   const std::unique_ptr<Session> session = Session::Start(std::move(later), {}).value();
   WorkerMessage message;
@@ -310,7 +310,7 @@ TEST_F(ChaosTest, AnEnvThatKeepsFailingEndsTheRunWithItsName) {
   EXPECT_EQ(program->out(), "");
 }
 
-// Such a process looks like one that has done its work.
+// A collector that exits with 0 looks like one that has done its work.
 TEST_F(ChaosTest, ACollectorThatKeepsExitingWithZeroEndsTheRunWithItsName) {
   const auto program = Run("run", Args(WriteConfig("EXIT exit_status: 0"), "a", {}));
   EXPECT_EQ(program->Wait(kPatience), 1);

@@ -86,7 +86,7 @@ void FindTooDeep(absl::string_view text, FirstError* error) {
   }
 }
 
-// Parses `text` into `message`. If it returns false, nothing was merged, and `error` says why.
+// Parses `text` into `message`, replacing its content. Returns false if it fails; `error` says why.
 bool ParseText(const std::string& text, Message* message, FirstError* error) {
   FindTooDeep(text, error);
   if (error->found()) {
@@ -133,7 +133,8 @@ std::string Suggestion(const Descriptor& descriptor, absl::string_view name) {
   return absl::StrCat("it has: ", absl::StrJoin(names, ", "));
 }
 
-// Returns the parser's message, with a suggestion if it is about an unknown field, as in
+// Rewords a message of the parser that is about an unknown field, such as the next line, and adds a
+// suggestion. Other messages stay as they are.
 //   Message type "ding.LearnSection" has no field named "batchsize".
 std::string Explain(const std::string& message) {
   const std::vector<std::string> quoted = absl::StrSplit(message, '"');
