@@ -1,5 +1,5 @@
-// A parallel run whose learner is two processes that learn together, as people start it: real
-// processes, an all-reduce over TCP, and what happens when some of them are killed.
+// Tests a parallel run whose learner is two processes that learn together, as people start it: with
+// real processes and an all-reduce over TCP. Some of the processes are killed.
 
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ class AggregatedTest : public testing::Test {
     EXPECT_THAT(RemoveRecursively(folder_), IsOk());
   }
 
-  // With two learners.
+  // Starts a run with two learners.
   std::unique_ptr<ChildProgram> Start(const std::vector<std::string>& more,
                                       const std::string& path = "worker/parallel_torch") const {
     std::vector<std::string> args = {
@@ -62,7 +62,7 @@ class AggregatedTest : public testing::Test {
     return std::make_unique<ChildProgram>(path, args, JoinPath(folder_, "run"),
                                           std::function<void()>());
   }
-  // One that does not converge before it has lived through something.
+  // Starts a run that lasts long enough for the test to disturb it before it converges.
   std::unique_ptr<ChildProgram> StartLong() const {
     return Start({"--set=policy.other.commander.stop_after_seconds=25",
                   "--set=policy.learn.learner.hook.save_ckpt_seconds=0.2"});
@@ -70,7 +70,7 @@ class AggregatedTest : public testing::Test {
   std::string Log(absl::string_view process) const {
     return ReadFile(JoinPath(run_, absl::StrCat("log/", process, "_logger.txt"))).value_or("");
   }
-  // How often the aggregator has said something.
+  // How often the aggregator has logged `what`.
   int Said(const std::string& what) const {
     const std::string log = Log("aggregator-0");
     int count = 0;
@@ -93,7 +93,7 @@ class AggregatedTest : public testing::Test {
                       kPatience) &&
            program.IsRunning();
   }
-  // Those of the group, as the coordinator says.
+  // The pids of the group's learners, from the coordinator's status.
   std::vector<pid_t> LearnerPids(const ChildProgram& program) {
     const absl::StatusOr<RunStatus> status = Ask(CoordinatorAddress(program));
     std::vector<pid_t> pids;
@@ -105,7 +105,7 @@ class AggregatedTest : public testing::Test {
     }
     return pids;
   }
-  // Two learners, none of them `gone`.
+  // Waits until there are two learners and none of them is `gone`.
   bool HasSuccessorOf(pid_t gone, const ChildProgram& program) {
     return Eventually(
         [&] {
@@ -159,7 +159,7 @@ TEST_F(AggregatedTest, OneOfTwoLearnersIsKilledAndTheOtherGoesOn) {
   EXPECT_TRUE(HasSuccessorOf(pids[0], *program)) << Log("aggregator-0") << program->err();
   ASSERT_TRUE(WaitUntilSaid("generation 2 of")) << Log("aggregator-0") << program->err();
   ASSERT_TRUE(LearnsOn(*program)) << program->err();
-  // Its successor is taken in.
+  // The successor is taken into the group.
   EXPECT_TRUE(WaitUntilSaid("of 2 learners", 2)) << Log("aggregator-0") << program->err();
   ExpectConverges(program.get());
   EXPECT_THAT(Log("coordinator"), testing::Not(HasSubstr(" failed")));
@@ -210,7 +210,7 @@ TEST_F(AggregatedTest, TheAggregatorIsKilledAndAnotherOneTakesItsPlace) {
       << Log("aggregator-0") << program->err();
   ExpectConverges(program.get());
   EXPECT_THAT(program->err(), HasSubstr("has lost the coordinator: "));
-  // The learners of the first one have ended by themselves.
+  // The learners of the first aggregator have ended by themselves.
   EXPECT_THAT(ReapOrphans(absl::Minutes(1)), AllOf(SizeIs(2), Each(Field(&Orphan::code, 1))));
 }
 

@@ -13,14 +13,14 @@
 namespace ding {
 namespace {
 
-// Between two looks whether the answer is still wanted.
+// How often to check whether the answer is still wanted.
 constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
 
 bool Never() { return false; }
 
-// Connects as `transport` does, and gives up when the answer is not wanted any more: in short attempts
-// for as long as the machine itself says that nobody listens there. Somebody who listens, and says
-// nothing, is given the whole time.
+// Connects as `transport` does, and gives up when the answer is no longer wanted. It tries in short
+// attempts for as long as the machine itself reports that nobody listens there. A listener that
+// says nothing gets the whole time.
 class CancellableTransport : public Transport {
  public:
   CancellableTransport(Transport* transport, const std::function<bool()>& cancelled)

@@ -1,4 +1,5 @@
-// The state of a parallel run, asked by somebody who is no worker of it.
+// Asks the coordinator of a parallel run for its status, or sends it a command, without joining as
+// a worker.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_WORKER_ASK_STATUS_H_
@@ -14,12 +15,14 @@
 
 namespace ding {
 
-// `name` is who asks, for people. `cancelled` is asked now and then while nobody listens there: whether
-// the answer is still wanted. Errors of WorkerSession::Join(), Send() and Receive().
+// Returns the status of the run. `name` identifies the asker to people. While nobody listens at
+// `coordinator`, `cancelled` is called now and then: true means that the answer is not wanted any
+// more. Returns the errors of WorkerSession::Join(), Send() and Receive().
 absl::StatusOr<RunStatus> AskStatus(
     const std::string& coordinator, const std::string& name, absl::Duration timeout,
     Transport* transport, const std::function<bool()>& cancelled = [] { return false; });
-// What an operator asks for. An answer is one whatever its code says.
+// Sends an operator's request and returns the reply. A reply is not an error, whatever its code
+// says.
 absl::StatusOr<OperatorReply> AskOperator(const std::string& coordinator, const std::string& name,
                                           const OperatorRequest& request, absl::Duration timeout,
                                           Transport* transport);

@@ -17,7 +17,7 @@
 namespace ding {
 namespace {
 
-// Where nobody listens, or somebody who says nothing.
+// A transport to an address where nobody listens, or to a listener that says nothing.
 class DeadEnd : public Transport {
  public:
   explicit DeadEnd(bool silent) : silent_(silent) {}
@@ -40,7 +40,7 @@ class DeadEnd : public Transport {
   const bool silent_;
 };
 
-// Without it the question takes all its time.
+// Without the cancellation, the call would take all of its time.
 TEST(AskStatusTest, AnAnswerThatIsNotWantedAnyMoreIsNotWaitedFor) {
   DeadEnd transport(/*silent=*/false);
   EXPECT_THAT(AskStatus("nowhere", "test", absl::Hours(1), &transport,
@@ -50,7 +50,7 @@ TEST(AskStatusTest, AnAnswerThatIsNotWantedAnyMoreIsNotWaitedFor) {
   EXPECT_LE(transport.longest, absl::Milliseconds(100));
 }
 
-// Tells its reason, unless an attempt is too short for that.
+// A transport that gives a reason for its failure, unless an attempt is too short for that.
 class Refusal : public DeadEnd {
  public:
   Refusal() : DeadEnd(/*silent=*/false) {}
@@ -69,7 +69,7 @@ TEST(AskStatusTest, AShortLastAttemptDoesNotHideTheReason) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, testing::HasSubstr("the reason")));
 }
 
-// It may have much to do.
+// A silent coordinator may only be busy.
 TEST(AskStatusTest, WhoListensAndSaysNothingIsGivenTheWholeTime) {
   DeadEnd transport(/*silent=*/true);
   EXPECT_THAT(AskStatus("hangs", "test", absl::Hours(1), &transport,

@@ -1,4 +1,5 @@
-// Which processes hang, or are stopped: they had joined, and have been away for a while.
+// Finds processes that hang or are stopped: those that had joined a run and have been missing from
+// its status for a while.
 //
 //   present:  Update({1, 2})   Update({2})  ...  Update({2}), the timeout later  ──► {1}
 //
@@ -20,24 +21,24 @@
 
 namespace ding {
 
-// For a worker that lost its session; longer than it needs to join a coordinator that was started
-// again.
+// Time for a worker that lost its session; longer than it needs to join a restarted coordinator.
 inline constexpr absl::Duration kAwayTimeout = absl::Seconds(3);
 
 class AwayWatch {
  public:
-  // Away for at least `timeout` is away for too long.
+  // A process that is missing for at least `timeout` has been away for too long.
   AwayWatch(absl::Duration timeout, const Clock* clock) : timeout_(timeout), clock_(clock) {}
 
-  // Takes note of who is there now; the pids of those that have been away for too long, each once.
+  // Records which workers are present now. Returns the pids of those that have been away for too
+  // long, each of them once.
   std::vector<int64_t> Update(const google::protobuf::RepeatedPtrField<WorkerStatus>& present);
-  // Something else has sent all of them away: they are given the whole time again.
+  // Restarts the timeout of all workers, as when they are away for a known reason.
   void Forgive();
 
  private:
   const absl::Duration timeout_;
   const Clock* const clock_;
-  std::map<int64_t, Timer> seen_;  // when they were there last, by pid
+  std::map<int64_t, Timer> seen_;  // when they were last present, by pid
 };
 
 }  // namespace ding

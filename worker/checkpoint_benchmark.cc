@@ -1,8 +1,8 @@
-// What checkpoints of worker/configs/cartpole_dqn.textproto cost the training.
+// Measures what checkpoints of worker/configs/cartpole_dqn.textproto cost the training.
 //   SaveCheckpoint        model and train state at a safe point: how long the training pauses
-//   SaveCheckpointFloor   the write of the same bytes to one file
-//   SnapshotBuffer        of a full replay buffer: how long the training pauses for it; its rows
-//                         are shared
+//   SaveCheckpointFloor   a write of the same bytes to one file
+//   SnapshotBuffer        a snapshot of a full replay buffer: how long the training pauses for it;
+//                         the rows are shared, not copied
 // The working folder must be the root of the checkout.
 #include <cstdint>
 #include <cstdlib>
@@ -26,7 +26,7 @@ constexpr int64_t kBufferRows = 20000;
 
 void Check(const absl::Status& status) { DING_CHECK(status.ok()) << status; }
 
-// The learner's tensors, one after the other.
+// Returns the bytes of the learner's tensors, one tensor after the other.
 std::string LearnerBytes(const BaseLearner& learner) {
   StateDict state;
   Check(learner.policy()->SaveModel(&state));

@@ -1,10 +1,11 @@
-// Every field of an experiment config, and of the parameters of every module, is in
-// worker/config_fields.txt with what becomes of it in each kind of run. Each is set to another value:
-// what the table calls refused is refused by a sentence that names it, and all else is accepted. A
-// field that is not in the table fails here, so that it is decided what it does where.
+// worker/config_fields.txt says for every field of an experiment config, and of the parameters of
+// every module, what becomes of it in each kind of run. The tests set each field to another value:
+// if the table says that the field is refused, an error must name it; otherwise the value must be
+// accepted. A field that is missing from the table fails the test, so that somebody decides what it
+// does in each kind of run.
 //
-// DING_PRINT_FIELDS=1 in the environment prints the fields that there are, and DING_PRINT_DOCS=1 what
-// docs/config_fields.md is to be.
+// With DING_PRINT_FIELDS=1 in the environment the test prints all fields, and with
+// DING_PRINT_DOCS=1 what docs/config_fields.md must be.
 
 #include <cstddef>
 #include <cstdio>
@@ -78,7 +79,7 @@ constexpr char kDocs[] = "docs/config_fields.md";
 constexpr char kModel[] = "model { encoder_hidden_size: 4 }";
 constexpr char kModels[] = "model { encoder_hidden_size: 4 } critic { encoder_hidden_size: 4 }";
 
-// The message that an Any may hold, and how a config comes to hold it.
+// A type of message that an Any may hold, and the settings that put it there.
 struct Params {
   std::string any;  // path
   const Descriptor* type;
@@ -140,10 +141,10 @@ const std::vector<Params>& AllParams() {
 }
 
 struct Field {
-  std::string name;  // in the table: "policy.params<DqnConfig>.learning_rate"
-  std::string path;  // of --set; an element of a list of messages is its first
+  std::string name;  // as in the table: "policy.params<DqnConfig>.learning_rate"
+  std::string path;  // as for --set; in a list of messages, the path of the first element
   const FieldDescriptor* descriptor;
-  const Params* params;  // null: it is in no Any
+  const Params* params;  // null: the field is in no Any
 };
 
 void Walk(const Descriptor& type, const std::string& name, const std::string& path,
@@ -181,9 +182,9 @@ enum class Kind : size_t { kSerial, kOnPolicy, kSupervised, kParallel, kLeague, 
 constexpr size_t kKinds = 6;
 
 struct Row {
-  std::string uses;  // a letter for each Kind
+  std::string uses;  // one letter for each Kind
   std::string value;
-  std::vector<std::string> settings;  // beside it
+  std::vector<std::string> settings;  // further settings that the value needs
   std::string note;
 };
 
@@ -225,7 +226,7 @@ TEST(ConfigFieldsTest, TheTableHasAllFieldsAndNoOthers) {
       << "decide what the field does in each kind of run, and write it into " << kTable;
 }
 
-// What registered modules say of their own parameters is walked.
+// The parameters of all registered modules are among the walked messages.
 TEST(ConfigFieldsTest, TheParametersOfAllRegisteredModulesAreWalked) {
   std::set<std::string> walked;
   for (const Params& params : AllParams()) walked.insert(params.type->full_name());
@@ -247,7 +248,7 @@ TEST(ConfigFieldsTest, TheParametersOfAllRegisteredModulesAreWalked) {
 
 // ------------------------------------------------------------------------------------- the programs
 
-// $0: env, $1: policy.
+// $0 is the env, $1 is the policy.
 constexpr char kConfig[] = R"(
 env { evaluator_env_num: 2 $0 }
 policy { learn { learner { hook { hook { type: "log_show" name: "mine" } } } } $1 }
@@ -297,7 +298,7 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
     return *kPath;
   }
 
-  // What such a program says of a config.
+  // Returns how a program of this kind judges the config with these settings.
   static absl::Status Judge(Kind kind, const std::vector<std::string>& settings) {
     const absl::StatusOr<ExperimentConfig> config =
         ParseExperimentConfig(Text(kind), "config", settings);
@@ -342,7 +343,7 @@ TEST_P(ConfigFieldsOfRunTest, WhatIsRefusedIsNamedAndAllElseIsAccepted) {
   const std::map<std::string, Row> table = ReadTable();
   for (const Field& field : AllFields()) {
     const auto found = table.find(field.name);
-    if (found == table.end()) continue;  // The other test says so.
+    if (found == table.end()) continue;  // The other test reports this.
     const Row& row = found->second;
     const char use = row.uses[static_cast<size_t>(GetParam())];
     if (use == '-' || row.value == "?") continue;
@@ -357,7 +358,7 @@ TEST_P(ConfigFieldsOfRunTest, WhatIsRefusedIsNamedAndAllElseIsAccepted) {
     if (use == 'r') {
       const std::string message(status.message());
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field.name << ": " << status;
-      // By its path; a module names its own fields by their names alone.
+      // The message names the field by its path, or by its own name if a module reports it.
       EXPECT_THAT(message, testing::ContainsRegex(absl::StrCat(
                                "(^|[^a-z_])", field.descriptor->name(), "($|[^a-z_])")))
           << field.name;

@@ -1,4 +1,4 @@
-// Finds the kind of run that a config asks for.
+// Creates the kind of pipeline that a config asks for.
 #ifndef DING_WORKER_WORKER_CREATE_PIPELINE_H_
 #define DING_WORKER_WORKER_CREATE_PIPELINE_H_
 
@@ -10,7 +10,8 @@
 
 namespace ding {
 
-// A SupervisedPipeline if the config has a data set, else a SerialPipeline; errors are theirs.
+// Creates a SupervisedPipeline if the config has a data set, else a SerialPipeline. Errors are
+// those of their Create().
 absl::StatusOr<std::unique_ptr<Pipeline>> CreatePipeline(const ExperimentConfig& config,
                                                          const SerialOptions& options);
 

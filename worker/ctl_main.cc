@@ -1,5 +1,5 @@
-// //worker:ctl: asks a parallel run how it is, and tells it what is to change; looks at the journal of
-// one that has ended.
+// //worker:ctl: shows the status of a parallel run and sends it commands; inspects the journal of a
+// run that has ended.
 
 #include <unistd.h>
 
@@ -73,11 +73,11 @@ Exit code: 0 it is done, 1 an error: the run says why not. journal check: 0 the 
 is torn or damaged, 2 there is none, or none of this version.
 )";
 
-// The commands that have an argument, and those that have none.
+// The commands that take an argument, and those that take none.
 constexpr absl::string_view kWithArgument[] = {"inspect", "grow", "shrink", "drain"};
 constexpr absl::string_view kAlone[] = {"status", "stop"};
 constexpr absl::string_view kJournal = "journal";
-// Exit code of `journal check`.
+// Exit code of `journal check` if there is no journal.
 constexpr int kNoJournal = 2;
 
 template <size_t kSize>
@@ -135,7 +135,7 @@ absl::Status RunCommand(const std::vector<std::string>& words) {
   if (FLAGS_coordinator.empty()) {
     return absl::InvalidArgumentError("--coordinator=HOST:PORT is missing; see --help");
   }
-  // gRPC aborts the program when it gets no thread.
+  // gRPC aborts the program when it cannot start a thread.
   DING_RETURN_IF_ERROR(CheckThreads(GrpcTransport::kThreads));
   DING_RETURN_IF_ERROR(EnterCallersFolder());
   DING_RETURN_IF_ERROR(MakeLinkFlagsAbsolute());
@@ -150,7 +150,7 @@ absl::Status RunCommand(const std::vector<std::string>& words) {
   return absl::OkStatus();
 }
 
-// Needs no coordinator. The exit code.
+// Runs a command that needs no coordinator. Returns the exit code.
 int RunJournalCommand(const std::vector<std::string>& words) {
   const bool check = words.size() == 3 && words[1] == "check";
   if (!check && (words.size() != 3 || words[1] != "repair")) {
@@ -173,8 +173,8 @@ int RunJournalCommand(const std::vector<std::string>& words) {
   return report->whole() ? 0 : 1;
 }
 
-// Takes the command and its arguments, which stand anywhere among the flags. A number below zero is
-// no flag.
+// Removes the command and its arguments, which may stand anywhere among the flags, from the
+// arguments of the program. A negative number is not a flag.
 std::vector<std::string> TakeWords(int* argc, char** argv) {
   std::vector<std::string> words;
   int kept = 1;

@@ -25,10 +25,10 @@
 namespace ding {
 namespace {
 
-// Rows of a held-out batch: enough to keep a network busy, few enough to stay in the caches.
+// Rows of a held-out batch: enough to keep a network busy, and few enough to stay in the caches.
 constexpr int64_t kHeldOutBatchRows = 1024;
 
-// A sentence for each field of `wanted` that `rows` has not, or has otherwise.
+// Appends a sentence for each field of `wanted` that is missing from `rows`, or is different there.
 void CompareFields(const Spec& wanted, const Spec& rows, std::vector<std::string>* problems) {
   for (const FieldSpec& want : wanted.fields()) {
     const std::optional<int> found = rows.Find(want.name);
@@ -38,7 +38,7 @@ void CompareFields(const Spec& wanted, const Spec& rows, std::vector<std::string
       continue;
     }
     FieldSpec have = rows.field(*found);
-    // How a buffer may store it is no matter here.
+    // How a buffer may store the field does not matter here.
     have.frame_stack_axis = want.frame_stack_axis;
     if (have != want) {
       problems->push_back(absl::StrCat("its '", want.name, "' is ", have.DebugString(),
@@ -61,7 +61,7 @@ absl::Status CheckSpaces(const EpisodeSet& set, const EnvSpec& env) {
                                                  env.name, "': ", absl::StrJoin(problems, "; ")));
 }
 
-// Episode numbers in a random order: the first of them are held out.
+// Returns the episode numbers in a random order; the first of them are held out.
 std::vector<int64_t> OrderEpisodes(int64_t episodes, uint64_t seed) {
   std::vector<int64_t> order(static_cast<size_t>(episodes));
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -70,7 +70,7 @@ std::vector<int64_t> OrderEpisodes(int64_t episodes, uint64_t seed) {
   return order;
 }
 
-// The rows of these episodes, in the order of the file.
+// Copies the rows of these episodes, in the order of the file.
 absl::StatusOr<Batch> TakeEpisodes(const ColumnsView& rows, const std::vector<Segment>& segments,
                                    absl::Span<const int64_t> episodes, const SpecPtr& spec) {
   std::vector<int64_t> sorted(episodes.begin(), episodes.end());

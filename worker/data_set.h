@@ -1,8 +1,8 @@
-// The data set of a supervised run: a file of episodes (data/episodes.h), checked against the env and
-// cut into what is learned from and what is held out.
+// The data set of a supervised run: a file of episodes (data/episodes.h), checked against the env
+// and split into a training part and a held-out part.
 //
-// Whole episodes are held out: rows of one episode are so much alike that a policy is judged too well
-// on rows whose neighbours it has seen.
+// Episodes are held out as a whole: rows of one episode resemble each other so much that a policy
+// would be judged too well on rows whose neighbours it was trained on.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_DATA_SET_H_
@@ -22,8 +22,8 @@ namespace ding {
 
 struct DataSetOptions {
   std::string path;
-  double held_out = 0.1;  // share of the episodes, above 0 and below 1; at least one is
-  uint64_t seed = 0;      // which of them: stream (seed, "data_set/held_out")
+  double held_out = 0.1;  // share of the episodes, above 0 and below 1; at least one is held out
+  uint64_t seed = 0;      // determines which are held out: stream (seed, "data_set/held_out")
 };
 
 struct DataSet {
@@ -35,11 +35,11 @@ struct DataSet {
   std::string description;  // for the log: "45 episodes (22500 rows) to learn from, ..."
 };
 
-// `env` may be null: the spaces are then those of the file.
-//   kNotFound, kDataLoss, kFailedPrecondition  as of ReadEpisodes
-//   kInvalidArgument  not a file of episodes, fewer than 2 of them, spaces that are not those of the
-//                     env (lists what differs), an action that does not exist
-//   kInternal         NaN or infinity; names column and row
+// Loads and splits a data set. `env` may be null: the spaces are then those of the file.
+//   kNotFound, kDataLoss, kFailedPrecondition  as from ReadEpisodes
+//   kInvalidArgument  it is not a file of episodes, has fewer than 2, has other spaces than the env
+//                     (lists the differences), or has an action that does not exist
+//   kInternal         it contains NaN or infinity; names column and row
 absl::StatusOr<DataSet> LoadDataSet(const DataSetOptions& options, const EnvSpec* env);
 
 }  // namespace ding

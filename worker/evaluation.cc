@@ -19,7 +19,7 @@
 namespace ding {
 namespace {
 
-// Plays with a collector, which keeps the rows.
+// Evaluates by means of a collector, which keeps the rows, and records them.
 absl::StatusOr<EvalResult> Record(const EvaluationOptions& options, EnvManager* envs,
                                   EvalMode* policy) {
   EvalCollectMode collect(policy);

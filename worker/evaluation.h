@@ -1,5 +1,5 @@
-// Evaluates a checkpoint: plays episodes with the policy in it, without exploration, and keeps them if
-// asked to.
+// Evaluates a checkpoint: plays episodes with its policy, without exploration, and records them on
+// request.
 #ifndef DING_WORKER_WORKER_EVALUATION_H_
 #define DING_WORKER_WORKER_EVALUATION_H_
 
@@ -12,18 +12,18 @@
 namespace ding {
 
 struct EvaluationOptions {
-  std::string checkpoint;  // its folder; it needs the model only
+  std::string checkpoint;  // its folder; only the model in it is needed
   int64_t n_episode = 10;  // at least 1
-  uint64_t seed = 0;       // of the episodes, each of which begins differently
-  // File for the episodes (data/episodes.h), replaced when all are played; empty: they are not kept.
-  // Returns are then the sums of the rewards in it.
+  uint64_t seed = 0;       // seed of the episodes, each of which begins differently
+  // File for the episodes (data/episodes.h), replaced after all of them are played; empty: they are
+  // not recorded. If they are, returns are the sums of the recorded rewards.
   std::string record_episodes;
 };
 
-//   kNotFound, kDataLoss  no checkpoint there, or one that is truncated or corrupted
-//   kInvalidArgument      n_episode below 1, or a checkpoint of another model
-//   kFailedPrecondition   the checkpoint of a run without an env
-//   other codes           as of WriteEpisodes
+//   kNotFound, kDataLoss  there is no checkpoint, or it is truncated or corrupted
+//   kInvalidArgument      n_episode is below 1, or the checkpoint is of another model
+//   kFailedPrecondition   the checkpoint is of a run without an env
+//   other codes           as from WriteEpisodes
 absl::StatusOr<EvalResult> EvaluateCheckpoint(const EvaluationOptions& options);
 
 }  // namespace ding

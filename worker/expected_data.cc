@@ -25,8 +25,8 @@ absl::StatusOr<Batch> RowOfZeros(const SpecPtr& spec) {
   return std::move(row).Seal(1);
 }
 
-// The bound of a sum of 1 to `steps` rewards; 0 steps: of any number of them. `away`: whether more
-// rewards move it away from 0.
+// The bound of a sum of 1 to `steps` rewards; `steps` 0 stands for any number of them. `away` says
+// whether more rewards move the sum away from 0.
 double BoundOfSum(double reward, int64_t steps, bool away) {
   if (!away) return reward;
   return steps > 0 ? reward * static_cast<double>(steps)

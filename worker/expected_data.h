@@ -1,5 +1,5 @@
-// What collectors can send in a run, by its env and policy: for the learner and the coordinator, who
-// do not trust them.
+// What collectors can send in a run, derived from its env and policy. The learner and the
+// coordinator check against it what they receive, since they do not trust collectors.
 //
 // Threads: thread-safe, where the policy is (pure functions).
 #ifndef DING_WORKER_WORKER_EXPECTED_DATA_H_
@@ -14,17 +14,17 @@
 
 namespace ding {
 
-// Rows of an env as `player` sees it, as `policy` makes them. Without layouts if the policy cannot say
-// what it makes of one row of zeros (CollectMode::GetTrainSample()).
+// Returns the layout of rows that `policy` makes of an env as `player` sees it. The result is
+// without layouts if the policy cannot process one row of zeros (CollectMode::GetTrainSample()).
 absl::StatusOr<CollectedLayout> LayoutOfCollected(const EnvSpec& player, CollectMode* policy);
 
-// What the sum of an episode's rewards can be; unbounded where the env does not say.
+// Bounds of the return (sum of rewards) of an episode; infinite where the env does not declare any.
 struct ReturnBounds {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
 };
 ReturnBounds BoundsOfReturns(const EnvSpec& env);
-// Those of either.
+// Returns bounds that include both `a` and `b`.
 ReturnBounds EitherOf(const ReturnBounds& a, const ReturnBounds& b);
 
 }  // namespace ding

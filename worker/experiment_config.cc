@@ -16,7 +16,7 @@
 namespace ding {
 namespace {
 
-// Collects problems of one config.
+// Collects the problems of one config.
 class Checker {
  public:
   template <typename T>
@@ -40,7 +40,8 @@ class Checker {
       problems_.push_back(absl::StrCat(path, ": ", status.message()));
     }
   }
-  // `name` is in one of two registries, for envs for one and for games; the env decides in which.
+  // `name` must be in one of two registries, which are for envs with one player and for games; the
+  // env decides later which of them applies.
   template <typename ForOne, typename ForGames>
   void KnownToEither(absl::string_view path, const std::string& name,
                      const Registry<ForOne>& for_one, const Registry<ForGames>& for_games) {
@@ -110,7 +111,8 @@ void CheckLearn(const LearnSection& learn, Checker* check) {
   }
 }
 
-// Whether the target of this type of collector is a number of episodes; null: no such type.
+// Whether the target of this type of collector is a number of episodes; none if the type does not
+// exist.
 std::optional<bool> CollectsByEpisode(const std::string& type) {
   const absl::StatusOr<SerialCollectorDescriptor> for_one = SerialCollectorRegistry().Find(type);
   if (for_one.ok()) return for_one->by_episode;
@@ -119,7 +121,7 @@ std::optional<bool> CollectsByEpisode(const std::string& type) {
   return std::nullopt;
 }
 
-// How much is collected.
+// Checks how much one collect gathers.
 void CheckAmount(const ExperimentConfig& config, Checker* check) {
   const CollectSection& collect = config.policy().collect();
   const std::string& type = collect.collector().type();
@@ -197,8 +199,8 @@ void CheckSupervised(const ExperimentConfig& config, Checker* check) {
   refuse("policy.learn.update_per_collect", config.policy().learn().update_per_collect(), 1);
 }
 
-// Values that one section has and another module needs: copied where they are not set, and refused
-// where they are set to something else.
+// Shares a value of one section with another module that needs it: copies it to `path` if nothing
+// is set there, and reports a problem if another value is set there.
 template <typename T>
 void Share(absl::string_view source_path, T source, absl::string_view path, bool is_set, T found,
            const std::function<void(T)>& set, std::vector<std::string>* problems) {
@@ -230,7 +232,8 @@ void ShareAmongSections(ExperimentConfig* config, std::vector<std::string>* prob
       [&](double value) { evaluator.set_stop_value(value); }, problems);
 }
 
-// A resolved config has the shared values in both places; a setting is to change one place only.
+// A resolved config has the shared values in both places. They are cleared in one, so that a
+// setting needs to change only the other.
 void ClearSharedValues(ExperimentConfig* config) {
   if (!config->has_policy()) return;
   PolicySection& policy = *config->mutable_policy();
@@ -280,7 +283,7 @@ absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
   }
   ShareAmongSections(&config, &problems);
   FillInDefaults(&config);
-  // Fields that did not parse are missing now; that they are is not a problem of its own.
+  // Fields that could not be parsed are missing now; this is not a problem of its own.
   for (std::string& problem : FindProblems(config)) {
     if (parsed || !absl::StrContains(problem, " is missing"))
       problems.push_back(std::move(problem));

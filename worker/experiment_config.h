@@ -1,5 +1,5 @@
-// The config of a run: read from a file, changed by --set, checked, and split into what each module
-// is given.
+// Reads the config of a run from a file, applies --set to it, checks it and splits it into the
+// configs of the modules.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_EXPERIMENT_CONFIG_H_
@@ -19,28 +19,27 @@
 namespace ding {
 
 // Reads `path`, applies `settings` ("path=value") in their order, fills in every default and checks
-// the whole.
-//   kNotFound          no such file
-//   kInvalidArgument   with every problem found, one a line: unknown fields (line and column),
-//   wrong types, values out
-//                      of range, names that this program does not know
+// the result.
+//   kNotFound          there is no such file
+//   kInvalidArgument   lists every problem found, one per line: unknown fields (line and column),
+//                      wrong types, values out of range, names that this program does not know
 absl::StatusOr<ExperimentConfig> LoadExperimentConfig(const std::string& path,
                                                       absl::Span<const std::string> settings);
-// The same for a config that is a string; `source` stands in messages.
+// Does the same for the config in the string `text`; messages name it by `source`.
 absl::StatusOr<ExperimentConfig> ParseExperimentConfig(absl::string_view text,
                                                        absl::string_view source,
                                                        absl::Span<const std::string> settings);
 
-// Every value out of range and every name that no registry of this program has, as "<path> is
-// <found>, expected <...>". What lies in an Any, the module that it is for checks when it is
-// created.
+// Returns a problem for every value out of range and for every name that no registry of this
+// program has, each as "<path> is <found>, expected <...>". The content of an Any is checked later,
+// by the module that is created from it.
 std::vector<std::string> FindProblems(const ExperimentConfig& config);
 
-// Whether the run learns from a data set, and does not collect.
+// Whether the run learns from a data set instead of collecting.
 bool IsSupervised(const ExperimentConfig& config);
 
-// What env and policy are given: their sections, with what the nesting shares among the modules.
-// (The other modules' messages stand in the config as they are given.)
+// The configs of env and policy: their sections, completed by values that modules share. (Other
+// modules are given their messages as they stand in the config.)
 EnvConfig MakeEnvConfig(const ExperimentConfig& config);
 EnvConfig MakeEvaluatorEnvConfig(const ExperimentConfig& config);
 PolicyConfig MakePolicyConfig(const ExperimentConfig& config);

@@ -105,8 +105,7 @@ TEST(ExperimentConfigTest, FilesThatAreNotThereOrEmpty) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(testing::TempDir())));
 }
 
-// Every config that ships is valid, and what it names is linked by default.
-// The one door of files, --set, checkpoints, resumed runs and what a coordinator tells its workers.
+// This function reads all configs: from files, --set, checkpoints, resumed runs and coordinators.
 TEST(ParseExperimentConfigTest, AConfigThatIsNestedTooDeepIsRefused) {
   constexpr int kLevels = 10000;
   std::string text = "env { params { ";
@@ -117,6 +116,7 @@ TEST(ParseExperimentConfigTest, AConfigThatIsNestedTooDeepIsRefused) {
                        HasSubstr("messages are nested more than 50 deep")));
 }
 
+// Every shipped config is valid, and the modules that it names are linked by default.
 TEST(ExperimentConfigTest, ShippedConfigsAreValid) {
   const std::string folder = "worker/configs";
   DING_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, ListDirectory(folder));

@@ -1,4 +1,4 @@
-// From an experiment config to the parts that serial training and evaluation have in common.
+// Makes the parts that serial training and evaluation have in common from an experiment config.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_EXPERIMENT_SETUP_H_
@@ -17,37 +17,39 @@
 
 namespace ding {
 
-// A manager of `env_num` envs, not launched and not seeded.
+// Makes a manager of `env_num` envs, which is not launched and not seeded.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEnvManager(const ExperimentConfig& config,
                                                            int env_num, const Clock* clock);
-// The same of envs that evaluate.
+// The same for the envs that evaluate.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(const ExperimentConfig& config,
                                                                     int env_num,
                                                                     const Clock* clock);
-// The same of envs in which a league's policy plays this opponent. kNotFound: the config has none of
-// that name.
+// The same for the envs in which the policy of a league plays against `opponent`. kNotFound: the
+// config has no opponent of that name.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const ExperimentConfig& config,
                                                                    const std::string& opponent,
                                                                    int env_num, const Clock* clock);
 
-// `env`: or, of a game, PlayerSpec() of it.
+// Makes the context of a policy. `env` is the spec of an env for one player; for a game it is its
+// PlayerSpec().
 PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& env,
                                 const PolicyModes& modes);
 
 // Adds to a checkpoint what an evaluation needs to start from it alone: "config", "env", "policy".
 void DescribeRun(const ExperimentConfig& config, absl::string_view env_name, CheckpointInfo* info);
-// The config that DescribeRun() wrote. kNotFound if the checkpoint has none.
+// Returns the config that DescribeRun() wrote. kNotFound: the checkpoint has none.
 absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info);
 
-// The modes of a policy that is to act without exploration, and nothing else.
+// Returns the modes of a policy that only acts without exploration.
 PolicyModes EvalModeOnly();
-// The policy in a checkpoint of DescribeRun(), with its eval mode, for a player of that spec. It
-// needs the model only. Errors name the checkpoint:
-//   kNotFound, kDataLoss  it is not there, truncated or corrupted
+// Loads the policy, with its eval mode only, from a checkpoint that DescribeRun() described, for a
+// player of this spec. Only the model in the checkpoint is needed. Errors name the checkpoint:
+//   kNotFound, kDataLoss  it does not exist, or it is truncated or corrupted
 //   kInvalidArgument      its model does not fit
 absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const std::string& checkpoint,
                                                        const EnvSpec& player);
-// The same of one that is open already, with its config; errors do not name it.
+// The same for a checkpoint that is already open, and its config; errors do not name the
+// checkpoint.
 absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const CheckpointReader& checkpoint,
                                                        const ExperimentConfig& config,
                                                        const EnvSpec& player);

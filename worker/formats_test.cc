@@ -1,6 +1,6 @@
-// What earlier versions have saved is loaded, and what a later one has saved is refused by a sentence
-// that names both versions. The fixtures are those of worker/testing/make_format_fixtures. See
-// docs/testing.md.
+// Tests that what earlier versions saved can be loaded, and that what a later version saved is
+// refused by an error that names both versions. The fixtures are those of
+// worker/testing/make_format_fixtures. See docs/testing.md.
 
 #include <cstdint>
 #include <cstdlib>
@@ -52,7 +52,7 @@ class FormatsTest : public testing::Test {
 
   std::string Path(const std::string& name) const { return JoinPath(folder_, name); }
 
-  // A copy of the safetensors file at `from` whose tensor "version" is greater by one.
+  // Copies the safetensors file at `from`, with its tensor "version" increased by one.
   static void CopyAsLaterVersion(const std::string& from, const std::string& to) {
     DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SafetensorsReader> reader,
                               SafetensorsReader::OpenSelfChecked(from));
@@ -144,7 +144,7 @@ TEST_F(FormatsTest, EpisodesOfALaterVersionAreRefused) {
                        HasSubstr("it has version 2, this program reads version 1")));
 }
 
-// The container of every tensor file.
+// Every tensor file uses this container.
 TEST_F(FormatsTest, ASafetensorsFileOfALaterVersionIsRefused) {
   const std::string path = Path("later");
   ASSERT_THAT(WriteFileAtomically(path, *ReadFile(FixturePath("cartpole.episodes"))), IsOk());
@@ -167,7 +167,7 @@ TEST_P(BufferFormatsTest, TheContentIsLoaded) {
   EXPECT_EQ(buffer->push_count(), ExpectedOf(absl::StrCat(key, ".push_count")).front());
   DING_ASSERT_OK_AND_ASSIGN(const int64_t rows, CountDrawnRows(buffer.get()));
   EXPECT_EQ(rows, ExpectedOf(absl::StrCat(key, ".rows")).front());
-  // It goes on: the next rows are taken.
+  // The loaded buffer continues: it accepts further rows.
   TestStreams more(/*first_step=*/1000);
   EXPECT_THAT(buffer->Push(more.Make({{7, 3, SegmentEnd::kTerminated}}), 0), IsOk());
 }

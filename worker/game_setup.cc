@@ -25,7 +25,7 @@
 namespace ding {
 namespace {
 
-// OK if the type is one of those `fitting` the env's number of players.
+// OK if the type is one of those that fit the env's number of players (`fitting`).
 template <typename Factory>
 absl::Status CheckFits(absl::string_view path, const std::string& type, const EnvSpec& env,
                        const Registry<Factory>& fitting, absl::string_view hint = "") {
@@ -36,7 +36,7 @@ absl::Status CheckFits(absl::string_view path, const std::string& type, const En
       "; expected one of: ", absl::StrJoin(fitting.Names(), ", "), hint));
 }
 
-// An on-policy policy needs more in its rows than what was collected.
+// An on-policy policy needs more columns in its rows than those that are collected.
 absl::Status CheckMakesTrainSamples(const ExperimentConfig& config, const CollectMode& policy) {
   const SerialCollectorConfig& collector = config.policy().collect().collector();
   EpisodeCollectorParams params;

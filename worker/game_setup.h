@@ -1,20 +1,21 @@
-// Collector and evaluator of a run, whether its envs are for one player or games:
+// Makes the collector and the evaluator of a run, for envs with one player and for games:
 //
 //     policy.collect.collector   env for one        game
-//       sample, episode          that one           refused
+//       sample, episode          of that type       refused
 //       sample_1v1, episode_1v1  refused            self-play: the policy in all seats
 //                                                   (collector/self_play_collector.h)
 //     policy.eval.evaluator
-//       interaction              that one           refused
-//       battle_interaction       refused            the policy against an opponent: of
+//       interaction              of that type       refused
+//       battle_interaction       refused            the policy against an opponent: the policy in
 //                                                   policy.eval.opponent_checkpoint, or random
 //                                                   (collector/opponent_evaluator.h)
 //
-// So a run has one loop for both. It may collect in a game and evaluate in an env for one, or the
-// other way round (env.evaluator_type), if what a player sees and does is the same.
+// So the same loop runs both kinds. A run may collect in a game and evaluate in an env for one
+// player, or the other way round (env.evaluator_type), if the player's observations and actions are
+// the same.
 //
-// Ownership: envs and policies must outlive what is made.   Threads: thread-safe.
-// Errors:    kInvalidArgument says which setting does not fit, and which ones would.
+// Ownership: envs and policies must outlive what is made from them.   Threads: thread-safe.
+// Errors:    kInvalidArgument names the setting that does not fit, and the values that would.
 #ifndef DING_WORKER_WORKER_GAME_SETUP_H_
 #define DING_WORKER_WORKER_GAME_SETUP_H_
 
@@ -41,7 +42,8 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const Experiment
                                                                 EnvManager* envs, EvalMode* policy,
                                                                 const ComponentDeps& deps);
 
-// OK if a player sees and does the same in both; else what differs.
+// OK if a player has the same observations and actions in both envs; else an error that lists the
+// differences.
 absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env);
 
 }  // namespace ding

@@ -1,4 +1,5 @@
-// Ctrl-C and SIGTERM as a flag that a loop looks at, so that a run ends with a checkpoint.
+// Turns Ctrl-C and SIGTERM into a flag that a loop polls, so that an interrupted run ends with a
+// checkpoint.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_WORKER_INTERRUPT_H_
@@ -6,7 +7,7 @@
 
 namespace ding {
 
-// From now on the first SIGINT or SIGTERM is remembered; a second one ends the process as usual.
+// From now on the first SIGINT or SIGTERM is only recorded; a second one ends the process as usual.
 void CatchInterrupts();
 
 // The signal that arrived, or 0.

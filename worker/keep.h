@@ -1,4 +1,5 @@
-// For whoever makes several modules: all that cannot be made is reported at once.
+// Collects the errors of several modules that are being made, so that all of them are reported at
+// once.
 #ifndef DING_WORKER_WORKER_KEEP_H_
 #define DING_WORKER_WORKER_KEEP_H_
 
@@ -14,7 +15,8 @@
 
 namespace ding {
 
-// Moves the value of `made` to `out`; an error joins the others, so that all are reported at once.
+// Moves the value of `made` to `*out`; an error is appended to `*problems` instead, prefixed by
+// `what`.
 template <typename T>
 void Keep(absl::StatusOr<T> made, absl::string_view what, T* out,
           std::vector<std::string>* problems) {

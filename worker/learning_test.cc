@@ -1,5 +1,5 @@
-// The shipped configs learn what worker/learning_bars.txt asks of them: its rows with "test".
-// tools/learning_bars runs all rows.
+// Tests that the shipped configs learn what worker/learning_bars.txt demands in its rows with
+// "test". tools/learning_bars runs all rows.
 
 #include <algorithm>
 #include <cstdio>
@@ -34,15 +34,16 @@ struct Bar {
   std::string name;
   std::string config;
   int seeds = 0;
-  double share = 1;  // of the seeds that must reach it; of an even number the median wants one more
+  double share = 1;  // of the seeds must reach the bar; for the median of an even number, one more
   double bar = 0;
   std::string env_steps;
 };
 
-// How a test of it is called in messages.
+// Names the parameter of a test in messages.
 void PrintTo(const Bar& bar, std::ostream* out) { *out << bar.name; }
 
-// The fields of a row up to "in"; none for a row that is not ours, and for comments.
+// Parses the fields of a row up to "in". Returns none for a comment, or for a row that is not for
+// this test.
 std::vector<Bar> ParseRow(const std::string& line) {
   const std::vector<std::string> fields =
       absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
@@ -75,7 +76,7 @@ std::vector<Bar> QuickBars() {
   return bars;
 }
 
-// A folder for runs, which goes with it.
+// A folder for runs, which is removed with this object.
 class Folder {
  public:
   Folder() {
@@ -92,7 +93,7 @@ class Folder {
   std::string path_;
 };
 
-// The run is below `exp_dir`.
+// Trains a run in the folder `exp_dir`.
 SerialResult Train(const std::string& config_name, std::vector<std::string> settings, int seed,
                    const std::string& exp_dir) {
   settings.push_back(absl::StrCat("seed=", seed));
@@ -110,8 +111,9 @@ SerialResult Train(const std::string& config_name, std::vector<std::string> sett
 
 class LearningTest : public testing::TestWithParam<Bar> {};
 
-// A policy that learns nothing stays far below each bar (CartPole near 20, Pendulum near -1,200): a
-// wrong sign in a loss, a return without its bootstrap or ratios of other rows all miss them.
+// A policy that learns nothing stays far below each bar (CartPole near 20, Pendulum near -1,200). A
+// wrong sign in a loss, a return without its bootstrap, and ratios of the wrong rows all miss the
+// bars.
 TEST_P(LearningTest, ReachesItsBar) {
   const Bar& bar = GetParam();
   std::vector<std::string> settings;
@@ -132,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Quick, LearningTest, testing::ValuesIn(QuickBars()),
                          [](const auto& info) { return info.param.name; });
 
 // 50 episodes of a trained agent are enough for every seed. Without learning the return stays below
-// 30, and so it does if rows and labels are not those of each other.
+// 30; the same happens if rows and labels do not belong together.
 TEST(LearningTest, CartPoleByBehaviourCloning) {
   const Folder folder;
   const SerialResult expert = Train("cartpole_ppo", {}, /*seed=*/0, folder.Path("expert"));
@@ -150,7 +152,7 @@ TEST(LearningTest, CartPoleByBehaviourCloning) {
     EXPECT_GE(*result.eval_value, 475) << "seed " << seed;
     EXPECT_EQ(result.eval_value_raw.size(), 10u);
     EXPECT_GE(result.metric.GetOr("accuracy", 0), 0.8) << "seed " << seed;
-    // In episodes that did not choose it.
+    // Plays episodes other than those by which the checkpoint was selected.
     EvaluationOptions again;
     again.checkpoint = JoinPath(run, "ckpt/ckpt_best_return");
     again.n_episode = 20;
@@ -164,9 +166,9 @@ TEST(LearningTest, CartPoleByBehaviourCloning) {
   std::printf("expert: return %g\n", recorded.mean_return);
 }
 
-// Self-play: every seed ends with a policy that no reply can beat, first or second. One that learns
-// nothing loses most games; one whose losers do not learn of the winner's move loses dozens as the
-// second player.
+// Self-play: every seed ends with a policy that no reply can beat, whether it plays first or
+// second. A policy that learns nothing loses most games. If the losers do not learn from the
+// winner's move, it loses dozens of games as the second player.
 TEST(LearningTest, TicTacToeBySelfPlay) {
   for (int seed = 0; seed < 5; ++seed) {
     const Folder folder;

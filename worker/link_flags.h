@@ -1,7 +1,7 @@
-// The flags of every program that speaks to a coordinator, or is one: --tls_ca, --tls_cert,
-// --tls_key, --tls_client_certs and --token_file (GrpcTransportOptions says what they mean).
+// The flags of every program that connects to a coordinator, or is one: --tls_ca, --tls_cert,
+// --tls_key, --tls_client_certs and --token_file (GrpcTransportOptions documents them).
 //
-// Threads: for main(), after the flags are parsed.
+// Threads: to be called from main(), after the flags are parsed.
 #ifndef DING_WORKER_WORKER_LINK_FLAGS_H_
 #define DING_WORKER_WORKER_LINK_FLAGS_H_
 
@@ -14,16 +14,17 @@
 
 namespace ding {
 
-// For their help pages.
+// The description of these flags for help pages.
 extern const char kLinkFlagsHelp[];
 
-// Makes the paths in them absolute (paths.h); before they are used.
+// Makes the paths in these flags absolute (paths.h). To be called before they are used.
 absl::Status MakeLinkFlagsAbsolute();
 
-// For a process that connects as `role`: "collector", "learner" or "operator"; empty: it listens.
+// Options for a process that connects as `role` ("collector", "learner" or "operator"); if `role`
+// is empty, for one that listens.
 GrpcTransportOptions LinkOptions(absl::string_view role);
 
-// The flags as they were given, for a process that is started on this machine.
+// The flags as they were given, to be passed on to a process that is started on this machine.
 std::vector<std::string> LinkFlags();
 
 }  // namespace ding

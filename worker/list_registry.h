@@ -1,4 +1,4 @@
-// A line of `--list_modules`.
+// One line of the output of `--list_modules`.
 #ifndef DING_WORKER_WORKER_LIST_REGISTRY_H_
 #define DING_WORKER_WORKER_LIST_REGISTRY_H_
 

@@ -1,4 +1,4 @@
-// Where processes of one machine find each other.
+// The address at which processes of one machine find each other.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_LOCAL_ADDRESS_H_
@@ -11,8 +11,8 @@
 
 namespace ding {
 
-// Where processes of this machine find who listens on `address`: "0.0.0.0:7235" is no place to
-// connect to, and in no certificate.
+// Returns where processes of this machine connect to a server that listens on `address`: one cannot
+// connect to "0.0.0.0:7235", and no certificate names it.
 inline std::string LocalAddress(const std::string& address) {
   if (absl::StartsWith(address, "0.0.0.0:")) return absl::StrCat("127.0.0.1", address.substr(7));
   if (absl::StartsWith(address, "[::]:")) return absl::StrCat("[::1]", address.substr(4));

@@ -1,5 +1,5 @@
-// A whole run of CartPole between the threads of one process, with workers among the others that have
-// a valid token and lie: the run goes on to its own end, and keeps nothing of what they say.
+// A whole run of CartPole between the threads of one process. Some of its workers have a valid
+// token and lie: the run still comes to its own end, and keeps nothing of what they send.
 
 #include <atomic>
 #include <cstdint>
@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<WorkerSession>> Join(Transport* transport, Hello:
   return WorkerSession::Join(transport, kAddress, hello, {});
 }
 
-// Rows of CartPole, all with `obs`.
+// Makes rows of CartPole in which all elements of the observations are `obs`.
 SegmentBatch CartPoleRows(float obs, int64_t count) {
   const FieldSpec field = Box("obs", {4});
   BatchBuilder rows = BatchBuilder::Create(
@@ -147,7 +147,8 @@ class Liar {
     Send(message, session);
   }
 
-  // Rows with NaN, and rows that are not there, until it is sent away.
+  // Sends rows with NaN, and refers to rows that do not exist, until the coordinator disconnects
+  // it.
   void SendBadRows(const CollectorTask& task, WorkerSession* session, Store* store) {
     constexpr int64_t kRows = 64;
     const SegmentBatch rows = CartPoleRows(std::numeric_limits<float>::quiet_NaN(), kRows);
@@ -161,7 +162,7 @@ class Liar {
       data->set_items(EncodeItems(rows, chunk).value());
       data->mutable_progress()->set_cur_step(static_cast<int64_t>(i) * kRows);
       if (!Send(message, session)) return;
-      while (true) {  // for the acknowledgement
+      while (true) {  // wait for the acknowledgement
         const absl::StatusOr<CoordinatorMessage> answer = session->Receive(absl::Milliseconds(20));
         if (answer.ok() && answer->has_collector_data_ack()) break;
         if (done_.load() || (answer.ok() && answer->has_end_run())) return;

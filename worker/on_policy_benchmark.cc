@@ -1,11 +1,11 @@
-// Training by worker/configs/cartpole_ppo.textproto: 8 CartPoles, 32 steps of each a round, 4
-// epochs x 4 minibatches of 64 rows, actor and critic 4-64-64 with tanh.
+// Measures training by worker/configs/cartpole_ppo.textproto: 8 CartPoles, 32 steps of each per
+// round, 4 epochs x 4 minibatches of 64 rows, actor and critic 4-64-64 with tanh.
 //   Round         collecting and learning, as the loop of the pipeline does it
-//   RoundFloor    the passes of the same networks alone: 32 times Infer() of 8 rows, 16 times
-//                 Forward() and Backward() of 64 rows, of both. No env, distribution, loss,
+//   RoundFloor    only the passes of the same networks: for both, 32 times Infer() of 8 rows and 16
+//                 times Forward() and Backward() of 64 rows, without env, distribution, loss and
 //                 optimizer
 //   Collect       the first half of a round
-//   CollectFloor  its passes
+//   CollectFloor  the passes of that half
 // Items are env steps. The working folder must be the root of the checkout.
 #include <cstdint>
 #include <memory>
@@ -63,7 +63,7 @@ void BM_Round(benchmark::State& state) {
 }
 BENCHMARK(BM_Round);
 
-// One network of the config, and memory for its passes.
+// One network of the config, with memory for its passes.
 class BareNetwork {
  public:
   explicit BareNetwork(const FieldSpec& output) {

@@ -1,4 +1,4 @@
-// Parallel runs whose processes are killed and stopped, one by one and at random.
+// Tests parallel runs whose processes are killed and stopped, one by one and at random.
 
 #include <algorithm>
 #include <csignal>
@@ -49,7 +49,7 @@ TEST_F(ParallelTest, GoesOnWhenItsCoordinatorIsKilled) {
   EXPECT_THAT(Log("a", "coordinator"), HasSubstr(" evicted, 0 lost"));
 }
 
-// It takes connections, as the kernel does that for it, and answers nobody.
+// The kernel accepts connections for a stopped coordinator, but nobody answers them.
 TEST_F(ParallelTest, GoesOnWhenItsCoordinatorIsStopped) {
   const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
   const RunStatus before = WaitForStatus(*program, IsTraining);
@@ -68,7 +68,7 @@ TEST_F(ParallelTest, GoesOnWhenItsCoordinatorIsStopped) {
   EXPECT_THAT(Log("a", "coordinator"), HasSubstr(" evicted, 0 lost"));
 }
 
-// Before it has a run, in the middle of making one, and right after that.
+// The coordinator is killed before it has made a run, while it makes one, or right after that.
 TEST_F(ParallelTest, BeginsAlthoughItsCoordinatorIsKilledAtOnce) {
   const uint64_t seed = std::random_device{}();  // NOLINT(ding): each run tries other moments
   SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -76,7 +76,7 @@ TEST_F(ParallelTest, BeginsAlthoughItsCoordinatorIsKilledAtOnce) {
   for (int run = 0; run < 8; ++run) {
     const std::string name = absl::StrCat("run-", run);
     const auto program = Start(name, Args(kSoakConfig, name, {kForever}));
-    // Twice: the second one may find what the first one has left.
+    // It is killed twice: the second coordinator may find what the first one has left.
     pid_t killed = 0;
     for (int kills = 0; kills < 2; ++kills) {
       pid_t coordinator = 0;
@@ -97,7 +97,7 @@ TEST_F(ParallelTest, BeginsAlthoughItsCoordinatorIsKilledAtOnce) {
   }
 }
 
-// A minute of it by hand: bazel run //worker/testing:soak
+// To run a minute of this by hand: bazel run //worker/testing:soak
 TEST_F(ParallelTest, GoesOnWhileItsWorkersAreKilledAndThenConverges) {
   SoakOptions options;
   options.folder = RunPath("a");
@@ -120,7 +120,7 @@ TEST_F(ParallelTest, ALearnerGoesOnFromTheCheckpointOfTheOneThatWasKilled) {
   const RunStatus before = WaitForStatus(*program, [&](const RunStatus& status) {
     return IsTraining(status) && status.train_iter() > 100 && PathExists(resume);
   });
-  // As if it had been killed while it wrote.
+  // This looks as if the learner had been killed while it wrote.
   const std::string half_written = absl::StrCat(resume, ".tmp.1.1");
   ASSERT_THAT(CreateDirectories(half_written), IsOk());
   const int64_t pid = PidOf(before, "learner-0");
@@ -133,8 +133,8 @@ TEST_F(ParallelTest, ALearnerGoesOnFromTheCheckpointOfTheOneThatWasKilled) {
   Interrupt(program.get());
 }
 
-// Its successor has long written policies when the learner wakes, and what that does then must not
-// show.
+// By the time the stopped learner wakes, its successor has written policies for long, and nothing
+// that the old one does then may have an effect.
 TEST_F(ParallelTest, AWorkerThatIsStoppedForTooLongIsReplacedAndEndsWhenItWakes) {
   const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
   const RunStatus before = WaitForStatus(*program, IsTraining);
@@ -152,13 +152,14 @@ TEST_F(ParallelTest, AWorkerThatIsStoppedForTooLongIsReplacedAndEndsWhenItWakes)
     })) << program->err();
     EXPECT_THAT(program->err(), HasSubstr(absl::StrCat(name, " has lost the coordinator: ")));
     EXPECT_EQ(kill(static_cast<pid_t>(pid), 0), -1) << "it is reaped";
-    // The coordinator refused nothing of the successor.
+    // The coordinator has refused nothing that the successor sent.
     WaitForStatus(*program, [&](const RunStatus& status) {
       return PidOf(status, name) == PidOf(replaced, name) &&
              status.policy_version() > replaced.policy_version();
     });
   }
-  // The collector did not take its messages, which may have been noticed first.
+  // The collector did not receive its messages; this may have been noticed before its lease
+  // expired.
   EXPECT_THAT(program->err(), HasSubstr("the length of the lease"));
   Interrupt(program.get());
 }
@@ -166,7 +167,7 @@ TEST_F(ParallelTest, AWorkerThatIsStoppedForTooLongIsReplacedAndEndsWhenItWakes)
 TEST_F(ParallelTest, WorkersEndWhenTheCoordinatorAndWhoeverWatchesAreKilled) {
   const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
   const RunStatus status = WaitForStatus(*program, IsTraining);
-  // One of them has to notice by its lease alone.
+  // One of the workers has to notice by its lease alone.
   const pid_t stopped = static_cast<pid_t>(PidOf(status, "collector-1"));
   kill(stopped, SIGSTOP);
   kill(program->pid(), SIGSTOP);
@@ -181,7 +182,7 @@ TEST_F(ParallelTest, WorkersEndWhenTheCoordinatorAndWhoeverWatchesAreKilled) {
   for (const char* name : {"learner-0", "collector-0", "collector-1"}) {
     EXPECT_THAT(program->err(), HasSubstr(absl::StrCat(name, " has lost the coordinator: ")));
   }
-  // The next run cleans up; it may be that of another test.
+  // The next run cleans up; it may be a run of another test.
   const auto next = Run("next", Args(kConfig, "b", {"--max_train_iter=20"}));
   EXPECT_EQ(next->Wait(kPatience), 0) << next->err();
   EXPECT_THAT(MemoryOfRuns(), IsEmpty());

@@ -1,5 +1,6 @@
-// The folder of a parallel run that an earlier version has saved goes on with all of its rows, and a
-// journal of a later version is refused by a sentence that names both versions. See docs/testing.md.
+// Tests that a parallel run continues with all of its rows from a folder that an earlier version
+// has saved, and that a journal of a later version is refused by an error that names both versions.
+// See docs/testing.md.
 
 #include <algorithm>
 #include <cstdlib>
@@ -25,7 +26,7 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr double kBufferRows = 500;  // of worker/testing/formats_parallel.textproto
+constexpr double kBufferRows = 500;  // as in worker/testing/formats_parallel.textproto
 
 class ParallelFormatsTest : public testing::Test {
  protected:
@@ -63,14 +64,14 @@ TEST_F(ParallelFormatsTest, ARunGoesOnWithItsRowsAndItsLearner) {
   EXPECT_THAT(log, HasSubstr(absl::StrCat("buffer_0 goes on with ", std::min(kBufferRows, pushed),
                                           " of ", pushed, " rows")));
   EXPECT_THAT(parallel.out(), HasSubstr("\"train_iter\":"));
-  // It did not begin at 0: its first checkpoint of this run is not behind the one of the last.
+  // The learner did not begin at iteration 0: it loaded the checkpoint of the earlier run.
   const std::string learner = ReadFile(JoinPath(run_, "log/learner-0_logger.txt")).value();
   EXPECT_THAT(learner, HasSubstr("learner_resume"));
 }
 
 TEST_F(ParallelFormatsTest, AJournalOfALaterVersionIsRefused) {
   std::string text = ReadFile(Journal()).value();
-  const char version = text[7];  // The last letter of what it begins with.
+  const char version = text[7];  // The last letter of the header is the version.
   text[7] = static_cast<char>(version + 1);
   ASSERT_THAT(WriteFileAtomically(Journal(), text), IsOk());
   EXPECT_THAT(

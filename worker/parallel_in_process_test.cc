@@ -1,5 +1,6 @@
-// A whole parallel run between the threads of one process: coordinator, its side of the wire and the
-// workers, also over a transport that loses, repeats, delays and reorders.
+// Tests whole parallel runs between the threads of one process: coordinator, its end of the
+// connections and the workers, also over a transport that loses, repeats, delays and reorders
+// messages.
 
 #include <atomic>
 #include <cstdint>
@@ -53,8 +54,8 @@ using testing::IsEmpty;
 constexpr absl::Duration kLong = absl::Minutes(4);
 constexpr char kAddress[] = "run";
 
-// A naive commander whose run has converged when there were a learner's task and two collecting
-// ones. What it notes is read after the coordinator is closed.
+// A naive commander whose run has converged after one task of a learner and two tasks of
+// collectors. What it records is read after the coordinator is closed.
 class CountingCommander : public BaseCommander {
  public:
   explicit CountingCommander(std::unique_ptr<NaiveCommander> naive) : naive_(std::move(naive)) {}
@@ -97,7 +98,7 @@ class CountingCommander : public BaseCommander {
   std::vector<std::string> learned_;
 };
 
-// Joins the run by `transport`, and works on a thread of its own until the run ends.
+// Joins the run over `transport`, and works on a thread of its own until the run ends.
 class WorkerThread {
  public:
   template <typename MakeWorker>
@@ -139,7 +140,7 @@ CommCoordinator::Options CommOptions() {
   return options;
 }
 
-// Ends a run as the program does.
+// Ends a run in the same way as the program does.
 absl::Status EndRunOf(Coordinator* coordinator, CommCoordinator* comm) {
   coordinator->RequestEnd("the test is over");
   EXPECT_TRUE(comm->WaitForWorkersToLeave(kLong));
@@ -147,9 +148,9 @@ absl::Status EndRunOf(Coordinator* coordinator, CommCoordinator* comm) {
   return coordinator->Close("the test is over");
 }
 
-class NaiveRunTest : public testing::TestWithParam<uint64_t> {};  // by the seed; 0: no faults
+class NaiveRunTest : public testing::TestWithParam<uint64_t> {};  // the seed; 0: no faults
 
-// DI-engine's tests of its comm collectors and learners.
+// This corresponds to DI-engine's tests of its comm collectors and learners.
 TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
   Faults faults;
   faults.seed = GetParam();
@@ -176,7 +177,8 @@ TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
     AdvancedReplayBuffer::Options buffer;
     buffer.name = id;
     buffer.capacity_rows = 1000;
-    // More than two tasks give: a collecting task is finished before the learner begins.
+    // These are more rows than two tasks give, so a collecting task is finished before the learner
+    // begins.
     constexpr int64_t kRows = 2 * NaiveCollector::kChunksPerTask + 1;
     buffer.sample_min_limit_ratio = static_cast<double>(kRows) / NaiveLearner::kBatchSize;
     buffer.on_removed = std::move(on_removed);
@@ -225,7 +227,7 @@ TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
   }
   ASSERT_THAT(counts->learned().size(), Ge(1u));
   for (const std::string& task : counts->learned()) {
-    // Five reports, and the one that it is done.
+    // There are five reports, and the one that says that the task is done.
     const std::vector<LearnerInfo> infos = counts->naive().learner_infos(task);
     ASSERT_EQ(infos.size(), 6u);
     for (size_t i = 0; i < infos.size(); ++i) {
@@ -243,7 +245,7 @@ TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, NaiveRunTest, testing::Values(0, 1, 2, 3, 4));
 
-class CartPoleRunTest : public testing::TestWithParam<std::string> {};  // by the store's URL
+class CartPoleRunTest : public testing::TestWithParam<std::string> {};  // the store's URL
 
 TEST_P(CartPoleRunTest, LearnsForSomeIterationsAndLeavesNothing) {
   const std::string exp_dir = absl::StrCat(testing::TempDir(), "/exp");
@@ -321,8 +323,8 @@ class LeagueTest : public testing::Test {
       CommCoordinator::Create(CommOptions(), &transport_).value();
 };
 
-// A mean return of 0.7 against random play: one that plays at random too has 0, and one that learns
-// with a wrong sign loses nearly all.
+// The bar is a mean return of 0.7 against random play. A policy that also plays at random gets 0,
+// and one that learns with a wrong sign loses nearly all games.
 TEST_F(LeagueTest, LearnsFromItsPastAndBeatsRandomPlay) {
   ExperimentConfig config =
       Config({"env.stop_value=0.7", "policy.other.commander.eval_interval=0.3",
@@ -363,7 +365,8 @@ TEST_F(LeagueTest, LearnsFromItsPastAndBeatsRandomPlay) {
   EXPECT_GT(status.league().snapshots(), 0);
   EXPECT_GT(status.league().games_with_historical(), 0);
   EXPECT_LE(status.league().historical_players(), 5);
-  // Besides the historical players: the newest two, and those that tasks still play by.
+  // The limit counts the historical players, the newest two, and those that are still used by
+  // tasks.
   EXPECT_LE(policies, 5u + 2 + 4) << "snapshots that left the league are deleted";
   EXPECT_THAT(store_->List("").value(), IsEmpty());
 }

@@ -38,17 +38,20 @@ namespace ding {
 namespace {
 
 constexpr char kCoordinator[] = "coordinator";
-// Between two looks after processes, and after the coordinator's status.
+// Pauses between two checks of the processes, and between two questions for the coordinator's
+// status.
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(20);
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(250);
 constexpr absl::Duration kAskTimeout = absl::Seconds(2);
-// A coordinator that has answered before, and then was silent so often in a row, hangs: 10 seconds
-// with the pauses between. They are counted, as the time in which nobody asked says nothing.
+// A coordinator that has answered before and then leaves so many questions in a row unanswered
+// hangs: 10 seconds, including the pauses. Questions are counted instead of time, since the time in
+// which nobody asked says nothing.
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(1);
 constexpr int kMaxUnanswered = 8;
-// For the coordinator to end a run whose processes cannot be kept alive, and all to leave it.
+// Time for the coordinator to end a run whose processes cannot be kept alive, and for all of them
+// to leave it.
 constexpr absl::Duration kEndTimeout = absl::Seconds(30);
-// For the processes to end when the run has.
+// Time for the processes to end after the run has ended.
 constexpr absl::Duration kStopTimeout = absl::Seconds(5);
 
 // Asks the coordinator for its status again and again, on a thread of its own.
@@ -58,7 +61,7 @@ class StatusWatch {
       : address_(std::move(address)), transport_(transport) {}
   StatusWatch(const StatusWatch&) = delete;
   StatusWatch& operator=(const StatusWatch&) = delete;
-  // Soon, also when the coordinator is gone in the middle of a question.
+  // Returns soon, also when the coordinator disappears in the middle of a question.
   ~StatusWatch() {
     done_.store(true);
     {
@@ -67,20 +70,20 @@ class StatusWatch {
     }
     if (thread_.joinable()) thread_.join();
   }
-  // Once.
+  // To be called once.
   absl::Status Start() {
     DING_ASSIGN_OR_RETURN(thread_,
                           StartThread("asking the coordinator for its status", [this] { Run(); }));
     return absl::OkStatus();
   }
 
-  // What came since the last call.
+  // Returns the newest status that has arrived since the last call.
   std::optional<RunStatus> Take() {
     MutexLock lock(&mutex_);
     return std::exchange(newest_, std::nullopt);
   }
-  // Questions in a row that nobody said anything to. One that closes the connection, as at the end
-  // of the run, or refuses it, has something to say.
+  // The number of questions in a row that got no reaction at all. A coordinator that closes the
+  // connection, as at the end of the run, or refuses it, does react.
   int unanswered() {
     MutexLock lock(&mutex_);
     return unanswered_;
@@ -98,7 +101,7 @@ class StatusWatch {
       if (!done_.load()) changed_.WaitFor(&mutex_, kAskPeriod);
     }
   }
-  // Without the lock.
+  // Asks while the lock is released.
   absl::StatusOr<RunStatus> Ask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     mutex_.Unlock();
     absl::StatusOr<RunStatus> status = AskStatus(address_, "supervisor", kAnswerTimeout, transport_,
@@ -114,7 +117,7 @@ class StatusWatch {
   std::atomic<bool> done_{false};
   int unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<RunStatus> newest_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, since it uses the other members
 };
 
 class Job {
@@ -123,9 +126,10 @@ class Job {
       : options_(options), transport_(transport), supervisor_(SupervisorOptions(options)) {}
 
   absl::StatusOr<int> Run();
-  // Lets the coordinator end the run, if it runs.
+  // Lets the coordinator end the run, if the coordinator is running.
   void End();
-  // After a run without an orderly end: removes what has no use, keeps what the run can go on with.
+  // Cleans up after a run without an orderly end: removes useless data, and keeps the data from
+  // which the run can continue.
   void Settle();
 
  private:
@@ -137,27 +141,27 @@ class Job {
   }
 
   absl::Status StartCoordinator();
-  // Until the coordinator listens; false: the run is over before that.
+  // Waits until the coordinator listens. Returns false if the run is over before that.
   absl::StatusOr<bool> WaitForAddress();
   absl::Status StartWorker(const std::string& role, int number,
                            const std::vector<std::string>& more = {});
   absl::Status EnsureWorkers(int wanted);
   absl::Status LookAfter(const RunStatus& status);
   void KillIfItHangs(int unanswered);
-  // The coordinator's exit status; none: it runs.
+  // Checks on the processes once. Returns the coordinator's exit status; none while it is running.
   absl::StatusOr<std::optional<int>> Watch();
-  // The status with which it was done.
+  // Returns the exit status of a coordinator that is done.
   absl::StatusOr<int> CoordinatorStatus() const;
   void PassOnInterrupt();
 
   const ParallelJobOptions& options_;
   Transport* const transport_;
   Supervisor supervisor_;
-  std::optional<pid_t> interrupted_pid_;  // coordinator that was told
+  std::optional<pid_t> interrupted_pid_;  // the coordinator that was told
   std::string address_;
   std::unique_ptr<RunMemoryHold> memory_;
   AwayWatch away_{kAwayTimeout, Clock::Real()};
-  bool began_ = false;                   // a coordinator was started
+  bool began_ = false;                   // whether a coordinator was started
   int incarnation_ = 0;                  // of the coordinator
   std::optional<int64_t> answered_pid_;  // of the coordinator that answered last
 };
@@ -182,7 +186,8 @@ void Job::PassOnInterrupt() {
   const int signal = options_.interrupted();
   const std::optional<pid_t> pid = supervisor_.PidOf(kCoordinator);
   if (signal == 0 || pid == interrupted_pid_) return;
-  // Once each: one that was about to catch signals dies of it, and its successor has to hear of it.
+  // Each coordinator is told once. If it dies because it did not catch signals yet, its successor
+  // must be told as well.
   interrupted_pid_ = pid;
   if (pid.has_value()) kill(*pid, signal);
 }
@@ -206,12 +211,12 @@ absl::Status Job::StartWorker(const std::string& role, int number,
   worker.arguments.insert(worker.arguments.end(), more.begin(), more.end());
   worker.arguments.insert(worker.arguments.end(), options_.link_arguments.begin(),
                           options_.link_arguments.end());
-  // Whom the coordinator lets go has done its work.
+  // A worker that the coordinator lets go has done its work.
   worker.done = Supervisor::Worker::Done::kWithGoodbye;
   return supervisor_.Start(worker);
 }
 
-// None are wanted when the run is over: then the learner is not, either.
+// When the run is over no collectors are wanted, and then no learner is wanted, either.
 absl::Status Job::EnsureWorkers(int wanted) {
   const bool grouped = options_.learners > 1;
   if (wanted > 0 && !supervisor_.Has(grouped ? "aggregator-0" : "learner-0")) {
@@ -244,7 +249,7 @@ absl::Status Job::LookAfter(const RunStatus& status) {
   return EnsureWorkers(status.wanted_collectors());
 }
 
-// One that has not answered yet may have much to read.
+// A coordinator that has not answered yet may have much to read.
 void Job::KillIfItHangs(int unanswered) {
   const std::optional<pid_t> pid = supervisor_.PidOf(kCoordinator);
   if (unanswered < kMaxUnanswered || !pid.has_value() || pid != answered_pid_) return;
@@ -262,8 +267,9 @@ absl::StatusOr<bool> Job::WaitForAddress() {
     const absl::StatusOr<std::string> address = ReadRunAddress(options_.exp_dir);
     if (!address.ok()) continue;
     address_ = LocalAddress(*address);
-    // A run that goes on may still have the address of before, where somebody else listens now.
-    // One that dies meanwhile dies soon after its start, which is only known if it is noticed at once.
+    // A resumed run may still have its old address, where another program listens now. A
+    // coordinator that dies meanwhile must be noticed at once, since only then can it be seen that
+    // it died soon after its start.
     const absl::StatusOr<RunStatus> status =
         AskStatus(address_, "supervisor", kAskTimeout, transport_,
                   [this] { return supervisor_.SomebodyHasEnded() || options_.interrupted() != 0; });
@@ -272,7 +278,7 @@ absl::StatusOr<bool> Job::WaitForAddress() {
 }
 
 absl::StatusOr<int> Job::Run() {
-  // From here on a folder that is there was made by a coordinator of this run.
+  // From here on, an existing folder was made by a coordinator of this run.
   if (!options_.resume) DING_RETURN_IF_ERROR(RunFolder::CheckFree(options_.exp_dir));
   DING_RETURN_IF_ERROR(StartCoordinator());
   began_ = true;
@@ -310,7 +316,7 @@ void Job::End() {
 }
 
 void Job::Settle() {
-  if (!began_) return;  // What is in the folder is another run's.
+  if (!began_) return;  // The folder belongs to another run.
   memory_.reset();
   const absl::StatusOr<std::string> left = SettleDeadRun(options_.exp_dir);
   if (!left.ok()) {

@@ -1,18 +1,18 @@
-// All processes of a parallel run on this machine: starts the coordinator and the workers, starts
-// another in the place of whichever dies, and keeps as many collectors as the coordinator wants.
+// Runs all processes of a parallel run on this machine: starts the coordinator and the workers,
+// replaces each one that dies, and keeps as many collectors running as the coordinator wants.
 //
 //     RunParallelJob ──► Supervisor ──► coordinator ◄── learner-0, collector-0, collector-1 ...
 //           │                              ▲
 //           └──────── asks for the status ─┘
 //
-// A coordinator that is killed is started again, at the same address, and goes on with the run: workers
-// join it again. One that has answered and then answers no more is killed. One that ends by itself has
-// ended the run, if there is a result. A worker that lives and has been gone from the status for a while hangs, or is
-// stopped: it is replaced.
+// A coordinator that is killed is started again at the same address and continues the run; workers
+// join it again. A coordinator that has answered before and stops answering is killed. A
+// coordinator that ends by itself has ended the run, if there is a result. A worker that is alive
+// but has been missing from the status for a while hangs or is stopped: it is replaced.
 //
-// Ownership: owns the processes. If this process dies, they end: the coordinator ends the run as
-//            when it is interrupted.
-// Threads:   for main().
+// Ownership: owns the processes. If this process dies, they end too: the coordinator ends the run
+//            as if it had been interrupted.
+// Threads:   to be called from main().
 #ifndef DING_WORKER_WORKER_PARALLEL_JOB_H_
 #define DING_WORKER_WORKER_PARALLEL_JOB_H_
 
@@ -27,21 +27,22 @@ namespace ding {
 
 struct ParallelJobOptions {
   std::string program;       // path
-  std::string program_name;  // as it is told
-  std::string exp_dir;       // of the run, absolute; must not exist, unless it is resumed
+  std::string program_name;  // argv[0] of the processes
+  std::string exp_dir;       // folder of the run, absolute; must not exist, unless it is resumed
   bool resume = false;
-  // For the coordinator, beside its role and folder: config, settings, where to listen.
+  // Arguments for the coordinator besides its role and folder: config, settings, address to listen
+  // on.
   std::vector<std::string> coordinator_arguments;
-  // For all processes: what they need to reach each other.
+  // Arguments for all processes, which they need to connect to each other.
   std::vector<std::string> link_arguments;
-  int learners = 1;    // more than one learn together, by an aggregator that starts them
-  int collectors = 1;  // until the coordinator says how many
-  // Asked now and then: the signal that interrupted this process; 0: none did.
+  int learners = 1;    // more than one learn together, through an aggregator that starts them
+  int collectors = 1;  // number until the coordinator says how many it wants
+  // Polled: returns the signal that interrupted this process, or 0 if none did.
   std::function<int()> interrupted = [] { return 0; };
 };
 
-// The exit status of the coordinator, which has reported its result, or why there is none.
-// When there is no orderly end it says where data are that the run can go on with.
+// Returns the exit status of the coordinator, which has reported the result of the run or why there
+// is none. If the run does not end in order, says where the data are from which it can continue.
 //   kInternal  one of the processes keeps ending soon after its start, or the coordinator has ended
 //              as if the run had come to its end, and left no result
 absl::StatusOr<int> RunParallelJob(const ParallelJobOptions& options, Transport* transport);

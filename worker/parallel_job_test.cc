@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Programs that stand for the coordinator; those of real runs are in parallel_test.cc.
+// Runs other programs in the place of the coordinator; real runs are tested in parallel_test.cc.
 class ParallelJobTest : public testing::Test {
  protected:
   ParallelJobTest() {
@@ -31,7 +31,7 @@ class ParallelJobTest : public testing::Test {
   InProcessTransport transport_;
 };
 
-// As an env may that calls _exit(0) when it is made.
+// An env that calls _exit(0) when it is made may cause this.
 TEST_F(ParallelJobTest, ACoordinatorWithoutAResultIsAnError) {
   options_.program = "/bin/true";
   EXPECT_THAT(RunParallelJob(options_, &transport_),
@@ -46,7 +46,7 @@ TEST_F(ParallelJobTest, TheStatusOfACoordinatorThatRefusesIsPassedOn) {
   EXPECT_EQ(*status, 1);
 }
 
-// Somebody else's run is none of its business.
+// An existing run of somebody else must not be touched.
 TEST_F(ParallelJobTest, AFolderThatIsThereStaysAsItIs) {
   const std::string memory = JoinPath(folder_, "memory");
   ASSERT_THAT(CreateDirectories(memory), IsOk());

@@ -1,5 +1,5 @@
-// //worker:parallel: trains by one config, in several processes. Links with the factories of the
-// modules that it is to know.
+// //worker:parallel: trains by one config, in several processes. A program links it with the
+// factories of the modules that it offers.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -110,7 +110,7 @@ Exit code: 0 the run came to its end, 1 an error, 128 + signal it was interrupte
 could not save its rows: it says where they are, and how to go on.
 )";
 
-// The flags that stand for a field of the config.
+// Returns the settings for the flags that stand for a field of the config.
 std::vector<std::string> FlagSettings() {
   std::vector<std::string> settings = RunFlagSettings();
   if (FLAGS_max_seconds >= 0) {
@@ -128,11 +128,12 @@ absl::StatusOr<ExperimentConfig> LoadConfig(const std::vector<std::string>& sett
       absl::StrCat(FLAGS_config, " cannot run in parallel:\n  ", absl::StrJoin(problems, "\n  ")));
 }
 
-// Whether who started this process still lives, if it matters.
+// Whether the process that started this one is still alive; true if this one is not supervised.
 bool SupervisorLives() { return FLAGS_supervised_by == 0 || getppid() == FLAGS_supervised_by; }
 
-// Threads that all processes of a run have together, which share the limits of their user and of their
-// container. Each has address space of its own: if that is limited, only what this process needs.
+// Number of threads of all processes of a run together, since they share the limits of their user
+// and of their container. Address space is a limit of each process: if it is limited, only the
+// threads of this process count.
 int ThreadsOfAll(const ParallelJobOptions& options) {
   constexpr int kThreadsOfAProcess = 20;
   constexpr int kMaxTried = 512;
@@ -167,14 +168,14 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
   return RunParallelJob(options, transport);
 }
 
-// The exit status.
+// Runs the coordinator. Returns the exit status.
 absl::StatusOr<int> Coordinate(const ExperimentConfig& config, Transport* transport) {
   ParallelRunOptions options;
   options.exp_dir = FLAGS_exp_dir;
   options.resume = FLAGS_resume;
   options.again = FLAGS_again;
   options.listen = FLAGS_listen;
-  // Workers of the run that goes on look for it where it was.
+  // Workers of a resumed run look for the coordinator at its old address.
   const bool anywhere = google::GetCommandLineFlagInfoOrDie("listen").is_default;
   options.as_before = FLAGS_again || (FLAGS_resume && anywhere);
   options.interrupted = [] { return InterruptSignal() != 0 || !SupervisorLives(); };
@@ -207,14 +208,14 @@ absl::Status Work(const std::string& config_digest, Transport* transport) {
   return RunParallelAggregator(aggregator, transport);
 }
 
-// As whom this process shows itself to others.
+// The role as which this process connects to others; empty for one that listens.
 std::string LinkRole() {
-  if (FLAGS_role == "all") return "operator";  // of the coordinator that it starts
+  if (FLAGS_role == "all") return "operator";  // towards the coordinator that it starts
   if (FLAGS_role == "aggregator") return "learner";
   return FLAGS_role == "coordinator" ? "" : FLAGS_role;
 }
 
-// The exit status, if the role was taken.
+// Runs the process in its role. Returns the exit status, or why the role cannot be taken.
 absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   const bool coordinates = FLAGS_role == "all" || FLAGS_role == "coordinator";
   const bool works =
@@ -254,7 +255,7 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
     DING_ASSIGN_OR_RETURN(config, LoadConfig(settings));
   }
   if (FLAGS_role == "all") DING_RETURN_IF_ERROR(CheckCanGroupLearners(*config));
-  // gRPC aborts the program when it gets no thread.
+  // gRPC aborts the program when it cannot start a thread.
   DING_RETURN_IF_ERROR(CheckThreads(GrpcTransport::kThreads));
   ReportGrpcErrors([](const std::string& line) { LOG(WARNING) << line; });
   GrpcTransport transport(LinkOptions(LinkRole()));
@@ -262,7 +263,7 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
   if (FLAGS_role == "all") return StartAll(*config, settings, &transport);
   if (coordinates) return Coordinate(*config, &transport);
   DING_RETURN_IF_ERROR(Work(config.has_value() ? ConfigDigest(*config) : "", &transport));
-  // Whoever watches this process knows then that it has done its work.
+  // This tells the supervisor of this process that its work is done.
   return FLAGS_supervised_by == 0 ? 0 : kGoodbyeStatus;
 }
 

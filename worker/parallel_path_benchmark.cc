@@ -1,11 +1,11 @@
-// What a parallel run does beside acting and learning, whole: two collectors, the coordinator and a
-// learner, as threads of one process. All parts are those of the run: comm collectors and learner,
-// sessions over gRPC, a coordinator with a NaiveReplayBuffer, a store of files in /dev/shm. The
-// collectors hand over the same chunk again and again, and the learner only counts the rows of its
-// batches, of which it draws as many as are pushed.
+// Measures everything that a parallel run does besides acting and learning: two collectors, the
+// coordinator and a learner, as threads of one process. All parts are those of a real run: comm
+// collectors and learner, sessions over gRPC, a coordinator with a NaiveReplayBuffer, and a store
+// of files in /dev/shm. The collectors hand over the same chunk again and again. The learner only
+// counts the rows of its batches, and draws as many rows as are pushed.
 //   Rows/rows/floats       chunks of that many rows, with observations of that many floats
 //   RowsByRedis/rows/floats  the same with a store in a Redis of this machine
-//   RowsFloor/rows/floats  one thread writes, reads and deletes the same files, and copies every row
+//   RowsFloor/rows/floats  one thread writes, reads and deletes the same files, and copies all rows
 //   Publish                a model of 1 MB, from the end of the iteration that made it until both
 //                          collectors have loaded it
 #include <fcntl.h>
@@ -69,7 +69,7 @@ constexpr int64_t kBufferChunks = 1024;
 constexpr int64_t kChunksOfABenchmark = 4096;
 constexpr int64_t kModelFloats = int64_t{1} << 18;
 
-// How far the threads are. What waits for a number to be reached goes on at the end, too.
+// A counter that threads wait for. Waits also end when End() is called.
 class Progress {
  public:
   void Add(int64_t count) {
@@ -77,7 +77,7 @@ class Progress {
     reached_ += count;
     changed_.SignalAll();
   }
-  // False: it is over.
+  // Waits until the counter has reached `target`. Returns false if the end came first.
   bool WaitFor(int64_t target) {
     MutexLock lock(&mutex_);
     while (reached_ < target && !over_) changed_.WaitFor(&mutex_, absl::InfiniteDuration());
@@ -168,10 +168,11 @@ std::string ScratchFolder() {
 class Processes {
  public:
   struct Work {
-    // Called over and over by each collector; makes a closure for each task.
+    // Called by each collector whenever it begins a task; makes the closure that does the task's
+    // work.
     std::function<Collector::Work()> collect;
     LearnMode* learn = nullptr;
-    std::function<void()> end;  // lets go what waits in the others
+    std::function<void()> end;  // ends the waits inside the other two
   };
 
   Processes(int64_t capacity_rows, const CommLearnerOptions& learner_options,
@@ -246,14 +247,14 @@ class Processes {
 Batch Touched(const SpecPtr& spec, int64_t rows) {
   BatchBuilder builder = BatchBuilder::Create(spec, rows).value();
   for (int i = 0; i < spec->size(); ++i) {
-    // Numbers that are possible: categories and iterations are zeros.
+    // Only possible values are used: categories and iterations are zeros.
     const int byte = spec->field(i).dtype == DType::kFloat32 ? i + 1 : 0;
     std::memset(builder.view().raw_column(i), byte, static_cast<size_t>(rows * spec->row_bytes(i)));
   }
   return std::move(builder).Seal(rows);
 }
 
-// A chunk of rows of eight envs.
+// Makes a chunk of rows of eight envs.
 SegmentBatch MakeChunk(int64_t rows, int64_t floats) {
   SegmentBatch data;
   data.rows =
@@ -281,7 +282,7 @@ void CountWork(const SegmentBatch& chunk, benchmark::State& state) {
 void RowsBy(benchmark::State& state, std::unique_ptr<Store> store) {
   const SegmentBatch chunk = MakeChunk(state.range(0), state.range(1));
   const int64_t rows = chunk.rows.rows();
-  // Neither side is ahead of the other for longer than that.
+  // Neither side may be ahead of the other by more rows than this.
   const int64_t ahead = std::max<int64_t>(16 * rows, 4096);
   CommLearnerOptions options;
   options.batch_size = 256;
@@ -384,7 +385,7 @@ void Publish(benchmark::State& state) {
     wanted.Add(1);
     loaded.WaitFor(target += kCollectors);
   };
-  publish_one();  // All are there.
+  publish_one();  // After this, all processes have joined.
   for (auto _ : state) publish_one();
   state.SetBytesProcessed(state.iterations() * kModelFloats * static_cast<int64_t>(sizeof(float)));
   state.SetLabel("reach=50ms");

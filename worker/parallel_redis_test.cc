@@ -1,4 +1,5 @@
-// Parallel runs whose store, and whose journal, is in Redis, which is killed and comes back empty.
+// Tests parallel runs whose store, or store and journal, is in Redis; Redis is killed and comes
+// back empty.
 
 #include <sys/wait.h>
 
@@ -84,7 +85,7 @@ TEST_F(RedisTest, MayBeAwayWhenTheRunEnds) {
   WaitForStatus(*program, IsTraining);
   redis_->Kill();
   kill(program->pid(), SIGINT);
-  // The coordinator has tried to empty it, or is about to.
+  // The coordinator has tried to empty the store, or is about to.
   EXPECT_TRUE(
       Eventually([&] { return absl::StrContains(Log("a", "coordinator"), "rows: "); }, kPatience));
   ASSERT_THAT(redis_->Restart(), IsOk());
@@ -93,7 +94,7 @@ TEST_F(RedisTest, MayBeAwayWhenTheRunEnds) {
   EXPECT_THAT(program->err(), Not(HasSubstr("the run cannot go on as it is")));
 }
 
-// Collectors that begin then find no policy, and the learner none of the rows that it draws.
+// Collectors that begin then find no policy, and the learner finds none of the rows that it draws.
 TEST_F(RedisTest, MayComeBackEmptyWhichIsSaid) {
   StartRedis({});
   const auto program = Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies}));
@@ -108,7 +109,7 @@ TEST_F(RedisTest, MayComeBackEmptyWhichIsSaid) {
   Interrupt(program.get());
 }
 
-// What survives the coordinator is in Redis, too.
+// The data that survive the coordinator are in Redis, too.
 class RedisJournalTest : public RedisTest {
  protected:
   std::unique_ptr<ChildProgram> StartRun() {
@@ -137,12 +138,12 @@ class RedisJournalTest : public RedisTest {
     for (const pid_t pid : pids) kill(pid, SIGKILL);
     kill(program->pid(), SIGKILL);
     EXPECT_EQ(program->Wait(kPatience), -SIGKILL);
-    // Redis, which is also this process's child, lives on.
+    // Redis, which is also a child of this process, stays alive.
     for (const pid_t pid : pids) {
       EXPECT_TRUE(Eventually([pid] { return waitpid(pid, nullptr, WNOHANG) == pid; }));
     }
   }
-  // The arguments that go on with a run without its folder.
+  // The arguments that resume a run without its folder.
   std::vector<std::string> GoOnElsewhere(const RunStatus& status, absl::string_view folder) {
     return {absl::StrCat("--exp_dir=", RunPath(folder)), "--resume", kLongLease,
             absl::StrCat("--run_store=", redis_->Url(absl::StrCat("runs/", status.run())))};
@@ -179,7 +180,7 @@ TEST_F(RedisJournalTest, GoesOnFromRedisHoweverItEnded) {
   KillCoordinator(before);
   WaitForNextCoordinator(*program, before);
   Interrupt(program.get());
-  // One that converges leaves nothing.
+  // A run that converges leaves nothing behind.
   program = Run("converges", {absl::StrCat("--exp_dir=", RunPath("b")), "--resume",
                               absl::StrCat("--config=", RunPath("b"), "/total_config.textproto"),
                               "--set=env.stop_value=-1"});
@@ -189,7 +190,7 @@ TEST_F(RedisJournalTest, GoesOnFromRedisHoweverItEnded) {
   const auto over = Run("over", {absl::StrCat("--exp_dir=", RunPath("b")), "--resume"});
   EXPECT_EQ(over->Wait(kPatience), 0) << over->err();
   EXPECT_EQ(over->out(), program->out());
-  // The folder of before knows nothing of that.
+  // The run's first folder has no record of that.
   const auto first = Run("first", here);
   EXPECT_EQ(first->Wait(kPatience), 1);
   EXPECT_THAT(first->err(), HasSubstr("has no journal of this run: it had converged"));

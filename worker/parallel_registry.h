@@ -1,5 +1,5 @@
-// The facade of parallel runs, beside worker/registry.h: every registry that only they use and the
-// functions that make modules from their config, in one include.
+// The facade of parallel runs, beside worker/registry.h. One include gives all registries that only
+// parallel runs use, and the functions that make modules from their configs.
 //
 //   create_parallel_collector, get_parallel_collector_cls    collector/parallel_registry.h
 //   create_parallel_commander, get_parallel_commander_cls    coordinator/commander_registry.h
@@ -7,8 +7,8 @@
 //   create_comm_learner                          learner/comm/comm_learner_registry.h
 //   create_store                                 interaction/store/store_registry.h
 //
-// What can be made is what is linked: a program lists the factory targets that it wants, or
-// //worker:parallel_modules. A serial program has none of this.
+// Only linked modules can be made: a program lists the factory targets that it wants, or
+// //worker:parallel_modules. A serial program needs none of them.
 #ifndef DING_WORKER_WORKER_PARALLEL_REGISTRY_H_
 #define DING_WORKER_WORKER_PARALLEL_REGISTRY_H_
 
@@ -22,7 +22,7 @@
 
 namespace ding {
 
-// What `--list_modules` of a parallel program prints behind ListModules() (registry.h).
+// What `--list_modules` of a parallel program prints after ListModules() (registry.h).
 std::string ListParallelModules();
 
 }  // namespace ding

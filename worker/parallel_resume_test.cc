@@ -1,4 +1,4 @@
-// Parallel runs that go on after all of their processes have ended.
+// Tests parallel runs that are resumed after all of their processes have ended.
 
 #include <unistd.h>
 
@@ -29,7 +29,8 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-// Each of the programs may see the run's folder from another place, and call it otherwise.
+// The parameter says whether each program gets the run's folder as a relative path, from a current
+// folder of its own.
 class ResumeTest : public ParallelTest, public testing::WithParamInterface<bool> {
  protected:
   ResumeTest() {
@@ -78,7 +79,7 @@ TEST_P(ResumeTest, AfterAnInterruptAndAfterADeathOfAll) {
     before = after;
   };
   goes_on("again");
-  // And when nobody could save anything.
+  // The run can also be resumed after nothing could save its data.
   const RunStatus last = WaitForStatus(*program, IsTraining);
   const auto hold = HoldMemory();
   kill(program->pid(), SIGSTOP);
@@ -111,7 +112,7 @@ TEST_F(ParallelTest, ARunThatHasConvergedSaysSoWhenItIsResumed) {
   EXPECT_TRUE(PathExists(JoinPath(RunPath("a"), "result.json")));
 }
 
-// Its rows are in the memory of this machine.
+// The rows of this run are in the memory of this machine.
 TEST_F(ParallelTest, WhatARunNeedsToGoOnStaysWhenItsCoordinatorKeepsDying) {
   const auto kill_coordinators = [](const ChildProgram& program) {
     pid_t killed = 0;
@@ -146,7 +147,7 @@ TEST_F(ParallelTest, WhatARunNeedsToGoOnStaysWhenItsCoordinatorKeepsDying) {
               AllOf(HasSubstr("the data of this run stay in /dev/shm/ding_worker-"),
                     HasSubstr(absl::StrCat("parallel --resume --exp_dir=", RunPath("a")))));
   hold.reset();
-  // Another run, which sweeps what others have left, leaves it alone.
+  // Another run, which removes what dead runs have left, keeps it.
   const auto other = Run("other", Args(kConfig, "b", {"--max_train_iter=20"}));
   EXPECT_EQ(other->Wait(kPatience), 0) << other->err();
   ASSERT_THAT(MemoryOfRuns(), SizeIs(1));
@@ -177,7 +178,7 @@ TEST_F(ParallelTest, RefusesToResumeWhatItCannot) {
   damaged[30] = static_cast<char>(damaged[30] ^ 1);
   ASSERT_THAT(WriteFileAtomically(journal, damaged), IsOk());
   fails(Args(kSoakConfig, "a", {"--resume", "--max_train_iter=80"}), HasSubstr("is damaged"));
-  // None of them has changed it.
+  // None of the refused attempts has changed the run.
   ASSERT_THAT(WriteFileAtomically(journal, whole), IsOk());
   const auto longer = Run("longer", Args(kSoakConfig, "a", {"--resume", "--max_train_iter=80"}));
   EXPECT_EQ(longer->Wait(kPatience), 0) << longer->err();

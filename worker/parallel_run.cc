@@ -46,14 +46,16 @@
 namespace ding {
 namespace {
 
-// Between two looks after interrupts, processes and the status line.
+// Pause between two checks for interrupts and processes, with an update of the status line.
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
-// For workers to end their tasks (a learner saves a checkpoint) and leave.
+// Time for workers to end their tasks (a learner saves a checkpoint) and leave.
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(20);
-// While the address of the run that goes on is taken: its last coordinator may be ending.
+// How long to retry while the address of a resumed run is taken: its last coordinator may be
+// ending.
 constexpr absl::Duration kListenPatience = absl::Seconds(5);
 constexpr absl::Duration kListenRetry = absl::Milliseconds(20);
-// For a store that is away when the run ends, as a Redis that is being started again.
+// How long to wait at the end of the run for a store that is away, such as a Redis that is being
+// restarted.
 constexpr absl::Duration kStorePatience = absl::Seconds(15);
 constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
 constexpr char kProcess[] = "coordinator";
@@ -66,7 +68,7 @@ constexpr char kSavedName[] = "coordinator/saved.textproto";
 constexpr char kResultName[] = "result.json";
 constexpr char kConfigName[] = "total_config.textproto";
 constexpr size_t kMaxNameBytes = 100;
-// Keys of the store.
+// Keys in the store.
 constexpr char kStoredInfo[] = "run/info";
 constexpr char kStoredConfig[] = "run/config";
 
@@ -76,7 +78,7 @@ std::string PrintText(const google::protobuf::Message& message) {
   return text;
 }
 
-// `act`, again for as long as the store is away.
+// Calls `act`, repeatedly for as long as the store is away.
 absl::Status WhenStoreIsThere(const std::function<absl::Status()>& act) {
   const Timer waited(Clock::Real());
   while (true) {
@@ -86,7 +88,8 @@ absl::Status WhenStoreIsThere(const std::function<absl::Status()>& act) {
   }
 }
 
-// Unique on this machine, and readable. It is a part of URLs and of names of folders.
+// A readable name that is unique on this machine. It becomes a part of URLs and of names of
+// folders.
 std::string RunName(const std::string& exp_dir) {
   std::string name(Basename(exp_dir).substr(0, kMaxNameBytes));
   for (char& c : name) {
@@ -96,12 +99,12 @@ std::string RunName(const std::string& exp_dir) {
   return absl::StrCat(name, "-", absl::ToUnixMicros(Clock::Real()->Now()), "-", getpid());
 }
 
-// What to type to go on with the run in `exp_dir`.
+// The command that resumes the run in `exp_dir`.
 std::string ResumeCommand(const std::string& exp_dir) {
   return absl::StrCat("parallel --resume --exp_dir=", ShellWord(exp_dir));
 }
 
-// Where the data of a run that can go on are, for people.
+// Describes to people where the data are from which a run can continue.
 std::string PlaceOf(const ParallelRunInfo& info) {
   return info.memory().empty()
              ? info.store_url()
@@ -119,10 +122,10 @@ absl::StatusOr<SavedRun> ReadSaved(const std::string& exp_dir) {
   return absl::DataLossError(absl::StrCat("'", path, "' is damaged"));
 }
 
-// Where the stores of runs are whose config names none.
+// The folder for the stores of runs whose config names none.
 std::string MemoryBase() { return absl::StrCat("/dev/shm/ding_worker-", geteuid()); }
 
-// `base` with the folder `run` in it.
+// The URL of `base` with the folder `run` appended.
 std::string StoreUrl(const std::string& base, const std::string& run) {
   const size_t settings = base.find('?');
   return settings == std::string::npos
@@ -130,7 +133,7 @@ std::string StoreUrl(const std::string& base, const std::string& run) {
              : absl::StrCat(base.substr(0, settings), "/", run, base.substr(settings));
 }
 
-// The parts of one run, in the order of their making.
+// The parts of one run, in the order in which they are made.
 class Run {
  public:
   Run(const ExperimentConfig& config, const ParallelRunOptions& options)
@@ -140,16 +143,16 @@ class Run {
                 (options.again && PathExists(JoinPath(options.exp_dir, kInfoName)))) {}
 
   absl::Status Start(Transport* transport);
-  // Removes the folder of a run that could not start: it holds nothing yet. One that was to go on
-  // stays as it is.
+  // Removes the folder of a run that could not start, since it holds nothing yet. The folder of a
+  // run that was to be resumed stays as it is.
   void GiveUp();
-  // Until it is over, whatever the reason, which is returned if it is no good one.
+  // Waits until the run is over. Returns the reason if it is an error.
   absl::Status Watch();
   // Lets the workers leave, and cleans up.
   void Finish();
-  // The result, which the folder gets, too.
+  // Returns the result, and writes it to the folder.
   absl::StatusOr<std::string> WriteResult();
-  // As of ParallelOutcome; after Finish().
+  // The status for ParallelOutcome; valid after Finish().
   const absl::Status& saved() const { return saved_; }
 
  private:
@@ -158,18 +161,20 @@ class Run {
   absl::Status MakeStore();
   absl::Status OpenStore();
   absl::Status OpenJournal();
-  // For who has the store, and not the folder.
+  // Writes the description of the run for those who have access to the store, but not to the
+  // folder.
   absl::Status DescribeInStore() const;
   absl::Status Listen(Transport* transport, const std::string& config_text);
   void EndWorkers();
-  // What the run needs to go on is to be there when this process has ended. Whether it is wanted at all:
-  // `goes_on`.
+  // Makes sure that what the run needs to continue is still there after this process has ended.
+  // `goes_on` says whether this is wanted at all.
   absl::Status SaveAll(bool goes_on, const absl::Status& journal);
   void KeepStore();
   bool journal_is_in_store() const {
     return config_.system().coordinator().journal() == JOURNAL_IN_STORE;
   }
-  // What the journal's rows need of the store, for a run that goes on later.
+  // Copies the store's values that the journal refers to into the folder, and back, for a run that
+  // is resumed later.
   absl::Status SaveValues() const;
   absl::Status RestoreValues() const;
   void LogRows() const;
@@ -183,8 +188,8 @@ class Run {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Journal> journal_;
   absl::Status saved_;
-  bool gives_up_ = false;     // it could not start
-  bool keeps_store_ = false;  // for a run that goes on, or another coordinator
+  bool gives_up_ = false;     // the run could not start
+  bool keeps_store_ = false;  // for a resumed run, or for another coordinator
   std::unique_ptr<CommCoordinator> comm_;
   CoordinatorParts parts_;
 };
@@ -193,7 +198,8 @@ absl::Status Run::Start(Transport* transport) {
   const std::string config_text = PrintTextConfig(config_);
   DING_RETURN_IF_ERROR(OpenFolder());
   DING_RETURN_IF_ERROR(folder_->WriteText(kConfigName, config_text));
-  // First: what is made from here on is found again by who goes on with the run.
+  // This is written first, so that everything made from here on can be found when the run is
+  // resumed.
   DING_RETURN_IF_ERROR(folder_->WriteText(kInfoName, PrintText(info_)));
   DING_RETURN_IF_ERROR(resume_ ? OpenStore() : MakeStore());
   DING_RETURN_IF_ERROR(OpenJournal());
@@ -203,7 +209,7 @@ absl::Status Run::Start(Transport* transport) {
   deps.metrics = folder_->metrics();
   deps.exp_dir = folder_->path();
   deps.seed = config_.seed();
-  // Who resumes a run by hand wants it to go on.
+  // A person who resumes a stopped run wants it to continue.
   const bool by_hand = options_.resume && !options_.again;
   DING_ASSIGN_OR_RETURN(parts_, MakeCoordinator(config_, info_.run(), deps, store_.get(),
                                                 comm_.get(), journal_.get(), by_hand));
@@ -312,7 +318,7 @@ absl::Status Run::OpenJournal() {
   }
   StoreJournal::Options journal;
   journal.store = store_.get();
-  // A coordinator that was killed before it listened had promised nothing to anybody.
+  // A coordinator that was killed before it listened had not promised anything to anybody.
   journal.must_exist = options_.resume || ReadRunAddress(folder_->path()).ok();
   DING_ASSIGN_OR_RETURN(journal_, StoreJournal::Open(journal));
   return DescribeInStore();
@@ -328,7 +334,7 @@ absl::Status Run::SaveValues() const {
   DING_RETURN_IF_ERROR(RemoveRecursively(JoinPath(folder_->path(), kSavedName)));
   DING_RETURN_IF_ERROR(RemoveRecursively(folder));
   DING_RETURN_IF_ERROR(CreateDirectories(folder));
-  // Opened by its path, since not every path can stand in a URL.
+  // The store is opened by its path, since not every path can be part of a URL.
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<FileStore> saved, FileStore::Create(folder));
   DING_ASSIGN_OR_RETURN(const std::vector<std::string> keys, LiveKeys(*journal_));
   SavedRun manifest;
@@ -357,8 +363,8 @@ absl::Status Run::SaveValues() const {
   return folder_->WriteText(kSavedName, PrintText(manifest));
 }
 
-// What the run goes on with and the store does not have: all of it after an orderly end, a part if it
-// was interrupted in the middle of this.
+// Copies back the saved values that the store does not have: all of them after an orderly end, and
+// some of them if an earlier copy was interrupted.
 absl::Status Run::RestoreValues() const {
   if (!PathExists(JoinPath(folder_->path(), kSavedName))) return absl::OkStatus();
   DING_ASSIGN_OR_RETURN(const std::vector<std::string> listed, store_->List(""));
@@ -414,7 +420,7 @@ void Run::EndWorkers() {
   comm_->Close("the run is over");
   LogRows();
   const absl::Status kept = WhenStoreIsThere([this] { return parts_.coordinator->CloseJournal(); });
-  // One that has converged has nothing to go on to.
+  // A run that has converged is not continued.
   const bool goes_on =
       absl::IsAborted(kept) || (!gives_up_ && !parts_.coordinator->status().converged());
   saved_ = SaveAll(goes_on, kept);
@@ -444,7 +450,7 @@ absl::Status Run::SaveAll(bool goes_on, const absl::Status& journal) {
   }
   if (journal_is_in_store()) {
     KeepStore();
-    // The store may have lost it.
+    // The store may have lost the description.
     if (status.ok()) status = WhenStoreIsThere([this] { return DescribeInStore(); });
     LOG(INFO) << "journal, chunks and policies stay in " << info_.store_url()
               << ", for a run that goes on";
@@ -460,7 +466,7 @@ absl::Status Run::SaveAll(bool goes_on, const absl::Status& journal) {
     return absl::OkStatus();
   }
   KeepStore();
-  // It takes the room that the rest of the folder may need, and is no use.
+  // An incomplete copy is useless, and takes up space that the rest of the folder may need.
   const absl::Status removed = RemoveRecursively(JoinPath(exp_dir, kSavedFolder));
   if (!removed.ok()) LOG(WARNING) << removed.message();
   return Annotate(
@@ -469,7 +475,7 @@ absl::Status Run::SaveAll(bool goes_on, const absl::Status& journal) {
                    ". When what follows is mended, go on with them by: ", ResumeCommand(exp_dir)));
 }
 
-// Nothing that was acknowledged is lost: it is in the buffer, or has left it by its rules.
+// Logs that no acknowledged row is lost: each is in the buffer, or has left it by its rules.
 void Run::LogRows() const {
   const Coordinator::Counters counters = parts_.coordinator->counters();
   LOG(INFO) << "rows: " << counters.rows_pushed << " pushed, " << counters.rows_acknowledged
@@ -490,7 +496,7 @@ absl::StatusOr<std::string> Run::WriteResult() {
   result.train_iter = status.train_iter();
   if (status.has_eval_value()) result.eval_value = status.eval_value();
   result.eval_value_raw.assign(status.eval_return().begin(), status.eval_return().end());
-  result.wall_seconds = status.elapsed_seconds();  // also under earlier coordinators
+  result.wall_seconds = status.elapsed_seconds();  // includes the time under earlier coordinators
   if (status.has_collecting_seconds()) result.collecting_seconds = status.collecting_seconds();
   result.finish_time = Clock::Real()->Now();
   std::string json = ToJson(result);
@@ -498,7 +504,7 @@ absl::StatusOr<std::string> Run::WriteResult() {
   return json;
 }
 
-// The result of the run in `exp_dir`, if it has converged: it let its data go then.
+// Returns the result of the run in `exp_dir` if the run has converged, and thus deleted its data.
 absl::StatusOr<std::optional<std::string>> ResultOfConverged(const ExperimentConfig& config,
                                                              const std::string& exp_dir) {
   const absl::StatusOr<SavedRun> saved = ReadSaved(exp_dir);
@@ -528,7 +534,7 @@ absl::StatusOr<std::optional<std::string>> ResultOfConverged(const ExperimentCon
 std::string ResultPath(const std::string& exp_dir) { return JoinPath(exp_dir, kResultName); }
 
 absl::StatusOr<std::string> SettleDeadRun(const std::string& exp_dir) {
-  if (!PathExists(JoinPath(exp_dir, kInfoName))) return "";  // It had not begun.
+  if (!PathExists(JoinPath(exp_dir, kInfoName))) return "";  // The run had not begun.
   DING_ASSIGN_OR_RETURN(const ParallelRunInfo info, ReadRunInfo(exp_dir));
   const std::string how = absl::StrCat("; go on with them by: ", ResumeCommand(exp_dir));
   const bool in_memory = !info.memory().empty();
@@ -579,7 +585,7 @@ absl::Status AdoptRun(const std::string& store_url, const std::string& exp_dir) 
   if (!google::protobuf::TextFormat::ParseFromString(info_text, &info)) {
     return absl::DataLossError(absl::StrCat("'", kStoredInfo, "' in ", store_url, " is damaged"));
   }
-  info.set_store_url(store_url);  // as this machine reaches it
+  info.set_store_url(store_url);  // the address as this machine reaches it
   DING_RETURN_IF_ERROR(CreateDirectories(JoinPath(exp_dir, kFolder)));
   DING_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(exp_dir, kConfigName), config_text));
   return WriteFileAtomically(JoinPath(exp_dir, kInfoName), PrintText(info));
@@ -607,7 +613,7 @@ absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
   if (!status.ok()) LOG(INFO) << "the run failed: " << status.message();
   run.Finish();
   outcome.saved = run.saved();
-  // The error that ended the run comes first; nothing is to hide that its data are still somewhere.
+  // The error that ended the run comes first, but it must not hide that the data are still there.
   if (!status.ok()) {
     if (!outcome.saved.ok()) LOG(ERROR) << outcome.saved.message();
     return status;

@@ -1,5 +1,6 @@
-// The programs of a parallel run that others can reach: with the files of tools/make_certs it
-// trains, and whoever does not have the right ones is told which and why.
+// Tests the programs of a parallel run that other machines can reach. With the files of
+// tools/make_certs the run trains; a program without the right files is told which are wrong, and
+// why.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -56,7 +57,7 @@ class ParallelSecurityTest : public testing::Test {
     ChildProgram program("tools/make_certs", {Path(name), "trainer.lan"}, Path("make_certs"), {});
     EXPECT_EQ(program.Wait(kPatience), 0) << program.err();
   }
-  // As tools/make_certs says, of the files in `folder`.
+  // The flags that tools/make_certs prints for the files in `folder`.
   std::vector<std::string> LinkFlags(absl::string_view folder) const {
     const std::string path = Path(folder);
     return {absl::StrCat("--tls_ca=", path, "/ca.pem"),
@@ -81,7 +82,7 @@ class ParallelSecurityTest : public testing::Test {
     return std::make_unique<ChildProgram>(program, args, Path(absl::StrCat("log_", ++programs_)),
                                           [] {});
   }
-  // What it says when it ends with an error.
+  // Returns the error output of a program that must fail.
   std::string Failure(const std::string& program, std::vector<std::string> args,
                       const std::vector<std::string>& more) const {
     const auto started = Start(program, std::move(args), more);
@@ -120,7 +121,7 @@ TEST_F(ParallelSecurityTest, TrainsAndLetsNobodyElseIn) {
   EXPECT_EQ(asked->Wait(kPatience), 0) << asked->err();
   EXPECT_THAT(asked->out(), HasSubstr("learner-0"));
 
-  // Without, with a part, and with those of others.
+  // These calls have no credentials, a part of them, or those of others.
   EXPECT_THAT(Failure("worker/ctl", {"status", at, "--timeout=1"}, {}),
               HasSubstr("that speaks TLS (--tls_ca is missing here)"));
   const std::vector<std::string> flags = LinkFlags("certs/operator");
@@ -143,7 +144,7 @@ TEST_F(ParallelSecurityTest, TrainsAndLetsNobodyElseIn) {
   EXPECT_THAT(Failure("worker/ctl", {"status", at}, flags), HasSubstr("expected 0600"));
   ASSERT_EQ(chmod(Path("certs/operator/key.pem").c_str(), 0600), 0);
 
-  // A collector that would like to be a learner.
+  // A collector pretends to be a learner.
   const std::string token = ReadFile(Path("certs/collector/tokens")).value();
   const std::string disguise = Path("certs/collector/tokens");
   ASSERT_THAT(RenamePath(disguise, Path("aside")), IsOk());
@@ -155,7 +156,7 @@ TEST_F(ParallelSecurityTest, TrainsAndLetsNobodyElseIn) {
       HasSubstr("says that its role is learner, and has shown the token of role collector"));
   ASSERT_THAT(RenamePath(Path("aside"), disguise), IsOk());
 
-  // Or one that publishes a policy.
+  // A collector tries to publish a policy.
   GrpcTransport as_collector(LinkOptions("collector"));
   Hello hello;
   hello.set_role(Hello::COLLECTOR);
@@ -179,7 +180,7 @@ TEST_F(ParallelSecurityTest, TrainsAndLetsNobodyElseIn) {
   EXPECT_EQ(status.workers_lost(), 1) << "the intruder";
   kill(run->pid(), SIGINT);
   EXPECT_EQ(run->Wait(kPatience), 128 + SIGINT) << run->err();
-  // What gRPC said of those without a certificate came by way of the log, and by no other.
+  // gRPC's messages about clients without a certificate have gone to the log only.
   EXPECT_THAT(run->err(), AllOf(HasSubstr("gRPC: "), Not(HasSubstr("ssl_transport_security"))));
 }
 
@@ -198,7 +199,7 @@ TEST_F(ParallelSecurityTest, BeyondLoopbackNothingBeginsWithoutThem) {
                     Not(HasSubstr("token_file is"))));
   EXPECT_THAT(Failure("worker/ctl", {"status", "--coordinator=10.0.0.7:7235"}, {}),
               HasSubstr("--tls_ca, --token_file are missing"));
-  // A worker's own certificate does not make a coordinator.
+  // A worker's certificate is not valid for a coordinator.
   EXPECT_THAT(Failure("worker/parallel", {config, exp_dir}, LinkFlags("certs/collector")),
               HasSubstr("is not made for who listens"));
   EXPECT_FALSE(PathExists(Path("run")));

@@ -44,13 +44,13 @@
 namespace ding {
 namespace {
 
-// Reports of a learner whose buffer wants no priorities.
+// Train iterations between two reports of a learner whose buffer needs no priorities.
 constexpr int64_t kSendInfoFreq = 20;
-// What a learner that dies loses, at most, if the config does not say otherwise.
+// Seconds of training that the death of a learner may lose, if the config does not say otherwise.
 constexpr double kMaxResumeSeconds = 10;
-// Type of the workers whose data lie in Redis.
+// Type of the workers whose data are in Redis.
 constexpr absl::string_view kRedisType = "grpc_redis";
-// What a session can do.
+// The shortest lease that a session supports.
 constexpr double kMinLeaseSeconds = 0.02;
 
 // All envs of an evaluation play the same number of episodes.
@@ -59,15 +59,15 @@ int64_t EvaluationEpisodesPerEnv(const EnvSection& env) {
   return std::max(env.evaluator_episode_num(), (env.n_evaluator_episode() + envs - 1) / envs);
 }
 
-// Whether the run is a league's.
+// Whether the run is a league.
 bool PlaysGames(const ExperimentConfig& config) {
   const absl::StatusOr<CommanderDescriptor> commander =
       get_parallel_commander_cls(config.policy().other().commander());
   return commander.ok() && commander->plays_games;
 }
 
-// What one player sees and does in the env that collects, which is of the kind that the commander
-// is for.
+// Returns the observations and actions of one player in the env that collects. It is an error if
+// the commander is not for envs of this kind.
 absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<EnvManager> env, MakeEnvManager(config, 1, clock));
   const EnvSpec& spec = env->env_spec();
@@ -87,7 +87,7 @@ absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* c
   return PlayerSpec(spec);
 }
 
-// Envs that evaluate; of a league, against the opponent that the task names.
+// Makes the envs that evaluate; in a league, against the opponent that the task names.
 absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvs(const ExperimentConfig& config,
                                                               const std::string& opponent,
                                                               int env_num, const Clock* clock) {
@@ -105,8 +105,8 @@ std::vector<EvalOpponent> OpponentsOf(const ExperimentConfig& config) {
   return opponents;
 }
 
-// What evaluations can return, if the envs that evaluate are for one who sees and does what `player`
-// does.
+// Checks that the envs that evaluate are for one player, with the observations and actions of
+// `player`. Returns the bounds of the returns of evaluations.
 absl::StatusOr<ReturnBounds> CheckEvaluatorEnvs(const ExperimentConfig& config,
                                                 const EnvSpec& player, const Clock* clock) {
   std::optional<ReturnBounds> bounds;
@@ -140,7 +140,7 @@ class ConfiguredCollector : public TaskCollector {
         made->env_, eval ? MakeEvaluatorEnvs(config, task.eval_opponent(),
                                              config.env().evaluator_env_num(), deps.clock)
                          : MakeEnvManager(config, config.env().collector_env_num(), deps.clock));
-    // Evaluations have the same episodes each, collecting tasks never the same.
+    // All evaluations have the same episodes, while no two collecting tasks do.
     DING_RETURN_IF_ERROR(made->env_->Seed(eval ? Rng::DeriveSeed(seed, "evaluator_env")
                                                : Rng::DeriveSeed(seed, "collector_env", number),
                                           /*dynamic=*/true));
@@ -185,7 +185,7 @@ class ConfiguredCollector : public TaskCollector {
 
  private:
   std::unique_ptr<EnvManager> env_;
-  std::vector<std::unique_ptr<Policy>> policies_;  // of each player
+  std::vector<std::unique_ptr<Policy>> policies_;  // one for each player
   std::unique_ptr<BaseParallelCollector> collector_;
 };
 
@@ -218,7 +218,7 @@ class ConfiguredLearner : public TaskLearner {
     }
     made->resumable_ = hooks.save_ckpt_seconds() > 0;
     if (task.resume()) {
-      // What the learner before left half written.
+      // Removes what an earlier learner has left half written.
       DING_RETURN_IF_ERROR(CleanUpCheckpoints(deps.exp_dir, std::numeric_limits<int64_t>::max()));
       if (PathExists(resume)) hooks.set_load_ckpt_before_run(resume);
     }
@@ -249,7 +249,7 @@ class ConfiguredLearner : public TaskLearner {
                            const BaseLearner& learner, absl::string_view name) {
     const std::string path = learner.CheckpointPath(name);
     DING_RETURN_IF_ERROR(CreateDirectories(JoinPath(learner.deps().exp_dir, "ckpt")));
-    // Somebody who was stopped, and replaced, must not undo what its successor has learned.
+    // A learner that was stopped, and then replaced, must not undo what its successor has learned.
     if (name == kResumeCheckpoint && SavedIteration(path) > learner.train_iter()) {
       return absl::OkStatus();
     }
@@ -258,7 +258,7 @@ class ConfiguredLearner : public TaskLearner {
     return WriteCheckpoint(path, info, LearnerComponents(learner));
   }
 
-  // The iteration of the checkpoint at `path`; -1: there is none that can be read.
+  // The iteration of the checkpoint at `path`; -1 if there is none that can be read.
   static int64_t SavedIteration(const std::string& path) {
     if (!PathExists(path)) return -1;
     const absl::StatusOr<CheckpointReader> checkpoint = OpenTrainCheckpoint(path);
@@ -276,7 +276,7 @@ class ConfiguredLearner : public TaskLearner {
   bool resumable_ = false;
 };
 
-// What learners of a group reduce with.
+// The type of all-reduce that the learners of a group use.
 constexpr char kAllReduceType[] = "gloo";
 
 }  // namespace
@@ -416,7 +416,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   CoordinatorParts made;
   DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
   DING_ASSIGN_OR_RETURN(const ReturnBounds returns, CheckEvaluatorEnvs(config, env, deps.clock));
-  // Collect mode only to ask what it is.
+  // The collect mode is only asked whether the policy is on-policy.
   PolicyModes modes;
   modes.learn = modes.eval = false;
   DING_ASSIGN_OR_RETURN(
@@ -434,7 +434,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   Coordinator::Parts parts;
   DING_ASSIGN_OR_RETURN(parts.commander, create_parallel_commander(
                                              config.policy().other().commander(), commander_deps));
-  // Rows of the buffer are items: returns are computed where the data are read.
+  // Rows of the buffer are items, so returns are computed where the data are read.
   BufferConfig buffer_config = config.policy().other().replay_buffer();
   buffer_config.set_nstep(1);
   parts.make_buffer = [buffer_config, deps](const std::string& buffer_id, OnRemoved on_removed) {

@@ -1,4 +1,4 @@
-// From an experiment config to the parts of a parallel run: what each of its processes works with.
+// Makes the parts with which each process of a parallel run works from an experiment config.
 //
 // Threads: the factories may be called by any thread, one at a time.
 #ifndef DING_WORKER_WORKER_PARALLEL_SETUP_H_
@@ -21,21 +21,22 @@
 
 namespace ding {
 
-// What of the config a parallel run cannot do, or not as it is set; one sentence for each.
+// Returns one sentence for each thing in the config that a parallel run cannot do, or not as it is
+// set.
 std::vector<std::string> FindParallelProblems(const ExperimentConfig& config);
 
 // Whether the learner processes of this program can learn together as the config wants.
 absl::Status CheckCanGroupLearners(const ExperimentConfig& config);
 
-// The same for two configs whose runs are the same.
+// A digest that is equal for two configs if their runs are the same.
 std::string ConfigDigest(const ExperimentConfig& config);
 
-// For collector processes. `deps`: metrics, clock and exp_dir of the process.
+// For collector processes. `deps` are metrics, clock and exp_dir of the process.
 TaskCollectorFactory MakeTaskCollectorFactory(const ExperimentConfig& config,
                                               const ComponentDeps& deps);
 
-// For learner processes: a learner that saves its checkpoints below deps.exp_dir, and goes on from
-// them if its task says so.
+// For learner processes: makes a learner that saves its checkpoints below deps.exp_dir, and resumes
+// from them if its task says so.
 TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config,
                                           const ComponentDeps& deps);
 CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config);
@@ -45,8 +46,8 @@ struct CoordinatorParts {
   std::unique_ptr<Policy> policy;  // with its command mode
   std::unique_ptr<Coordinator> coordinator;
 };
-// `store`, `sender` and `journal`, which may be null, outlive what is made. `goes_on_after_stop` as of
-// Coordinator::Options.
+// `store`, `sender` and `journal` (which may be null) must outlive the result. `goes_on_after_stop`
+// is that of Coordinator::Options.
 absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
                                                  const std::string& run, const ComponentDeps& deps,
                                                  Store* store, CoordinatorSender* sender,

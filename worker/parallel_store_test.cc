@@ -1,4 +1,4 @@
-// Parallel runs whose store in the file system is away, full or read-only for a time.
+// Tests parallel runs whose store in the file system is away, full or read-only for a time.
 
 #include <fcntl.h>
 #include <sched.h>
@@ -56,10 +56,10 @@ TEST_F(StoreTest, MayBeGoneForATime) {
   EXPECT_THAT(left, IsEmpty());
 }
 
-// In a mount namespace of its own, with a file system of a few megabytes as the store.
+// The program runs in a mount namespace of its own, with a small file system as the store.
 class SmallStoreTest : public StoreTest {
  protected:
-  // False: this machine does not allow it.
+  // Returns false if this machine does not allow it.
   static bool EnterNamespace() {
     const auto write_all = [](const char* path, const std::string& text) {
       const int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -78,7 +78,8 @@ class SmallStoreTest : public StoreTest {
       _exit(kNotAllowed);
     }
   }
-  // In the program's namespaces; in a process of one thread, as they demand.
+  // Remounts a folder in the program's namespaces. This happens in a process with one thread, which
+  // namespaces demand.
   static bool Remount(const ChildProgram& program, const std::string& folder, unsigned long flags,
                       const std::string& options, bool again = true) {
     if (again) flags |= MS_REMOUNT;
@@ -95,7 +96,7 @@ class SmallStoreTest : public StoreTest {
     }
     return ReapChild(pid) == 0;
   }
-  // Mounts an empty file system at a folder, so that it cannot be removed.
+  // Mounts an empty file system on a folder, so that the folder cannot be removed.
   static bool MountOn(const ChildProgram& program, const std::string& folder) {
     return Remount(program, folder, 0, "size=64k", /*again=*/false);
   }
@@ -122,7 +123,8 @@ class SmallStoreTest : public StoreTest {
 };
 
 TEST_F(SmallStoreTest, MayBeFullForATime) {
-  // It cannot be made smaller than what is in it; the smallest that can be is full, or will be soon.
+  // The file system cannot be made smaller than its content. At the smallest possible size it is
+  // full, or will be soon.
   const auto resize = [this](int kilobytes) {
     return Remount(*program_run_, Path("store"), 0, absl::StrCat("size=", kilobytes, "k"));
   };
@@ -136,7 +138,7 @@ TEST_F(SmallStoreTest, MayBeFullForATime) {
 }
 
 TEST_F(SmallStoreTest, MayBeReadOnlyForATime) {
-  // Busy for as long as a file is open for writing.
+  // The file system is busy for as long as a file is open for writing.
   EXPECT_TRUE(
       Eventually([&] { return Remount(*program_run_, Path("store"), MS_RDONLY, "size=64m"); }));
   ExpectPauses(*program_run_);
@@ -146,7 +148,7 @@ TEST_F(SmallStoreTest, MayBeReadOnlyForATime) {
   Interrupt(program_run_.get());
 }
 
-// A full file system stands in the place of the folder for what is saved.
+// A small file system is mounted on the folder for saved data, and becomes full.
 TEST_F(SmallStoreTest, WhatCannotBeSavedStaysAndTheExitStatusSaysSo) {
   Interrupt(program_run_.get());
   auto program =

@@ -1,5 +1,6 @@
-// The programs of a parallel run as people start them: real processes, which are refused, asked and
-// interrupted, and envs that fail. Each test ends with no process and no folder of its run left.
+// Tests the programs of a parallel run as people start them: real processes that are refused, asked
+// for their status and interrupted, and envs that fail. Each test ends with no process and no
+// folder of its run left.
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -71,7 +72,7 @@ TEST_F(ParallelTest, ConvergesAndLeavesNothing) {
     EXPECT_TRUE(IsDirectory(JoinPath(RunPath("a"), absl::StrCat("log/", name)))) << name;
   }
   DING_ASSERT_OK_AND_ASSIGN(const auto checkpoints, ListDirectory(JoinPath(RunPath("a"), "ckpt")));
-  // A run that takes its time saves more than the last one.
+  // A run that takes some time saves more checkpoints than just the last one.
   ASSERT_THAT(checkpoints, Not(IsEmpty()));
   EXPECT_THAT(checkpoints.front(), testing::StartsWith("iteration_"));
   EXPECT_EQ(checkpoints.back(), "learner_resume");
@@ -221,7 +222,7 @@ TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
   EXPECT_THAT(other->err(), AllOf(HasSubstr("the config of collector"),
                                   HasSubstr("start it with the same config, or without one")));
 
-  // A worker of a later version.
+  // This worker has a later protocol version.
   DING_ASSERT_OK_AND_ASSIGN(auto later, transport_.Connect(address, absl::Seconds(30)));
   const std::unique_ptr<Session> session = Session::Start(std::move(later), {}).value();
   WorkerMessage message;
@@ -230,7 +231,7 @@ TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
   EXPECT_THAT(session->Receive(absl::Seconds(30)),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("protocol version is ")));
 
-  // Not gRPC, and not a frame.
+  // The bytes are neither gRPC nor a frame.
   Rng random(7, "noise");
   std::string noise(100000, '\0');
   for (char& byte : noise) byte = static_cast<char>(random.Next32());
@@ -309,7 +310,7 @@ TEST_F(ChaosTest, AnEnvThatKeepsFailingEndsTheRunWithItsName) {
   EXPECT_EQ(program->out(), "");
 }
 
-// It looks like one that has done its work.
+// A collector that exits with 0 looks like one that has done its work.
 TEST_F(ChaosTest, ACollectorThatKeepsExitingWithZeroEndsTheRunWithItsName) {
   const auto program = Run("run", Args(WriteConfig("EXIT exit_status: 0"), "a", {}));
   EXPECT_EQ(program->Wait(kPatience), 1);

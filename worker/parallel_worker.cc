@@ -34,16 +34,17 @@
 namespace ding {
 namespace {
 
-// For one attempt to join again, and between two of them.
+// Timeout of one attempt to join again, and pause between two attempts.
 constexpr absl::Duration kRejoinTimeout = absl::Seconds(2);
 constexpr absl::Duration kRejoinPause = absl::Milliseconds(50);
 constexpr absl::Duration kInterruptPeriod = absl::Milliseconds(50);
-// For a store that is gone, and between two attempts to open it.
+// How long to try to open a store that is away, and pause between two attempts.
 constexpr absl::Duration kStorePatience = absl::Minutes(1);
 constexpr absl::Duration kStoreRetry = absl::Milliseconds(200);
-// For learners to notice that their generation is over, when they have waited for its time-out.
+// Time for learners to notice that their generation is over, after they have waited for its
+// timeout.
 constexpr absl::Duration kBeyondAllReduceTimeout = absl::Seconds(15);
-// For processes to end when their run is over.
+// Time for processes to end when their run is over.
 constexpr absl::Duration kStopTimeout = absl::Seconds(5);
 
 Hello MakeHello(Hello::Role role, const ParallelWorkerOptions& options) {
@@ -58,8 +59,8 @@ Hello MakeHello(Hello::Role role, const ParallelWorkerOptions& options) {
   return hello;
 }
 
-// A store that is gone or full for a moment is no reason to lose a worker, which would only come
-// back to the same store.
+// Opens the store. A store that is away or full for a moment should not make the worker end, since
+// its successor would only come back to the same store.
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const std::string& url,
                                                  const std::function<bool()>& interrupted) {
   const Deadline deadline = Deadline::After(kStorePatience);
@@ -79,7 +80,7 @@ class InterruptWatch {
     done_.store(true);
     if (thread_.joinable()) thread_.join();
   }
-  // Once.
+  // To be called once.
   absl::Status Start(std::function<bool()> interrupted, std::function<void()> leave) {
     DING_ASSIGN_OR_RETURN(thread_,
                           StartThread("interrupts", [this, interrupted = std::move(interrupted),
@@ -108,11 +109,11 @@ absl::Status RunUntilTheEnd(const ParallelWorkerOptions& options, Worker* worker
     LOG(INFO) << options.name << ": the run is over: " << end->reason();
     return absl::OkStatus();
   }
-  if (absl::IsCancelled(end.status())) return absl::OkStatus();  // It was to leave.
+  if (absl::IsCancelled(end.status())) return absl::OkStatus();  // It was told to leave.
   return Annotate(end.status(), absl::StrCat(options.name, " has lost the coordinator"));
 }
 
-// From its welcome to the end of the session.
+// Works for the run of a session that has been welcomed, until the session ends.
 absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, WorkerSession* session) {
   const Welcome& welcome = session->welcome();
   DING_ASSIGN_OR_RETURN(const ExperimentConfig config,
@@ -149,7 +150,7 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
   return status;
 }
 
-// Tries for `timeout`, in which the coordinator may be started again.
+// Tries to join again for `timeout`, in which the coordinator may be restarted.
 absl::StatusOr<std::unique_ptr<WorkerSession>> Rejoin(const ParallelWorkerOptions& options,
                                                       const Hello& hello, absl::Duration timeout,
                                                       Transport* transport) {
@@ -167,7 +168,7 @@ absl::StatusOr<std::unique_ptr<WorkerSession>> Rejoin(const ParallelWorkerOption
   return why;
 }
 
-// Joins, and again when the coordinator was lost, and has the session served until it has its end.
+// Joins the run and calls `serve` with the session. Does so again whenever the coordinator is lost.
 absl::Status JoinAndServe(const ParallelWorkerOptions& options, Hello hello, Transport* transport,
                           const std::function<absl::Status(WorkerSession*)>& serve) {
   WorkerSession::Options session_options;
@@ -177,7 +178,7 @@ absl::Status JoinAndServe(const ParallelWorkerOptions& options, Hello hello, Tra
       WorkerSession::Join(transport, options.coordinator, hello, session_options));
   while (true) {
     const absl::Status status = serve(session.get());
-    // Only a session that broke may be the coordinator's end; other ends were meant.
+    // Only a broken session may mean that the coordinator has died; other ends are intended.
     if (status.ok() || !absl::IsUnavailable(session->status())) return status;
     const Welcome welcome = session->welcome();
     session.reset();
@@ -198,7 +199,7 @@ absl::Status JoinAndServe(const ParallelWorkerOptions& options, Hello hello, Tra
   }
 }
 
-// Until the end of the session, as one learner for those that join it.
+// Works as one learner on behalf of those that join it, until the session ends.
 absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* session,
                        Transport* transport) {
   const Welcome& welcome = session->welcome();
@@ -267,7 +268,7 @@ absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& op
 
 absl::Status RunParallelAggregator(const ParallelAggregatorOptions& options, Transport* transport) {
   Hello hello = MakeHello(Hello::LEARNER, options.worker);
-  // They are those of its learners, when they come.
+  // The aggregator's resources are those of its learners, once they have joined.
   hello.clear_resources();
   return JoinAndServe(options.worker, hello, transport, [&](WorkerSession* session) {
     return Aggregate(options, session, transport);

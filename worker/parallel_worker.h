@@ -1,6 +1,7 @@
-// A collector, learner or learner aggregator process of a parallel run, from joining to its end.
+// Runs a collector, learner or learner aggregator process of a parallel run, from joining the run
+// to its end.
 //
-// Threads: for main().
+// Threads: to be called from main().
 #ifndef DING_WORKER_WORKER_PARALLEL_WORKER_H_
 #define DING_WORKER_WORKER_PARALLEL_WORKER_H_
 
@@ -16,38 +17,42 @@
 namespace ding {
 
 struct ParallelWorkerOptions {
-  std::string coordinator;    // where it listens
-  std::string name;           // for people
-  std::string config_digest;  // of the config that it was started with; empty: none
+  std::string coordinator;    // address of the coordinator
+  std::string name;           // shown to people
+  std::string config_digest;  // of the config that this process was started with; empty: none
   absl::Duration join_timeout = absl::Seconds(30);
-  // Whether to join again when the coordinator is lost; asked while it is.
+  // Whether to join again when the connection to the coordinator is lost; polled until it is back.
   std::function<bool()> may_rejoin = [] { return true; };
-  // For a learner in a group: this machine, as the other learners reach it.
+  // For a learner in a group: the address of this machine, as the other learners reach it.
   std::string all_reduce_host = "127.0.0.1";
-  // Asked now and then: whether to leave the run.
+  // Polled: returns whether to leave the run.
   std::function<bool()> interrupted = [] { return false; };
 };
 
-// Joins the run and works for it until it ends, or until it is to leave, which is no error. When the
-// coordinator is lost, joins again, as a new worker, within the time that it allows.
-//   kFailedPrecondition  the coordinator refuses it, or the config cannot be run by this program;
-//                        also when it comes back and has been replaced
-//   kUnavailable ...     the coordinator is lost: says why
+// Joins the run and works for it until the run ends or the worker is told to leave, which is no
+// error. When the connection to the coordinator is lost, joins again as a new worker, within the
+// time that the coordinator allows.
+//   kFailedPrecondition  the coordinator refuses the worker, or this program cannot run the config;
+//                        also if the worker comes back after it has been replaced
+//   kUnavailable ...     the connection to the coordinator is lost; the message says why
 absl::Status RunParallelWorker(Hello::Role role, const ParallelWorkerOptions& options,
                                Transport* transport);
 
 struct ParallelAggregatorOptions {
   ParallelWorkerOptions worker;
-  std::string listen;  // where learners are to connect to
-  // Learner processes that it starts itself, and watches; 0: somebody else starts them.
+  std::string listen;  // address at which learners connect
+  // Learner processes that the aggregator starts and supervises; 0: they are started by somebody
+  // else.
   int learners = 0;
-  std::string program;       // to start as these
-  std::string program_name;  // as it is told
-  // For these: what they need to reach it, beside its address.
+  std::string program;       // path of the program of these processes
+  std::string program_name;  // argv[0] of these processes
+  // Further arguments of these processes, which they need besides the aggregator's address to
+  // connect to it.
   std::vector<std::string> link_arguments;
 };
 
-// Joins the run as one learner, for those that join it, and works as above.
+// Joins the run as one learner on behalf of the learners that join the aggregator. Otherwise works
+// as RunParallelWorker().
 absl::Status RunParallelAggregator(const ParallelAggregatorOptions& options, Transport* transport);
 
 }  // namespace ding

@@ -47,7 +47,7 @@ absl::StatusOr<std::string> AbsolutePath(absl::string_view path) {
   for (const fs::path& part : whole) {
     resolved /= part;
     if (part != "..") continue;
-    // What is not there yet has no links.
+    // A path that does not exist yet has no links.
     const fs::path without_links = fs::weakly_canonical(resolved, error);
     if (!error) resolved = without_links;
   }
@@ -110,7 +110,7 @@ std::string CallersFolder() {
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (error) return "";
   const fs::path current = fs::current_path(error);
-  // Children of a program that was started so have the variable, too.
+  // Children of such a program also have the variable, so the current folder is checked, too.
   const bool by_bazel =
       !error && absl::StartsWith(current.string(), absl::StrCat(program.string(), ".runfiles/"));
   return by_bazel ? caller : "";

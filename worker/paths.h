@@ -1,10 +1,10 @@
-// Paths that people give, as flags or in configs: made absolute once, where they enter a program, so
-// that they mean the same to every process of a run, in whatever folder it works, and later.
+// Makes paths from flags and configs absolute once, where they enter a program, so that they mean
+// the same to every process of a run, in whatever folder it works, and later.
 //
-// A relative path is seen from the current folder. Under `bazel run`, where that is a folder of
-// Bazel's, the programs go to the folder of the person who called it first.
+// A relative path is resolved from the current folder. Under `bazel run`, where that is a folder of
+// Bazel's, programs first change to the folder from which the person called it.
 //
-// Threads: thread-safe, but for EnterCallersFolder().
+// Threads: thread-safe, except for EnterCallersFolder().
 //
 // Example:
 //   EnterCallersFolder();
@@ -22,30 +22,31 @@
 
 namespace ding {
 
-// `path` from the root, without "." and "..", without slashes at its end. Symbolic links stay, as
-// other machines may know a folder by that name only; those before a ".." are followed. An empty path
-// stays empty.
+// Returns `path` from the root, without "." and "..", and without slashes at its end. Symbolic
+// links are kept, since other machines may know a folder only by that name; links before a ".." are
+// followed. An empty path stays empty.
 //   kFailedPrecondition  it is relative, and the current folder was removed or cannot be read
 absl::StatusOr<std::string> AbsolutePath(absl::string_view path);
 
-// The same for each of them, in place.
+// Does the same for each of them, in place.
 absl::Status MakeAbsolute(std::initializer_list<std::string*> paths);
 
-// The same for the folder of "file:<folder>", and for the file of the setting "password_file". What is
-// no URL of a store stays as it is: whoever opens it says so.
+// Does the same for the folder of "file:<folder>" and for the file in the setting "password_file".
+// A string that is not the URL of a store stays as it is: opening the store reports the error.
 absl::StatusOr<std::string> AbsoluteStoreUrl(absl::string_view url);
 
-// The same for every path in a config that is not seen from the run's folder. Fields in `params` belong
-// to their modules and stay as they are.
+// Does the same for every path in a config, except those that are resolved from the run's folder.
+// Fields in `params` belong to their modules and stay as they are.
 absl::Status MakePathsAbsolute(ExperimentConfig* config);
 
-// Where the person is who called `bazel run` for this program; empty: it was started otherwise.
+// Returns the folder from which a person called `bazel run` for this program; empty: it was started
+// otherwise.
 std::string CallersFolder();
 // Makes that the current folder, if there is one.
 //   kNotFound, kPermissionDenied  it cannot be entered
 absl::Status EnterCallersFolder();
 
-// `path` as one word of a shell.
+// Returns `path` quoted as one word of a shell.
 std::string ShellWord(absl::string_view path);
 
 }  // namespace ding

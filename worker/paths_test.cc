@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// In a folder of its own, which is the current one.
+// Tests work in a temporary folder, which is the current folder.
 class PathsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -56,7 +56,7 @@ TEST_F(PathsTest, LinksStayButForThoseBeforeTwoDots) {
   ASSERT_THAT(CreateDirectories("disk/deep"), IsOk());
   ASSERT_EQ(symlink("disk/deep", "link"), 0);
   EXPECT_EQ(AbsolutePath("link/run").value(), Here("link/run"));
-  // As the system reads it.
+  // The system resolves the link first, too.
   EXPECT_EQ(AbsolutePath("link/../run").value(), Here("disk/run"));
 }
 
@@ -81,7 +81,8 @@ TEST_F(PathsTest, StoresOfFilesAndTheirPasswords) {
   }
 }
 
-// Every path of a config stands here. One that is seen from the run's folder stays relative.
+// This test covers every path in a config. A path that is resolved from the run's folder stays
+// relative.
 TEST_F(PathsTest, EveryPathOfAConfig) {
   ExperimentConfig config;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(

@@ -1,4 +1,5 @@
-// A run in one process, from its config to its result: what the serial program knows of it.
+// A run in one process, from its config to its result. This is the interface that the serial
+// program uses.
 //
 // Ownership: a pipeline owns all of its workers.
 // Threads:   thread-compatible; runs on the caller's thread.
@@ -22,15 +23,15 @@
 namespace ding {
 
 struct SerialOptions {
-  std::string exp_dir;  // of the run; exists
+  std::string exp_dir;  // folder of the run; must exist
   std::shared_ptr<MetricSink> metrics = std::make_shared<NullSink>();
   const Clock* clock = Clock::Real();
-  // Told after every round how far the run is.
+  // Called after every round with the progress of the run.
   std::function<void(const ProgressState&)> progress = [](const ProgressState&) {};
-  // Asked at every safe point: whether to save `ckpt_interrupt` and end.
+  // Polled at every safe point: returns whether to save `ckpt_interrupt` and end.
   std::function<bool()> interrupted = [] { return false; };
-  // Adds to a resume point's manifest what the program needs beside the pipeline's state. A resume
-  // point whose description fails is not written.
+  // Adds to a resume point's manifest what the program needs besides the pipeline's state. A resume
+  // point for which this fails is not written.
   std::function<absl::Status(CheckpointInfo*)> describe = [](CheckpointInfo*) {
     return absl::OkStatus();
   };
@@ -41,11 +42,11 @@ struct SerialResult {
   bool interrupted = false;
   int64_t env_step = 0;
   int64_t train_iter = 0;
-  // The last evaluation: mean return and all returns; none if there was no evaluation.
+  // Mean return and all returns of the last evaluation; none if there was no evaluation.
   std::optional<double> eval_value;
   std::vector<double> eval_value_raw;
-  NamedValues metric;  // of the last evaluation on data that were held out; empty: none
-  // The time of the whole run: also before it was resumed.
+  NamedValues metric;  // of the last evaluation on held-out data; empty: none
+  // Duration of the whole run, including the time before it was resumed.
   double wall_seconds = 0;
 };
 
@@ -53,15 +54,16 @@ class Pipeline {
  public:
   virtual ~Pipeline() = default;
 
-  // Takes the state of a resume point, so that Run() goes on from there. The config is that of the
-  // run it was written by (CheckSameExperiment). After an error the pipeline is of no use.
+  // Restores the state of a resume point, so that Run() continues from there. The config must be
+  // that of the run that wrote it (CheckSameExperiment). After an error the pipeline must not be
+  // used.
   //   kInvalidArgument  it was written by other modules or another env; the component is named
   virtual absl::Status Resume(const CheckpointReader& checkpoint) = 0;
 
-  // Once. After an error the checkpoints saved before it are intact.
+  // May be called once. After an error, the checkpoints saved before it are intact.
   virtual absl::Status Run(SerialResult* result) = 0;
 
-  // How far the run is.
+  // The progress of the run so far.
   virtual ProgressState progress() const = 0;
 };
 

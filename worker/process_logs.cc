@@ -29,7 +29,7 @@ absl::string_view SeverityName(google::LogSeverity severity) {
 
 std::string LogFolder(absl::string_view exp_dir) { return JoinPath(exp_dir, "log"); }
 
-// Copies what glog logs to the text log.
+// Copies the messages of glog to the text log.
 class ProcessLogs::GlogSink : public google::LogSink {
  public:
   explicit GlogSink(TextLog* log) : log_(log) { google::AddLogSink(this); }

@@ -1,11 +1,11 @@
-// What one process of a run logs, below the run's folder:
+// The logs of one process of a run, below the run's folder:
 //
 //   <exp_dir>/log/<process>/             TensorBoard event files
 //   <exp_dir>/log/<csv>                  the same scalars for other readers
-//   <exp_dir>/log/<process>_logger.txt   the text log: everything that its workers say
+//   <exp_dir>/log/<process>_logger.txt   the text log: everything that the process logs
 //
-// Ownership: while it lives, what is logged by glog in this process goes to the text log; at most
-//            one lives at a time.
+// Ownership: while this object lives, what this process logs by glog goes to the text log; at most
+//            one such object lives at a time.
 // Threads:   thread-safe once made.
 #ifndef DING_WORKER_WORKER_PROCESS_LOGS_H_
 #define DING_WORKER_WORKER_PROCESS_LOGS_H_
@@ -27,7 +27,7 @@ std::string LogFolder(absl::string_view exp_dir);
 
 class ProcessLogs {
  public:
-  // Appends to what is there. kPermissionDenied, kResourceExhausted ...: it cannot be written.
+  // Appends to existing logs. kPermissionDenied, kResourceExhausted, ...: they cannot be written.
   static absl::StatusOr<std::unique_ptr<ProcessLogs>> Open(const std::string& exp_dir,
                                                            const std::string& process,
                                                            const std::string& csv,
@@ -36,7 +36,7 @@ class ProcessLogs {
 
   const std::shared_ptr<MetricSink>& metrics() const { return metrics_; }
 
-  // The first error since the last call: logs never interrupt a run.
+  // Returns the first error since the last call; errors of logs never interrupt a run.
   absl::Status Flush();
 
  private:

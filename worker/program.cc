@@ -17,7 +17,7 @@
 namespace ding {
 namespace {
 
-// The process that has the guard: a child that it forks is not guarded.
+// The process that has the guard; a child that it forks is not guarded.
 std::atomic<pid_t> guarded_pid{0};
 std::atomic<const char*> guarded_lost{""};
 
@@ -30,7 +30,7 @@ void OnExit(int status, void* /*unused*/) {
   _exit(status == 0 ? 1 : status);
 }
 
-// Writes to stderr in the place of glog, which knows nothing of a progress line there.
+// Writes to stderr instead of glog, which does not know that there may be a progress line.
 class StderrSink : public google::LogSink {
  public:
   explicit StderrSink(google::LogSeverity least) : least_(least) {}
@@ -47,7 +47,8 @@ class StderrSink : public google::LogSink {
   const google::LogSeverity least_;
 };
 
-// Hands what glog would write to stderr to a StderrSink, which stays until the process ends.
+// Sends the messages that glog would write to stderr to a StderrSink, which exists until the
+// process ends.
 void LogBesideProgress() {
   const google::LogSeverity least =
       FLAGS_logtostderr || FLAGS_alsologtostderr ? google::GLOG_INFO : FLAGS_stderrthreshold;
@@ -86,7 +87,7 @@ absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* sett
 }
 
 void InitProgram(int* argc, char*** argv, absl::string_view help) {
-  // A file that grows beyond `ulimit -f` is an error of the write, as a full disk is.
+  // Writing a file beyond `ulimit -f` is an error of the write, as with a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   for (int i = 1; i < *argc; ++i) {
     const absl::string_view argument = (*argv)[i];

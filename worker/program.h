@@ -1,7 +1,7 @@
-// What the programs have in common: flags that may stand several times, a help page that fits a
-// screen, quiet logs.
+// What the programs have in common: flags that may be given several times, a help page that fits on
+// a screen, and quiet logs.
 //
-// Threads: for main() only.
+// Threads: to be called from main() only.
 #ifndef DING_WORKER_WORKER_PROGRAM_H_
 #define DING_WORKER_WORKER_PROGRAM_H_
 
@@ -13,22 +13,23 @@
 
 namespace ding {
 
-// Takes every "--set path=value" and "--set=path=value" out of the arguments (gflags would keep
-// only the last) and returns the assignments in their order. kInvalidArgument if one has no value.
+// Removes every "--set path=value" and "--set=path=value" from the arguments (gflags would keep
+// only the last) and returns the assignments in their order. kInvalidArgument: one has no value.
 absl::Status TakeSettings(int* argc, char** argv, std::vector<std::string>* settings);
 
-// Raises the limit of open files, parses flags by gflags and starts glog: warnings and errors (or
-// from --stderrthreshold on) to stderr, each on a line of its own beside a progress line, nothing to
-// files of its own. From then on a file that grows beyond `ulimit -f` is an error of the write
-// (SIGXFSZ is ignored, by child processes, too). With --help or -h prints `help` and exits with 0;
-// an argument that is no flag is an error.
+// Raises the limit of open files, parses flags by gflags and starts glog. Warnings and errors (or
+// messages from --stderrthreshold on) go to stderr, each on a line of its own beside a progress
+// line; glog writes no files of its own. From then on, writing a file beyond `ulimit -f` is an
+// error of the write (SIGXFSZ is ignored, also by child processes). With --help or -h, prints
+// `help` and exits with 0. An argument that is no flag is an error.
 void InitProgram(int* argc, char*** argv, absl::string_view help);
 
-// While it lives, exit() called by anybody in this process ends it with an error: an env, or another
-// module of somebody's own, is not to make a run look as if it had come to its end. `lost` says what is
-// missing then. Exit status 1, or that of exit() if it is another one than 0. Nothing notices _exit().
+// While an object of this class lives, any call of exit() in this process is turned into an error,
+// so that an env or another user-supplied module cannot make a run look as if it had come to its
+// end. The message includes `lost`, which says what is missing then. The exit status is 1, or that
+// of exit() if it is not 0. A call of _exit() is not noticed.
 //
-// One at a time.
+// At most one such object may live at a time.
 class ExitGuard {
  public:
   explicit ExitGuard(const char* lost);

@@ -55,7 +55,7 @@ TEST(TakeSettingsTest, ASettingNeedsAValue) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("path=value")));
 }
 
-// How a process ends that does it.
+// Returns the exit status of a process that calls `act`.
 int StatusOf(const std::function<void()>& act) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -85,13 +85,13 @@ TEST(ExitGuardTest, WithoutAGuardExitIsAsEver) {
   EXPECT_EQ(StatusOf([] { ExitGuard guard("the run is lost"); }), 0);
 }
 
-// One that starts a program, and cannot, say.
+// For example, a child that cannot execute a program calls exit().
 TEST(ExitGuardTest, AChildOfTheProcessMayCallExit) {
   const ExitGuard guard("the run is lost");
   EXPECT_EQ(StatusOf([] { exit(0); }), 0);
 }
 
-// In a child: it sets up gflags and glog, which a process does once.
+// This runs in a child, since a process can set up gflags and glog only once.
 TEST(InitProgramTest, AFileThatMayNotGrowIsAnErrorAndNotTheEnd) {
   const std::string path = JoinPath(FreshTestFolder(), "f");
   const pid_t pid = fork();
@@ -112,13 +112,14 @@ TEST(InitProgramTest, AFileThatMayNotGrowIsAnErrorAndNotTheEnd) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// What this process writes to stderr while `act` runs, as a terminal of 120 columns gets it.
+// Returns what this process writes to stderr while `act` runs, if stderr is a terminal of 120
+// columns.
 std::string OnTerminal(const std::function<void()>& act) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   EXPECT_TRUE(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
   const int other_end = open(ptsname(terminal), O_RDWR | O_NOCTTY);
   EXPECT_GE(other_end, 0);
-  termios raw;  // Newlines stay what they are.
+  termios raw;  // The terminal must not change newlines.
   tcgetattr(other_end, &raw);
   cfmakeraw(&raw);
   tcsetattr(other_end, TCSANOW, &raw);
@@ -131,7 +132,7 @@ std::string OnTerminal(const std::function<void()>& act) {
   dup2(stderr_before, STDERR_FILENO);
   close(stderr_before);
   close(other_end);
-  // All that was written, until there is nobody who could write more.
+  // Reads everything that was written, until nobody can write any more.
   std::string text;
   char part[512];
   for (ssize_t count = 0; (count = read(terminal, part, sizeof(part))) > 0;) {

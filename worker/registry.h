@@ -1,5 +1,5 @@
-// The facade: every registry of the project and the functions that make modules from their config,
-// in one include.
+// The facade of the project. One include gives every registry and the functions that make modules
+// from their configs.
 //
 //   create_env, create_env_manager                    env/env_registry.h
 //   create_policy, create_network                     policy/policy_registry.h
@@ -13,9 +13,9 @@
 //   register_learner_hook, build_learner_hook_by_cfg  learner/hook_registry.h
 //   add_learner_hook, merge_hooks, show_hooks         learner/hook.h
 //
-// What only parallel runs have is in worker/parallel_registry.h.
+// The registries that only parallel runs use are in worker/parallel_registry.h.
 //
-// What can be made is what is linked: a program lists the factory targets that it wants, or
+// Only linked modules can be made: a program lists the factory targets that it wants, or
 // //worker:default_modules.
 #ifndef DING_WORKER_WORKER_REGISTRY_H_
 #define DING_WORKER_WORKER_REGISTRY_H_
@@ -33,7 +33,7 @@
 
 namespace ding {
 
-// What `--list_modules` prints: a line per registry, "env: Acrobot-v1, CartPole-v0, ...".
+// What `--list_modules` prints: one line per registry, "env: Acrobot-v1, CartPole-v0, ...".
 std::string ListModules();
 
 }  // namespace ding

@@ -19,7 +19,7 @@ namespace {
 
 constexpr absl::string_view kLogPrefix = "log_bytes:";
 
-// What may change without the run becoming another one.
+// Clears the fields that may change when a run is resumed.
 void ClearWhatMayDiffer(ExperimentConfig* config) {
   config->clear_exp_name();
   config->clear_max_env_step();
@@ -27,7 +27,7 @@ void ClearWhatMayDiffer(ExperimentConfig* config) {
   config->clear_resume();
   config->mutable_system()->clear_max_seconds();
   config->mutable_env()->clear_stop_value();
-  // A data set may have moved: its checksum says whether it is the same.
+  // A data set may have moved; its checksum shows whether it is the same.
   config->mutable_data_set()->clear_path();
   PolicySection* const policy = config->mutable_policy();
   policy->mutable_learn()->mutable_learner()->mutable_hook()->clear_log_show_after_iter();
@@ -43,7 +43,7 @@ absl::Status CheckSameExperiment(const ExperimentConfig& saved, const Experiment
   ExperimentConfig after = now;
   ClearWhatMayDiffer(&before);
   ClearWhatMayDiffer(&after);
-  // Runs of before the paths were made absolute have them as somebody wrote them.
+  // Runs from before paths were made absolute have them as they were written.
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&before));
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&after));
   google::protobuf::util::MessageDifferencer differencer;

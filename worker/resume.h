@@ -1,4 +1,5 @@
-// Whether a run may go on from a resume point, and what a resume point says of the run's folder.
+// Decides whether a run may continue from a resume point, and stores the sizes of the run's logs in
+// its manifest.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_RESUME_H_
@@ -11,13 +12,13 @@
 
 namespace ding {
 
-// OK if the run `now` continues the run `saved`: they differ in nothing but the name, stop value,
-// budgets, periods of logs and the settings of resume points. Both as LoadExperimentConfig() returns
-// them.
+// OK if the run `now` continues the run `saved`: they may differ only in name, path of the data
+// set, stop value, budgets, periods of logs and the settings of resume points. Both are configs as
+// LoadExperimentConfig() returns them.
 //   kInvalidArgument  lists every other difference
 absl::Status CheckSameExperiment(const ExperimentConfig& saved, const ExperimentConfig& now);
 
-// The fields of a resume point's manifest that say how far logs and time had come.
+// Writes the sizes of the logs into the fields of a resume point's manifest, and reads them again.
 void DescribeLogs(const LogSizes& logs, CheckpointInfo* info);
 LogSizes LogsOfCheckpoint(const CheckpointInfo& info);
 

@@ -1,5 +1,5 @@
-// A run that is killed and resumed ends as one that was never interrupted: with the program itself,
-// killed by SIGKILL.
+// Tests that a run that is killed and resumed ends in the same way as one that was never
+// interrupted. The tests start the real program and kill it by SIGKILL.
 #include "ding_worker/worker/resume.h"
 
 #include <fcntl.h>
@@ -62,8 +62,8 @@ policy {
 resume { period_seconds: 0 period_rounds: 3 }
 )";
 
-// All that an on-policy run can remember: moments of observations and returns, and the schedules of
-// learning rate and entropy weight.
+// This config uses all state that an on-policy run can have: moments of observations and returns,
+// and the schedules of learning rate and entropy weight.
 constexpr char kOnPolicyConfig[] = R"(
 seed: 5
 max_train_iter: 600
@@ -91,8 +91,8 @@ policy {
 resume { period_seconds: 0 period_rounds: 3 }
 )";
 
-// Both evaluators, and statistics of observations; an epoch has 10 batches, so that resume points lie
-// in the middle of one.
+// This config uses both evaluators, and statistics of observations. An epoch has 10 batches, so
+// that resume points lie in the middle of an epoch.
 constexpr char kSupervisedConfig[] = R"(
 seed: 5
 max_train_iter: 600
@@ -151,8 +151,8 @@ class ResumeTest : public testing::Test {
     return names.value_or(std::vector<std::string>());
   }
 
-  // Its output goes to the file `output`. A file may not grow beyond `max_file_bytes`, as if the
-  // disk were full.
+  // Starts the program, with its output in the file `output`. No file may become larger than
+  // `max_file_bytes`, as if the disk were full.
   pid_t Start(std::vector<std::string> args, std::optional<rlim_t> max_file_bytes = std::nullopt) {
     args.insert(args.begin(), kProgram);
     std::vector<char*> argv;
@@ -173,19 +173,19 @@ class ResumeTest : public testing::Test {
     _exit(127);
   }
 
-  // The exit code, or -1 if it was killed.
+  // Returns the exit code, or -1 if the process was killed.
   static int Wait(pid_t pid) {
     int status = 0;
     EXPECT_EQ(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   static bool IsRunning(pid_t pid) {
-    // waitpid() knows no WNOWAIT.
+    // waitpid() has no WNOWAIT.
     siginfo_t info = {};
     return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
            info.si_pid == 0;
   }
-  // True if it had ended by itself, which it must have done well.
+  // Returns true if the process had ended by itself; then its exit code must be 0.
   bool KillAndWait(pid_t pid) {
     kill(pid, SIGKILL);
     const int code = Wait(pid);
@@ -195,7 +195,8 @@ class ResumeTest : public testing::Test {
   int Run(const std::vector<std::string>& args) { return Wait(Start(args)); }
   std::string Output() const { return ReadFile(Path("output")).value_or(""); }
 
-  // All that a run leaves but what depends on time: the checkpoints' files, and the logs' records.
+  // Expects that two runs leave the same files, except for data that depend on time. Compares the
+  // files of the checkpoints and the records of the logs.
   void ExpectSameRun(absl::string_view a, absl::string_view b) const {
     const std::vector<std::string> names = List(Path(absl::StrCat(a, "/ckpt")));
     EXPECT_EQ(names, List(Path(absl::StrCat(b, "/ckpt"))));
@@ -213,13 +214,14 @@ class ResumeTest : public testing::Test {
     EXPECT_THAT(Events(a), testing::SizeIs(testing::Gt(500u)));
   }
 
-  // The statistics of a replay buffer count from 0 in each process, some of them by time.
+  // The statistics of a replay buffer count from 0 in each process, and some of them depend on
+  // time.
   static bool MayDiffer(absl::string_view tag) {
     return absl::StrContains(tag, "time") || absl::StrContains(tag, "duration") ||
            absl::EndsWith(tag, "_per_sec") || absl::StartsWith(tag, "replay_buffer");
   }
 
-  // step,tag,value of each line.
+  // Returns "step,tag,value" of each line.
   std::vector<std::string> Csv(absl::string_view run) const {
     std::vector<std::string> records;
     const std::string text = *ReadFile(Path(absl::StrCat(run, "/log/metrics.csv")));
@@ -232,7 +234,7 @@ class ResumeTest : public testing::Test {
     return records;
   }
 
-  // The records of all event files together, sorted.
+  // Returns the records of all event files together, sorted.
   std::vector<std::tuple<int64_t, std::string, float>> Events(absl::string_view run) const {
     std::vector<std::tuple<int64_t, std::string, float>> records;
     const std::string folder = Path(absl::StrCat(run, "/log/serial"));
@@ -265,7 +267,7 @@ class ResumeTest : public testing::Test {
       const pid_t pid = Start(kills == 0 ? Fresh("killed") : Resumed("killed"));
       std::this_thread::sleep_for(std::chrono::milliseconds(20 + rng.UniformInt(150)));
       ended = KillAndWait(pid);
-      // Killed before there was anything to resume.
+      // The run was killed before there was anything to resume.
       if (!PathExists(Path("killed/total_config.textproto"))) {
         ASSERT_THAT(RemoveRecursively(Path("killed")), IsOk());
         kills = -1;
@@ -277,8 +279,8 @@ class ResumeTest : public testing::Test {
     ExpectSameRun("whole", "killed");
   }
 
-  // A manager that waits for all envs hands them over in their order, whoever steps them and
-  // whenever they answer: the run is that of the manager in the caller's thread.
+  // A manager that waits for all envs returns them in their order, no matter who steps them and
+  // when they answer. So the run must be the same as with the manager in the caller's thread.
   void ExpectSameWithEveryManager() {
     ASSERT_EQ(Run(Fresh("whole")), 0) << Output();
     for (const char* manager : {"async_thread", "subprocess", "async_subprocess"}) {
@@ -293,7 +295,7 @@ class ResumeTest : public testing::Test {
   }
 
   std::string folder_;
-  std::vector<std::string> settings_;  // "path=value", of every fresh run
+  std::vector<std::string> settings_;  // "path=value", for every fresh run
 };
 
 TEST_F(ResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
@@ -383,7 +385,8 @@ TEST_F(ResumeTest, KilledWhileACheckpointIsWritten) {
   bool ended = false;
   for (int kills = 0; kills < 8 && !ended; ++kills) {
     const pid_t pid = Start(kills == 0 ? Fresh("killed") : Resumed("killed"));
-    // Past the beginning, so that there is something to resume and the run gets on.
+    // Waits until the run has begun, so that there is something to resume and the run makes
+    // progress.
     while (kills == 0 && !PathExists(Path("killed/total_config.textproto")) && IsRunning(pid)) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
@@ -400,11 +403,11 @@ TEST_F(ResumeTest, KilledWhileACheckpointIsWritten) {
   ExpectSameRun("whole", "killed");
 }
 
-// ThreadSanitizer writes a file of its own as a program starts, and does not survive the limit.
+// ThreadSanitizer writes a file of its own when a program starts, and does not survive the limit.
 #if !defined(__SANITIZE_THREAD__)
 TEST_F(ResumeTest, AFullDiskIsSurvived) {
   ASSERT_EQ(Run(Fresh("whole")), 0) << Output();
-  // Enough for the model, not for the replay buffer of the end.
+  // The limit is enough for the model, but not for the replay buffer at the end of the run.
   EXPECT_EQ(Wait(Start(Fresh("full"), 30000)), 1);
   EXPECT_THAT(Output(), HasSubstr("File too large"));
   ASSERT_THAT(OpenNewestResumePoint(Path("full")), IsOk());
@@ -440,7 +443,7 @@ TEST_F(ResumeTest, ABudgetMayGrow) {
   std::vector<std::string> longer = Resumed("shorter");
   longer.push_back("--max_train_iter=600");
   ASSERT_EQ(Run(longer), 0) << Output();
-  // The checkpoint at the end of the shorter run, and its last resume point, are beside the point.
+  // The checkpoint at the end of the shorter run does not matter here.
   ASSERT_THAT(RemoveRecursively(Path("shorter/ckpt/iteration_300")), IsOk());
   ExpectSameRun("whole", "shorter");
 }

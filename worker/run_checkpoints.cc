@@ -36,8 +36,8 @@ absl::StatusOr<std::vector<int64_t>> ListResumePoints(const std::string& folder)
   return positions;
 }
 
-// A name that says "half done" first, so that nobody who is killed meanwhile leaves half a
-// checkpoint under its own name.
+// Removes a checkpoint, after moving it to a temporary name that marks it as half written. So a
+// process that is killed meanwhile does not leave a part of a checkpoint under its own name.
 absl::Status RemoveCheckpoint(const std::string& path) {
   DING_ASSIGN_OR_RETURN(const std::string aside, CreateTemporaryDirectory(path));
   const std::string inside = JoinPath(aside, "removed");
@@ -121,8 +121,9 @@ absl::StatusOr<std::optional<ResumePoint>> OpenNewestResumePoint(const std::stri
 
 namespace {
 
-// A process that was given up may be alive and write to it still: what it finishes later must be
-// whole, or not come to its place. So the folder goes in one step, and then what is in it.
+// Removes a half-written checkpoint. A process that was given up may still be alive and write to
+// it: what it finishes later must be complete, or must not get the final name. So the folder is
+// first moved away in one step, and then its content is removed.
 absl::Status RemoveHalfWritten(const std::string& path) {
   DING_ASSIGN_OR_RETURN(const std::string aside, CreateTemporaryDirectory(path));
   const absl::Status moved = RenamePath(path, JoinPath(aside, "removed"));
@@ -142,8 +143,9 @@ absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position) {
       DING_RETURN_IF_ERROR(RemoveHalfWritten(path));
       continue;
     }
-    // Set aside where the file system cannot exchange two names (see ReplaceDirectory): all there
-    // is of the checkpoint, if its successor did not come to its place.
+    // On a file system that cannot exchange two names (see ReplaceDirectory), the old checkpoint is
+    // set aside under this name. If its successor did not get into its place, it is the only copy
+    // of the checkpoint.
     const size_t aside = name.find(".old.");
     if (aside == std::string::npos) continue;
     const std::string place = JoinPath(folder, name.substr(0, aside));

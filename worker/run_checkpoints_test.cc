@@ -42,7 +42,7 @@ class RunCheckpointsTest : public testing::Test {
     EXPECT_THAT(names, IsOk());
     return names.value_or(std::vector<std::string>());
   }
-  // The number in the newest resume point, -1 if there is none.
+  // Returns the number in the newest resume point, or -1 if there is none.
   int64_t Newest() const {
     const absl::StatusOr<std::optional<ResumePoint>> point = OpenNewestResumePoint(folder_);
     EXPECT_THAT(point, IsOk());
@@ -69,7 +69,7 @@ TEST_F(RunCheckpointsTest, KeepsTheLastTwoResumePointsAndAllThatHaveNames) {
     EXPECT_THAT(checkpoints.Save("ckpt_best", {"test", {}}, Number(2)), IsOk());
     EXPECT_THAT(checkpoints.Save("ckpt_best", {"test", {}}, Number(3)), IsOk());
   }
-  WriteResumePoints({8, 80, 90, 100});  // Not in the order of their names.
+  WriteResumePoints({8, 80, 90, 100});  // This is not the alphabetical order of the names.
   EXPECT_THAT(Names(), ElementsAre("ckpt_best", "iteration_1", "resume_100", "resume_90"));
   EXPECT_EQ(Newest(), 100);
 }
@@ -101,7 +101,7 @@ TEST_F(RunCheckpointsTest, AResumePointThatFailsIsAnErrorOnlyIfItIsTheLast) {
   RunCheckpoints checkpoints(folder_);
   checkpoints.SaveResumePoint(30, {"test", {}}, Failing());
   EXPECT_THAT(checkpoints.Flush(), StatusIs(absl::StatusCode::kResourceExhausted));
-  EXPECT_THAT(Names(), ElementsAre("resume_10", "resume_20"));  // Nothing was given up for it.
+  EXPECT_THAT(Names(), ElementsAre("resume_10", "resume_20"));  // No point was removed for it.
   checkpoints.SaveResumePoint(40, {"test", {}}, Number(40));
   EXPECT_THAT(checkpoints.Flush(), IsOk());
   EXPECT_THAT(Names(), ElementsAre("resume_20", "resume_40"));
@@ -110,14 +110,15 @@ TEST_F(RunCheckpointsTest, AResumePointThatFailsIsAnErrorOnlyIfItIsTheLast) {
 TEST_F(RunCheckpointsTest, PutsInOrderWhatAKilledProcessLeft) {
   WriteResumePoints({10, 20});
   ASSERT_THAT(CreateDirectories(Path("resume_30.tmp.77.0")), IsOk());
-  // Set aside, and its successor in place.
+  // This checkpoint was set aside, and its successor is in its place.
   ASSERT_THAT(CreateDirectories(Path("resume_20.old.77")), IsOk());
-  // Set aside, and the process killed before its successor came.
+  // This checkpoint was set aside, and the process was killed before the successor got into its
+  // place.
   ASSERT_THAT(RenamePath(Path("resume_10"), Path("ckpt_best.old.77")), IsOk());
   ASSERT_THAT(CleanUpCheckpoints(folder_, 20), IsOk());
   EXPECT_THAT(Names(), ElementsAre("ckpt_best", "resume_20"));
   EXPECT_THAT(CheckpointReader::Open(Path("ckpt_best")), IsOk());
-  // Later than where the run goes on.
+  // Now the resume point is later than the one from which the run continues.
   ASSERT_THAT(CleanUpCheckpoints(folder_, 19), IsOk());
   EXPECT_THAT(Names(), ElementsAre("ckpt_best"));
 }

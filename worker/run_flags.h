@@ -1,7 +1,7 @@
-// The flags of every program that trains by a config, which stand for a field of it: --seed,
+// The flags of every program that trains by a config which set a field of that config: --seed,
 // --max_env_step and --max_train_iter.
 //
-// Threads: for main(), after the flags are parsed.
+// Threads: to be called from main(), after the flags are parsed.
 #ifndef DING_WORKER_WORKER_RUN_FLAGS_H_
 #define DING_WORKER_WORKER_RUN_FLAGS_H_
 
@@ -10,10 +10,10 @@
 
 namespace ding {
 
-// For their help pages.
+// The description of these flags for help pages.
 extern const char kRunFlagsHelp[];
 
-// A setting, as of --set, for each that was given.
+// Returns a setting, as --set takes it, for each of these flags that was given.
 std::vector<std::string> RunFlagSettings();
 
 }  // namespace ding

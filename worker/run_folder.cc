@@ -24,11 +24,12 @@ namespace {
 constexpr int kMaxFolderNames = 100;
 constexpr char kResultName[] = "result.json";
 constexpr char kCsvName[] = "metrics.csv";
-// The processes of a killed run's envs hold its folder for the moment in which they end, too.
+// When a run is killed, the processes of its envs still hold the lock of its folder for a moment,
+// until they end.
 constexpr absl::Duration kMaxLockWait = absl::Seconds(2);
 constexpr absl::Duration kLockRetryPeriod = absl::Milliseconds(10);
 
-// Those that a run may be given, the best one first.
+// The names that a run may get, the preferred one first.
 std::string FolderName(const std::string& exp_name, int number, const Clock* clock) {
   if (number == 0) return exp_name;
   const std::string stamp = absl::FormatTime("_%y%m%d_%H%M%S", clock->Now(), absl::LocalTimeZone());
@@ -101,7 +102,8 @@ absl::Status CutBackLogs(const std::string& folder, const LogSizes& sizes) {
 
 }  // namespace
 
-// Belongs to one process at a time. The kernel lets go of it when that ends, however it ends.
+// A lock that belongs to one process at a time. The kernel releases it when that process ends, in
+// whatever way.
 class RunFolder::Lock {
  public:
   static absl::StatusOr<std::unique_ptr<Lock>> Take(const std::string& folder) {

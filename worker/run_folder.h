@@ -1,14 +1,14 @@
-// The folder of one run, and what is written to it while it runs.
+// The folder of one run, and the files that are written to it while it runs.
 //
 //   <exp_dir>/
 //     total_config.textproto    the resolved config
-//     result.json               what came out, once the run is over
+//     result.json               the result, once the run is over
 //     ckpt/<name>/              checkpoints and resume points (see run_checkpoints.h)
 //     log/<process>/            TensorBoard event files, metrics.csv and the text log
 //                               (process_logs.h)
 //
-// Ownership: owns its ProcessLogs. Of one folder at most one lives on the machine: it holds a lock,
-//            which goes with the process.
+// Ownership: owns its ProcessLogs. At most one RunFolder per folder exists on a machine: it holds a
+//            lock, which is released when the process ends.
 // Threads:   thread-safe once made.
 #ifndef DING_WORKER_WORKER_RUN_FOLDER_H_
 #define DING_WORKER_WORKER_RUN_FOLDER_H_
@@ -32,42 +32,43 @@ using LogSizes = std::map<std::string, int64_t>;
 
 class RunFolder {
  public:
-  // `process` names its logs. Makes the folder `exp_dir`, or, if that is empty, `exp_name` below the
-  // current folder; when that one exists already, `exp_name` with the time behind it.
-  //   kAlreadyExists  exp_dir was asked for and is there: a run is never overwritten
+  // Makes the folder of a new run. If `exp_dir` is empty, makes `exp_name` below the current
+  // folder, or `exp_name` with the time appended if that one exists already. `process` is the name
+  // of its logs.
+  //   kAlreadyExists  `exp_dir` was given and exists: a run is never overwritten
   //   kPermissionDenied, kResourceExhausted, ...  the folder cannot be written
   static absl::StatusOr<std::unique_ptr<RunFolder>> Create(const std::string& exp_dir,
                                                            const std::string& exp_name,
                                                            const std::string& process,
                                                            const Clock* clock);
-  // Opens the folder of a run that goes on. Its logs are cut back to `logs`; what is not among them
-  // came later, and is removed. So is an old result.
+  // Opens the folder of a run that is resumed. Its logs are cut back to `logs`; log files that are
+  // not listed there are newer and are removed. An old result is removed, too.
   //   kNotFound            there is no such folder
   //   kFailedPrecondition  another process writes to it
   static absl::StatusOr<std::unique_ptr<RunFolder>> Reopen(const std::string& exp_dir,
                                                            const LogSizes& logs,
                                                            const std::string& process,
                                                            const Clock* clock);
-  // The same, but for the logs, which other processes write, too: they are appended to.
+  // The same, but the logs are kept and appended to, since other processes write logs there, too.
   static absl::StatusOr<std::unique_ptr<RunFolder>> Continue(const std::string& exp_dir,
                                                              const std::string& process,
                                                              const Clock* clock);
-  // kAlreadyExists, as of Create(), if it is there.
+  // Returns kAlreadyExists, as Create() does, if `exp_dir` exists.
   static absl::Status CheckFree(const std::string& exp_dir);
-  // The folder that Create() would make now, from the root; nothing is made.
+  // Returns the absolute path of the folder that Create() would make now; makes nothing.
   static absl::StatusOr<std::string> ChoosePath(const std::string& exp_dir,
                                                 const std::string& exp_name, const Clock* clock);
   ~RunFolder();
 
-  // From the root: it means the same in every process of the run.
+  // The absolute path, which means the same in every process of the run.
   const std::string& path() const { return path_; }
   const std::shared_ptr<MetricSink>& metrics() const { return logs_->metrics(); }
 
-  // Writes a file of the folder as a whole.
+  // Writes a file of the folder atomically.
   absl::Status WriteText(absl::string_view name, absl::string_view content) const;
-  // The first error of the logs since the last call: they never interrupt a run.
+  // Returns the first error of the logs since the last call; such errors never interrupt a run.
   absl::Status FlushLogs() { return logs_->Flush(); }
-  // Flushes, and returns how long the logs are now.
+  // Flushes the logs and returns their sizes.
   absl::StatusOr<LogSizes> MeasureLogs();
 
  private:

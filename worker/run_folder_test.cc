@@ -79,7 +79,8 @@ TEST_F(RunFolderTest, NeverOverwritesARun) {
                        HasSubstr(absl::StrCat("--exp_dir ", folder_, "/exp exists already"))));
 }
 
-// A process may go to another folder, and others that work in other folders read the same.
+// A process may change its current folder, and other processes that work in other folders read the
+// same path.
 TEST_F(RunFolderTest, IsTheSameWhereverTheProcessGoes) {
   ASSERT_THAT(CreateDirectories("elsewhere"), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(std::unique_ptr<RunFolder> run,
@@ -126,7 +127,7 @@ TEST_F(RunFolderTest, GoesOnWhereItsLogsWereMeasured) {
     LOG(INFO) << "after";
     EXPECT_THAT(run->WriteText("result.json", "{}"), IsOk());
   }
-  // The log of a process that came later and left no resume point.
+  // This log is from a later process that left no resume point.
   ASSERT_THAT(WriteFileAtomically("exp/log/serial/events.out.tfevents.later", "x"), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<RunFolder> run,
                             RunFolder::Reopen("exp", logs, "serial", &clock_));

@@ -56,7 +56,8 @@ absl::Status RunLoop::Run(SerialResult* result) {
   *result = result_;
   DING_RETURN_IF_ERROR(status);
   options_.progress(progress());
-  // Before the hooks, which belong to the end and not to what may follow.
+  // The resume point comes before the hooks, which belong to this end of the run and not to a
+  // continuation.
   const absl::Status resume_point = SaveResumePoint();
   DING_RETURN_IF_ERROR(result_.interrupted ? SaveCheckpoint("ckpt_interrupt")
                                            : work_.learner()->CallHooks(HookPosition::kAfterRun));
@@ -66,7 +67,7 @@ absl::Status RunLoop::Run(SerialResult* result) {
 }
 
 absl::Status RunLoop::Loop() {
-  // A run that was resumed may have come to its end before; its stop value may have changed.
+  // A resumed run may have reached its end before; its stop value may have changed since.
   result_.stop = StopValueReached() || work_.Stopped();
   while (!result_.stop && !BudgetSpent()) {
     if (options_.interrupted()) {
@@ -129,7 +130,7 @@ void RunLoop::SaveResumePointIfDue() {
   const ResumeSection& resume = config_.resume();
   const bool by_rounds =
       resume.period_rounds() > 0 && rounds_ > 0 && rounds_ % resume.period_rounds() == 0;
-  // What is due by time may wait for the disk.
+  // A resume point that is due by time may wait for the disk.
   const bool by_time = resume.period_seconds() > 0 &&
                        resume_point_timer_.Seconds() >= resume.period_seconds() &&
                        checkpoints_.idle();

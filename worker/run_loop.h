@@ -1,12 +1,12 @@
-// What every kind of run in one process has beside its own work: rounds until a budget is spent or
-// the stop value is reached, and between them safe points with checkpoints and resume points.
+// The loop that every kind of run in one process shares: rounds until a budget is spent or the stop
+// value is reached, and between them safe points with checkpoints and resume points.
 //
 //     Begin ──► ┌─► interrupted? ──► resume point, if due ──► evaluation, if due ──► round ──┐
 //               └────────────────────────────── progress ◄───────────────────────────────────┘
 //     at the end: resume point, hooks (or ckpt_interrupt)
 //
-// Ownership: owned by the pipeline, as is all that it is given; the pipeline's workers are there
-//            before Run() and Resume().
+// Ownership: the pipeline owns the loop and everything that the loop is given; the pipeline's
+//            workers must exist before Run() and Resume().
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_WORKER_RUN_LOOP_H_
 #define DING_WORKER_WORKER_RUN_LOOP_H_
@@ -36,52 +36,52 @@
 
 namespace ding {
 
-// What one kind of run does: a pipeline.
+// The work of one kind of run. Pipelines implement it.
 class RunWork {
  public:
   virtual ~RunWork() = default;
 
   virtual BaseLearner* learner() = 0;
   virtual int64_t env_step() const = 0;
-  // By which resume points are numbered: grows from round to round.
+  // The number in the names of resume points, which grows from round to round.
   virtual int64_t position() const = 0;
-  // Name of the env for checkpoints; empty: none.
+  // Name of the env in checkpoints; empty: there is none.
   virtual std::string env_name() const = 0;
 
-  // Before the first round of a run that is not resumed.
+  // Called before the first round of a run that is not resumed.
   virtual absl::Status Begin() = 0;
-  // Evaluates, if it is time, with RunLoop::Evaluate().
+  // Evaluates by RunLoop::Evaluate(), if an evaluation is due.
   virtual absl::Status EvaluateIfDue() = 0;
-  // An evaluation has ended the run for another reason than the mean return.
+  // Whether an evaluation has ended the run for another reason than the mean return.
   virtual bool Stopped() const { return false; }
   virtual absl::Status Round() = 0;
 
-  // The parts of a resume point beside learner and loop: what is copied when it is taken, and then
-  // what are snapshots already.
+  // The parts of a resume point other than learner and loop. Components() are copied when the
+  // resume point is taken; AddSnapshots() adds those that are already snapshots.
   virtual std::vector<CheckpointComponent> Components() = 0;
   virtual absl::Status AddSnapshots(std::vector<CheckpointComponent>* /*components*/) {
     return absl::OkStatus();
   }
-  // Takes these parts back; model and train state are loaded.
+  // Restores these parts. The model and the train state have been loaded before.
   virtual absl::Status LoadComponents(const CheckpointReader& checkpoint) = 0;
 };
 
 class RunLoop {
  public:
-  // All must outlive it.
+  // All arguments must outlive the loop.
   RunLoop(const ExperimentConfig& config, const SerialOptions& options, RunWork* work);
 
-  // As of Pipeline.
+  // These three are those of Pipeline.
   absl::Status Resume(const CheckpointReader& checkpoint);
   absl::Status Run(SerialResult* result);
   ProgressState progress() const;
 
-  // What workers are made with; `name` is theirs.
+  // Dependencies with which workers are created; `name` is that of the worker.
   ComponentDeps Deps(absl::string_view name) const;
   bool TrainBudgetSpent() const;
-  // Plays with `evaluator` in its `envs` and notes the result; a best one is saved as `best`. Each
-  // evaluation has the same episodes, all different, so that results can be compared. `envstep` is
-  // the x axis of some logs.
+  // Plays with `evaluator` in its `envs` and records the result; the best one so far is saved as
+  // the checkpoint `best`. Each evaluation has the same episodes, which differ from each other, so
+  // that results can be compared. `envstep` is the x axis of some logs.
   absl::Status Evaluate(ISerialEvaluator* evaluator, EnvManager* envs, absl::string_view best,
                         int64_t envstep);
   absl::Status SaveCheckpoint(absl::string_view name);
@@ -95,7 +95,7 @@ class RunLoop {
   bool BudgetSpent() const;
   bool StopValueReached() const;
   double WallSeconds() const { return earlier_seconds_ + run_timer_.Seconds(); }
-  // One that fails is a warning: the run may still come to its end.
+  // A resume point that cannot be saved is only a warning: the run may still come to its end.
   void SaveResumePointIfDue();
   absl::Status SaveResumePoint();
   absl::StatusOr<std::vector<CheckpointComponent>> TakeSnapshots();
@@ -107,30 +107,30 @@ class RunLoop {
   RunWork& work_;
   RunCheckpoints checkpoints_;
   const Timer run_timer_;
-  Timer resume_point_timer_;    // since the last one
-  double earlier_seconds_ = 0;  // of the run before it was resumed
+  Timer resume_point_timer_;    // since the last resume point
+  double earlier_seconds_ = 0;  // duration of the run before it was resumed
   bool resumed_ = false;
-  // The state of the run beside its workers'.
+  // The state of the run besides that of its workers.
   int64_t rounds_ = 0;
   int64_t last_eval_iter_ = 0;
   SerialResult result_;
   std::optional<double> best_eval_;
 };
 
-// What `component` saves, which must live until it is copied.
+// The component that `component` saves; `component` must live until it is copied.
 template <typename T>
 CheckpointComponent ComponentOf(absl::string_view name, const T* component) {
   return {std::string(name),
           [component](StateWriter* writer) { return component->SaveState(writer); }};
 }
 
-// Hands the component of that name to `load`.
+// Passes the component named `name` to `load`.
 template <typename F>
 absl::Status LoadComponent(const CheckpointReader& checkpoint, absl::string_view name, F load) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, checkpoint.Component(name));
   return Annotate(load(reader.get()), absl::StrCat("resume point, ", name));
 }
-// The same for what has a LoadState(StateReader*).
+// The same for an object that has LoadState(StateReader*).
 template <typename T>
 absl::Status LoadComponent(const CheckpointReader& checkpoint, absl::string_view name,
                            T* component) {

@@ -33,7 +33,8 @@ absl::Status MakeBase(const std::string& base) {
                    " or a link: remove it, or set system.store_url to another folder"));
 }
 
-// A lock file that is in its place is locked, if its owner lives.
+// A lock file gets its final name only after it is locked, so one that is in place is locked if its
+// owner is alive.
 absl::StatusOr<int> MakeLock(const std::string& folder) {
   const std::string path = JoinPath(folder, kLockName);
   const std::string made = absl::StrCat(path, ".new");
@@ -45,7 +46,7 @@ absl::StatusOr<int> MakeLock(const std::string& folder) {
   return status;
 }
 
-// The lock file of a run that was there before; negative: there is none.
+// Opens the lock file of an existing run; negative if there is none.
 int OpenLock(const std::string& folder) {
   int fd = -1;
   for (const char* name : {kLockName, kKeptName}) {
@@ -54,7 +55,7 @@ int OpenLock(const std::string& folder) {
   return fd;
 }
 
-// Whether the run in `folder` has ended without removing it, and nobody wants it.
+// Whether the run in `folder` has ended without removing it, and nobody has marked it to be kept.
 bool IsDead(const std::string& folder) {
   const int fd = open(JoinPath(folder, kLockName).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
@@ -72,7 +73,7 @@ absl::StatusOr<std::unique_ptr<RunMemory>> RunMemory::Create(const std::string& 
   DING_RETURN_IF_ERROR(CreateNewDirectory(path));
   const absl::StatusOr<int> lock = MakeLock(path);
   if (lock.ok()) return absl::WrapUnique(new RunMemory(path, *lock));
-  RemoveRecursively(path).IgnoreError();  // The error that is worth telling is the first one.
+  RemoveRecursively(path).IgnoreError();  // The first error is the one to report.
   return lock.status();
 }
 
@@ -81,7 +82,7 @@ absl::StatusOr<std::unique_ptr<RunMemory>> RunMemory::Reopen(const std::string& 
   const std::string path = JoinPath(base, run);
   const int fd = OpenLock(path);
   if (fd < 0) {
-    // Killed in the middle of making it, when it held nothing yet.
+    // The process was killed while it made the folder, which held nothing yet.
     DING_RETURN_IF_ERROR(MakeBase(base));
     const bool has_lock =
         PathExists(JoinPath(path, kLockName)) || PathExists(JoinPath(path, kKeptName));
@@ -90,7 +91,7 @@ absl::StatusOr<std::unique_ptr<RunMemory>> RunMemory::Reopen(const std::string& 
   }
   auto memory = absl::WrapUnique(new RunMemory(path, fd));
   if (flock(fd, LOCK_SH | LOCK_NB) == 0) return memory;
-  memory->Keep();  // It is somebody else's, who is removing it.
+  memory->Keep();  // It belongs to another process, which is removing it.
   return ErrnoStatus(errno, absl::StrCat("cannot lock '", path, "'"));
 }
 
@@ -108,7 +109,7 @@ RunMemory::~RunMemory() {
 }
 
 absl::Status KeepRunMemory(const std::string& path) {
-  // A new name needs no room in a memory that is full.
+  // A rename needs no space, so it works also when the memory is full.
   if (rename(JoinPath(path, kLockName).c_str(), JoinPath(path, kKeptName).c_str()) == 0 ||
       errno == ENOENT) {
     return absl::OkStatus();

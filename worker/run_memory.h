@@ -1,16 +1,16 @@
-// The folder of a run's data in the memory of this machine. It is gone with its run: also one whose
-// coordinator was killed, when the next run begins.
+// The folder of a run's data in the memory of this machine. It is removed with its run. If the
+// run's coordinator was killed, it is removed when the next run begins.
 //
-//   <base>/<run>/.lock    held, shared, by the run's coordinator and who watches it; the kernel lets
-//                         go of it when they end
-//   <base>/<run>/.kept    the same file, of a run that could not save its data elsewhere: the folder
-//                         stays until that run has gone on, or somebody removes it
-//   <base>/<run>/...      the store's
+//   <base>/<run>/.lock    locked (shared) by the run's coordinator and by the process that watches
+//                         it; the kernel releases the lock when they end
+//   <base>/<run>/.kept    the same file, renamed, of a run that could not save its data elsewhere:
+//                         the folder stays until that run has continued, or somebody removes it
+//   <base>/<run>/...      the files of the store
 //
-// A folder without a lock file is no run's, and stays.
+// A folder without a lock file is not taken for a run's folder, and RemoveDeadRuns() keeps it.
 //
 // Ownership: owns the folder, and removes it.
-// Threads:   thread-compatible; runs of several processes may begin and end at a time.
+// Threads:   thread-compatible; runs of several processes may begin and end at the same time.
 #ifndef DING_WORKER_WORKER_RUN_MEMORY_H_
 #define DING_WORKER_WORKER_RUN_MEMORY_H_
 
@@ -26,9 +26,10 @@ namespace ding {
 
 class RunMemory {
  public:
-  // Makes `base` for this user alone, if there is none, and the folder in it.
-  //   kPermissionDenied   `base` is another user's, or a link
-  //   kAlreadyExists      there is such a run
+  // Makes `base`, accessible to this user only, if it does not exist, and in it the folder of the
+  // run.
+  //   kPermissionDenied   `base` belongs to another user, or is a link
+  //   kAlreadyExists      the run has a folder already
   //   kResourceExhausted  the memory is full
   static absl::StatusOr<std::unique_ptr<RunMemory>> Create(const std::string& base,
                                                            const std::string& run);
@@ -36,13 +37,14 @@ class RunMemory {
   RunMemory& operator=(const RunMemory&) = delete;
   ~RunMemory();
 
-  // The folder of a run that goes on: made, if it is gone, or has no lock file yet.
+  // Opens the folder of a run that is resumed; makes it if it does not exist, or has no lock file
+  // yet.
   static absl::StatusOr<std::unique_ptr<RunMemory>> Reopen(const std::string& base,
                                                            const std::string& run);
 
   const std::string& path() const { return path_; }
-  // From now on the folder stays when this object goes, until the next run begins: this run is to go
-  // on.
+  // From now on the folder stays when this object is destroyed, until the next run begins: this run
+  // is to be resumed.
   void Keep() { keep_ = true; }
 
  private:
@@ -53,10 +55,10 @@ class RunMemory {
   bool keep_ = false;
 };
 
-// Keeps others from removing the folder of a run whose coordinator is being started again.
+// Keeps other runs from removing the folder of a run whose coordinator is being restarted.
 class RunMemoryHold {
  public:
-  // Holds the folder `path`; nothing, if that is no run's.
+  // Locks the folder `path`, if it is that of a run; otherwise has no effect.
   explicit RunMemoryHold(const std::string& path);
   RunMemoryHold(const RunMemoryHold&) = delete;
   RunMemoryHold& operator=(const RunMemoryHold&) = delete;
@@ -66,15 +68,15 @@ class RunMemoryHold {
   const int lock_;
 };
 
-// Makes the folder `path` of a run stay when others begin, too, until the run itself has gone on and
-// ended. OK if there is no such folder.
+// Keeps the folder `path` of a run also when other runs begin, until the run itself has continued
+// and ended. OK if there is no such folder.
 absl::Status KeepRunMemory(const std::string& path);
-// Whether that was done.
+// Whether KeepRunMemory() was called for the folder `path`.
 bool IsKeptRunMemory(const std::string& path);
-// Removes the folder `path` of a run, unless it is kept or somebody still works for the run.
+// Removes the folder `path` of a run, unless it is kept or a process of the run is still alive.
 absl::Status RemoveRunMemory(const std::string& path);
 
-// Removes the folders of runs below `base` whose coordinators have ended; their names.
+// Removes the folders below `base` of runs whose coordinators have ended. Returns their names.
 std::vector<std::string> RemoveDeadRuns(const std::string& base);
 
 }  // namespace ding

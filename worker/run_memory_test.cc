@@ -31,7 +31,7 @@ class RunMemoryTest : public testing::Test {
   }
   ~RunMemoryTest() override { EXPECT_THAT(RemoveRecursively(folder_), IsOk()); }
 
-  // A run whose process is killed in its middle.
+  // Creates a run whose process is killed in the middle of it.
   void KillRun(const std::string& name) {
     const pid_t pid = fork();
     if (pid == 0) {
@@ -111,7 +111,8 @@ TEST_F(RunMemoryTest, AFolderThatMayBeSomebodyElsesIsNotUsed) {
 TEST_F(RunMemoryTest, OfARunThatGoesOnItIsAsItWas) {
   KillRun("a");
   {
-    // Whoever watches the run keeps it from being removed while its coordinator is started again.
+    // A process that watches the run keeps it from being removed while its coordinator is
+    // restarted.
     const RunMemoryHold hold(JoinPath(base_, "a"));
     EXPECT_THAT(RemoveDeadRuns(base_), IsEmpty());
     DING_ASSERT_OK_AND_ASSIGN(const auto memory, RunMemory::Reopen(base_, "a"));

@@ -1,4 +1,4 @@
-// What a run leaves behind for programs: result.json and the last line of stdout.
+// The result of a run for other programs: result.json and the last line of stdout.
 #ifndef DING_WORKER_WORKER_RUN_RESULT_H_
 #define DING_WORKER_WORKER_RUN_RESULT_H_
 
@@ -16,18 +16,19 @@ struct RunResult {
   bool stop = false;  // the stop value was reached
   int64_t env_step = 0;
   int64_t train_iter = 0;
-  // Mean and returns of the last evaluation; none if there was no evaluation.
+  // Mean return and all returns of the last evaluation; none if there was no evaluation.
   std::optional<double> eval_value;
   std::vector<double> eval_value_raw;
-  NamedValues metric;  // of the last evaluation on data that were held out; empty: none
+  NamedValues metric;  // of the last evaluation on held-out data; empty: none
   double wall_seconds = 0;
-  // Parallel runs: since the first task to collect was given, without start and end of processes.
+  // For parallel runs: time since the first collecting task was given, without the start and end of
+  // processes.
   std::optional<double> collecting_seconds;
   absl::Time finish_time;
 };
 
-// One line: {"stop": true, "env_step": 1080, ...}. A value that there is not, or that is not
-// finite, is null; "metric" and "collecting_seconds" are there only if there are any.
+// Returns one line: {"stop": true, "env_step": 1080, ...}. A value that is missing or not finite is
+// null; "metric" and "collecting_seconds" are left out if there are none.
 std::string ToJson(const RunResult& result);
 
 }  // namespace ding

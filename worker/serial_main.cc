@@ -1,5 +1,5 @@
-// //worker:serial: trains by one config, in one process. Links with the factories of the modules
-// that it is to know.
+// //worker:serial: trains by one config, in one process. A program links it with the factories of
+// the modules that it offers.
 
 #include <csignal>
 #include <cstdio>
@@ -158,7 +158,7 @@ absl::StatusOr<ExperimentConfig> LoadConfig(const std::string& path,
   return config;
 }
 
-// The folder of the run to resume, and its config if none is named.
+// Finds the folder of the run to resume, and the run's config if no other is given.
 absl::Status FindRunToResume(const std::vector<std::string>& settings, std::string* exp_dir,
                              ExperimentConfig* config) {
   *exp_dir = FLAGS_exp_dir;

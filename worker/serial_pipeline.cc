@@ -22,8 +22,8 @@
 namespace ding {
 namespace {
 
-// A component of a resume point, in the order of loading: model and train_state before the rest
-// (see LearnMode::LoadModel).
+// The components of a resume point, in the order in which they are loaded: model and train_state
+// come before all others (see LearnMode::LoadModel).
 constexpr char kCollectPolicy[] = "collect_policy";
 constexpr char kCollectorEnv[] = "collector_env";
 constexpr char kEvaluatorEnv[] = "evaluator_env";
@@ -31,8 +31,8 @@ constexpr char kCollector[] = "collector";
 constexpr char kEvaluator[] = "evaluator";
 constexpr char kReplayBuffer[] = "replay_buffer";
 
-// A policy that learns from single rows (unroll_len 1) would learn from padding and from rows that
-// only warm up a recurrent state, too.
+// Refuses options that add rows to sequences: a policy that learns from single rows (unroll_len 1)
+// would also learn from padding and from rows that only warm up a recurrent state.
 void CheckRowsAreWhole(const BufferConfig& config, std::vector<std::string>* problems) {
   SequenceBufferConfig sequence;
   if (config.type() != "sequence" || !config.params().UnpackTo(&sequence)) return;
@@ -176,7 +176,7 @@ absl::Status SerialPipeline::Round() {
 
 absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
   const absl::Status pushed = buffer_->Push(collected, collector_->envstep());
-  if (absl::IsUnavailable(pushed)) {  // More rows than the buffer's rate control lets in.
+  if (absl::IsUnavailable(pushed)) {  // There are more rows than the buffer's rate control admits.
     LOG_FIRST_N(WARNING, 1) << "rows are dropped: " << pushed.message();
   } else {
     DING_RETURN_IF_ERROR(pushed);
@@ -184,7 +184,7 @@ absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
   const LearnSection& learn = config_.policy().learn();
   for (int64_t i = 0; i < learn.update_per_collect() && !loop_.TrainBudgetSpent(); ++i) {
     const absl::StatusOr<Batch> batch = buffer_->Sample(learn.batch_size(), learner_->train_iter());
-    if (absl::IsFailedPrecondition(batch.status())) {  // Too few rows yet: collect more first.
+    if (absl::IsFailedPrecondition(batch.status())) {  // There are too few rows yet.
       LOG_FIRST_N(INFO, 1) << "no training in this round: " << batch.status().message();
       last_refused_draw_ = batch.status();
       return absl::OkStatus();
@@ -245,7 +245,7 @@ absl::Status SerialPipeline::LoadComponents(const CheckpointReader& checkpoint) 
   DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kEvaluator, evaluator_.get()));
   const std::vector<std::string> names = checkpoint.Components();
   if (buffer_ == nullptr) {
-    // Nothing is kept from collect to collect.
+    // An on-policy run keeps nothing from one collect to the next.
   } else if (std::find(names.begin(), names.end(), kReplayBuffer) != names.end()) {
     DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kReplayBuffer, buffer_.get()));
   } else {

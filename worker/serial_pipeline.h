@@ -6,10 +6,10 @@
 //         │                      │  every eval_freq iterations: evaluator ──► stop, ckpt_best
 //         └── env steps, iterations, shared networks ──────────────────────────┘
 //
-// The loops of the original's serial_entry.py and serial_entry_onpolicy.py, with the same order of
-// phases; its safe points are between two of them. Which of the two it is, the policy decides
-// (CollectAttributes::on_policy): an on-policy run has no buffer, and learns once from all that a
-// collect gave.
+// The loop follows the original's serial_entry.py and serial_entry_onpolicy.py, with the same order
+// of phases; each safe point is between two rounds. The policy determines which of the two it is
+// (CollectAttributes::on_policy): an on-policy run has no buffer, and learns once from everything
+// that a collect gathered.
 //
 // Ownership: the pipeline owns all of its workers.
 // Threads:   thread-compatible; runs on the caller's thread.
@@ -38,8 +38,8 @@ namespace ding {
 
 class SerialPipeline : public Pipeline, private RunWork {
  public:
-  // `config` as LoadExperimentConfig() returns it. kInvalidArgument names every module that refuses
-  // its part of it.
+  // `config` is one that LoadExperimentConfig() returned. kInvalidArgument names every module that
+  // refuses its part of the config.
   static absl::StatusOr<std::unique_ptr<SerialPipeline>> Create(const ExperimentConfig& config,
                                                                 const SerialOptions& options);
 
@@ -60,7 +60,8 @@ class SerialPipeline : public Pipeline, private RunWork {
 
   absl::Status CreateEnvs();
   absl::Status CreateWorkers();
-  // Fills buffer_, or says what of the config an on-policy run cannot do.
+  // Creates buffer_, or appends a problem for everything in the config that an on-policy run cannot
+  // do.
   void CreateBuffer(std::vector<std::string>* problems);
   ComponentDeps Deps(absl::string_view name) const { return loop_.Deps(name); }
   absl::Status SaveCheckpoint(absl::string_view name) { return loop_.SaveCheckpoint(name); }
@@ -72,7 +73,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   absl::Status EvaluateIfDue() override;
   absl::Status Round() override;
   std::vector<CheckpointComponent> Components() override;
-  // Adds a snapshot of the buffer, unless it is too large.
+  // Adds a snapshot of the buffer, unless the buffer is too large.
   absl::Status AddSnapshots(std::vector<CheckpointComponent>* components) override;
   absl::Status LoadComponents(const CheckpointReader& checkpoint) override;
 
@@ -82,7 +83,7 @@ class SerialPipeline : public Pipeline, private RunWork {
 
   const ExperimentConfig config_;
   const SerialOptions options_;
-  // In the order of their dependence: destroyed from the last to the first.
+  // Members depend on earlier ones, and so are destroyed in reverse order.
   std::unique_ptr<EnvManager> collector_env_;
   std::unique_ptr<EnvManager> evaluator_env_;
   std::unique_ptr<Policy> policy_;
@@ -93,7 +94,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   std::unique_ptr<BaseSerialCommander> commander_;
   RunLoop loop_;
 
-  absl::Status last_refused_draw_;  // by the buffer
+  absl::Status last_refused_draw_;  // the buffer's last refusal of a draw
 };
 
 }  // namespace ding

@@ -1,10 +1,10 @@
-// Training by worker/configs/cartpole_dqn.textproto: its parts, and the whole program.
+// Measures training by worker/configs/cartpole_dqn.textproto: its parts, and the whole program.
 //   Collect            SampleSerialCollector, 8 CartPoles, the DQN network: a vector step as 8 rows
 //   CollectFloor       the forward pass of that network on 8 rows, and the bare env loop
 //   Train              a draw of 64 rows from the buffer, and BaseLearner::Train, double DQN
 //   TrainFloor         the same update by hand, without a draw (policy/dqn/bare_update.h)
 //   Sample, Push       the buffer's part of a round
-//   Run                the program //worker:serial from start to end, its files included, for 5 seeds
+//   Run                the program //worker:serial from start to end, with its files, for 5 seeds
 //   RunFloor           as many rounds, updates and steps of evaluations by its parts, without log,
 //                      metrics, checkpoints and the start of a process
 //   ProcessStart       the program listing its modules
@@ -56,7 +56,7 @@ constexpr int64_t kBufferRows = 20000;
 
 void Check(const absl::Status& status) { DING_CHECK(status.ok()) << status; }
 
-// One round's rows; the rate of exploration hardly changes what they cost.
+// Returns the rows of one round; the exploration rate has hardly any effect on their cost.
 SegmentBatch CollectOnce(SerialPipeline* pipeline) {
   CollectOptions options;
   options.policy_settings = {{"eps", 0.1}};
@@ -135,18 +135,18 @@ void BM_Push(benchmark::State& state) {
 }
 BENCHMARK(BM_Push);
 
-// How often the whole run does what.
+// How often the whole run does each of its parts.
 struct RunCounts {
   int64_t rounds = 0;
   int64_t updates = 0;
-  int64_t eval_steps = 0;  // of one env
+  int64_t eval_steps = 0;  // steps of one env
 };
 
-// The whole run is that of several seeds, one after the other: how long it takes to solve CartPole is
-// a matter of luck, from 1,000 to 5,000 steps.
+// The whole run is measured for several seeds, one after the other, since it is a matter of luck
+// how many steps it takes to solve CartPole: from 1,000 to 5,000.
 constexpr uint64_t kRunSeeds = 5;
 
-// By a run of the same seed in this process, which does the same.
+// Counts by doing a run with the same seed in this process, which takes the same course.
 RunCounts CountRun(uint64_t seed) {
   const auto sink = std::make_shared<RecordingSink>();
   ExperimentConfig config = LoadCartPoleConfig();
@@ -164,7 +164,7 @@ RunCounts CountRun(uint64_t seed) {
   return counts;
 }
 
-// Vector steps of an evaluation.
+// Makes the vector steps of evaluations.
 class EvaluationSteps {
  public:
   explicit EvaluationSteps(const ExperimentConfig& config)
@@ -175,7 +175,7 @@ class EvaluationSteps {
     Check(envs_->Launch());
   }
 
-  // Until the envs have made `steps` together.
+  // Steps the envs until they have made `steps` steps together.
   void Run(int64_t steps) {
     while (steps > 0) {
       const ReadyObs ready = envs_->ready_obs();
@@ -194,7 +194,7 @@ class EvaluationSteps {
 void RunBare(const ExperimentConfig& config, const RunCounts& counts) {
   CartPolePipeline pipeline(config);
   EvaluationSteps evaluation(config);
-  pipeline.FillBuffer(kBatch);  // So that the first round can train.
+  pipeline.FillBuffer(kBatch);  // Then the first round can train.
   int64_t updates = 0;
   for (int64_t round = 1; round <= counts.rounds; ++round) {
     Check(pipeline->buffer()->Push(CollectOnce(pipeline.get()), 0));
@@ -217,7 +217,7 @@ void BM_RunFloor(benchmark::State& state) {
   }
 }
 
-// The program that stands in the folder of this one.
+// Path of the serial program, which is in the same folder as this program.
 std::string SerialProgram() {
   std::array<char, PATH_MAX> path;
   const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
@@ -226,7 +226,7 @@ std::string SerialProgram() {
   return JoinPath(self.substr(0, self.rfind('/')), "serial");
 }
 
-// Runs a program to its end, without output.
+// Runs a program to its end, and discards its output.
 void RunProgram(std::vector<std::string> arguments) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());

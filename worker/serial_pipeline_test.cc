@@ -28,7 +28,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-// An error, of whatever code, with a message that `matcher` accepts.
+// Accepts an error with any code whose message `matcher` accepts.
 MATCHER_P(FailsWith, matcher, "") {
   *result_listener << arg;
   return !arg.ok() && testing::Matches(matcher)(std::string(arg.message()));
@@ -64,7 +64,7 @@ class SerialPipelineTest : public testing::Test {
     EXPECT_THAT(config, IsOk());
     return SerialPipeline::Create(*config, options_);
   }
-  // Creates and runs.
+  // Creates a pipeline and runs it.
   absl::Status Run(const std::vector<std::string>& settings, SerialResult* result) {
     absl::StatusOr<std::unique_ptr<SerialPipeline>> pipeline = Create(settings);
     if (!pipeline.ok()) return pipeline.status();
@@ -79,7 +79,7 @@ class SerialPipelineTest : public testing::Test {
   SerialOptions options_;
 };
 
-// Makes envs "Scripted" for the length of a test.
+// Registers the env "Scripted" for the duration of a test.
 class ScriptedEnvs {
  public:
   ScriptedEnvs()
@@ -99,7 +99,7 @@ TEST_F(SerialPipelineTest, RunsUntilItsBudgetIsSpent) {
   EXPECT_FALSE(result.stop);
   EXPECT_FALSE(result.interrupted);
   EXPECT_EQ(result.env_step, 200);
-  // 50 rounds of 4 rows; the first one leaves fewer than a batch of 8.
+  // There are 50 rounds of 4 rows; after the first one there are fewer rows than a batch of 8.
   EXPECT_EQ(result.train_iter, 49);
   ASSERT_TRUE(result.eval_value.has_value());
   EXPECT_THAT(result.eval_value_raw, SizeIs(2));
@@ -120,7 +120,7 @@ TEST_F(SerialPipelineTest, StopsWhenTheStopValueIsReached) {
   SerialResult result;
   ASSERT_THAT(Run({"env.stop_value=1"}, &result), IsOk());
   EXPECT_TRUE(result.stop);
-  // Not before training has begun.
+  // The run does not stop before training has begun.
   EXPECT_EQ(result.train_iter, 10);
 }
 
@@ -144,7 +144,7 @@ TEST_F(SerialPipelineTest, CollectsAtRandomFirst) {
                             Create({"policy.random_collect_size=50", "max_env_step=60"}));
   SerialResult result;
   ASSERT_THAT(pipeline->Run(&result), IsOk());
-  EXPECT_EQ(pipeline->buffer()->count(), 62);  // 50 and three rounds of 4
+  EXPECT_EQ(pipeline->buffer()->count(), 62);  // 50 random rows, and three rounds of 4
   EXPECT_EQ(result.train_iter, 3);
 }
 
@@ -255,7 +255,7 @@ TEST_F(SerialPipelineTest, AnEvaluationCanBeRecorded) {
   ASSERT_THAT(Run({}, &result), IsOk());
   EvaluationOptions options;
   options.checkpoint = Checkpoint("ckpt_best");
-  options.n_episode = 2;  // one per env: the same episodes, however they are played
+  options.n_episode = 2;  // one per env: the same episodes, no matter how they are played
   options.seed = 3;
   DING_ASSERT_OK_AND_ASSIGN(const EvalResult played, EvaluateCheckpoint(options));
   options.record_episodes = JoinPath(folder_, "episodes");
@@ -267,7 +267,7 @@ TEST_F(SerialPipelineTest, AnEvaluationCanBeRecorded) {
   EXPECT_EQ(*EpisodeReturns(set.episodes), recorded.episode_return);
   EXPECT_TRUE(set.episodes.rows.spec().Find("obs").has_value());
   EXPECT_TRUE(set.episodes.rows.spec().Find("action").has_value());
-  options.n_episode = 7;  // more than envs
+  options.n_episode = 7;  // more episodes than envs
   DING_ASSERT_OK_AND_ASSIGN(const EvalResult more, EvaluateCheckpoint(options));
   EXPECT_THAT(more.episode_return, SizeIs(7));
   EXPECT_THAT(ReadEpisodes(options.record_episodes)->episodes.segments, SizeIs(7));
@@ -330,7 +330,7 @@ TEST_F(OnPolicyPipelineTest, TheLearningRateFollowsTheEnvSteps) {
   EXPECT_NEAR(rates.front(), 0.01 * (1 - 16.0 / 320), 1e-9) << "after the first collect";
 }
 
-// With a policy that never changes: 6 episodes in 2 envs.
+// The policy of this run never changes; an evaluation has 6 episodes in 2 envs.
 TEST_F(OnPolicyPipelineTest, EveryEvaluationHasTheSameDifferentEpisodes) {
   DING_ASSERT_OK_AND_ASSIGN(const auto pipeline,
                             CreateOnPolicy({"env.type=Pendulum-v1", "env.n_evaluator_episode=6",
@@ -384,7 +384,7 @@ TEST_F(OnPolicyPipelineTest, EpisodesNeedAdvantages) {
   EXPECT_GT(result.train_iter, 0);
 }
 
-// Self-play: a game of two in the place of the env.
+// Settings for self-play: a game for two players replaces the env.
 const std::vector<std::string>& SelfPlay() {
   static const auto* const settings =
       new std::vector<std::string>{"env.type=TicTacToe", "policy.collect.collector.type=sample_1v1",
@@ -429,7 +429,8 @@ TEST_F(SerialPipelineTest, SelfPlayFillsAReplayBuffer) {
   SerialResult result;
   ASSERT_THAT(pipeline->Run(&result), IsOk());
   EXPECT_GT(result.train_iter, 10);
-  // One of two players moves in each step; a few forced moves and those held back are missing.
+  // In each step one of the two players moves; a few forced moves, and rows that are held back, are
+  // missing.
   EXPECT_GT(pipeline->buffer()->count(), result.env_step * 3 / 4);
   EXPECT_LT(pipeline->buffer()->count(), result.env_step + 1);
 }
@@ -468,7 +469,7 @@ TEST_F(OnPolicyPipelineTest, ACheckpointPlaysAndIsPlayedAgainst) {
   EXPECT_THAT(
       CreateOnPolicy(SelfPlayAnd({"policy.eval.opponent_checkpoint=/no/such/run"})).status(),
       FailsWith(AllOf(HasSubstr("policy.eval.opponent_checkpoint"), HasSubstr("/no/such/run"))));
-  // A checkpoint of another game.
+  // This checkpoint is of another game.
   EXPECT_THAT(CreateOnPolicy(SelfPlayAnd({opponent, "env.type=ConnectFour"})).status(),
               FailsWith(AllOf(HasSubstr("policy.eval.opponent_checkpoint"), HasSubstr("encoder"))));
 }

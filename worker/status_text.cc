@@ -17,7 +17,7 @@ std::string Minutes(double seconds) {
   return absl::StrFormat("%d:%02d", whole / 60, whole % 60);
 }
 
-// Workers that work now, and what the others wait for.
+// The number of workers, the state of the buffers, and what workers wait for.
 std::string Summary(const RunStatus& status) {
   std::vector<std::string> waiting;
   for (const WorkerStatus& worker : status.worker()) {
@@ -42,7 +42,7 @@ std::string TaskText(const WorkerStatus& worker) {
                       worker.draining() ? ", leaves" : "");
 }
 
-// What it waits for, and what is wrong with it.
+// What the worker waits for, and what is wrong with it.
 std::string TroubleText(const WorkerStatus& worker) {
   std::string text = worker.waits_for();
   if (worker.has_stalled_seconds()) {
@@ -103,7 +103,7 @@ std::string FormatRunStatus(const RunStatus& status) {
                                          "role", "pid", "task", "rate", "waits for"));
   for (const WorkerStatus& worker : status.worker()) {
     absl::StrAppend(&text, WorkerLine(absl::StrCat(worker.worker()), worker.name(), worker));
-    // They have numbers of their aggregator, not of the run.
+    // Members are numbered by their aggregator, not by the run.
     for (const WorkerStatus& member : worker.member()) {
       absl::StrAppend(&text, WorkerLine("", absl::StrCat("  ", member.name()), member));
     }

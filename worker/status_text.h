@@ -1,4 +1,5 @@
-// What a parallel run tells people about itself: the progress line, and the table of `ctl status`.
+// Formats the status of a parallel run for people: the progress line, and the table of `ctl
+// status`.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_STATUS_TEXT_H_
@@ -13,7 +14,7 @@ namespace ding {
 
 ProgressState ProgressOf(const RunStatus& status);
 
-// A line for the run, one for each worker and one for each buffer:
+// Returns a line for the run, one for each worker and one for each buffer:
 //
 //   run cartpole-1795 for 0:12  env_step 81920  train_iter 4000  eval 187.2  policy 400
 //   worker  name         role       pid   task              rate        waits for

@@ -21,7 +21,7 @@ constexpr char kEvaluatorEnv[] = "evaluator_env";
 constexpr char kEvaluator[] = "evaluator";
 
 constexpr char kChecksum[] = "checksum";
-// The run has none: no metric is written over env steps.
+// The run has no env steps, so no metric is written over them.
 constexpr int64_t kNoEnvStep = -1;
 
 std::unique_ptr<IMetric> MakeMetric(const FieldSpec& action) {

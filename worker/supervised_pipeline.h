@@ -1,15 +1,15 @@
-// The supervised run: one process that learns from a file of episodes what somebody did in them.
+// The supervised run: one process that learns from a file of episodes to act as recorded there.
 //
 //     file of episodes ──┬── to learn from ──► epochs of shuffled batches ──► learner
 //                        └── held out ──► metric evaluator ──► log, stop, ckpt_best
 //                            env, if the config names one ──► evaluator ──► stop, ckpt_best_return
 //
-// A round is a batch. Both evaluators share the networks with the learner and have periods of their
-// own; each of them can end the run by its stop value. ckpt_best is the best by the metric,
-// ckpt_best_return the best by the mean return. There are no env steps, so resume points are numbered
-// by train iterations.
+// A round is one batch. Both evaluators share the networks with the learner and have periods of
+// their own; each of them can end the run by its stop value. ckpt_best is the best checkpoint by
+// the metric, ckpt_best_return the best one by the mean return. There are no env steps, so resume
+// points are numbered by train iterations.
 //
-// Which metric it is, the action decides: ActionAccuracy of categories, ActionSquaredError of boxes.
+// The action determines the metric: ActionAccuracy for categories, ActionSquaredError for boxes.
 //
 // Ownership: the pipeline owns all of its workers.
 // Threads:   thread-compatible; runs on the caller's thread.
@@ -38,20 +38,21 @@ namespace ding {
 
 class SupervisedPipeline : public Pipeline, private RunWork {
  public:
-  // `config` as LoadExperimentConfig() returns it, and IsSupervised(). kInvalidArgument names every
-  // module that refuses its part of it; what is wrong with the data set comes as of LoadDataSet().
+  // `config` is one that LoadExperimentConfig() returned and for which IsSupervised() holds.
+  // kInvalidArgument names every module that refuses its part of the config; errors of the data set
+  // are those of LoadDataSet().
   static absl::StatusOr<std::unique_ptr<SupervisedPipeline>> Create(const ExperimentConfig& config,
                                                                     const SerialOptions& options);
 
-  // Also kInvalidArgument if the data set is not that of the run.
+  // Also returns kInvalidArgument if the data set is not that of the resumed run.
   absl::Status Resume(const CheckpointReader& checkpoint) override {
     return loop_.Resume(checkpoint);
   }
   absl::Status Run(SerialResult* result) override;
   ProgressState progress() const override { return loop_.progress(); }
 
-  // Judges by `metric`, which must outlive the pipeline, instead of the action's own. Before Run()
-  // and Resume().
+  // Judges by `metric`, which must outlive the pipeline, instead of the default metric of the
+  // action. To be called before Run() and Resume().
   absl::Status SetMetric(const IMetric* metric);
 
  private:
@@ -75,16 +76,16 @@ class SupervisedPipeline : public Pipeline, private RunWork {
 
   const ExperimentConfig config_;
   const SerialOptions options_;
-  // In the order of their dependence: destroyed from the last to the first.
+  // Members depend on earlier ones, and so are destroyed in reverse order.
   std::unique_ptr<EnvManager> evaluator_env_;  // null: the config names no env
-  EnvSpec env_spec_;                           // of the env, or spaces alone
+  EnvSpec env_spec_;                           // of the env, or only the spaces of the data set
   DataSet data_;
   std::unique_ptr<ShuffledEpochs> epochs_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<BaseLearner> learner_;
   std::unique_ptr<IMetric> metric_;
   std::unique_ptr<MetricSerialEvaluator> metric_evaluator_;
-  std::unique_ptr<ISerialEvaluator> evaluator_;  // null without env
+  std::unique_ptr<ISerialEvaluator> evaluator_;  // null if there is no env
   RunLoop loop_;
 };
 

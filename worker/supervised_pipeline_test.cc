@@ -107,7 +107,7 @@ TEST_F(SupervisedPipelineTest, LearnsAndIsJudgedOnWhatWasHeldOut) {
   const std::vector<double> accuracy = sink_->ValuesOf("metric_evaluator_iter/accuracy");
   ASSERT_EQ(accuracy.size(), 30u);
   EXPECT_LT(accuracy.front(), 0.8);
-  // A quarter of 8 episodes.
+  // A quarter of the 8 episodes is held out.
   EXPECT_THAT(sink_->ValuesOf("metric_evaluator_iter/data_length"),
               testing::Each(2.0 * kDemonstrationRows));
   EXPECT_THAT(sink_->ScalarTags(), Not(Contains(HasSubstr("_step/"))));
@@ -121,7 +121,7 @@ TEST_F(SupervisedPipelineTest, LearnsAndIsJudgedOnWhatWasHeldOut) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("had no env")));
 }
 
-// What is held out is whole episodes, which a seed chooses.
+// Whole episodes are held out, and the seed determines which.
 TEST_F(SupervisedPipelineTest, NoEpisodeIsBothLearnedFromAndJudgedOn) {
   std::vector<std::vector<float>> held_out_by_seed;
   for (const uint64_t seed : {1, 1, 2}) {
@@ -181,7 +181,7 @@ TEST_F(SupervisedPipelineTest, GoesOnByteForByteInTheMiddleOfAnEpoch) {
   const std::string model = Model("iteration_60");
   ASSERT_THAT(RemoveRecursively(Checkpoint("")), IsOk());
   SerialResult half;
-  ASSERT_THAT(Run({"max_train_iter=29"}, &half), IsOk());  // 8 batches an epoch
+  ASSERT_THAT(Run({"max_train_iter=29"}, &half), IsOk());  // an epoch has 8 batches
   const auto resume = [this](SerialResult* result) -> absl::Status {
     DING_ASSIGN_OR_RETURN(const std::optional<ResumePoint> point, OpenNewestResumePoint(folder_));
     if (!point.has_value()) return absl::NotFoundError("no resume point");
@@ -203,7 +203,7 @@ TEST_F(SupervisedPipelineTest, GoesOnByteForByteInTheMiddleOfAnEpoch) {
   EXPECT_EQ(resumed.metric.Get("accuracy"), whole.metric.Get("accuracy"));
 }
 
-// A run that its metric has stopped does not go on.
+// A run that was stopped by its metric does not continue.
 TEST_F(SupervisedPipelineTest, AStopIsRemembered) {
   stop_accuracy_ = 0.01;
   SerialResult result;
@@ -300,7 +300,7 @@ TEST_F(SupervisedPipelineTest, ConfigsOfOtherRunsAreRefused) {
                              HasSubstr("policy.random_collect_size is 3"),
                              HasSubstr("metric_evaluator.eval_freq is 0"),
                              HasSubstr("metric_evaluator.type: unknown"))));
-  // Without a data set.
+  // This config has no data set.
   DING_ASSERT_OK_AND_ASSIGN(
       const ExperimentConfig config,
       Config({"env.type=CartPole-v0", "data_set.path=\"\"", "max_train_iter=1"}));

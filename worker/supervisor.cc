@@ -22,7 +22,7 @@ namespace {
 
 constexpr absl::Duration kReapPeriod = absl::Milliseconds(5);
 
-// Whether `pid` has ended; takes its status then.
+// Whether `pid` has ended; if so, reaps it and takes its status.
 bool Reap(pid_t pid, int* wait_status) {
   return pid > 0 && waitpid(pid, wait_status, WNOHANG) == pid;
 }
@@ -30,7 +30,7 @@ bool Reap(pid_t pid, int* wait_status) {
 void KillAndReap(pid_t pid) {
   kill(pid, SIGKILL);
   int wait_status = 0;
-  waitpid(pid, &wait_status, 0);  // Also one that is stopped ends at once.
+  waitpid(pid, &wait_status, 0);  // A stopped process also ends at once.
 }
 
 // Describes the death of a worker that was not done.
@@ -75,7 +75,7 @@ absl::Status Supervisor::Spawn(Process* process) {
     arguments.push_back(const_cast<char*>(argument.c_str()));
   }
   arguments.push_back(nullptr);
-  // A group of its own: Ctrl-C is for us, who end the run.
+  // Each process gets a group of its own: Ctrl-C is for the supervisor, which ends the run.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
@@ -192,7 +192,7 @@ absl::Status Supervisor::Replace(pid_t pid) {
     }
     return StartAgain(DescribeDeath(wait_status), &*found);
   }
-  // It is stopped or hangs, or it is just ending.
+  // The process is stopped or hangs, or it is just ending.
   given_up_.push_back(pid);
   return StartAgain("lost its session", &*found);
 }

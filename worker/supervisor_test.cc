@@ -54,7 +54,8 @@ class SupervisorTest : public testing::Test {
   std::string Path(absl::string_view name) const { return JoinPath(folder_, name); }
   bool Exists(absl::string_view name) const { return PathExists(Path(name)); }
   static bool IsAlive(pid_t pid) { return kill(pid, 0) == 0; }
-  // Looks after its processes until `status` is what Restart() says, or something was restarted.
+  // Calls Restart() until it returns an error, or until there were `restarts` restarts. Returns its
+  // last status.
   static absl::Status RestartUntil(Supervisor* supervisor, int64_t restarts) {
     absl::Status status;
     EXPECT_TRUE(Eventually([&] {
@@ -122,7 +123,7 @@ TEST_F(SupervisorTest, AWorkerThatLivedForAWhileIsNoFailure) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("signal 9 (Killed)")));
 }
 
-// A session breaks before its process can be reaped.
+// A session may break before its process can be reaped.
 TEST_F(SupervisorTest, ProcessesThatLoseTheirSessionSoonAreFailuresToo) {
   options_.max_failures = 2;
   Supervisor supervisor(options_);
@@ -179,7 +180,7 @@ TEST_F(SupervisorTest, AProgramThatIsNotThereIsAnError) {
   EXPECT_THAT(supervisor.pids(), IsEmpty());
 }
 
-// It is gone, say, since it was built anew: what is left of the worker is not touched.
+// The program may be gone because it is being rebuilt; what is left of the worker is not touched.
 TEST_F(SupervisorTest, AProgramThatIsNoLongerThereIsAnErrorToo) {
   ASSERT_EQ(symlink("/bin/sh", Path("program").c_str()), 0);
   options_.program = Path("program");
@@ -196,7 +197,7 @@ TEST(DescribeWaitStatusTest, SaysHow) {
   EXPECT_EQ(DescribeWaitStatus(SIGSEGV), "signal 11 (Segmentation fault)");
 }
 
-// An env that calls _exit(0), say.
+// For example, an env calls _exit(0).
 TEST_F(SupervisorTest, WhoEndsWithZeroWithoutAGoodbyeWasNotDone) {
   options_.max_failures = 2;
   Supervisor supervisor(options_);

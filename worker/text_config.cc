@@ -36,7 +36,7 @@ using google::protobuf::TextFormat;
 
 constexpr size_t kMaxProblems = 20;
 
-// The first error of a parse; lines and columns from 0.
+// Keeps the first error of a parse; lines and columns count from 0.
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column,
@@ -65,8 +65,9 @@ constexpr absl::string_view kTooDeep = "messages are nested more than ";
 
 std::string TooDeep() { return absl::StrCat(kTooDeep, kMaxConfigDepth, " deep"); }
 
-// Reports the first token that opens a message deeper than kMaxConfigDepth. The parser has no limit of
-// its own that counts what is written inside an Any; so the same tokens that it will see are counted.
+// Reports the first token that opens a message deeper than kMaxConfigDepth. The parser's own limit
+// does not count messages that are written inside an Any, so this function counts in the tokens
+// that the parser will see.
 void FindTooDeep(absl::string_view text, FirstError* error) {
   using google::protobuf::io::Tokenizer;
   google::protobuf::io::ArrayInputStream input(text.data(), static_cast<int>(text.size()));
@@ -85,7 +86,7 @@ void FindTooDeep(absl::string_view text, FirstError* error) {
   }
 }
 
-// Merges nothing into `message` if it is false; then `error` says why.
+// Parses `text` into `message`, replacing its content. Returns false if it fails; `error` says why.
 bool ParseText(const std::string& text, Message* message, FirstError* error) {
   FindTooDeep(text, error);
   if (error->found()) {
@@ -97,7 +98,7 @@ bool ParseText(const std::string& text, Message* message, FirstError* error) {
   return parser.ParseFromString(text, message);
 }
 
-// Levenshtein's distance.
+// The Levenshtein distance.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -118,7 +119,7 @@ std::vector<std::string> FieldNames(const Descriptor& descriptor) {
   return names;
 }
 
-// "did you mean 'batch_size'?", or the list of fields if none is near.
+// "did you mean 'batch_size'?", or the list of all fields if no name is near.
 std::string Suggestion(const Descriptor& descriptor, absl::string_view name) {
   const std::vector<std::string> names = FieldNames(descriptor);
   const auto nearest = std::min_element(names.begin(), names.end(),
@@ -132,7 +133,8 @@ std::string Suggestion(const Descriptor& descriptor, absl::string_view name) {
   return absl::StrCat("it has: ", absl::StrJoin(names, ", "));
 }
 
-// The parser's message, with a suggestion if it is about an unknown field:
+// Rewords a message of the parser that is about an unknown field, such as the next line, and adds a
+// suggestion. Other messages stay as they are.
 //   Message type "ding.LearnSection" has no field named "batchsize".
 std::string Explain(const std::string& message) {
   const std::vector<std::string> quoted = absl::StrSplit(message, '"');
@@ -147,7 +149,7 @@ std::string Explain(const std::string& message) {
   return message;
 }
 
-// Braces of one line outside comments and strings: opened minus closed.
+// The number of opened minus closed braces of one line, outside of comments and strings.
 int BraceBalance(absl::string_view line) {
   int balance = 0;
   char quote = 0;
@@ -171,8 +173,8 @@ int BraceBalance(absl::string_view line) {
   return balance;
 }
 
-// Blanks the statement that begins in line `at`: that line, and the block that it opens. False if
-// that cannot be told.
+// Blanks the statement that begins in line `at`: that line, and the block that it opens. Returns
+// false if its extent cannot be determined.
 bool BlankStatement(size_t at, std::vector<std::string>* lines) {
   if (at >= lines->size() || absl::StripAsciiWhitespace((*lines)[at]).empty()) return false;
   int balance = 0;
@@ -188,7 +190,7 @@ bool BlankStatement(size_t at, std::vector<std::string>* lines) {
 
 struct PathStep {
   std::string name;
-  std::optional<int> index;  // of a repeated field
+  std::optional<int> index;  // in a repeated field
 };
 
 absl::StatusOr<PathStep> ParseStep(absl::string_view text) {
@@ -225,12 +227,12 @@ std::string TypeName(const Any& any) {
   return slash == std::string::npos ? any.type_url() : any.type_url().substr(slash + 1);
 }
 
-// Null: this program has no such type.
+// Null if this program does not know the type.
 const Descriptor* TypeOf(const Any& any) {
   return DescriptorPool::generated_pool()->FindMessageTypeByName(TypeName(any));
 }
 
-// A new message of the type that `any` holds, with its content.
+// Makes a message of the type that `any` holds, with the content of `any`.
 absl::StatusOr<std::unique_ptr<Message>> UnpackAny(const Any& any) {
   const std::string name = TypeName(any);
   const Descriptor* const descriptor = TypeOf(any);
@@ -323,12 +325,12 @@ void FillInScalar(const FieldDescriptor& field, Message* message) {
   }
 }
 
-// `depth` is how deep the message is nested. Sub-messages are made down to kMaxConfigDepth, since a
-// type may contain itself.
+// `depth` is how deep the message is nested. Sub-messages are created down to kMaxConfigDepth only,
+// since a type may contain itself.
 void FillIn(int depth, Message* message) {
   if (auto* const any = dynamic_cast<Any*>(message)) {
     const absl::StatusOr<std::unique_ptr<Message>> inner = UnpackAny(*any);
-    if (!inner.ok()) return;  // Empty, or of a type that the factory will refuse.
+    if (!inner.ok()) return;  // It is empty, or of a type that the factory will refuse.
     FillIn(depth + 1, inner->get());
     any->PackFrom(**inner);
     return;
@@ -343,14 +345,14 @@ void FillIn(int depth, Message* message) {
         FillIn(depth + 1, reflection.MutableRepeatedMessage(message, &field, k));
       }
     } else if (is_message) {
-      // Whether there is one is a choice.
+      // The presence of such a message is a choice of the user.
       const bool is_choice =
           field.message_type() == Any::descriptor() || field.containing_oneof() != nullptr;
       const bool is_left_out = is_choice || depth == kMaxConfigDepth;
       if (is_left_out && !reflection.HasField(*message, &field)) continue;
       FillIn(depth + 1, reflection.MutableMessage(message, &field));
     } else if (field.has_default_value() && !reflection.HasField(*message, &field)) {
-      // The default of an alternative does not replace another one that is set.
+      // A default of one alternative must not replace another alternative that is set.
       const OneofDescriptor* const alternatives = field.containing_oneof();
       if (alternatives != nullptr && reflection.HasOneof(*message, alternatives)) continue;
       FillInScalar(field, message);
@@ -358,7 +360,7 @@ void FillIn(int depth, Message* message) {
   }
 }
 
-// `path` leads to the message, with a dot behind it; `depth` is how deep it is nested.
+// `path` leads to the message, with a dot at its end; `depth` is how deep the message is nested.
 absl::Status CheckContent(const Message& message, const std::string& path, int depth) {
   const auto problem = [&path](const std::string& what) {
     return absl::InvalidArgumentError(
@@ -402,7 +404,7 @@ std::string FieldText(const Message& message, const FieldDescriptor& field, int 
   return text;
 }
 
-// The value that the field has when it is not set; empty: none.
+// The value of the field when it is not set; empty: it has none.
 std::string DefaultText(const Message& message, const FieldDescriptor& field) {
   if (!field.has_default_value()) return "";
   const std::unique_ptr<Message> empty(message.New());
@@ -471,7 +473,7 @@ absl::Status SetByPath(absl::string_view path, absl::string_view value, Message*
     DING_ASSIGN_OR_RETURN(PathStep step, ParseStep(part));
     steps.push_back(std::move(step));
   }
-  // On a copy: a path that turns out to be wrong half way has made the messages on it.
+  // Works on a copy, since a wrong path creates the messages on its way before the error is found.
   const std::unique_ptr<Message> changed(message->New());
   changed->CopyFrom(*message);
   DING_RETURN_IF_ERROR(

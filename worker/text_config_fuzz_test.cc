@@ -1,5 +1,6 @@
-// Config texts, settings and the bytes in an Any, whatever they are, are read or refused, and what was
-// read is printed so that it can be read again. The first byte of an input says what it is:
+// Tests that config texts, settings and the bytes in an Any are read or refused, whatever they are,
+// and that what was read can be printed and read again. The first byte of an input says what the
+// rest is:
 //   's'  PATH=VALUE, applied to a config
 //   'b'  the content of an Any
 //   else a config text
@@ -28,7 +29,7 @@ std::string Joined(const std::vector<std::string>& problems) {
   return absl::StrJoin(problems, "\n");
 }
 
-// What a program does with a config that it has read.
+// Does what a program does with a config that it has read.
 void CheckUsable(ExperimentConfig config) {
   FillInDefaults(&config);
   const std::string printed = PrintTextConfig(config);
@@ -52,7 +53,7 @@ void TrySetting(absl::string_view setting) {
   static const ExperimentConfig* const kParsed = [] {
     auto* const config = new ExperimentConfig;
     DING_CHECK(ParseTextConfig(kSampleConfig, "config", config).empty());
-    // Types that inputs may name in an Any: linked.
+    // Types that inputs may name in an Any must be linked.
     (void)DqnConfig::descriptor();
     (void)PpoConfig::descriptor();
     return config;

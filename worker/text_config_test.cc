@@ -145,7 +145,7 @@ TEST(FillInDefaultsTest, ReachesIntoMessagesAndAnys) {
   EXPECT_TRUE(config.policy().learn().learner().hook().hook(0).has_priority());
   EXPECT_TRUE(Dqn(config).has_double_dqn());
   EXPECT_EQ(Dqn(config).learning_rate(), 0.5);
-  EXPECT_FALSE(config.env().has_type());  // It has no default.
+  EXPECT_FALSE(config.env().has_type());  // The field has no default.
 }
 
 TEST(FillInDefaultsTest, ADefaultDoesNotReplaceAnAlternativeThatIsSet) {
@@ -178,14 +178,14 @@ TEST(FillInDefaultsTest, WhichMemberOfAOneofIsSetIsAChoice) {
   EXPECT_TRUE(config.critic().has_head_layer_num());
 }
 
-// Messages nested in an Any of env.params, `levels` of them.
+// Returns a text with `levels` messages, nested inside an Any of env.params.
 std::string NestedText(int levels) {
   std::string text = "env { params { ";
   for (int i = 0; i < levels; ++i) text += "[type.googleapis.com/google.protobuf.Any] { ";
   return text + std::string(static_cast<size_t>(levels), '}') + " } }";
 }
 
-// The same in binary form, written as the value of the outermost Any.
+// The same in binary form, as the value of the outermost Any.
 std::string NestedBytes(int levels) {
   Any any;
   for (int i = 1; i < levels; ++i) {
@@ -196,12 +196,12 @@ std::string NestedBytes(int levels) {
   ExperimentConfig config;
   config.mutable_env()->mutable_params()->PackFrom(any);
   std::string text;
-  TextFormat::PrintToString(config, &text);  // Does not expand Anys.
+  TextFormat::PrintToString(config, &text);  // This does not expand Anys.
   return text;
 }
 
 TEST(NestingTest, WhatIsDeepIsReadPrintedAndReadAgain) {
-  // env, params and what is in it.
+  // The levels are env, params and the content of params.
   for (const std::string& text :
        {NestedText(kMaxConfigDepth - 2), NestedBytes(kMaxConfigDepth - 2)}) {
     ExperimentConfig config;
@@ -238,7 +238,7 @@ TEST(NestingTest, ASettingThatIsTooDeepIsRefused) {
   EXPECT_THAT(ApplySetting(absl::StrCat("env=", nested.substr(nested.find('{'))), &config),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("cannot set 'env'"), HasSubstr("nested more than"))));
-  // One that is deep itself, in a place that is deep.
+  // The value itself is deep, and so is the place where it is put.
   const std::string half = NestedText(30);
   ASSERT_THAT(ApplySetting(absl::StrCat("env=", half.substr(half.find('{'))), &config), IsOk());
   EXPECT_THAT(ApplySetting(absl::StrCat("env=", NestedBytes(60).substr(4)), &config),
@@ -255,7 +255,7 @@ TEST(NestingTest, BracesInStringsAndCommentsAreNotCounted) {
 }
 
 TEST(CheckConfigContentTest, BytesInAnAnyWithAFieldThatItsTypeHasNotAreRefused) {
-  // Field 200, which would be printed as "200: 1" and not be read again.
+  // Field 200 would be printed as "200: 1" and could not be read again.
   ExperimentConfig config;
   EXPECT_THAT(
       ParseTextConfig("policy { params { type_url: 'type.googleapis.com/ding.DqnConfig' "

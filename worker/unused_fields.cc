@@ -17,15 +17,15 @@ constexpr unsigned kCollectsSerially = kSerial | kOnPolicy;
 constexpr unsigned kOneProcess = kCollectsSerially | kSupervised;
 constexpr unsigned kManyProcesses = kParallel | kLeague;
 
-// A field, or all that is inside of it, and the runs that do not use it.
+// A field, or all fields inside of it, and the kinds of run that do not use it.
 struct Unused {
   absl::string_view path;
   unsigned kinds;
-  absl::string_view instead;  // why, or what does have an effect there
+  absl::string_view instead;  // the reason, or what has an effect instead
 };
 
-// Values that two sections share (ShareAmongSections in experiment_config.cc) are not listed where
-// they are copied to.
+// Values that two sections share (ShareAmongSections in experiment_config.cc) are not listed at the
+// place to which they are copied.
 constexpr Unused kUnused[] = {
     {"resume.period_rounds", kManyProcesses, "there are no rounds; set resume.period_seconds"},
     {"resume.max_replay_bytes", kOnPolicy | kSupervised, "it has no replay buffer"},
@@ -83,7 +83,7 @@ constexpr Unused kUnused[] = {
      "there is one learning task; set policy.learn.learner_num to learn in several processes"},
 };
 
-// Filled in from another field, and refused where they are set to something else.
+// Values that are filled in from another field, and refused if they are set to something else.
 constexpr absl::string_view kShared[] = {
     "policy.other.replay_buffer.nstep", "policy.other.replay_buffer.discount_factor",
     "policy.eval.evaluator.n_episode", "policy.eval.evaluator.stop_value"};

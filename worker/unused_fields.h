@@ -1,6 +1,7 @@
-// What of an experiment config a kind of run makes no use of. Such a field is refused if it is set to
-// something other than its default, so that nobody waits for an effect that it does not have.
-// worker/config_fields.txt has all fields, and its test keeps the two the same.
+// Finds the fields of an experiment config that a kind of run does not use. Such a field is refused
+// if it is set to something other than its default, so that nobody expects an effect that it does
+// not have. worker/config_fields.txt lists all fields, and its test keeps that list and this code
+// in step.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_UNUSED_FIELDS_H_
@@ -21,9 +22,9 @@ enum class RunKind : unsigned {
   kLeague = 16,  // a parallel run whose commander plays games
 };
 
-// A sentence for each field that is set and that such a run does not use. `config` is one that
-// ParseExperimentConfig() gave. A field that is set to its default is fine: a resolved config sets
-// them all.
+// Returns a sentence for each field that is set and that such a run does not use. `config` is one
+// that ParseExperimentConfig() returned. A field that is set to its default is accepted, since a
+// resolved config sets all fields.
 std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKind kind);
 
 }  // namespace ding

@@ -1,6 +1,6 @@
 // The workers of worker/configs/cartpole_dqn.textproto, for benchmarks that call them one by one.
 //
-// The working folder must be the root of the checkout (or of a test's runfiles). Mistakes end the
+// The working folder must be the root of the checkout (or of a test's runfiles). Errors end the
 // program.
 #ifndef DING_WORKER_WORKER_TESTING_CARTPOLE_PIPELINE_H_
 #define DING_WORKER_WORKER_TESTING_CARTPOLE_PIPELINE_H_
@@ -18,10 +18,10 @@ namespace ding {
 
 inline constexpr char kCartPoleConfig[] = "worker/configs/cartpole_dqn.textproto";
 
-// The config, changed by `settings` ("path=value").
+// Loads the config and changes it by `settings` ("path=value").
 ExperimentConfig LoadCartPoleConfig(const std::vector<std::string>& settings = {});
 
-// A pipeline in a temporary folder, which goes with it. The log is silent below warnings.
+// A pipeline in a temporary folder, which is removed with it. Only warnings and errors are logged.
 class CartPolePipeline {
  public:
   explicit CartPolePipeline(const ExperimentConfig& config,
@@ -33,7 +33,7 @@ class CartPolePipeline {
   SerialPipeline* get() { return pipeline_.get(); }
   SerialPipeline* operator->() { return pipeline_.get(); }
 
-  // Pushes as many rows of a policy that always explores.
+  // Pushes `rows` rows that a policy collects which always explores.
   void FillBuffer(int64_t rows);
 
  private:

@@ -109,7 +109,7 @@ std::vector<Orphan> ReapOrphans(absl::Duration timeout) {
       orphans.push_back({pid, CodeOf(wait_status)});
     } else if (deadline.Passed()) {
       siginfo_t info = {};
-      // Whoever is alive: /proc/self/task/<tid>/children names them.
+      // Kills all children that are alive; /proc/self/task/<tid>/children lists them.
       const std::string path = absl::StrCat("/proc/self/task/", getpid(), "/children");
       const std::string children = ReadFile(path).value_or("");
       for (const absl::string_view child : absl::StrSplit(children, ' ', absl::SkipWhitespace())) {

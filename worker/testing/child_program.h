@@ -1,7 +1,7 @@
-// A program that a test starts, asks how it is and waits for; and what it leaves behind.
+// A program that a test starts, asks whether it runs and waits for, with its output.
 //
-// Ownership: kills its process, if it lives, and reaps it. Its own children are not its, see
-//            AdoptOrphans().
+// Ownership: kills its process, if that is alive, and reaps it. It does not own the children of
+//            that process; see AdoptOrphans().
 // Threads:   thread-compatible.
 //
 // Example:
@@ -26,8 +26,8 @@ namespace ding {
 
 class ChildProgram {
  public:
-  // What it says goes to `<log>.out` and `<log>.err`. `before` is called in the new process, which
-  // has one thread, before the program takes its place; empty: nothing is.
+  // Starts the program. Its output goes to `<log>.out` and `<log>.err`. `before` is called in the
+  // new process, which has one thread, before the program is executed; it may be empty.
   ChildProgram(const std::string& path, const std::vector<std::string>& args, std::string log,
                const std::function<void()>& before);
   ChildProgram(const ChildProgram&) = delete;
@@ -36,7 +36,8 @@ class ChildProgram {
 
   pid_t pid() const { return pid_; }
   bool IsRunning() const;
-  // Its exit code, or minus the signal that killed it; nothing: it runs on after `timeout`.
+  // Returns the exit code, or minus the signal that killed the process; nullopt if it still runs
+  // after `timeout`.
   std::optional<int> Wait(absl::Duration timeout);
 
   std::string out() const;
@@ -48,16 +49,18 @@ class ChildProgram {
   std::optional<int> ended_;
 };
 
-// Asks every few milliseconds, for a time that only a broken program needs. False: it never was so.
+// Evaluates `condition` every few milliseconds until it holds. The default timeout is so long that
+// only a broken program needs more. Returns false if the condition did not hold in time.
 bool Eventually(const std::function<bool()>& condition, absl::Duration timeout = absl::Minutes(2));
 
-// Where a parallel run's coordinator listens, as it says itself; empty: it has not yet.
+// The address at which the coordinator of a parallel run listens, from the program's output; empty
+// if it is not there yet.
 std::string CoordinatorAddress(const ChildProgram& program);
 
 // From now on this process is the parent of its descendants whose own parents have ended.
 void AdoptOrphans();
-// Waits at most `timeout` for them, and for children, to end; how each did, as Wait(). One that
-// does not end is killed.
+// Waits at most `timeout` for these orphans, and for children, to end, and kills those that have
+// not. Returns how each of them ended, with codes as those of Wait().
 struct Orphan {
   pid_t pid;
   int code;

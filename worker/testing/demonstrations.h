@@ -1,4 +1,4 @@
-// Episodes to learn from, made up for tests.
+// Synthetic episodes to learn from, for tests.
 #ifndef DING_WORKER_WORKER_TESTING_DEMONSTRATIONS_H_
 #define DING_WORKER_WORKER_TESTING_DEMONSTRATIONS_H_
 
@@ -10,11 +10,12 @@
 
 namespace ding {
 
-inline constexpr int64_t kDemonstrationRows = 20;  // of each episode
+inline constexpr int64_t kDemonstrationRows = 20;  // in each episode
 
-// `obs` is float32 [4], `action` has 2 or more categories or is a float32 scalar. Observations are
-// random, but for the first element, which is the number of the episode; actions are a function of
-// the others: category 1 where the sum of the last two is positive, else 0, or the third element.
+// Makes `episodes` episodes. `obs` is float32 [4]; `action` has 2 or more categories or is a
+// float32 scalar. Observations are random, except for their first element, which is the number of
+// the episode. Actions are a function of the other elements: category 1 if the sum of the last two
+// is positive, else category 0; a scalar action is the third element.
 EpisodeSet MakeDemonstrations(int64_t episodes, const std::string& env = "CartPole-v0",
                               const FieldSpec& obs = Box("obs", {4}),
                               const FieldSpec& action = Discrete("action", 2));

@@ -1,10 +1,10 @@
-// What tests of the programs of a parallel run have in common: real processes are started in a folder of
-// the test's own, and asked for their status. Each test ends with no process, no folder and no memory of
-// its runs left.
+// The fixture of tests that run the programs of a parallel run: real processes are started in a
+// folder of the test's own and asked for their status. Each test ends with no process, no folder
+// and no memory of its runs left.
 //
-// Ownership: a test owns the programs that it starts; those are to end before the fixture does.
+// Ownership: a test owns the programs that it starts; they must end before the fixture does.
 // Threads:   thread-compatible.
-// Errors:    what is waited for in vain is a failure of the test.
+// Errors:    waiting for something that does not happen fails the test.
 #ifndef DING_WORKER_WORKER_TESTING_PARALLEL_FIXTURE_H_
 #define DING_WORKER_WORKER_TESTING_PARALLEL_FIXTURE_H_
 
@@ -32,9 +32,9 @@ class ParallelTest : public testing::Test {
   static constexpr char kProgram[] = "worker/parallel";
   static constexpr char kConfig[] = "worker/configs/cartpole_dqn_parallel.textproto";
   static constexpr char kSoakConfig[] = "worker/configs/cartpole_dqn_soak.textproto";
-  // A run that goes on until the test is done with it.
+  // Makes a run continue until the test ends it.
   static constexpr char kForever[] = "--set=system.max_seconds=0";
-  // A machine with much else to do is no reason to lose a worker.
+  // Keeps workers from losing their lease on a machine with much else to do.
   static constexpr char kLongLease[] = "--set=system.coordinator.lease_seconds=60";
   static constexpr char kFewPolicies[] = "--set=policy.learn.send_policy_freq=100";
   // Only a broken program needs that long.
@@ -44,39 +44,40 @@ class ParallelTest : public testing::Test {
   ~ParallelTest() override;
 
   std::string Path(absl::string_view name) const;
-  // Runs of this test are called like its folder.
+  // Names of this test's runs begin with the name of its folder, so that they differ from those of
+  // other tests.
   std::string RunPath(absl::string_view run) const;
-  // Folders in the memory of this machine.
+  // Folders of this test's runs in the memory of this machine.
   std::vector<std::string> MemoryOfRuns() const;
-  // Keeps the memory of this test's only run while none of its processes lives: runs of other tests,
-  // which begin meanwhile, would remove it.
+  // Keeps the memory of this test's only run while none of its processes is alive; otherwise runs
+  // of other tests that begin meanwhile would remove it.
   std::unique_ptr<RunMemoryHold> HoldMemory() const;
 
   std::vector<std::string> Args(absl::string_view config, absl::string_view run,
                                 const std::vector<std::string>& more) const;
   std::unique_ptr<ChildProgram> Start(absl::string_view name, const std::vector<std::string>& args,
                                       const std::function<void()>& before = {}) const;
-  // One that is to end by itself.
+  // Starts a program that must end by itself, and waits for it.
   std::unique_ptr<ChildProgram> Run(absl::string_view name,
                                     const std::vector<std::string>& args) const;
-  // The process that the program has started as its coordinator; 0: there is none. It has other
-  // children: workers, and for moments those of a sanitizer.
+  // The pid of the process that the program has started as its coordinator; 0: there is none. The
+  // program has other children: workers, and at times those of a sanitizer.
   static pid_t CoordinatorOf(const ChildProgram& program);
-  // Ends it as a person would.
+  // Ends the program as a person would.
   static void Interrupt(ChildProgram* program);
 
   std::string WaitForAddress(const ChildProgram& program) const;
   absl::StatusOr<RunStatus> Ask(const std::string& address);
-  // The first status that is as wanted.
+  // Waits for the first status that `wanted` accepts.
   RunStatus WaitForStatus(const ChildProgram& program,
                           const std::function<bool(const RunStatus&)>& wanted);
-  // A learner that trains and collectors that have collected.
+  // Whether there is a learner that trains and collectors that have collected.
   static bool IsTraining(const RunStatus& status);
   static const WorkerStatus* Find(const RunStatus& status, absl::string_view name);
-  // 0: there is no such worker.
+  // Returns 0 if there is no such worker.
   static int64_t PidOf(const RunStatus& status, absl::string_view name);
   std::string Log(absl::string_view run, absl::string_view process) const;
-  // A run that trains goes on to train.
+  // Expects that a run that trains continues to train.
   void ExpectGoesOn(const ChildProgram& program);
 
   std::string folder_;
@@ -84,7 +85,7 @@ class ParallelTest : public testing::Test {
   GrpcTransport transport_;
 };
 
-// A store that is away, read-only or full pauses the run.
+// The fixture of tests in which a store that is away, read-only or full pauses the run.
 class PausesTest : public ParallelTest {
  protected:
   void ExpectPauses(const ChildProgram& program);

@@ -1,4 +1,4 @@
-// Saves a buffer of each type into a folder, and prints what is known of it: for
+// Saves a buffer of each type into a folder, and prints what is known about it, for
 // worker/testing/make_format_fixtures.
 
 #include <cstdint>

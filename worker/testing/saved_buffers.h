@@ -1,4 +1,4 @@
-// Buffers of every type with content that is known, for fixtures of what they save.
+// Buffers of every type with known content, for fixtures of their file formats.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_WORKER_TESTING_SAVED_BUFFERS_H_
@@ -14,16 +14,17 @@
 
 namespace ding {
 
-// An empty one, as the fixture of that type was.
+// Returns an empty buffer with the same options as in the fixture of that type.
 std::unique_ptr<IBuffer> EmptyFixtureBuffer(const BufferType& type);
 
-// Fills it with rows that tell where they come from (TestStreams), more than it holds.
+// Fills the buffer with more rows than it holds; the rows tell where they come from (TestStreams).
 void FillFixtureBuffer(IBuffer* buffer);
 
-// Draws as much as can be drawn: how many different rows there are. An error if one is not whole.
+// Draws as much as can be drawn, and returns the number of different rows. Returns an error if one
+// is not whole.
 absl::StatusOr<int64_t> CountDrawnRows(IBuffer* buffer);
 
-// The file of that type's fixture.
+// Returns the name of the file of that type's fixture.
 std::string FixtureFile(const BufferType& type);
 
 }  // namespace ding

@@ -33,18 +33,22 @@ namespace {
 
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(20);
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
-// Only a broken run needs longer to bring a victim, or to bring it back, to converge, and to clean up.
+// Only a broken run needs longer until there is a victim, until its successor is at work, until it
+// converges, and until it has cleaned up.
 constexpr absl::Duration kVictimTimeout = absl::Minutes(1);
 constexpr absl::Duration kConvergeTimeout = absl::Minutes(4);
 constexpr absl::Duration kOrphanTimeout = absl::Seconds(10);
 
-// After the last kill, before the run may converge: its successor is to be seen at work.
+// Time between the last kill and the earliest convergence, so that the successor can be seen at
+// work.
 constexpr double kQuietSeconds = 3;
-// How long Redis is away, at most.
+// The longest time for which Redis is away.
 constexpr double kMaxRedisOutageSeconds = 1;
-// Files that whoever watches the processes may have open at the end beyond those at the beginning.
+// Number of files that the supervising process may have open at the end beyond those at the
+// beginning.
 constexpr int kSpareFiles = 8;
-// That are in a buffer, and neither in the journal nor acknowledged: a message of each collector.
+// Number of rows that may be in a buffer, but neither in the journal nor acknowledged: a message of
+// each collector.
 constexpr int64_t kMaxRowsUnderWay = 2048;
 constexpr char kRedisPrefix[] = "soak";
 
@@ -62,7 +66,7 @@ bool IsWorkerOf(Victim victim, const WorkerStatus& worker) {
     case Victim::kGroupLearner:
     case Victim::kCoordinator:
     case Victim::kRedis:
-      return false;  // They are no workers of the coordinator.
+      return false;  // They are not workers of the coordinator.
   }
   return false;
 }
@@ -73,7 +77,7 @@ int64_t RowsPushed(const RunStatus& status) {
   return rows;
 }
 
-// A worker of the run that can be killed as `victim`; null: there is none at the moment.
+// A worker of the run that can be killed as `victim`; null if there is none at the moment.
 const WorkerStatus* FindVictim(Victim victim, const RunStatus& status, Rng* rng) {
   std::vector<const WorkerStatus*> found;
   for (const WorkerStatus& worker : status.worker()) {
@@ -94,13 +98,13 @@ class Soak {
   absl::StatusOr<SoakReport> Run();
 
  private:
-  // A victim whose work nobody does yet.
+  // A victim whose work nobody has taken over yet.
   struct Gap {
     explicit Gap(size_t kill) : kill(kill) {}
 
-    size_t kill;       // in the report
-    std::string name;  // of a worker; empty: it was none
-    int64_t pid = 0;   // that died
+    size_t kill;       // index in the report
+    std::string name;  // of the worker; empty: the victim was no worker
+    int64_t pid = 0;   // of the process that was killed
     // Progress of the run when Redis was back.
     int64_t envstep = 0;
     int64_t train_iter = 0;
@@ -108,7 +112,7 @@ class Soak {
   };
 
   static std::vector<std::string> Arguments(const SoakOptions& options);
-  // Moments, in seconds, in their order, and who dies then.
+  // The moments of the kills, in seconds and in ascending order, and the victims at these moments.
   std::vector<double> Moments();
   std::vector<Victim> Victims();
   absl::Status Kill(double moment, Victim victim);
@@ -132,7 +136,7 @@ class Soak {
   const Timer timer_{Clock::Real()};
   std::string address_;
   std::vector<Gap> gaps_;
-  std::set<int64_t> killed_;  // workers, by pid
+  std::set<int64_t> killed_;  // pids of workers
   SoakReport report_;
 };
 
@@ -194,7 +198,7 @@ bool Soak::IsClosed(const Gap& gap, const RunStatus& status) {
   for (const WorkerStatus& worker : status.worker()) {
     if (is_successor(worker)) return worker.steps_per_second() > 0;
     for (const WorkerStatus& member : worker.member()) {
-      // In a generation of its group.
+      // The learner must be in a generation of its group.
       if (is_successor(member)) return member.waits_for().empty();
     }
   }
@@ -238,7 +242,7 @@ absl::Status Soak::Kill(double moment, Victim victim) {
     }
     if (victim == Victim::kRedis) return KillRedis(status);
     const WorkerStatus* const worker = FindVictim(victim, status, &rng_);
-    // The coordinator may not know yet that it is gone.
+    // The coordinator may not know yet that the worker is gone.
     if (worker == nullptr || kill(static_cast<pid_t>(worker->pid()), SIGKILL) != 0) continue;
     killed_.insert(worker->pid());
     Killed(victim, status.elapsed_seconds(),
@@ -265,8 +269,9 @@ absl::Status Soak::KillRedis(const RunStatus& status) {
   return absl::OkStatus();
 }
 
-// Which must have given tasks, and got rows, before it counts. `before`: what the last one said before
-// it died, of which it may have forgotten what it had not acknowledged.
+// Waits for the next coordinator, which must have given tasks and received rows before it counts.
+// `before` is what the last one reported before it died; what the last one had not acknowledged may
+// be forgotten.
 absl::Status Soak::WaitForNextCoordinator(const RunStatus& before) {
   const Gap gap(report_.kills.size() - 1);
   int64_t envstep = -1;
@@ -312,7 +317,7 @@ absl::StatusOr<SoakReport> Soak::Run() {
   }
   while (!gaps_.empty() && program_.IsRunning()) {
     absl::SleepFor(kPollPeriod);
-    if (!Look().ok()) break;  // It has converged.
+    if (!Look().ok()) break;  // The run has converged.
   }
   DING_RETURN_IF_ERROR(CheckAllCameBack());
   DING_RETURN_IF_ERROR(CheckEnd());
@@ -331,7 +336,7 @@ absl::Status Soak::CheckEnd() {
   return Broken(absl::StrCat("the run did not converge: ", result));
 }
 
-// Whoever was killed just before the run converged has no need to.
+// A victim that was killed just before the run converged need not be replaced.
 absl::Status Soak::CheckAllCameBack() const {
   for (const Gap& gap : gaps_) {
     if (gap.since.Elapsed() < kVictimTimeout) continue;
@@ -350,10 +355,10 @@ absl::Status Soak::CheckNothingIsLeft(int files_before, int files_after) {
     const std::string script = "return #redis.call('KEYS', '*') .. ''";
     DING_ASSIGN_OR_RETURN(const std::string keys, options_.redis->Command({"EVAL", script, "0"}));
     if (keys != "0") return Broken(absl::StrCat(keys, " keys were left in Redis"));
-    options_.redis->Kill();  // It is a child of this process, as those that nobody may have left.
+    options_.redis->Kill();  // It is a child of this process, too, but must not count below.
   }
   const std::vector<Orphan> left = ReapOrphans(kOrphanTimeout);
-  // Learners of an aggregator that was killed end by themselves.
+  // The learners of an aggregator that was killed end by themselves.
   for (const Orphan& orphan : left) {
     if (orphan.code < 0 && killed_.count(orphan.pid) == 0) {
       return Broken(absl::StrCat("process ", orphan.pid, " was left"));

@@ -1,12 +1,13 @@
-// Kills processes of a parallel run at random moments, and checks that the run goes on, converges when it is allowed
-// to, has lost nothing that was acknowledged, brings everybody back, and leaves nothing behind: no process, no data in the store or in the
-// memory of the machine, no open file of whoever watches the processes.
+// Kills processes of a parallel run at random moments, and checks that the run continues, converges
+// when it is allowed to, has lost nothing that was acknowledged, replaces everything that was
+// killed, and leaves nothing behind: no process, no data in the store or in the memory of the
+// machine, and no open file of the process that supervises the others.
 //
 //     RunSoak ── starts ──► the run ◄── SIGKILL, at a random moment, of one that does something
 //        └── asks for its status: has the victim's successor taken up its work?
 //
-// Threads: for main() and tests. The caller has called AdoptOrphans().
-// Errors:  kInternal says what the run did not do, with the end of what it said.
+// Threads: to be called from main() and tests. The caller must have called AdoptOrphans().
+// Errors:  kInternal says what the run did not do, with the end of its output.
 #ifndef DING_WORKER_WORKER_TESTING_SOAK_H_
 #define DING_WORKER_WORKER_TESTING_SOAK_H_
 
@@ -22,7 +23,7 @@
 namespace ding {
 
 enum class Victim {
-  kCollector,     // that collects
+  kCollector,     // one that collects
   kEvaluator,     // a collector that evaluates
   kLearner,       // the only one
   kGroupLearner,  // one of those that learn together
@@ -31,33 +32,34 @@ enum class Victim {
   kRedis,
 };
 
-// For people: "a collector".
+// A name for people: "a collector".
 std::string NameOf(Victim victim);
 
 struct SoakOptions {
   std::string program = "worker/parallel";
   std::string config = "worker/configs/cartpole_dqn_soak.textproto";
-  std::string folder;            // of the run, which must not exist
-  bool relative_folder = false;  // the program is told of it by its path from the current folder
-  std::vector<std::string> arguments;  // more of them
-  uint64_t seed = 0;                   // of the run, and of moments and victims
-  // All get their turn before one gets its next, in a random order.
+  std::string folder;                  // folder of the run, which must not exist
+  bool relative_folder = false;        // the program gets it relative to the current folder
+  std::vector<std::string> arguments;  // further arguments of the program
+  uint64_t seed = 0;                   // seed of the run, and of the choice of moments and victims
+  // Each victim is killed once, in a random order, before any is killed again.
   std::vector<Victim> victims = {Victim::kCollector, Victim::kEvaluator, Victim::kLearner,
                                  Victim::kCoordinator};
-  // Where the run stores its data and its journal; null: in the memory of the machine, and a file. It
-  // keeps what it has replied to.
+  // The Redis in which the run stores its data and its journal; it must keep every write that it
+  // has acknowledged. Null: the data are in the memory of the machine, and the journal is in a
+  // file.
   RedisServer* redis = nullptr;
   int kills = 20;
-  double seconds = 60;  // in which they happen; the run does not converge before, nor soon after
+  double seconds = 60;  // time span of the kills; the run does not converge before, nor soon after
   double stop_value = 195;
-  // Told what happens, in a line.
+  // Called with one line for each event.
   std::function<void(const std::string&)> say = [](const std::string&) {};
 };
 
 struct SoakKill {
   Victim victim;
-  // Until a successor does the victim's work; of the coordinator: until the first new sample; of
-  // Redis: until rows come and the learner goes on. Negative: the run had converged before.
+  // Time until a successor does the victim's work. For the coordinator: until the first new sample.
+  // For Redis: until rows come and the learner continues. Negative: the run had converged before.
   double back_seconds = -1;
 };
 

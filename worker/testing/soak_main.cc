@@ -82,7 +82,7 @@ absl::StatusOr<SoakReport> Run(const std::string& folder) {
   std::unique_ptr<RedisServer> redis;
   if (absl::c_linear_search(options.victims, Victim::kRedis)) {
     RedisServer::Options server;
-    server.append_fsync = "no";  // What was replied survives the death of the process.
+    server.append_fsync = "no";  // Acknowledged writes survive the death of the process.
     DING_ASSIGN_OR_RETURN(redis, RedisServer::Start(server));
   }
   options.redis = redis.get();
@@ -114,7 +114,7 @@ int Main(int argc, char** argv) {
       static_cast<long long>(report->rows_acknowledged),
       static_cast<long long>(report->rows_evicted));
   if (!FLAGS_json.empty()) {
-    // This program stays in Bazel's folder, where the programs that it starts are.
+    // The program stays in Bazel's folder, since the programs that it starts are there.
     const absl::Status written =
         WriteFileAtomically(JoinPath(CallersFolder(), FLAGS_json), ToJson(*report));
     if (!written.ok()) return ReportFailure(written);
