@@ -1,4 +1,4 @@
-// What the factories of all buffers read from a config in the same way.
+// Reads the parts of a config that the factories of all buffers read in the same way.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_REPLAY_BUFFER_BUFFER_CONFIG_H_
@@ -13,8 +13,8 @@
 
 namespace ding {
 
-// The settings that all types of buffer have and name alike, from a config and what its component is
-// given. A capacity that is not set stays that of `*options`.
+// Reads the settings that all types of buffer have under the same names from a config and the
+// component's dependencies. If the config sets no capacity, that of `*options` stays.
 template <typename Options>
 void ReadCommonOptions(const BufferConfig& config, const ComponentDeps& deps, Options* options) {
   if (config.has_replay_buffer_size()) options->capacity_rows = config.replay_buffer_size();
@@ -28,7 +28,8 @@ void ReadCommonOptions(const BufferConfig& config, const ComponentDeps& deps, Op
   if (!deps.name.empty()) options->name = deps.name;
 }
 
-// Reads `params` into `*params`, if it is set. Null: this type of buffer has none. Adds a sentence for each problem.
+// Reads the field `params` of `config` into `*params`, if it is set. A null `params` says that this
+// type of buffer has no parameters. Adds a sentence for each problem.
 void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
                       std::vector<std::string>* problems);
 
