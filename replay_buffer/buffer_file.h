@@ -22,9 +22,11 @@ absl::Status SaveData(const IBuffer& buffer, const std::string& path);
 
 // Replaces the content of `buffer`. After an error the buffer is unchanged.
 //   kNotFound            there is no such file
-//   kDataLoss            the file is truncated or altered, or is not the file of a buffer
+//   kDataLoss            the file is truncated or altered, or is not a safetensors file
 //   kFailedPrecondition  a later version wrote the file
-//   kInvalidArgument     the state is not that of a buffer of this type, capacity and spec
+//   kInvalidArgument     the file has no checksum, or does not hold the state of a buffer of this
+//                        type, capacity and spec
+//   kUnimplemented       the file has an element type that is not supported
 absl::Status LoadData(IBuffer* buffer, const std::string& path);
 
 }  // namespace ding

@@ -7,8 +7,7 @@
 //   LoadImagesFloor, LoadVectorsFloor  read as many bytes in pieces of 1 MB into new memory
 //
 // extra_MB is the largest growth of resident memory beyond the rows themselves; it should be below
-// 64.
-// The environment variable DING_BENCHMARK_MB sets the size of the buffer; the default is 256.
+// 64. The environment variable DING_BENCHMARK_MB sets the size of the buffer; the default is 256.
 #include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-// The frames of stacked observations (FieldSpec::frame_stack_axis) of linked rows, each stored once.
-// A row holds the newest frame of its stack; the older frames are those of the rows before it in
-// its stream:
+// The frames of stacked observations (FieldSpec::frame_stack_axis) of linked rows, each stored
+// once. A row holds the newest frame of its stack; the older frames are those of the rows before it
+// in its stream:
 //
 //     rows of a stream      r4      r5      r6      r7          stack of r7: frames 4 5 6 7
 //     newest frame          [4]     [5]     [6]     [7]

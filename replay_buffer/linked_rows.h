@@ -34,7 +34,7 @@
 
 namespace ding {
 
-// The encoding of a link: the number of rows between a row and its successor, or
+// The encoding of a link: the number of rows between a row and its successor, or if it has none,
 // ~(slot << 2 | SegmentEnd).
 struct RowLink {
   static int32_t ToSlot(int32_t slot, SegmentEnd end) {

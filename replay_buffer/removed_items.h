@@ -2,11 +2,10 @@
 // delete their data (used_data_remover.h).
 //
 // An item leaves when it is overwritten, was drawn max_use times, is found too stale, or is
-// cleared.
-// Each item is reported once, by the thread whose call removed it. That thread has released the
-// buffer's lock, so the callback may call the buffer. Two threads may report at the same time, and
-// not in the order in which the items left. Items that LoadState() replaces are not reported, since
-// the new content may refer to the same data.
+// cleared. Each item is reported once, by the thread whose call removed it. That thread has
+// released the buffer's lock, so the callback may call the buffer. Two threads may report at the
+// same time, and not in the order in which the items left. Items that LoadState() replaces are not
+// reported, since the new content may refer to the same data.
 //
 // Items of batches that are still in use leave too; items that a draw uses up leave even before
 // that draw returns. So the owner must delay deletion until the batches drawn before are done.

@@ -57,7 +57,8 @@ struct RowLayout {
   int64_t previous_offset = 0;
 };
 
-// Lays out rows whose first `obs_fields` fields are the observation, for a store of `capacity_rows`.
+// Lays out rows whose first `obs_fields` fields are the observation, for a store of
+// `capacity_rows`.
 RowLayout LayOutRows(const Spec& rows, int obs_fields, int64_t capacity_rows);
 
 // Returns how many rows a store may hold.

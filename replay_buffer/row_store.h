@@ -48,8 +48,7 @@ class RowStore {
   using Successor = RowSuccessor;
 
   // Creates a store for rows of the spec `rows`, whose first `obs_fields` fields are the
-  // observation.
-  // The first row gets the id 0. Returns the errors of RowsOfCapacity().
+  // observation. The first row gets the id 0. Returns the errors of RowsOfCapacity().
   static absl::StatusOr<std::unique_ptr<RowStore>> Create(SpecPtr rows, int obs_fields,
                                                           const RowCapacity& capacity);
 

@@ -5,16 +5,16 @@
 //   use_avg  priority_avg  staleness_avg    mean over draws of the mean of a draw
 //   use_max  priority_max  staleness_max    the largest of all their rows
 //   priority_min                            the smallest
-//   beta                                    of this draw
+//   beta                                    that of this draw
 //
 // These are written as scalars "<name>_iter/use_avg" ... with the learner's iteration as step and
 // "<name>_step/use_avg" ... with the env step of the last push as step, each only if the step is
 // not -1; and as a line of text, "<name>/sampled_data_attr", with the number of the draw.
 //
 // Rows of unknown staleness (-1) are left out. Staleness is averaged over the last `average_range`
-// draws that have a row of known staleness, and is not written before there is one.
-// Only draws that enter a report are looked at: 5 of 200, by default.
-// The number of draws is not state: it begins at 0 in a resumed run.
+// draws that have a row of known staleness, and is not written before there is one. Only draws that
+// enter a report are looked at: 5 of 200, by default. The number of draws is not state: it begins
+// at 0 in a resumed run.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_REPLAY_BUFFER_SAMPLED_DATA_ATTR_MONITOR_H_

@@ -2,10 +2,9 @@
 // and of whole episodes keep it.
 //
 // A run is a series of rows that the links of the store join: consecutive rows of one stream within
-// one episode. It ends with the episode, or where the stream lost steps. Rows 0, period, 2 period,
-// ...
-// of a run begin a sequence. They are counted from the first row of the run, even if it was
-// evicted:
+// one episode. It ends with the episode, or where the stream lost steps. Every period-th row of a
+// run, from row 0 on, begins a sequence. Rows are counted from the first row of the run, even if
+// that row was evicted:
 //
 //     run       r0 r1 r2 r3 r4 r5 r6 | end          rows = 4, period = 2
 //               [---------]

@@ -3,9 +3,9 @@
 // that draw single rows use it.
 //
 // It works in two steps, so that the owner's lock is held for the first only:
-//   Resolve  follows the links of each row over its window, finds the frames of its stacks, and pins
-//            what it found                                                       (with the lock)
-//   Gather   copies the columns into the block of the batch                   (without the lock)
+//   Resolve  follows the links of each row over its window, finds the frames of its stacks, and
+//            pins what it found                                                (with the lock)
+//   Gather   copies the columns into the block of the batch                    (without the lock)
 //
 // Shapes:    those of data/transition_layout.h; replay_unique_id is the row's id.
 // Ownership: shares the store. A draw must not outlive the reader.

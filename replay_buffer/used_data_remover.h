@@ -34,9 +34,8 @@ namespace ding {
 using DataDeleter = std::function<absl::Status(const std::string& data_id)>;
 
 // Deletes the file `folder`/`data_id`.
-//   kInvalidArgument  the id is empty, absolute or has a component "..". Ids come over a network
-//   and
-//                     must not name files elsewhere.
+//   kInvalidArgument  the id is empty, absolute or has a component "..": ids come over a network
+//                     and must not name files elsewhere
 //   kPermissionDenied, ...  the file could not be deleted
 DataDeleter DeleteFilesIn(std::string folder);
 
