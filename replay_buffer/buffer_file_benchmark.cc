@@ -1,9 +1,9 @@
 // Measures SaveData and LoadData of a full buffer against writing and reading as many bytes, and
 // the memory that they take in addition to the buffer.
 //
-//   SaveImages, SaveVectors            save to a file, flushed to the disk; rows of 28 kB or 36
-//   bytes SaveImagesFloor, SaveVectorsFloor  write as many bytes in pieces of 1 MB, flushed to the
-//   disk LoadImages, LoadVectors            load into a new buffer; the file is in the page cache
+//   SaveImages, SaveVectors            save rows of 28 kB or 36 bytes to a file, flushed to disk
+//   SaveImagesFloor, SaveVectorsFloor  write as many bytes in pieces of 1 MB, flushed to disk
+//   LoadImages, LoadVectors            load into a new buffer; the file is in the page cache
 //   LoadImagesFloor, LoadVectorsFloor  read as many bytes in pieces of 1 MB into new memory
 //
 // extra_MB is the largest growth of resident memory beyond the rows themselves; it should be below

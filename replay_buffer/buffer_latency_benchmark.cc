@@ -2,8 +2,7 @@
 // as it can, and the median when no thread pushes. The buffer has 100,000 rows with observations of
 // 4 x float32. Results are means of the percentiles of rounds of 4096 draws.
 //
-//   NaiveP99WhilePushing/rows, AdvancedP99WhilePushing/rows   each push has `rows` rows of one
-//   stream;
+//   NaiveP99WhilePushing/rows, AdvancedP99WhilePushing/rows   pushes have `rows` rows of a stream;
 //                                                             counter rows_pushed is per second
 //   NaiveP99WhilePushingFloor, AdvancedP99WhilePushingFloor   the median of the same without pushes
 //

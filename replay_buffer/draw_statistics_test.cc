@@ -185,8 +185,8 @@ TEST(PrioritizedDraws, DrawsFromEachStratumInProportionToWeights) {
 }
 
 // With beta = 1 the weights undo the priorities: the weighted sum over draws of a function of the
-// rows is, but for a constant, its sum over all rows. Each term is in [0, 1] and they are
-// independent, so the mean of n is off by more than sqrt(ln(2 / kFalseAlarm) / 2n) with a
+// rows is, but for a constant, the sum of the function over all rows. The terms are independent and
+// in [0, 1], so the mean of n terms is off by more than sqrt(ln(2 / kFalseAlarm) / 2n) with a
 // probability of at most kFalseAlarm (Hoeffding 1963).
 TEST(PrioritizedDraws, ImportanceWeightsUndoThePriorities) {
   constexpr int64_t kSize = 16;

@@ -119,8 +119,8 @@ class FrameStore {
   int64_t kept_begin_ = 0;
 
   // The plan of a push; these are members so that their memory is used again.
-  std::vector<int64_t> cut_rows_;    // ids of valid rows whose predecessors go
-  std::vector<int64_t> whole_rows_;  // rows of the push that do not go on with a predecessor
+  std::vector<int64_t> cut_rows_;    // ids of valid rows whose predecessors are evicted
+  std::vector<int64_t> whole_rows_;  // rows of the push with stacks of their own
   absl::flat_hash_map<int64_t, int> segments_of_push_;  // the newest of each stream
   std::vector<FrameLocation> frames_;                   // of one row
 };

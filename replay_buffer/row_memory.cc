@@ -76,8 +76,7 @@ absl::Status RowMemory::TakeFirstSlots(int32_t count) {
 }
 
 RowPin RowMemory::Pin() {
-  // Memory that is retired from now on has to wait for this reader; what was retired before has
-  // not.
+  // Memory that is retired from now on must wait for this reader; memory retired before need not.
   const Epoch& newest = epochs_.back();
   if (!newest.blocks.empty() || !newest.slots.empty()) epochs_.emplace_back();
   return RowPin(&epochs_.back().readers);

@@ -9,7 +9,8 @@
 //
 // Shapes:    those of data/transition_layout.h; replay_unique_id is the row's id.
 // Ownership: shares the store. A draw must not outlive the reader.
-// Threads:   as RowStore: the caller holds the owner's lock for every call except Gather().
+// Threads:   as RowStore: the caller holds the owner's lock for every call except GatherStored() and
+//            Gather().
 //
 // Example:
 //   std::optional<TransitionDraw> draw;
@@ -77,8 +78,7 @@ class TransitionDraw {
 class TransitionReader {
  public:
   // `added`: columns that the owner fills in for each draw.
-  //   kInvalidArgument  an error of MakeTransitionLayout(), or the rows are items and nstep is not
-  //   1
+  //   kInvalidArgument  as MakeTransitionLayout(); or the rows are items, and nstep is not 1
   static absl::StatusOr<std::shared_ptr<TransitionReader>> Create(
       std::shared_ptr<RowStore> store, int64_t nstep, double gamma,
       absl::Span<const FieldSpec> added = {});
