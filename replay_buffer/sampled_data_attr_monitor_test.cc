@@ -82,8 +82,9 @@ TEST_F(SampledDataAttrMonitorTest, UnknownStalenessIsLeftOut) {
   EXPECT_THAT(sink_->ValuesOf("buffer_iter/staleness_max"), ElementsAre(6));
 }
 
-// Compares the monitor with averages over all draws, for many windows and frequencies.
-TEST_F(SampledDataAttrMonitorTest, AgreesWithAReferenceThatKeepsEveryDraw) {
+// The reference looks at every draw and averages over the last ones, for many windows and
+// frequencies.
+TEST_F(SampledDataAttrMonitorTest, AgreesWithAReferenceThatSeesEveryDraw) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Rng rng(seed, "draws");

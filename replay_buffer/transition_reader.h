@@ -9,8 +9,8 @@
 //
 // Shapes:    those of data/transition_layout.h; replay_unique_id is the row's id.
 // Ownership: shares the store. A draw must not outlive the reader.
-// Threads:   as RowStore: the caller holds the owner's lock for every call except GatherStored() and
-//            Gather().
+// Threads:   as RowStore: the caller holds the owner's lock for every call, except for
+//            GatherStored() and Gather().
 //
 // Example:
 //   std::optional<TransitionDraw> draw;
