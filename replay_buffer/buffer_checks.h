@@ -1,4 +1,4 @@
-// Checks that all buffers of rows make, in the same words.
+// Checks that all buffers of rows make, with the same error messages.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_REPLAY_BUFFER_BUFFER_CHECKS_H_
@@ -21,26 +21,28 @@ namespace ding {
 void AppendRingProblems(const RowCapacity& capacity, int64_t nstep, double gamma,
                         std::vector<std::string>* problems);
 
-// kInvalidArgument with all problems, if there are any.
+// Returns kInvalidArgument with all problems, if there are any.
 absl::Status BufferProblemsToStatus(absl::string_view name,
                                     const std::vector<std::string>& problems);
 
-// kInvalidArgument if no buffer can draw that.
+// Returns kInvalidArgument if no buffer can draw what is requested.
 absl::Status CheckSampleRequest(int64_t size, const SampleOptions& options);
 
-// kInvalidArgument, with found and expected, if the saved state is not of this type of buffer: what
-// one type has saved may well have all that another reads.
+// Returns kInvalidArgument, with found and expected, if a buffer of another type saved the state.
+// The check is needed because the state of one type may contain everything that another type reads.
 absl::Status CheckSavedType(StateReader* reader, absl::string_view expected);
-// kInvalidArgument, with found and expected, if the next saved number is another.
+// Returns kInvalidArgument, with found and expected, if the saved number `name` is another.
 absl::Status CheckSavedInt(StateReader* reader, absl::string_view name, int64_t expected);
-// kFailedPrecondition, with both, if "version" is another one.
+// Returns kFailedPrecondition, with found and expected, if the saved "version" is another.
 absl::Status CheckSavedVersion(StateReader* reader, int64_t expected);
 absl::Status SaveCapacity(const RowCapacity& capacity, StateWriter* writer);
-// kInvalidArgument, with found and expected, if another capacity was saved.
+// Returns kInvalidArgument, with found and expected, if another capacity was saved.
 absl::Status CheckSavedCapacity(StateReader* reader, const RowCapacity& expected);
-// kInvalidArgument if `found`, just loaded, has rows of other fields than `expected`.
+// Returns kInvalidArgument if the rows of `found`, which was just loaded, have other fields than
+// those of `expected`.
 absl::Status CheckSameRows(const RowStore& expected, const RowStore& found);
-// kInvalidArgument if that many rows cannot have been pushed. `store` null: no rows.
+// Returns kInvalidArgument if the rows of `store` cannot result from `push_count` pushed rows. A
+// null `store` has no rows.
 absl::Status CheckPushCount(int64_t push_count, const RowStore* store);
 
 }  // namespace ding

@@ -1,4 +1,4 @@
-// What the factories of all buffers read from a config in the same way.
+// Reads the parts of a config that the factories of all buffers read in the same way.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_REPLAY_BUFFER_BUFFER_CONFIG_H_
@@ -15,12 +15,14 @@
 
 namespace ding {
 
-// The selector that the config names; null: none, or there is a problem, which is added.
+// Makes the selector that the config names. Null if it names none, or if there is a problem, which is
+// added.
 std::shared_ptr<ISelector> ReadSelector(const BufferConfig& config,
                                         std::vector<std::string>* problems);
 
-// The settings that all types of buffer have and name alike, from a config and what its component is
-// given. A capacity that is not set stays that of `*options`. Adds a sentence for each problem.
+// Reads the settings that all types of buffer have under the same names from a config and the
+// component's dependencies. If the config sets no capacity, that of `*options` stays. Adds a
+// sentence for each problem.
 template <typename Options>
 void ReadCommonOptions(const BufferConfig& config, const ComponentDeps& deps, Options* options,
                        std::vector<std::string>* problems) {
@@ -36,7 +38,8 @@ void ReadCommonOptions(const BufferConfig& config, const ComponentDeps& deps, Op
   options->selector = ReadSelector(config, problems);
 }
 
-// Reads `params` into `*params`, if it is set. Null: this type of buffer has none. Adds a sentence for each problem.
+// Reads the field `params` of `config` into `*params`, if it is set. A null `params` says that this
+// type of buffer has no parameters. Adds a sentence for each problem.
 void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
                       std::vector<std::string>* problems);
 

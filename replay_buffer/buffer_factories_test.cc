@@ -1,5 +1,5 @@
-// What the factories of all types of buffers hand on: where statistics go, and who is told of items.
-// Linked statically, as a program is.
+// Tests what the factories of all types of buffers pass on: the sink of statistics and the callback
+// for removed items. The test is linked statically, like a program.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -45,7 +45,7 @@ BufferConfig ConfigOf(const std::string& type) {
   return config;
 }
 
-// Made of another buffer than the deque without params.
+// With these parameters the deque uses another buffer than without parameters.
 BufferConfig PrioritizedDeque() {
   DequeBufferConfig params;
   params.set_priority(true);
@@ -102,7 +102,7 @@ TEST_P(BufferOfAnyType, CountsRowsInTheSinkOfTheRun) {
     EXPECT_THAT(Values("removed"), ElementsAre(2));
     EXPECT_THAT(Values("current_have"), ElementsAre(8));
 
-    // What is loaded is neither pushed nor removed.
+    // Rows that are loaded count neither as pushed nor as removed.
     StateDict saved;
     ASSERT_THAT(buffer->SaveState(&saved), IsOk());
     buffer->Clear();
@@ -113,7 +113,7 @@ TEST_P(BufferOfAnyType, CountsRowsInTheSinkOfTheRun) {
   EXPECT_THAT(Values("current_have"), ElementsAre(8, 8));
 }
 
-TEST_P(BufferOfAnyType, APushEndsAPeriodToo) {
+TEST_P(BufferOfAnyType, PushesAloneEndAPeriod) {
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<IBuffer> buffer,
                             create_buffer(GetParam(), Deps()));
   TestStreams streams;
@@ -122,7 +122,7 @@ TEST_P(BufferOfAnyType, APushEndsAPeriodToo) {
   EXPECT_THAT(Values("pushed_in"), ElementsAre(16));
 }
 
-TEST_P(BufferOfAnyType, APeriodOfZeroIsRefusedOnce) {
+TEST_P(BufferOfAnyType, RefusesAPeriodOfZeroWithOneMessage) {
   BufferConfig config = GetParam();
   config.set_periodic_thruput_seconds(0);
   const absl::Status status = create_buffer(config, Deps()).status();
@@ -130,7 +130,7 @@ TEST_P(BufferOfAnyType, APeriodOfZeroIsRefusedOnce) {
                                "replay: periodic_thruput_seconds is 0, expected above 0"));
 }
 
-TEST_P(BufferOfAnyType, ItemsAreToldOrRefused) {
+TEST_P(BufferOfAnyType, ReportsRemovedItemsOrRefusesItems) {
   std::vector<int64_t> chunks;
   BufferDeps deps = Deps();
   deps.on_removed = [&chunks](const RemovedItems& removed) {
@@ -155,7 +155,7 @@ TEST_P(BufferOfAnyType, ItemsAreToldOrRefused) {
   EXPECT_EQ(batch.column<int64_t>("chunk")[0], 2);
 }
 
-TEST(DequeBuffer, PrintsEveryTrainIterPerLogDrawsWhatIsDrawn) {
+TEST(DequeBuffer, WritesStatisticsEveryTrainIterPerLogDraws) {
   const auto sink = std::make_shared<RecordingSink>();
   ComponentDeps deps;
   deps.name = "replay";
@@ -165,7 +165,8 @@ TEST(DequeBuffer, PrintsEveryTrainIterPerLogDrawsWhatIsDrawn) {
   TestStreams streams;
   ASSERT_THAT(buffer->Push(streams.Make({{0, 1}}), 1), IsOk());
   for (int64_t iter = 0; iter < 7; ++iter) ASSERT_THAT(buffer->Sample(1, iter), IsOk());
-  // Of the first, fourth and seventh draw alone: no average over those between.
+  // These are the values of the first, fourth and seventh draw, not averages over the draws
+  // between.
   EXPECT_THAT(sink->ValuesOf("replay_iter/use_avg"), ElementsAre(1, 4, 7));
 }
 

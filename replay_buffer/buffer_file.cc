@@ -18,7 +18,7 @@ absl::Status LoadData(IBuffer* buffer, const std::string& path) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsReader> reader,
                         SafetensorsReader::OpenSelfChecked(path));
   absl::Status status = buffer->LoadState(reader.get());
-  // The file is there; what it lacks makes it the file of something else.
+  // The file exists; a tensor that it lacks shows that something else wrote it.
   if (absl::IsNotFound(status)) status = absl::InvalidArgumentError(status.message());
   return Annotate(status, absl::StrCat("cannot load '", path, "'"));
 }

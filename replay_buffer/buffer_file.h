@@ -1,10 +1,11 @@
-// The content of a buffer in a file: to carry data from one run to another, and for demonstration
-// data. (A checkpoint of a run holds its buffer as a component of its own.)
+// Saves the content of a buffer to a file and loads it, to carry data from one run to another and
+// for demonstration data. (A checkpoint of a run holds its buffer as a component of its own.)
 //
-// Files are safetensors: readable from Python, and nothing in them is executed. Only valid rows are
-// written, streaming, and last the checksum of all of it: whatever was cut off or altered is refused.
+// Files are safetensors: Python can read them, and nothing in them is executed. Only valid rows are
+// written, as a stream, followed by a checksum of everything, so that a file that was cut off or
+// altered is refused.
 //
-// Threads: thread-safe. What is pushed while a buffer is saved is not in the file.
+// Threads: thread-safe. Rows that are pushed while a buffer is saved are not in the file.
 #ifndef DING_WORKER_REPLAY_BUFFER_BUFFER_FILE_H_
 #define DING_WORKER_REPLAY_BUFFER_BUFFER_FILE_H_
 
@@ -15,15 +16,17 @@
 
 namespace ding {
 
-// Replaces what is at `path` when all is written, and leaves it if anything fails; errors as of
-// WriteSafetensors.
+// Replaces the file at `path` once everything is written. After an error the old file is unchanged.
+// Returns the errors of WriteSafetensors().
 absl::Status SaveData(const IBuffer& buffer, const std::string& path);
 
-// Replaces the content of `buffer`; whatever fails, it stays as it was.
-//   kNotFound            no such file
-//   kDataLoss            truncated or altered, or not such a file
-//   kFailedPrecondition  written by a later version
-//   kInvalidArgument     not the state of a buffer of this type, capacity and spec
+// Replaces the content of `buffer`. After an error the buffer is unchanged.
+//   kNotFound            there is no such file
+//   kDataLoss            the file is truncated or altered, or is not a safetensors file
+//   kFailedPrecondition  a later version wrote the file
+//   kInvalidArgument     the file has no checksum, or does not hold the state of a buffer of this
+//                        type, capacity and spec
+//   kUnimplemented       the file has an element type that is not supported
 absl::Status LoadData(IBuffer* buffer, const std::string& path);
 
 }  // namespace ding

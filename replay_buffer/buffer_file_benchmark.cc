@@ -1,13 +1,13 @@
-// SaveData and LoadData of a full buffer, beside writing and reading as many bytes, and the memory
-// that they take beyond the buffer.
+// Measures SaveData and LoadData of a full buffer against writing and reading as many bytes, and
+// the memory that they take in addition to the buffer.
 //
-//   SaveImages, SaveVectors            to a file, flushed to the disk; rows of 28 kB, or of 36 bytes
-//   SaveImagesFloor, SaveVectorsFloor  as many bytes written by pieces of 1 MB, flushed
-//   LoadImages, LoadVectors            into a new buffer; the file is in the page cache
-//   LoadImagesFloor, LoadVectorsFloor  as many bytes read by pieces of 1 MB into new memory
+//   SaveImages, SaveVectors            save rows of 28 kB or 36 bytes to a file, flushed to disk
+//   SaveImagesFloor, SaveVectorsFloor  write as many bytes in pieces of 1 MB, flushed to disk
+//   LoadImages, LoadVectors            load into a new buffer; the file is in the page cache
+//   LoadImagesFloor, LoadVectorsFloor  read as many bytes in pieces of 1 MB into new memory
 //
-// extra_MB: how far the resident memory grew at most, beyond the rows themselves; to be below 64.
-// The environment variable DING_BENCHMARK_MB sets the size of the buffer, ordinarily 256.
+// extra_MB is the largest growth of resident memory beyond the rows themselves; it should be below
+// 64. The environment variable DING_BENCHMARK_MB sets the size of the buffer; the default is 256.
 #include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -82,7 +82,7 @@ Batch Touched(const SpecPtr& spec, int64_t rows) {
   return std::move(builder).Seal(rows);
 }
 
-// Eight streams with a row each in turn, as of eight envs.
+// Returns a buffer full of rows of eight streams in turn, as eight envs would push them.
 std::unique_ptr<NaiveReplayBuffer> FullBuffer(const FieldSpec& obs) {
   auto buffer = MakeBuffer(obs);
   SegmentBatch push;
@@ -98,7 +98,7 @@ std::unique_ptr<NaiveReplayBuffer> FullBuffer(const FieldSpec& obs) {
   return buffer;
 }
 
-// A folder that goes with its content.
+// A folder that the destructor removes with its content.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -113,7 +113,7 @@ class ScratchFolder {
   std::string path_;
 };
 
-// Of /proc/self/status, in bytes.
+// Returns a value of /proc/self/status in bytes.
 int64_t MemoryOf(absl::string_view name) {
   const std::string status = ReadFile("/proc/self/status").value();
   for (const absl::string_view line : absl::StrSplit(status, '\n')) {
@@ -128,11 +128,11 @@ int64_t MemoryOf(absl::string_view name) {
   return 0;
 }
 
-// How far the resident memory grows at most.
+// Measures the largest growth of resident memory.
 class PeakMemory {
  public:
   PeakMemory() {
-    malloc_trim(0);  // What was freed before must not serve what is measured.
+    malloc_trim(0);  // Memory that was freed before must not be used again.
     before_ = MemoryOf("VmRSS");
     const int fd = open("/proc/self/clear_refs", O_WRONLY);
     DING_CHECK(fd >= 0 && write(fd, "5", 1) == 1) << "the peak cannot be reset";

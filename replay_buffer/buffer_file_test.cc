@@ -31,7 +31,7 @@ std::unique_ptr<IBuffer> Make(int64_t capacity_rows = 64) {
 
 std::string PathOf(const std::string& name) { return JoinPath(testing::TempDir(), name); }
 
-TEST(BufferFile, ABufferComesBackWithItsRows) {
+TEST(BufferFile, SavesAndLoadsRows) {
   const std::unique_ptr<IBuffer> buffer = Make();
   ReferenceBuffer reference(64, 1, 0.99);
   TestStreams streams;
@@ -49,7 +49,7 @@ TEST(BufferFile, ABufferComesBackWithItsRows) {
   EXPECT_THAT(reference.Check(batch), IsOk());
 }
 
-TEST(BufferFile, WhatIsNoBufferIsRefusedWithoutATrace) {
+TEST(BufferFile, RefusedFilesLeaveTheBufferUnchanged) {
   const std::unique_ptr<IBuffer> buffer = Make();
   TestStreams streams;
   ASSERT_THAT(buffer->Push(streams.Make({{0, 30}}), 0), IsOk());
@@ -73,8 +73,8 @@ TEST(BufferFile, WhatIsNoBufferIsRefusedWithoutATrace) {
   EXPECT_EQ(buffer->count(), 30);
 }
 
-// Also by a buffer that holds rows, without a trace.
-TEST(BufferFile, AFileCutOffAnywhereOrWithAnyBitFlippedIsRefused) {
+// A buffer that holds rows refuses it too and is left unchanged.
+TEST(BufferFile, RefusesTruncatedAndAlteredFiles) {
   const std::unique_ptr<IBuffer> buffer = Make();
   TestStreams streams;
   ASSERT_THAT(buffer->Push(streams.Make({{0, 5}, {1, 3, SegmentEnd::kTerminated}}), 0), IsOk());
@@ -97,7 +97,7 @@ TEST(BufferFile, AFileCutOffAnywhereOrWithAnyBitFlippedIsRefused) {
   EXPECT_EQ(ReadFile(PathOf("again")).value(), whole);
 }
 
-TEST(BufferFile, SavingIntoAMissingFolderFails) {
+TEST(BufferFile, SavingToAMissingFolderFails) {
   const std::unique_ptr<IBuffer> buffer = Make();
   EXPECT_THAT(SaveData(*buffer, PathOf("no/such/folder")), StatusIs(absl::StatusCode::kNotFound));
 }

@@ -1,11 +1,12 @@
-// How long a draw of 64 rows takes at the 99th percentile while another thread pushes as fast as it
-// can, beside the median when nobody pushes. 4 x float32 observations, 100,000 rows; pushes of that
-// many rows of a stream. Means of the percentiles of rounds of 4096 draws.
+// Measures the 99th percentile of the time of a draw of 64 rows while another thread pushes as fast
+// as it can, and the median when no thread pushes. The buffer has 100,000 rows with observations of
+// 4 x float32. Results are means of the percentiles of rounds of 4096 draws.
 //
-//   NaiveP99WhilePushing/rows, AdvancedP99WhilePushing/rows   counter rows_pushed: per second
-//   NaiveP99WhilePushingFloor, AdvancedP99WhilePushingFloor   the median of the same, quiet
+//   NaiveP99WhilePushing/rows, AdvancedP99WhilePushing/rows   pushes have `rows` rows of a stream;
+//                                                             counter rows_pushed is per second
+//   NaiveP99WhilePushingFloor, AdvancedP99WhilePushingFloor   the median of the same without pushes
 //
-// They say something only where two cores have nothing else to do.
+// The results are meaningful only if two cores have nothing else to do.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -60,7 +61,7 @@ void PushNext(IBuffer* buffer, SegmentBatch* push) {
   push->segments[0].first_step += push->rows.rows();
 }
 
-// Seconds of each draw of a round, sorted.
+// Measures the seconds of each draw of a round, in increasing order.
 void DrawRound(IBuffer* buffer, std::vector<double>* seconds) {
   for (double& value : *seconds) {
     const Timer timer(Clock::Real());
@@ -109,7 +110,7 @@ void NaiveP99WhilePushingFloor(benchmark::State& state) { Draw(state, Naive(), f
 void AdvancedP99WhilePushing(benchmark::State& state) { Draw(state, Advanced(), true, 0.99); }
 void AdvancedP99WhilePushingFloor(benchmark::State& state) { Draw(state, Advanced(), false, 0.5); }
 
-// As many rounds as say something: what is measured is not the time that they take.
+// Sets the number of rounds, since the measured time is not the time that a round takes.
 void Rounds(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseManualTime()->Iterations(20)->Arg(64)->Arg(4096);
 }

@@ -1,4 +1,4 @@
-// Finds replay buffers by the name in their config.
+// The registry of replay buffers, which finds a type of buffer by the name in its config.
 //
 // Example:
 //   BufferConfig config;
@@ -21,7 +21,7 @@
 
 namespace ding {
 
-// What a buffer is given beside its config. Made of ComponentDeps by itself.
+// What a buffer is given beside its config. Converts implicitly from ComponentDeps.
 struct BufferDeps : ComponentDeps {
   BufferDeps() = default;
   BufferDeps(ComponentDeps component) : ComponentDeps(std::move(component)) {}  // NOLINT: see above
@@ -29,7 +29,7 @@ struct BufferDeps : ComponentDeps {
   OnRemoved on_removed;  // for buffers of items
 };
 
-// What get_buffer_cls() returns: a type of buffer before it is made.
+// A type of buffer: its name, its default config, and how to create one.
 struct BufferDescriptor {
   std::string name;
   BufferConfig default_config;
@@ -39,8 +39,10 @@ struct BufferDescriptor {
 };
 Registry<BufferDescriptor>& BufferRegistry();
 
-// kNotFound lists the names that are linked; kInvalidArgument reports every problem of the config
-// at once, or says that this type cannot tell on_removed.
+// Creates a buffer, or finds its type.
+//   kNotFound         no linked type has this name; the message lists the names that are linked
+//   kInvalidArgument  the config has problems, all of which the message lists, or on_removed is set
+//                     but this type cannot report removed items
 absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& config,
                                                        const BufferDeps& deps);
 absl::StatusOr<BufferDescriptor> get_buffer_cls(const BufferConfig& config);

@@ -1,4 +1,5 @@
-// replay_buffer_bytes with every type of buffer. Linked statically, as a program is.
+// Tests replay_buffer_bytes with every type of buffer. The test is linked statically, like a
+// program.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -54,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(AllTypes, CapacityBytes,
                          testing::Values("naive", "advanced", "elastic", "sequence", "episode",
                                          "deque"));
 
-// What is drawn from when the buffer is full of episodes of 16 rows.
+// Fills the buffer with episodes of 16 rows. Returns its count().
 int64_t FullCount(IBuffer* buffer) {
   TestStreams streams(0, true);
   for (int i = 0; i < 500; ++i) {
@@ -74,7 +75,7 @@ TEST_P(CapacityBytes, MoreBytesHoldMoreRows) {
   EXPECT_EQ(FullCount(again.get()), count);
 }
 
-TEST_P(CapacityBytes, TheStateGoesIntoABufferOfTheSameBytesOnly) {
+TEST_P(CapacityBytes, LoadsOnlyTheStateOfTheSameCapacity) {
   DING_ASSERT_OK_AND_ASSIGN(const auto saved, Make(100'000));
   const int64_t count = FullCount(saved.get());
   StateDict state;
@@ -98,7 +99,7 @@ TEST_P(CapacityBytes, TheStateGoesIntoABufferOfTheSameBytesOnly) {
   EXPECT_EQ(same->count(), count);
 }
 
-TEST_P(CapacityBytes, TooFewOrTooManyAreRefused) {
+TEST_P(CapacityBytes, RefusesTooFewOrTooManyBytes) {
   EXPECT_THAT(Make(0), StatusIs(absl::StatusCode::kInvalidArgument,
                                 HasSubstr("replay_buffer_bytes is 0, expected at least 1")));
   TestStreams streams(0, true);
@@ -112,7 +113,7 @@ TEST_P(CapacityBytes, TooFewOrTooManyAreRefused) {
   EXPECT_EQ(small->push_count(), 0);
 }
 
-TEST(SequenceCapacityBytes, OneSequenceMustFitIn) {
+TEST(SequenceCapacityBytes, RefusesACapacityBelowOneSequence) {
   SequenceBufferConfig params;
   params.set_unroll_len(80);
   BufferConfig config = ConfigOf("sequence");
@@ -125,8 +126,8 @@ TEST(SequenceCapacityBytes, OneSequenceMustFitIn) {
                        HasSubstr("unroll_len is 80, but replay_buffer_bytes holds ")));
 }
 
-// 8 bytes a row: that many rows fewer.
-TEST(SequenceCapacityBytes, WhatIsKeptAcrossEpisodesCounts) {
+// Links between episodes take 8 bytes per row, so fewer rows fit.
+TEST(SequenceCapacityBytes, LinksBetweenEpisodesCount) {
   BufferConfig config = ConfigOf("sequence");
   config.set_replay_buffer_bytes(200'000);
   DING_ASSERT_OK_AND_ASSIGN(const auto within, create_buffer(config, ComponentDeps()));
@@ -140,7 +141,7 @@ TEST(SequenceCapacityBytes, WhatIsKeptAcrossEpisodesCounts) {
   EXPECT_LT(FullCount(across.get()), count);
 }
 
-TEST(ElasticCapacityBytes, TheLastWindowMustBeSet) {
+TEST(ElasticCapacityBytes, WindowEndMustBeSet) {
   BufferConfig config;
   config.set_type("elastic");
   config.set_replay_buffer_bytes(8000);

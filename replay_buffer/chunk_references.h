@@ -1,8 +1,9 @@
-// How many items refer to each chunk of a store, so that a chunk can go with its last item.
+// Counts how many items refer to each chunk of a store, so that a chunk can be deleted with its
+// last item.
 //
-// Not state: counted anew from the rows that were loaded.
+// The counts are not saved state: they are counted anew from the rows that were loaded.
 //
-// Memory:  about 40 bytes per chunk that is referred to.
+// Memory:  about 40 bytes per chunk that items refer to.
 // Threads: thread-compatible.
 #ifndef DING_WORKER_REPLAY_BUFFER_CHUNK_REFERENCES_H_
 #define DING_WORKER_REPLAY_BUFFER_CHUNK_REFERENCES_H_
@@ -18,7 +19,7 @@ class ChunkReferences {
  public:
   void Add(int64_t chunk) { ++items_[chunk]; }
 
-  // True if it was the last item of its chunk. It was added before.
+  // Removes an item of `chunk` that was added before. Returns true if it was the last one.
   bool Remove(int64_t chunk) {
     const auto it = items_.find(chunk);
     DING_CHECK(it != items_.end()) << "no item of chunk " << chunk;
@@ -27,7 +28,7 @@ class ChunkReferences {
     return true;
   }
 
-  // That are referred to.
+  // The number of chunks that items refer to.
   int64_t chunks() const { return static_cast<int64_t>(items_.size()); }
 
  private:

@@ -1,4 +1,5 @@
-// What is drawn how often. Seeds are fixed; a correct buffer would fail a test with one seed in 10^6.
+// Tests how often each row is drawn. Seeds are fixed; a correct buffer would fail a test with one
+// seed in 10^6.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -25,8 +26,8 @@ namespace {
 
 constexpr double kFalseAlarm = 1e-6;
 
-// Where chi-squared is with probability 1 - kFalseAlarm (Wilson and Hilferty 1931: its cube root is
-// nearly normal; 4.75 standard deviations).
+// Returns the value below which chi-squared lies with probability 1 - kFalseAlarm (Wilson and
+// Hilferty 1931: its cube root is nearly normal; 4.75 standard deviations).
 double ChiSquaredLimit(int64_t degrees_of_freedom) {
   const double variance = 2.0 / (9.0 * static_cast<double>(degrees_of_freedom));
   return static_cast<double>(degrees_of_freedom) *
@@ -40,7 +41,7 @@ SampleOptions Options(std::optional<int64_t> newest, bool replace) {
   return options;
 }
 
-// Ids of the rows that a batch of `size` rows, sequences or episodes begins with.
+// Returns the ids of the first rows of the `size` rows, sequences or episodes of a batch.
 std::vector<int64_t> FirstIds(const Batch& batch, int64_t size) {
   const auto ids = batch.column<int64_t>("replay_unique_id");
   std::vector<int64_t> first;
@@ -60,9 +61,10 @@ std::vector<BufferType> UniformTypes() {
 
 INSTANTIATE_TEST_SUITE_P(Types, UniformDraws, testing::ValuesIn(UniformTypes()), NameOfBufferType);
 
-// Rows, sequences and episodes alike, whatever their length: those of the part equally often, the
-// others never. Without replacement, and by strata, the counts vary less than chi-squared.
-TEST_P(UniformDraws, EachOfThePartIsDrawnEquallyOften) {
+// Rows, sequences and episodes in the drawn part must be drawn equally often, whatever their
+// length, and the others never. Without replacement, and by strata, the counts vary less than
+// chi-squared.
+TEST_P(UniformDraws, DrawsThePartEquallyOften) {
   constexpr int64_t kSize = 5;
   constexpr int kDraws = 4000;
   BufferSettings settings;
@@ -105,7 +107,7 @@ TEST_P(UniformDraws, EachOfThePartIsDrawnEquallyOften) {
   }
 }
 
-// A full buffer of `weights.size()` rows with these weights, which are p^alpha.
+// Returns a full buffer of `weights.size()` rows with these weights, which are p^alpha.
 std::unique_ptr<AdvancedReplayBuffer> WithWeights(AdvancedReplayBuffer::Options options,
                                                   const std::vector<double>& weights) {
   options.capacity_rows = static_cast<int64_t>(weights.size());
@@ -129,12 +131,13 @@ std::vector<double> SomeWeights(size_t rows) {
   return weights;
 }
 
-// The rows lie side by side, each as wide as its weight; row j of a batch is drawn from the j-th of
-// B equal parts of that, so with the probability of its share of the part.
-TEST(PrioritizedDraws, EachStratumIsDrawnFromInProportion) {
+// The rows lie side by side, each as wide as its weight. Row j of a batch is drawn from the j-th of
+// B equal parts of the total width, so each row is drawn with the probability of its share of the
+// part.
+TEST(PrioritizedDraws, DrawsFromEachStratumInProportionToWeights) {
   constexpr int64_t kSize = 8;
   constexpr int kDraws = 5000;
-  // Weights are sums of float32: where a row begins is known that well.
+  // Weights are sums of float32, so the position of a row is known only this well.
   constexpr double kEdge = 1e-5;
   const std::vector<double> weights = SomeWeights(40);
   AdvancedReplayBuffer::Options options;
@@ -165,7 +168,7 @@ TEST(PrioritizedDraws, EachStratumIsDrawnFromInProportion) {
         EXPECT_EQ(seen[j][row], 0) << "row " << row << " is not in stratum " << j;
       }
       const double expected = std::max(share, 0.0) * kDraws;
-      if (expected < 20) continue;  // Too few for chi-squared: part of the rest.
+      if (expected < 20) continue;  // Too few for chi-squared: the row is counted with the rest.
       chi_squared += std::pow(seen[j][row] - expected, 2) / expected;
       ++degrees_of_freedom;
       rest_expected -= expected;
@@ -182,8 +185,8 @@ TEST(PrioritizedDraws, EachStratumIsDrawnFromInProportion) {
 }
 
 // With beta = 1 the weights undo the priorities: the weighted sum over draws of a function of the
-// rows is, but for a constant, its sum over all rows. Each term is in [0, 1] and they are
-// independent, so the mean of n is off by more than sqrt(ln(2 / kFalseAlarm) / 2n) with a
+// rows is, but for a constant, the sum of the function over all rows. The terms are independent and
+// in [0, 1], so the mean of n terms is off by more than sqrt(ln(2 / kFalseAlarm) / 2n) with a
 // probability of at most kFalseAlarm (Hoeffding 1963).
 TEST(PrioritizedDraws, ImportanceWeightsUndoThePriorities) {
   constexpr int64_t kSize = 16;

@@ -45,7 +45,7 @@ absl::Status ElasticReplayBuffer::Push(const SegmentBatch& data, int64_t cur_col
     DING_RETURN_IF_ERROR(Annotate(CheckWindow(window_rows, cur_collector_envstep), name_));
     number = ++pushes_begun_;
   }
-  // Without the lock: whoever is told what the ring removed may call this buffer.
+  // The lock is not held here, because the on_removed callback may call this buffer.
   DING_RETURN_IF_ERROR(ring_->Push(data, cur_collector_envstep));
   MutexLock lock(&mutex_);
   if (number > window_of_push_) {

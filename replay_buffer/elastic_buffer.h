@@ -1,14 +1,16 @@
-// A ring of transitions, drawn uniformly from its newest rows: as many as a function of the env
-// steps says. So a run can forget its first, bad rows soon and keep more as it gets better.
+// A ring of transitions that draws uniformly from a window of its newest rows. A function of the
+// env step gives the size of the window. So a run can soon forget its first, bad rows and keep more
+// rows as it gets better.
 //
-// The window begins with that of env step 0 and is computed anew at each push, from its
-// cur_collector_envstep; a negative one (not known) leaves it. Rows outside the window stay in the
-// ring, and are drawn again if it grows; on_removed tells what leaves the ring, not the window.
-// SampleOptions::newest can only make a draw's part smaller. The rest is as in NaiveReplayBuffer.
+// The first window is that of env step 0. Each push sets the window to that of its
+// cur_collector_envstep; a negative value (not known) leaves the window unchanged. Rows outside the
+// window stay in the ring, and are drawn again if the window grows; on_removed reports what leaves
+// the ring, not the window. SampleOptions::newest can only make the drawn part smaller. Everything
+// else is as in NaiveReplayBuffer.
 //
-// Ownership: copies what it is pushed.
-// Threads:   thread-safe. The function is called by whoever pushes, one at a time.
-// Errors:    as IBuffer says; all begin with the buffer's name.
+// Ownership: copies the rows that are pushed.
+// Threads:   thread-safe. The threads that push call the function, one at a time.
+// Errors:    those of IBuffer; all messages begin with the buffer's name.
 //
 // Example:
 //   ElasticReplayBuffer::Options options;
@@ -39,26 +41,28 @@ class ElasticReplayBuffer : public IBuffer {
  public:
   struct Options {
     NaiveReplayBuffer::Options ring;
-    // Env step to window, at least 1; set_buffer_size of the original. More than the capacity: all.
+    // Maps an env step to the window, at least 1 row; set_buffer_size of the original. A window
+    // larger than the capacity is the whole ring.
     std::function<int64_t(int64_t)> window_rows;
   };
 
   // kInvalidArgument: an option of the ring is out of range, or the first window is below 1.
   static absl::StatusOr<std::unique_ptr<ElasticReplayBuffer>> Create(Options options);
 
-  // kInvalidArgument also if the window of `cur_collector_envstep` is below 1; nothing is pushed.
+  // Also returns kInvalidArgument, and pushes nothing, if the window of `cur_collector_envstep` is
+  // below 1.
   absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
   absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
                                const SampleOptions& options = {}) override;
   absl::Status Update(const PriorityInfo& info) override;
   void Clear() override;
-  // Rows in the window.
+  // The number of rows in the window.
   int64_t count() const override;
   int64_t push_count() const override;
   StateSnapshot Snapshot() const override;
   absl::Status LoadState(StateReader* reader) override;
 
-  // Of now: the rows that are drawn from, if there are so many.
+  // The current size of the window, which may be more than the rows that there are.
   int64_t window_rows() const;
 
  private:
@@ -71,7 +75,7 @@ class ElasticReplayBuffer : public IBuffer {
   mutable Mutex mutex_;
   int64_t window_rows_ ABSL_GUARDED_BY(mutex_);
   int64_t pushes_begun_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t window_of_push_ ABSL_GUARDED_BY(mutex_) = 0;  // the latest to have set window_rows_
+  int64_t window_of_push_ ABSL_GUARDED_BY(mutex_) = 0;  // the latest push that set window_rows_
 };
 
 }  // namespace ding

@@ -61,7 +61,7 @@ TEST(ElasticReplayBuffer, DrawsFromTheWindowOnly) {
   EXPECT_EQ(buffer->push_count(), 15);
 }
 
-TEST(ElasticReplayBuffer, NewestMakesThePartSmallerAndNeverLarger) {
+TEST(ElasticReplayBuffer, NewestOnlyMakesTheDrawnPartSmaller) {
   const auto buffer = RingOf10([](int64_t) { return 3; });
   TestStreams streams;
   ASSERT_THAT(buffer->Push(streams.Make({{0, 10}}), 0), IsOk());
@@ -80,7 +80,7 @@ TEST(ElasticReplayBuffer, TheWindowFollowsTheEnvStepsOfThePushes) {
   ASSERT_THAT(buffer->Push(streams.Make({{0, 10}}), 0), IsOk());
   EXPECT_EQ(buffer->count(), 2);
   ASSERT_THAT(buffer->Push(streams.Make({{0, 1}}), 50), IsOk());
-  EXPECT_EQ(buffer->count(), 7);  // Rows from before are in the window again.
+  EXPECT_EQ(buffer->count(), 7);  // Older rows are in the window again.
   EXPECT_THAT(buffer->Sample(7, 0), IsOk());
   ASSERT_THAT(buffer->Push(streams.Make({{0, 1}}), -1), IsOk());
   EXPECT_EQ(buffer->window_rows(), 7);
@@ -91,7 +91,7 @@ TEST(ElasticReplayBuffer, TheWindowFollowsTheEnvStepsOfThePushes) {
   EXPECT_EQ(buffer->window_rows(), 102);
 }
 
-TEST(ElasticReplayBuffer, AWindowOfNothingIsRefusedWithoutATrace) {
+TEST(ElasticReplayBuffer, RefusesAnEmptyWindowAndStaysUnchanged) {
   const auto buffer = RingOf10([](int64_t envstep) { return 5 - envstep; });
   TestStreams streams;
   ASSERT_THAT(buffer->Push(streams.Make({{0, 4}}), 1), IsOk());
@@ -100,7 +100,7 @@ TEST(ElasticReplayBuffer, AWindowOfNothingIsRefusedWithoutATrace) {
                        HasSubstr("replay_buffer: the window of env step 5 is 0 rows")));
   EXPECT_EQ(buffer->push_count(), 4);
   EXPECT_EQ(buffer->window_rows(), 4);
-  // A push that the ring refuses leaves the window, too.
+  // A push that the ring refuses leaves the window unchanged, too.
   SegmentBatch gap = streams.Make({{0, 4}});
   gap.segments[0].begin = 1;
   EXPECT_FALSE(buffer->Push(gap, 2).ok());
@@ -112,7 +112,7 @@ TEST(ElasticReplayBuffer, AWindowOfNothingIsRefusedWithoutATrace) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("env step 0 is 0 rows")));
 }
 
-TEST(ElasticReplayBuffer, TheWindowIsSavedAndLoaded) {
+TEST(ElasticReplayBuffer, SavesAndLoadsTheWindow) {
   const auto window = [](int64_t envstep) { return 1 + envstep; };
   const auto buffer = RingOf10(window);
   TestStreams streams;

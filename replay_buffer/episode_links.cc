@@ -28,7 +28,7 @@ EpisodeLinks::EpisodeLinks(int64_t capacity) {
 }
 
 void EpisodeLinks::Add(int64_t id, int64_t rows, bool begins) {
-  // In this order: of more rows than there are marks, the later ones count.
+  // Marks are set in this order so that the later rows count if there are more rows than marks.
   MarkOf(id) = {begins, 0};
   for (int64_t i = 1; i < rows; ++i) MarkOf(id + i) = {0, 0};
 }

@@ -149,13 +149,13 @@ absl::Status UseSequencesAcrossEpisodes() {
   DING_RETURN_IF_ERROR(buffer->Push(first, /*cur_collector_envstep=*/3));
   DING_RETURN_IF_ERROR(buffer->Push(second, /*cur_collector_envstep=*/6));
 
-  // Steps 0-3, 1-4 and 2-5.
+  // The sequences are steps 0-3, 1-4 and 2-5.
   DING_ASSIGN_OR_RETURN(const Batch batch, buffer->Sample(/*size=*/3, /*cur_learner_iter=*/0));
   const absl::Span<const float> obs = batch.column<float>("obs");                    // [3 * 4, 2]
   const absl::Span<const uint8_t> is_first = batch.column<uint8_t>(kColumnIsFirst);  // [3, 4]
-  float state = 0;  // Stands for the recurrent state: steps since it began anew.
+  float state = 0;  // Stands for the recurrent state: steps since it was reset.
   for (int row = 0; row < 3 * 4; ++row) {
-    if (row % 4 == 0) state = obs[2 * row];  // Stands for the one that was stored.
+    if (row % 4 == 0) state = obs[2 * row];  // Stands for the stored recurrent state.
     if (is_first[row] != 0) state = 0;
     const float step = obs[2 * row];
     if (state != (step < 3 ? step : step - 3)) return absl::InternalError("is_first is wrong");

@@ -8,7 +8,7 @@
 namespace ding {
 namespace {
 
-// `count` pieces of `bytes` bytes, so many bytes apart.
+// Copies `count` pieces of `bytes` bytes. The strides are the bytes from one piece to the next.
 void CopyPieces(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
                 int64_t bytes, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
@@ -16,8 +16,8 @@ void CopyPieces(const std::byte* from, int64_t from_stride, std::byte* to, int64
   }
 }
 
-// With the size known the compiler makes each piece a move: stacks along the last axis have pieces
-// of one element.
+// Copies pieces of one common size with that size as a constant, so that the compiler makes each
+// copy a single move: stacks along the last axis have pieces of one element.
 void CopyStrided(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
                  int64_t bytes, int64_t count) {
   switch (bytes) {

@@ -1,12 +1,12 @@
-// How a stack of frames lies in a row of a stacked field (FieldSpec::frame_stack_axis), and its
-// frames one by one, as dense arrays:
+// Copies and compares single frames of a stack. The stack is a row of a field with a
+// FieldSpec::frame_stack_axis; a frame is a dense array:
 //
 //     shape [3, K, 84], axis 1         stack  [ a0 b0 c0 | a1 b1 c1 | a2 b2 c2 ]    K = 3: a, b, c
 //                                      frame  [ a0 a1 a2 ]                          a is the oldest
 //
 // Frames are numbered from 0, the oldest, to frames() - 1.
 //
-// Threads: a value; thread-compatible.
+// Threads: thread-compatible; a value type.
 #ifndef DING_WORKER_REPLAY_BUFFER_FRAME_STACK_H_
 #define DING_WORKER_REPLAY_BUFFER_FRAME_STACK_H_
 
@@ -25,11 +25,13 @@ class FrameStack {
   int frames() const { return frames_; }
   int64_t frame_bytes() const { return outer_ * inner_bytes_; }
 
+  // Copies frame `index` out of, or into, `stack`.
   void CopyOut(const std::byte* stack, int index, std::byte* frame) const;
   void CopyIn(const std::byte* frame, int index, std::byte* stack) const;
-  // Whether frame `index` of `stack` is `frame`, byte for byte.
+  // Whether frame `index` of `stack` equals `frame` byte for byte.
   bool Holds(const std::byte* stack, int index, const std::byte* frame) const;
-  // Whether `next` is `stack` shifted by one frame: all frames of `stack` but the oldest, then any one.
+  // Whether `next` is `stack` shifted by one frame: it begins with all frames of `stack` except the
+  // oldest. Its newest frame may be anything.
   bool GoesOn(const std::byte* stack, const std::byte* next) const;
 
  private:

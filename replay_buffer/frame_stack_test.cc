@@ -28,7 +28,7 @@ std::byte* Bytes(std::vector<T>& values) {
   return reinterpret_cast<std::byte*>(values.data());
 }
 
-// 0, 1, 2, ... as a stack: the frame `index`.
+// Returns frame `index` of a stack with the elements 0, 1, 2, ...
 template <typename T>
 std::vector<T> FrameOfACountingStack(const FieldSpec& field, int index) {
   std::vector<T> stack(static_cast<size_t>(field.num_elements()));
@@ -47,7 +47,7 @@ std::vector<T> FrameOfACountingStack(const FieldSpec& field, int index) {
   return frame;
 }
 
-TEST(FrameStack, FramesAlongTheFirstAMiddleAndTheLastAxis) {
+TEST(FrameStack, CopiesFramesAlongAnyAxis) {
   const FieldSpec first = Stacked(DType::kUint8, {2, 3}, 0);
   EXPECT_THAT(FrameOfACountingStack<uint8_t>(first, 0), ElementsAre(0, 1, 2));
   EXPECT_THAT(FrameOfACountingStack<uint8_t>(first, 1), ElementsAre(3, 4, 5));
@@ -59,7 +59,7 @@ TEST(FrameStack, FramesAlongTheFirstAMiddleAndTheLastAxis) {
   EXPECT_THAT(FrameOfACountingStack<uint8_t>(bytes, 1), ElementsAre(1, 4, 7, 10));
 }
 
-TEST(FrameStack, GoesOnIfAllButTheNewestFrameWereThereBefore) {
+TEST(FrameStack, GoesOnIfTheStackIsShiftedByOneFrame) {
   std::vector<uint8_t> stack = {1, 2, 3, 11, 12, 13};  // Frames {1, 11}, {2, 12}, {3, 13}.
   const FrameStack frames(Stacked(DType::kUint8, {2, 3}, 1));
   std::vector<uint8_t> next = {2, 3, 4, 12, 13, 14};
@@ -74,7 +74,7 @@ TEST(FrameStack, GoesOnIfAllButTheNewestFrameWereThereBefore) {
   EXPECT_TRUE(frames.GoesOn(Bytes(stack), Bytes(next)));
 }
 
-TEST(FrameStack, TheShapeOfAFrameLacksTheAxis) {
+TEST(FrameStack, FrameShapeOmitsTheStackAxis) {
   EXPECT_THAT(FrameShape(Stacked(DType::kUint8, {4, 84, 84}, 0)), ElementsAre(84, 84));
   EXPECT_THAT(FrameShape(Stacked(DType::kUint8, {84, 85, 4}, 2)), ElementsAre(84, 85));
   EXPECT_THAT(FrameShape(Stacked(DType::kFloat32, {4}, 0)), ElementsAre());

@@ -99,7 +99,7 @@ bool FrameStore::GoesOn(const ColumnsView& rows, int64_t before, int64_t row) co
   });
 }
 
-// The same after the stored row `id`.
+// Whether the stacks of row `row` are those of the stored row `id` shifted by one frame.
 bool FrameStore::GoesOnAfter(int64_t id, const ColumnsView& rows, int64_t row) {
   Locate(id, absl::MakeSpan(frames_));
   const std::vector<RowLayout::Stack>& stacks = rows_->ring().layout().stacks;
@@ -163,7 +163,7 @@ void FrameStore::LinkSegment(int64_t first_id, const LinkedRows::Linked& linked,
                              const ColumnsView& final_obs, int64_t final_row) {
   RowRing& ring = rows_->ring();
   if (linked.predecessor >= 0) {
-    // KeepOlderFrames() replaces it if the stack does not go on.
+    // KeepOlderFrames() replaces this if the stack is not the predecessor's shifted by one frame.
     *ring.MutablePreviousAt(first_id) = static_cast<int32_t>(first_id - linked.predecessor);
   }
   for (const RowLayout::Stack& stack : ring.layout().stacks) {
@@ -195,7 +195,8 @@ absl::StatusOr<int32_t> FrameStore::AdoptPrevious(int32_t first_slot) {
   int32_t slots = first_slot;
   for (int64_t id = ring.begin_id(); id < ring.end_id(); ++id) {
     int32_t& previous = *ring.MutablePreviousAt(id);
-    // Frames are looked for along `previous`, and rows that need them along the links.
+    // Frames are found along `previous`, and the rows that need them along the links: both must
+    // agree.
     const int64_t before = id - previous;
     if (previous > 0 ? before >= ring.begin_id() && ring.LinkOf(before) == previous - 1
                      : ~previous == slots - first_slot) {

@@ -28,7 +28,8 @@ class FrameStoreTest : public testing::Test {
  protected:
   FrameStoreTest() : rows_(TestStreams::RowSpec(true), 4, kCapacity), frames_(&rows_) {}
 
-  // A push of at most the capacity. Returns the slots that it took for older frames.
+  // Pushes at most as many rows as the capacity. Returns the slots that the push took for older
+  // frames.
   int64_t Push(const SegmentBatch& data) {
     RowRing& ring = rows_.ring();
     const int64_t first_id = ring.end_id();
@@ -81,13 +82,13 @@ std::string BytesOf(const ColumnsView& rows, int64_t row, int field) {
                      static_cast<size_t>(bytes));
 }
 
-TEST_F(FrameStoreTest, ARowHasAsManyFramesAsItsLongestStack) {
+TEST_F(FrameStoreTest, FramesPerRowIsThatOfTheLongestStack) {
   EXPECT_EQ(frames_.frames_per_row(), 4);
   LinkedRows without_stacks(TestStreams::RowSpec(), 2, kCapacity);
   EXPECT_EQ(FrameStore(&without_stacks).frames_per_row(), 0);
 }
 
-TEST_F(FrameStoreTest, OnlyStacksThatDoNotGoOnTakeSlots) {
+TEST_F(FrameStoreTest, OnlyStacksThatAreNotShiftedTakeSlots) {
   EXPECT_EQ(Push(streams_.Make({{0, 3}, {1, 2}})), 2);  // The first row of each.
   EXPECT_EQ(Push(streams_.Make({{0, 1}, {1, 1}})), 0);
   streams_.Skip(1, 1);
@@ -95,7 +96,7 @@ TEST_F(FrameStoreTest, OnlyStacksThatDoNotGoOnTakeSlots) {
 }
 
 // The model keeps whole stacks.
-TEST_F(FrameStoreTest, EveryStackComesBackByteForByte) {
+TEST_F(FrameStoreTest, StacksAreReturnedByteForByte) {
   struct Row {
     std::string frames;
     std::string strip;
@@ -131,7 +132,7 @@ TEST_F(FrameStoreTest, EveryStackComesBackByteForByte) {
       ASSERT_EQ(StackAfter(last, kStrip), BytesOf(data.final_obs.view(), row, kStrip));
     }
   }
-  // What rows and cuts took was given back.
+  // The slots that evicted rows and cuts had taken were given back.
   EXPECT_LT(rows_.ring().memory().slots(), 8 * kCapacity);
 }
 

@@ -42,7 +42,7 @@ void HeldItems::Add(absl::Span<const int64_t> chunks, absl::Span<const int64_t> 
 void HeldItems::Append(const Batch& rows, int64_t begin, int64_t end, RemovedItems* removed) {
   DING_CHECK(end_id() + rows.rows() == end)
       << rows.rows() << " rows after " << end_id() << ", but the ring ends at " << end;
-  // First those that come, so that their chunks are not told with those that go.
+  // New items are added first, so that chunks which they refer to are not reported as removed.
   Add(rows.column<int64_t>(kColumnChunk), rows.column<int64_t>(kColumnRow),
       rows.column<int64_t>(kColumnLength));
   EvictBefore(begin, removed);

@@ -1,12 +1,13 @@
-// The items that a buffer holds, by the ids of its rows: finds each once when it leaves.
+// The items that a buffer holds, by the ids of its rows. It finds each item exactly once when the
+// item leaves the buffer.
 //
 //     ids     [begin ............... end)
 //     items     7 7 7 . 8 8 . 8 9 9           '.': removed already, but not yet overwritten
 //     chunks    7: 3   8: 3   9: 2            ChunkReferences
 //
-// Memory:  32 bytes per row of the ring and what ChunkReferences takes.
-// Threads: thread-compatible: the buffer's lock is held for every call; TellRemoved() is called after
-//          it was released.
+// Memory:  32 bytes per row of the ring, and the memory of ChunkReferences.
+// Threads: thread-compatible: the caller holds the buffer's lock for every call, and calls
+//          TellRemoved() after releasing it.
 #ifndef DING_WORKER_REPLAY_BUFFER_HELD_ITEMS_H_
 #define DING_WORKER_REPLAY_BUFFER_HELD_ITEMS_H_
 
@@ -26,15 +27,15 @@ namespace ding {
 
 class HeldItems {
  public:
-  // All rows of `store`. kInvalidArgument if they are no items.
+  // Creates an object that holds all rows of `store`. kInvalidArgument if they are not items.
   static absl::StatusOr<std::unique_ptr<HeldItems>> Create(const RowStore& store);
 
-  // The ring is now [begin, end): `rows` are its last, also those that the ring had no room for; rows
-  // before `begin` left.
+  // Must be called when the ring has become [begin, end) by a push of `rows`, which include those
+  // that the ring had no room for. Adds `rows` and removes the rows before `begin`.
   void Append(const Batch& rows, int64_t begin, int64_t end, RemovedItems* removed);
-  // Those of [begin, end) that are there leave.
+  // Removes the items of rows [begin, end) that were not removed before.
   void Remove(int64_t begin, int64_t end, RemovedItems* removed);
-  // All leave.
+  // Removes all items.
   void Clear(RemovedItems* removed) { EvictBefore(end_id(), removed); }
 
  private:

@@ -32,7 +32,7 @@ std::unique_ptr<RowStore> StoreOf(const SegmentBatch& data, int64_t capacity_row
       .value();
 }
 
-TEST(ChunkReferences, AChunkGoesWithItsLastItem) {
+TEST(ChunkReferences, RemoveReportsTheLastItemOfAChunk) {
   ChunkReferences references;
   references.Add(7);
   references.Add(8);
@@ -45,13 +45,13 @@ TEST(ChunkReferences, AChunkGoesWithItsLastItem) {
   EXPECT_DEATH(references.Remove(7), "no item of chunk 7");
 }
 
-TEST(HeldItems, ItemsThatCameAreLookedAtBeforeThoseThatGo) {
+TEST(HeldItems, NewItemsAreAddedBeforeOldOnesAreRemoved) {
   const std::unique_ptr<RowStore> store = StoreOf(TestItemsOfChunk(1, 1), 4);
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<HeldItems> held, HeldItems::Create(*store));
   RemovedItems removed;
   held->Append(TestItemsOfChunk(1, 2).rows, 0, 2, &removed);
   EXPECT_THAT(removed.items, IsEmpty());
-  // The first two items of chunk 1 go, but with them comes its third.
+  // The first two items of chunk 1 leave, but its third arrives in the same push.
   held->Append(TestItems({{1, 8, 4}, {2, 0, 4}}).rows, 2, 4, &removed);
   EXPECT_THAT(removed.items, ElementsAre(Item{1, 0, 4}, Item{1, 4, 4}));
   EXPECT_THAT(removed.chunks, IsEmpty());
@@ -68,14 +68,14 @@ TEST(HeldItems, StartsWithTheRowsOfTheStore) {
   EXPECT_THAT(removed.chunks, ElementsAre(1, 3));
 }
 
-TEST(HeldItems, RowsThatAreNoItemsAreRefused) {
+TEST(HeldItems, RefusesRowsThatAreNotItems) {
   TestStreams streams;
   const std::unique_ptr<RowStore> store = StoreOf(streams.Make({{0, 1}}), 4);
   EXPECT_THAT(HeldItems::Create(*store), StatusIs(absl::StatusCode::kInvalidArgument,
                                                   HasSubstr("expected rows that are items")));
 }
 
-// Against a plain list of items, of which any may have left.
+// A model of HeldItems: a plain list of items, any of which may have left.
 class ListOfItems {
  public:
   explicit ListOfItems(int64_t capacity) : capacity_(capacity) {}
@@ -105,10 +105,10 @@ class ListOfItems {
 
   const int64_t capacity_;
   int64_t begin_ = 0;
-  std::vector<std::pair<Item, bool>> items_;  // by id; whether it is there
+  std::vector<std::pair<Item, bool>> items_;  // by id; the flag says whether it is still held
 };
 
-TEST(HeldItems, EachItemLeavesOnceAndEachChunkWithItsLast) {
+TEST(HeldItems, EachItemLeavesOnceAndEachChunkWithItsLastItem) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Rng rng(seed, "held_items");
@@ -119,7 +119,7 @@ TEST(HeldItems, EachItemLeavesOnceAndEachChunkWithItsLast) {
       RemovedItems removed;
       RemovedItems expected_removed;
       if (rng.UniformInt(3) == 0 || expected.end() == 0) {
-        // Few different chunks, so that they end and come again.
+        // There are few different chunks, so that they lose their last item and get items again.
         const auto chunk = static_cast<int64_t>(rng.UniformInt(5));
         const auto size = static_cast<int64_t>(rng.UniformInt(40)) + 1;
         expected.Append(chunk, size, &expected_removed);

@@ -1,4 +1,4 @@
-// What all buffers of items do alike, and what they tell when items leave.
+// Tests what all buffers of items have in common, and what they report when items leave.
 #include "ding_worker/data/items.h"
 
 #include <algorithm>
@@ -84,7 +84,7 @@ std::vector<BufferType> BufferTypes() {
        }}};
 }
 
-// What was told, by any thread.
+// Records what any thread reports.
 class Told {
  public:
   OnRemoved callback() {
@@ -94,7 +94,7 @@ class Told {
       chunks_.insert(chunks_.end(), removed.chunks.begin(), removed.chunks.end());
     };
   }
-  // Of the items of `chunk`, in the order in which they were told.
+  // The rows of the items of `chunk`, in the order in which they were reported.
   std::vector<int64_t> RowsOf(int64_t chunk) const {
     MutexLock lock(&mutex_);
     const auto it = rows_.find(chunk);
@@ -114,7 +114,7 @@ class Told {
 class BufferOfItems : public testing::TestWithParam<BufferType> {};
 INSTANTIATE_TEST_SUITE_P(AllTypes, BufferOfItems, testing::ValuesIn(BufferTypes()));
 
-TEST_P(BufferOfItems, DrawsThemAsTheyCame) {
+TEST_P(BufferOfItems, DrawsItemsAsPushed) {
   const std::unique_ptr<IBuffer> buffer = GetParam().make({});
   ASSERT_THAT(buffer->Push(TestItemsOfChunk(17, 7, /*collect_iter=*/3), 0), IsOk());
   ASSERT_THAT(buffer->Push(TestItemsOfChunk(18, 5, /*collect_iter=*/4), 0), IsOk());
@@ -139,7 +139,7 @@ TEST_P(BufferOfItems, DrawsThemAsTheyCame) {
   EXPECT_THAT(last.column<int64_t>("row"), ElementsAre(16));
 }
 
-TEST_P(BufferOfItems, SavesAndLoadsThem) {
+TEST_P(BufferOfItems, SavesAndLoadsItems) {
   const std::unique_ptr<IBuffer> buffer = GetParam().make({});
   ASSERT_THAT(buffer->Push(TestItemsOfChunk(17, 14), 0), IsOk());
   StateDict saved;
@@ -160,12 +160,12 @@ TEST_P(BufferOfItems, NStepReturnsOfItemsAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("nstep is 3, expected 1: the rows are items")));
   EXPECT_EQ(buffer->count(), 0);
-  // The refused push has not fixed the spec.
+  // The refused push has not determined the spec.
   TestStreams streams;
   EXPECT_THAT(buffer->Push(streams.Make({{0, 3}}), 0), IsOk());
 }
 
-TEST_P(BufferOfItems, RowsOfOtherKindsAreRefused) {
+TEST_P(BufferOfItems, RefusesRowsThatAreNotItems) {
   Told told;
   Settings settings;
   settings.on_removed = told.callback();
@@ -180,7 +180,7 @@ TEST_P(BufferOfItems, RowsOfOtherKindsAreRefused) {
   EXPECT_THAT(told.RowsOf(1), IsEmpty());
 }
 
-TEST_P(BufferOfItems, TellsWhatWasOverwrittenAndCleared) {
+TEST_P(BufferOfItems, ReportsOverwrittenAndClearedItems) {
   Told told;
   Settings settings;
   settings.on_removed = told.callback();
@@ -194,7 +194,7 @@ TEST_P(BufferOfItems, TellsWhatWasOverwrittenAndCleared) {
   ASSERT_THAT(buffer->Push(TestItemsOfChunk(4, 1), 0), IsOk());
   EXPECT_THAT(told.RowsOf(1), ElementsAre(0, 4, 8));
   EXPECT_THAT(told.chunks(), ElementsAre(1));
-  // Of these, two are never in the ring.
+  // Two of these are never in the ring.
   ASSERT_THAT(buffer->Push(TestItemsOfChunk(5, 12), 0), IsOk());
   EXPECT_THAT(told.chunks(), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(told.RowsOf(5), ElementsAre(0, 4));
@@ -207,7 +207,7 @@ TEST_P(BufferOfItems, TellsWhatWasOverwrittenAndCleared) {
   EXPECT_THAT(told.RowsOf(6), ElementsAre(0));
 }
 
-TEST_P(BufferOfItems, WhoIsToldMayCallTheBuffer) {
+TEST_P(BufferOfItems, CallbackMayCallTheBuffer) {
   IBuffer* told_by = nullptr;
   std::vector<int64_t> counts;
   Settings settings;
@@ -223,7 +223,7 @@ TEST_P(BufferOfItems, WhoIsToldMayCallTheBuffer) {
   EXPECT_THAT(counts, ElementsAre(10, 10, 0));
 }
 
-TEST_P(BufferOfItems, ALoadedBufferKnowsItsChunksAndTellsNothingOfThoseBefore) {
+TEST_P(BufferOfItems, LoadedBufferReportsOnlyTheChunksItLoaded) {
   Told told_before;
   Settings settings;
   settings.on_removed = told_before.callback();
@@ -246,12 +246,12 @@ TEST_P(BufferOfItems, ALoadedBufferKnowsItsChunksAndTellsNothingOfThoseBefore) {
   EXPECT_THAT(told.chunks(), ElementsAre(1, 2, 3));
 }
 
-// The original's "naive track used", with one file per item.
+// The counterpart of the original's test "naive track used", with one file per item.
 class TrackUsed : public BufferOfItems {
  protected:
   static std::string FileOf(int64_t chunk) { return absl::StrCat("chunk_", chunk); }
 
-  // What is left of the files of chunks [0, 18) when 18 items were pushed and `use` was done.
+  // Pushes 18 items and calls `use`. Returns the chunks of [0, 18) whose files are left.
   std::vector<int64_t> Left(const Settings& settings, const std::function<void(IBuffer*)>& use) {
     const std::string folder = FreshTestFolder();
     UsedDataRemover remover(DeleteFilesIn(folder));
@@ -275,7 +275,7 @@ class TrackUsed : public BufferOfItems {
 };
 INSTANTIATE_TEST_SUITE_P(AllTypes, TrackUsed, testing::ValuesIn(BufferTypes()));
 
-TEST_P(TrackUsed, FilesGoWithTheirItems) {
+TEST_P(TrackUsed, FilesAreDeletedWithTheirItems) {
   EXPECT_THAT(Left({}, [](IBuffer*) {}), ElementsAre(8, 9, 10, 11, 12, 13, 14, 15, 16, 17));
   EXPECT_THAT(Left({}, [](IBuffer* buffer) { buffer->Clear(); }), IsEmpty());
 }
@@ -289,7 +289,7 @@ std::set<std::pair<int64_t, int64_t>> Places(const Batch& batch) {
   return places;
 }
 
-TEST(AdvancedBufferOfItems, TellsWhatWasUsedUpOnce) {
+TEST(AdvancedBufferOfItems, ReportsUsedUpItemsOnce) {
   Told told;
   AdvancedReplayBuffer::Options options;
   options.capacity_rows = kCapacity;
@@ -303,7 +303,7 @@ TEST(AdvancedBufferOfItems, TellsWhatWasUsedUpOnce) {
   EXPECT_EQ(used, Places(batch));
   EXPECT_THAT(told.chunks(), IsEmpty());
 
-  // A buffer that was saved and loaded now does not tell them again either.
+  // A buffer that loads the state saved now does not report them again either.
   StateDict saved;
   ASSERT_THAT(buffer->SaveState(&saved), IsOk());
   Told told_later;
@@ -319,7 +319,7 @@ TEST(AdvancedBufferOfItems, TellsWhatWasUsedUpOnce) {
   EXPECT_EQ(told_later.RowsOf(1).size(), kCapacity - used.size());
 }
 
-TEST(AdvancedBufferOfItems, UsedUpFilesGo) {
+TEST(AdvancedBufferOfItems, FilesOfUsedUpItemsAreDeleted) {
   const std::string folder = FreshTestFolder();
   UsedDataRemover remover(DeleteFilesIn(folder));
   AdvancedReplayBuffer::Options options;
@@ -349,7 +349,7 @@ TEST(AdvancedBufferOfItems, UsedUpFilesGo) {
   EXPECT_EQ(Places(batch), left);
 }
 
-TEST(AdvancedBufferOfItems, TellsWhatIsStaleOnceAlsoIfTheDrawIsRefused) {
+TEST(AdvancedBufferOfItems, ReportsStaleItemsOnceEvenIfTheDrawIsRefused) {
   Told told;
   AdvancedReplayBuffer::Options options;
   options.capacity_rows = kCapacity;
@@ -372,7 +372,7 @@ TEST(AdvancedBufferOfItems, TellsWhatIsStaleOnceAlsoIfTheDrawIsRefused) {
   EXPECT_THAT(told.chunks(), ElementsAre(1, 2));
 }
 
-TEST(AdvancedBufferOfItems, TellsEachOnceWhateverThreadRemovesIt) {
+TEST(AdvancedBufferOfItems, ReportsEachItemOnceFromAnyThread) {
   constexpr int64_t kChunks = 300;
   constexpr int64_t kItems = 7;
   Told told;

@@ -30,7 +30,8 @@ void LinkedRows::EvictBefore(int64_t id) {
   ring_.EvictBefore(id);
 }
 
-// The row with this link is evicted. If its stream waits for a successor, it waits no longer.
+// Called when the row with this link is evicted. If it is the newest row of an open stream, the
+// stream is forgotten.
 void LinkedRows::ForgetTail(int32_t link, int64_t row) {
   if (RowLink::End(link) != SegmentEnd::kCut) return;
   const auto tail = tails_.find(stream_of_slot_[RowLink::Slot(link)]);

@@ -6,14 +6,15 @@
 //                             +--------------------------------+  of an episode, or after the newest
 //                                                                 row of a stream
 //
-// A link leads to the row's successor, which is the next row of its stream if its step is one more.
-// Streams interleave, so the link is the number of rows between the two, and the links of a run of
-// rows are zeros. A row without a successor has a link to a side slot with the observation after it.
-// The slot is given back when the successor arrives, or when the row is evicted.
+// A link leads to the row's successor: the next row of its stream, if that row's step is one more.
+// Streams interleave, so the link is the number of rows between the two; the links of a run of
+// consecutive rows are zeros. The link of a row without a successor leads to a side slot, which
+// holds the observation after the row. The slot is given back when the successor arrives or the row
+// is evicted. A stream is open while its episode goes on after its newest row.
 //
-// Memory:  for each row without a successor a side slot and 8 bytes; for each stream that goes on
-//          about 50 bytes.
-// Threads: those of RowRing.
+// Memory:  a side slot and 8 bytes for each row without a successor, and about 50 bytes for each
+//          open stream.
+// Threads: as RowRing.
 #ifndef DING_WORKER_REPLAY_BUFFER_LINKED_ROWS_H_
 #define DING_WORKER_REPLAY_BUFFER_LINKED_ROWS_H_
 
@@ -33,7 +34,8 @@
 
 namespace ding {
 
-// What a link says: the number of rows between a row and its successor, or ~(slot << 2 | SegmentEnd).
+// The encoding of a link: the number of rows between a row and its successor, or if it has none,
+// ~(slot << 2 | SegmentEnd).
 struct RowLink {
   static int32_t ToSlot(int32_t slot, SegmentEnd end) {
     return ~(slot << kEndBits | static_cast<int32_t>(end));
@@ -47,14 +49,14 @@ struct RowLink {
   static constexpr int32_t kEndMask = (1 << kEndBits) - 1;
 };
 
-// What follows a row.
+// What follows a row in its stream.
 struct RowSuccessor {
   int64_t id;       // -1: no row (yet)
-  SegmentEnd end;   // if there is none: why
+  SegmentEnd end;   // why no row follows, if none does
   RowLocation obs;  // the observation after the row, wherever it lies
 };
 
-// A stream whose episode goes on after its newest row.
+// An open stream, and the step that its next row will have.
 struct OpenStream {
   int64_t stream;
   int64_t next_step;
@@ -88,9 +90,10 @@ class LinkedRows {
     return {-1, RowLink::End(link), ring_.memory().LocateSlot(RowLink::Slot(link))};
   }
 
-  // Streams whose newest row waits for a successor.
+  // The number of open streams.
   int64_t open_streams() const { return static_cast<int64_t>(tails_.size()); }
-  // The newest row of a stream that goes on, and its next step; null if there is none.
+  // The newest row of an open stream, and the step that its next row will have. TailOf() returns
+  // null for a stream that is not open.
   struct Tail {
     int64_t row;
     int64_t next_step;
@@ -106,30 +109,30 @@ class LinkedRows {
   // and `slots` side slots. kResourceExhausted: out of memory.
   absl::Status Reserve(int64_t first_id, int64_t rows, int64_t slots);
   void EvictBefore(int64_t id);
-  // Adds rows with the columns of `from`, each the successor of the one before. To be corrected by
-  // LinkSegment() for each segment.
+  // Adds rows with the columns of `from` and links each to the next one. LinkSegment() then
+  // corrects the links at the ends of each segment.
   void Append(const ColumnsView& from);
-  // Links the row before a segment to it, and its last row to the observation `final_row` of
-  // `final_obs`. `first_id` is the id of the segment's first row.
+  // Links the segment's predecessor to its first row, which has the id `first_id`, and its last row
+  // to the observation `final_row` of `final_obs`.
   struct Linked {
     int64_t predecessor;    // of the segment's first row; -1: none
-    RowLocation final_obs;  // the fields that are stacks are to be filled
+    RowLocation final_obs;  // the caller fills in its stacks
   };
   Linked LinkSegment(const Segment& segment, int64_t first_id, const ColumnsView& final_obs,
                      int64_t final_row);
 
   // For saving and loading.
   //
-  // Rows with side slots in the block of row `id`.
+  // The number of rows with side slots in the block of row `id`.
   int64_t SlotsInBlockOf(int64_t id) const { return slots_at_[ring_.PlaceOf(id)]; }
-  // The stream that waits for a successor of row `id`, whose link leads to a slot.
+  // The open stream whose newest row is `id`, if there is one. The link of the row leads to a slot.
   std::optional<OpenStream> OpenStreamOf(int64_t id) const;
-  // Takes over links that were written into the ring from elsewhere, whose slots are numbered from 0
-  // on. Returns the number of slots. kInvalidArgument: a link leads nowhere.
+  // Adopts links that were loaded into the ring; they number their slots from 0 on. Returns the
+  // number of slots. kInvalidArgument: a link leads nowhere.
   absl::StatusOr<int32_t> AdoptLinks();
   // Takes the slots 0 ... count - 1, none of which were taken before.
   absl::Status TakeFirstSlots(int32_t count);
-  // Row `id` is the newest of a stream. False if it cannot be.
+  // Makes row `id` the newest row of an open stream. Returns false if it cannot be that.
   bool AdoptOpenStream(int64_t id, const OpenStream& stream);
 
  private:
@@ -137,8 +140,9 @@ class LinkedRows {
   void KeepFinalObs(const ColumnsView& final_obs, int64_t final_row, const RowLocation& slot);
 
   RowRing ring_;
-  std::vector<int64_t> slots_at_;        // of the valid rows of a block; spares eviction its search
-  std::vector<int64_t> stream_of_slot_;  // the stream of the row that has the slot
+  // How many valid rows of a block have side slots, by place: eviction ends its search after those.
+  std::vector<int64_t> slots_at_;
+  std::vector<int64_t> stream_of_slot_;       // the stream of the row that has the slot
   absl::flat_hash_map<int64_t, Tail> tails_;  // by stream
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// {stream, step, episode, steps into it}
+// {stream, step, episode, steps into the episode}
 using Place = std::vector<float>;
 
 class LinkedRowsTest : public testing::Test {
@@ -29,7 +29,7 @@ class LinkedRowsTest : public testing::Test {
   explicit LinkedRowsTest(int64_t capacity_rows = 100)
       : rows_(TestStreams::RowSpec(), 2, capacity_rows) {}
 
-  // A push of at most the capacity.
+  // Pushes at most as many rows as the capacity.
   void Push(const SegmentBatch& data) {
     RowRing& ring = rows_.ring();
     const int64_t first_id = ring.end_id();
@@ -67,14 +67,14 @@ TEST_F(LinkedRowsTest, OneRowSegmentsOfInterleavedStreamsAreLinked) {
   EXPECT_EQ(rows_.Next(1).id, 2);
   EXPECT_EQ(rows_.Next(2).id, -1);
   EXPECT_EQ(rows_.Next(2).end, SegmentEnd::kTruncated);
-  // The next episode is not linked to the one before, whose final observation stays.
+  // The next episode is not linked to the previous one, which keeps its final observation.
   Push({{1, 1}});
   EXPECT_EQ(rows_.Next(2).id, -1);
   EXPECT_THAT(At(rows_.Next(2).obs), ElementsAre(1, 2, 0, 2));
   EXPECT_THAT(At(rows_.ring().Locate(4)), ElementsAre(1, 2, 1, 0));
 }
 
-TEST_F(LinkedRowsTest, AStreamThatLostStepsIsNotLinked) {
+TEST_F(LinkedRowsTest, RowsAreNotLinkedAcrossLostSteps) {
   Push({{0, 2}});
   streams_.Skip(0, 1);
   Push({{0, 2}});
@@ -88,7 +88,7 @@ class FourLinkedRowsTest : public LinkedRowsTest {
   FourLinkedRowsTest() : LinkedRowsTest(4) {}
 };
 
-TEST_F(FourLinkedRowsTest, ARowWhoseStreamGoesOnAfterItIsEvictedLeavesNoLink) {
+TEST_F(FourLinkedRowsTest, EvictedRowIsNotLinkedWhenItsStreamGoesOn) {
   Push({{0, 1}});
   Push({{1, 4}});
   EXPECT_EQ(rows_.ring().begin_id(), 1);
@@ -98,8 +98,8 @@ TEST_F(FourLinkedRowsTest, ARowWhoseStreamGoesOnAfterItIsEvictedLeavesNoLink) {
   EXPECT_THAT(At(rows_.Next(5).obs), ElementsAre(0, 2, 0, 2));
 }
 
-// Streams that are gone cost nothing: each of these sends one row and never comes back.
-TEST_F(LinkedRowsTest, StreamsThatAreGoneAreForgotten) {
+// Each stream sends one row and never another, and must not cost memory after its row is evicted.
+TEST_F(LinkedRowsTest, StreamsWithoutValidRowsAreForgotten) {
   int64_t early = 0;
   for (int64_t stream = 0; stream < 20000; ++stream) {
     Push({{stream, 1}});
@@ -114,8 +114,8 @@ TEST_F(LinkedRowsTest, StreamsThatAreGoneAreForgotten) {
   EXPECT_EQ(rows_.open_streams(), 0);
 }
 
-// The successor of a row is found by search, as the header says it is.
-TEST_F(LinkedRowsTest, LinksAreThoseOfAPlainSearch) {
+// The model searches for the successor of a row by the definition in the header.
+TEST_F(LinkedRowsTest, LinksAgreeWithALinearSearch) {
   struct Row {
     int64_t id;
     int64_t stream;

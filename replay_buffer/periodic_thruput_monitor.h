@@ -1,17 +1,17 @@
-// Counts what goes through a buffer, and says so once per period: rows pushed in, drawn, removed
-// (overwritten, retired, cleared), and how many there are.
+// Reports once per period how many rows went through a buffer: rows pushed in, drawn and removed
+// (overwritten, retired, cleared), and how many rows it holds.
 //
-// There is no thread: calls look at the clock, so a period ends with the first draw after it, or at
-// most kPushesPerLook pushes later; looking at every push would slow small ones. While nothing
-// happens nothing is written, and the next report covers the longer time, which it names.
-// What was counted after the last report is written at the end.
+// There is no thread: calls look at the clock. So a period ends with the first draw after its time,
+// or at most kPushesPerLook pushes later; looking at the clock for every push would slow down small
+// pushes. While the buffer is not used nothing is written, and the next report covers the longer
+// time, which it states. The destructor writes what was counted after the last report.
 //
 //   current_have = current_have of the report before + pushed_in - removed      (without loading)
 //
 // Counts are not state: they begin at 0 in a resumed run.
 //
-// Threads: thread-compatible: the buffer's lock is held for every call. WriteThruput is called
-//          without it, so that nobody waits for a file.
+// Threads: thread-compatible: the caller holds the buffer's lock for every call. WriteThruput is
+//          called without it, so that no other thread waits for a file.
 //
 // Example:
 //   std::optional<ThruputReport> report;
@@ -37,18 +37,18 @@
 namespace ding {
 
 struct ThruputReport {
-  int64_t number = 0;  // of this report, from 0
-  double seconds = 0;  // since the one before
+  int64_t number = 0;  // reports are numbered from 0
+  double seconds = 0;  // since the report before
   int64_t pushed_in = 0;
   int64_t sampled_out = 0;
   int64_t removed = 0;
   int64_t current_have = 0;
 };
 
-// Scalars "<name>_sec/pushed_in", "sampled_out", "removed" and "current_have", step: the report's
-// number; and the same as a line of text, "<name>_sec/thruput".
+// Writes the scalars "<name>_sec/pushed_in", "sampled_out", "removed" and "current_have", with the
+// report's number as step, and a line of text with the same values, "<name>_sec/thruput".
 void WriteThruput(const ThruputReport& report, absl::string_view name, MetricSink* sink);
-// The same if there is a report.
+// Does the same if there is a report.
 inline void WriteThruput(const std::optional<ThruputReport>& report, absl::string_view name,
                          MetricSink* sink) {
   if (report.has_value()) WriteThruput(*report, name, sink);
@@ -60,12 +60,12 @@ class PeriodicThruputMonitor {
 
   struct Options {
     double period_seconds = 60;           // above 0
-    std::string name;                     // of the buffer
-    std::shared_ptr<MetricSink> metrics;  // for what is left at the end; null: nothing is counted
+    std::string name;                     // name of the buffer
+    std::shared_ptr<MetricSink> metrics;  // for the last report; null: nothing is counted
     const Clock* clock = Clock::Real();   // outlives the monitor
   };
 
-  // Adds a sentence if that cannot be a period.
+  // Adds a sentence if `period_seconds` is out of range.
   static void AppendProblems(double period_seconds, std::vector<std::string>* problems);
 
   explicit PeriodicThruputMonitor(const Options& options);
@@ -73,7 +73,8 @@ class PeriodicThruputMonitor {
   PeriodicThruputMonitor& operator=(const PeriodicThruputMonitor&) = delete;
   ~PeriodicThruputMonitor();
 
-  // `have`: the rows that the buffer has afterwards. A report if a period has passed.
+  // Count rows that were pushed or drawn. `have` is the number of rows that the buffer then holds.
+  // Return a report if a period has passed.
   std::optional<ThruputReport> Pushed(int64_t rows, int64_t have) {
     if (options_.metrics == nullptr) return std::nullopt;
     return CountPushed(rows, have);
@@ -82,9 +83,9 @@ class PeriodicThruputMonitor {
     if (options_.metrics == nullptr) return std::nullopt;
     return CountSampled(rows, have);
   }
-  // Rows went, but by no push or draw.
+  // Counts rows that left the buffer other than by a push or a draw.
   void Removed(int64_t have);
-  // The buffer has other rows now; none of them was pushed, and none removed.
+  // Called after the buffer loaded other rows, which count neither as pushed nor as removed.
   void Loaded(int64_t have);
 
  private:

@@ -47,7 +47,7 @@ TEST_F(PeriodicThruputMonitorTest, ReportsWhenThePeriodHasPassed) {
   ASSERT_EQ(sink_->texts().size(), 1u);
   EXPECT_EQ(sink_->texts()[0].text,
             "buffer in 61 s: pushed_in 100, sampled_out 64, removed 10, current_have 90");
-  // The first three begin again, the period too, and the reports are numbered.
+  // The first three counts and the period start again, and the reports are numbered.
   Write(monitor.Sampled(1, 90));
   clock_.Advance(absl::Seconds(60));
   Write(monitor.Sampled(1, 90));
@@ -59,7 +59,7 @@ TEST_F(PeriodicThruputMonitorTest, ReportsWhenThePeriodHasPassed) {
   EXPECT_EQ(sink_->scalars().back().step, 1);
 }
 
-TEST_F(PeriodicThruputMonitorTest, PushesAloneReportToo) {
+TEST_F(PeriodicThruputMonitorTest, PushesAloneEndAPeriod) {
   PeriodicThruputMonitor monitor(Options());
   clock_.Advance(absl::Seconds(61));
   for (int i = 1; i < PeriodicThruputMonitor::kPushesPerLook; ++i) Write(monitor.Pushed(1, i));
@@ -69,7 +69,7 @@ TEST_F(PeriodicThruputMonitorTest, PushesAloneReportToo) {
               ElementsAre(PeriodicThruputMonitor::kPushesPerLook));
 }
 
-TEST_F(PeriodicThruputMonitorTest, WritesWhatIsLeftAtTheEnd) {
+TEST_F(PeriodicThruputMonitorTest, DestructorWritesTheLastReport) {
   {
     PeriodicThruputMonitor monitor(Options());
     monitor.Pushed(5, 3);
@@ -82,7 +82,7 @@ TEST_F(PeriodicThruputMonitorTest, WritesWhatIsLeftAtTheEnd) {
   EXPECT_EQ(sink_->texts().size(), 1u);
 }
 
-TEST_F(PeriodicThruputMonitorTest, LoadedRowsWereNeitherPushedNorRemoved) {
+TEST_F(PeriodicThruputMonitorTest, LoadedRowsCountNeitherAsPushedNorRemoved) {
   {
     PeriodicThruputMonitor monitor(Options());
     monitor.Pushed(5, 5);
@@ -94,7 +94,7 @@ TEST_F(PeriodicThruputMonitorTest, LoadedRowsWereNeitherPushedNorRemoved) {
   EXPECT_THAT(sink_->ValuesOf("buffer_sec/current_have"), ElementsAre(105));
 }
 
-// Whatever happens, and whenever it is reported, the reports add up.
+// The reports add up, whatever is called and whenever a report is made.
 TEST_F(PeriodicThruputMonitorTest, ReportsAddUp) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -146,7 +146,7 @@ TEST_F(PeriodicThruputMonitorTest, ReportsAddUp) {
   }
 }
 
-TEST_F(PeriodicThruputMonitorTest, APeriodIsAboveZero) {
+TEST_F(PeriodicThruputMonitorTest, RefusesPeriodsThatAreNotAboveZero) {
   std::vector<std::string> problems;
   PeriodicThruputMonitor::AppendProblems(0.1, &problems);
   EXPECT_THAT(problems, IsEmpty());

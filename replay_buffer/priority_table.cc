@@ -15,7 +15,7 @@ namespace ding {
 namespace {
 
 constexpr int64_t kBlockRows = 512;
-// Where counting stops: far beyond any run, far from overflow.
+// Uses are counted up to this number, which no run reaches and which is far from overflow.
 constexpr int32_t kMaxUse = 1 << 30;
 constexpr float kMaxPriority = std::numeric_limits<float>::max();
 
@@ -85,8 +85,8 @@ void PriorityTable::ForEachPiece(int64_t begin, int64_t end, F f) const {
   }
 }
 
-// Calls f(begin slot, end slot) for the part of each block in it: what is counted once per block and
-// not once per row keeps the owner's lock short while thousands of rows come.
+// Calls f(begin slot, end slot) for each block's part of [slot, slot_end). Counting once per block
+// and not once per row keeps the lock short when thousands of rows are pushed.
 template <typename F>
 void PriorityTable::ForEachBlock(int64_t slot, int64_t slot_end, F f) {
   while (slot < slot_end) {
@@ -101,7 +101,7 @@ void PriorityTable::CountValid(int64_t slot, int64_t change) {
   count_ += change;
 }
 
-// All but the weight in the tree. False if the row was not valid.
+// Retires the row, except for its weight in the tree. Returns false if the row was not valid.
 bool PriorityTable::Invalidate(int64_t slot) {
   if (!(rows_[slot].priority > 0)) return false;
   rows_[slot].priority = 0;
@@ -132,7 +132,7 @@ void PriorityTable::Retire(int64_t begin, int64_t end) {
 }
 
 void PriorityTable::Append(int64_t begin, int64_t end, absl::Span<const float> given) {
-  // The weights of rows that go are overwritten by those that come: the ring is full when they go.
+  // Rows are evicted only when the ring is full, so new rows overwrite the weights of evicted ones.
   Drop(begin_, std::min(begin, end_));
   const int64_t first = std::max(begin, end_);
   SetWindow(begin, end);
@@ -184,14 +184,14 @@ void PriorityTable::Draw(int64_t part, Rng* rng, absl::Span<int64_t> slots) {
   for (size_t i = 0; i < slots.size(); ++i) {
     const double x = (static_cast<double>(i) + rng->Uniform()) * stratum;
     slots[i] = x < old ? tree_->FindFrom(first_slot, x) : tree_->FindFrom(0, x - old);
-    // Only where rounding has put x beyond the sum.
+    // This happens only if rounding has put x beyond the sum.
     if (slots[i] == capacity_ || IdOf(slots[i]) < first || !IsValid(IdOf(slots[i]))) {
       slots[i] = SlotOf(NewestValid());
     }
   }
 }
 
-// The id from which on there are exactly `part` valid rows.
+// Returns the id from which on there are exactly `part` valid rows.
 int64_t PriorityTable::FirstOfNewest(int64_t part) const {
   if (count_ == end_ - begin_) return end_ - part;
   int64_t id = end_;

@@ -20,19 +20,21 @@ constexpr float kNone = std::numeric_limits<float>::infinity();
 
 int64_t Nodes(int64_t entries) { return (entries + kFanOut - 1) / kFanOut; }
 
-// The entry of four whose interval contains x, which becomes the distance from where it begins.
+// Returns which of four entries has the interval that contains x. Then x becomes the distance from
+// the beginning of that interval.
 template <typename T>
 inline int FindOfFour(const T* entry, double* x) {
   const double before[4] = {0.0, double{entry[0]}, double{entry[0]} + entry[1],
                             double{entry[0]} + entry[1] + entry[2]};
   int found = (*x >= before[1]) + (*x >= before[2]) + (*x >= before[3]);
-  // Only where rounding has put x beyond the sum.
+  // This happens only if rounding has put x beyond the sum.
   while (ABSL_PREDICT_FALSE(!(entry[found] > 0)) && found > 0) --found;
   *x -= before[found];
   return found;
 }
 
-// The same of sixteen. Groups of four first: fewer additions that wait for each other.
+// Does the same for sixteen entries. It searches groups of four first, so that fewer additions wait
+// for each other.
 template <typename T>
 inline int64_t FindOfSixteen(const T* entry, double* x) {
   double group[kLanes];
@@ -44,7 +46,7 @@ inline int64_t FindOfSixteen(const T* entry, double* x) {
   return 4 * g + FindOfFour(entry + 4 * g, x);
 }
 
-// In lanes, so that the compiler may use vectors.
+// Adds in lanes, so that the compiler can use vector instructions.
 template <typename T>
 inline double SumOfSixteen(const T* entry) {
   double sum[kLanes] = {};
@@ -132,7 +134,7 @@ void PriorityTree::Set(absl::Span<const int64_t> leaves, absl::Span<const float>
     dirty_.push_back(leaves[i]);
   }
   for (int level = 1; level <= top(); ++level) {
-    // Leaves mostly come in order, so that the entries above which they share follow each other.
+    // Leaves mostly come in order, so those that share an entry above follow each other.
     size_t kept = 0;
     for (const int64_t below : dirty_) {
       const int64_t entry = below / kFanOut;

@@ -15,7 +15,7 @@
 namespace ding {
 namespace {
 
-constexpr double kTolerance = 1.4e-14;  // The bound of the header.
+constexpr double kTolerance = 1.4e-14;  // The bound that the header states.
 
 std::unique_ptr<PriorityTree> MakeTree(int64_t leaves) {
   return PriorityTree::Create(leaves).value();
@@ -41,7 +41,7 @@ float MinOf(const std::vector<float>& weights) {
   return min;
 }
 
-// Whether x lies in the interval of `leaf`, counted from `begin`, up to the bound of rounding.
+// Checks that x lies in the interval of `leaf`, counted from `begin`, up to the rounding bound.
 void ExpectContains(const std::vector<float>& weights, int64_t begin, int64_t leaf, double x) {
   ASSERT_GE(leaf, begin);
   ASSERT_LT(leaf, static_cast<int64_t>(weights.size()));
@@ -52,7 +52,7 @@ void ExpectContains(const std::vector<float>& weights, int64_t begin, int64_t le
   EXPECT_LT(x, before + weights[leaf] + slack) << "leaf " << leaf;
 }
 
-TEST(PriorityTree, IsEmptyAtFirst) {
+TEST(PriorityTree, NewTreeHasNoWeights) {
   for (const int64_t leaves : {1, 2, 16, 17, 256, 257, 100000}) {
     const std::unique_ptr<PriorityTree> tree = MakeTree(leaves);
     EXPECT_EQ(tree->size(), leaves);
@@ -63,7 +63,7 @@ TEST(PriorityTree, IsEmptyAtFirst) {
   }
 }
 
-TEST(PriorityTree, SearchSkipsLeavesWithoutAWeight) {
+TEST(PriorityTree, FindSkipsLeavesWithoutWeight) {
   const std::unique_ptr<PriorityTree> tree = MakeTree(8);
   tree->Assign(0, {0, 0.125f, 0.5f, 0, 0, 0.25f, 0.75f, 0});
   EXPECT_EQ(FindOne(*tree, 0), 1);
@@ -81,7 +81,7 @@ TEST(PriorityTree, SearchSkipsLeavesWithoutAWeight) {
   EXPECT_EQ(tree->min_weight(), 0.125f);
 }
 
-TEST(PriorityTree, TheSumDoesNotDriftWhateverCameBefore) {
+TEST(PriorityTree, SumDoesNotDependOnEarlierWeights) {
   const std::unique_ptr<PriorityTree> tree = MakeTree(1000);
   const std::unique_ptr<PriorityTree> fresh = MakeTree(1000);
   Rng rng(3, "drift");
@@ -99,7 +99,7 @@ TEST(PriorityTree, TheSumDoesNotDriftWhateverCameBefore) {
   EXPECT_EQ(tree->total(), double{1e-5f});
 }
 
-TEST(PriorityTree, WeightsOfEverySizeAreFound) {
+TEST(PriorityTree, FindsTinyWeightsBesideHugeOnes) {
   const std::unique_ptr<PriorityTree> tree = MakeTree(300);
   tree->Fill(0, 300, std::numeric_limits<float>::max());
   EXPECT_TRUE(std::isfinite(tree->total()));

@@ -39,7 +39,7 @@ void RankedIds::EvictBefore(int64_t begin) {
 
 int64_t RankedIds::Select(int64_t rank) const {
   DING_CHECK(rank >= 0 && rank < size_) << "rank " << rank << " of " << size_;
-  // Slots are in the order of ids from that of begin_ on, and then from 0 on.
+  // In the order of ids, slots run from that of begin_ to the last, and then from 0 on.
   int64_t left = rank + CountBelow(SlotOf(begin_));
   if (left >= size_) left -= size_;
   int64_t slot = 0;

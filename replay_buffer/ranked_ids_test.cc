@@ -10,7 +10,7 @@
 namespace ding {
 namespace {
 
-TEST(RankedIds, AgreesWithASetUnderRandomOperations) {
+TEST(RankedIds, RandomOperationsAgreeWithASet) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Rng rng(seed, "ranked_ids");

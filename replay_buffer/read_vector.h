@@ -19,7 +19,8 @@ namespace ding {
 template <typename T>
 absl::StatusOr<std::vector<T>> ReadVector(StateReader* reader, absl::string_view name) {
   DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(name));
-  if (info.dtype != kDTypeOf<T>) {  // Its elements may be more than there are bytes for.
+  if (info.dtype != kDTypeOf<T>) {
+    // Smaller elements than T could make `values` much larger than what was saved.
     return absl::InvalidArgumentError(absl::StrCat("saved '", name, "' is ", DTypeName(info.dtype),
                                                    ShapeString(info.shape), ", expected ",
                                                    DTypeName(kDTypeOf<T>)));

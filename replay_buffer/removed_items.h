@@ -1,13 +1,14 @@
-// What a buffer of items (data/items.h) tells about those that left it, so that its owner can delete
-// their data (used_data_remover.h).
+// The report of a buffer of items (data/items.h) about items that left it, so that its owner can
+// delete their data (used_data_remover.h).
 //
-// Leaving is being overwritten, drawn max_use times, found too stale, or cleared. Each item is told
-// once, by the thread whose call removed it and after the buffer's lock was released: the owner may
-// call the buffer. Two threads may tell at the same time, and not in the order in which the items
-// left. What LoadState() replaces is not told: the new content may refer to the same data.
+// An item leaves when it is overwritten, was drawn max_use times, is found too stale, or is
+// cleared. Each item is reported once, by the thread whose call removed it. That thread has
+// released the buffer's lock, so the callback may call the buffer. Two threads may report at the
+// same time, and not in the order in which the items left. Items that LoadState() replaces are not
+// reported, since the new content may refer to the same data.
 //
-// Items of batches that are still in use leave too, those used up by a draw even before that draw
-// returns. Whoever deletes data lets pass what was drawn before.
+// Items of batches that are still in use leave too; items that a draw uses up leave even before
+// that draw returns. So the owner must delay deletion until the batches drawn before are done.
 //
 // Example:
 //   UsedDataRemover remover(DeleteFilesIn(path_data));
@@ -27,14 +28,15 @@ namespace ding {
 
 struct RemovedItems {
   std::vector<Item> items;
-  // Whose last item is among them. One that gets items again afterwards is told again.
+  // The chunks whose last item is among `items`. A chunk that gets items again later is reported
+  // again.
   std::vector<int64_t> chunks;
 };
 
-// Must not throw. Not set: nothing is kept for it.
+// The callback of a buffer; it must not throw. If it is not set, the buffer keeps nothing for it.
 using OnRemoved = std::function<void(const RemovedItems&)>;
 
-// Tells, if there is something to tell and somebody to be told.
+// Calls `on_removed` if it is set and `removed` has items.
 inline void TellRemoved(const OnRemoved& on_removed, const RemovedItems& removed) {
   if (!removed.items.empty() && on_removed != nullptr) on_removed(removed);
 }

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kColumnAlignment = 64;
 constexpr int64_t kTargetBlockBytes = int64_t{1} << 20;
-// A store of this many blocks wastes at most an eighth of itself at its ends.
+// A store of this many blocks wastes at most an eighth of its memory on partly filled blocks at its
+// ends.
 constexpr int64_t kMinBlocks = 8;
 constexpr int64_t kLinkBytes = sizeof(int32_t);
 
@@ -125,7 +126,8 @@ absl::StatusOr<int64_t> RowsWithin(const Spec& rows, int obs_fields, const RowCa
         *capacity.bytes, static_cast<double>(*capacity.bytes) * 1e-9,
         static_cast<double>(memory) * 1e-9));
   }
-  // The larger the capacity, the larger the blocks, up to a size.
+  // Blocks grow with the capacity up to a limit, so each block size is tried, the largest first,
+  // with the capacities that use it.
   const int largest = LargestBlockShift(rows, obs_fields);
   for (int shift = largest; shift >= 0; --shift) {
     const int64_t block_bytes = LayOut(rows, obs_fields, shift).block_bytes;

@@ -1,13 +1,14 @@
-// Where the columns of a RowStore lie in its blocks and side blocks, and how many rows fit in a
-// number of bytes.
+// The memory layout of a RowStore: where each column lies in a block and in a side block, and how
+// many rows fit into a number of bytes.
 //
 //   block       | obs fields | ... one frame of each stack | other fields | links | previous |
 //   side block  | obs fields | ... whole stacks  |
 //                 same offsets   slots of their own width
 //
-// An observation field with a frame_stack_axis of two or more frames is a stack: its rows hold the
-// newest frame only. Whole stacks lie in side blocks, frame after frame, whatever the axis. Without
-// stacks there is no `previous`, and a side block has as many slots as a block has rows.
+// An observation field whose frame_stack_axis has two or more frames is a stack: a row holds only
+// its newest frame. Side blocks hold whole stacks, one frame after the other, whichever axis the
+// field is stacked along. A layout without stacks has no `previous` column, and its side blocks
+// have as many slots as its blocks have rows.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_REPLAY_BUFFER_ROW_LAYOUT_H_
@@ -23,14 +24,14 @@
 
 namespace ding {
 
-// Links are 32 bits wide.
+// The largest capacity of a store; links are 32 bits wide.
 constexpr int64_t kMaxCapacityRows = int64_t{1} << 29;
-// Blocks that a store keeps for the next rows.
+// The most spare blocks that a store keeps for the next rows.
 constexpr int64_t kMaxSpareBlocks = 2;
 
-// The limit of a store: a number of rows, or a number of bytes. The bytes are for blocks, spare ones
-// included, and for what the owner of the store keeps for each row of the capacity. Side blocks are
-// not counted: how many there are depends on the streams and episodes that come.
+// The capacity of a store, in rows or in bytes. The bytes include all blocks, spare ones too, and
+// what the owner of the store keeps for each row of the capacity. They do not include side blocks,
+// whose number depends on the streams and episodes that are pushed.
 struct RowCapacity {
   int64_t rows = 0;
   std::optional<int64_t> bytes = std::nullopt;  // if set, as many rows as fit; `rows` is ignored
@@ -56,12 +57,13 @@ struct RowLayout {
   int64_t previous_offset = 0;
 };
 
-// Lays out rows whose first `obs_fields` fields are the observation, for a store of `capacity_rows`.
+// Lays out rows whose first `obs_fields` fields are the observation, for a store of
+// `capacity_rows`.
 RowLayout LayOutRows(const Spec& rows, int obs_fields, int64_t capacity_rows);
 
 // Returns how many rows a store may hold.
-//   kInvalidArgument    the number is not 1 ... kMaxCapacityRows, or no row fits in the bytes
-//   kResourceExhausted  they are more than this machine's memory; the message has the sum
+//   kInvalidArgument    the capacity is not 1 ... kMaxCapacityRows rows, or its bytes hold no row
+//   kResourceExhausted  the capacity exceeds this machine's memory; the message shows the sum
 absl::StatusOr<int64_t> RowsOfCapacity(const Spec& rows, int obs_fields,
                                        const RowCapacity& capacity);
 

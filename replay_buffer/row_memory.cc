@@ -47,12 +47,12 @@ void RowMemory::RetireBlock(Block block) {
   --blocks_in_use_;
 }
 
-// Makes side blocks until `count` slots are free.
+// Allocates side blocks until `count` slots are free.
 absl::Status RowMemory::AllocateSlots(int64_t count) {
   while (static_cast<int64_t>(free_slots_.size()) < count) {
     const int64_t first = slots();
-    // Links have room for as many slots as there can be rows. More exist only while readers hold
-    // back the retired ones, or if most rows of the largest store need a slot for older frames.
+    // A link can number as many slots as a store can have rows. More slots exist only while readers
+    // hold back retired ones, or if most rows of the largest store need a slot for older frames.
     if (first + slot_mask_ >= kMaxCapacityRows) {
       return OutOfMemory(1, side_block_bytes_, "side blocks");
     }
@@ -76,7 +76,7 @@ absl::Status RowMemory::TakeFirstSlots(int32_t count) {
 }
 
 RowPin RowMemory::Pin() {
-  // What is retired from now on must wait for this reader, what was retired before must not.
+  // Memory that is retired from now on must wait for this reader; memory retired before need not.
   const Epoch& newest = epochs_.back();
   if (!newest.blocks.empty() || !newest.slots.empty()) epochs_.emplace_back();
   return RowPin(&epochs_.back().readers);

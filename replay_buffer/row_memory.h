@@ -1,19 +1,20 @@
 // The memory of a RowStore: blocks of rows, and side blocks whose slots hold one observation each.
-// What is given back is used again only when no reader can still see it.
+// Retired memory is used again only when no reader can see it any more.
 //
 //     TakeBlock ──► in use ──► RetireBlock ──► held back by pins ── Reclaim ──► spare
 //     TakeSlot  ──► in use ──► RetireSlot  ──► held back by pins ── Reclaim ──► free
 //
-// A reader takes a RowPin under the owner's lock and reads after releasing the lock. Whatever was in
-// use when the pin was taken keeps its bytes until the pin is released. A reader that holds its pin
-// for long makes the owner allocate more.
+// A reader takes a RowPin under the owner's lock and reads after releasing the lock. All memory
+// that was in use when the pin was taken keeps its bytes until the pin is released. A reader that
+// holds its pin for long makes the owner allocate more.
 //
-// Memory is reserved before it is taken: an owner that changes several things at once reserves all
-// that it needs, and cannot fail after that.
+// Memory is reserved before it is taken: an owner first reserves all that a change needs, so that
+// the change itself cannot fail.
 //
-// Ownership: owns all blocks. A pin must not outlive it.
-// Threads:   the owner's lock is held for every call. A pin may be released on any thread.
-// Errors:    kResourceExhausted of the Reserve functions: out of memory.
+// Ownership: owns all blocks. A pin must not outlive the RowMemory.
+// Threads:   the caller holds the owner's lock for every call. Any thread may release a pin, also
+//            without the lock.
+// Errors:    the functions that reserve return kResourceExhausted when memory runs out.
 #ifndef DING_WORKER_REPLAY_BUFFER_ROW_MEMORY_H_
 #define DING_WORKER_REPLAY_BUFFER_ROW_MEMORY_H_
 
@@ -31,13 +32,13 @@
 
 namespace ding {
 
-// Where the columns of a row, or of a side slot, lie. Valid while it is pinned.
+// The location of a row or a side slot in its block. It is valid while the block is pinned.
 struct RowLocation {
   const std::byte* block;
   int64_t row;
 };
 
-// Keeps what was in use when it was taken from being overwritten.
+// Protects all memory that was in use when the pin was taken from being overwritten.
 class RowPin {
  public:
   RowPin() = default;
@@ -105,14 +106,14 @@ class RowMemory {
   int64_t slots() const { return static_cast<int64_t>(side_blocks_.size()) << slot_shift_; }
 
   RowPin Pin();
-  // Makes usable again what no reader can see any more.
+  // Makes retired blocks and slots usable again if no reader can see them any more.
   void Reclaim();
 
-  // All blocks and side blocks: in use, spare, and held back by pins.
+  // The size of all blocks and side blocks: in use, spare, and held back by pins.
   int64_t allocated_bytes() const;
 
  private:
-  // What was retired while these readers, or earlier ones, could see it.
+  // The blocks and slots that were retired while these readers, or earlier ones, could see them.
   struct Epoch {
     std::atomic<int64_t> readers{0};
     std::vector<Block> blocks;

@@ -17,21 +17,21 @@ namespace {
 
 constexpr int64_t kBlockBytes = 256;
 constexpr int64_t kSideBlockBytes = 512;
-constexpr int kSlotShift = 2;  // Four slots a side block.
+constexpr int kSlotShift = 2;  // Four slots per side block.
 
 int32_t NewSlot(RowMemory* memory) {
   EXPECT_THAT(memory->ReserveSlots(1), IsOk());
   return memory->TakeSlot();
 }
 
-TEST(RowMemory, WhatIsReservedIsAllocatedOnce) {
+TEST(RowMemory, ReserveAllocatesOnlyWhatIsMissing) {
   RowMemory memory(kBlockBytes, kSideBlockBytes, kSlotShift);
   EXPECT_EQ(memory.allocated_bytes(), 0);
   ASSERT_THAT(memory.ReserveBlocks(3, 0), IsOk());
   ASSERT_THAT(memory.ReserveBlocks(2, 0), IsOk());
   EXPECT_EQ(memory.allocated_bytes(), 3 * kBlockBytes);
   RowMemory::Block block = memory.TakeBlock();
-  // Two are spare, and the one in use will be given back.
+  // Two blocks are spare, and the one in use will be given back.
   ASSERT_THAT(memory.ReserveBlocks(3, 1), IsOk());
   EXPECT_EQ(memory.allocated_bytes(), 3 * kBlockBytes);
   memory.RetireBlock(std::move(block));
@@ -57,7 +57,7 @@ TEST(RowMemory, SlotsDoNotOverlap) {
   EXPECT_EQ(*others.begin(), 6);
 }
 
-TEST(RowMemory, APinnedBlockIsNotUsedAgain) {
+TEST(RowMemory, PinnedBlockIsNotReused) {
   RowMemory memory(kBlockBytes, kSideBlockBytes, kSlotShift);
   ASSERT_THAT(memory.ReserveBlocks(1, 0), IsOk());
   RowMemory::Block block = memory.TakeBlock();
@@ -76,7 +76,7 @@ TEST(RowMemory, APinnedBlockIsNotUsedAgain) {
 }
 
 // The model knows which slots each reader may see.
-TEST(RowMemory, NoSlotIsTakenThatAReaderMaySee) {
+TEST(RowMemory, SlotsVisibleToAReaderAreNotReused) {
   struct Reader {
     RowPin pin;
     std::set<int32_t> sees;
@@ -116,7 +116,7 @@ TEST(RowMemory, NoSlotIsTakenThatAReaderMaySee) {
       in_use.erase(in_use.begin());
     }
   }
-  // Readers come and go, so that what they hold back is used again.
+  // Slots are used again after the readers that held them back are gone.
   EXPECT_LT(memory.slots(), 400);
 }
 

@@ -7,13 +7,14 @@
 //            link    [ . . . . ] [ . . . . ]         [ . . .       LinkedRows
 //            previous[ . . . . ] [ . . . . ]         [ . . .       FrameStore; with stacks only
 //
-// Rows are numbered by a 64-bit id in the order of arrival, and a number is never used again. Row id
-// lies in block id / rows of a block. A block is one allocation with all columns (RowLayout). Of an
-// observation field that stacks frames it has a column of single frames, which FrameStore fills.
+// Rows are numbered by a 64-bit id in the order of arrival, and an id is never used again. The row
+// with a given id lies in block (id / rows per block). A block is one allocation with all columns
+// (RowLayout). For an observation field that stacks frames it has a column of single frames, which
+// FrameStore fills.
 //
 // Ownership: owns the rows and their memory.
-// Threads:   none of its own: the owner's lock is held for every call, except for spec(),
-//            obs_fields(), layout(), IsStack() and At() of pinned rows.
+// Threads:   the caller holds the owner's lock for every call, except for spec(), obs_fields(),
+//            layout(), IsStack() and At() of pinned rows.
 #ifndef DING_WORKER_REPLAY_BUFFER_ROW_RING_H_
 #define DING_WORKER_REPLAY_BUFFER_ROW_RING_H_
 
@@ -44,25 +45,27 @@ class RowRing {
   const SpecPtr& spec() const { return spec_; }
   int obs_fields() const { return obs_fields_; }
   const RowLayout& layout() const { return layout_; }
-  // Whether field `field` is stored by frames.
+  // Whether field `field` is a stack, of which a row stores only the newest frame.
   bool IsStack(int field) const { return layout_.stored_bytes[field] != spec_->row_bytes(field); }
 
   RowLocation Locate(int64_t id) const { return {blocks_[PlaceOf(id)].get(), id & row_mask_}; }
-  // Where field `field` of a row lies, or of a slot if the field is of the observation and no stack.
+  // The address of field `field` of a row, or of a side slot if the field is an observation field
+  // that is not a stack.
   const std::byte* At(const RowLocation& location, int field) const {
     return location.block + layout_.offsets[field] + location.row * layout_.stored_bytes[field];
   }
   std::byte* MutableAt(const RowLocation& location, int field) {
     return const_cast<std::byte*>(At(location, field));
   }
-  // The row's numbers in the two columns beside the fields.
+  // The values of a row in the columns `link` and `previous`, and where they lie.
   int32_t LinkOf(int64_t id) const { return *NumberOf(id, layout_.links_offset); }
   int32_t PreviousOf(int64_t id) const { return *NumberOf(id, layout_.previous_offset); }
   const int32_t* LinksAt(int64_t id) const { return NumberOf(id, layout_.links_offset); }
   int32_t* MutableLinksAt(int64_t id) { return NumberOf(id, layout_.links_offset); }
   int32_t* MutablePreviousAt(int64_t id) { return NumberOf(id, layout_.previous_offset); }
 
-  // Blocks have places in a table of `places()`, some of which are empty.
+  // The table of blocks has places() entries, some of which are empty. PlaceOf() is the entry of
+  // the block that holds row `id`.
   int64_t places() const { return static_cast<int64_t>(blocks_.size()); }
   int64_t PlaceOf(int64_t id) const { return (id >> block_shift_) & place_mask_; }
   // Whether evicting the rows before `id` releases a block.
@@ -83,9 +86,10 @@ class RowRing {
   void EvictBefore(int64_t id);
   // Drops all rows. The next row gets `id`, which is not below end_id().
   void StartAt(int64_t id);
-  // Adds `rows` rows, for which Reserve() has allocated blocks; their columns are to be filled.
+  // Adds `rows` rows, for which Reserve() has allocated blocks. The caller then fills their
+  // columns.
   void Append(int64_t rows);
-  // Fills the fields that are no stacks of the rows from `first_id` on.
+  // Copies the fields that are not stacks into the rows from `first_id` on.
   void CopyColumns(const ColumnsView& from, int64_t first_id);
 
   RowMemory& memory() { return memory_; }

@@ -46,14 +46,14 @@ void Append(RowRing* ring, const Batch& rows) {
   ring->CopyColumns(rows.view(), first_id);
 }
 
-TEST(RowRing, PiecesAreThePartsOfBlocks) {
-  const RowRing ring(NumberSpec(), 1, 32);  // Four rows a block.
+TEST(RowRing, ForEachPieceSplitsAtBlockBoundaries) {
+  const RowRing ring(NumberSpec(), 1, 32);  // Four rows per block.
   std::vector<std::vector<int64_t>> pieces;
   ring.ForEachPiece(2, 13, [&](int64_t first, int64_t rows) { pieces.push_back({first, rows}); });
   EXPECT_EQ(pieces, (std::vector<std::vector<int64_t>>{{2, 2}, {4, 4}, {8, 4}, {12, 1}}));
 }
 
-TEST(RowRing, IdsGoOnWhereTheyAreStarted) {
+TEST(RowRing, StartAtDropsAllRowsAndSetsTheNextId) {
   RowRing ring(NumberSpec(), 1, 32);
   Append(&ring, Numbers(0, 30));
   ring.StartAt(1001);
@@ -66,7 +66,7 @@ TEST(RowRing, IdsGoOnWhereTheyAreStarted) {
   EXPECT_DEATH(ring.StartAt(1005), "id 1005 was used");
 }
 
-TEST(RowRing, HoldsWhatADequeHolds) {
+TEST(RowRing, RandomPushesAgreeWithADeque) {
   Rng rng(5, "row_ring_test");
   for (const int64_t capacity : {1, 2, 7, 16, 100}) {
     RowRing ring(NumberSpec(), 1, capacity);

@@ -40,11 +40,11 @@ absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Create(SpecPtr rows, int obs
 }
 
 absl::Status RowStore::CheckLayout(const SegmentBatch& data, absl::string_view where) const {
-  // Collectors use one spec for all their pushes.
+  // A collector uses one spec for all its pushes, so the comparison is rarely needed.
   if (data.rows.spec_ptr() != spec()) {
     DING_RETURN_IF_ERROR(CheckSameLayout(*spec(), data.rows.spec(), where));
   }
-  // Its fields are the first of the rows' (ValidateSegments), which are right.
+  // ValidateSegments() has found that these fields are the first of the rows', which were checked.
   if (data.final_obs.spec().size() == obs_fields()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       where, ": final_obs has ", data.final_obs.spec().size(), " fields, expected ", obs_fields()));
@@ -53,7 +53,7 @@ absl::Status RowStore::CheckLayout(const SegmentBatch& data, absl::string_view w
 absl::Status RowStore::Append(const SegmentBatch& data) {
   RowRing& ring = rows_.ring();
   const int64_t rows = data.size();
-  // Of a push larger than the store, the newest rows go in.
+  // Only the newest rows of a push larger than the store are kept.
   const int64_t skipped = std::max<int64_t>(0, rows - capacity_rows());
   const int64_t first_id = end_id() + skipped;
   const int64_t first_kept = std::clamp(end_id() + rows - capacity_rows(), begin_id(), end_id());

@@ -1,5 +1,5 @@
-// The memory of all replay buffers: rows of segments in columns, oldest rows evicted first, one
-// copy of each observation. Its parts have one job each:
+// The memory of all replay buffers: it stores the rows of segments in columns, keeps one copy of
+// each observation, and evicts the oldest rows first. Its parts have one job each:
 //
 //     RowStore ─┬─ LinkedRows ── RowRing ── RowMemory
 //               │   what followed  rows in    blocks and side slots,
@@ -7,20 +7,20 @@
 //               └─ FrameStore      the frames of stacked observations
 //     saved and loaded by row_store_state
 //
-// Rows are numbered by a 64-bit id in the order of arrival, and a number is never used again. The
-// observation after a row is that of its successor, the next row of its stream; where there is none
-// (yet) it lies in a side slot. Whether it lies here or there makes no difference to a reader.
+// Rows are numbered by a 64-bit id in the order of arrival, and an id is never used again. The
+// observation after a row is that of its successor, the next row of its stream. While a row has no
+// successor, the observation after it lies in a side slot. Readers see no difference.
 //
-// Committed rows never change. So a reader finds the places of its rows under the owner's lock, takes
-// a RowPin, and copies after releasing the lock.
+// Committed rows never change. So a reader locates its rows under the owner's lock, takes a RowPin,
+// and copies after releasing the lock.
 //
-// Memory: columns (one frame of a stack) + 4 bytes per row, 8 with stacks; for each side slot an
-//         observation with whole stacks and 8 bytes; for each stream that goes on about 50 bytes;
-//         two spare blocks. Blocks are allocated when rows arrive. Side slots: one for each episode
-//         end and stream that goes on; with stacks also one for each row whose stack is not that of
-//         its predecessor shifted by one frame.
-// Threads: none of its own: the owner's lock is held for every call, except for the const functions
-//          marked "without the lock".
+// Memory:  for each row its columns (one frame of a stack) and 4 bytes, 8 with stacks; for each
+//          side slot an observation with whole stacks and 8 bytes; about 50 bytes for each open
+//          stream; two spare blocks. Blocks are allocated when rows arrive. There is a side slot
+//          for each episode end and each open stream; with stacks also for each row whose stack is
+//          not that of its predecessor shifted by one frame.
+// Threads: the caller holds the owner's lock for every call, except for the const functions marked
+//          "callable without the lock".
 #ifndef DING_WORKER_REPLAY_BUFFER_ROW_STORE_H_
 #define DING_WORKER_REPLAY_BUFFER_ROW_STORE_H_
 
@@ -47,8 +47,8 @@ class RowStore {
  public:
   using Successor = RowSuccessor;
 
-  // Rows of `rows`, whose first `obs_fields` fields are the observation. The first row's id is 0.
-  // Errors of RowsOfCapacity().
+  // Creates a store for rows of the spec `rows`, whose first `obs_fields` fields are the
+  // observation. The first row gets the id 0. Returns the errors of RowsOfCapacity().
   static absl::StatusOr<std::unique_ptr<RowStore>> Create(SpecPtr rows, int obs_fields,
                                                           const RowCapacity& capacity);
 
@@ -59,11 +59,11 @@ class RowStore {
   //   kResourceExhausted  out of memory; nothing was appended or evicted
   absl::Status Append(const SegmentBatch& data);
 
-  // InvalidArgument if the rows or final observations have other fields than the store's, naming
-  // the field.
+  // kInvalidArgument, naming the field, if the rows or final observations have other fields than
+  // the store.
   absl::Status CheckLayout(const SegmentBatch& data, absl::string_view where) const;
 
-  // Forgets all rows. Ids go on.
+  // Drops all rows. The next row gets the id that it would have got without Clear().
   void Clear();
 
   // Valid ids are [begin_id, end_id).
@@ -73,13 +73,13 @@ class RowStore {
   int64_t capacity_rows() const { return rows_.ring().capacity_rows(); }
 
   RowLocation Locate(int64_t id) const { return rows_.ring().Locate(id); }
-  // What follows a row.
+  // What follows a row in its stream.
   Successor Next(int64_t id) const { return rows_.Next(id); }
 
-  // The most frames of a stack; 0 if no field is one.
+  // The number of frames of the longest stack; 0 if no field is a stack.
   int frames_per_row() const { return frames_.frames_per_row(); }
-  // Where the frames of a row, or of the observation after one, lie: the newest first, as many as
-  // `frames` has room for, at most frames_per_row().
+  // Locates the frames of a row, or of the observation after one, the newest first: as many as
+  // `frames` has room for, which is at most frames_per_row().
   void LocateFrames(int64_t id, absl::Span<FrameLocation> frames) const {
     frames_.Locate(id, frames);
   }
@@ -87,38 +87,38 @@ class RowStore {
     frames_.Locate(next, frames);
   }
 
-  // Must not outlive the store.
+  // Returns a pin, which must not outlive the store.
   RowPin Pin() { return rows_.ring().memory().Pin(); }
 
-  // Without the lock.
+  // The following functions are callable without the lock.
   const SpecPtr& spec() const { return rows_.ring().spec(); }
   int obs_fields() const { return rows_.ring().obs_fields(); }
-  // Whether field `field` is stored by frames.
+  // Whether field `field` is a stack, of which a row stores only the newest frame.
   bool IsStack(int field) const { return rows_.ring().IsStack(field); }
-  // Row `location` of field `field`, of a stack the newest frame; for the observation after a row:
-  // observation fields that are no stacks only.
+  // The address of field `field` of a row, which for a stack is that of its newest frame. For the
+  // observation after a row, `field` must be an observation field that is not a stack.
   const std::byte* At(const RowLocation& location, int field) const {
     return rows_.ring().At(location, field);
   }
-  // Copies field `field` of rows that are pinned to `to`, one after the other: a field that is no
-  // stack,
+  // Copies field `field`, which is not a stack, of pinned rows to `to`, one after the other.
   void Gather(int field, absl::Span<const RowLocation> rows, std::byte* to) const;
-  // or one that is, frames_per_row() locations a row.
+  // Does the same for a field that is a stack. `frames` has frames_per_row() locations for each
+  // row.
   void GatherStacks(int field, absl::Span<const FrameLocation> frames, std::byte* to) const {
     frames_.Gather(field, frames, to);
   }
 
-  // Valid rows, links and final observations; the same rows in the same order give the same bytes.
-  // The snapshot holds a pin, so it must not outlive the store.
+  // A snapshot of the valid rows, links and final observations; the same rows in the same order
+  // give the same bytes. The snapshot holds a pin, so it must not outlive the store.
   StateSnapshot Snapshot();
-  // A new store with the saved rows and ids. kInvalidArgument, with found and expected, for
+  // Creates a store with the saved rows and ids. kInvalidArgument, with found and expected, for
   // anything that a snapshot of a store of this capacity cannot have written.
   static absl::StatusOr<std::unique_ptr<RowStore>> Load(StateReader* reader,
                                                         const RowCapacity& capacity);
 
-  // Streams whose newest row waits for a successor.
+  // The number of streams whose newest row waits for a successor.
   int64_t open_streams() const { return rows_.open_streams(); }
-  // Bytes allocated for rows, links and final observations, spare blocks included.
+  // The bytes allocated for rows, links and final observations, spare blocks included.
   int64_t allocated_bytes() const { return rows_.ring().memory().allocated_bytes(); }
 
  private:

@@ -23,7 +23,7 @@
 namespace ding {
 namespace {
 
-// Far from overflow, far beyond any run.
+// The largest id that is accepted: no run reaches it, and it is far from overflow.
 constexpr int64_t kMaxId = (int64_t{1} << 60) - 1;
 constexpr int64_t kLinkBytes = sizeof(int32_t);
 
@@ -42,7 +42,7 @@ Shape StacksShape(int64_t rows, int64_t frames, const FieldSpec& field) {
   return ColumnShape(rows, ColumnShape(frames, FrameShape(field)));
 }
 
-// [rows, ...what a row of the ring has of the field]
+// [rows, ...shape of what a row of the ring stores of the field]
 Shape RowsShape(const RowRing& ring, int field, int64_t rows) {
   const FieldSpec& column = ring.spec()->field(field);
   return ColumnShape(rows, ring.IsStack(field) ? FrameShape(column) : column.shape);
@@ -53,8 +53,9 @@ absl::Status Damaged(absl::string_view what, int64_t found, int64_t low, int64_t
       absl::StrCat("saved ", what, " is ", found, ", expected ", low, " to ", high));
 }
 
-// The rows at one moment. Columns stay where they are, pinned, and so do links to other rows. Links
-// to slots change when the successor comes, and `previous` when a block is released: they are copied.
+// The rows at one moment. Columns and links to other rows stay where they are, and are pinned.
+// Links to slots change when the successor arrives, and `previous` changes when a block is
+// released, so these are copied.
 struct SavedRows {
   struct Column {
     std::string name;
@@ -72,7 +73,7 @@ struct SavedRows {
   std::vector<int32_t> copied_links;
   bool has_stacks = false;
   std::vector<int32_t> previous;  // with stacks
-  // The streams that go on: their newest rows, by the distance from begin_id, and more.
+  // The open streams: the distances of their newest rows from begin_id, their ids and next steps.
   std::vector<int64_t> tails;
   std::vector<int64_t> streams;
   std::vector<int64_t> next_steps;
@@ -131,10 +132,10 @@ class RowsSaver {
   const int64_t begin_;
   const int64_t end_;
   SavedRows* const saved_;
-  std::vector<RowLocation> final_obs_;  // of the links to slots, in the order of the rows
+  std::vector<RowLocation> final_obs_;  // to which links to slots lead, in row order
 };
 
-// Slots are numbered anew in the order of their rows, so that what was evicted leaves no trace.
+// Slots are renumbered in the order of their rows, so that evicted rows do not affect the result.
 int32_t RowsSaver::SavedLink(int64_t id) {
   const int32_t link = ring_.LinkOf(id);
   if (!RowLink::LeadsToSlot(link)) return link;
@@ -154,7 +155,7 @@ void RowsSaver::CopyLinks(int64_t first, int64_t rows) {
   saved_->links.push_back(BytesAt(to, rows * kLinkBytes));
 }
 
-// Links to slots are copied one by one, the others stay where they are.
+// Copies links to slots one by one; the other links stay where they are.
 void RowsSaver::SaveSparseLinks(int64_t first, int64_t rows) {
   const int32_t* const links = ring_.LinksAt(first);
   int64_t left = rows_.SlotsInBlockOf(first);
@@ -170,7 +171,7 @@ void RowsSaver::SaveSparseLinks(int64_t first, int64_t rows) {
 }
 
 void RowsSaver::SaveLinks() {
-  // A part costs as much as four links.
+  // A part takes as much memory as four links, and each copied link makes two parts.
   const auto is_sparse = [this](int64_t first, int64_t rows) {
     return rows_.SlotsInBlockOf(first) * 8 <= rows;
   };
@@ -178,7 +179,7 @@ void RowsSaver::SaveLinks() {
   ring_.ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
     copied += is_sparse(first, rows) ? rows_.SlotsInBlockOf(first) : rows;
   });
-  saved_->copied_links.reserve(static_cast<size_t>(copied));  // Parts refer to it.
+  saved_->copied_links.reserve(static_cast<size_t>(copied));  // Parts point into it.
   ring_.ForEachPiece(begin_, end_, [&](int64_t first, int64_t rows) {
     if (is_sparse(first, rows)) {
       SaveSparseLinks(first, rows);
@@ -226,8 +227,8 @@ void RowsSaver::SaveFinalObs() {
 }
 
 void RowsSaver::SaveStacks() {
-  // What is saved depends on the valid rows alone: not on whether the frames of an evicted
-  // predecessor are still there, or were copied before its block was released.
+  // The saved bytes must depend only on the valid rows, not on whether the frames of an evicted
+  // predecessor are still there or were copied before its block was released.
   const auto frames_per_row = static_cast<size_t>(frames_.frames_per_row());
   saved_->has_stacks = true;
   saved_->previous.reserve(static_cast<size_t>(ring_.size()));
@@ -284,7 +285,7 @@ class RowsLoader {
 absl::Status RowsLoader::Load(const SavedRowsHeader& header) {
   ring_->StartAt(header.begin_id);
   frames_->StartAt(header.begin_id);
-  // Before memory is taken for rows as long as the spec says.
+  // This check comes before memory is reserved for rows as long as the spec says.
   DING_RETURN_IF_ERROR(CheckRows(header.rows));
   if (header.rows > 0) {
     DING_RETURN_IF_ERROR(rows_->Reserve(header.begin_id, header.rows, /*slots=*/0));
@@ -337,7 +338,7 @@ absl::Status RowsLoader::CheckSlots(int64_t final_obs, int64_t older_frames) con
   return absl::OkStatus();
 }
 
-// Reads one number of each row to where it belongs.
+// Reads tensor `name`, one number per row, into the column of the ring that `at` locates.
 absl::Status RowsLoader::ReadNumbers(absl::string_view name, int32_t* (RowRing::*at)(int64_t)) {
   std::vector<absl::Span<char>> parts;
   ring_->ForEachPiece(ring_->begin_id(), ring_->end_id(), [&](int64_t first, int64_t rows) {
@@ -404,7 +405,7 @@ absl::Status RowsLoader::LoadOpenStreams() {
     if (tails[i] < 0 || tails[i] >= ring_->size()) {
       return Damaged("open tail", tails[i], 0, ring_->size() - 1);
     }
-    // Each row waits for one stream.
+    // A row is the newest row of at most one stream.
     const bool is_first = i == 0 || tails[i] > tails[i - 1];
     if (!is_first ||
         !rows_->AdoptOpenStream(ring_->begin_id() + tails[i], {streams[i], next_steps[i]})) {

@@ -3,18 +3,19 @@
 //
 //   spec, obs_fields                            SavedRowsHeader
 //   begin_id                                    id of the oldest row
-//   links      int32[rows]                      of LinkedRows, slots numbered in the order of the rows
-//   previous   int32[rows]                      of FrameStore, in the same way; with stacks only
-//   open_tails, open_streams, open_next_steps   int64[streams that go on]
-//   rows/<field>          [rows, ...]           of a stack the newest frame
-//   final_obs/<field>     [links to slots, ...] of a stack all frames, the oldest first
-//   older_frames/<field>  [slots of previous, frames - 1, ...]; stacks only
+//   links      int32[rows]                      see LinkedRows; slots are numbered in row order
+//   previous   int32[rows]                      see FrameStore; the same, only with stacks
+//   open_tails, open_streams, open_next_steps   int64[open streams]
+//   rows/<field>          [rows, ...]           only the newest frame of a stack
+//   final_obs/<field>     [links to slots, ...] all frames of a stack, the oldest first
+//   older_frames/<field>  [slots of previous, frames - 1, ...]; only for stacks
 //
-// What is saved depends on the valid rows alone: the same rows in the same order give the same bytes,
-// whatever was evicted before them.
+// The saved bytes depend only on the valid rows and their order, not on rows that were evicted
+// before.
 //
 // Ownership: a snapshot shares the rows by a pin, so it must not outlive them.
-// Threads:   the owner's lock is held for SnapshotRows() and LoadRows(), not while a snapshot writes.
+// Threads:   the caller holds the owner's lock for SnapshotRows() and LoadRows(), but need not hold
+//            it while a snapshot writes.
 // Errors:    kInvalidArgument, with found and expected, for anything that SnapshotRows() cannot have
 //            written.
 #ifndef DING_WORKER_REPLAY_BUFFER_ROW_STORE_STATE_H_
@@ -31,10 +32,10 @@
 
 namespace ding {
 
-// `frames` are those of `rows`.
+// Takes a snapshot of `rows` and of `frames`, which holds the frames of these rows.
 StateSnapshot SnapshotRows(LinkedRows* rows, const FrameStore& frames);
 
-// What is to be known before there is a store to load into.
+// The part of the saved state that is needed to create the store to load into.
 struct SavedRowsHeader {
   SpecPtr spec;
   int obs_fields;
@@ -43,7 +44,8 @@ struct SavedRowsHeader {
 };
 absl::StatusOr<SavedRowsHeader> ReadSavedRowsHeader(StateReader* reader);
 
-// Loads into a new store with this spec, and room for the rows. After an error it must not be used.
+// Loads into a new store that has this spec and room for the rows. After an error the store must
+// not be used.
 //   kResourceExhausted  out of memory
 absl::Status LoadRows(const SavedRowsHeader& header, StateReader* reader, LinkedRows* rows,
                       FrameStore* frames);

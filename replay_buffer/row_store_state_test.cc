@@ -29,7 +29,7 @@ TensorMap Written(const StateSnapshot& snapshot) {
   return state.tensors();
 }
 
-TEST(RowStoreState, TheHeaderSaysWhatStoreIsNeeded) {
+TEST(RowStoreState, HeaderHasSpecAndRowsOfTheStore) {
   const auto store = RowStore::Create(TestStreams::RowSpec(), 2, {4}).value();
   TestStreams streams;
   ASSERT_THAT(store->Append(streams.Make({{0, 6}})), IsOk());
@@ -44,8 +44,8 @@ TEST(RowStoreState, TheHeaderSaysWhatStoreIsNeeded) {
                        HasSubstr("saved number of rows is 4, expected 0 to 3")));
 }
 
-// Each of these would lead a later eviction or a draw to where nothing is.
-TEST(RowStoreState, SavedLinksThatDoNotAgreeAreRefused) {
+// Each of these values would lead a later eviction or draw to a place that holds nothing.
+TEST(RowStoreState, RefusesInconsistentLinks) {
   const auto store = RowStore::Create(TestStreams::RowSpec(true), 4, {64}).value();
   TestStreams streams(0, true);
   for (int i = 0; i < 3; ++i) ASSERT_THAT(store->Append(streams.Make({{0, 2}, {1, 2}})), IsOk());
@@ -75,14 +75,14 @@ TEST(RowStoreState, SavedLinksThatDoNotAgreeAreRefused) {
                        HasSubstr("saved row 9 cannot be the newest of stream 1")));
 }
 
-// Links that lead on are shared with the store, all others are those of the moment.
-TEST(RowStoreState, ASnapshotHasTheLinksOfItsMoment) {
-  // Blocks of 512 rows.
+// Links to other rows are shared with the store; all other links are copies of that moment.
+TEST(RowStoreState, SnapshotDoesNotSeeLaterPushes) {
+  // The store has blocks of 512 rows.
   const auto store = RowStore::Create(TestStreams::RowSpec(), 2, {4096}).value();
   TestStreams streams;
   ASSERT_THAT(store->Append(streams.Make({{0, 700}, {1, 300, SegmentEnd::kTerminated}, {2, 600}})),
               IsOk());
-  for (int i = 0; i < 300; ++i) {  // Blocks of which every other row ends an episode.
+  for (int i = 0; i < 300; ++i) {  // In these blocks every other row ends an episode.
     ASSERT_THAT(store->Append(streams.Make({{3, 2, SegmentEnd::kTruncated}})), IsOk());
   }
   const StateSnapshot snapshot = store->Snapshot();

@@ -37,7 +37,7 @@ std::unique_ptr<RowStore> Make(int64_t capacity_rows) {
   return RowStore::Create(TestStreams::RowSpec(), 2, {capacity_rows}).value();
 }
 
-// {stream, step, episode, steps into it} at a place of the store.
+// {stream, step, episode, steps into the episode} at a place of the store.
 std::vector<float> Place(const RowStore& store, const RowLocation& at) {
   std::vector<float> place(4);
   std::memcpy(place.data(), store.At(at, 0), 16);
@@ -46,14 +46,14 @@ std::vector<float> Place(const RowStore& store, const RowLocation& at) {
 
 int64_t ColumnBytes() { return TestStreams::RowSpec()->row_bytes(); }
 
-TEST(RowStore, CapacityOutsideTheRangeIsRefused) {
+TEST(RowStore, RefusesCapacityOutOfRange) {
   EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, {0}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("capacity of 0 rows")));
   EXPECT_THAT(RowStore::Create(TestStreams::RowSpec(), 2, {kMaxCapacityRows + 1}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 1 to 536870912")));
 }
 
-TEST(RowStore, APushLargerThanTheStoreLeavesItsNewestRows) {
+TEST(RowStore, KeepsTheNewestRowsOfAPushLargerThanTheStore) {
   const auto store = Make(10);
   TestStreams streams;
   ASSERT_THAT(store->Append(streams.Make({{0, 7}})), IsOk());
@@ -68,8 +68,8 @@ TEST(RowStore, APushLargerThanTheStoreLeavesItsNewestRows) {
   EXPECT_EQ(store->Next(115).id, -1);
 }
 
-// What a reader has found stays as it is while it is pinned, whatever is evicted, linked or
-// cleared.
+// The rows that a reader has located do not change while it holds its pin, whatever is evicted,
+// linked or cleared.
 TEST(RowStore, PinnedRowsAreNotOverwritten) {
   const auto store = Make(16);
   TestStreams streams;
@@ -88,7 +88,7 @@ TEST(RowStore, PinnedRowsAreNotOverwritten) {
   EXPECT_THAT(Place(*store, after), ElementsAre(0, 1, 0, 1));
 }
 
-TEST(RowStore, WhatPinsHeldBackIsUsedAgain) {
+TEST(RowStore, MemoryHeldBackByPinsIsReused) {
   const auto store = Make(16);
   TestStreams streams;
   const auto push = [&] {
@@ -97,28 +97,28 @@ TEST(RowStore, WhatPinsHeldBackIsUsedAgain) {
   for (int i = 0; i < 20; ++i) push();
   const int64_t quiet = store->allocated_bytes();
   {
-    // Overlapping readers: there is always one, but none stays.
+    // Readers overlap: there is always one, but none stays.
     std::optional<RowPin> pins[2];
     for (int i = 0; i < 1000; ++i) {
       pins[i % 2].emplace(store->Pin());
       push();
     }
     EXPECT_LT(store->allocated_bytes(), 3 * quiet);
-    for (int i = 0; i < 100; ++i) push();  // Now both stay.
+    for (int i = 0; i < 100; ++i) push();  // Now both readers stay.
     EXPECT_GT(store->allocated_bytes(), 3 * quiet);
   }
   push();
-  // Side blocks stay for the next peak.
+  // Side blocks are kept for the next peak.
   const int64_t after = store->allocated_bytes();
   for (int i = 0; i < 1000; ++i) push();
   EXPECT_EQ(store->allocated_bytes(), after);
 }
 
-TEST(RowStore, BytesPerRowAreThoseOfTheColumnsAndSixteenAtMost) {
+TEST(RowStore, ARowTakesItsColumnsAndAtMostSixteenBytes) {
   constexpr int64_t kCapacity = 50000;
   const auto store = Make(kCapacity);
   TestStreams streams;
-  EXPECT_EQ(store->allocated_bytes(), 0);  // Nothing before the first row.
+  EXPECT_EQ(store->allocated_bytes(), 0);  // Nothing is allocated before the first row.
   for (int64_t rows = 0; rows < 3 * kCapacity; rows += 800) {
     std::vector<SegmentPlan> plans(8);
     for (int64_t s = 0; s < 8; ++s) {
@@ -126,12 +126,12 @@ TEST(RowStore, BytesPerRowAreThoseOfTheColumnsAndSixteenAtMost) {
     }
     ASSERT_THAT(store->Append(streams.Make(plans)), IsOk());
   }
-  // A block is at most an eighth of the store: a part of one at each end, two spare.
+  // A block is at most an eighth of the store. One at each end is partly used, and two are spare.
   const int64_t block = kCapacity / 8 * (ColumnBytes() + 16);
   EXPECT_LE(store->allocated_bytes(), kCapacity * (ColumnBytes() + 16) + 4 * block);
 }
 
-// `rows` rows of `streams` streams, all of empty frames: stacks that always go on.
+// `rows` rows of `streams` streams, all with empty frames: each stack is the previous one shifted.
 SegmentBatch EmptyFrames(int64_t step, int64_t streams, int64_t rows) {
   FieldSpec obs = Scalar("obs", DType::kUint8);
   obs.shape = {4, 16, 16};
@@ -162,13 +162,14 @@ TEST(RowStore, ARowTakesOneFrameOfItsStack) {
   for (int64_t step = 0; step < 20000; step += 100) {
     ASSERT_THAT(store->Append(EmptyFrames(step, 4, 400)), IsOk());
   }
-  // A block and a side block are at most an eighth of the store, and here not more than 1 MB: a
-  // part of a block at each end, two spare, one block for the streams that go on.
+  // A block and a side block are at most an eighth of the store, and here not more than 1 MB. One
+  // block at each end is partly used, two are spare, and one side block is for the open streams.
   EXPECT_LE(store->allocated_bytes(), kCapacity * kRowBytes + 5 * (int64_t{1} << 20));
 }
 
-// Slots of rows with stacks of their own go with their rows, whatever happens to those.
-TEST(RowStore, StacksThatDoNotGoOnLeaveNothingBehind) {
+// The side slot of a row with a stack of its own is given back with the row, however the row
+// leaves.
+TEST(RowStore, SideSlotsOfStacksAreGivenBack) {
   const auto store = RowStore::Create(TestStreams::RowSpec(true), 4, {64}).value();
   TestStreams streams(0, true);
   int64_t early = 0;
@@ -191,7 +192,7 @@ TEST(RowStore, StacksThatDoNotGoOnLeaveNothingBehind) {
   EXPECT_LE(store->allocated_bytes(), 2 * early);
 }
 
-TEST(RowStore, AByteBudgetIsUsedAndKept) {
+TEST(RowStore, UsesAndKeepsItsCapacityInBytes) {
   const SpecPtr stacks = EmptyFrames(0, 1, 1).rows.spec_ptr();
   for (int64_t bytes = 1500; bytes < 40'000'000; bytes = bytes * 5 / 3) {
     SCOPED_TRACE(absl::StrCat(bytes, " bytes"));
@@ -199,7 +200,7 @@ TEST(RowStore, AByteBudgetIsUsedAndKept) {
       const auto store = RowStore::Create(stacks, 1, {0, bytes, owner_bytes}).value();
       const int64_t capacity = store->capacity_rows();
       EXPECT_GE(capacity, 1);
-      // Of small stores the blocks' alignment is a good part, of others the spare blocks.
+      // In small stores the blocks' alignment takes a good part, in others the spare blocks do.
       if (bytes > 100000) {
         EXPECT_GT(capacity * (256 + 4 + 8 + owner_bytes), bytes / 3 * 2);
       }
@@ -223,7 +224,7 @@ TEST(RowStore, AByteBudgetIsUsedAndKept) {
                                  "this machine's memory of")));
 }
 
-TEST(RowStore, OtherFieldsAreRefusedByName) {
+TEST(RowStore, RefusesOtherFieldsByName) {
   const auto store = Make(64);
   TestStreams streams;
   SegmentBatch push = streams.Make({{0, 1}});
@@ -236,7 +237,7 @@ TEST(RowStore, OtherFieldsAreRefusedByName) {
                        HasSubstr("main: final_obs has 1 fields, expected 2")));
 }
 
-// A row as the model keeps it: bytes of all fields, and what came after it when it was pushed.
+// A row as the model keeps it: the bytes of all fields, and what followed it when it was pushed.
 struct ModelRow {
   std::vector<std::string> fields;
   int64_t stream;
@@ -268,7 +269,7 @@ void AddTo(std::deque<ModelRow>* model, const SegmentBatch& data) {
   }
 }
 
-// The successor of the model's row `index`, by search; -1: none.
+// Returns the successor of the model's row `index`, found by search; -1: none.
 int64_t SuccessorIn(const std::deque<ModelRow>& model, size_t index) {
   const ModelRow& row = model[index];
   for (size_t next = index + 1; next < model.size(); ++next) {
@@ -316,7 +317,8 @@ void ExpectSame(const RowStore& store, const std::deque<ModelRow>& model) {
   }
 }
 
-// Pushes of all sizes, cleared and saved stores, with and without stacks, beside a deque of rows.
+// Compares stores, with and without stacks, to a deque of rows: after pushes of all sizes, after
+// clearing, and after saving and loading.
 TEST(RowStore, RandomOperationsAgreeWithADeque) {
   for (const bool stacks : {false, true}) {
     const int obs_fields = TestStreams::ObsSpec(stacks)->size();

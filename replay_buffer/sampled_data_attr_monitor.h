@@ -1,20 +1,20 @@
-// What draws are like: how often their rows were used, their priorities, how stale they are. Every
-// `print_freq`-th draw, the first included, is written with averages over the last `average_range`
-// draws:
+// Reports statistics of draws: how often their rows were used, their priorities, and how stale they
+// are. A report is written for the first draw and every `print_freq`-th draw after it, over the
+// last `average_range` draws:
 //
 //   use_avg  priority_avg  staleness_avg    mean over draws of the mean of a draw
 //   use_max  priority_max  staleness_max    the largest of all their rows
 //   priority_min                            the smallest
-//   beta                                    of this draw
+//   beta                                    that of this draw
 //
-// as scalars "<name>_iter/use_avg" ... with the learner's iteration as step, "<name>_step/use_avg" ...
-// with the env step of the last push, each only if that is not -1; and as a line of text,
-// "<name>/sampled_data_attr", with the number of the draw.
+// These are written as scalars "<name>_iter/use_avg" ... with the learner's iteration as step and
+// "<name>_step/use_avg" ... with the env step of the last push as step, each only if the step is
+// not -1; and as a line of text, "<name>/sampled_data_attr", with the number of the draw.
 //
-// Rows of unknown staleness (-1) are left out, also of averages: staleness is that of the last
-// `average_range` draws that have any, and is not written before the first.
-// Only draws that will be written are looked at: 5 of 200, by default.
-// The number of draws is not state: it begins at 0 in a resumed run.
+// Rows of unknown staleness (-1) are left out. Staleness is averaged over the last `average_range`
+// draws that have a row of known staleness, and is not written before there is one. Only draws that
+// enter a report are looked at: 5 of 200, by default. The number of draws is not state: it begins
+// at 0 in a resumed run.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_REPLAY_BUFFER_SAMPLED_DATA_ATTR_MONITOR_H_
@@ -43,7 +43,7 @@ class SampledDataAttrMonitor {
   };
 
   struct Draw {
-    absl::Span<const int64_t> use;  // [B], B >= 1; so are the others
+    absl::Span<const int64_t> use;  // [B], B >= 1; so are the other columns
     absl::Span<const float> priority;
     absl::Span<const int64_t> staleness;  // -1: unknown
     double beta = 0;
@@ -54,7 +54,7 @@ class SampledDataAttrMonitor {
   // Adds a sentence for each option that is out of range.
   static void AppendProblems(const Options& options, std::vector<std::string>* problems);
 
-  // `options` have no problems. `name`: of the buffer. `metrics`: not null.
+  // `options` must have no problems. `name` is that of the buffer. `metrics` must not be null.
   SampledDataAttrMonitor(const Options& options, absl::string_view name,
                          std::shared_ptr<MetricSink> metrics);
 

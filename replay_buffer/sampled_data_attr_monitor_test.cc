@@ -61,7 +61,7 @@ TEST_F(SampledDataAttrMonitorTest, WritesTheFirstDraw) {
             "priority_min 0.5, staleness_avg 8, staleness_max 9, beta 0.25");
 }
 
-TEST_F(SampledDataAttrMonitorTest, StepsThatAreNotKnownAreLeftOut) {
+TEST_F(SampledDataAttrMonitorTest, UnknownStepsAreLeftOut) {
   auto monitor = Make(5, 1);
   monitor.Add(DrawOf({{1}, {1}, {0}}, 1, -1, 5));
   EXPECT_THAT(sink_->ValuesOf("buffer_iter/use_avg"), IsEmpty());
@@ -72,7 +72,7 @@ TEST_F(SampledDataAttrMonitorTest, StepsThatAreNotKnownAreLeftOut) {
   EXPECT_EQ(sink_->texts().size(), 2u);
 }
 
-TEST_F(SampledDataAttrMonitorTest, UnknownStalenessIsNoStaleness) {
+TEST_F(SampledDataAttrMonitorTest, UnknownStalenessIsLeftOut) {
   auto monitor = Make(2, 1);
   monitor.Add(DrawOf({{1}, {1}, {-1}}, 1, 0, -1));
   EXPECT_THAT(sink_->ValuesOf("buffer_iter/staleness_avg"), IsEmpty());
@@ -82,8 +82,9 @@ TEST_F(SampledDataAttrMonitorTest, UnknownStalenessIsNoStaleness) {
   EXPECT_THAT(sink_->ValuesOf("buffer_iter/staleness_max"), ElementsAre(6));
 }
 
-// Against averages over all draws that are kept, whatever the window and the frequency.
-TEST_F(SampledDataAttrMonitorTest, EqualsAReferenceThatLooksAtEveryDraw) {
+// The reference looks at every draw and averages over the last ones, for many windows and
+// frequencies.
+TEST_F(SampledDataAttrMonitorTest, AgreesWithAReferenceThatSeesEveryDraw) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Rng rng(seed, "draws");

@@ -13,7 +13,7 @@
 namespace ding {
 namespace {
 
-// Far from overflow, far beyond any run.
+// The longest run that is accepted: no training run reaches it, and it is far from overflow.
 constexpr int64_t kMaxRows = (int64_t{1} << 60) - 1;
 
 SequenceIndex::Options Normalized(SequenceIndex::Options options) {
@@ -25,7 +25,7 @@ absl::Status Damaged(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("saved sequences: ", what));
 }
 
-// Whether they rise from `low` on and stay below `high`.
+// Whether `ids` are in increasing order, at least `low` and below `high`.
 bool Rise(absl::Span<const int64_t> ids, int64_t low, int64_t high) {
   for (const int64_t id : ids) {
     if (id < low || id >= high) return false;
@@ -71,20 +71,20 @@ void SequenceIndex::Append(absl::Span<const Segment> segments, int64_t first_id,
 
 void SequenceIndex::EvictBefore(int64_t begin_id) { starts_.EvictBefore(begin_id); }
 
-// The run that `segment` goes on with, or a new one.
+// Returns the run that `segment` continues, or a new one.
 SequenceIndex::Run& SequenceIndex::RunOf(const Segment& segment, int64_t begin_id) {
   const auto [it, is_new] = runs_.try_emplace(segment.stream);
   Run& run = it->second;
   if (!is_new && run.next_step != segment.first_step) {
     EndRun(&run, /*with_the_episode=*/false, begin_id);
-    // What was lost may be the beginning of the episode: then it is never whole.
+    // The beginning of the episode may be lost: then the episode is never whole.
     if (!options_.rows.has_value()) run.rows = 1;
     run.at_beginning = false;
   }
   return run;
 }
 
-// `run` before the rows of `segment`, from row `id` on, are added to it.
+// Called before the rows of `segment`, whose first row is `id`, are added to `run`.
 void SequenceIndex::LinkEpisode(const Segment& segment, int64_t id, int64_t begin_id, Run* run) {
   episodes_->Add(id, segment.length, run->at_beginning);
   if (run->at_beginning && run->rows > 0 && run->last_id >= begin_id) {
@@ -213,8 +213,8 @@ absl::Status SequenceIndex::Load(StateReader* reader, const RowStore& store) {
   return absl::OkStatus();
 }
 
-// Across episodes: whether the newest row of `run`, if it is there, ended an episode or not as the
-// run says, and nothing follows it.
+// For an index across episodes: whether the newest row of `run`, if it was not evicted, ended an
+// episode or not as the run says, and no row follows it.
 bool SequenceIndex::IsNewest(const Run& run, const RowStore& store) const {
   if (run.last_id < store.begin_id()) return true;
   const RowStore::Successor next = store.Next(run.last_id);

@@ -1,9 +1,10 @@
-// Which rows of a RowStore begin a sequence that can be drawn: the book that buffers of sequences
-// and of whole episodes keep.
+// An index of the rows of a RowStore that begin a sequence that can be drawn. Buffers of sequences
+// and of whole episodes keep it.
 //
-// A run is what the links of the store join: consecutive rows of one stream within one episode. It
-// ends with the episode, or where the stream lost steps. Counted from its first row, also when that
-// was evicted, rows 0, period, 2 period, ... begin a sequence:
+// A run is a series of rows that the links of the store join: consecutive rows of one stream within
+// one episode. It ends with the episode, or where the stream lost steps. Every period-th row of a
+// run, from row 0 on, begins a sequence. Rows are counted from the first row of the run, even if
+// that row was evicted:
 //
 //     run       r0 r1 r2 r3 r4 r5 r6 | end          rows = 4, period = 2
 //               [---------]
@@ -11,16 +12,18 @@
 //                           [------..]              with padding, once the run has ended
 //                                 [..]
 //
-// A sequence can be drawn when its last row has come, and until its first row is evicted. Whole
-// episodes are one sequence per run, from row 0 to the end of the episode; a run that begins amid an
-// episode has none. A stream's first segment counts as the beginning of an episode.
+// A sequence can be drawn from when its last row has arrived until its first row is evicted. An
+// index of whole episodes has one sequence per run, from row 0 to the end of the episode, and none
+// for a run that begins in the middle of an episode. A stream's first segment counts as the
+// beginning of an episode.
 //
-// Across episodes a run goes on with the stream's next episode, and so do rows 0, period, ...; it
-// ends only where steps are lost. The rows after these begin no episode: which one is not known.
+// An index across episodes continues a run, and the count of its rows, with the next episode of the
+// stream; the run ends only where steps are lost. The row after lost steps does not count as the
+// beginning of an episode, since this is not known.
 //
-// Memory:  4 bytes per row of the capacity (RankedIds), across episodes 4 more (EpisodeLinks), 8
-//          bytes per sequence that is under way, and about 150 bytes per stream. Streams whose rows
-//          are all gone are forgotten when there are more than twice the capacity.
+// Memory:  4 bytes per row of the capacity (RankedIds) and 4 more across episodes (EpisodeLinks); 8
+//          bytes per sequence that lacks rows, and about 150 bytes per stream. When the streams are
+//          more than twice the capacity, those without valid rows are forgotten.
 // Threads: thread-compatible.
 #ifndef DING_WORKER_REPLAY_BUFFER_SEQUENCE_INDEX_H_
 #define DING_WORKER_REPLAY_BUFFER_SEQUENCE_INDEX_H_
@@ -43,36 +46,39 @@ namespace ding {
 class SequenceIndex {
  public:
   struct Options {
-    std::optional<int64_t> rows;  // of a sequence, at least 1; not set: whole episodes
-    int64_t period = 1;           // at least 1; without meaning for whole episodes
+    std::optional<int64_t> rows;  // rows per sequence, at least 1; not set: whole episodes
+    int64_t period = 1;           // at least 1; ignored for whole episodes
     bool padding = false;         // runs may end within a sequence
     bool cross_episodes = false;  // runs go on after an episode; not for whole episodes
   };
 
-  // Memory per row of the capacity, at most.
+  // The most memory per row of the capacity.
   static int64_t RowBytes(const Options& options) {
     return RankedIds::kBytesPerId + (options.cross_episodes ? EpisodeLinks::kBytesPerId : 0);
   }
 
   SequenceIndex(const Options& options, int64_t capacity_rows);
 
-  // The segments of a push, whose row 0 got the id `first_id`; the oldest valid row now is
-  // `begin_id`.
+  // Adds the segments of a push whose row 0 got the id `first_id`. `begin_id` is now the oldest
+  // valid row.
   void Append(absl::Span<const Segment> segments, int64_t first_id, int64_t begin_id);
   void EvictBefore(int64_t begin_id);
 
-  // Sequences that can be drawn, ordered by the ids of their first rows.
+  // The number of sequences that can be drawn, and the first row of the one with `rank` sequences
+  // before it, in the order of first rows.
   int64_t size() const { return starts_.size(); }
   int64_t Select(int64_t rank) const { return starts_.Select(rank); }
 
-  // Of a valid row that ended an episode: the row with which its run goes on; -1: none (yet).
+  // Returns the row with which the run goes on after valid row `id`, which ended an episode. -1:
+  // there is none (yet).
   int64_t NextEpisode(int64_t id) const { return episodes_.has_value() ? episodes_->Next(id) : -1; }
-  // Whether a valid row begins an episode. Across episodes only.
+  // Whether a valid row begins an episode. Only for an index across episodes.
   bool BeginsEpisode(int64_t id) const { return episodes_->Begins(id); }
 
-  // A copy of what is known of the rows of `store`.
+  // Returns a copy of what the index knows about the rows of `store`.
   StateSnapshot Snapshot(const RowStore& store) const;
-  // Into a new index. kInvalidArgument for what no index of the rows of `store` can have written.
+  // Loads into a new index. kInvalidArgument for anything that no index of the rows of `store` can
+  // have written.
   absl::Status Load(StateReader* reader, const RowStore& store);
 
  private:

@@ -1,8 +1,8 @@
 // Finds the rows that were collected at or before a learner iteration, in whatever order they were
-// pushed. Runs of rows of the same iteration are one entry.
+// pushed. A run of consecutive rows of the same iteration is one entry.
 //
 // Memory:  about 50 bytes per run.
-// Cost:    a logarithm of the runs per run; next to nothing for a row.
+// Cost:    O(log runs) per run; next to nothing per row.
 // Threads: thread-compatible.
 #ifndef DING_WORKER_REPLAY_BUFFER_STALENESS_INDEX_H_
 #define DING_WORKER_REPLAY_BUFFER_STALENESS_INDEX_H_
@@ -19,8 +19,8 @@ namespace ding {
 
 class StalenessIndex {
  public:
-  // Rows from id `first` on, above all earlier ones; iters[i] of row first + i. Below 0: not known,
-  // such a row is never found.
+  // Adds the rows from id `first` on, which are above all earlier ids. Row first + i was collected
+  // at iters[i]. A negative value means that this is not known; such a row is never found.
   void Add(int64_t first, absl::Span<const int64_t> iters) {
     for (size_t i = 0; i < iters.size();) {
       size_t end = i + 1;
@@ -39,8 +39,8 @@ class StalenessIndex {
     }
   }
 
-  // Calls f(begin id, end id) for every run of rows of iteration <= `iter`, and does not find them
-  // again. Its first rows may be evicted already.
+  // Calls f(begin id, end id) for every run of rows of an iteration <= `iter`, and does not find
+  // these rows again. The first rows of a run may be evicted already.
   template <typename F>
   void TakeUpTo(int64_t iter, F f) {
     while (!by_iter_.empty() && by_iter_.begin()->first <= iter) {
@@ -53,7 +53,7 @@ class StalenessIndex {
     }
   }
 
-  // Runs that are kept, those that were taken included: those of the rows that are not evicted.
+  // The number of runs with rows that are not evicted, including runs that were taken.
   int64_t runs() const { return static_cast<int64_t>(runs_.size()); }
 
  private:

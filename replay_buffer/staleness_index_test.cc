@@ -29,7 +29,7 @@ TEST(StalenessIndex, FindsRunsByIterationOnce) {
   EXPECT_THAT(Take(&index, 5), IsEmpty());
 }
 
-TEST(StalenessIndex, ARunGoesOnOverPushesAlsoAfterItWasTaken) {
+TEST(StalenessIndex, RunsContinueAcrossPushesEvenAfterTheyWereTaken) {
   StalenessIndex index;
   index.Add(0, {3, 3});
   index.Add(2, {3});
@@ -39,7 +39,7 @@ TEST(StalenessIndex, ARunGoesOnOverPushesAlsoAfterItWasTaken) {
   EXPECT_THAT(Take(&index, 3), ElementsAre(Pair(0, 4)));
 }
 
-TEST(StalenessIndex, KeepsOnlyWhatIsNotEvicted) {
+TEST(StalenessIndex, ForgetsEvictedRows) {
   StalenessIndex index;
   for (int64_t id = 0; id < 100; ++id) {
     index.Add(id, {id % 7});

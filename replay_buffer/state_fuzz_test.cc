@@ -1,6 +1,7 @@
-// Damaged state of every type of buffer: whatever stands in it, loading returns an error and leaves
-// the buffer as it was, or makes a buffer that can be used and saved again; and takes no more memory
-// than the state accounts for. Run it under a sanitizer; base/fuzz_testing.h says how to try more.
+// Loads damaged state into every type of buffer. Loading must return an error and leave the buffer
+// as it was, or make a buffer that can be used and saved again. It must not take more memory than
+// the state accounts for. Run this under a sanitizer; base/fuzz_testing.h says how to try more
+// rounds.
 #include <malloc.h>
 
 #include <algorithm>
@@ -44,7 +45,7 @@ namespace {
 
 constexpr uint64_t kRounds = 600;
 constexpr int64_t kCapacityRows = 64;
-// What a buffer of 64 rows takes, however long its rows are said to be.
+// More than a buffer of 64 rows takes, however long the damaged state says that its rows are.
 constexpr int64_t kMostBytes = int64_t{4} << 20;
 
 class StateFuzz : public testing::TestWithParam<BufferType> {};
@@ -58,7 +59,7 @@ std::unique_ptr<IBuffer> Make(const BufferType& type) {
   return type.make(settings);
 }
 
-// States of a buffer that is empty, that is half full, and that has wrapped.
+// The states of an empty buffer, of one that is half full, and of one that has wrapped.
 std::vector<TensorMap> GoodStates(const BufferType& type) {
   std::vector<TensorMap> states;
   const std::unique_ptr<IBuffer> buffer = Make(type);
@@ -78,7 +79,7 @@ int64_t AllocatedBytes() {
   return static_cast<int64_t>(info.uordblks + info.hblkhd);
 }
 
-// Remembers how much memory was ever in use when something was asked of it.
+// Remembers the most memory that was in use when one of its functions was called.
 class WatchingReader : public StateReader {
  public:
   explicit WatchingReader(StateReader* inner) : inner_(*inner), before_(AllocatedBytes()) {}
@@ -110,7 +111,7 @@ Tensor MakeTensor(DType dtype, Shape shape, absl::string_view bytes) {
   return Tensor(dtype, std::move(shape), std::move(storage), data);
 }
 
-// A number that is wrong in a way that matters.
+// Writes a number that is likely to break a reader.
 void OverwriteElement(Rng* rng, size_t width, std::string* bytes) {
   const int64_t interesting[] = {0,
                                  1,
@@ -154,14 +155,14 @@ Tensor Mutated(const Tensor& good, bool is_spec, Mutator* mutator) {
     case 2:
       OverwriteElement(rng, width, &bytes);
       break;
-    case 3: {  // One element in place of another.
+    case 3: {  // Copy one element over another.
       const size_t elements = bytes.size() / width;
       if (elements == 0) break;
       const std::string element = bytes.substr(rng->UniformInt(elements) * width, width);
       bytes.replace(rng->UniformInt(elements) * width, width, element);
       break;
     }
-    case 4: {  // Another number of rows, or none.
+    case 4: {  // Change the number of rows, or set it to none.
       if (shape.empty()) shape = {1};
       const size_t row = shape[0] == 0 ? 0 : bytes.size() / static_cast<size_t>(shape[0]);
       shape[0] = static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(shape[0]) + 3));
@@ -169,7 +170,7 @@ Tensor Mutated(const Tensor& good, bool is_spec, Mutator* mutator) {
       if (row == 0) shape = {0};
       break;
     }
-    default: {  // The same bytes as something else.
+    default: {  // Declare the same bytes as another type.
       const DType others[] = {DType::kBool,  DType::kUint8,   DType::kInt32,
                               DType::kInt64, DType::kFloat32, DType::kFloat64};
       dtype = others[rng->UniformInt(std::size(others))];
@@ -181,7 +182,7 @@ Tensor Mutated(const Tensor& good, bool is_spec, Mutator* mutator) {
   return MakeTensor(dtype, std::move(shape), bytes);
 }
 
-// Damages one tensor or several; or leaves one out, exchanges two, or takes one from another state.
+// Damages one or several tensors, removes one, exchanges two, or takes one from another state.
 TensorMap Damaged(const TensorMap& good, const TensorMap& other, Mutator* mutator) {
   Rng* const rng = mutator->rng();
   const auto any = [rng](const TensorMap& map) {
@@ -206,7 +207,7 @@ TensorMap Damaged(const TensorMap& good, const TensorMap& other, Mutator* mutato
   return damaged;
 }
 
-// Draws, takes rows, and saves what it can load.
+// Checks that the buffer can draw, can take rows, and saves a state that it can load.
 void ExpectUsable(const BufferType& type, IBuffer* buffer) {
   SampleOptions options;
   options.replace = true;
@@ -217,7 +218,7 @@ void ExpectUsable(const BufferType& type, IBuffer* buffer) {
     ASSERT_LE(count, kCapacityRows);
     ASSERT_GE(buffer->push_count(), 0);
     const absl::StatusOr<Batch> batch = buffer->Sample(5, i, options);
-    // Rows that are counted may be stale by now.
+    // Rows that were counted may be stale by now.
     ASSERT_TRUE(batch.ok() || absl::IsFailedPrecondition(batch.status())) << batch.status();
     ASSERT_TRUE(batch.ok() || count == 0 || type.prioritized) << batch.status();
     const TensorMap saved = Saved(*buffer);
@@ -225,7 +226,7 @@ void ExpectUsable(const BufferType& type, IBuffer* buffer) {
     ASSERT_THAT(LoadFrom(copy.get(), saved), IsOk());
     ASSERT_TRUE(SameBytes(saved, Saved(*copy)));
     if (i == 2) buffer->Clear();
-    // Refused only if the fields are others now.
+    // A push may be refused only because the damaged state has other fields.
     const absl::Status pushed =
         buffer->Push(streams.Make({{i % 3, 9}, {3, 5 * i + 1, static_cast<SegmentEnd>(i % 3)}}), i);
     ASSERT_TRUE(pushed.ok() || absl::IsInvalidArgument(pushed)) << pushed;
@@ -234,7 +235,8 @@ void ExpectUsable(const BufferType& type, IBuffer* buffer) {
 
 using Outcomes = std::map<absl::StatusCode, int>;
 
-// A fuzzer whose mutants are all alike tests nothing, nor does one that is refused at the door.
+// Checks that the outcomes vary: a fuzzer tests nothing if all mutants are alike, or if all are
+// refused at the first check.
 void ExpectVaried(const Outcomes& outcomes) {
   for (const auto& [code, count] : outcomes) {
     EXPECT_TRUE(code == absl::StatusCode::kOk || code == absl::StatusCode::kDataLoss ||
@@ -249,7 +251,7 @@ void ExpectVaried(const Outcomes& outcomes) {
   EXPECT_GE(outcomes.size(), 3u);
 }
 
-// Loads by `load` into an empty buffer or into one that holds rows, and checks what comes of it.
+// Loads by `load` into an empty buffer or into one that holds rows, and checks the result.
 class Victim {
  public:
   explicit Victim(BufferType type) : type_(std::move(type)) {
@@ -296,7 +298,7 @@ TEST_P(StateFuzz, DamagedTensorsAreRefusedOrHarmless) {
   ExpectVaried(victim.outcomes());
 }
 
-TEST_P(StateFuzz, DamagedFilesWithARightChecksumAreRefusedOrHarmless) {
+TEST_P(StateFuzz, DamagedFilesWithValidChecksumAreRefusedOrHarmless) {
   const std::string path = JoinPath(testing::TempDir(), absl::StrCat("fuzz_", GetParam().name));
   const std::unique_ptr<IBuffer> buffer = Make(GetParam());
   ASSERT_THAT(LoadFrom(buffer.get(), GoodStates(GetParam())[1]), IsOk());

@@ -7,9 +7,9 @@
 namespace ding {
 namespace {
 
-// What is left of a row after the window.
+// The part of a row that still counts after the window.
 constexpr double kLeftAfterWindow = 0.01;
-// Fewer rows drawn than this are none.
+// A faded count of drawn rows below this counts as zero.
 constexpr double kNoSamples = 1e-5;
 
 }  // namespace

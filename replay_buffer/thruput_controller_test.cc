@@ -51,7 +51,7 @@ TEST(ThruputController, PushesAreRefusedAboveTheMaximum) {
   SimulatedClock clock;
   ThruputController controller(Limits(2, 0), &clock);
   controller.CountPush(1000);
-  EXPECT_THAT(controller.CheckPush(1000), IsOk());  // Nothing was drawn yet.
+  EXPECT_THAT(controller.CheckPush(1000), IsOk());  // No row was drawn yet.
   controller.CountSample(600);
   EXPECT_THAT(controller.CheckPush(200), IsOk());
   EXPECT_THAT(controller.CheckPush(201),
@@ -74,7 +74,7 @@ TEST(ThruputController, DrawsAreRefusedBelowTheMinimum) {
                        AllOf(HasSubstr("a sample of 65 rows"), HasSubstr("needed are 0.5"))));
 }
 
-TEST(ThruputController, AfterTheWindowOnePercentIsLeftHoweverOftenItIsAsked) {
+TEST(ThruputController, OnePercentIsLeftAfterTheWindowHoweverOftenItFades) {
   for (const int asked : {1, 10, 1000}) {
     SimulatedClock clock;
     ThruputController::Options options = Limits(2, 0.5);

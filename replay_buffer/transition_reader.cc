@@ -42,7 +42,7 @@ absl::StatusOr<std::shared_ptr<TransitionReader>> TransitionReader::Create(
 }
 
 absl::Status TransitionReader::Start(int64_t size, std::optional<TransitionDraw>* draw) {
-  // Two locations per row are the draw's own, and two per frame.
+  // The draw itself holds two locations per row and two per frame.
   const int frames = store_->frames_per_row();
   const int64_t row_bytes =
       spec()->row_bytes() +

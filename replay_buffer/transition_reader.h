@@ -1,15 +1,16 @@
 // Turns drawn rows of a RowStore into a batch of transitions with the columns of
-// data/sample_columns.h: the stored columns, n-step reward and discount, and next_obs. For all
-// buffers that draw single rows.
+// data/sample_columns.h: the stored columns, n-step reward and discount, and next_obs. All buffers
+// that draw single rows use it.
 //
-// In two steps, so that the owner's lock is held for the first only:
-//   Resolve  follows the links of each row over its window, finds the frames of its stacks, and pins
-//            what it found                                                       (with the lock)
-//   Gather   copies the columns into the block of the batch                   (without the lock)
+// It works in two steps, so that the owner's lock is held for the first only:
+//   Resolve  follows the links of each row over its window, finds the frames of its stacks, and
+//            pins what it found                                                (with the lock)
+//   Gather   copies the columns into the block of the batch                    (without the lock)
 //
 // Shapes:    those of data/transition_layout.h; replay_unique_id is the row's id.
 // Ownership: shares the store. A draw must not outlive the reader.
-// Threads:   those of RowStore: all but Gather under the owner's lock.
+// Threads:   as RowStore: the caller holds the owner's lock for every call, except for
+//            GatherStored() and Gather().
 //
 // Example:
 //   std::optional<TransitionDraw> draw;
@@ -41,7 +42,7 @@
 
 namespace ding {
 
-// One draw on its way to a batch.
+// One draw while it becomes a batch.
 class TransitionDraw {
  public:
   // `block` may have room for more than `size` rows.
@@ -53,9 +54,9 @@ class TransitionDraw {
         frames_(ids_.size() * static_cast<size_t>(frames_per_row)),
         next_frames_(frames_.size()) {}
 
-  // To be filled with the ids of the rows.
+  // The ids of the rows, which the caller fills in.
   absl::Span<int64_t> ids() { return ids_; }
-  // A scalar column of the batch that the owner adds, to be filled before Gather().
+  // A scalar column that the owner adds to the batch; the caller fills it before Gather().
   template <typename T>
   absl::Span<T> column(int field) {
     return block_.column<T>(field).first(ids_.size());
@@ -77,19 +78,21 @@ class TransitionDraw {
 class TransitionReader {
  public:
   // `added`: columns that the owner fills in for each draw.
-  //   kInvalidArgument  as of MakeTransitionLayout(); items: nstep is not 1
+  //   kInvalidArgument  as MakeTransitionLayout(); or the rows are items, and nstep is not 1
   static absl::StatusOr<std::shared_ptr<TransitionReader>> Create(
       std::shared_ptr<RowStore> store, int64_t nstep, double gamma,
       absl::Span<const FieldSpec> added = {});
 
   RowStore& store() const { return *store_; }
-  // Of the batches.
+  // The spec of the batches.
   const SpecPtr& spec() const { return pool_.spec(); }
 
-  // A draw of `size` rows. kResourceExhausted, with the sum, if there is not that much memory.
+  // Begins a draw of `size` rows. kResourceExhausted, with the sum, if there is not that much
+  // memory.
   absl::Status Start(int64_t size, std::optional<TransitionDraw>* draw);
   void Resolve(TransitionDraw* draw) const;
-  // Copies one stored field of the drawn rows to `to`. Like Gather, between Resolve and it.
+  // Copies one stored field of the drawn rows to `to`. Called between Resolve() and Gather(), and
+  // like Gather() without the lock.
   void GatherStored(const TransitionDraw& draw, int field, std::byte* to) const;
   Batch Gather(TransitionDraw* draw) const;
 

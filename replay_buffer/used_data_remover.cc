@@ -39,7 +39,7 @@ UsedDataRemover::UsedDataRemover(DataDeleter deleter, size_t max_waiting)
     thread_ = *std::move(thread);
   } else {
     MutexLock lock(&mutex_);
-    closing_ = true;  // Add() deletes, as after Close().
+    closing_ = true;  // Add() then deletes, as after Close().
   }
 }
 

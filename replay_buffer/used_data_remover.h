@@ -1,14 +1,14 @@
-// Deletes, behind its owner, the data of rows that left a buffer of metadata: such a buffer holds
-// only the ids of what collectors put into a store.
+// Deletes in the background the data of rows that left a buffer of metadata. Such a buffer holds
+// only the ids of the data that collectors put into a store.
 //
-// How an id is deleted is said by the owner of the store, who knows where it lives; ids alone are no
-// paths. For files below a folder: DeleteFilesIn.
+// The owner of the store, which knows where the data lies, provides the function that deletes an
+// id; an id alone is not a path. DeleteFilesIn() is this function for files in a folder.
 //
-// Ownership: a thread of its own, joined by Close() or the destructor.
-// Threads:   thread-safe, but for Close(), which belongs to the owner. The deleter is called by
-//            several threads at once.
-// Errors:    deleting never interrupts training: failures are counted, and come out of Close() as
-//            one error.
+// Ownership: owns a thread, which Close() or the destructor joins.
+// Threads:   thread-safe, except for Close(), which only the owner calls. Several threads may call
+//            the deleter at once.
+// Errors:    a failure to delete never interrupts training: failures are counted, and Close()
+//            returns them as one error.
 //
 // Example:
 //   UsedDataRemover remover(DeleteFilesIn(path_data));
@@ -30,13 +30,13 @@
 
 namespace ding {
 
-// Data that is gone already is no error.
+// Deletes the data of an id. Returns OK if the data is already gone.
 using DataDeleter = std::function<absl::Status(const std::string& data_id)>;
 
 // Deletes the file `folder`/`data_id`.
-//   kInvalidArgument  an id that is empty, absolute or has a component "..": it came over a wire,
-//                     and must not name a file elsewhere
-//   kPermissionDenied, ...  could not be deleted
+//   kInvalidArgument  the id is empty, absolute or has a component "..": ids come over a network
+//                     and must not name files elsewhere
+//   kPermissionDenied, ...  the file could not be deleted
 DataDeleter DeleteFilesIn(std::string folder);
 
 class UsedDataRemover {
@@ -46,18 +46,19 @@ class UsedDataRemover {
   explicit UsedDataRemover(DataDeleter deleter, size_t max_waiting = kMaxWaiting);
   UsedDataRemover(const UsedDataRemover&) = delete;
   UsedDataRemover& operator=(const UsedDataRemover&) = delete;
-  // As Close(), whose error is lost.
+  // Does what Close() does, but drops its error.
   ~UsedDataRemover();
 
-  // Returns at once, unless `max_waiting` others wait (the store is slower than the buffer), Close()
-  // was called, or the system refused the thread: then this call deletes it.
+  // Queues the data for deletion and returns at once. If `max_waiting` ids already wait (the store
+  // is slower than the buffer), after Close(), or if the system refused the thread, this call
+  // deletes the data itself.
   void Add(std::string data_id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Deletes all that waits and ends the thread. The first failure since the last Close(), with how
-  // many there were.
+  // Deletes all data that waits and ends the thread. Returns the first failure since the last
+  // Close(), with the number of failures.
   absl::Status Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Since it was made.
+  // The numbers of ids that were deleted, or could not be, since the remover was created.
   int64_t deleted() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t failed() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -75,7 +76,7 @@ class UsedDataRemover {
   int64_t failed_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t failed_since_close_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status first_error_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, because it uses the other members
 };
 
 }  // namespace ding

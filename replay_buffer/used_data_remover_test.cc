@@ -23,7 +23,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A store whose deletions wait until it is opened.
+// A store that deletes nothing until it is opened.
 class SlowStore {
  public:
   DataDeleter deleter() {
@@ -56,7 +56,7 @@ class SlowStore {
   bool open_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-TEST(UsedDataRemover, DeletesFilesInTheirFolderAndNoOthers) {
+TEST(UsedDataRemover, DeletesOnlyTheNamedFiles) {
   const std::string folder = FreshTestFolder();
   std::vector<std::string> ids;
   for (int i = 0; i < 20; ++i) {
@@ -71,13 +71,13 @@ TEST(UsedDataRemover, DeletesFilesInTheirFolderAndNoOthers) {
   EXPECT_EQ(remover.failed(), 0);
 }
 
-TEST(UsedDataRemover, WhatIsGoneAlreadyIsNoError) {
+TEST(UsedDataRemover, MissingFilesAreNoError) {
   UsedDataRemover remover(DeleteFilesIn(FreshTestFolder()));
   remover.Add("never_there");
   EXPECT_THAT(remover.Close(), IsOk());
 }
 
-TEST(UsedDataRemover, AnIdCannotNameAFileElsewhere) {
+TEST(UsedDataRemover, RefusesIdsOutsideTheFolder) {
   const std::string parent = FreshTestFolder();
   const std::string folder = JoinPath(parent, "data");
   ASSERT_THAT(CreateDirectories(JoinPath(folder, "sub")), IsOk());
@@ -125,7 +125,7 @@ TEST(UsedDataRemover, AddDoesNotWaitForTheStore) {
   EXPECT_THAT(store.asked(), ElementsAre("a", "b", "c", "d"));
 }
 
-TEST(UsedDataRemover, DeletesAtOnceAfterClose) {
+TEST(UsedDataRemover, AddAfterCloseDeletesAtOnce) {
   SlowStore store;
   store.Open();
   UsedDataRemover remover(store.deleter());
@@ -134,7 +134,7 @@ TEST(UsedDataRemover, DeletesAtOnceAfterClose) {
   EXPECT_THAT(store.asked(), ElementsAre("late"));
 }
 
-TEST(UsedDataRemover, TheDestructorDeletesWhatWaits) {
+TEST(UsedDataRemover, DestructorDeletesQueuedData) {
   SlowStore store;
   store.Open();
   {
@@ -144,7 +144,7 @@ TEST(UsedDataRemover, TheDestructorDeletesWhatWaits) {
   EXPECT_EQ(store.asked().size(), 100u);
 }
 
-TEST(UsedDataRemover, SeveralThreadsMayAdd) {
+TEST(UsedDataRemover, SeveralThreadsCanAdd) {
   SlowStore store;
   store.Open();
   UsedDataRemover remover(store.deleter(), /*max_waiting=*/3);

@@ -1,4 +1,4 @@
-// How a test that many types of buffer must pass makes them.
+// The function with which a test that many types of buffer must pass makes each of them.
 #ifndef DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_MAKER_H_
 #define DING_WORKER_REPLAY_BUFFER_TESTING_BUFFER_MAKER_H_
 

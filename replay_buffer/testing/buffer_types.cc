@@ -16,11 +16,11 @@
 namespace ding {
 namespace {
 
-// A run may draw that often before a row is retired for it.
+// The tests may draw a row this often before it is retired.
 constexpr int64_t kMaxUse = 5;
 constexpr int64_t kMaxStaleness = 100;
 
-// `params`: null, or a message for BufferConfig.params.
+// `params` is null or a message for BufferConfig.params.
 std::unique_ptr<IBuffer> Make(const std::string& type, const BufferSettings& settings,
                               const google::protobuf::Message* params) {
   BufferConfig config;
@@ -43,7 +43,7 @@ BufferMaker With(const std::string& type, const Params& params) {
   return [type, params](const BufferSettings& settings) { return Make(type, settings, &params); };
 }
 
-// Half of the ring.
+// The window is half of the ring.
 std::unique_ptr<IBuffer> MakeElastic(const BufferSettings& settings) {
   ElasticBufferConfig params;
   params.set_window_start(std::max<int64_t>(1, settings.capacity_rows / 2));

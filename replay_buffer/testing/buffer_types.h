@@ -1,5 +1,5 @@
-// Every type of buffer, for tests that all of them must pass: made from a config by its factory, as
-// a run makes it, so that a new type is one more line here.
+// The list of all types of buffer, for tests that each of them must pass. A buffer is made from a
+// config by its factory, as in a run, so a new type is one more line here.
 //
 //   INSTANTIATE_TEST_SUITE_P(Types, MyTest, testing::ValuesIn(BufferTypes()), NameOfBufferType);
 //
@@ -17,11 +17,11 @@
 namespace ding {
 
 struct BufferType {
-  std::string name;  // of a test: letters and digits
+  std::string name;  // for names of tests: letters and digits
   BufferMaker make;
-  // count() and the size of a draw are in rows, and all rows can be drawn.
+  // Whether count() and the size of a draw are in rows, and all rows can be drawn.
   bool of_rows;
-  // A draw has priorities, and Update() checks what it is given.
+  // Whether a draw has priorities and Update() checks its argument.
   bool prioritized;
 };
 

@@ -1,6 +1,6 @@
-// What a buffer of transitions must contain, the plain way: a deque of rows, successors by linear
-// search, n-step sums by their formula. For model tests: draw from the buffer under test, then let
-// this one check every row of the batch by its replay_unique_id.
+// A simple model of a buffer of transitions: a deque of rows, successors found by linear search,
+// and n-step sums by their formula. A test draws from the buffer under test, and then lets the
+// model check every row of the batch by its replay_unique_id.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_REPLAY_BUFFER_TESTING_REFERENCE_BUFFER_H_
@@ -26,11 +26,11 @@ class ReferenceBuffer {
   void Clear() { rows_.clear(); }
 
   int64_t count() const { return static_cast<int64_t>(rows_.size()); }
-  // Of the newest row.
+  // The id of the newest row.
   int64_t newest_id() const { return next_id_ - 1; }
 
-  // OK if every row of `batch` is one of the rows here with exactly its columns (sums and powers:
-  // within a millionth). Else says which row and column differ.
+  // Returns OK if every row of `batch` is a row of the model and has exactly its columns (sums and
+  // powers: within a millionth). Otherwise the error says which row and column differ.
   absl::Status Check(const Batch& batch) const;
 
  private:
@@ -39,7 +39,7 @@ class ReferenceBuffer {
     int64_t stream;
     int64_t step;
     bool last_of_segment;
-    SegmentEnd end;                    // of its segment, if it is the last
+    SegmentEnd end;                    // how its segment ends, if it is the last
     std::vector<std::string> columns;  // bytes, as in the pushed spec
     std::vector<std::string> final_obs;
     float reward;
@@ -51,7 +51,7 @@ class ReferenceBuffer {
     std::vector<std::string> next_obs;
   };
 
-  // The next row of the stream if it continues this one, else null.
+  // Returns the next row of the stream if it continues `row`, else null.
   const Row* SuccessorOf(const Row& row) const;
   Expected Window(const Row& row) const;
   absl::Status CheckRow(const Batch& batch, int64_t index) const;

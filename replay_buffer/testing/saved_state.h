@@ -1,4 +1,4 @@
-// What a buffer has saved, in memory, for tests: to compare, to load, and to damage.
+// The saved state of a buffer in memory, which tests compare, load and damage.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_REPLAY_BUFFER_TESTING_SAVED_STATE_H_
@@ -11,14 +11,14 @@
 
 namespace ding {
 
-// A failure to save is one of the test.
+// Returns the saved state of `buffer`. A failure to save fails the test.
 TensorMap Saved(const IBuffer& buffer);
 absl::Status LoadFrom(IBuffer* buffer, const TensorMap& tensors);
 
 bool SameBytes(const TensorMap& a, const TensorMap& b);
 bool SameBytes(const Batch& a, const Batch& b);
 
-// A copy that shares nothing, so that a test may damage it.
+// Returns a copy that shares no memory, so that a test may damage it.
 TensorMap CloneAll(const TensorMap& from);
 
 }  // namespace ding

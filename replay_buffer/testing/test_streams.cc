@@ -101,7 +101,7 @@ SegmentBatch TestStreams::Make(const std::vector<SegmentPlan>& plans) {
   BatchBuilder batch = BatchBuilder::Create(RowSpec(stacks_), rows).value();
   BatchBuilder final_obs =
       BatchBuilder::Create(ObsSpec(stacks_), static_cast<int64_t>(plans.size())).value();
-  const int first = ObsSpec(stacks_)->size();  // of the other fields
+  const int first = ObsSpec(stacks_)->size();  // the first of the fields that are not observations
   SegmentBatch data;
   int64_t row = 0;
   for (const SegmentPlan& plan : plans) {
@@ -149,7 +149,7 @@ SegmentBatch RandomPush(TestStreams* streams, Rng* rng, int64_t max_length) {
 
 namespace {
 
-// Whether the newest frame of both observations of row `row` is theirs, and the stacks of both
+// Whether both observations of row `row` have the right newest frame, and both of their stacked
 // fields show the same frames.
 bool AreFramesRight(const Batch& batch, int64_t row) {
   for (const std::string obs : {"obs", "next_obs"}) {
@@ -178,7 +178,7 @@ absl::Status CheckRows(const Batch& batch) {
   for (int64_t i = 0; i < batch.rows(); ++i) {
     const float* const a = &place[4 * i];
     const float* const b = &next[4 * i];
-    // Stream, step, episode, steps into it.
+    // Stream, step, episode, steps into the episode.
     const bool follows = b[0] == a[0] && b[1] == a[1] + 1 && b[2] == a[2] && b[3] == a[3] + 1;
     const bool right_columns =
         action[i] == static_cast<int64_t>(31 * a[0] + a[1]) % 1000 &&

@@ -1,10 +1,10 @@
-// Rows that tell where they come from, for tests of buffers: several streams with episodes, cut
-// into segments as the test says.
+// Rows that contain their own origin, for tests of buffers. They come from several streams with
+// episodes, cut into segments as the test asks.
 //
 //   obs/place    float32[4]  {stream, step, episode, steps into the episode}
-//   obs/picture  uint8[3]    from the same numbers
-//   action       int64[]     from stream and step
-//   reward       float32[]   from stream and step
+//   obs/picture  uint8[3]    a function of the same numbers
+//   action       int64[]     a function of stream and step
+//   reward       float32[]   a function of stream and step
 //   done_once    bool[]      whether the row is the last of its episode
 //   collect_iter int64[]     rows made before this one
 //
@@ -14,8 +14,8 @@
 //   obs/strip    float32[2, 4]   stacked along axis 1: {frame, -frame} of the last four frames
 //
 // A frame has the number 1000 stream + step + 1. An episode begins with empty frames (0), with its
-// first frame repeated, or with the last stack of the episode before; now and then a stack begins anew, or an
-// old frame changes, within an episode.
+// first frame repeated, or with the last stack of the episode before. Now and then, a stack begins
+// anew or an old frame changes within an episode.
 //
 // The observation after a row is that of the stream's next row, or {stream, step + 1, episode,
 // steps into the episode + 1} after the last row of an episode.
@@ -47,14 +47,14 @@ class TestStreams {
   explicit TestStreams(int64_t first_step = 0, bool stacks = false)
       : first_step_(first_step), stacks_(stacks) {}
 
-  // The next rows of these streams.
+  // Makes the next rows of these streams.
   SegmentBatch Make(const std::vector<SegmentPlan>& plans);
   // Loses the next `steps` steps of `stream`.
   void Skip(int64_t stream, int64_t steps);
 
   static const SpecPtr& RowSpec(bool stacks = false);
   static const SpecPtr& ObsSpec(bool stacks = false);
-  // Of obs/frames, for a frame of that number.
+  // An element of obs/frames in the frame with this number.
   static uint8_t Pixel(int64_t frame, int64_t index);
 
  private:
@@ -76,12 +76,12 @@ class TestStreams {
   std::map<int64_t, Cursor> cursors_;
 };
 
-// A push with 1 to 4 segments of random streams, lengths up to `max_length`, and ends; now and then a
-// stream has lost steps.
+// Makes a push of 1 to 4 segments with random streams, lengths up to `max_length` and ends. Now and
+// then a stream loses steps.
 SegmentBatch RandomPush(TestStreams* streams, Rng* rng, int64_t max_length);
 
-// OK if every row of a batch with one-step windows is whole: the columns are those of its place, and
-// its next observation is the one after it. Else says which row is not.
+// Returns OK if every row of a batch with one-step windows is consistent: its columns agree with
+// its obs/place, and its next observation is the one after it. Otherwise the error names the row.
 absl::Status CheckRows(const Batch& batch);
 
 }  // namespace ding
