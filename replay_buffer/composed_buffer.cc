@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<ComposedBuffer::Contents>> ComposedBuffer::MakeCo
     std::shared_ptr<RowStore> store) const {
   auto contents = std::make_unique<Contents>();
   if (options_.on_removed != nullptr) {
-    DING_ASSIGN_OR_RETURN(contents->held, HeldItems::Create(*store));
+    DING_ASSIGN_OR_RETURN(contents->held, ItemBook::Create(*store));
   }
   DING_ASSIGN_OR_RETURN(contents->source, kind_->MakeSource(std::move(store)));
   return contents;
@@ -113,7 +113,7 @@ absl::Status ComposedBuffer::WaitUntilDrawAllowed(int64_t size, int64_t iter,
                                                   RemovedItems* removed) {
   const auto allowed = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
     if (contents_ != nullptr) {
-      HeldItems* const held = contents_->held.get();
+      ItemBook* const held = contents_->held.get();
       contents_->source->RetireStale(iter, [held, removed](int64_t begin, int64_t end) {
         if (held != nullptr) held->Remove(begin, end, removed);
       });
@@ -177,7 +177,7 @@ absl::StatusOr<Batch> ComposedBuffer::SampleChecked(int64_t size, int64_t iter,
       rng_ = before;
       return drawn;
     }
-    HeldItems* const held = contents_->held.get();
+    ItemBook* const held = contents_->held.get();
     facts = source->Commit(request, &*draw, [held, removed](int64_t begin, int64_t end) {
       if (held != nullptr) held->Remove(begin, end, removed);
     });

@@ -35,7 +35,7 @@
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/draw_source.h"
-#include "ding_worker/replay_buffer/held_items.h"
+#include "ding_worker/replay_buffer/item_book.h"
 #include "ding_worker/replay_buffer/periodic_thruput_monitor.h"
 #include "ding_worker/replay_buffer/rate_limiter.h"
 #include "ding_worker/replay_buffer/removed_items.h"
@@ -91,7 +91,7 @@ class ComposedBuffer : public IBuffer {
   // All that the first push fixes. Whoever gathers shares the source.
   struct Contents {
     std::shared_ptr<DrawSource> source;
-    std::unique_ptr<HeldItems> held;  // null without on_removed
+    std::unique_ptr<ItemBook> held;  // null without on_removed
   };
 
   absl::StatusOr<std::unique_ptr<Contents>> MakeContents(std::shared_ptr<RowStore> store) const;

@@ -1,4 +1,5 @@
 // The examples of docs/replay_buffer.md.
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
@@ -20,6 +22,7 @@
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer_file.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/selector.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 #include "gtest/gtest.h"
 
@@ -163,6 +166,31 @@ absl::Status UseSequencesAcrossEpisodes() {
   }
   return absl::OkStatus();
 }
+
+// Draws recent transitions more often: the k-th newest in proportion to 0.999^k. One may come twice.
+class RecencySelector : public ISelector {
+ public:
+  absl::Status Select(const Candidates& from, int64_t newest, bool /*replace*/, Rng* rng,
+                      absl::Span<int64_t> ranks) override {
+    for (int64_t& rank : ranks) {
+      const double age = std::floor(std::log1p(-rng->Uniform()) / std::log(0.999));
+      rank = from.size() - 1 - static_cast<int64_t>(age) % newest;  // rank 0 is the oldest
+    }
+    return absl::OkStatus();
+  }
+};
+
+absl::Status UseRecency() {
+  NaiveReplayBuffer::Options options;
+  options.selector = std::make_shared<RecencySelector>();
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<NaiveReplayBuffer> buffer,
+                        NaiveReplayBuffer::Create(options));
+  DING_ASSIGN_OR_RETURN(const SegmentBatch data, ThreeSteps(0, SegmentEnd::kCut));
+  DING_RETURN_IF_ERROR(buffer->Push(data, /*cur_collector_envstep=*/3));
+  return buffer->Sample(/*size=*/2, /*cur_learner_iter=*/0).status();
+}
+
+TEST(ReplayBufferExample, ASelectorOfOnesOwnWorks) { EXPECT_THAT(UseRecency(), IsOk()); }
 
 TEST(ReplayBufferExample, PrioritizedWorks) { EXPECT_THAT(UsePrioritized(), IsOk()); }
 

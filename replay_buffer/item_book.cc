@@ -1,4 +1,4 @@
-#include "ding_worker/replay_buffer/held_items.h"
+#include "ding_worker/replay_buffer/item_book.h"
 
 #include <algorithm>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace ding {
 
-absl::StatusOr<std::unique_ptr<HeldItems>> HeldItems::Create(const RowStore& store) {
+absl::StatusOr<std::unique_ptr<ItemBook>> ItemBook::Create(const RowStore& store) {
   const Spec& spec = *store.spec();
   if (!IsItems(spec)) {
     return absl::InvalidArgumentError(
@@ -26,20 +26,20 @@ absl::StatusOr<std::unique_ptr<HeldItems>> HeldItems::Create(const RowStore& sto
     store.Gather(*spec.Find(name), rows, reinterpret_cast<std::byte*>(values.data()));
     return values;
   };
-  std::unique_ptr<HeldItems> held(new HeldItems(store.begin_id()));
+  std::unique_ptr<ItemBook> held(new ItemBook(store.begin_id()));
   held->Add(column(kColumnChunk), column(kColumnRow), column(kColumnLength));
   return held;
 }
 
-void HeldItems::Add(absl::Span<const int64_t> chunks, absl::Span<const int64_t> rows,
-                    absl::Span<const int64_t> lengths) {
+void ItemBook::Add(absl::Span<const int64_t> chunks, absl::Span<const int64_t> rows,
+                   absl::Span<const int64_t> lengths) {
   for (size_t i = 0; i < chunks.size(); ++i) {
     items_.push_back({{chunks[i], rows[i], lengths[i]}, true});
     chunks_.Add(chunks[i]);
   }
 }
 
-void HeldItems::Append(const Batch& rows, int64_t begin, int64_t end, RemovedItems* removed) {
+void ItemBook::Append(const Batch& rows, int64_t begin, int64_t end, RemovedItems* removed) {
   DING_CHECK(end_id() + rows.rows() == end)
       << rows.rows() << " rows after " << end_id() << ", but the ring ends at " << end;
   // New items are added first, so that chunks which they refer to are not reported as removed.
@@ -48,7 +48,7 @@ void HeldItems::Append(const Batch& rows, int64_t begin, int64_t end, RemovedIte
   EvictBefore(begin, removed);
 }
 
-void HeldItems::Remove(int64_t begin, int64_t end, RemovedItems* removed) {
+void ItemBook::Remove(int64_t begin, int64_t end, RemovedItems* removed) {
   for (int64_t id = std::max(begin, begin_); id < end; ++id) {
     Held& held = items_[static_cast<size_t>(id - begin_)];
     if (!held.there) continue;
@@ -58,7 +58,7 @@ void HeldItems::Remove(int64_t begin, int64_t end, RemovedItems* removed) {
   }
 }
 
-void HeldItems::EvictBefore(int64_t id, RemovedItems* removed) {
+void ItemBook::EvictBefore(int64_t id, RemovedItems* removed) {
   Remove(begin_, id, removed);
   items_.erase(items_.begin(), items_.begin() + (id - begin_));
   begin_ = id;

@@ -1,4 +1,4 @@
-#include "ding_worker/replay_buffer/held_items.h"
+#include "ding_worker/replay_buffer/item_book.h"
 
 #include <algorithm>
 #include <memory>
@@ -45,9 +45,9 @@ TEST(ChunkReferences, RemoveReportsTheLastItemOfAChunk) {
   EXPECT_DEATH(references.Remove(7), "no item of chunk 7");
 }
 
-TEST(HeldItems, NewItemsAreAddedBeforeOldOnesAreRemoved) {
+TEST(ItemBook, NewItemsAreAddedBeforeOldOnesAreRemoved) {
   const std::unique_ptr<RowStore> store = StoreOf(TestItemsOfChunk(1, 1), 4);
-  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<HeldItems> held, HeldItems::Create(*store));
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ItemBook> held, ItemBook::Create(*store));
   RemovedItems removed;
   held->Append(TestItemsOfChunk(1, 2).rows, 0, 2, &removed);
   EXPECT_THAT(removed.items, IsEmpty());
@@ -57,25 +57,25 @@ TEST(HeldItems, NewItemsAreAddedBeforeOldOnesAreRemoved) {
   EXPECT_THAT(removed.chunks, IsEmpty());
 }
 
-TEST(HeldItems, StartsWithTheRowsOfTheStore) {
+TEST(ItemBook, StartsWithTheRowsOfTheStore) {
   const SegmentBatch items = TestItems({{1, 0, 1}, {1, 1, 2}, {3, 0, 4}});
   const std::unique_ptr<RowStore> store = StoreOf(items, 2);
   ASSERT_THAT(store->Append(items), IsOk());
-  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<HeldItems> held, HeldItems::Create(*store));
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ItemBook> held, ItemBook::Create(*store));
   RemovedItems removed;
   held->Clear(&removed);
   EXPECT_THAT(removed.items, ElementsAre(Item{1, 1, 2}, Item{3, 0, 4}));
   EXPECT_THAT(removed.chunks, ElementsAre(1, 3));
 }
 
-TEST(HeldItems, RefusesRowsThatAreNotItems) {
+TEST(ItemBook, RefusesRowsThatAreNotItems) {
   TestStreams streams;
   const std::unique_ptr<RowStore> store = StoreOf(streams.Make({{0, 1}}), 4);
-  EXPECT_THAT(HeldItems::Create(*store), StatusIs(absl::StatusCode::kInvalidArgument,
-                                                  HasSubstr("expected rows that are items")));
+  EXPECT_THAT(ItemBook::Create(*store), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                 HasSubstr("expected rows that are items")));
 }
 
-// A model of HeldItems: a plain list of items, any of which may have left.
+// A model of ItemBook: a plain list of items, any of which may have left.
 class ListOfItems {
  public:
   explicit ListOfItems(int64_t capacity) : capacity_(capacity) {}
@@ -108,13 +108,13 @@ class ListOfItems {
   std::vector<std::pair<Item, bool>> items_;  // by id; the flag says whether it is still held
 };
 
-TEST(HeldItems, EachItemLeavesOnceAndEachChunkWithItsLastItem) {
+TEST(ItemBook, EachItemLeavesOnceAndEachChunkWithItsLastItem) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Rng rng(seed, "held_items");
+    Rng rng(seed, "item_book");
     ListOfItems expected(32);
-    DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<HeldItems> held,
-                              HeldItems::Create(*StoreOf(TestItemsOfChunk(0, 1), 32)));
+    DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ItemBook> held,
+                              ItemBook::Create(*StoreOf(TestItemsOfChunk(0, 1), 32)));
     for (int step = 0; step < 300; ++step) {
       RemovedItems removed;
       RemovedItems expected_removed;

@@ -8,8 +8,8 @@
 // Memory:  32 bytes per row of the ring, and the memory of ChunkReferences.
 // Threads: thread-compatible: the caller holds the buffer's lock for every call, and calls
 //          TellRemoved() after releasing it.
-#ifndef DING_WORKER_REPLAY_BUFFER_HELD_ITEMS_H_
-#define DING_WORKER_REPLAY_BUFFER_HELD_ITEMS_H_
+#ifndef DING_WORKER_REPLAY_BUFFER_ITEM_BOOK_H_
+#define DING_WORKER_REPLAY_BUFFER_ITEM_BOOK_H_
 
 #include <cstdint>
 #include <deque>
@@ -25,10 +25,10 @@
 
 namespace ding {
 
-class HeldItems {
+class ItemBook {
  public:
   // Creates an object that holds all rows of `store`. kInvalidArgument if they are not items.
-  static absl::StatusOr<std::unique_ptr<HeldItems>> Create(const RowStore& store);
+  static absl::StatusOr<std::unique_ptr<ItemBook>> Create(const RowStore& store);
 
   // Must be called when the ring has become [begin, end) by a push of `rows`, which include those
   // that the ring had no room for. Adds `rows` and removes the rows before `begin`.
@@ -44,7 +44,7 @@ class HeldItems {
     bool there;
   };
 
-  explicit HeldItems(int64_t begin_id) : begin_(begin_id) {}
+  explicit ItemBook(int64_t begin_id) : begin_(begin_id) {}
 
   int64_t end_id() const { return begin_ + static_cast<int64_t>(items_.size()); }
   void Add(absl::Span<const int64_t> chunks, absl::Span<const int64_t> rows,
@@ -58,4 +58,4 @@ class HeldItems {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_REPLAY_BUFFER_HELD_ITEMS_H_
+#endif  // DING_WORKER_REPLAY_BUFFER_ITEM_BOOK_H_
