@@ -19,7 +19,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/env/parcel.h"
+#include "ding_worker/env/process_message.h"
 
 namespace ding {
 namespace {
@@ -98,11 +98,11 @@ class EnvProcess {
       mine_.progress.fetch_add(1, std::memory_order_relaxed);
       Step(env_id, host);
     } else {
-      ParcelWriter parcel;
+      ProcessMessageWriter message;
       mine_.attempts.store(env.attempts_made);
       Note(call, env_id);
-      absl::Status status = DoOnce(call, env_id, host, &parcel);
-      Send(env_id, status, parcel);
+      absl::Status status = DoOnce(call, env_id, host, &message);
+      Send(env_id, status, message);
     }
     mine_.call.store(static_cast<uint32_t>(EnvCall::kIdle), std::memory_order_relaxed);
     env.turn.store(ProcessMemory::kAnswered);
@@ -118,45 +118,45 @@ class EnvProcess {
     env.terminated = result_.terminated ? 1 : 0;
     env.truncated = result_.truncated ? 1 : 0;
     env.abnormal = result_.abnormal ? 1 : 0;
-    env.parcel_size = 0;
+    env.message_size = 0;
     const auto others = static_cast<size_t>(spec_.players - 1);
     const bool all_rewards = result_.other_rewards.size() == others;
     if (all_rewards) {
       std::copy_n(result_.other_rewards.begin(), others, memory_->other_rewards(env_id));
     }
     if (status.ok() && all_rewards && result_.info.empty() && !result_.abnormal) return;
-    ParcelWriter parcel;
-    Put(result_.info, &parcel);
-    Put(result_.abnormal ? host->TakeVoidCause() : absl::OkStatus(), &parcel);
-    parcel.Number(static_cast<int64_t>(result_.other_rewards.size()));
-    Send(env_id, status, parcel);
+    ProcessMessageWriter message;
+    Put(result_.info, &message);
+    Put(result_.abnormal ? host->TakeVoidCause() : absl::OkStatus(), &message);
+    message.Number(static_cast<int64_t>(result_.other_rewards.size()));
+    Send(env_id, status, message);
   }
 
-  absl::Status DoOnce(EnvCall call, int env_id, EnvHost* host, ParcelWriter* parcel) {
+  absl::Status DoOnce(EnvCall call, int env_id, EnvHost* host, ProcessMessageWriter* message) {
     const ProcessMemory::Env& env = memory_->env(env_id);
     switch (call) {
       case EnvCall::kReset: {
         EpisodeStart start;
         start.seed = env.seed;
-        if (env.parcel_size > 0) {
-          ParcelReader in(memory_->parcel(env_id));
+        if (env.message_size > 0) {
+          ProcessMessageReader in(memory_->message(env_id));
           start.params = TakeNamedValues(&in);
         }
         return host->Reset(start, memory_->rows().row(env_id), env.attempts_made);
       }
       case EnvCall::kRender: {
         DING_ASSIGN_OR_RETURN(const Image image, host->Render());
-        Put(image, parcel);
+        Put(image, message);
         return absl::OkStatus();
       }
       case EnvCall::kSave: {
         StateDict state;
         DING_RETURN_IF_ERROR(host->SaveState(&state));
-        Put(state, parcel);
+        Put(state, message);
         return absl::OkStatus();
       }
       case EnvCall::kLoad: {
-        ParcelReader in(memory_->parcel(env_id));
+        ProcessMessageReader in(memory_->message(env_id));
         const std::string source(in.Bytes());
         StateDict state(source);
         DING_RETURN_IF_ERROR(TakeState(&in, &state));
@@ -167,18 +167,18 @@ class EnvProcess {
     }
   }
 
-  void Send(int env_id, const absl::Status& status, const ParcelWriter& rest) {
-    ParcelWriter parcel;
-    Put(status, &parcel);
-    parcel.Bytes(rest.bytes());
-    if (memory_->PutParcel(env_id, parcel.bytes())) return;
-    ParcelWriter too_large;
-    Put(absl::ResourceExhaustedError(absl::StrCat("its answer has ", parcel.bytes().size(),
+  void Send(int env_id, const absl::Status& status, const ProcessMessageWriter& rest) {
+    ProcessMessageWriter message;
+    Put(status, &message);
+    message.Bytes(rest.bytes());
+    if (memory_->PutMessage(env_id, message.bytes())) return;
+    ProcessMessageWriter too_large;
+    Put(absl::ResourceExhaustedError(absl::StrCat("its answer has ", message.bytes().size(),
                                                   " bytes, expected at most ",
-                                                  ProcessMemory::kParcelBytes)),
+                                                  ProcessMemory::kMessageBytes)),
         &too_large);
     too_large.Bytes("");
-    memory_->PutParcel(env_id, too_large.bytes());
+    memory_->PutMessage(env_id, too_large.bytes());
   }
 
   const EnvProcessOptions& options_;

@@ -9,9 +9,9 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/env/env_host.h"
 #include "ding_worker/env/fork_server.h"
-#include "ding_worker/env/parcel.h"
 #include "ding_worker/env/process_end.h"
 #include "ding_worker/env/process_memory.h"
+#include "ding_worker/env/process_message.h"
 
 namespace ding {
 
@@ -25,10 +25,10 @@ absl::StatusOr<EnvSpec> ProbeEnvSpec(const EnvFactory& factory, absl::Duration t
   ForkServer::Options options;
   options.run = [&factory, &memory](int) {
     const absl::StatusOr<std::unique_ptr<Env>> env = BuildEnv(factory);
-    ParcelWriter parcel;
-    Put(env.status(), &parcel);
-    if (env.ok()) Put((*env)->spec(), &parcel);
-    return memory->PutParcel(0, parcel.bytes()) ? 0 : 1;
+    ProcessMessageWriter message;
+    Put(env.status(), &message);
+    if (env.ok()) Put((*env)->spec(), &message);
+    return memory->PutMessage(0, message.bytes()) ? 0 : 1;
   };
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<ForkServer> server,
                         ForkServer::Start(std::move(options)));
@@ -39,7 +39,7 @@ absl::StatusOr<EnvSpec> ProbeEnvSpec(const EnvFactory& factory, absl::Duration t
         absl::StrCat("it was not built in ", absl::FormatDuration(timeout), " (connect_timeout)"));
   }
   if (server->wait_status(0) != 0) return WhyProcessEnded(*server, 0, 0, absl::OkStatus());
-  ParcelReader in(memory->parcel(0));
+  ProcessMessageReader in(memory->message(0));
   DING_RETURN_IF_ERROR(TakeStatus(&in));
   EnvSpec spec;
   DING_RETURN_IF_ERROR(TakeEnvSpec(&in, &spec));

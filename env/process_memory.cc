@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<ProcessMemory>> ProcessMemory::Create(const EnvSp
       const int64_t bytes = env_num * spec.action->row_bytes(i);
       made->action_columns_.push_back(pieces.Take<std::byte>(bytes));
     }
-    made->parcels_ = pieces.Take<std::byte>(env_num * kParcelBytes, kPage);
+    made->messages_ = pieces.Take<std::byte>(env_num * kMessageBytes, kPage);
     return pieces.used();
   };
   made->bytes_ = lay_out(Pieces(nullptr));
@@ -90,18 +90,18 @@ ProcessMemory::~ProcessMemory() {
   if (memory_ != nullptr) munmap(memory_, bytes_);
 }
 
-bool ProcessMemory::PutParcel(int i, absl::string_view bytes) {
+bool ProcessMemory::PutMessage(int i, absl::string_view bytes) {
   const auto size = static_cast<int64_t>(bytes.size());
-  envs_[i].parcel_size = 0;
-  if (size > kParcelBytes) return false;
-  std::memcpy(parcels_ + i * kParcelBytes, bytes.data(), bytes.size());
-  envs_[i].parcel_size = size;
+  envs_[i].message_size = 0;
+  if (size > kMessageBytes) return false;
+  std::memcpy(messages_ + i * kMessageBytes, bytes.data(), bytes.size());
+  envs_[i].message_size = size;
   return true;
 }
 
-absl::string_view ProcessMemory::parcel(int i) const {
-  const int64_t size = std::clamp<int64_t>(envs_[i].parcel_size, 0, kParcelBytes);
-  return {reinterpret_cast<const char*>(parcels_ + i * kParcelBytes), static_cast<size_t>(size)};
+absl::string_view ProcessMemory::message(int i) const {
+  const int64_t size = std::clamp<int64_t>(envs_[i].message_size, 0, kMessageBytes);
+  return {reinterpret_cast<const char*>(messages_ + i * kMessageBytes), static_cast<size_t>(size)};
 }
 
 }  // namespace ding

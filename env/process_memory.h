@@ -74,8 +74,8 @@ class ProcessMemory {
     uint8_t terminated = 0;
     uint8_t truncated = 0;
     uint8_t abnormal = 0;
-    // Request or answer: the size of parcel() in bytes, 0 if there is none.
-    int64_t parcel_size = 0;
+    // Request or answer: the size of message() in bytes, 0 if there is none.
+    int64_t message_size = 0;
   };
 
   // kUnavailable if the system has not enough memory.
@@ -97,11 +97,11 @@ class ProcessMemory {
     return {spec_.action.get(), action_columns_.data(), 0, env_num_};
   }
 
-  // Leaves `bytes` for the other side of env i; returns false if they exceed kParcelBytes.
-  bool PutParcel(int i, absl::string_view bytes);
-  absl::string_view parcel(int i) const;
+  // Leaves `bytes` for the other side of env i; returns false if they exceed kMessageBytes.
+  bool PutMessage(int i, absl::string_view bytes);
+  absl::string_view message(int i) const;
 
-  static constexpr int64_t kParcelBytes = int64_t{16} << 20;
+  static constexpr int64_t kMessageBytes = int64_t{16} << 20;
 
  private:
   ProcessMemory(const EnvSpec& spec, int env_num) : spec_(spec), env_num_(env_num) {}
@@ -116,7 +116,7 @@ class ProcessMemory {
   float* other_rewards_ = nullptr;
   std::vector<std::byte*> row_columns_;
   std::vector<std::byte*> action_columns_;
-  std::byte* parcels_ = nullptr;
+  std::byte* messages_ = nullptr;
 };
 
 inline void Pause() {

@@ -18,11 +18,11 @@
 #include "ding_worker/env/env_process.h"
 #include "ding_worker/env/env_workers.h"
 #include "ding_worker/env/fork_server.h"
-#include "ding_worker/env/parcel.h"
 #include "ding_worker/env/probe_env_spec.h"
 #include "ding_worker/env/process_deadline.h"
 #include "ding_worker/env/process_end.h"
 #include "ding_worker/env/process_memory.h"
+#include "ding_worker/env/process_message.h"
 
 namespace ding {
 namespace {
@@ -107,15 +107,15 @@ class ProcessEnvWorkers : public EnvWorkers {
   EnvAnswer& answer(int env_id) override { return seat(env_id).answer; }
 
   absl::StatusOr<Image> Render(int env_id) override {
-    DING_ASSIGN_OR_RETURN(const std::string parcel, Call(env_id, EnvCall::kRender, ""));
-    ParcelReader in(parcel);
+    DING_ASSIGN_OR_RETURN(const std::string message, Call(env_id, EnvCall::kRender, ""));
+    ProcessMessageReader in(message);
     Image image = TakeImage(&in);
     if (!in.ok()) return absl::DataLossError("the image is cut off");
     return image;
   }
   absl::Status SaveState(int env_id, StateWriter* writer) override {
-    DING_ASSIGN_OR_RETURN(const std::string parcel, Call(env_id, EnvCall::kSave, ""));
-    ParcelReader in(parcel);
+    DING_ASSIGN_OR_RETURN(const std::string message, Call(env_id, EnvCall::kSave, ""));
+    ProcessMessageReader in(message);
     return TakeState(&in, writer);
   }
   absl::Status LoadState(int env_id, StateReader* reader) override {
@@ -124,10 +124,10 @@ class ProcessEnvWorkers : public EnvWorkers {
       DING_ASSIGN_OR_RETURN(const Tensor tensor, reader->ReadTensor(name));
       DING_RETURN_IF_ERROR(state.WriteTensor(name, tensor));
     }
-    ParcelWriter parcel;
-    parcel.Bytes("the saved state");
-    Put(state, &parcel);
-    DING_RETURN_IF_ERROR(Call(env_id, EnvCall::kLoad, parcel.bytes()).status());
+    ProcessMessageWriter message;
+    message.Bytes("the saved state");
+    Put(state, &message);
+    DING_RETURN_IF_ERROR(Call(env_id, EnvCall::kLoad, message.bytes()).status());
     seat(env_id).lost = absl::OkStatus();
     return absl::OkStatus();
   }
@@ -240,11 +240,11 @@ class ProcessEnvWorkers : public EnvWorkers {
     ProcessMemory::Env& env = memory_->env(env_id);
     env.seed = seat.start.seed;
     env.attempts_made = attempts_made;
-    env.parcel_size = 0;
+    env.message_size = 0;
     if (!seat.start.params.empty()) {
-      ParcelWriter parcel;
-      Put(seat.start.params, &parcel);
-      memory_->PutParcel(env_id, parcel.bytes());
+      ProcessMessageWriter message;
+      Put(seat.start.params, &message);
+      memory_->PutMessage(env_id, message.bytes());
     }
     Ask(env_id);
   }
@@ -411,9 +411,9 @@ class ProcessEnvWorkers : public EnvWorkers {
     const ProcessMemory::Env& env = memory_->env(env_id);
     EnvAnswer& answer = seat.answer;
     answer.status = absl::OkStatus();
-    ParcelReader outer(memory_->parcel(env_id));
+    ProcessMessageReader outer(memory_->message(env_id));
     absl::string_view rest;
-    if (env.parcel_size > 0) {
+    if (env.message_size > 0) {
       answer.status = TakeStatus(&outer);
       rest = outer.Bytes();
     }
@@ -429,8 +429,8 @@ class ProcessEnvWorkers : public EnvWorkers {
     const float* const others = memory_->other_rewards(env_id);
     result.other_rewards.assign(others, others + spec_.players - 1);
     if (!result.info.empty()) result.info.Clear();
-    if (env.parcel_size == 0) return;
-    ParcelReader in(rest);
+    if (env.message_size == 0) return;
+    ProcessMessageReader in(rest);
     result.info = TakeNamedValues(&in);
     answer.void_cause = TakeStatus(&in);
     result.other_rewards.resize(static_cast<size_t>(in.Number<int64_t>()));
@@ -444,9 +444,9 @@ class ProcessEnvWorkers : public EnvWorkers {
     CheckEnd(ProcessOf(env_id));
     Seat& seat = this->seat(env_id);
     if (!seat.lost.ok() && call != EnvCall::kLoad) return seat.lost;
-    if (!memory_->PutParcel(env_id, request)) {
+    if (!memory_->PutMessage(env_id, request)) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          "it takes ", request.size(), " bytes, expected at most ", ProcessMemory::kParcelBytes));
+          "it takes ", request.size(), " bytes, expected at most ", ProcessMemory::kMessageBytes));
     }
     Take(env_id, call);
     Ask(env_id);
@@ -457,7 +457,7 @@ class ProcessEnvWorkers : public EnvWorkers {
       Release(env_id);
       return seat.answer.status;
     }
-    ParcelReader in(memory_->parcel(env_id));
+    ProcessMessageReader in(memory_->message(env_id));
     const absl::Status status = TakeStatus(&in);
     std::string answer(in.Bytes());
     Release(env_id);

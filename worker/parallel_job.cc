@@ -23,11 +23,11 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
+#include "ding_worker/interaction/connect_refused.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/turned_down.h"
-#include "ding_worker/worker/ask_status.h"
-#include "ding_worker/worker/away_watch.h"
 #include "ding_worker/worker/local_address.h"
+#include "ding_worker/worker/missing_worker_detector.h"
+#include "ding_worker/worker/operator_client.h"
 #include "ding_worker/worker/parallel_run.h"
 #include "ding_worker/worker/run_folder.h"
 #include "ding_worker/worker/run_memory.h"
@@ -95,7 +95,7 @@ class StatusWatch {
     while (!done_.load()) {
       absl::StatusOr<RunStatus> status = Ask();
       const bool silent =
-          absl::IsDeadlineExceeded(status.status()) && !IsTurnedDown(status.status());
+          absl::IsDeadlineExceeded(status.status()) && !IsConnectRefused(status.status());
       unanswered_ = silent ? unanswered_ + 1 : 0;
       if (status.ok()) newest_ = *std::move(status);
       if (!done_.load()) changed_.WaitFor(&mutex_, kAskPeriod);
@@ -160,7 +160,7 @@ class Job {
   std::optional<pid_t> interrupted_pid_;  // the coordinator that was told
   std::string address_;
   std::unique_ptr<RunMemoryHold> memory_;
-  AwayWatch away_{kAwayTimeout, Clock::Real()};
+  MissingWorkerDetector away_{kMissingTimeout, Clock::Real()};
   bool began_ = false;                   // whether a coordinator was started
   int incarnation_ = 0;                  // of the coordinator
   std::optional<int64_t> answered_pid_;  // of the coordinator that answered last

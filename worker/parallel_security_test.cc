@@ -26,7 +26,7 @@
 #include "ding_worker/interaction/grpc/link_credentials.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/worker_session.h"
-#include "ding_worker/worker/ask_status.h"
+#include "ding_worker/worker/operator_client.h"
 #include "ding_worker/worker/testing/child_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

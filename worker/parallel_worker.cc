@@ -23,9 +23,9 @@
 #include "ding_worker/interaction/worker_session.h"
 #include "ding_worker/learner/comm/comm_learner_registry.h"
 #include "ding_worker/metrics/component.h"
-#include "ding_worker/worker/away_watch.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/local_address.h"
+#include "ding_worker/worker/missing_worker_detector.h"
 #include "ding_worker/worker/parallel_setup.h"
 #include "ding_worker/worker/process_logs.h"
 #include "ding_worker/worker/supervisor.h"
@@ -235,7 +235,7 @@ absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* 
                              options.link_arguments.end());
     DING_RETURN_IF_ERROR(supervisor.Start(learner));
   }
-  AwayWatch away(kAwayTimeout, Clock::Real());
+  MissingWorkerDetector away(kMissingTimeout, Clock::Real());
   const auto look_after = [&]() -> absl::Status {
     DING_RETURN_IF_ERROR(supervisor.Restart());
     for (const int64_t pid : away.Update(aggregator->status().worker())) {

@@ -15,7 +15,7 @@
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/experiment_setup.h"
 #include "ding_worker/worker/game_setup.h"
-#include "ding_worker/worker/keep.h"
+#include "ding_worker/worker/startup_problems.h"
 #include "ding_worker/worker/unused_fields.h"
 #include "glog/logging.h"
 
@@ -77,11 +77,11 @@ SerialPipeline::SerialPipeline(const ExperimentConfig& config, const SerialOptio
 
 absl::Status SerialPipeline::CreateEnvs() {
   std::vector<std::string> problems;
-  Keep(MakeEnvManager(config_, config_.env().collector_env_num(), options_.clock), "collector envs",
-       &collector_env_, &problems);
-  Keep(MakeEvaluatorEnvManager(config_, config_.env().evaluator_env_num(), options_.clock),
-       "evaluator envs", &evaluator_env_, &problems);
-  DING_RETURN_IF_ERROR(Problems(problems));
+  TakeOrReport(MakeEnvManager(config_, config_.env().collector_env_num(), options_.clock),
+               "collector envs", &collector_env_, &problems);
+  TakeOrReport(MakeEvaluatorEnvManager(config_, config_.env().evaluator_env_num(), options_.clock),
+               "evaluator envs", &evaluator_env_, &problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   DING_RETURN_IF_ERROR(CheckSamePlayer(collector_env_->env_spec(), evaluator_env_->env_spec()));
   return collector_env_->Seed(Rng::DeriveSeed(config_.seed(), "collector_env"), /*dynamic=*/true);
 }
@@ -89,11 +89,11 @@ absl::Status SerialPipeline::CreateEnvs() {
 absl::Status SerialPipeline::CreateWorkers() {
   std::vector<std::string> problems;
   const PolicySection& section = config_.policy();
-  Keep(create_policy(
-           MakePolicyConfig(config_),
-           MakePolicyContext(config_, PlayerSpec(collector_env_->env_spec()), PolicyModes())),
-       "policy", &policy_, &problems);
-  DING_RETURN_IF_ERROR(Problems(problems));
+  TakeOrReport(create_policy(MakePolicyConfig(config_),
+                             MakePolicyContext(config_, PlayerSpec(collector_env_->env_spec()),
+                                               PolicyModes())),
+               "policy", &policy_, &problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   if (policy_->learn_mode()->attributes().supervised) {
     return absl::InvalidArgumentError(
         absl::StrCat("policy.type '", section.type(),
@@ -101,15 +101,17 @@ absl::Status SerialPipeline::CreateWorkers() {
                      "missing (//worker:evaluate --record_episodes writes one)"));
   }
   CreateBuffer(&problems);
-  DING_RETURN_IF_ERROR(Problems(problems));
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
 
-  Keep(create_learner(section.learn().learner(), policy_->learn_mode(), Deps("learner")), "learner",
-       &learner_, &problems);
-  Keep(MakeCollector(config_, collector_env_.get(), policy_->collect_mode(), Deps("collector")),
-       "collector", &collector_, &problems);
-  Keep(MakeEvaluator(config_, evaluator_env_.get(), policy_->eval_mode(), Deps("evaluator")),
-       "evaluator", &evaluator_, &problems);
-  DING_RETURN_IF_ERROR(Problems(problems));
+  TakeOrReport(create_learner(section.learn().learner(), policy_->learn_mode(), Deps("learner")),
+               "learner", &learner_, &problems);
+  TakeOrReport(
+      MakeCollector(config_, collector_env_.get(), policy_->collect_mode(), Deps("collector")),
+      "collector", &collector_, &problems);
+  TakeOrReport(
+      MakeEvaluator(config_, evaluator_env_.get(), policy_->eval_mode(), Deps("evaluator")),
+      "evaluator", &evaluator_, &problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   learner_->set_checkpoint_fn([this](absl::string_view name) { return SaveCheckpoint(name); });
   commander_ = std::make_unique<BaseSerialCommander>(learner_.get(), collector_.get(),
                                                      policy_->command_mode());
@@ -125,7 +127,7 @@ void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
   const BufferConfig& config = config_.policy().other().replay_buffer();
   if (config_.policy().collect().unroll_len() == 1) CheckRowsAreWhole(config, problems);
   if (on_policy) return;
-  Keep(create_buffer(config, Deps("replay_buffer")), "replay buffer", &buffer_, problems);
+  TakeOrReport(create_buffer(config, Deps("replay_buffer")), "replay buffer", &buffer_, problems);
 }
 
 absl::Status SerialPipeline::Run(SerialResult* result) {

@@ -7,7 +7,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/experiment_config.h"
 #include "ding_worker/worker/experiment_setup.h"
-#include "ding_worker/worker/keep.h"
+#include "ding_worker/worker/startup_problems.h"
 #include "ding_worker/worker/unused_fields.h"
 #include "glog/logging.h"
 
@@ -50,9 +50,9 @@ SupervisedPipeline::SupervisedPipeline(const ExperimentConfig& config, const Ser
 
 absl::Status SupervisedPipeline::CreateEnv() {
   std::vector<std::string> problems;
-  Keep(MakeEnvManager(config_, config_.env().evaluator_env_num(), options_.clock), "evaluator envs",
-       &evaluator_env_, &problems);
-  DING_RETURN_IF_ERROR(Problems(problems));
+  TakeOrReport(MakeEnvManager(config_, config_.env().evaluator_env_num(), options_.clock),
+               "evaluator envs", &evaluator_env_, &problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   env_spec_ = evaluator_env_->env_spec();
   return absl::OkStatus();
 }
@@ -64,29 +64,32 @@ absl::Status SupervisedPipeline::CreateWorkers() {
   env_spec_.action = data_.action;
   PolicyModes modes;
   modes.collect = false;
-  Keep(create_policy(MakePolicyConfig(config_), MakePolicyContext(config_, env_spec_, modes)),
-       "policy", &policy_, &problems);
-  DING_RETURN_IF_ERROR(Problems(problems));
+  TakeOrReport(
+      create_policy(MakePolicyConfig(config_), MakePolicyContext(config_, env_spec_, modes)),
+      "policy", &policy_, &problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   if (policy_->learn_mode() == nullptr || !policy_->learn_mode()->attributes().supervised) {
     problems.push_back(absl::StrCat("policy.type '", section.type(),
                                     "' does not learn from what somebody else did, but there is a "
                                     "data_set; expected one that does, such as 'bc'"));
   }
-  DING_RETURN_IF_ERROR(Problems(problems));
-  Keep(ShuffledEpochs::Create(data_.training, section.learn().batch_size(), config_.seed()),
-       "data set", &epochs_, &problems);
-  Keep(create_learner(section.learn().learner(), policy_->learn_mode(), loop_.Deps("learner")),
-       "learner", &learner_, &problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  TakeOrReport(ShuffledEpochs::Create(data_.training, section.learn().batch_size(), config_.seed()),
+               "data set", &epochs_, &problems);
+  TakeOrReport(
+      create_learner(section.learn().learner(), policy_->learn_mode(), loop_.Deps("learner")),
+      "learner", &learner_, &problems);
   metric_ = MakeMetric(data_.action->field(0));
-  Keep(create_metric_evaluator(section.eval().metric_evaluator(), data_.held_out.get(),
-                               metric_.get(), policy_->eval_mode(), loop_.Deps("metric_evaluator")),
-       "metric evaluator", &metric_evaluator_, &problems);
+  TakeOrReport(
+      create_metric_evaluator(section.eval().metric_evaluator(), data_.held_out.get(),
+                              metric_.get(), policy_->eval_mode(), loop_.Deps("metric_evaluator")),
+      "metric evaluator", &metric_evaluator_, &problems);
   if (evaluator_env_ != nullptr) {
-    Keep(create_serial_evaluator(section.eval().evaluator(), evaluator_env_.get(),
-                                 policy_->eval_mode(), loop_.Deps("evaluator")),
-         "evaluator", &evaluator_, &problems);
+    TakeOrReport(create_serial_evaluator(section.eval().evaluator(), evaluator_env_.get(),
+                                         policy_->eval_mode(), loop_.Deps("evaluator")),
+                 "evaluator", &evaluator_, &problems);
   }
-  DING_RETURN_IF_ERROR(Problems(problems));
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   learner_->set_checkpoint_fn(
       [this](absl::string_view name) { return loop_.SaveCheckpoint(name); });
   return absl::OkStatus();

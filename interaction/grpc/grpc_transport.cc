@@ -20,6 +20,7 @@
 #include "ding_worker/base/descriptor_limit.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/interaction/connect_refused.h"
 #include "ding_worker/interaction/grpc/begun_streams.h"
 #include "ding_worker/interaction/grpc/connection_gate.h"
 #include "ding_worker/interaction/grpc/frames_connection.h"
@@ -28,7 +29,6 @@
 #include "ding_worker/interaction/grpc/link.pb.h"
 #include "ding_worker/interaction/grpc/link_address.h"
 #include "ding_worker/interaction/grpc/link_tokens.h"
-#include "ding_worker/interaction/turned_down.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
 
@@ -484,7 +484,7 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
     if (left <= absl::ZeroDuration()) {
       const absl::Status late = absl::DeadlineExceededError(absl::StrCat(
           "no connection to ", address, " within ", absl::FormatDuration(timeout), refusal));
-      return refusal.empty() ? late : MarkTurnedDown(late);
+      return refusal.empty() ? late : MarkConnectRefused(late);
     }
     absl::SleepFor(std::min(left, kPause));
   }

@@ -19,6 +19,7 @@
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/connect_refused.h"
 #include "ding_worker/interaction/grpc/link.grpc.pb.h"
 #include "ding_worker/interaction/grpc/link.pb.h"
 #include "ding_worker/interaction/grpc/link_credentials.h"
@@ -26,7 +27,6 @@
 #include "ding_worker/interaction/grpc/testing/test_credentials.h"
 #include "ding_worker/interaction/transport.h"
 #include "ding_worker/interaction/transport_conformance.h"
-#include "ding_worker/interaction/turned_down.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -258,7 +258,7 @@ TEST_F(GrpcTransportTest, APeerThatFindsTheListenerBusyTriesAgain) {
     ASSERT_LE(clients.size(), 1000u);
   }
   EXPECT_THAT(status, StatusIs(kDeadlineExceeded, HasSubstr("too many")));
-  EXPECT_TRUE(IsTurnedDown(status));
+  EXPECT_TRUE(IsConnectRefused(status));
   std::thread acceptor([&] {
     absl::SleepFor(kShort);
     EXPECT_THAT(listener_->Accept(kLong), IsOk());
@@ -272,7 +272,7 @@ TEST_F(GrpcTransportTest, WhereNobodyListensTheMachineSaysSo) {
   listener_.reset();
   const absl::Status nobody = transport_.Connect(address, absl::Milliseconds(300)).status();
   EXPECT_THAT(nobody, StatusIs(kDeadlineExceeded, HasSubstr(address)));
-  EXPECT_TRUE(IsTurnedDown(nobody)) << nobody;
+  EXPECT_TRUE(IsConnectRefused(nobody)) << nobody;
 }
 
 // A server that takes the TCP connection and says nothing.
@@ -281,7 +281,7 @@ TEST_F(GrpcTransportTest, ConnectGivesUpOnAServerThatIsNone) {
   const absl::Status silent =
       transport_.Connect(socket->address(), absl::Milliseconds(300)).status();
   EXPECT_THAT(silent, StatusIs(kDeadlineExceeded, HasSubstr(socket->address())));
-  EXPECT_FALSE(IsTurnedDown(silent)) << silent;
+  EXPECT_FALSE(IsConnectRefused(silent)) << silent;
   EXPECT_THAT(transport_.Listen(socket->address()), StatusIs(kAlreadyExists));
 }
 

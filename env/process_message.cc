@@ -1,4 +1,4 @@
-#include "ding_worker/env/parcel.h"
+#include "ding_worker/env/process_message.h"
 
 #include <optional>
 #include <utility>
@@ -17,27 +17,27 @@ absl::Status CutOff() { return absl::DataLossError("a message between processes 
 absl::Status Damaged() { return absl::DataLossError("a message between processes is damaged"); }
 
 // Returns nullopt if the number is not a type.
-std::optional<DType> TakeDType(ParcelReader* in) {
+std::optional<DType> TakeDType(ProcessMessageReader* in) {
   const int number = in->Number<int>();
   if (number < 0 || number > static_cast<int>(DType::kFloat64)) return std::nullopt;
   return static_cast<DType>(number);
 }
 
 template <typename Values>
-void PutNumbers(const Values& values, ParcelWriter* out) {
+void PutNumbers(const Values& values, ProcessMessageWriter* out) {
   out->Number(static_cast<int64_t>(values.size()));
   for (const auto value : values) out->Number(value);
 }
 
 template <typename Values>
-void TakeNumbers(ParcelReader* in, Values* values) {
+void TakeNumbers(ProcessMessageReader* in, Values* values) {
   const int64_t size = in->Number<int64_t>();
   for (int64_t i = 0; i < size && in->ok(); ++i) {
     values->push_back(in->Number<typename Values::value_type>());
   }
 }
 
-void Put(const Spec& spec, ParcelWriter* out) {
+void Put(const Spec& spec, ProcessMessageWriter* out) {
   out->Number(spec.size());
   for (const FieldSpec& field : spec.fields()) {
     out->Bytes(field.name);
@@ -50,7 +50,7 @@ void Put(const Spec& spec, ParcelWriter* out) {
   }
 }
 
-absl::StatusOr<SpecPtr> TakeSpec(ParcelReader* in) {
+absl::StatusOr<SpecPtr> TakeSpec(ProcessMessageReader* in) {
   std::vector<FieldSpec> fields;
   const int size = in->Number<int>();
   for (int i = 0; i < size && in->ok(); ++i) {
@@ -72,17 +72,17 @@ absl::StatusOr<SpecPtr> TakeSpec(ParcelReader* in) {
 
 }  // namespace
 
-void Put(const absl::Status& status, ParcelWriter* out) {
+void Put(const absl::Status& status, ProcessMessageWriter* out) {
   out->Number(static_cast<int>(status.code()));
   out->Bytes(status.message());
 }
 
-absl::Status TakeStatus(ParcelReader* in) {
+absl::Status TakeStatus(ProcessMessageReader* in) {
   const auto code = static_cast<absl::StatusCode>(in->Number<int>());
   return absl::Status(code, in->Bytes());
 }
 
-void Put(const NamedValues& values, ParcelWriter* out) {
+void Put(const NamedValues& values, ProcessMessageWriter* out) {
   out->Number(static_cast<int64_t>(values.size()));
   for (const NamedValues::Entry& entry : values) {
     out->Bytes(entry.first);
@@ -90,7 +90,7 @@ void Put(const NamedValues& values, ParcelWriter* out) {
   }
 }
 
-NamedValues TakeNamedValues(ParcelReader* in) {
+NamedValues TakeNamedValues(ProcessMessageReader* in) {
   NamedValues values;
   const int64_t size = in->Number<int64_t>();
   for (int64_t i = 0; i < size && in->ok(); ++i) {
@@ -100,13 +100,13 @@ NamedValues TakeNamedValues(ParcelReader* in) {
   return values;
 }
 
-void Put(const Image& image, ParcelWriter* out) {
+void Put(const Image& image, ProcessMessageWriter* out) {
   out->Number(image.width);
   out->Number(image.height);
   out->Bytes({reinterpret_cast<const char*>(image.rgb.data()), image.rgb.size()});
 }
 
-Image TakeImage(ParcelReader* in) {
+Image TakeImage(ProcessMessageReader* in) {
   Image image;
   image.width = in->Number<int>();
   image.height = in->Number<int>();
@@ -115,7 +115,7 @@ Image TakeImage(ParcelReader* in) {
   return image;
 }
 
-void Put(const StateDict& state, ParcelWriter* out) {
+void Put(const StateDict& state, ProcessMessageWriter* out) {
   out->Number(static_cast<int64_t>(state.tensors().size()));
   for (const TensorMap::Entry& entry : state.tensors()) {
     out->Bytes(entry.first);
@@ -125,7 +125,7 @@ void Put(const StateDict& state, ParcelWriter* out) {
   }
 }
 
-absl::Status TakeState(ParcelReader* in, StateWriter* state) {
+absl::Status TakeState(ProcessMessageReader* in, StateWriter* state) {
   const int64_t size = in->Number<int64_t>();
   for (int64_t i = 0; i < size && in->ok(); ++i) {
     const absl::string_view name = in->Bytes();
@@ -143,7 +143,7 @@ absl::Status TakeState(ParcelReader* in, StateWriter* state) {
   return in->ok() ? absl::OkStatus() : CutOff();
 }
 
-void Put(const EnvSpec& spec, ParcelWriter* out) {
+void Put(const EnvSpec& spec, ProcessMessageWriter* out) {
   out->Bytes(spec.name);
   Put(*spec.observation, out);
   Put(*spec.action, out);
@@ -153,7 +153,7 @@ void Put(const EnvSpec& spec, ParcelWriter* out) {
   out->Number(spec.max_episode_steps);
 }
 
-absl::Status TakeEnvSpec(ParcelReader* in, EnvSpec* spec) {
+absl::Status TakeEnvSpec(ProcessMessageReader* in, EnvSpec* spec) {
   spec->name = std::string(in->Bytes());
   DING_ASSIGN_OR_RETURN(spec->observation, TakeSpec(in));
   DING_ASSIGN_OR_RETURN(spec->action, TakeSpec(in));

@@ -1,7 +1,7 @@
 // Collects the errors of several modules that are being made, so that all of them are reported at
 // once.
-#ifndef DING_WORKER_WORKER_KEEP_H_
-#define DING_WORKER_WORKER_KEEP_H_
+#ifndef DING_WORKER_WORKER_STARTUP_PROBLEMS_H_
+#define DING_WORKER_WORKER_STARTUP_PROBLEMS_H_
 
 #include <string>
 #include <utility>
@@ -18,8 +18,8 @@ namespace ding {
 // Moves the value of `made` to `*out`; an error is appended to `*problems` instead, prefixed by
 // `what`.
 template <typename T>
-void Keep(absl::StatusOr<T> made, absl::string_view what, T* out,
-          std::vector<std::string>* problems) {
+void TakeOrReport(absl::StatusOr<T> made, absl::string_view what, T* out,
+                  std::vector<std::string>* problems) {
   if (made.ok()) {
     *out = *std::move(made);
   } else {
@@ -27,7 +27,8 @@ void Keep(absl::StatusOr<T> made, absl::string_view what, T* out,
   }
 }
 
-inline absl::Status Problems(const std::vector<std::string>& problems) {
+// kInvalidArgument with all problems, if there are any.
+inline absl::Status StartupProblemsToStatus(const std::vector<std::string>& problems) {
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the run cannot start:\n  ", absl::StrJoin(problems, "\n  ")));
@@ -35,4 +36,4 @@ inline absl::Status Problems(const std::vector<std::string>& problems) {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_WORKER_KEEP_H_
+#endif  // DING_WORKER_WORKER_STARTUP_PROBLEMS_H_

@@ -1,4 +1,4 @@
-#include "ding_worker/worker/ask_status.h"
+#include "ding_worker/worker/operator_client.h"
 
 #include <algorithm>
 #include <memory>
@@ -9,8 +9,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/connect_refused.h"
 #include "ding_worker/interaction/transport.h"
-#include "ding_worker/interaction/turned_down.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -30,7 +30,7 @@ class DeadEnd : public Transport {
     ++attempts;
     longest = std::max(longest, timeout);
     const absl::Status late = absl::DeadlineExceededError("no connection");
-    return silent_ ? late : MarkTurnedDown(late);
+    return silent_ ? late : MarkConnectRefused(late);
   }
 
   int attempts = 0;
@@ -41,7 +41,7 @@ class DeadEnd : public Transport {
 };
 
 // Without the cancellation, the call would take all of its time.
-TEST(AskStatusTest, AnAnswerThatIsNotWantedAnyMoreIsNotWaitedFor) {
+TEST(OperatorClientTest, AnAnswerThatIsNotWantedAnyMoreIsNotWaitedFor) {
   DeadEnd transport(/*silent=*/false);
   EXPECT_THAT(AskStatus("nowhere", "test", absl::Hours(1), &transport,
                         [&] { return transport.attempts == 5; }),
@@ -59,18 +59,18 @@ class Refusal : public DeadEnd {
                                                       absl::Duration timeout) override {
     absl::SleepFor(timeout);
     if (timeout < absl::Milliseconds(50)) return absl::DeadlineExceededError("too short");
-    return MarkTurnedDown(absl::DeadlineExceededError("the reason"));
+    return MarkConnectRefused(absl::DeadlineExceededError("the reason"));
   }
 };
 
-TEST(AskStatusTest, AShortLastAttemptDoesNotHideTheReason) {
+TEST(OperatorClientTest, AShortLastAttemptDoesNotHideTheReason) {
   Refusal transport;
   EXPECT_THAT(AskStatus("refuses", "test", absl::Milliseconds(70), &transport),
               StatusIs(absl::StatusCode::kDeadlineExceeded, testing::HasSubstr("the reason")));
 }
 
 // A silent coordinator may only be busy.
-TEST(AskStatusTest, WhoListensAndSaysNothingIsGivenTheWholeTime) {
+TEST(OperatorClientTest, WhoListensAndSaysNothingIsGivenTheWholeTime) {
   DeadEnd transport(/*silent=*/true);
   EXPECT_THAT(AskStatus("hangs", "test", absl::Hours(1), &transport,
                         [&] { return transport.attempts == 2; }),

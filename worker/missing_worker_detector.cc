@@ -1,10 +1,10 @@
-#include "ding_worker/worker/away_watch.h"
+#include "ding_worker/worker/missing_worker_detector.h"
 
 #include <algorithm>
 
 namespace ding {
 
-std::vector<int64_t> AwayWatch::Update(
+std::vector<int64_t> MissingWorkerDetector::Update(
     const google::protobuf::RepeatedPtrField<WorkerStatus>& present) {
   for (const WorkerStatus& worker : present) {
     seen_.insert_or_assign(worker.pid(), Timer(clock_));
@@ -23,7 +23,7 @@ std::vector<int64_t> AwayWatch::Update(
   return away;
 }
 
-void AwayWatch::Forgive() {
+void MissingWorkerDetector::Forgive() {
   for (auto& [pid, timer] : seen_) timer = Timer(clock_);
 }
 

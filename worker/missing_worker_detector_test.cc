@@ -1,4 +1,4 @@
-#include "ding_worker/worker/away_watch.h"
+#include "ding_worker/worker/missing_worker_detector.h"
 
 #include <cstdint>
 #include <initializer_list>
@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class AwayWatchTest : public testing::Test {
+class MissingWorkerDetectorTest : public testing::Test {
  protected:
   std::vector<int64_t> Update(std::initializer_list<int64_t> pids) {
     RunStatus status;
@@ -25,17 +25,17 @@ class AwayWatchTest : public testing::Test {
   }
 
   SimulatedClock clock_;
-  AwayWatch watch_{absl::Seconds(3), &clock_};
+  MissingWorkerDetector watch_{absl::Seconds(3), &clock_};
 };
 
-TEST_F(AwayWatchTest, WhoHasBeenAwayForTooLongIsToldOnce) {
+TEST_F(MissingWorkerDetectorTest, WhoHasBeenAwayForTooLongIsToldOnce) {
   EXPECT_THAT(Update({1, 2, 3}), IsEmpty());
   clock_.Advance(absl::Seconds(100));
   EXPECT_THAT(Update({2}), ElementsAre(1, 3)) << "nobody was seen for so long";
   EXPECT_THAT(Update({2}), IsEmpty());
 }
 
-TEST_F(AwayWatchTest, WhoComesBackInTimeIsNotAway) {
+TEST_F(MissingWorkerDetectorTest, WhoComesBackInTimeIsNotAway) {
   EXPECT_THAT(Update({1, 2}), IsEmpty());
   clock_.Advance(absl::Seconds(2));
   EXPECT_THAT(Update({2}), IsEmpty());
@@ -47,7 +47,7 @@ TEST_F(AwayWatchTest, WhoComesBackInTimeIsNotAway) {
   EXPECT_THAT(Update({2}), ElementsAre(1));
 }
 
-TEST_F(AwayWatchTest, WhoWasForgivenHasTheWholeTimeAgain) {
+TEST_F(MissingWorkerDetectorTest, WhoWasForgivenHasTheWholeTimeAgain) {
   EXPECT_THAT(Update({1}), IsEmpty());
   clock_.Advance(absl::Seconds(2));
   watch_.Forgive();
@@ -57,7 +57,7 @@ TEST_F(AwayWatchTest, WhoWasForgivenHasTheWholeTimeAgain) {
   EXPECT_THAT(Update({}), ElementsAre(1));
 }
 
-TEST_F(AwayWatchTest, WhoNeverJoinedIsNotMissed) {
+TEST_F(MissingWorkerDetectorTest, WhoNeverJoinedIsNotMissed) {
   clock_.Advance(absl::Seconds(100));
   EXPECT_THAT(Update({}), IsEmpty());
 }

@@ -6,10 +6,10 @@
 // Threads: thread-compatible.
 //
 // Example:
-//   AwayWatch watch(kAwayTimeout, Clock::Real());
+//   MissingWorkerDetector watch(kMissingTimeout, Clock::Real());
 //   for (const int64_t pid : watch.Update(status.worker())) supervisor.Replace(pid);
-#ifndef DING_WORKER_WORKER_AWAY_WATCH_H_
-#define DING_WORKER_WORKER_AWAY_WATCH_H_
+#ifndef DING_WORKER_WORKER_MISSING_WORKER_DETECTOR_H_
+#define DING_WORKER_WORKER_MISSING_WORKER_DETECTOR_H_
 
 #include <cstdint>
 #include <map>
@@ -22,12 +22,13 @@
 namespace ding {
 
 // Time for a worker that lost its session; longer than it needs to join a restarted coordinator.
-inline constexpr absl::Duration kAwayTimeout = absl::Seconds(3);
+inline constexpr absl::Duration kMissingTimeout = absl::Seconds(3);
 
-class AwayWatch {
+class MissingWorkerDetector {
  public:
   // A process that is missing for at least `timeout` has been away for too long.
-  AwayWatch(absl::Duration timeout, const Clock* clock) : timeout_(timeout), clock_(clock) {}
+  MissingWorkerDetector(absl::Duration timeout, const Clock* clock)
+      : timeout_(timeout), clock_(clock) {}
 
   // Records which workers are present now. Returns the pids of those that have been away for too
   // long, each of them once.
@@ -43,4 +44,4 @@ class AwayWatch {
 
 }  // namespace ding
 
-#endif  // DING_WORKER_WORKER_AWAY_WATCH_H_
+#endif  // DING_WORKER_WORKER_MISSING_WORKER_DETECTOR_H_

@@ -5,13 +5,13 @@
 //         and makes ok() false: the sender may have died while it wrote.
 //
 // Example:
-//   ParcelWriter out;
+//   ProcessMessageWriter out;
 //   Put(status, &out);
-//   ParcelReader in(out.bytes());
+//   ProcessMessageReader in(out.bytes());
 //   const absl::Status status = TakeStatus(&in);
 //   if (!in.ok()) ...
-#ifndef DING_WORKER_ENV_PARCEL_H_
-#define DING_WORKER_ENV_PARCEL_H_
+#ifndef DING_WORKER_ENV_PROCESS_MESSAGE_H_
+#define DING_WORKER_ENV_PROCESS_MESSAGE_H_
 
 #include <cstdint>
 #include <cstring>
@@ -26,7 +26,7 @@
 
 namespace ding {
 
-class ParcelWriter {
+class ProcessMessageWriter {
  public:
   template <typename T>
   void Number(T value) {
@@ -44,9 +44,9 @@ class ParcelWriter {
 };
 
 // `bytes` must outlive the reader and the views that Bytes() returned.
-class ParcelReader {
+class ProcessMessageReader {
  public:
-  explicit ParcelReader(absl::string_view bytes) : rest_(bytes) {}
+  explicit ProcessMessageReader(absl::string_view bytes) : rest_(bytes) {}
 
   template <typename T>
   T Number() {
@@ -71,17 +71,17 @@ class ParcelReader {
   bool ok_ = true;
 };
 
-void Put(const absl::Status& status, ParcelWriter* out);
-absl::Status TakeStatus(ParcelReader* in);
-void Put(const NamedValues& values, ParcelWriter* out);
-NamedValues TakeNamedValues(ParcelReader* in);
-void Put(const Image& image, ParcelWriter* out);
-Image TakeImage(ParcelReader* in);
-void Put(const StateDict& state, ParcelWriter* out);
-absl::Status TakeState(ParcelReader* in, StateWriter* state);
-void Put(const EnvSpec& spec, ParcelWriter* out);
-absl::Status TakeEnvSpec(ParcelReader* in, EnvSpec* spec);
+void Put(const absl::Status& status, ProcessMessageWriter* out);
+absl::Status TakeStatus(ProcessMessageReader* in);
+void Put(const NamedValues& values, ProcessMessageWriter* out);
+NamedValues TakeNamedValues(ProcessMessageReader* in);
+void Put(const Image& image, ProcessMessageWriter* out);
+Image TakeImage(ProcessMessageReader* in);
+void Put(const StateDict& state, ProcessMessageWriter* out);
+absl::Status TakeState(ProcessMessageReader* in, StateWriter* state);
+void Put(const EnvSpec& spec, ProcessMessageWriter* out);
+absl::Status TakeEnvSpec(ProcessMessageReader* in, EnvSpec* spec);
 
 }  // namespace ding
 
-#endif  // DING_WORKER_ENV_PARCEL_H_
+#endif  // DING_WORKER_ENV_PROCESS_MESSAGE_H_

@@ -2,8 +2,8 @@
 // a worker.
 //
 // Threads: thread-safe.
-#ifndef DING_WORKER_WORKER_ASK_STATUS_H_
-#define DING_WORKER_WORKER_ASK_STATUS_H_
+#ifndef DING_WORKER_WORKER_OPERATOR_CLIENT_H_
+#define DING_WORKER_WORKER_OPERATOR_CLIENT_H_
 
 #include <functional>
 #include <string>
@@ -29,4 +29,4 @@ absl::StatusOr<OperatorReply> AskOperator(const std::string& coordinator, const 
 
 }  // namespace ding
 
-#endif  // DING_WORKER_WORKER_ASK_STATUS_H_
+#endif  // DING_WORKER_WORKER_OPERATOR_CLIENT_H_

@@ -1,4 +1,4 @@
-#include "ding_worker/worker/ask_status.h"
+#include "ding_worker/worker/operator_client.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/interaction/turned_down.h"
+#include "ding_worker/interaction/connect_refused.h"
 #include "ding_worker/interaction/worker_session.h"
 
 namespace ding {
@@ -33,19 +33,19 @@ class CancellableTransport : public Transport {
                                                       absl::Duration timeout) override {
     const Timer waited(Clock::Real());
     absl::Duration attempt = std::min(timeout, kCancelPeriod);
-    absl::Status turned_down;
+    absl::Status connect_refused;
     while (true) {
       absl::StatusOr<std::unique_ptr<Connection>> connection =
           transport_->Connect(address, attempt);
       const absl::Duration left = timeout - waited.Elapsed();
       const bool is_late = absl::IsDeadlineExceeded(connection.status());
-      if (IsTurnedDown(connection.status())) turned_down = connection.status();
+      if (IsConnectRefused(connection.status())) connect_refused = connection.status();
       if (!is_late || left <= absl::ZeroDuration() || cancelled_()) {
         // The last attempt may have been too short to hear the reason again.
-        if (is_late && attempt < kCancelPeriod && !turned_down.ok()) return turned_down;
+        if (is_late && attempt < kCancelPeriod && !connect_refused.ok()) return connect_refused;
         return connection;
       }
-      attempt = IsTurnedDown(connection.status()) ? std::min(left, kCancelPeriod) : left;
+      attempt = IsConnectRefused(connection.status()) ? std::min(left, kCancelPeriod) : left;
     }
   }
 
