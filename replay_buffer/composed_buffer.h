@@ -112,7 +112,7 @@ class ComposedBuffer : public IBuffer {
 
   const Options options_;
   const std::unique_ptr<DrawKind> kind_;
-  const std::shared_ptr<ISelector> selector_ ABSL_PT_GUARDED_BY(mutex_);
+  const std::shared_ptr<ISelector> selector_;  // is called with mutex_
   const std::unique_ptr<IRateLimiter> limiter_ ABSL_PT_GUARDED_BY(mutex_);
   CondVar changed_;                                             // rows were pushed or drawn
   std::unique_ptr<Contents> contents_ ABSL_GUARDED_BY(mutex_);  // null until the first push
