@@ -33,7 +33,7 @@ std::unique_ptr<IMetric> MakeMetric(const FieldSpec& action) {
 
 absl::StatusOr<std::unique_ptr<SupervisedPipeline>> SupervisedPipeline::Create(
     const ExperimentConfig& config, const SerialOptions& options) {
-  DING_RETURN_IF_ERROR(Problems(FindUnusedFields(config, RunKind::kSupervised)));
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(FindUnusedFields(config, RunKind::kSupervised)));
   auto pipeline = std::unique_ptr<SupervisedPipeline>(new SupervisedPipeline(config, options));
   if (!config.env().type().empty()) DING_RETURN_IF_ERROR(pipeline->CreateEnv());
   DING_ASSIGN_OR_RETURN(
