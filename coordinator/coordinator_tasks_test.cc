@@ -343,7 +343,7 @@ TEST_F(CoordinatorTest, TasksThatKeepFailingEndTheRunWithTheirError) {
                        AllOf(HasSubstr("3 tasks failed in a row"), HasSubstr("env 3 died"))));
 }
 
-// That is what WaitUntilDone() says of a run that goes on.
+// WaitUntilDone() returns this code while the run goes on.
 TEST_F(CoordinatorTest, TasksThatFailForADeadlineEndTheRunToo) {
   StartTraining();
   for (int i = 0; i < 3; ++i) {

@@ -17,24 +17,17 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/data/batch.h"
-#include "ding_worker/data/priority_info.h"
-#include "ding_worker/data/segment.h"
-#include "ding_worker/data/state.h"
 #include "ding_worker/metrics/sink.h"
-#include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/selector.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 
 namespace ding {
 
-class EpisodeReplayBuffer : public IBuffer {
+class EpisodeReplayBuffer : public SequenceReplayBuffer {
  public:
   struct Options {
     int64_t capacity_rows = 10000;  // replay_buffer_size of the config
@@ -59,24 +52,11 @@ class EpisodeReplayBuffer : public IBuffer {
   // kInvalidArgument lists them.
   static absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> Create(const Options& options);
 
-  absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) override;
-  absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
-                               const SampleOptions& options = {}) override;
-  absl::Status Update(const PriorityInfo& info) override;
-  void Clear() override;
-  int64_t count() const override;
-  int64_t push_count() const override;
-  StateSnapshot Snapshot() const override;
-  absl::Status LoadState(StateReader* reader) override;
-
   // Rows of each complete episode, oldest first.
-  std::vector<int64_t> episode_len() const;
+  std::vector<int64_t> episode_len() const { return SequenceLengths(); }
 
  private:
-  explicit EpisodeReplayBuffer(std::unique_ptr<SequenceReplayBuffer> sequences)
-      : sequences_(std::move(sequences)) {}
-
-  const std::unique_ptr<SequenceReplayBuffer> sequences_;
+  using SequenceReplayBuffer::SequenceReplayBuffer;
 };
 
 }  // namespace ding

@@ -4,7 +4,8 @@
 // it by its rank: 0 is the oldest. So one selector works with every buffer.
 //
 // Ownership: a buffer owns its selector and lends it the candidates for the call.
-// Threads:   called under the buffer's lock, by one thread at a time.
+// Threads:   called under the buffer's lock, by one thread at a time. Must not call the buffer.
+// Errors:    Select() may fail or throw, which fails the draw; the other functions must not throw.
 //
 // Example: the newest first, over and over.
 //   class NewestFirst : public ISelector {

@@ -107,7 +107,7 @@ class SequenceReplayBuffer : public ComposedBuffer {
   // Rows of each sequence that can be drawn, without padding, by the age of their first rows.
   std::vector<int64_t> SequenceLengths() const;
 
- private:
+ protected:
   explicit SequenceReplayBuffer(const Options& options);
 };
 
