@@ -1,5 +1,5 @@
-// Counts the allocations of a program, for tests that something allocates nothing: linking this
-// target replaces operator new.
+// Counts the allocations of a program, for tests which show that some code allocates nothing. A program
+// that links this target gets a counting operator new.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_BASE_ALLOCATION_COUNT_H_
@@ -9,7 +9,7 @@
 
 namespace ding {
 
-// Calls of operator new so far.
+// The number of calls of operator new since the program started.
 int64_t AllocationCount();
 
 }  // namespace ding

@@ -1,5 +1,5 @@
-// Numbers as bytes, little endian, for wire and file formats: appended to a string, and taken off
-// the front of bytes that may be anything.
+// Writes and reads little-endian numbers, for wire and file formats: AppendNumber appends one to a
+// string; ByteCursor reads numbers and pieces from the front of bytes, which need not be trusted.
 //
 // Threads: AppendNumber is thread-safe; a ByteCursor is thread-compatible.
 //
@@ -28,12 +28,13 @@ void AppendNumber(T value, std::string* out) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Does not own the bytes. After the first value that is not there, all fail: check once at the end.
+// Reads values one after another. Does not own the bytes, which must outlive it. Once a value is missing
+// because the bytes end, every later read fails, too, so that it is enough to check ok() at the end.
 class ByteCursor {
  public:
   explicit ByteCursor(absl::string_view bytes) : bytes_(bytes) {}
 
-  // 0 if it is not there.
+  // The next number; 0 if the bytes end before it.
   template <typename T>
   T Take() {
     static_assert(std::is_arithmetic_v<T>);
@@ -42,7 +43,7 @@ class ByteCursor {
     if (ok_) std::memcpy(&value, taken.data(), sizeof(T));
     return value;
   }
-  // Empty if they are not there.
+  // The next `size` bytes; empty if there are fewer.
   absl::string_view TakeBytes(size_t size) {
     ok_ = ok_ && size <= bytes_.size();
     if (!ok_) return {};
@@ -50,8 +51,9 @@ class ByteCursor {
     bytes_.remove_prefix(size);
     return taken;
   }
+  // Whether every read so far has succeeded.
   bool ok() const { return ok_; }
-  // Bytes that are not taken yet.
+  // The number of bytes that are not taken yet.
   size_t left() const { return bytes_.size(); }
 
  private:

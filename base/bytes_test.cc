@@ -22,7 +22,7 @@ TEST(Bytes, RoundTrip) {
   EXPECT_TRUE(cursor.ok());
 }
 
-TEST(Bytes, NothingIsTakenAfterWhatIsMissing) {
+TEST(Bytes, EveryTakeAfterAMissingValueFails) {
   ByteCursor cursor("abc");
   EXPECT_EQ(cursor.Take<uint32_t>(), 0u);
   EXPECT_FALSE(cursor.ok());
@@ -31,7 +31,7 @@ TEST(Bytes, NothingIsTakenAfterWhatIsMissing) {
   EXPECT_FALSE(cursor.ok());
 }
 
-TEST(Bytes, SizesThatFitInNoMemoryAreMissing) {
+TEST(Bytes, AHugeSizeCountsAsMissing) {
   ByteCursor cursor("abc");
   EXPECT_EQ(cursor.TakeBytes(SIZE_MAX), "");
   EXPECT_FALSE(cursor.ok());

@@ -1,6 +1,6 @@
-// The border to code that a user may have written: exceptions stop here.
+// Calls code that a user may have written, and turns its exceptions into errors.
 //
-// Threads: as the function that is called.
+// Threads: the same rules as for the function that is called.
 //
 // Example:
 //   DING_RETURN_IF_ERROR(CallUser("the hook", [&] { return hook->Call(learner); }));
@@ -17,9 +17,8 @@
 
 namespace ding {
 
-// Returns what `call` returns, a Status or a StatusOr. An exception becomes kInternal:
-// "<what> threw an exception: ...". It is inlined because it stands in the path of every step of an
-// env.
+// Returns what `call` returns, a Status or a StatusOr. An exception becomes the error kInternal with the
+// text "<what> threw an exception: ...". Inlined because every step of an env goes through it.
 template <typename Call>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline std::invoke_result_t<Call&> CallUser(absl::string_view what,
                                                                          Call&& call) {

@@ -29,7 +29,7 @@ TEST(CallUser, TurnsAnExceptionIntoAnError) {
               StatusIs(absl::StatusCode::kInternal, "the source threw an exception: empty"));
 }
 
-TEST(CallUser, TurnsAnythingElseThatIsThrownIntoAnError) {
+TEST(CallUser, TurnsOtherThrownValuesIntoErrors) {
   EXPECT_THAT(CallUser("the hook", []() -> absl::Status { throw 42; }),
               StatusIs(absl::StatusCode::kInternal,
                        "the hook threw an exception that is not a std::exception"));

@@ -1,5 +1,7 @@
-// CHECK for the floors that do not log: for broken invariants of our own, never for input, peers or
-// files.
+// DING_CHECK ends the program if one of our own invariants is broken. It is for packages that do not log
+// (they cannot use glog's CHECK), and never for errors in input, peers or files: those return a Status.
+//
+// Threads: thread-safe.
 //
 // Example:
 //   DING_CHECK(row < rows_) << "row " << row << " of " << rows_;
@@ -12,7 +14,7 @@
 
 namespace ding::internal_base {
 
-// Collects the message and ends the program when the statement is over.
+// Collects the message; its destructor, at the end of the statement, prints it and ends the program.
 class CheckFailure {
  public:
   CheckFailure(const char* file, int line, const char* condition);
@@ -30,6 +32,8 @@ struct Voidify {
 
 }  // namespace ding::internal_base
 
+// Prints file, line, condition and the streamed message to stderr and aborts, unless `condition` is true.
+// The message is not evaluated if it is.
 #define DING_CHECK(condition)           \
   ABSL_PREDICT_TRUE(condition)          \
   ? (void)0                             \

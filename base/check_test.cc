@@ -20,7 +20,7 @@ TEST(Check, IsOneStatement) {
   EXPECT_TRUE(reached_else);
 }
 
-TEST(CheckDeathTest, SaysWhereWhatAndTheMessage) {
+TEST(CheckDeathTest, PrintsPlaceConditionAndMessage) {
   const int row = 7;
   EXPECT_DEATH(DING_CHECK(row < 5) << "row " << row << " of 5",
                "check_test.cc:[0-9]+: check failed: row < 5 row 7 of 5");

@@ -1,5 +1,5 @@
-// Where time comes from. Code that waits or measures takes a Clock, so that a test decides what
-// time it is.
+// The source of time. Code that waits or measures takes a Clock, so that a test can decide what time
+// it is.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_BASE_CLOCK_H_
@@ -16,17 +16,17 @@ class Clock {
  public:
   virtual ~Clock() = default;
 
-  // Wall-clock time: for time stamps that people read. It may jump.
+  // The wall-clock time, for time stamps that people read. It may jump.
   virtual absl::Time Now() const = 0;
-  // Nanoseconds since some fixed moment, never decreasing: for durations.
+  // Nanoseconds since some fixed moment, for durations. Never decreases.
   virtual int64_t MonotonicNanos() const = 0;
 
-  // The machine's clock; lives for ever.
+  // The machine's clock. It is never destroyed; the caller does not own it.
   static Clock* Real();
 };
 
-// Measures one stretch of time. Every timer has its own start, so that nested and concurrent ones
-// are independent.
+// Measures the time since it was constructed. Every timer has its own start, so that nested and
+// concurrent timers are independent. Does not own the clock.
 class Timer {
  public:
   explicit Timer(const Clock* clock) : clock_(clock), start_(clock->MonotonicNanos()) {}
@@ -38,7 +38,7 @@ class Timer {
   int64_t start_;
 };
 
-// Stands still until told to move. For tests and for runs that must not depend on time.
+// A clock that moves only by Advance(). For tests and for runs that must not depend on time.
 class SimulatedClock : public Clock {
  public:
   explicit SimulatedClock(absl::Time start = absl::UnixEpoch()) : start_(start) {}

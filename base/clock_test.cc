@@ -27,7 +27,7 @@ TEST(SimulatedClock, MovesOnlyWhenTold) {
   EXPECT_EQ(clock.MonotonicNanos(), 1500000000);
 }
 
-// The original's timer kept its start on the class: an inner timer reset the outer one.
+// The original's timer kept its start on the class, so that an inner timer reset the outer one.
 TEST(Timer, NestedTimersAreIndependent) {
   SimulatedClock clock;
   const Timer outer(&clock);

@@ -57,7 +57,7 @@ InstructionSet BestInstructionSet() {
 }
 
 absl::Span<const InstructionSet> SupportedInstructionSets() {
-  // Each includes those before it.
+  // Each set includes those before it.
   static constexpr InstructionSet kSets[] = {InstructionSet::kBaseline, InstructionSet::kAvx2,
                                              InstructionSet::kAvx512};
   return absl::MakeConstSpan(kSets, static_cast<size_t>(BestInstructionSet()) + 1);
@@ -68,7 +68,7 @@ ScopedFlushDenormals::ScopedFlushDenormals() : saved_(ReadMode()) {
 }
 
 ScopedFlushDenormals::~ScopedFlushDenormals() {
-  // Flags raised meanwhile stay; only the two modes go back.
+  // Exception flags that were raised in between stay; only the two modes are restored.
   WriteMode((ReadMode() & ~kFlushBits) | (saved_ & kFlushBits));
 }
 

@@ -1,5 +1,7 @@
-// Which instructions the processor has, for the few loops that are compiled for several of them;
-// and a guard that treats denormal numbers as zero.
+// Tells which instruction sets the processor has, for the few loops that are compiled for several of
+// them; and ScopedFlushDenormals, a guard that treats denormal numbers as zero.
+//
+// Threads: thread-safe; a ScopedFlushDenormals works on the thread that makes and destroys it.
 //
 // Example:
 //   ScopedFlushDenormals flush;
@@ -14,13 +16,13 @@
 namespace ding {
 
 enum class InstructionSet {
-  kBaseline,  // what the compiler may assume: SSE2 on x86-64
+  kBaseline,  // what the compiler may assume on every processor: SSE2 on x86-64
   kAvx2,      // AVX2 and FMA
   kAvx512,    // AVX-512 F, DQ and VL
 };
 
-// Before a function that is compiled for that set, on x86-64. Left to choose, gcc would use half of
-// the width of AVX-512; clang knows no such wish.
+// Written before a function, these compile it for that set (x86-64 only). Without the wish for a width,
+// gcc would use half of the width of AVX-512; clang has no such option.
 #define DING_TARGET_AVX2 __attribute__((target("avx2,fma")))
 #if defined(__clang__)
 #define DING_TARGET_AVX512 __attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl")))
@@ -29,17 +31,16 @@ enum class InstructionSet {
   __attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl,prefer-vector-width=512")))
 #endif
 
-// "baseline", "avx2", "avx512".
+// The name of a set: "baseline", "avx2" or "avx512".
 const char* InstructionSetName(InstructionSet set);
-// The best that this processor and its operating system can run.
+// The best set that this processor and its operating system can run.
 InstructionSet BestInstructionSet();
-// All that they can run, worst first; never empty.
+// All sets that they can run, the worst first; never empty.
 absl::Span<const InstructionSet> SupportedInstructionSets();
 
-// Denormal operands and results of this thread's floating-point arithmetic count as zero until the
-// guard is gone. Arithmetic on denormals is up to a hundred times slower, and values that decay
-// (the moments of an optimizer, activations) end there. Without effect on processors where we do
-// not know how.
+// While the guard lives, denormal operands and results of this thread's floating-point arithmetic count
+// as zero. Arithmetic on denormals is up to a hundred times slower, and values that decay (the moments of
+// an optimizer, activations) become denormal in the end. It has an effect on x86-64 and AArch64 only.
 class ScopedFlushDenormals {
  public:
   ScopedFlushDenormals();

@@ -27,7 +27,7 @@ Tables MakeTables() {
   return tables;
 }
 
-// Eight bytes a step by table ("slicing by 8"): for machines without the instruction.
+// For machines without the CRC instruction: processes eight bytes per step with tables ("slicing by 8").
 uint32_t ExtendByTable(const uint8_t* data, size_t size, uint32_t crc) {
   static const Tables* const tables = new Tables(MakeTables());
   const Tables& t = *tables;
@@ -44,11 +44,12 @@ uint32_t ExtendByTable(const uint8_t* data, size_t size, uint32_t crc) {
 }
 
 #if defined(__x86_64__)
-// The instruction takes three cycles, but one can be begun in each: of three blocks in a row, all are
-// read at once, and what they give is put together.
+// The instruction takes three cycles, but the processor can begin one in each cycle. So three consecutive
+// blocks are processed at the same time, and their checksums are combined.
 constexpr size_t kBlockBytes = 1024;
 
-// What each byte of a remainder becomes after a block of zeros.
+// For each position and value of a byte in a checksum: its contribution to the checksum after a block of
+// zeros was appended.
 using ShiftTables = std::array<std::array<uint32_t, 256>, 4>;
 
 ShiftTables MakeShiftTables() {
@@ -65,6 +66,7 @@ ShiftTables MakeShiftTables() {
   return tables;
 }
 
+// The checksum `crc` after a block of zeros was appended to the data.
 uint32_t AfterBlockOfZeros(uint32_t crc) {
   static const ShiftTables* const tables = new ShiftTables(MakeShiftTables());
   const ShiftTables& t = *tables;

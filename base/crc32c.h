@@ -11,12 +11,13 @@
 
 namespace ding {
 
-// The checksum of `bytes` appended to data whose checksum is `crc` (0 for none).
+// The checksum of `bytes`. If they continue earlier data, pass the checksum of that data as `crc`: the
+// result is the checksum of both together.
 uint32_t Crc32c(absl::string_view bytes, uint32_t crc = 0);
 
 namespace internal_base {
 
-// The path for machines without the instruction: for its test.
+// Crc32c() without the processor's CRC instruction. Visible for its test only.
 uint32_t Crc32cByTable(absl::string_view bytes, uint32_t crc = 0);
 
 }  // namespace internal_base

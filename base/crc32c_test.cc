@@ -16,7 +16,7 @@ struct Vector {
   uint32_t crc;
 };
 
-// RFC 3720, appendix B.4, and the check value of the CRC catalogue.
+// Test vectors of RFC 3720, appendix B.4, and the check value of the CRC catalogue.
 const Vector* Vectors(size_t* count) {
   static const auto* const vectors = [] {
     std::string up, down;
@@ -52,10 +52,10 @@ TEST(Crc32c, KnownAnswersOnBothPaths) {
   }
 }
 
-TEST(Crc32c, PathsAgreeOnRandomBytesOfEveryAlignmentAndPieceByPiece) {
+TEST(Crc32c, BothPathsAgreeAtEveryAlignmentAndInPieces) {
   Rng rng(1, "crc32c_test");
   for (int trial = 0; trial < 2000; ++trial) {
-    // Some of several blocks that are read at once.
+    // Some trials are long enough for the three blocks that are processed at the same time.
     std::string storage(rng.UniformInt(trial % 10 == 0 ? 20000 : 300) + 8, '\0');
     for (char& byte : storage) byte = static_cast<char>(rng.Next32());
     const absl::string_view bytes = absl::string_view(storage).substr(rng.UniformInt(8));
@@ -68,7 +68,7 @@ TEST(Crc32c, PathsAgreeOnRandomBytesOfEveryAlignmentAndPieceByPiece) {
   }
 }
 
-TEST(Crc32c, EveryFlippedBitShows) {
+TEST(Crc32c, DetectsEveryFlippedBit) {
   std::string bytes = "forty bytes of text, give or take a few.";
   const uint32_t crc = Crc32c(bytes);
   for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {

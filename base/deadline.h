@@ -1,5 +1,5 @@
-// When a wait ends. It goes by the clock that never jumps: a system clock that is set by an hour
-// neither ends waits nor prolongs them. So waits take a Deadline, never an absl::Time.
+// The moment at which a wait ends, by the monotonic clock. If somebody sets the system clock by an hour,
+// waits end neither earlier nor later. Therefore waits take a Deadline, never an absl::Time.
 //
 // Threads: thread-safe (immutable).
 //
@@ -18,9 +18,10 @@ namespace ding {
 
 class Deadline {
  public:
-  // So long after now. An infinite or very long timeout never passes, one of zero or less has passed.
+  // The moment `timeout` from now. A deadline after an infinite or very long timeout never passes; after
+  // a timeout of zero or less it has passed already.
   static Deadline After(absl::Duration timeout) {
-    // Years would overflow the clock's counter.
+    // Very long timeouts would overflow the clock's counter.
     const absl::Duration bounded = std::min(timeout, absl::Hours(24 * 365));
     return Deadline(Clock::now() +
                     absl::ToChronoNanoseconds(std::max(bounded, absl::ZeroDuration())));
@@ -29,12 +30,12 @@ class Deadline {
   static Deadline Never() { return After(absl::InfiniteDuration()); }
 
   bool Passed() const { return Clock::now() >= time_; }
-  // At least zero.
+  // The time until it passes; never negative.
   absl::Duration Left() const {
     return std::max(absl::FromChrono(time_ - Clock::now()), absl::ZeroDuration());
   }
 
-  // Whether this one passes before the other.
+  // Whether this deadline passes before the other.
   bool operator<(const Deadline& other) const { return time_ < other.time_; }
 
  private:

@@ -13,7 +13,7 @@ TEST(DeadlineTest, PassesAfterItsTimeout) {
   EXPECT_EQ(deadline.Left(), absl::ZeroDuration());
 }
 
-TEST(DeadlineTest, OfNoTimeHasPassed) {
+TEST(DeadlineTest, HasPassedAfterATimeoutOfZeroOrLess) {
   EXPECT_TRUE(Deadline::After(absl::ZeroDuration()).Passed());
   EXPECT_TRUE(Deadline::After(-absl::InfiniteDuration()).Passed());
 }

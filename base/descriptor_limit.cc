@@ -7,7 +7,7 @@
 namespace ding {
 namespace {
 
-// "Unlimited" is the largest rlim_t, which is no int64_t.
+// The smaller of both. ("Unlimited" is the largest rlim_t, which does not fit into an int64_t.)
 int64_t AtMost(int64_t most, rlim_t limit) {
   return static_cast<int64_t>(std::min<rlim_t>(limit, static_cast<rlim_t>(most)));
 }
@@ -27,7 +27,7 @@ int64_t RaiseDescriptorLimit(int64_t most) {
   const auto wanted = static_cast<rlim_t>(AtMost(most, limit.rlim_max));
   if (limit.rlim_cur < wanted) {
     limit.rlim_cur = wanted;
-    // A system that refuses leaves the limit as it was, under which the program runs as well.
+    // If the system refuses, the limit stays as it was, and the program runs with that.
     setrlimit(RLIMIT_NOFILE, &limit);
   }
   return found;

@@ -1,4 +1,5 @@
-// The limit of open files of this process: each file, socket and pipe takes a descriptor.
+// Reads and raises the limit of open files of this process. Each file, socket and pipe takes one
+// descriptor.
 //
 // Threads: thread-safe.
 //
@@ -11,15 +12,17 @@
 
 namespace ding {
 
-// The soft limit that holds now (`ulimit -n`), at most kMaxDescriptorLimit.
+// The current soft limit (`ulimit -n`); kMaxDescriptorLimit if it is higher than that.
 int64_t DescriptorLimit();
 
-// More than any program of ours needs. Programs that close every possible descriptor before they
-// run another one, as some do, would take minutes with a limit of a billion.
+// More descriptors than any program of ours needs. The limit is not raised beyond this, because some
+// programs close every possible descriptor before they run another one, and would take minutes with a
+// limit of a billion.
 inline constexpr int64_t kMaxDescriptorLimit = 65536;
 
-// Raises the soft limit to the hard one, or to `most` if the hard one is higher. A limit that is
-// higher already stays. Child processes inherit it. Returns the soft limit that it found.
+// Raises the soft limit to the hard limit, but not above `most`. A soft limit that is already higher stays
+// as it is. Child processes inherit the new limit. If the system refuses, the old limit stays. Returns the
+// soft limit as it was before the call (at most kMaxDescriptorLimit).
 int64_t RaiseDescriptorLimit(int64_t most = kMaxDescriptorLimit);
 
 }  // namespace ding

@@ -17,8 +17,8 @@ struct Outcome {
   int64_t limit = 0;
 };
 
-// What RaiseDescriptorLimit(most) does under limits of `soft` and `hard`. In a child process, as the
-// hard limit cannot be raised again.
+// Calls RaiseDescriptorLimit(most) under limits of `soft` and `hard`, in a child process because the hard
+// limit cannot be raised again.
 Outcome RaiseUnder(rlim_t soft, rlim_t hard, int64_t most = kMaxDescriptorLimit) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);
@@ -51,15 +51,15 @@ TEST(DescriptorLimitTest, IsRaisedToTheHardLimit) {
   EXPECT_EQ(outcome.limit, 200);
 }
 
-TEST(DescriptorLimitTest, StaysWhereItIsAsHighAsItMayBe) {
+TEST(DescriptorLimitTest, StaysIfItIsAtTheHardLimit) {
   const Outcome outcome = RaiseUnder(200, 200);
   EXPECT_EQ(outcome.found, 200);
   EXPECT_EQ(outcome.soft, rlim_t{200});
 }
 
-TEST(DescriptorLimitTest, AnEnormousHardLimitIsNotUsedUp) {
+TEST(DescriptorLimitTest, IsNotRaisedAboveTheGivenMaximum) {
   EXPECT_EQ(RaiseUnder(100, 200, 150).soft, rlim_t{150});
-  // A limit that somebody has set higher on purpose is left alone.
+  // A higher limit, which somebody has set on purpose, stays as it is.
   EXPECT_EQ(RaiseUnder(180, 200, 150).soft, rlim_t{180});
 }
 

@@ -29,7 +29,7 @@ absl::Status SyncDirectory(const std::string& folder) {
   if (fd < 0) return ErrnoStatus(errno, absl::StrCat("cannot open folder '", folder, "'"));
   const int error = fsync(fd) == 0 ? 0 : errno;
   close(fd);
-  // Some file systems cannot sync a folder; there the rename is as safe as they make it.
+  // Some file systems cannot sync a folder. There, the file system alone decides how safe a rename is.
   if (error == 0 || error == EINVAL || error == ENOTSUP) return absl::OkStatus();
   return ErrnoStatus(error, absl::StrCat("cannot flush folder '", folder, "'"));
 }
@@ -87,13 +87,13 @@ absl::StatusOr<std::string> ReadAll(const OpenFile& file, const std::string& pat
     }
     if (count == 0) return content;
     content.append(buffer, static_cast<size_t>(count));
-    // It grows while it is read, or is one of /proc, which do not tell their size.
+    // The file may grow while it is read, and files of /proc report no size.
     const auto size = static_cast<int64_t>(content.size());
     if (size > max_bytes) return too_large(size);
   }
 }
 
-// Where the file system cannot exchange two names. `to` is missing for a moment.
+// Replaces a folder on a file system that cannot exchange two names. `to` is missing for a moment.
 absl::Status ReplaceByRenamingAside(const std::string& from, const std::string& to) {
   const std::string aside = absl::StrCat(to, ".old.", getpid());
   DING_RETURN_IF_ERROR(RenamePath(to, aside));
@@ -200,8 +200,8 @@ absl::StatusOr<std::string> ReadPrivateFile(const std::string& path) {
   DING_ASSIGN_OR_RETURN(const OpenFile file, OpenRegularFile(path, O_RDONLY));
   if ((file.mode() & (S_IRWXG | S_IRWXO)) != 0) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "'%s' holds a secret, and its permissions %04o let others than its owner at it, expected "
-        "0600: chmod 600 '%s'",
+        "'%s' holds a secret, but its permissions %04o give others than its owner access, expected "
+        "0600: run chmod 600 '%s'",
         path, file.mode() & 07777, path));
   }
   return ReadAll(file, path, kMaxSecretBytes);
@@ -220,7 +220,7 @@ absl::StatusOr<std::unique_ptr<AtomicFileWriter>> AtomicFileWriter::Create(
     const std::string temporary = TemporaryName(path);
     const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd >= 0) return absl::WrapUnique(new AtomicFileWriter(path, temporary, fd));
-    if (errno == EEXIST) continue;  // Left by a process that had our id and crashed.
+    if (errno == EEXIST) continue;  // A process with our id left it when it crashed.
     return ErrnoStatus(errno, absl::StrCat("cannot write '", path, "'"));
   }
 }
@@ -267,7 +267,7 @@ absl::Status AtomicFileWriter::FlushAndRename() {
   if (status.ok() && fsync(fd_) != 0) {
     status = ErrnoStatus(errno, absl::StrCat("cannot flush '", path_, "'"));
   }
-  // Network file systems report a full disk as late as here.
+  // Network file systems may report a full disk only here.
   if (close(std::exchange(fd_, -1)) != 0 && status.ok()) {
     status = ErrnoStatus(errno, absl::StrCat("cannot write '", path_, "'"));
   }
@@ -288,8 +288,8 @@ absl::Status RandomAccessFile::ReadAt(int64_t offset, absl::Span<char> to) const
       return ErrnoStatus(errno, absl::StrCat("cannot read '", path_, "'"));
     }
     if (count == 0) {
-      return absl::DataLossError(absl::StrCat("'", path_, "' ends at byte ", offset, ", ",
-                                              to.size(), " bytes before what should be there"));
+      return absl::DataLossError(absl::StrCat("'", path_, "' ends at byte ", offset, ", but ",
+                                              to.size(), " more bytes were expected"));
     }
     to.remove_prefix(static_cast<size_t>(count));
     offset += count;

@@ -1,7 +1,8 @@
-// Files and folders with errors that say which path and why. Writing is atomic: a reader sees the
-// old file or the new one, and a failed write (full disk) leaves the old one as it was.
+// Reads and writes files and folders. Errors name the path and the reason. Writing is atomic: a reader sees
+// the old file or the new one, and a failed write (full disk) leaves the old one as it was.
 //
-// Threads: thread-safe; two writers of one path: the last rename wins, neither tears the other.
+// Threads: thread-safe. If two threads write the same path, the file of the last rename stays; it is never
+// a mixture of both.
 #ifndef DING_WORKER_BASE_FILE_H_
 #define DING_WORKER_BASE_FILE_H_
 
@@ -20,8 +21,8 @@
 
 namespace ding {
 
-// "a" and "b" -> "a/b"; `path` alone when it is absolute or `folder` is empty. Every path of a run
-// is built with it.
+// Joins "a" and "b" to "a/b". Returns `path` alone if it is absolute or `folder` is empty. Every path of a
+// run is built with it.
 std::string JoinPath(absl::string_view folder, absl::string_view path);
 
 // The last component of a path ("a/b/c" -> "c").
@@ -30,7 +31,7 @@ absl::string_view Basename(absl::string_view path);
 bool PathExists(const std::string& path);
 bool IsDirectory(const std::string& path);
 
-// An open regular file. The descriptor is closed with it, unless Release() gives it away.
+// An open regular file. Owns the descriptor: the destructor closes it, unless Release() was called.
 class OpenFile {
  public:
   OpenFile(int fd, const struct stat& info);
@@ -40,9 +41,10 @@ class OpenFile {
   ~OpenFile();
 
   int fd() const { return fd_; }
-  // When it was opened.
+  // Size and mode at the time when it was opened.
   int64_t size_bytes() const { return size_bytes_; }
   mode_t mode() const { return mode_; }
+  // Returns the descriptor, which the caller owns from then on.
   int Release();
 
  private:
@@ -51,32 +53,33 @@ class OpenFile {
   mode_t mode_;
 };
 
-// open(2) for files that somebody else may have put there. It never waits: a FIFO, a device, a
-// folder or a socket is an error that says what was found. `flags` and `mode` are those of open(2).
-// Every file that is not made anew is opened with this.
-//   kInvalidArgument   not a regular file; with O_NOFOLLOW, a symbolic link
-//   kNotFound, kPermissionDenied, kResourceExhausted, kInternal  as of open(2)
+// Opens a file that somebody else may have put there, like open(2) with the same `flags` and `mode`. It
+// never waits: for a FIFO, a device, a folder or a socket it returns an error that says what was found.
+// Our code opens every existing file with this function.
+//   kInvalidArgument   the path is not a regular file; with O_NOFOLLOW, it is a symbolic link
+//   kNotFound, kPermissionDenied, kResourceExhausted, kInternal  open(2) failed
 absl::StatusOr<OpenFile> OpenRegularFile(const std::string& path, int flags, mode_t mode = 0);
 
-// More than any text that is read as a whole: configs, addresses, logs.
+// The default size limit of ReadFile(): larger than any config, address file or log that is read as a whole.
 inline constexpr int64_t kMaxReadBytes = int64_t{256} << 20;
 
-// The whole file.
-//   kInvalidArgument   not a regular file, or more than `max_bytes`
-//   others             of OpenRegularFile(); kInternal: could not be read
+// Returns the content of the whole file.
+//   kInvalidArgument   it is not a regular file, or has more than `max_bytes`
+//   kInternal          it could not be read
+//   others             as from OpenRegularFile()
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes = kMaxReadBytes);
 
-// The same for a file with a secret in it: a key, a token, a password. At most 1 MiB.
-//   kFailedPrecondition  others than its owner may read or write it
+// The same for a file with a secret (a key, a token, a password) of at most 1 MiB.
+//   kFailedPrecondition  the file's permissions give access to others than its owner
 absl::StatusOr<std::string> ReadPrivateFile(const std::string& path);
 
 // Writes a temporary file beside `path`, flushes it to the disk and renames it to `path`; the
 // parent folder must exist.
-//   kResourceExhausted  disk full, quota, file too large
-//   kPermissionDenied, kNotFound, kInternal  could not be written
+//   kResourceExhausted  the disk is full, a quota is used up, or the file is too large
+//   kPermissionDenied, kNotFound, kInternal  the file could not be written
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
-// The same, piece by piece, with a small buffer.
+// Writes a file like WriteFileAtomically, but piece by piece, with a buffer of 64 KiB.
 //
 // Threads: thread-compatible.
 class AtomicFileWriter {
@@ -84,12 +87,13 @@ class AtomicFileWriter {
   static absl::StatusOr<std::unique_ptr<AtomicFileWriter>> Create(const std::string& path);
   AtomicFileWriter(const AtomicFileWriter&) = delete;
   AtomicFileWriter& operator=(const AtomicFileWriter&) = delete;
-  // Removes what was written if it was not committed.
+  // Removes the temporary file if Commit() was not called.
   ~AtomicFileWriter();
 
-  // Errors as of WriteFileAtomically.
+  // The errors are those of WriteFileAtomically.
   absl::Status Append(absl::string_view bytes);
-  // Flushes and puts the file in place. The writer is used up.
+  // Flushes the file to the disk and renames it to `path`. The writer cannot be used afterwards, even if this
+  // fails. The errors are those of WriteFileAtomically.
   absl::Status Commit();
 
  private:
@@ -104,20 +108,20 @@ class AtomicFileWriter {
   std::string buffer_;
 };
 
-// A file open for reading at any place.
+// A file that is open for reading at any offset.
 //
 // Threads: thread-safe.
 class RandomAccessFile {
  public:
-  // Errors as of OpenRegularFile.
+  // The errors are those of OpenRegularFile.
   static absl::StatusOr<std::unique_ptr<RandomAccessFile>> Open(const std::string& path);
   RandomAccessFile(const RandomAccessFile&) = delete;
   RandomAccessFile& operator=(const RandomAccessFile&) = delete;
 
   const std::string& path() const { return path_; }
-  // When it was opened.
+  // The size at the time when it was opened.
   int64_t size_bytes() const { return file_.size_bytes(); }
-  // Fills `to`. kDataLoss if the file ends before.
+  // Reads bytes from `offset` on until `to` is full. kDataLoss if the file ends before that.
   absl::Status ReadAt(int64_t offset, absl::Span<char> to) const;
 
  private:
@@ -127,37 +131,36 @@ class RandomAccessFile {
   const OpenFile file_;
 };
 
-// mkdir -p. OK if it exists as a folder.
+// Makes a folder and its parents, like mkdir -p. OK if the folder exists already.
 absl::Status CreateDirectories(const std::string& path);
 
-// Makes `path` as a new folder: kAlreadyExists if there is one. Parents are made as needed.
+// Makes `path` as a new folder, and its parents as needed. kAlreadyExists if `path` exists.
 absl::Status CreateNewDirectory(const std::string& path);
 
-// Makes a new folder beside `path` with a name of its own, `path.tmp.<pid>.<n>`, and returns its
-// path.
+// Makes a new folder beside `path` with a unique name, `path.tmp.<pid>.<n>`, and returns its path.
 absl::StatusOr<std::string> CreateTemporaryDirectory(const std::string& path);
 
-// Renames a file or folder and flushes the parent folder. `to` is replaced if it is a file; a
-// folder must not exist.
+// Renames a file or folder and flushes the parent folder to the disk. A file at `to` is replaced; a folder
+// must not exist there.
 absl::Status RenamePath(const std::string& from, const std::string& to);
 
-// Puts folder `from` at `to`. A folder that is there is replaced in one step, where the file system
-// can exchange two names (all usual ones of Linux), and removed; where it cannot, it is renamed to
-// `to.old.<pid>` first. On failure `to` is whole: the old folder, or the new one if only removing
-// the old one failed.
+// Moves folder `from` to `to`. If there is already a folder at `to`, it is replaced in one step and then
+// removed, provided that the file system can exchange two names (all usual ones of Linux can). On other file
+// systems the old folder is first renamed to `to.old.<pid>`. If this fails, `to` is still complete: it is
+// the old folder, or the new one if only the removal of the old one failed.
 absl::Status ReplaceDirectory(const std::string& from, const std::string& to);
 
-// OK if there is nothing at `path`; an error if it is a folder.
+// Removes a file. OK if there is nothing at `path`; an error if it is a folder.
 absl::Status RemoveFile(const std::string& path);
 
-// rm -r. OK if there is nothing at `path`.
+// Removes a file, or a folder with everything in it, like rm -r. OK if there is nothing at `path`.
 absl::Status RemoveRecursively(const std::string& path);
 
-// Names in a folder, sorted, without "." and "..".
+// The names in a folder, sorted, without "." and "..".
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 
-// The error of a failed system call: "<what>: <strerror>", with the status code that fits `error`
-// (an errno).
+// The error for a failed system call: the text "<what>: <strerror>" and the status code that matches
+// `error`, an errno.
 absl::Status ErrnoStatus(int error, absl::string_view what);
 
 }  // namespace ding

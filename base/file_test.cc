@@ -52,7 +52,7 @@ TEST(Paths, Basename) {
   EXPECT_EQ(Basename("/c"), "c");
 }
 
-TEST(ErrnoStatus, SaysWhatAndWhyWithAFittingCode) {
+TEST(ErrnoStatus, HasTextReasonAndMatchingCode) {
   EXPECT_THAT(ErrnoStatus(ENOSPC, "cannot write 'x'"),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr("cannot write 'x'"), HasSubstr("No space left"))));
@@ -81,15 +81,15 @@ TEST_F(FileTest, ReadErrorsNameThePath) {
   EXPECT_THAT(RandomAccessFile::Open(folder_), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-// Each of them would wait for somebody who writes, or read for ever.
-TEST_F(FileTest, WhatIsNoRegularFileIsRefusedAtOnceByItsKind) {
+// Without the check, opening each of them would wait for a writer, or reading would never end.
+TEST_F(FileTest, OtherKindsOfFilesAreRefusedWithoutWaiting) {
   ASSERT_EQ(mkfifo(In("fifo").c_str(), 0600), 0);
   ASSERT_EQ(symlink(In("fifo").c_str(), In("link").c_str()), 0);
   ASSERT_EQ(symlink(In("nowhere").c_str(), In("dangling").c_str()), 0);
   const int socket_fd = socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  // Socket addresses are short: relative to the folder.
+  // The address is relative to the folder because socket addresses must be short.
   ASSERT_EQ(chdir(folder_.c_str()), 0);
   std::strcpy(address.sun_path, "socket");
   ASSERT_EQ(bind(socket_fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
@@ -122,7 +122,7 @@ TEST_F(FileTest, WhatIsNoRegularFileIsRefusedAtOnceByItsKind) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a symbolic link")));
 }
 
-TEST_F(FileTest, AFileThatIsTooLargeTakesNoMemory) {
+TEST_F(FileTest, ATooLargeFileIsRefusedWithoutTakingMemory) {
   ASSERT_THAT(WriteFileAtomically(In("f"), "x"), IsOk());
   ASSERT_EQ(truncate(In("f").c_str(), int64_t{1} << 40), 0);
   ASSERT_EQ(chmod(In("f").c_str(), 0600), 0);
@@ -133,12 +133,12 @@ TEST_F(FileTest, AFileThatIsTooLargeTakesNoMemory) {
   ASSERT_EQ(truncate(In("f").c_str(), 100), 0);
   EXPECT_THAT(ReadFile(In("f"), 99), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(ReadFile(In("f"), 100), IsOk());
-  // It does not tell its size before.
+  // Files of /proc do not report their size before they are read.
   EXPECT_THAT(ReadFile("/proc/self/status", 10), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(ReadFile("/proc/self/status"), IsOk());
 }
 
-TEST_F(FileTest, ASecretThatOthersMayReadIsRefused) {
+TEST_F(FileTest, ASecretWithAccessForOthersIsRefused) {
   const std::string path = In("secret");
   ASSERT_THAT(WriteFileAtomically(path, "x"), IsOk());
   for (const mode_t mode : {0644, 0640, 0604, 0620, 0610, 0777}) {
@@ -160,9 +160,10 @@ TEST_F(FileTest, WritingIntoAMissingFolderNamesThePath) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(In("none/f"))));
 }
 
-TEST_F(FileTest, AFullDiskLeavesTheOldFileAndNothingElse) {
+TEST_F(FileTest, AFullDiskLeavesOnlyTheOldFile) {
   ASSERT_THAT(WriteFileAtomically(In("f"), "old"), IsOk());
-  for (const size_t size : {size_t{2000}, size_t{1} << 20}) {  // Fits the buffer; does not.
+  for (const size_t size :
+       {size_t{2000}, size_t{1} << 20}) {  // The first fits into the buffer, the second does not.
     const FileSizeLimit limit(1000);
     EXPECT_THAT(WriteFileAtomically(In("f"), std::string(size, 'x')),
                 StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(In("f"))));
@@ -193,7 +194,7 @@ TEST_F(FileTest, PiecesOfEverySizeArriveInOrder) {
   EXPECT_EQ(content == expected, true);
 }
 
-TEST_F(FileTest, AnUncommittedWriterLeavesNothing) {
+TEST_F(FileTest, AnUncommittedWriterLeavesNoFile) {
   {
     DING_ASSERT_OK_AND_ASSIGN(const auto writer, AtomicFileWriter::Create(In("f")));
     ASSERT_THAT(writer->Append(std::string(100000, 'x')), IsOk());
@@ -221,7 +222,7 @@ TEST_F(FileTest, ThreadsWritingOnePathDoNotTearIt) {
   EXPECT_THAT(Names(), ElementsAre("f"));
 }
 
-TEST_F(FileTest, RandomAccessReadsPiecesAndNoticesTheEnd) {
+TEST_F(FileTest, RandomAccessReadsPiecesAndReportsTheEnd) {
   ASSERT_THAT(WriteFileAtomically(In("f"), "0123456789"), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const auto file, RandomAccessFile::Open(In("f")));
   EXPECT_EQ(file->size_bytes(), 10);
@@ -245,7 +246,7 @@ TEST_F(FileTest, CreateDirectories) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(In("f/d"))));
 }
 
-TEST_F(FileTest, CreateNewDirectoryRefusesWhatIsThere) {
+TEST_F(FileTest, CreateNewDirectoryFailsIfThePathExists) {
   EXPECT_THAT(CreateNewDirectory(In("a/b")), IsOk());
   EXPECT_THAT(CreateNewDirectory(In("a/b")),
               StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr(In("a/b"))));
@@ -253,7 +254,7 @@ TEST_F(FileTest, CreateNewDirectoryRefusesWhatIsThere) {
   EXPECT_TRUE(IsDirectory(In("a/c")));
 }
 
-TEST_F(FileTest, TemporaryDirectoriesAreDifferent) {
+TEST_F(FileTest, TemporaryDirectoriesHaveDifferentNames) {
   DING_ASSERT_OK_AND_ASSIGN(const std::string a, CreateTemporaryDirectory(In("d/")));
   DING_ASSERT_OK_AND_ASSIGN(const std::string b, CreateTemporaryDirectory(In("d")));
   EXPECT_NE(a, b);
@@ -261,7 +262,7 @@ TEST_F(FileTest, TemporaryDirectoriesAreDifferent) {
   EXPECT_TRUE(IsDirectory(a) && IsDirectory(b));
 }
 
-TEST_F(FileTest, ReplaceDirectoryPutsTheNewInThePlaceOfTheOld) {
+TEST_F(FileTest, ReplaceDirectoryReplacesTheOldFolder) {
   ASSERT_THAT(CreateDirectories(In("new/deep")), IsOk());
   ASSERT_THAT(ReplaceDirectory(In("new"), In("place")), IsOk());
   EXPECT_TRUE(IsDirectory(In("place/deep")));
@@ -285,7 +286,7 @@ TEST_F(FileTest, RemoveAndList) {
   EXPECT_THAT(ListDirectory(In("b")), StatusIs(absl::StatusCode::kNotFound, HasSubstr(In("b"))));
 }
 
-TEST_F(FileTest, RemoveFileRemovesNoFolder) {
+TEST_F(FileTest, RemoveFileDoesNotRemoveFolders) {
   ASSERT_THAT(WriteFileAtomically(In("a"), ""), IsOk());
   ASSERT_THAT(CreateDirectories(In("b")), IsOk());
   EXPECT_THAT(RemoveFile(In("a")), IsOk());

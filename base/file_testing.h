@@ -1,4 +1,6 @@
-// For tests that write files: a folder of their own, and a disk that is full.
+// Helpers for tests that write files: a new folder for each test, and the simulation of a full disk.
+//
+// Threads: for the test's main thread; FileSizeLimit changes a limit of the whole process.
 #ifndef DING_WORKER_BASE_FILE_TESTING_H_
 #define DING_WORKER_BASE_FILE_TESTING_H_
 
@@ -17,7 +19,7 @@
 
 namespace ding {
 
-// A new, empty folder for the test that runs.
+// Makes a new, empty folder for the current test, in place of an old one, and returns its path.
 inline std::string FreshTestFolder() {
   const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
   std::string folder =
@@ -26,7 +28,7 @@ inline std::string FreshTestFolder() {
   return folder;
 }
 
-// Replaces a file without waiting for the disk: for tests that damage a file thousands of times.
+// Replaces a file without waiting for the disk, for tests that damage a file thousands of times.
 inline void OverwriteFile(const std::string& path, absl::string_view content) {
   std::remove(path.c_str());  // ext4 waits for the disk when a file is truncated instead.
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
@@ -34,7 +36,7 @@ inline void OverwriteFile(const std::string& path, absl::string_view content) {
   DING_CHECK(file.flush().good()) << path;
 }
 
-// While it lives, no file of this process can grow beyond `bytes`: writing fails as on a full disk.
+// While it lives, no file of this process can grow beyond `bytes`: writes fail as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

@@ -1,5 +1,5 @@
-// Looks for NaN and infinity in columns and parameters, fast enough for every batch. The loop is
-// compiled for several instruction sets and chosen at run time.
+// Looks for NaN and infinity in columns and parameters, fast enough to check every batch. The loop is
+// compiled for several instruction sets; the best one is chosen at run time.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_BASE_FINITE_H_
@@ -16,9 +16,9 @@ namespace ding {
 
 namespace internal_finite {
 
-// The sign bit is set if a value is not finite: an exponent of all ones, the mark of infinity and
-// NaN, is the only one that carries into it when 1 is added. In integers, so that the compiler may
-// reorder and vectorize it.
+// Returns a number other than 0 if a value is not finite. Infinity and NaN are the values whose exponent is
+// all ones, and only such an exponent carries into the sign bit when 1 is added to it. This is integer
+// arithmetic, so that the compiler may reorder and vectorize it.
 __attribute__((always_inline)) inline uint32_t CarryOf(const float* values, size_t count) {
   constexpr uint32_t kExponent = 0x7f800000u;
   constexpr uint32_t kOne = 0x00800000u;
@@ -32,21 +32,21 @@ __attribute__((always_inline)) inline uint32_t CarryOf(const float* values, size
 }
 
 using CarryFunction = uint32_t (*)(const float* values, size_t count);
-// CarryOf() for a processor that has `set`, which must be supported here.
+// CarryOf() compiled for `set`, which this processor must support.
 CarryFunction CarryFunctionFor(InstructionSet set);
 
 bool AllFiniteLong(absl::Span<const float> values);
 
 }  // namespace internal_finite
 
-// Few values, such as an observation, cost no call.
+// Whether no value is NaN or infinite. Short inputs, such as an observation, are checked inline.
 inline bool AllFinite(absl::Span<const float> values) {
   constexpr size_t kFew = 8;
   if (values.size() > kFew) return internal_finite::AllFiniteLong(values);
   return internal_finite::CarryOf(values.data(), values.size()) == 0;
 }
 
-// The index of the first value that is not finite; -1 if all are.
+// The index of the first value that is not finite, or -1 if all values are finite.
 int64_t FindNonFinite(absl::Span<const float> values);
 
 }  // namespace ding

@@ -37,19 +37,19 @@ TEST(Finite, FindsNanAndInfinityWhereverTheyAre) {
   }
 }
 
-// Every instruction set that this processor has.
+// Runs with every instruction set that this processor has.
 class CarryTest : public testing::TestWithParam<InstructionSet> {};
 
 INSTANTIATE_TEST_SUITE_P(All, CarryTest, testing::ValuesIn(SupportedInstructionSets()),
                          [](const auto& info) { return InstructionSetName(info.param); });
 
-TEST_P(CarryTest, SeesEveryValueAndNoneBehind) {
+TEST_P(CarryTest, ChecksEveryValueAndNoneBeyondTheEnd) {
   const auto carry = internal_finite::CarryFunctionFor(GetParam());
   for (const float bad : NonFinite()) {
     for (size_t size = 0; size <= 70; ++size) {
       std::vector<float> values(size + 1, Limits::lowest());
       values[size] = bad;
-      EXPECT_EQ(carry(values.data(), size), 0u) << bad << " behind " << size;
+      EXPECT_EQ(carry(values.data(), size), 0u) << bad << " after " << size << " values";
       for (size_t at = 0; at < size; ++at) {
         const float kept = values[at];
         values[at] = bad;

@@ -1,5 +1,5 @@
-// main() of a fuzz test that is run by seeds: tries every file of the corpus, and mutants of them. The
-// environment variables of base/fuzz_testing.h say how many and from which seed on.
+// The main() of a fuzz test that runs by seeds: tries every file of the corpus and mutants of each. The
+// environment variables of base/fuzz_testing.h set the number of mutants and the first seed.
 //
 //   <test> ROUNDS FILE...
 
@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 namespace ding {
 namespace {
 
-// What is tried now, for the last words of the process.
+// Names the current input; printed if the process crashes.
 char g_trying[512];
 
 void SayWhatWasTried(int signal) {
@@ -38,7 +38,8 @@ void Try(const std::string& input) {
 int Main(int argc, char** argv) {
   uint64_t rounds = 0;
   if (argc < 3 || !absl::SimpleAtoi(argv[1], &rounds)) {
-    std::fprintf(stderr, "expected the number of rounds and the files of the corpus\n");
+    std::fprintf(stderr,
+                 "expected as arguments: the number of rounds, then the files of the corpus\n");
     return 1;
   }
   std::vector<std::string> corpus;
@@ -52,14 +53,14 @@ int Main(int argc, char** argv) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) {
     std::signal(signal, SayWhatWasTried);
   }
-  std::fprintf(stderr, "%zu inputs of the corpus\n", corpus.size());
+  std::fprintf(stderr, "trying %zu inputs of the corpus\n", corpus.size());
   for (size_t i = 0; i < corpus.size(); ++i) {
     std::snprintf(g_trying, sizeof(g_trying), "it failed with %s\n", argv[i + 2]);
     Try(corpus[i]);
   }
   const uint64_t first = FirstFuzzSeed();
   rounds = FuzzRounds(rounds);
-  std::fprintf(stderr, "%llu mutants of each, from seed %llu on\n",
+  std::fprintf(stderr, "trying %llu mutants of each, from seed %llu on\n",
                static_cast<unsigned long long>(rounds), static_cast<unsigned long long>(first));
   for (uint64_t seed = first; seed < first + rounds; ++seed) {
     for (size_t i = 0; i < corpus.size(); ++i) {

@@ -56,8 +56,8 @@ uint64_t FromEnv(const char* name, uint64_t otherwise) {
   return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
 }
 
-// The seed of the commit: base/fuzz_seed.txt among the test's files. 0 if there is none, as when a
-// test program is started by hand.
+// The seed of the commit, from base/fuzz_seed.txt among the test's files. 0 if there is no such file, for
+// example when a test program is started by hand.
 uint64_t SeedOfCommit() {
   const char* const files = std::getenv("TEST_SRCDIR");
   const char* const workspace = std::getenv("TEST_WORKSPACE");
@@ -123,7 +123,7 @@ void Mutator::MutateOnce(std::string* bytes) {
   }
 }
 
-// A binary number that sizes are afraid of.
+// Overwrites bytes with a binary number that code for sizes often handles wrongly.
 void Mutator::OverwriteNumber(size_t at, std::string* bytes) {
   const uint64_t interesting[] = {
       0,          1,          0x7f,       0xff,         0x7fffffff,   0xffffffff,
@@ -133,7 +133,7 @@ void Mutator::OverwriteNumber(size_t at, std::string* bytes) {
   if (at + width <= bytes->size()) std::memcpy(&(*bytes)[at], &value, width);
 }
 
-// A number in a text, at or after `at`.
+// Replaces the first decimal number at or after `at` by another one.
 void Mutator::ReplaceDigits(size_t at, std::string* bytes) {
   static constexpr char kDigits[] = "0123456789";
   const size_t begin = bytes->find_first_of(kDigits, at);

@@ -1,10 +1,12 @@
-// For tests of decoders: mutants of well-formed bytes, made of a seed, as many as one has time for.
+// Makes mutants (damaged copies) of well-formed bytes, for tests of decoders. A mutant depends on its seed
+// only, and there are as many as one has time for.
 //
-// Each round has a seed of its own. The rounds begin at seed 0, so that what a test expects of all of
-// them together does not depend on chance. When tools/test runs the test, as many more begin at a seed
-// that follows from the commit: every commit tries other mutants, and the same commit the same ones.
-// The environment variable DING_FUZZ_SEED sets the only beginning by hand, DING_FUZZ_ROUNDS how many
-// rounds there are of each kind. A failure prints the two that repeat it.
+// Each round has its own seed. The first rounds count up from seed 0, so that what a test expects of all
+// rounds together does not depend on chance. When tools/test runs the test, the same number of rounds
+// follows from a seed that is derived from the commit: every commit tries other mutants, and the same
+// commit always the same ones. The environment variable DING_FUZZ_SEED replaces both first seeds by one, and
+// DING_FUZZ_ROUNDS sets the number of rounds for each first seed. A failure prints the two settings that
+// repeat it.
 //
 //   Fuzz(10000, [&](Mutator* mutator) {
 //     const auto decoded = Decode(mutator->Mutate(good));
@@ -25,14 +27,16 @@
 
 namespace ding {
 
-// Makes mutants of a well-formed text: bytes, numbers and structure.
+// Makes mutants of well-formed bytes: it changes bytes, numbers and structure.
 class Mutator {
  public:
   explicit Mutator(uint64_t seed) : rng_(seed, "mutator") {}
 
+  // Returns a copy of `bytes` with one to four random changes.
   std::string Mutate(std::string bytes);
+  // True or false with equal probability.
   bool Coin() { return rng_.UniformInt(2) == 0; }
-  // For decisions of the test.
+  // The random stream, for the test's own decisions.
   Rng* rng() { return &rng_; }
 
  private:
@@ -44,18 +48,18 @@ class Mutator {
   Rng rng_;
 };
 
-// With the checksum of what is before them in the place of the last four bytes, where our formats have
-// it: it must not keep mutants from the code behind it.
+// Replaces the last four bytes by the checksum of the bytes before them, which is where our formats have it.
+// With a wrong checksum, a mutant would be refused before it reaches the code that is to be tested.
 std::string WithChecksum(std::string bytes);
 
-// Where rounds begin.
+// The first seeds: 0 and, if tools/test runs the test, the seed of the commit.
 std::vector<uint64_t> FirstFuzzSeeds();
-// The last of them, for a test that takes one seed.
+// The last of FirstFuzzSeeds(), for a test that takes one seed.
 uint64_t FirstFuzzSeed();
-// The number of rounds: `ordinarily` if the environment says nothing.
+// The number of rounds: DING_FUZZ_ROUNDS, or `ordinarily` if it is not set.
 uint64_t FuzzRounds(uint64_t ordinarily);
 
-// Calls `check(mutator)` for every round, with the seed in the trace of a failure.
+// Calls `check(mutator)` in every round until a test assertion fails; the failure's trace has the seed.
 template <typename Check>
 void Fuzz(uint64_t rounds, Check check) {
   rounds = FuzzRounds(rounds);

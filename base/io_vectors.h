@@ -1,7 +1,7 @@
-// Moves bytes that lie in several places through a file or a socket, all of them, however few a
-// system call moves at a time.
+// Reads or writes all bytes of several buffers through a file or a socket, with as many system calls as it
+// takes.
 //
-// Threads: thread-safe (pure functions); who calls owns the bytes.
+// Threads: thread-safe (pure functions). The caller owns the bytes.
 //
 // Example:
 //   const int error = MoveAll([fd](iovec* vectors, int count) { return writev(fd, vectors, count); },
@@ -24,12 +24,13 @@ namespace ding {
 
 using IoVectors = absl::InlinedVector<iovec, 16>;
 
-// For reading, the bytes must be those of a string that may be written to.
+// A vector for `bytes`, which must be writable memory if the vector is read into.
 inline iovec VectorOf(absl::string_view bytes) {
   return {const_cast<char*>(bytes.data()), bytes.size()};
 }
 
-// Takes `count` bytes off the front of the vectors from `first` on.
+// Removes the first `count` bytes of the vectors that begin at index *first, and advances *first past the
+// vectors that are then empty.
 inline void DropFront(size_t count, IoVectors* vectors, size_t* first) {
   while (*first < vectors->size() && count >= (*vectors)[*first].iov_len) {
     count -= (*vectors)[*first].iov_len;
@@ -41,11 +42,11 @@ inline void DropFront(size_t count, IoVectors* vectors, size_t* first) {
   vector.iov_len -= count;
 }
 
-// Of MoveAll(): there are no more bytes to read.
+// The result of MoveAll() when there are no more bytes to read.
 inline constexpr int kIoEnded = -1;
 
-// Calls `move`, which is writev, readv or the like, until all is moved but the first `moved` bytes,
-// which are already. 0, an errno, or kIoEnded.
+// Calls `move` (writev, readv or the like) until all bytes are moved. The first `moved` bytes count as moved
+// already. Returns 0, an errno, or kIoEnded.
 template <typename Move>
 int MoveAll(Move move, IoVectors vectors, size_t moved = 0) {
   size_t first = 0;

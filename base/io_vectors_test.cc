@@ -8,7 +8,7 @@
 namespace ding {
 namespace {
 
-// Moves three bytes at a time to the end of `all`, and is interrupted before each second call.
+// Appends at most three bytes per call to `all`; every second call fails with EINTR.
 struct SlowWriter {
   std::string* all;
   int* calls;
@@ -27,7 +27,7 @@ struct SlowWriter {
   }
 };
 
-TEST(IoVectors, MovesAllHoweverFewAtATime) {
+TEST(IoVectors, MovesAllBytesWhenEachCallMovesFew) {
   std::string all;
   int calls = 0;
   EXPECT_EQ(MoveAll(SlowWriter{&all, &calls}, {VectorOf("ab"), VectorOf(""), VectorOf("cdefghi"),
@@ -41,7 +41,7 @@ TEST(IoVectors, MovesAllHoweverFewAtATime) {
   EXPECT_EQ(all, "efghi");
 }
 
-TEST(IoVectors, SaysWhyItStopped) {
+TEST(IoVectors, ReturnsWhyItStopped) {
   const auto fails = [](const iovec*, int) -> ssize_t {
     errno = ENOSPC;
     return -1;

@@ -1,6 +1,6 @@
-// Mutex, scoped lock and condition variable: the standard ones with Abseil's thread annotations, so
-// that clang checks the locking and ThreadSanitizer sees it (it cannot see into a
-// distribution-built absl::Mutex).
+// Mutex, scoped lock and condition variable. They wrap the standard ones and add Abseil's thread
+// annotations, so that clang checks the locking. ThreadSanitizer sees these locks; it cannot see into
+// an absl::Mutex that a distribution has built.
 //
 // Threads: Mutex and CondVar are thread-safe; a MutexLock belongs to the thread that made it.
 #ifndef DING_WORKER_BASE_MUTEX_H_
@@ -18,9 +18,10 @@
 
 namespace ding {
 
-// Locks are held for microseconds, while who sleeps for one is woken after tens of them and may find
-// that whoever released it has taken it again. So a thread looks for the lock for a while before it
-// sleeps, and one that comes later lets it go first for as long.
+// Our locks are held for microseconds, but a thread that sleeps until a lock is free wakes up only tens of
+// microseconds later, and may find that the thread that released the lock has taken it again. Therefore a
+// thread tries for a while (kLooks times) before it sleeps, and a thread that comes later lets the waiting
+// ones go first for as long.
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;
@@ -46,7 +47,7 @@ class ABSL_LOCKABLE Mutex {
 
  private:
   friend class CondVar;
-  static constexpr int kLooks = 500;  // some 15 microseconds of an EPYC at 2.6 GHz
+  static constexpr int kLooks = 500;  // some 15 microseconds on an EPYC at 2.6 GHz
 
   static void Pause() {
 #ifdef __x86_64__
@@ -71,25 +72,28 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// Waits may wake without a signal: call them in a loop that checks the condition.
+// A wait may end without a signal: wait in a loop that checks the condition.
 class CondVar {
  public:
   CondVar() = default;
   CondVar(const CondVar&) = delete;
   CondVar& operator=(const CondVar&) = delete;
 
-  // Releases `mutex`, waits, takes it again. Returns false when `deadline` has passed.
+  // Releases `mutex`, waits for a signal or until `deadline`, and takes `mutex` again. Returns false if the
+  // deadline has passed without a signal.
   bool WaitUntil(Mutex* mutex, const Deadline& deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return WaitFor(mutex, deadline.Left());
   }
+  // The same with a duration. Prefer WaitUntil in a loop: each WaitFor starts its timeout anew.
   bool WaitFor(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
     // An infinite timeout would overflow the standard library's clock.
     const auto bounded = absl::ToChronoNanoseconds(std::min(timeout, absl::Hours(24 * 365)));
     const bool signalled = cond_.wait_for(lock, bounded) == std::cv_status::no_timeout;
-    lock.release();  // The caller's MutexLock goes on owning it.
+    lock.release();  // The caller's MutexLock still owns the mutex.
     return signalled;
   }
+  // Wakes one waiting thread, or all of them.
   void Signal() { cond_.notify_one(); }
   void SignalAll() { cond_.notify_all(); }
 

@@ -12,7 +12,7 @@
 namespace ding {
 namespace {
 
-TEST(Mutex, KeepsThreadsApart) {
+TEST(Mutex, AdmitsOneThreadAtATime) {
   constexpr int kThreads = 4;
   constexpr int kRounds = 20000;
   Mutex mutex;
@@ -62,7 +62,7 @@ TEST(CondVar, HandsAValueFromThreadToThread) {
   EXPECT_EQ(turn, 2000);
 }
 
-TEST(CondVar, AnInfiniteWaitWaits) {
+TEST(CondVar, AnInfiniteWaitDoesNotReturnAtOnce) {
   Mutex mutex;
   CondVar changed;
   bool ready = false;
@@ -81,7 +81,7 @@ TEST(CondVar, AnInfiniteWaitWaits) {
     changed.SignalAll();
   }
   waiter.join();
-  // A wait that returned at once would have gone round thousands of times.
+  // If the wait returned at once, the loop would have run thousands of times.
   EXPECT_LE(wakes, 10);
 }
 

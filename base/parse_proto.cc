@@ -19,19 +19,20 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-// Bytes so few are parsed at once: whatever they become is little.
+// So few bytes are parsed without a scan, because they cannot take much memory.
 constexpr size_t kFewBytes = 4096;
 
-// Upper bounds of what an object takes, with what the allocator adds. Arrays grow by doubling.
+// Upper bounds of the memory of an object, with the allocator's overhead. Arrays grow by doubling.
 constexpr int64_t kAllocation = 16;
 constexpr int64_t kPointer = 2 * static_cast<int64_t>(sizeof(void*));
 constexpr int64_t kNumber = 2 * static_cast<int64_t>(sizeof(int64_t));
 constexpr int64_t kString = static_cast<int64_t>(sizeof(std::string)) + 2 * kAllocation + kPointer;
 constexpr int64_t kUnknownField = 2 * 16;
 constexpr int64_t kMessage = 64 + kAllocation + kPointer;
-constexpr int64_t kField = 32;     // repeated ones are the largest
-constexpr int64_t kMapEntry = 64;  // besides its message
+constexpr int64_t kField = 32;     // repeated fields are the largest
+constexpr int64_t kMapEntry = 64;  // in addition to its message
 
+// Scans the bytes of one message and adds up the memory that it may take.
 class Walk {
  public:
   Walk(absl::string_view bytes, int64_t max_bytes)
@@ -46,21 +47,26 @@ class Walk {
 
  private:
   absl::Status NoMessage() const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        size_, " bytes that are no message: wrong at byte ", input_.CurrentPosition()));
+    return absl::InvalidArgumentError(absl::StrCat("cannot parse ", size_,
+                                                   " bytes as a message: they are invalid at byte ",
+                                                   input_.CurrentPosition()));
   }
+  // Counts `bytes` of memory.
   absl::Status Take(int64_t bytes) {
     taken_ += bytes;
     if (taken_ <= max_bytes_) return absl::OkStatus();
-    return absl::ResourceExhaustedError(absl::StrCat(
-        size_, " bytes that may become a message of more than ", max_bytes_, " bytes of memory"));
+    return absl::ResourceExhaustedError(absl::StrCat("refused to parse a message of ", size_,
+                                                     " bytes: it may take more than ", max_bytes_,
+                                                     " bytes of memory"));
   }
 
-  // Up to the limit, or to the end of a group. `type` is nullptr in what is not known.
+  // Scans a message up to the stream's limit, or to the end of a group. `type` is nullptr inside of unknown
+  // fields.
   absl::Status Message(const Descriptor* type, int depth) {
     if (depth > kMaxParsedDepth) {
       return absl::InvalidArgumentError(
-          absl::StrCat(size_, " bytes with messages nested deeper than ", kMaxParsedDepth));
+          absl::StrCat("cannot parse ", size_,
+                       " bytes as a message: messages are nested deeper than ", kMaxParsedDepth));
     }
     DING_RETURN_IF_ERROR(Take(kMessage + (type == nullptr ? 0 : kField * type->field_count())));
     while (true) {
@@ -86,7 +92,7 @@ class Walk {
     }
   }
 
-  // Whether the field may come in that way; it counts as unknown otherwise.
+  // Whether the field may be encoded with that wire type. If not, it counts as unknown.
   static bool Matches(const FieldDescriptor& field, WireFormatLite::WireType wire_type) {
     const bool is_delimited = wire_type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
     if (is_delimited && field.is_packable()) return true;
@@ -109,6 +115,7 @@ class Walk {
     }
   }
 
+  // Scans a field whose length stands before it: a message, a string or packed numbers.
   absl::Status Delimited(const FieldDescriptor* field, int depth) {
     uint32_t length = 0;
     if (!input_.ReadVarint32(&length) || length > INT_MAX) return NoMessage();
@@ -166,8 +173,8 @@ absl::Status ParseProto(absl::string_view bytes, google::protobuf::Message* mess
                         int64_t max_bytes) {
   message->Clear();
   if (bytes.size() > INT_MAX) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(bytes.size(), " bytes, expected at most ", INT_MAX));
+    return absl::InvalidArgumentError(absl::StrCat("cannot parse a message of ", bytes.size(),
+                                                   " bytes, expected at most ", INT_MAX));
   }
   if (bytes.size() > kFewBytes) {
     DING_RETURN_IF_ERROR(Walk(bytes, max_bytes).Run(message->GetDescriptor()));
@@ -179,7 +186,8 @@ absl::Status ParseProto(absl::string_view bytes, google::protobuf::Message* mess
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      bytes.size(), " bytes that are no message, or one nested deeper than ", kMaxParsedDepth));
+      "cannot parse ", bytes.size(),
+      " bytes as a message: they are invalid, or nested deeper than ", kMaxParsedDepth));
 }
 
 }  // namespace ding

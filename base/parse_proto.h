@@ -1,9 +1,10 @@
-// Parses protocol buffers that others wrote: peers, stores, files.
+// Parses protocol buffers from peers, stores and files, which need not be trusted.
 //
 // A few bytes can become much memory: 16 MB of empty strings are 475 MB of objects, and nested messages
-// use up the stack. So the memory is bounded before it is taken, by the descriptors:
+// use up the stack. Therefore the bytes are scanned before they are parsed. The scan reads every tag and
+// length and computes, from the type's descriptor, an upper bound of the memory that the message may take:
 //
-//     bytes ──► every tag, and how long what is behind it is ──► an upper bound ──► parsed, or refused
+//     bytes ──► scan of tags and lengths ──► upper bound of memory and depth ──► parsed, or refused
 //
 // Threads: thread-safe (pure functions).
 //
@@ -21,14 +22,14 @@
 
 namespace ding {
 
-// The memory that a message from a peer, of at most 16 MiB, may take when it is parsed.
+// The most memory that a parsed message from a peer may take. (Such a message has at most 16 MiB.)
 inline constexpr int64_t kMaxParsedBytes = int64_t{64} << 20;
-// The depth to which messages may be nested. Ours have less than ten levels.
+// The greatest depth of nested messages. Ours have less than ten levels.
 inline constexpr int kMaxParsedDepth = 64;
 
-// Clears *message before.
-//   kInvalidArgument    no message of this type, or one nested deeper than kMaxParsedDepth
-//   kResourceExhausted  one that may take more than `max_bytes` of memory
+// Parses `bytes` into *message, which is cleared first and holds no meaningful content after an error.
+//   kInvalidArgument    the bytes are no message of this type, or one nested deeper than kMaxParsedDepth
+//   kResourceExhausted  the message may take more than `max_bytes` of memory
 absl::Status ParseProto(absl::string_view bytes, google::protobuf::Message* message,
                         int64_t max_bytes = kMaxParsedBytes);
 

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr absl::StatusCode kResourceExhausted = absl::StatusCode::kResourceExhausted;
 
-// Some of everything, in more bytes than are parsed without a look.
+// A message with every kind of field, of more bytes than are parsed without a scan.
 ParsedThing Example() {
   ParsedThing thing;
   thing.set_name("example");
@@ -36,8 +36,8 @@ ParsedThing Example() {
   return thing;
 }
 
-// A message with nested messages, each in the one before. Written byte by byte, from the inside out:
-// protobuf itself calls itself as deeply as a message is nested, and has no stack for that under
+// A message that contains a message, and so on, `depth` levels deep. It is written byte by byte, from the
+// inside out, because protobuf recurses once per level and has too little stack for that under
 // AddressSanitizer.
 std::string Nested(int depth) {
   const int field = ParsedThing::kThingFieldNumber;
@@ -63,8 +63,8 @@ TEST(ParseProtoTest, ParsesWhatWasWritten) {
   EXPECT_EQ(parsed.ByteSizeLong(), 0u);
 }
 
-// The bound is one: what is parsed never takes more than that.
-TEST(ParseProtoTest, WhatIsParsedTakesNoMoreThanAllowed) {
+// The estimate is an upper bound: a parsed message never takes more memory than was allowed.
+TEST(ParseProtoTest, AParsedMessageTakesNoMoreMemoryThanAllowed) {
   const std::string bytes = Example().SerializeAsString();
   ParsedThing parsed;
   int64_t least = 1;
@@ -72,14 +72,15 @@ TEST(ParseProtoTest, WhatIsParsedTakesNoMoreThanAllowed) {
   ParsedThing fresh;
   ASSERT_THAT(ParseProto(bytes, &fresh, least), IsOk());
   EXPECT_LE(static_cast<int64_t>(fresh.SpaceUsedLong()), least);
-  EXPECT_LE(least, 6 * static_cast<int64_t>(fresh.SpaceUsedLong())) << "and is not far away";
+  EXPECT_LE(least, 6 * static_cast<int64_t>(fresh.SpaceUsedLong()))
+      << "the bound is too far above the real size";
   EXPECT_THAT(ParseProto(bytes, &fresh, least - 1000),
-              StatusIs(kResourceExhausted, HasSubstr("may become a message of more than")));
+              StatusIs(kResourceExhausted, HasSubstr("it may take more than")));
 }
 
 TEST(ParseProtoTest, ManyThingsInFewBytesAreRefused) {
   constexpr size_t kBytes = size_t{1} << 22;
-  // Tags of fields of length 0, or of the number 0; the last one is of no field that is known.
+  // The tags of fields of length 0 or with the value 0; the last tag belongs to no known field.
   for (const char tag : {(2 << 3) | 2, (4 << 3) | 2, (5 << 3) | 0, (8 << 3) | 2, (12 << 3) | 2}) {
     std::string bytes(kBytes, '\0');
     for (size_t i = 0; i < bytes.size(); i += 2) bytes[i] = tag;
@@ -89,7 +90,7 @@ TEST(ParseProtoTest, ManyThingsInFewBytesAreRefused) {
   }
 }
 
-// One byte, and eight in memory.
+// A packed number of one byte takes eight bytes of memory.
 TEST(ParseProtoTest, PackedNumbersAreCounted) {
   ParsedThing thing;
   for (int i = 0; i < 100000; ++i) thing.add_packed_numbers(1);
@@ -110,13 +111,13 @@ TEST(ParseProtoTest, DeepMessagesAreRefused) {
                 StatusIs(kInvalidArgument, HasSubstr("nested deeper than 64")))
         << depth;
   }
-  // Groups, of a field that is known and of one that is not.
+  // Groups of a known and of an unknown field.
   for (const char tag : {(9 << 3) | 3, (12 << 3) | 3}) {
     EXPECT_THAT(ParseProto(std::string(100000, tag), &parsed), StatusIs(kInvalidArgument));
   }
 }
 
-TEST(ParseProtoTest, WhatIsNoMessageIsRefused) {
+TEST(ParseProtoTest, InvalidBytesAreRefused) {
   const std::string good = Example().SerializeAsString();
   ParsedThing parsed;
   EXPECT_THAT(ParseProto(good.substr(0, good.size() - 1), &parsed), StatusIs(kInvalidArgument));
@@ -124,7 +125,7 @@ TEST(ParseProtoTest, WhatIsNoMessageIsRefused) {
   EXPECT_THAT(ParseProto(std::string(5000, '\xff'), &parsed), StatusIs(kInvalidArgument));
 }
 
-// Protobuf and the look before it agree on what a message is.
+// Our scan and protobuf itself agree on which bytes are a message.
 TEST(ParseProtoFuzz, MutantsAreParsedOrRefused) {
   const std::string good = Example().SerializeAsString();
   int parsed_ones = 0;

@@ -1,4 +1,4 @@
-// Reports all problems of a config at once, so that a user mends them in one go.
+// Reports all problems of a config in one error, so that a user can mend them together.
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_BASE_PROBLEMS_H_
@@ -14,7 +14,7 @@
 
 namespace ding {
 
-// OK if `problems` is empty, else kInvalidArgument: "<where>: <problem>; <problem>".
+// Returns OK if `problems` is empty, else kInvalidArgument with the text "<where>: <problem>; <problem>".
 inline absl::Status ProblemsToStatus(const std::vector<std::string>& problems,
                                      absl::string_view where) {
   if (problems.empty()) return absl::OkStatus();

@@ -10,7 +10,7 @@
 namespace ding {
 namespace {
 
-TEST(RateBoundTest, OneInEachPeriodIsLetThrough) {
+TEST(RateBoundTest, LetsOneThroughInEachPeriod) {
   SimulatedClock clock;
   RateBound bound(1, absl::Seconds(1), &clock);
   EXPECT_EQ(bound.Pass(), std::optional<int64_t>(0));
@@ -23,7 +23,7 @@ TEST(RateBoundTest, OneInEachPeriodIsLetThrough) {
   EXPECT_EQ(bound.Pass(), std::optional<int64_t>(0));
 }
 
-TEST(RateBoundTest, SeveralInEachPeriodAreLetThrough) {
+TEST(RateBoundTest, LetsSeveralThroughInEachPeriod) {
   SimulatedClock clock;
   RateBound bound(3, absl::Seconds(1), &clock);
   for (int period = 0; period < 2; ++period) {

@@ -1,11 +1,10 @@
-// Name -> factory: how a program finds the implementations that were linked into it.
+// Maps names to factories, so that a program finds the implementations that are linked into it.
 //
-// A registry lives beside the interface that it serves, one per interface, as a leaked
-// function-local static. An implementation's factory target registers itself at start-up with
-// DING_REGISTER and carries `alwayslink`.
-//   - A duplicate name ends the program at start-up and names both places: it is a mistake in how
-//     the binary was put together, and no config could choose between the two.
-//   - An unknown name is the user's: NotFound, listing what is linked.
+// Each interface has one registry, which stands beside it as a leaked function-local static. The target of an
+// implementation's factory registers itself at start-up with DING_REGISTER and has `alwayslink`.
+//   - A duplicate name ends the program at start-up with a message that names both places: the binary was
+//     put together wrongly, and no config could choose between the two.
+//   - An unknown name is a mistake of the user: Find() returns NotFound and lists the linked names.
 //
 // Threads: thread-safe.
 //
@@ -40,12 +39,12 @@ namespace ding {
 template <typename Factory>
 class Registry {
  public:
-  // `kind` stands in messages: "unknown <kind> type 'x'".
+  // `kind` appears in messages: "unknown <kind> type 'x'".
   explicit Registry(absl::string_view kind) : kind_(kind) {}
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
-  // `where` is the registering file and line. A duplicate name ends the program.
+  // `where` is the file and line of the registration. A duplicate name ends the program.
   void Register(absl::string_view name, Factory factory, absl::string_view where)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
@@ -58,7 +57,7 @@ class Registry {
     }
   }
 
-  // The factory of `name`, or NotFound with the list of linked names.
+  // Returns the factory of `name`, or NotFound with the list of linked names.
   absl::StatusOr<Factory> Find(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     const auto it = entries_.find(name);
@@ -68,7 +67,7 @@ class Registry {
         "'; this program has: ", entries_.empty() ? std::string("none") : JoinNames()));
   }
 
-  // Sorted.
+  // All names, sorted.
   std::vector<std::string> Names() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     std::vector<std::string> names;
@@ -98,7 +97,8 @@ class Registry {
   std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Replaces or adds a factory for the length of a test and puts the old one back.
+// Replaces or adds a factory while it lives, for tests; its destructor restores the old state. The registry
+// must outlive it.
 template <typename Factory>
 class ScopedRegistration {
  public:
@@ -124,7 +124,7 @@ class ScopedRegistration {
  private:
   Registry<Factory>* const registry_;
   const std::string name_;
-  std::vector<typename Registry<Factory>::Entry> replaced_;  // None or one.
+  std::vector<typename Registry<Factory>::Entry> replaced_;  // empty, or one entry
 };
 
 }  // namespace ding
@@ -134,8 +134,8 @@ class ScopedRegistration {
 #define DING_REGISTER_STRINGIFY_INNER_(x) #x
 #define DING_REGISTER_STRINGIFY_(x) DING_REGISTER_STRINGIFY_INNER_(x)
 
-// Registers `factory` (an expression convertible to the registry's factory type) under `name` at
-// start-up. At namespace scope of a .cc file whose target has `alwayslink = True`.
+// Registers `factory` (an expression convertible to the registry's factory type) under `name` at start-up.
+// Use it at namespace scope of a .cc file whose target has `alwayslink = True`.
 #define DING_REGISTER(registry, name, factory)                                                  \
   [[maybe_unused]] static const bool DING_REGISTER_CONCAT_(ding_registered_, __LINE__) =        \
       ((registry).Register((name), (factory), __FILE__ ":" DING_REGISTER_STRINGIFY_(__LINE__)), \

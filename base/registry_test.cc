@@ -28,7 +28,7 @@ TEST(Registry, FindsWhatWasRegisteredAtStartUp) {
   EXPECT_EQ(Numbers().kind(), "number");
 }
 
-TEST(Registry, UnknownNameListsTheKnownOnes) {
+TEST(Registry, AnUnknownNameIsAnErrorThatListsTheKnownNames) {
   EXPECT_THAT(Numbers().Find("three"),
               StatusIs(absl::StatusCode::kNotFound,
                        HasSubstr("unknown number type 'three'; this program has: one, two")));
@@ -36,14 +36,14 @@ TEST(Registry, UnknownNameListsTheKnownOnes) {
   EXPECT_THAT(empty.Find("a"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("has: none")));
 }
 
-TEST(RegistryDeathTest, DuplicateNameEndsTheProgramAndNamesBothPlaces) {
+TEST(RegistryDeathTest, ADuplicateNameEndsTheProgramAndNamesBothPlaces) {
   EXPECT_DEATH(Numbers().Register(
                    "one", [] { return 3; }, "elsewhere.cc:5"),
                "number type 'one' is registered twice: at .*registry_test.cc:[0-9]+ and at "
                "elsewhere.cc:5");
 }
 
-TEST(ScopedRegistration, ReplacesAndPutsBack) {
+TEST(ScopedRegistration, ReplacesAndRestoresAFactory) {
   {
     const ScopedRegistration<Factory> scoped(&Numbers(), "one", [] { return 100; });
     DING_ASSERT_OK_AND_ASSIGN(const Factory factory, Numbers().Find("one"));
@@ -53,7 +53,7 @@ TEST(ScopedRegistration, ReplacesAndPutsBack) {
   EXPECT_EQ(factory(), 1);
 }
 
-TEST(ScopedRegistration, AddsAndTakesAway) {
+TEST(ScopedRegistration, AddsAndRemovesAFactory) {
   {
     const ScopedRegistration<Factory> scoped(&Numbers(), "nine", [] { return 9; });
     EXPECT_THAT(Numbers().Find("nine"), IsOk());

@@ -39,7 +39,7 @@ void Rng::set_state(const State& state) {
   key_ = state[0];
   next_block_ = state[1];
   const uint32_t used = static_cast<uint32_t>(state[2] > 4 ? 4 : state[2]);
-  if (used < 4) {  // The current block was made from the counter before, modulo 2^64.
+  if (used < 4) {  // The current block was made from the previous counter, modulo 2^64.
     --next_block_;
     Refill();
   }

@@ -1,12 +1,12 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
 // 1, 2, 3", SC 2011).
 //
-// A stream is named by (seed, purpose, index): streams of different names are independent, whatever
-// order they are created or used in. Its whole state is three words, so that it is cheap to save
-// and to restore. The sequence is the same on every platform; std:: distributions, whose results
-// are not, are not used in this project.
+// A stream is named by (seed, purpose, index). Streams of different names are independent, in whatever order
+// they are created and used. The whole state of a stream is three words, so that it is cheap to save and to
+// restore. The sequence is the same on every platform; this project does not use the std:: distributions,
+// because their results differ between platforms.
 //
-// Ownership: a component owns its streams; nobody shares one.
+// Ownership: a component owns its streams; two components never share one.
 // Threads:   thread-compatible.
 //
 // Example:
@@ -25,11 +25,11 @@ namespace ding {
 
 class Rng {
  public:
-  // What to save to go on later with the same numbers: key, next block, numbers used of the current
-  // block.
+  // The state to save in order to continue later with the same numbers: the key, the next block, and how many
+  // numbers of the current block are used.
   using State = std::array<uint64_t, 3>;
 
-  // What a stream is for, which is the middle of its name. A constexpr one costs nothing to use:
+  // The purpose of a stream, the second part of its name. A constexpr one costs nothing at run time:
   //   static constexpr Rng::Purpose kStart("env/start");
   class Purpose {
    public:
@@ -52,7 +52,7 @@ class Rng {
   Rng(uint64_t seed, Purpose purpose, uint64_t index = 0)
       : key_(DeriveSeed(seed, purpose, index)) {}
 
-  // Uniform over all values.
+  // Uniform over all values of the type.
   uint32_t Next32() {
     if (used_ == 4) Refill();
     return block_[used_++];
@@ -62,7 +62,7 @@ class Rng {
     return high << 32 | Next32();
   }
 
-  // Uniform in [0, 1), 53 random bits.
+  // Uniform in [0, 1), with 53 random bits.
   double Uniform() { return static_cast<double>(Next64() >> 11) * 0x1.0p-53; }
   // Uniform in [low, high).
   double Uniform(double low, double high) { return low + (high - low) * Uniform(); }
@@ -72,16 +72,16 @@ class Rng {
   double Normal();
 
   State state() const { return {key_, next_block_, used_}; }
-  // Goes on where `state` was taken. Any three words are a valid state.
+  // Continues where `state` was taken. Any three words are a valid state.
   void set_state(const State& state);
 
-  // The seed of stream (seed, purpose, index), for code that wants one number instead of a stream.
+  // The seed of stream (seed, purpose, index), for code that needs a seed instead of a stream.
   static uint64_t DeriveSeed(uint64_t seed, Purpose purpose, uint64_t index = 0) {
     return Mix(Mix(Mix(seed) ^ purpose.hash_) ^ index);
   }
 
  private:
-  // Finalizer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the input changes every bit
+  // The finalizer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the input changes every bit
   // of the output.
   static uint64_t Mix(uint64_t x) {
     x += 0x9E3779B97F4A7C15;

@@ -27,7 +27,7 @@ TEST(Philox, KnownAnswers) {
       ElementsAre(0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1));
 }
 
-TEST(Rng, IsTheBlockFunctionOfItsKeyAndACounter) {
+TEST(Rng, NumbersAreTheBlockFunctionOfKeyAndCounter) {
   Rng rng(7, "test", 3);
   const uint64_t key = Rng::DeriveSeed(7, "test", 3);
   for (uint32_t block = 0; block < 3; ++block) {
@@ -38,7 +38,7 @@ TEST(Rng, IsTheBlockFunctionOfItsKeyAndACounter) {
   }
 }
 
-TEST(Rng, AStreamStaysWhatItIs) {
+TEST(Rng, TheNumbersOfAStreamNeverChange) {
   Rng rng(1, "golden", 2);
   std::vector<uint32_t> numbers;
   for (int i = 0; i < 4; ++i) numbers.push_back(rng.Next32());
@@ -61,7 +61,7 @@ TEST(Rng, RestoresAtEveryPosition) {
   }
 }
 
-TEST(Rng, AnyWordsAreAStateAndGiveTheSameNumbersEachTime) {
+TEST(Rng, AnyThreeWordsAreAValidState) {
   for (const Rng::State& state :
        {Rng::State{5, 0, 1}, Rng::State{5, 0, 77}, Rng::State{~0ull, ~0ull, ~0ull}}) {
     Rng a(1, "a");
@@ -73,7 +73,7 @@ TEST(Rng, AnyWordsAreAStateAndGiveTheSameNumbersEachTime) {
   }
 }
 
-TEST(Rng, NamesMakeDifferentStreams) {
+TEST(Rng, DifferentNamesGiveDifferentStreams) {
   std::set<uint64_t> first;
   int streams = 0;
   for (const uint64_t seed : {0, 1, 2, 1000}) {
@@ -87,8 +87,8 @@ TEST(Rng, NamesMakeDifferentStreams) {
   EXPECT_EQ(static_cast<int>(first.size()), streams);
 }
 
-// Two independent streams of n uniforms have a sample correlation of standard deviation 1/sqrt(n);
-// 5 of them are exceeded by chance once in a million.
+// The sample correlation of two independent streams of n uniforms has a standard deviation of 1/sqrt(n).
+// By chance, it exceeds 5 standard deviations about once in a million.
 TEST(Rng, StreamsOfNeighbouringNamesAreUncorrelated) {
   constexpr int kCount = 100000;
   const auto correlation = [](Rng a, Rng b) {
@@ -103,8 +103,8 @@ TEST(Rng, StreamsOfNeighbouringNamesAreUncorrelated) {
   EXPECT_GT(correlation(Rng(1, "x", 0), Rng(1, "x", 0)), 0.9);
 }
 
-// Chi-squared over k cells with k - 1 degrees of freedom: mean k - 1, variance 2 (k - 1). Bounds at
-// 5 standard deviations on both sides: a generator that is too even is as wrong as a biased one.
+// Chi-squared over k cells has k - 1 degrees of freedom: mean k - 1, variance 2 (k - 1). The bounds are 5
+// standard deviations on both sides, because a generator that is too even is as wrong as a biased one.
 void ExpectUniform(const std::vector<int>& cells, double expected) {
   double chi_squared = 0;
   for (const int count : cells) chi_squared += (count - expected) * (count - expected) / expected;
@@ -126,7 +126,7 @@ TEST(Rng, UniformFillsItsRangeEvenly) {
   ExpectUniform(cells, kPerCell);
 }
 
-TEST(Rng, UniformOfARangeStaysInIt) {
+TEST(Rng, UniformOfARangeStaysInTheRange) {
   Rng rng(3, "range");
   double low = 1e9, high = -1e9;
   for (int i = 0; i < 10000; ++i) {
@@ -153,9 +153,8 @@ TEST(Rng, UniformIntFillsItsRangeEvenly) {
   EXPECT_EQ(rng.UniformInt(1), 0u);
 }
 
-// With n = 3 * 2^62 a third of all values would get double weight: by taking the remainder those
-// below 2^62, by taking the high word of the product without rejection those of one residue
-// modulo 3.
+// With n = 3 * 2^62, simple methods give a third of all values double weight: the remainder gives it to the
+// values below 2^62; the high word of the product, without rejection, to the values of one residue modulo 3.
 TEST(Rng, UniformIntHasNoBiasForLargeRanges) {
   const uint64_t n = 3ull << 62;
   constexpr int kCount = 100000;
@@ -172,7 +171,7 @@ TEST(Rng, UniformIntHasNoBiasForLargeRanges) {
   ExpectUniform(residues, kCount / 3.0);
 }
 
-// Standard errors of n normals: mean 1/sqrt(n), variance sqrt(2/n), fourth moment sqrt(96/n).
+// The standard errors of the moments of n normals: mean 1/sqrt(n), variance sqrt(2/n), fourth moment sqrt(96/n).
 TEST(Rng, NormalHasTheMomentsOfANormal) {
   constexpr int kCount = 200000;
   Rng rng(6, "normal");

@@ -1,7 +1,7 @@
-// A random order, each as likely as any other (Fisher and Yates), and the same for the same stream on
-// every platform.
+// Shuffles values. Every order is equally likely (Fisher and Yates), and the same stream gives the same
+// order on every platform.
 //
-// Threads: thread-compatible, as the stream.
+// Threads: thread-compatible, like the stream.
 #ifndef DING_WORKER_BASE_SHUFFLE_H_
 #define DING_WORKER_BASE_SHUFFLE_H_
 
@@ -13,6 +13,7 @@
 
 namespace ding {
 
+// Puts `values` into a random order, drawn from `rng`.
 template <typename T>
 void Shuffle(absl::Span<T> values, Rng* rng) {
   for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[rng->UniformInt(i)]);

@@ -1,4 +1,6 @@
-// Early return for absl::Status and absl::StatusOr, which Abseil 20220623 does not bring itself.
+// Macros that return early with the error of an absl::Status or absl::StatusOr. Abseil 20220623 has none.
+//
+// Threads: thread-safe.
 //
 // Example:
 //   DING_RETURN_IF_ERROR(buffer->Push(segments, envstep));
@@ -16,8 +18,8 @@
 
 namespace ding {
 
-// `status` with its message prefixed by "<context>: "; an OK status stays as it is. Use it where a
-// layer knows who was concerned ("env 3", "hook 'save_ckpt'") and the layer below does not.
+// Returns `status` with "<context>: " before its message; an OK status stays as it is. Use it where a layer
+// knows where the error occurred ("env 3", "hook 'save_ckpt'") and the layer below does not.
 inline absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));
@@ -25,6 +27,7 @@ inline absl::Status Annotate(const absl::Status& status, absl::string_view conte
 
 }  // namespace ding
 
+// Returns the status of `expr` from the enclosing function if it is an error.
 #define DING_RETURN_IF_ERROR(expr)                                   \
   do {                                                               \
     absl::Status ding_status_ = (expr);                              \
@@ -34,6 +37,7 @@ inline absl::Status Annotate(const absl::Status& status, absl::string_view conte
 #define DING_STATUS_CONCAT_INNER_(a, b) a##b
 #define DING_STATUS_CONCAT_(a, b) DING_STATUS_CONCAT_INNER_(a, b)
 
+// Assigns the value of `expr`, a StatusOr, to `lhs`, which may be a declaration; or returns its error.
 #define DING_ASSIGN_OR_RETURN(lhs, expr) \
   DING_ASSIGN_OR_RETURN_IMPL_(DING_STATUS_CONCAT_(ding_status_or_, __LINE__), lhs, expr)
 

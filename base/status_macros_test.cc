@@ -28,7 +28,7 @@ TEST(ReturnIfError, ReturnsErrorsAndGoesOnOtherwise) {
   EXPECT_TRUE(went_on);
 }
 
-// Move-only, used twice in one scope, declaring and assigning.
+// Uses the macro twice in one scope, with move-only values, for a declaration and for an assignment.
 absl::StatusOr<int> Sum(absl::StatusOr<std::unique_ptr<int>> a,
                         absl::StatusOr<std::unique_ptr<int>> b) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<int> first, std::move(a));
@@ -50,7 +50,7 @@ TEST(Annotate, PrefixesErrorsAndKeepsTheCode) {
   EXPECT_THAT(Annotate(absl::OkStatus(), "env 3"), IsOk());
 }
 
-TEST(StatusMatchers, TellApart) {
+TEST(StatusMatchers, DistinguishCodesAndMessages) {
   EXPECT_THAT(absl::StatusOr<int>(3), IsOk());
   EXPECT_THAT(absl::AbortedError("a"), Not(IsOk()));
   EXPECT_THAT(absl::AbortedError("a"), Not(StatusIs(absl::StatusCode::kUnknown)));

@@ -42,9 +42,9 @@ absl::Status CheckThreads(int count) {
   }
   for (std::thread& thread : threads) thread.join();
   if (status.ok()) return status;
-  return absl::Status(
-      status.code(), absl::StrCat("this process needs ", count, " threads to begin with, and gets ",
-                                  threads.size(), ": ", status.message()));
+  return absl::Status(status.code(), absl::StrCat("this process needs ", count,
+                                                  " threads at start-up, but could start only ",
+                                                  threads.size(), ": ", status.message()));
 }
 
 }  // namespace ding

@@ -1,8 +1,8 @@
-// Starts threads without exceptions.
+// Starts threads, with an error instead of an exception when the system refuses one.
 //
-// std::thread throws std::system_error when the system refuses a thread: the limit of processes
-// (ulimit -u, or pids.max of a container) or of address space (ulimit -v) is reached. Nothing of
-// ours catches that, so the program would abort. All code outside of tests starts its threads here.
+// std::thread throws std::system_error when the limit of processes (ulimit -u, or pids.max of a container) or
+// of address space (ulimit -v) is reached. Our code does not catch it, so that the program would abort. All
+// code outside of tests starts its threads here.
 //
 // Threads: thread-safe.
 //
@@ -20,14 +20,14 @@
 
 namespace ding {
 
-// A running thread that executes `body`; the caller joins it. `purpose` names it in the error.
-//   kResourceExhausted  the system refuses a thread; the message says which limits to look at
+// Starts a thread that executes `body`; the caller must join it. `purpose` names it in the error.
+//   kResourceExhausted  the system refuses a thread; the message says which limits to raise
 absl::StatusOr<std::thread> StartThread(absl::string_view purpose, std::function<void()> body);
 
-// Whether the system gives this process `count` more threads at a time, which are started, and ended
-// again. For main(), on behalf of libraries that abort the program when they get none. The system may
-// say something else a moment later.
-//   kResourceExhausted  as above; says how many there could be
+// Checks that this process can have `count` more threads at a time: starts them and ends them again. For
+// main(), on behalf of libraries that abort the program when they cannot start a thread. It is a snapshot:
+// the system may refuse threads a moment later.
+//   kResourceExhausted  as above; the message says how many threads could be started
 absl::Status CheckThreads(int count);
 
 }  // namespace ding

@@ -26,21 +26,21 @@ TEST(StartThreadTest, RunsTheBody) {
   EXPECT_TRUE(ran);
 }
 
-TEST(CheckThreadsTest, ThereAreSome) {
+TEST(CheckThreadsTest, SucceedsForAFewThreads) {
   EXPECT_THAT(CheckThreads(0), IsOk());
   EXPECT_THAT(CheckThreads(20), IsOk());
 }
 
-// Bytes of address space that this process has.
+// The bytes of address space that this process uses.
 rlim_t AddressSpace() {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-// In a child, as the limit cannot be raised again. Address space, because root is exempt from the
-// limit of processes: a MiB more is enough for an error, and not for a stack. The stack is larger
-// than those that the C library keeps of threads that have ended.
+// Runs in a child process because the limit cannot be raised again. It limits the address space because root
+// is exempt from the limit of processes. One more MiB of it is enough to report the error, but not for a
+// stack. The stack is larger than those that the C library keeps from threads that have ended.
 TEST(StartThreadTest, ReturnsAnErrorWhenTheSystemRefusesAThread) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -58,7 +58,7 @@ TEST(StartThreadTest, ReturnsAnErrorWhenTheSystemRefusesAThread) {
     const absl::Status checked = CheckThreads(3);
     const bool refused =
         absl::IsResourceExhausted(checked) &&
-        absl::StrContains(checked.message(), "needs 3 threads to begin with, and gets 0");
+        absl::StrContains(checked.message(), "needs 3 threads at start-up, but could start only 0");
     _exit(named && refused ? 0 : 1);
   }
   int status = 0;

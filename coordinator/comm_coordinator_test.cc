@@ -378,7 +378,7 @@ TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
   Start();
   const auto good = Join("good");
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"\xff\xff\xff", "3 bytes that are no message"},
+      {"\xff\xff\xff", "cannot parse 3 bytes as a message"},
       {std::string(), "an empty message"},
       {Started("x").SerializeAsString(), "the first message is not Hello"},
       {std::string(60000, 'x'), "message of a worker"}};
@@ -452,7 +452,7 @@ TEST_F(CommCoordinatorTest, ALogOfStrangersHasFewLines) {
   const auto seconds = static_cast<size_t>(timer.Seconds()) + 1;
   MutexLock lock(&mutex);
   EXPECT_THAT(lines, SizeIs(Le(seconds * CommCoordinator::kReportsPerSecond)));
-  EXPECT_THAT(lines[0], HasSubstr("3 bytes that are no message"));
+  EXPECT_THAT(lines[0], HasSubstr("cannot parse 3 bytes as a message"));
 }
 
 TEST_F(CommCoordinatorTest, WhoTalksNonsenseLaterIsDisconnectedWithTheReason) {
@@ -466,13 +466,14 @@ TEST_F(CommCoordinatorTest, WhoTalksNonsenseLaterIsDisconnectedWithTheReason) {
   EXPECT_THAT(raw->Send(HelloMessage("bad").SerializeAsString(), kLong), IsOk());
   EXPECT_THAT(raw->Receive(kLong), IsOk());  // Welcome
   EXPECT_THAT(raw->Send("\xff\xff\xff", kLong), IsOk());
-  EXPECT_THAT(raw->Receive(kLong), StatusIs(absl::StatusCode::kAborted, HasSubstr("no message")));
+  EXPECT_THAT(raw->Receive(kLong),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("cannot parse 3 bytes")));
   EXPECT_THAT(coordinator_.WhyLost("bad"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no message")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cannot parse 3 bytes")));
   ExpectServed(good.get(), "good");
   comm_->Close("over");
   ASSERT_EQ(told.size(), 2u);
-  EXPECT_THAT(told[0], AllOf(HasSubstr("bad"), HasSubstr("no message")));
+  EXPECT_THAT(told[0], AllOf(HasSubstr("bad"), HasSubstr("cannot parse 3 bytes")));
 }
 
 TEST_F(CommCoordinatorTest, WhatTheCoordinatorRefusesEndsTheSession) {

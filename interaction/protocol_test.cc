@@ -38,7 +38,7 @@ TEST(ProtocolTest, MessagesAreReadOrRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("empty message of a worker")));
   EXPECT_THAT(ParseCoordinatorMessage("\xff\xff"),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("from a coordinator: 2 bytes that are no message")));
+                       HasSubstr("from a coordinator: cannot parse 2 bytes as a message")));
 }
 
 // 16 MB of empty strings would become half a gigabyte.
@@ -54,7 +54,7 @@ TEST(ProtocolTest, AMessageThatGrowsIsRefusedBeforeItIsParsed) {
   bytes.insert(0, head, sizeof(head));
   EXPECT_THAT(ParseCoordinatorMessage(bytes),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("may become a message of more than 67108864 bytes")));
+                       HasSubstr("it may take more than 67108864 bytes")));
 }
 
 TEST(ProtocolTest, ADemandOutOfRangeIsNamed) {
