@@ -403,7 +403,8 @@ TEST_F(LearnerAggregatorTest, ACoordinatorThatSaysWhatIsNoMessageEndsTheGroup) {
   auto learners = Learners(1);
   Form(learners);
   EXPECT_THAT(coordinator_.session()->Send("\xff", kLong), IsOk());
-  EXPECT_THAT(End(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cannot parse 1 bytes")));
+  EXPECT_THAT(End(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cannot parse 1 bytes")));
   learners[0]->Receive();
   EXPECT_THAT(learners[0]->over(),
               StatusIs(absl::StatusCode::kAborted, HasSubstr("no coordinator")));
