@@ -272,13 +272,13 @@ class CommCoordinatorTest : public testing::Test {
     hello.set_role(role);
     return TryJoin(hello).value();
   }
-  // Of a peer that does what it likes.
+  // The session of a peer that may send anything.
   std::unique_ptr<Session> RawSession() {
     SessionOptions options;
     options.lease = absl::Minutes(5);
     return Session::Start(transport_.Connect(kAddress, kLong).value(), options).value();
   }
-  // That the others go on.
+  // Expects that `worker` is still served, whatever another peer has done.
   void ExpectServed(WorkerSession* worker, const std::string& name) {
     const size_t before = coordinator_.heard(0).size();
     EXPECT_THAT(worker->Send(Started("still here"), kLong), IsOk());
