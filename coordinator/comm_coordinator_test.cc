@@ -291,7 +291,7 @@ class CommCoordinatorTest : public testing::Test {
   std::unique_ptr<CommCoordinator> comm_;
 };
 
-TEST_F(CommCoordinatorTest, AdmitsWorkersAndHandsOverWhatTheySay) {
+TEST_F(CommCoordinatorTest, AdmitsWorkersAndPassesOnTheirMessages) {
   Start();
   const auto a = Join("a");
   const auto b = Join("b", Hello::LEARNER);
@@ -313,7 +313,7 @@ TEST_F(CommCoordinatorTest, AdmitsWorkersAndHandsOverWhatTheySay) {
 
 // What is meant for one incarnation of a worker does not reach another, and their messages are told
 // apart.
-TEST_F(CommCoordinatorTest, WhoComesBackIsSomebodyElse) {
+TEST_F(CommCoordinatorTest, AWorkerThatJoinsAgainGetsANewNumber) {
   std::vector<uint32_t> senders;
   coordinator_.on_handle = [&senders](uint32_t worker, const WorkerMessage&) {
     senders.push_back(worker);
@@ -361,7 +361,7 @@ TEST_F(CommCoordinatorTest, AnotherConfigIsRefused) {
   EXPECT_THAT(TryJoin(hello), IsOk());
 }
 
-TEST_F(CommCoordinatorTest, AnotherMajorIsRefused) {
+TEST_F(CommCoordinatorTest, AnotherMajorProtocolVersionIsRefused) {
   Start();
   const std::unique_ptr<Session> raw = RawSession();
   WorkerMessage hello = HelloMessage("old");
@@ -373,7 +373,7 @@ TEST_F(CommCoordinatorTest, AnotherMajorIsRefused) {
 }
 
 // What a peer sends before it is admitted, and what it is told.
-TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
+TEST_F(CommCoordinatorTest, APeerWithoutAHelloIsTurnedAway) {
   options_.hello_timeout = absl::Milliseconds(100);
   Start();
   const auto good = Join("good");
@@ -400,7 +400,7 @@ TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
   ExpectServed(good.get(), "good");
 }
 
-TEST_F(CommCoordinatorTest, WordsOfAStrangerFitIntoALineOfTheLog) {
+TEST_F(CommCoordinatorTest, TextsOfAStrangerFitIntoOneLogLine) {
   std::string line;
   options_.report = [&line](const std::string& what) { line = what; };
   Start();
@@ -418,7 +418,7 @@ int64_t Threads() {
   return std::distance(begin(tasks), end(tasks));
 }
 
-TEST_F(CommCoordinatorTest, APeerCostsNoThreadBeforeItIsAdmitted) {
+TEST_F(CommCoordinatorTest, APeerHasNoThreadBeforeItIsAdmitted) {
   const int64_t before = Threads();
   Start();
   const auto good = Join("good");
@@ -435,7 +435,7 @@ TEST_F(CommCoordinatorTest, APeerCostsNoThreadBeforeItIsAdmitted) {
   EXPECT_EQ(Threads(), before + 5);
 }
 
-TEST_F(CommCoordinatorTest, ALogOfStrangersHasFewLines) {
+TEST_F(CommCoordinatorTest, LimitsTheLogLinesAboutStrangers) {
   Mutex mutex;
   std::vector<std::string> lines;
   options_.report = [&](const std::string& line) {
@@ -455,7 +455,7 @@ TEST_F(CommCoordinatorTest, ALogOfStrangersHasFewLines) {
   EXPECT_THAT(lines[0], HasSubstr("3 bytes that are no message"));
 }
 
-TEST_F(CommCoordinatorTest, WhoTalksNonsenseLaterIsDisconnectedWithTheReason) {
+TEST_F(CommCoordinatorTest, AnInvalidMessageDisconnectsTheWorkerWithTheReason) {
   std::vector<std::string> told;
   options_.on_worker_lost = [&told](const Hello& hello, const absl::Status& why) {
     told.push_back(absl::StrCat(hello.name(), ": ", why.message()));
@@ -475,7 +475,7 @@ TEST_F(CommCoordinatorTest, WhoTalksNonsenseLaterIsDisconnectedWithTheReason) {
   EXPECT_THAT(told[0], AllOf(HasSubstr("bad"), HasSubstr("no message")));
 }
 
-TEST_F(CommCoordinatorTest, WhatTheCoordinatorRefusesEndsTheSession) {
+TEST_F(CommCoordinatorTest, ARefusedMessageEndsTheSession) {
   coordinator_.on_handle = [](uint32_t, const WorkerMessage&) {
     return absl::InvalidArgumentError("data 9, expected data 1");
   };
@@ -487,7 +487,7 @@ TEST_F(CommCoordinatorTest, WhatTheCoordinatorRefusesEndsTheSession) {
   EXPECT_THAT(coordinator_.WhyLost("a"), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(CommCoordinatorTest, WhoSendsTooMuchAtOnceIsToldAndGoesOn) {
+TEST_F(CommCoordinatorTest, ATooLargeMessageIsAnErrorOfTheSenderOnly) {
   Start();
   const auto worker = Join("a");
   WorkerMessage large;
@@ -577,7 +577,7 @@ TEST_F(CommCoordinatorTest, AMessageThatIsTooLargeToBeSentEndsTheSession) {
   EXPECT_THAT(coordinator_.WhyLost("a"), StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
-TEST_F(CommCoordinatorTest, CloseTellsTheReasonToAll) {
+TEST_F(CommCoordinatorTest, CloseTellsAllWorkersTheReason) {
   Start();
   const auto a = Join("a");
   const auto b = Join("b", Hello::LEARNER);
@@ -616,7 +616,7 @@ TEST_F(CommCoordinatorTest, CloseWhileWorkersComeAndGo) {
   for (std::thread& worker : workers) worker.join();
 }
 
-TEST_F(CommCoordinatorTest, OperatorsAskForTheStatusAndSendRequestsAndNothingElse) {
+TEST_F(CommCoordinatorTest, OperatorsMayOnlyAskForTheStatusAndSendRequests) {
   Start();
   const auto watcher = Join("watcher", Hello::OPERATOR);
   WorkerMessage ask;
@@ -649,7 +649,7 @@ TEST_F(CommCoordinatorTest, WorkersMayAskForTheStatusToo) {
 }
 
 // Peers that say anything, as their first words and later; a worker beside them is not disturbed.
-TEST_F(CommCoordinatorTest, WhateverPeersSayTheOthersGoOn) {
+TEST_F(CommCoordinatorTest, MutatedMessagesDoNotDisturbOtherWorkers) {
   Start();
   const auto witness = Join("witness");
   std::map<absl::StatusCode, int> outcomes;

@@ -352,7 +352,7 @@ std::map<absl::StatusCode, int> RandomRun::outcomes;
 int64_t RandomRun::rows_acknowledged = 0;
 int64_t RandomRun::demands_answered = 0;
 
-TEST(HandlerFuzz, ARunGoesOnWhateverItsWorkersSay) {
+TEST(HandlerFuzz, ARunSurvivesMutatedMessagesOfItsWorkers) {
   constexpr int kSteps = 300;
   FLAGS_minloglevel = google::ERROR;
   Fuzz(200, [](Mutator* mutator) {
