@@ -250,7 +250,7 @@ TEST_P(BattleCollectorsTest, OnePolicyPlaysAllPlayers) {
   EXPECT_EQ(static_cast<int64_t>(asked.size()), policy.rows);
 }
 
-TEST_P(BattleCollectorsTest, OnlyThePlayersThatAreWanted) {
+TEST_P(BattleCollectorsTest, ReturnsOnlyTheRowsOfTheWantedPlayers) {
   // In many collects, the rows of the other players must not accumulate (D26).
   FakeEnvManager games(Games());
   FakePolicy ours;
@@ -311,7 +311,7 @@ TEST_P(BattleCollectorsTest, AFailingPlayerLeavesTheCollectorUsable) {
   EXPECT_EQ(data.players[0].size(), data.players[1].size());
 }
 
-TEST_P(BattleCollectorsTest, MetricsOfEachPlayer) {
+TEST_P(BattleCollectorsTest, WritesMetricsOfEachPlayer) {
   FakeEnvManager games(Games([](int env_id, int64_t) {
     return Episode{1 + env_id % 2, End::kTerminated};
   }));
@@ -449,7 +449,7 @@ class SayMore : public Env {
   int step_ = 0;
 };
 
-TEST_P(BattleCollectorsTest, RealEnvsPlayWhatThePoliciesSay) {
+TEST_P(BattleCollectorsTest, RealEnvsGetTheActionsOfThePolicies) {
   const std::vector<EnvFactory> factories(
       3, []() -> absl::StatusOr<std::unique_ptr<Env>> { return std::make_unique<SayMore>(); });
   DING_ASSERT_OK_AND_ASSIGN(const auto games, BaseEnvManager::Create({}, factories));

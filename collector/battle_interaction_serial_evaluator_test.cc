@@ -101,7 +101,7 @@ TEST(BattleInteractionSerialEvaluatorTest, PoliciesPlayTheirOwnPlayer) {
   }
 }
 
-TEST(BattleInteractionSerialEvaluatorTest, SameGuardAsOtherEvaluators) {
+TEST(BattleInteractionSerialEvaluatorTest, ShouldEvalIsThatOfOtherEvaluators) {
   // D31.
   Fixture f(Games(2, 2));
   EXPECT_TRUE(f.evaluator->ShouldEval(0));

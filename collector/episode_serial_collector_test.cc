@@ -124,7 +124,7 @@ struct Case {
 
 class ExactnessTest : public testing::TestWithParam<Case> {};
 
-TEST_P(ExactnessTest, ExactlySoManyEpisodesBeginAndFinish) {
+TEST_P(ExactnessTest, BeginsAndFinishesExactlyTheTarget) {
   const Case& param = GetParam();
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -205,7 +205,7 @@ FakeEnvManager::Options WithScript(int env_num, std::function<Episode(int, int64
   return options;
 }
 
-TEST(EpisodeSerialCollectorTest, EighteenEpisodesOfEightCartPoles) {
+TEST(EpisodeSerialCollectorTest, CollectsEighteenEpisodesOfEightCartPoles) {
   std::vector<EnvFactory> factories(8, [] { return CreateCartPole("CartPole-v0", 200); });
   DING_ASSERT_OK_AND_ASSIGN(const auto envs, BaseEnvManager::Create({}, factories));
   CollectAttributes attributes;
@@ -228,7 +228,7 @@ TEST(EpisodeSerialCollectorTest, EighteenEpisodesOfEightCartPoles) {
   EXPECT_EQ(collector->total_episode_count(), 36);
 }
 
-TEST(EpisodeSerialCollectorTest, TargetsThatAreMissingOrTooSmall) {
+TEST(EpisodeSerialCollectorTest, RefusesTargetsThatAreMissingOrTooSmall) {
   Fixture f;
   EXPECT_THAT(f.collector->Collect({}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("n_episode")));
@@ -237,7 +237,7 @@ TEST(EpisodeSerialCollectorTest, TargetsThatAreMissingOrTooSmall) {
   EXPECT_TRUE(f.envs.events().empty());
 }
 
-TEST(EpisodeSerialCollectorTest, AnEnvThatIsAbnormalAtFirst) {
+TEST(EpisodeSerialCollectorTest, AnEnvThatIsAbnormalAtFirstIsUsedAgain) {
   Fixture f(WithScript(4, [](int env_id, int64_t episode) {
     return env_id == 1 && episode < 4 ? Episode{1, End::kAbnormal} : Episode{3, End::kTerminated};
   }));
@@ -289,7 +289,7 @@ TEST(EpisodeSerialCollectorTest, AfterAFailureTheNextCollectBeginsAnew) {
   }
 }
 
-TEST(EpisodeSerialCollectorTest, EnvsInMidEpisodeBeginAnew) {
+TEST(EpisodeSerialCollectorTest, EnvsInMidEpisodeBeginANewOne) {
   FakeEnvManager envs({});
   FakePolicy policy;
   ASSERT_THAT(envs.Launch(), IsOk());

@@ -263,7 +263,7 @@ TEST(TrajBufferTest, RefusesContradictionsOfAnEnvManager) {
                        AllOf(HasSubstr("env 0"), HasSubstr("without last observation"))));
 }
 
-TEST(TrajBufferTest, AnEnvInMidEpisodeMustShowItsObservation) {
+TEST(TrajBufferTest, AnEnvInMidEpisodeMustHaveItsObservation) {
   TrajBuffer buffer(Layout(), Envs(2));
   Feed feed(2);
   feed.Step(&buffer, {0, 1}, {0, 0});

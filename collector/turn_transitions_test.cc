@@ -211,7 +211,7 @@ TEST(TurnTransitionsTest, RefusesAMaskThatDoesNotFitTheAction) {
 
 // Rows and links are the same for any division of a stream into parts, and for any saves and loads in
 // between.
-TEST(TurnTransitionsTest, PartsGiveTheSameAsTheWhole) {
+TEST(TurnTransitionsTest, DataInPartsGiveTheSameAsAtOnce) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Rng rng(seed, "pieces");

@@ -69,9 +69,9 @@ class BaseCommander {
   virtual absl::Status SaveState(StateWriter* /*writer*/) const { return absl::OkStatus(); }
   virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
 
-  // Of finished collecting tasks.
+  // The env steps of all finished collecting tasks.
   virtual int64_t total_collector_env_step() const = 0;
-  // Of the last evaluation, if there was one.
+  // The mean and the returns of the last evaluation; nullopt and empty if there was none.
   virtual std::optional<double> last_eval_value() const = 0;
   virtual const std::vector<double>& last_eval_returns() const = 0;
   // What else there is to say of the run.

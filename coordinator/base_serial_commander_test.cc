@@ -33,7 +33,7 @@ class FakeCommandMode : public CommandMode {
   }
 };
 
-TEST(BaseSerialCommanderTest, TellsThePolicyHowFarTheRunIs) {
+TEST(BaseSerialCommanderTest, TellsThePolicyTheProgressOfTheRun) {
   FakeLearnMode policy;
   FakeCollector collector;
   FakeCommandMode command_mode;
@@ -49,7 +49,7 @@ TEST(BaseSerialCommanderTest, TellsThePolicyHowFarTheRunIs) {
   EXPECT_EQ(commander.info().Get("envstep"), 24);
 }
 
-TEST(BaseSerialCommanderTest, WithoutACommandModeThereAreNoSettings) {
+TEST(BaseSerialCommanderTest, ReturnsNoSettingsWithoutACommandMode) {
   FakeLearnMode policy;
   FakeCollector collector;
   DING_ASSERT_OK_AND_ASSIGN(

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-TEST(CheckPaceTest, AllowsWhatAWorkerCanMakeInTheTime) {
+TEST(CheckPaceTest, AllowsTheStepsThatAWorkerCanMakeInTheTime) {
   EXPECT_THAT(CheckPace("task_0", 1000000, absl::ZeroDuration()), IsOk());
   EXPECT_THAT(CheckPace("task_0", 1000001, absl::ZeroDuration()),
               StatusIs(kInvalid, HasSubstr("1000001 steps or rows in 0 s of task_0, expected at "

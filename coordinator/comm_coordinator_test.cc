@@ -272,13 +272,13 @@ class CommCoordinatorTest : public testing::Test {
     hello.set_role(role);
     return TryJoin(hello).value();
   }
-  // Of a peer that does what it likes.
+  // The session of a peer that may send anything.
   std::unique_ptr<Session> RawSession() {
     SessionOptions options;
     options.lease = absl::Minutes(5);
     return Session::Start(transport_.Connect(kAddress, kLong).value(), options).value();
   }
-  // That the others go on.
+  // Expects that `worker` is still served, whatever another peer has done.
   void ExpectServed(WorkerSession* worker, const std::string& name) {
     const size_t before = coordinator_.heard(0).size();
     EXPECT_THAT(worker->Send(Started("still here"), kLong), IsOk());
@@ -291,7 +291,7 @@ class CommCoordinatorTest : public testing::Test {
   std::unique_ptr<CommCoordinator> comm_;
 };
 
-TEST_F(CommCoordinatorTest, AdmitsWorkersAndHandsOverWhatTheySay) {
+TEST_F(CommCoordinatorTest, AdmitsWorkersAndPassesOnTheirMessages) {
   Start();
   const auto a = Join("a");
   const auto b = Join("b", Hello::LEARNER);
@@ -313,7 +313,7 @@ TEST_F(CommCoordinatorTest, AdmitsWorkersAndHandsOverWhatTheySay) {
 
 // What is meant for one incarnation of a worker does not reach another, and their messages are told
 // apart.
-TEST_F(CommCoordinatorTest, WhoComesBackIsSomebodyElse) {
+TEST_F(CommCoordinatorTest, AWorkerThatJoinsAgainGetsANewNumber) {
   std::vector<uint32_t> senders;
   coordinator_.on_handle = [&senders](uint32_t worker, const WorkerMessage&) {
     senders.push_back(worker);
@@ -361,7 +361,7 @@ TEST_F(CommCoordinatorTest, AnotherConfigIsRefused) {
   EXPECT_THAT(TryJoin(hello), IsOk());
 }
 
-TEST_F(CommCoordinatorTest, AnotherMajorIsRefused) {
+TEST_F(CommCoordinatorTest, AnotherMajorProtocolVersionIsRefused) {
   Start();
   const std::unique_ptr<Session> raw = RawSession();
   WorkerMessage hello = HelloMessage("old");
@@ -373,7 +373,7 @@ TEST_F(CommCoordinatorTest, AnotherMajorIsRefused) {
 }
 
 // What a peer sends before it is admitted, and what it is told.
-TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
+TEST_F(CommCoordinatorTest, APeerWithoutAHelloIsTurnedAway) {
   options_.hello_timeout = absl::Milliseconds(100);
   Start();
   const auto good = Join("good");
@@ -400,7 +400,7 @@ TEST_F(CommCoordinatorTest, WhoDoesNotSayHelloIsTurnedAway) {
   ExpectServed(good.get(), "good");
 }
 
-TEST_F(CommCoordinatorTest, WordsOfAStrangerFitIntoALineOfTheLog) {
+TEST_F(CommCoordinatorTest, TextsOfAStrangerFitIntoOneLogLine) {
   std::string line;
   options_.report = [&line](const std::string& what) { line = what; };
   Start();
@@ -418,7 +418,7 @@ int64_t Threads() {
   return std::distance(begin(tasks), end(tasks));
 }
 
-TEST_F(CommCoordinatorTest, APeerCostsNoThreadBeforeItIsAdmitted) {
+TEST_F(CommCoordinatorTest, APeerHasNoThreadBeforeItIsAdmitted) {
   const int64_t before = Threads();
   Start();
   const auto good = Join("good");
@@ -435,7 +435,7 @@ TEST_F(CommCoordinatorTest, APeerCostsNoThreadBeforeItIsAdmitted) {
   EXPECT_EQ(Threads(), before + 5);
 }
 
-TEST_F(CommCoordinatorTest, ALogOfStrangersHasFewLines) {
+TEST_F(CommCoordinatorTest, LimitsTheLogLinesAboutStrangers) {
   Mutex mutex;
   std::vector<std::string> lines;
   options_.report = [&](const std::string& line) {
@@ -455,7 +455,7 @@ TEST_F(CommCoordinatorTest, ALogOfStrangersHasFewLines) {
   EXPECT_THAT(lines[0], HasSubstr("cannot parse 3 bytes as a message"));
 }
 
-TEST_F(CommCoordinatorTest, WhoTalksNonsenseLaterIsDisconnectedWithTheReason) {
+TEST_F(CommCoordinatorTest, AnInvalidMessageDisconnectsTheWorkerWithTheReason) {
   std::vector<std::string> told;
   options_.on_worker_lost = [&told](const Hello& hello, const absl::Status& why) {
     told.push_back(absl::StrCat(hello.name(), ": ", why.message()));
@@ -476,7 +476,7 @@ TEST_F(CommCoordinatorTest, WhoTalksNonsenseLaterIsDisconnectedWithTheReason) {
   EXPECT_THAT(told[0], AllOf(HasSubstr("bad"), HasSubstr("cannot parse 3 bytes")));
 }
 
-TEST_F(CommCoordinatorTest, WhatTheCoordinatorRefusesEndsTheSession) {
+TEST_F(CommCoordinatorTest, ARefusedMessageEndsTheSession) {
   coordinator_.on_handle = [](uint32_t, const WorkerMessage&) {
     return absl::InvalidArgumentError("data 9, expected data 1");
   };
@@ -488,7 +488,7 @@ TEST_F(CommCoordinatorTest, WhatTheCoordinatorRefusesEndsTheSession) {
   EXPECT_THAT(coordinator_.WhyLost("a"), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(CommCoordinatorTest, WhoSendsTooMuchAtOnceIsToldAndGoesOn) {
+TEST_F(CommCoordinatorTest, ATooLargeMessageIsAnErrorOfTheSenderOnly) {
   Start();
   const auto worker = Join("a");
   WorkerMessage large;
@@ -578,7 +578,7 @@ TEST_F(CommCoordinatorTest, AMessageThatIsTooLargeToBeSentEndsTheSession) {
   EXPECT_THAT(coordinator_.WhyLost("a"), StatusIs(absl::StatusCode::kResourceExhausted));
 }
 
-TEST_F(CommCoordinatorTest, CloseTellsTheReasonToAll) {
+TEST_F(CommCoordinatorTest, CloseTellsAllWorkersTheReason) {
   Start();
   const auto a = Join("a");
   const auto b = Join("b", Hello::LEARNER);
@@ -617,7 +617,7 @@ TEST_F(CommCoordinatorTest, CloseWhileWorkersComeAndGo) {
   for (std::thread& worker : workers) worker.join();
 }
 
-TEST_F(CommCoordinatorTest, OperatorsAskForTheStatusAndSendRequestsAndNothingElse) {
+TEST_F(CommCoordinatorTest, OperatorsMayOnlyAskForTheStatusAndSendRequests) {
   Start();
   const auto watcher = Join("watcher", Hello::OPERATOR);
   WorkerMessage ask;
@@ -650,7 +650,7 @@ TEST_F(CommCoordinatorTest, WorkersMayAskForTheStatusToo) {
 }
 
 // Peers that say anything, as their first words and later; a worker beside them is not disturbed.
-TEST_F(CommCoordinatorTest, WhateverPeersSayTheOthersGoOn) {
+TEST_F(CommCoordinatorTest, MutatedMessagesDoNotDisturbOtherWorkers) {
   Start();
   const auto witness = Join("witness");
   std::map<absl::StatusCode, int> outcomes;

@@ -28,7 +28,7 @@ struct CommanderDeps : ComponentDeps {
   CommandMode* policy = nullptr;
   // Mean return of an evaluation at which the run has converged.
   double stop_value = std::numeric_limits<double>::infinity();
-  // Of a league: whom evaluations play.
+  // The opponents that the evaluations of a league play.
   std::vector<EvalOpponent> eval_opponents;
 };
 

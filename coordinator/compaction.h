@@ -37,7 +37,7 @@ inline bool StaysInTail(const JournalRecord& record) {
 
 class LivePushes {
  public:
-  // Of buffers that are `alive`.
+  // Keeps pushes only into buffers that are `alive`.
   explicit LivePushes(Journal::IsAlive alive) : alive_(std::move(alive)) {}
 
   void NoteRemoved(const JournalRecord& record) {

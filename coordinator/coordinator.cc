@@ -212,7 +212,8 @@ absl::StatusOr<uint32_t> CoordinatorImpl::Admit(const Hello& hello) {
   DING_RETURN_IF_ERROR(CheckHelloFields(hello));
   MutexLock lock(&mutex_);
   DING_RETURN_IF_ERROR(workers_.CheckNotSentAway(hello, deps_.clock->MonotonicNanos()));
-  // Of another incarnation: both may have been sent away by its end.
+  // Only this incarnation can tell that the worker was replaced: when another one died, both processes
+  // may have lost their sessions.
   if (hello.previous_incarnation() == incarnation_) {
     for (const auto& [id, worker] : workers_) {
       DING_RETURN_IF_ERROR(CheckNotReplaced(hello, worker.hello));

@@ -106,7 +106,7 @@ TEST_F(CoordinatorTest, DataOfTasksThatAreOverAreDeleted) {
   EXPECT_EQ(rows(), 3);
 }
 
-TEST_F(CoordinatorTest, ProgressAloneCountsSteps) {
+TEST_F(CoordinatorTest, ProgressWithoutRowsCountsSteps) {
   StartTraining();
   Handle(kCollector, Data(collector_.task_id(), 1, TestItemsOfChunk(Chunk(kCollector, 0), 5), 5));
   sender_.Take(kCollector);
@@ -267,7 +267,7 @@ TEST_F(PushBackTest, APushWaitsUntilTheLearnerDraws) {
   EXPECT_EQ(coordinator_->counters().pushes_waited, 1);
 }
 
-TEST_F(PushBackTest, APushWaitsUntilTheControlHasFaded) {
+TEST_F(PushBackTest, APushWaitsUntilTheRateControlHasFaded) {
   FillUp();
   clock_.Advance(absl::Minutes(10));
   pusher_.join();
@@ -350,7 +350,7 @@ TEST_F(InTheMiddleTest, RowsThatArriveDuringAFailedDrawAreDrawn) {
   EXPECT_THAT(TakeAnswers(kLearner), SizeIs(1));
 }
 
-TEST_F(InTheMiddleTest, AChunkThatLeavesDuringADrawIsKeptUntilThatIsRead) {
+TEST_F(InTheMiddleTest, AChunkEvictedDuringADrawIsKeptUntilTheDrawIsRead) {
   StartTraining();
   Push(1);
   hooks_.after_sample = [this] { Push(2); };
@@ -378,7 +378,7 @@ TEST_F(InTheMiddleTest, ALearnerThatIsReplacedDuringADrawGetsNoAnswer) {
   EXPECT_EQ(DecodeBatch(answers[0].items(0)).value().rows(), 2);
 }
 
-TEST_F(InTheMiddleTest, RowsThatArePushedIntoABufferThatIsClosedAreForgotten) {
+TEST_F(InTheMiddleTest, RowsPushedIntoAClosedBufferAreForgotten) {
   StartTraining();
   hooks_.before_push = [this] { Handle(kLearner, Info(learner_.task_id(), 7, /*done=*/true)); };
   Push(1);

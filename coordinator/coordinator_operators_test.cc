@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST_F(CoordinatorTest, AnOperatorIsToldTheState) {
+TEST_F(CoordinatorTest, AnOperatorGetsTheStatus) {
   StartTraining();
   OperatorRequest request;
   request.set_inspect("");

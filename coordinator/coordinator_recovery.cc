@@ -170,7 +170,7 @@ void CoordinatorImpl::ForgetPrevious(const Hello& hello) {
   std::optional<std::unordered_set<std::string>> keys;
   {
     MutexLock lock(&mutex_);
-    // Of a worker of this coordinator it was done when it was lost.
+    // WorkerLost() has done this for a worker of this incarnation.
     if (hello.previous_incarnation() >= incarnation_) return;
   }
   const bool learns = hello.role() == Hello::LEARNER;

@@ -34,7 +34,7 @@ using testing::Not;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-TEST_F(CoordinatorTest, AnotherLearnerGoesOnWithTheSameBuffer) {
+TEST_F(CoordinatorTest, AnotherLearnerContinuesWithTheSameBuffer) {
   StartTraining();
   Handle(kLearner, Version("policy_0", 1));
   Handle(kLearner, Version("policy_0", 2));
@@ -131,7 +131,7 @@ TEST_F(CoordinatorTest, AFinishedLearnerTaskClosesItsBuffer) {
   Handle(kCollector, Finished(task.task_id(), 2));
 }
 
-TEST_F(CoordinatorTest, AnEvaluationOfAFinishedPolicyGoesOn) {
+TEST_F(CoordinatorTest, AnEvaluationOfAFinishedPolicyContinues) {
   Start();
   Join(kLearner, Hello::LEARNER);
   learner_ = TakeLearnerTask(kLearner);
@@ -286,7 +286,7 @@ class PatientCommander : public BaseCommander {
   const std::vector<double> no_returns_;
 };
 
-TEST_F(CoordinatorTest, TimeoutsNeedNoMessage) {
+TEST_F(CoordinatorTest, TimeoutsPassWithoutAMessage) {
   std::atomic<int> failed{0};
   options_.learner_task_timeout = absl::Milliseconds(1);
   Coordinator::Parts parts;
@@ -344,7 +344,7 @@ TEST_F(CoordinatorTest, TasksThatKeepFailingEndTheRunWithTheirError) {
 }
 
 // WaitUntilDone() returns this code while the run goes on.
-TEST_F(CoordinatorTest, TasksThatFailForADeadlineEndTheRunToo) {
+TEST_F(CoordinatorTest, TasksThatFailWithADeadlineEndTheRunToo) {
   StartTraining();
   for (int i = 0; i < 3; ++i) {
     Handle(kCollector, Failed(collector_.task_id(), absl::StatusCode::kDeadlineExceeded));
@@ -375,7 +375,7 @@ TEST_F(CoordinatorTest, ALearnerThatTrainsBetweenFailuresIsTriedAgain) {
 }
 
 // Its checkpoints do not fit the disk, say: each learner begins where the first one did.
-TEST_F(CoordinatorTest, ALearnerThatFailsAtTheSameIterationAgainAndAgainEndsTheRun) {
+TEST_F(CoordinatorTest, ALearnerThatKeepsFailingAtOneIterationEndsTheRun) {
   StartTraining();
   for (int i = 0; i < 3; ++i) {
     ASSERT_FALSE(learner_.task_id().empty()) << i;

@@ -72,7 +72,7 @@ class TrustTest : public CoordinatorTest {
   int64_t envstep() { return coordinator_->status().envstep(); }
 };
 
-TEST_F(TrustTest, StepsCountAsFarAsRowsBackThem) {
+TEST_F(TrustTest, StepsCountOnlyAsFarAsRowsBackThem) {
   options_.max_env_step = 1000;
   StartTraining();
   WorkerMessage progress;
@@ -90,7 +90,7 @@ TEST_F(TrustTest, StepsCountAsFarAsRowsBackThem) {
   EXPECT_THAT(coordinator_->WaitUntilDone(absl::ZeroDuration()), Not(IsOk()));
 }
 
-TEST_F(TrustTest, MoreStepsThanTimeAllowsEndTheirWorkerAndDoNotCount) {
+TEST_F(TrustTest, TooManyStepsPerSecondEndTheirWorkerAndDoNotCount) {
   options_.max_env_step = 1000;
   StartTraining();
   Push(1, 6, 6);
@@ -107,7 +107,7 @@ TEST_F(TrustTest, MoreStepsThanTimeAllowsEndTheirWorkerAndDoNotCount) {
   EXPECT_FALSE(TakeCollectorTask(kOther).task_id().empty()) << "its task went back";
 }
 
-TEST_F(TrustTest, RowsThatAreRefusedBackNothing) {
+TEST_F(TrustTest, RefusedRowsBackNoSteps) {
   StartTraining();
   Push(1, 3, 3);
   WorkerMessage other =
@@ -127,7 +127,7 @@ TEST_F(TrustTest, RowsThatAreRefusedBackNothing) {
   EXPECT_EQ(envstep(), 12) << "of the three rows before";
 }
 
-TEST_F(TrustTest, ItemsAreThoseOfTheRunsRows) {
+TEST_F(TrustTest, ItemsOfAnotherLayoutAreRefused) {
   items_ = MakeSpec({Scalar(kColumnChunk, DType::kInt64), Scalar(kColumnRow, DType::kInt64),
                      Scalar(kColumnLength, DType::kInt64)})
                .value();
@@ -148,7 +148,7 @@ TEST_F(TrustTest, ItemsAreThoseOfTheRunsRows) {
   Handle(kCollector, Data(collector_.task_id(), 1, make(1)));
 }
 
-TEST_F(TrustTest, ItemsThatCannotBeEndTheirWorker) {
+TEST_F(TrustTest, ImpossibleItemsEndTheirWorker) {
   StartTraining();
   Handle(kLearner, Info(learner_.task_id(), 7));
   const auto refused = [this](const SegmentBatch& items, const std::string& says) {
@@ -164,7 +164,7 @@ TEST_F(TrustTest, ItemsThatCannotBeEndTheirWorker) {
   Handle(kCollector, Data(collector_.task_id(), 1, TestItemsOfChunk(chunk, 1, 7)));
 }
 
-TEST_F(TrustTest, ACollectorThatUsesUpItsChunkNumbersDeletesNobodysData) {
+TEST_F(TrustTest, UsedUpChunkNumbersDeleteNoDataOfOthers) {
   StartTraining();
   const int64_t last = Chunk(kCollector, std::numeric_limits<uint32_t>::max());
   Handle(kCollector, Data(collector_.task_id(), 1, TestItemsOfChunk(last, 1)));
@@ -172,7 +172,7 @@ TEST_F(TrustTest, ACollectorThatUsesUpItsChunkNumbersDeletesNobodysData) {
   EXPECT_THAT(store_.deleted(), Not(Contains(ChunkKey(Chunk(kCollector + 1, 0)))));
 }
 
-TEST_F(TrustTest, PoliciesThatWereNotPublishedPlayNothing) {
+TEST_F(TrustTest, ResultsOfUnpublishedPoliciesAreRefused) {
   StartTraining();
   Handle(kLearner, Version("policy_0", 1));
   WorkerMessage finished = Finished(collector_.task_id(), 1, 10, /*train_iter=*/1);
@@ -184,7 +184,7 @@ TEST_F(TrustTest, PoliciesThatWereNotPublishedPlayNothing) {
   Handle(kCollector, finished);
 }
 
-TEST_F(TrustTest, VersionsAreCountedAndTheirIterationsGrow) {
+TEST_F(TrustTest, VersionsMustFollowEachOtherAndTheirIterationsMustGrow) {
   StartTraining();
   const auto version = [](uint64_t number, int64_t iter) {
     WorkerMessage message = Version("policy_0", number);
@@ -205,7 +205,7 @@ TEST_F(TrustTest, VersionsAreCountedAndTheirIterationsGrow) {
   EXPECT_EQ(coordinator_->status().policy_version(), 2u);
 }
 
-TEST_F(TrustTest, WhatALearnerSaysOfItselfIsBounded) {
+TEST_F(TrustTest, ImpossibleClaimsOfALearnerAreRefused) {
   StartTraining();
   Handle(kLearner, Info(learner_.task_id(), 5));
   ExpectRefused(kLearner, Info(learner_.task_id(), int64_t{1} << 39), "per second");
@@ -377,7 +377,7 @@ TEST_F(WitnessTest, AWitnessThatIsLostIsReplaced) {
   EXPECT_TRUE(coordinator_->status().converged());
 }
 
-TEST_F(WitnessTest, TheRunMayEndMeanwhile) {
+TEST_F(WitnessTest, TheRunMayEndBeforeTheWitnessAnswers) {
   StartEvaluation();
   Handle(evaluator_, Result(evaluation_.task_id(), 150));
   coordinator_->RequestEnd("enough");
@@ -387,7 +387,7 @@ TEST_F(WitnessTest, TheRunMayEndMeanwhile) {
 
 // Chunks.
 
-TEST_F(TrustTest, BadChunksAreDrawnNoMoreAndDeleted) {
+TEST_F(TrustTest, BadChunksAreNotDrawnAgainAndAreDeleted) {
   StartTraining();
   Push(1, 4, 4);
   Push(2, 4, 8);
@@ -445,7 +445,7 @@ TEST_F(TrustTest, AfterSeveralBadChunksTheirCollectorIsSentAway) {
   EXPECT_THAT(DrawnChunks(1, 4), Each(Chunk(kCollector, 4)));
 }
 
-TEST_F(TrustTest, ChunksThatTheStoreHasLostSayNothingAgainstTheirCollector) {
+TEST_F(TrustTest, LostChunksAreNotHeldAgainstTheirCollector) {
   StartTraining();
   for (uint32_t i = 1; i <= 4; ++i) Push(i, 4, 4 * i);
   for (uint32_t i = 1; i <= 4; ++i) Handle(kLearner, Bad(Chunk(kCollector, i), /*gone=*/true));
@@ -454,7 +454,7 @@ TEST_F(TrustTest, ChunksThatTheStoreHasLostSayNothingAgainstTheirCollector) {
   EXPECT_EQ(coordinator_->status().buffer(0).bad_chunks(), 4);
 }
 
-TEST_F(TrustTest, ALearnerThatAccusesEverybodyIsDoubted) {
+TEST_F(TrustTest, ALearnerThatReportsChunksOfAllCollectorsIsDoubted) {
   options_.collectors = 3;
   commander_options_.collector_task_space = 3;
   StartTraining();
@@ -491,7 +491,7 @@ TEST_F(TrustTest, ALearnerThatAccusesEverybodyIsDoubted) {
 
 // Tasks.
 
-TEST_F(TrustTest, OneWorkerWhoseTasksFailIsSentAwayAndTheRunGoesOn) {
+TEST_F(TrustTest, AWorkerWhoseTasksFailIsSentAwayAndTheRunContinues) {
   options_.collectors = 2;
   commander_options_.collector_task_space = 2;
   StartTraining();

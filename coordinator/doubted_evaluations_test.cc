@@ -63,7 +63,7 @@ class DoubtedEvaluationsTest : public testing::Test {
   DoubtedEvaluations doubted_{/*min_return=*/0, /*max_return=*/200};
 };
 
-TEST_F(DoubtedEvaluationsTest, KnowsWhichMeanReturnsArePossible) {
+TEST_F(DoubtedEvaluationsTest, KnowsThePossibleMeanReturns) {
   EXPECT_TRUE(doubted_.IsPossible(Result({})));
   EXPECT_TRUE(doubted_.IsPossible(Result({200.1}))) << "sums of float32 are rounded";
   EXPECT_TRUE(doubted_.IsPossible(Result({300, 100})));
@@ -88,7 +88,7 @@ TEST_F(DoubtedEvaluationsTest, AWitnessEvaluatesTheSameVersion) {
   EXPECT_THAT(doubted_.TakeWaitingTasks(), IsEmpty());
 }
 
-TEST_F(DoubtedEvaluationsTest, WithoutTheVersionTheWitnessIsGivenNone) {
+TEST_F(DoubtedEvaluationsTest, TheWitnessGetsNoVersionIfNoneIsKnown) {
   doubted_.Ask(Evaluation({190}), nullptr);
   const std::vector<CollectorTask> tasks = doubted_.TakeWaitingTasks();
   ASSERT_THAT(tasks, SizeIs(1));
@@ -128,7 +128,7 @@ TEST_F(DoubtedEvaluationsTest, TheLowerOfTwoResultsCounts) {
   EXPECT_EQ(Counted({50}, {190}), 50);
 }
 
-TEST_F(DoubtedEvaluationsTest, OfTwoImpossibleResultsNeitherCounts) {
+TEST_F(DoubtedEvaluationsTest, TwoImpossibleResultsBothDoNotCount) {
   const auto verdict = doubted_.Compare(Evaluation({500}), "collector-b", Result({500}), true);
   EXPECT_FALSE(verdict.result.has_value());
   EXPECT_THAT(verdict.warning, HasSubstr("500: neither can be, and neither counts"));
@@ -139,7 +139,7 @@ TEST_F(DoubtedEvaluationsTest, APossibleResultCountsRatherThanAnImpossibleOne) {
   EXPECT_EQ(Counted({50}, {-7}), 50);
 }
 
-TEST_F(DoubtedEvaluationsTest, WithoutEpisodesOfTheWitnessThereIsNoResult) {
+TEST_F(DoubtedEvaluationsTest, NoEpisodesOfTheWitnessGiveNoResult) {
   const auto verdict = doubted_.Compare(Evaluation({190}), "collector-b", Result({}), false);
   EXPECT_FALSE(verdict.result.has_value());
   EXPECT_THAT(verdict.warning, HasSubstr("nothing: the one that can be counts"));

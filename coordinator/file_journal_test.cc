@@ -52,7 +52,7 @@ TEST_F(FileJournalTest, ATornEndIsCutOffWhereverItIsTorn) {
   }
 }
 
-TEST_F(FileJournalTest, TheLogSaysWhatIsDropped) {
+TEST_F(FileJournalTest, LogsTheDroppedBytes) {
   Fill(7);
   const std::string bytes = Bytes();
   FLAGS_minloglevel = google::GLOG_INFO;
@@ -199,7 +199,7 @@ TEST_F(FileJournalTest, NeverInventsARecord) {
   });
 }
 
-TEST_F(FileJournalTest, AFullDiskLeavesItAsItWas) {
+TEST_F(FileJournalTest, AFullDiskLeavesTheJournalUnchanged) {
   Fill(3);
   JournalRecord large = Push(7);
   large.mutable_push()->set_items(std::string(5000, 'x'));
@@ -226,7 +226,7 @@ TEST_F(FileJournalTest, AFullDiskLeavesItAsItWas) {
   EXPECT_FALSE(PathExists(options_.path + ".new"));
 }
 
-TEST_F(FileJournalTest, AJournalThatIsCutWhileItIsOpenIsDamaged) {
+TEST_F(FileJournalTest, AJournalTruncatedWhileOpenIsDamaged) {
   const auto journal = Open();
   ASSERT_THAT(journal->Append({State(1), Push(1), Push(2)}), IsOk());
   ASSERT_EQ(truncate(options_.path.c_str(), journal->size_bytes() - 10), 0);

@@ -56,7 +56,7 @@ class Workers : public CoordinatorSender {
     if (message.has_start_task()) found->second.task = message.start_task();
     if (message.has_close_task()) found->second.task.Clear();
     if (!message.has_collector_data_ack()) return;
-    // Of its running task, as a worker does: what came when that was over is dropped.
+    // A worker drops the acknowledgements of tasks that are over.
     const CollectorDataAck& ack = message.collector_data_ack();
     if (ack.task_id().empty() || ack.task_id() != found->second.task.collector().task_id()) return;
     for (const auto& [sequence, data] : found->second.sent) {
@@ -292,7 +292,7 @@ class RandomRun {
     const RunStatus status = coordinator_->status();
     const Coordinator::Counters counters = coordinator_->counters();
     EXPECT_LE(counters.rows_acknowledged, counters.rows_pushed);
-    // Whatever steps, versions and returns were claimed. A version may leave some out.
+    // These hold whatever steps, versions and returns the workers claimed. A version may skip numbers.
     EXPECT_LE(status.envstep(), kStepsPerRow * counters.rows_pushed);
     EXPECT_LE(status.policy_version(), 1001u * static_cast<uint64_t>(workers_.versions()));
     EXPECT_TRUE(std::isfinite(status.eval_value()) && std::isfinite(status.best_eval_value()));
@@ -306,7 +306,7 @@ class RandomRun {
     EXPECT_THAT(coordinator_->Close("over"), IsOk());
   }
 
-  // Of all runs: that they were no idle ones.
+  // Sums over all runs, to check that the runs were not idle.
   static std::map<absl::StatusCode, int> outcomes;
   static int64_t rows_acknowledged;
   static int64_t demands_answered;
@@ -324,7 +324,7 @@ class RandomRun {
     workers_.Lose(worker);
     coordinator_->WorkerLost(worker, absl::UnavailableError(why));
   }
-  // No chunk whose rows are in a buffer: one that was acknowledged goes when it was evicted.
+  // Checks that no acknowledged chunk was deleted unless it was evicted or reported as bad.
   void CheckDeleted() {
     MutexLock lock(&mutex_);
     const std::set<std::string> deleted(deleted_.begin(), deleted_.end());
@@ -352,7 +352,7 @@ std::map<absl::StatusCode, int> RandomRun::outcomes;
 int64_t RandomRun::rows_acknowledged = 0;
 int64_t RandomRun::demands_answered = 0;
 
-TEST(HandlerFuzz, ARunGoesOnWhateverItsWorkersSay) {
+TEST(HandlerFuzz, ARunSurvivesMutatedMessagesOfItsWorkers) {
   constexpr int kSteps = 300;
   FLAGS_minloglevel = google::ERROR;
   Fuzz(200, [](Mutator* mutator) {

@@ -132,7 +132,7 @@ TEST_F(JournalCheckTest, RepairsATornEndAndKeepsIt) {
   EXPECT_EQ(Bytes(), bytes.substr(0, ends_[3]));
 }
 
-TEST_F(JournalCheckTest, AFullDiskLeavesTheDamagedJournalAsItIs) {
+TEST_F(JournalCheckTest, AFullDiskLeavesTheDamagedJournalUnchanged) {
   FillRun();
   const std::string damaged = Damage();
   {
@@ -144,7 +144,7 @@ TEST_F(JournalCheckTest, AFullDiskLeavesTheDamagedJournalAsItIs) {
   EXPECT_THAT(ListDirectory(folder_.path()).value(), Contains("journal"));
 }
 
-TEST_F(JournalCheckTest, WhatIsNoJournalIsRefused) {
+TEST_F(JournalCheckTest, AFileThatIsNoJournalIsRefused) {
   EXPECT_THAT(CheckJournal(options_.path), StatusIs(absl::StatusCode::kNotFound));
   SetBytes("something else");
   EXPECT_THAT(CheckJournal(options_.path), StatusIs(absl::StatusCode::kFailedPrecondition));
@@ -177,7 +177,7 @@ TEST_F(JournalCheckTest, MutantsAreCheckedAndRepaired) {
   });
 }
 
-TEST_F(JournalCheckTest, PushesWithoutAStateAreNoRunThatHasNotBegun) {
+TEST_F(JournalCheckTest, PushesWithoutAStateAreDamage) {
   ASSERT_THAT(Open()->Append({Push(1), Push(2)}), IsOk());
   EXPECT_THAT(Check().first.status, StatusIs(absl::StatusCode::kDataLoss,
                                              HasSubstr("2 pushes of rows, and not the state")));

@@ -126,7 +126,7 @@ TEST_P(JournalTest, TheNextProcessReadsAllRecords) {
   EXPECT_THAT(Read(*Open()), ElementsAre("state 1", "push 7", "removed 7 8", "push 9"));
 }
 
-TEST_P(JournalTest, CompactingKeepsWhatLives) {
+TEST_P(JournalTest, CompactingKeepsOnlyTheLivePushes) {
   const auto journal = Open();
   JournalRecord two = Push(3);
   two.mutable_push()->add_chunk(4);
@@ -171,7 +171,7 @@ TEST_P(JournalTest, WantsCompactionWhenItHasDoubled) {
   EXPECT_GE(journal->size_bytes(), 2 * compacted);
 }
 
-TEST_P(JournalTest, AppendsGoOnDuringACompaction) {
+TEST_P(JournalTest, AppendsContinueDuringACompaction) {
   const auto journal = Open();
   constexpr int64_t kPushes = 5000;
   std::thread pushes([&journal] {

@@ -27,7 +27,7 @@ TEST(KnownChunksTest, AChunkIsStoredUntilItIsForgotten) {
   EXPECT_EQ(chunks.added(), 3);
 }
 
-TEST(KnownChunksTest, ABadOneIsMarkedOnceAndLeavesWithoutData) {
+TEST(KnownChunksTest, ABadChunkIsMarkedOnceAndHasNoDataWhenItLeaves) {
   KnownChunks chunks;
   chunks.Add({1, 2, 3});
   EXPECT_THAT(chunks.undrawable(), IsNull());
@@ -46,7 +46,7 @@ TEST(KnownChunksTest, ABadOneIsMarkedOnceAndLeavesWithoutData) {
   EXPECT_EQ(chunks.marked(), 2);
 }
 
-TEST(KnownChunksTest, OneThatHasLeftIsMarkedOnce) {
+TEST(KnownChunksTest, AChunkThatHasLeftIsMarkedOnce) {
   KnownChunks chunks;
   chunks.Add({1});
   EXPECT_THAT(chunks.Leave({1}), ElementsAre(1));

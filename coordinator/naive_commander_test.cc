@@ -74,7 +74,7 @@ TEST(NaiveCommander, SpaceGrowsAndShrinksWhileTasksRun) {
   EXPECT_TRUE(commander->GetCollectorTask().has_value());
 }
 
-TEST(NaiveCommander, KeepsTheInfosOfEachTask) {
+TEST(NaiveCommander, KeepsTheInfosPerTask) {
   const auto commander = Make(1, 1);
   const LearnerTask task = *commander->GetLearnerTask();
   LearnerInfo info;

@@ -19,7 +19,7 @@ namespace {
 
 // More than this share of an evaluation's games is a win.
 constexpr double kWinShare = 0.7;
-// Of the saved state of what SoloCommander does.
+// The scope of the part of the saved state that SoloCommander writes.
 constexpr char kTasksScope[] = "tasks";
 
 std::vector<std::string> OpponentProblems(const std::vector<EvalOpponent>& opponents) {

@@ -154,7 +154,7 @@ TEST_F(OneVsOneCommanderTest, LearnsEvaluatesCollectsAndConverges) {
   EXPECT_FALSE(commander_->GetCollectorTask().has_value());
 }
 
-TEST_F(OneVsOneCommanderTest, FailedTasksFreeTheirSpace) {
+TEST_F(OneVsOneCommanderTest, FailedTasksFreeTheirTaskSpace) {
   Make();
   learner_ = *commander_->GetLearnerTask();
   const CollectorTask task = *commander_->GetCollectorTask();
@@ -205,7 +205,7 @@ TEST_F(OneVsOneCommanderTest, PlaysItsSnapshotsAndKeepsTheirPolicies) {
   EXPECT_GT(status.league().rating(), 0);
 }
 
-TEST_F(OneVsOneCommanderTest, AnotherPolicyHasASnapshotOfItsOwn) {
+TEST_F(OneVsOneCommanderTest, ANewPolicyGetsASnapshotOfItsOwn) {
   StartCollecting();
   Learn(20);
   Publish(2);
@@ -242,7 +242,7 @@ TEST_F(OneVsOneCommanderTest, ConvergesOnlyAgainstTheHardestOpponent) {
   EXPECT_TRUE(Finish(NextEvaluation(), {0, 0, 0, 0}));
 }
 
-TEST_F(OneVsOneCommanderTest, AHighReturnWithoutAWinIsNotEnough) {
+TEST_F(OneVsOneCommanderTest, AHighReturnWithoutAWinDoesNotConverge) {
   StartCollecting();
   EXPECT_FALSE(Finish(NextEvaluation(), {100, -1})) << "half of the games";
   EXPECT_EQ(commander_->last_eval_value(), 49.5);
@@ -250,7 +250,7 @@ TEST_F(OneVsOneCommanderTest, AHighReturnWithoutAWinIsNotEnough) {
   EXPECT_TRUE(Finish(NextEvaluation(), {100, 100}));
 }
 
-TEST_F(OneVsOneCommanderTest, GoesOnAsItWasSaved) {
+TEST_F(OneVsOneCommanderTest, ContinuesFromItsSavedState) {
   options_.eval_opponents = {{"random", std::nullopt}, {"perfect", 0.0}};
   StartCollecting();
   Learn(20);
@@ -270,7 +270,7 @@ TEST_F(OneVsOneCommanderTest, GoesOnAsItWasSaved) {
   EXPECT_FALSE(Keeps(1));
 }
 
-TEST_F(OneVsOneCommanderTest, OptionsOutOfRangeAreReportedAtOnce) {
+TEST_F(OneVsOneCommanderTest, OptionsOutOfRangeAreReportedTogether) {
   options_.solo.eval_interval = -1;
   options_.league.naive_sp_players = 0;
   options_.eval_opponents = {{"a", std::nullopt}, {"a", 0.0}};

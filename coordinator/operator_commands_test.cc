@@ -65,7 +65,7 @@ class OperatorCommandsTest : public testing::Test {
   OperatorCommands commands_{/*wanted_collectors=*/2, /*max_collectors=*/4};
 };
 
-TEST_F(OperatorCommandsTest, InspectsWhatIsThere) {
+TEST_F(OperatorCommandsTest, InspectsExistingWorkersAndBuffers) {
   for (const char* const name : {"", "learner-0", "member-0", "collector-1", "buffer_0"}) {
     DING_ASSERT_OK_AND_ASSIGN(const OperatorCommands::Decision decision, Inspect(name));
     EXPECT_THAT(decision.message, IsEmpty());
@@ -129,7 +129,7 @@ TEST_F(OperatorCommandsTest, AStopIsRemembered) {
   EXPECT_THAT(Decide(OperatorRequest()), StatusIs(kInvalid, HasSubstr("is not known")));
 }
 
-TEST(KeepNamedTest, LeavesWhatIsCalledSo) {
+TEST(KeepNamedTest, KeepsOnlyThePartsWithTheName) {
   RunStatus all;
   all.add_worker()->set_name("a");
   all.mutable_worker(0)->add_member()->set_name("b");

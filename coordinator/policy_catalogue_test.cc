@@ -105,7 +105,7 @@ TEST(PolicyCatalogueTest, DropsFinishedPoliciesThatNobodyPlays) {
   EXPECT_EQ(policies.Newest("policy_0"), 2u) << "its numbers are not used again";
 }
 
-TEST(PolicyCatalogueTest, GoesOnWithWhatItSaved) {
+TEST(PolicyCatalogueTest, ContinuesFromItsSavedState) {
   PolicyCatalogue before;
   before.Publish(Version(1, 7));
   before.Publish(Version(2, 9));

@@ -9,14 +9,14 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(RemovedChunks, WithoutAReaderTheyGoAtOnce) {
+TEST(RemovedChunks, AreDeletableAtOnceWithoutAReader) {
   RemovedChunks removed;
   removed.Add({7, 8});
   EXPECT_THAT(removed.TakeDeletable(), ElementsAre(7, 8));
   EXPECT_THAT(removed.TakeDeletable(), IsEmpty());
 }
 
-TEST(RemovedChunks, WaitForTheDrawsThatBeganBeforeTheyLeftAndForNoOthers) {
+TEST(RemovedChunks, WaitOnlyForDrawsThatBeganBeforeTheyLeft) {
   RemovedChunks removed;
   removed.BeginDraw(1);
   removed.BeginDraw(2);

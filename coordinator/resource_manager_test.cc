@@ -17,7 +17,7 @@ Resources Of(double cpus, int64_t memory_bytes = 0, int gpus = 0) {
   return resources;
 }
 
-TEST(NaiveResourceManager, AssignsTheWorkerWithTheMostCpusThatHasAllThatIsNeeded) {
+TEST(NaiveResourceManager, AssignsTheSuitableWorkerWithTheMostCpus) {
   NaiveResourceManager manager;
   manager.Update(Hello::COLLECTOR, 1, Of(2, 100));
   manager.Update(Hello::COLLECTOR, 2, Of(8, 10));
@@ -31,7 +31,7 @@ TEST(NaiveResourceManager, AssignsTheWorkerWithTheMostCpusThatHasAllThatIsNeeded
   EXPECT_FALSE(manager.Assign(Hello::COLLECTOR, Resources()).has_value());
 }
 
-TEST(NaiveResourceManager, OfEqualOnesTheOneThatHasBeenFreeForLongest) {
+TEST(NaiveResourceManager, AmongEqualWorkersAssignsTheOneThatIsFreeForLongest) {
   NaiveResourceManager manager;
   for (const uint32_t worker : {7, 5, 6}) manager.Update(Hello::COLLECTOR, worker, Of(2));
   EXPECT_EQ(manager.Assign(Hello::COLLECTOR, Of(1))->worker, 7u);
@@ -42,7 +42,7 @@ TEST(NaiveResourceManager, OfEqualOnesTheOneThatHasBeenFreeForLongest) {
 }
 
 // The original's have_assigned meant "is free", and its delete ended in a KeyError (D99).
-TEST(NaiveResourceManager, KnowsWhoIsAssignedAndForgetsWhoIsGone) {
+TEST(NaiveResourceManager, KnowsAssignedWorkersAndForgetsDeletedOnes) {
   NaiveResourceManager manager;
   manager.Update(Hello::LEARNER, 1, Of(2));
   manager.Update(Hello::LEARNER, 2, Of(1));
@@ -59,7 +59,7 @@ TEST(NaiveResourceManager, KnowsWhoIsAssignedAndForgetsWhoIsGone) {
   EXPECT_FALSE(manager.Assign(Hello::LEARNER, Of(1)).has_value());
 }
 
-TEST(NaiveResourceManager, GivesEachWorkerToOneOfSeveralThreads) {
+TEST(NaiveResourceManager, ConcurrentThreadsGetDifferentWorkers) {
   constexpr int kWorkers = 200;
   NaiveResourceManager manager;
   std::vector<std::atomic<int>> assigned(kWorkers);

@@ -364,7 +364,7 @@ INSTANTIATE_TEST_SUITE_P(Journal, RestartTest, testing::Values(In::kFile, In::kS
                            return info.param == In::kFile ? "InFile" : "InStore";
                          });
 
-TEST_P(RestartTest, GoesOnWhereItWasKilled) {
+TEST_P(RestartTest, ContinuesAfterBeingKilled) {
   ASSERT_THAT(Begin(), IsOk());
   EXPECT_EQ(coordinator()->incarnation(), 1);
   JoinAll();
@@ -398,7 +398,7 @@ TEST_P(RestartTest, GoesOnWhereItWasKilled) {
   ExpectDataOf(ExpectedRows());
 }
 
-TEST_P(RestartTest, AnEvaluationThatWasLostIsGivenAgain) {
+TEST_P(RestartTest, ALostEvaluationIsGivenAgain) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   ASSERT_TRUE(TaskOf(collectors_[0]).eval_flag());
@@ -409,7 +409,7 @@ TEST_P(RestartTest, AnEvaluationThatWasLostIsGivenAgain) {
   Push(TaskOf(collectors_[0]).eval_flag() ? &collectors_[1] : &collectors_[0], 1, 1);
 }
 
-TEST_P(RestartTest, DropsRowsWhoseDataAreGone) {
+TEST_P(RestartTest, DropsRowsWhoseDataAreLost) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   FinishEvaluations();
@@ -450,7 +450,7 @@ TEST_P(RestartTest, ARunThatHadConvergedEndsAtOnce) {
 }
 
 // The evaluation that waits for a witness is lost with the coordinator, and gives its place back.
-TEST_P(RestartTest, ADoubtedEvaluationIsLost) {
+TEST_P(RestartTest, ADoubtedEvaluationIsLostInARestart) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   Info(5);
@@ -481,7 +481,7 @@ TEST_P(RestartTest, BadChunksStayOut) {
   EXPECT_THAT(Rows(), UnorderedElementsAreArray(ExpectedRows()));
 }
 
-TEST_P(RestartTest, ACollectorThatWasBeingDrainedStillIs) {
+TEST_P(RestartTest, ACollectorIsStillDrainedAfterARestart) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   FinishEvaluations();
@@ -507,7 +507,7 @@ TEST_P(RestartTest, ACollectorThatWasBeingDrainedStillIs) {
 }
 
 // The same name, another process: it was started because it is wanted.
-TEST_P(RestartTest, AnotherProcessOfADrainedNameIsNotDrained) {
+TEST_P(RestartTest, ANewProcessWithADrainedNameIsNotDrained) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   FinishEvaluations();
@@ -521,7 +521,7 @@ TEST_P(RestartTest, AnotherProcessOfADrainedNameIsNotDrained) {
   EXPECT_EQ(life_->sender.tasks.count(collectors_[0].number), 1u);
 }
 
-TEST_P(RestartTest, ARunThatAnOperatorHasStoppedEnds) {
+TEST_P(RestartTest, AStoppedRunEndsAfterARestart) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   OperatorRequest request;
@@ -546,7 +546,7 @@ TEST_P(RestartTest, ARunThatAnOperatorHasStoppedEnds) {
               StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
-TEST_P(RestartTest, WhatAnOrderlyEndForgetsIsThereForTheNextRun) {
+TEST_P(RestartTest, AfterAnOrderlyEndRestoredDataAreUsed) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   FinishEvaluations();
@@ -632,7 +632,7 @@ class StoreRestartTest : public RestartTest {};
 INSTANTIATE_TEST_SUITE_P(Store, StoreRestartTest, testing::Values(In::kStore));
 
 // It hung, another one was started, and it wakes.
-TEST_P(StoreRestartTest, WhoWasReplacedEndsItsRunAndDeletesNothing) {
+TEST_P(StoreRestartTest, AReplacedCoordinatorEndsAndDeletesNothing) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   FinishEvaluations();
@@ -659,7 +659,7 @@ TEST_P(StoreRestartTest, WhoWasReplacedEndsItsRunAndDeletesNothing) {
   EXPECT_THAT(next->Append({}), IsOk()) << "it is that one's still";
 }
 
-TEST_P(StoreRestartTest, KeepsTheDataForARunThatGoesOn) {
+TEST_P(StoreRestartTest, KeepsTheDataForAResumedRun) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   FinishEvaluations();
@@ -680,7 +680,7 @@ TEST_P(StoreRestartTest, KeepsTheDataForARunThatGoesOn) {
 }
 
 // As Redis without a file: rows that were acknowledged before are lost, and counted.
-TEST_P(StoreRestartTest, GoesOnWithAStoreThatWasEmptied) {
+TEST_P(StoreRestartTest, ContinuesWithAnEmptiedStore) {
   ASSERT_THAT(Begin(), IsOk());
   JoinAll();
   FinishEvaluations();

@@ -108,7 +108,7 @@ TEST_F(RunJournalTest, WritesStateAndCommanderOnceAtTheBeginning) {
   EXPECT_EQ(states_, 1) << "a state that is not written is not made";
 }
 
-TEST_F(RunJournalTest, WritesWhatHasChanged) {
+TEST_F(RunJournalTest, WritesOnlyWhatHasChanged) {
   Begin();
   journal_.NoteState();
   EXPECT_THAT(Persist(), IsOk());
@@ -123,7 +123,7 @@ TEST_F(RunJournalTest, WritesWhatHasChanged) {
   EXPECT_THAT(fake_.Take(), ElementsAre("given a", "given b", "over a", "state 4", "commander"));
 }
 
-TEST_F(RunJournalTest, WritesLaterWhatCouldNotBeWritten) {
+TEST_F(RunJournalTest, RetriesRecordsThatCouldNotBeWritten) {
   Begin();
   journal_.NoteGiven(Learner("a"));
   journal_.NoteRemoved({7});
@@ -143,7 +143,7 @@ TEST_F(RunJournalTest, WritesLaterWhatCouldNotBeWritten) {
   EXPECT_THAT(journal_.replaced(), IsOk());
 }
 
-TEST_F(RunJournalTest, SaysOnceThatAnotherCoordinatorGoesOn) {
+TEST_F(RunJournalTest, ReportsItsReplacementOnce) {
   fake_.set_status(absl::AbortedError("it belongs to coordinator 2"));
   EXPECT_THAT(Persist(), StatusIs(absl::StatusCode::kAborted));
   EXPECT_THAT(journal_.replaced(), StatusIs(absl::StatusCode::kAborted));

@@ -86,7 +86,7 @@ TEST_F(RunProgressTest, KeepsTheBestReturn) {
   EXPECT_EQ(StatusOf(progress, /*has_evaluation=*/true).best_eval_value(), -5);
 }
 
-TEST_F(RunProgressTest, GoesOnWithWhatItSaved) {
+TEST_F(RunProgressTest, ContinuesFromItsSavedState) {
   RunProgress before = Make();
   StateRecord state;
   before.Save(0, &state);

@@ -82,7 +82,7 @@ class SoloCommander : public BaseCommander {
   std::optional<double> last_eval_value() const override { return last_eval_value_; }
   const std::vector<double>& last_eval_returns() const override { return last_eval_returns_; }
 
-  // Of the newest learner task; empty if there is none.
+  // The policy and the buffer of the newest learner task; empty if there is none.
   const std::string& current_policy_id() const { return current_policy_id_; }
   const std::string& current_buffer_id() const { return current_buffer_id_; }
   const TaskSpace& collector_space() const { return collector_space_; }

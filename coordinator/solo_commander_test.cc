@@ -119,7 +119,7 @@ TEST_F(SoloCommanderTest, AnUntrainedPolicyDoesNotConverge) {
   EXPECT_EQ(commander->last_eval_value(), 5);
 }
 
-TEST_F(SoloCommanderTest, ConvergesNotBeforeItIsAllowedTo) {
+TEST_F(SoloCommanderTest, DoesNotConvergeBeforeStopAfterSeconds) {
   options_.stop_value = 20;
   options_.eval_interval = 1;
   options_.stop_after_seconds = 60;
@@ -131,7 +131,7 @@ TEST_F(SoloCommanderTest, ConvergesNotBeforeItIsAllowedTo) {
   EXPECT_TRUE(commander->FinishCollectorTask(*commander->GetCollectorTask(), Finished({50}, 6)));
 }
 
-TEST_F(SoloCommanderTest, EvaluatesWhenTheIntervalIsOverSinceTheLastOneBegan) {
+TEST_F(SoloCommanderTest, EvalIntervalCountsFromTheBeginOfTheLastEvaluation) {
   const auto commander = Make();
   (void)commander->GetLearnerTask();
   const CollectorTask first = *commander->GetCollectorTask();
@@ -152,7 +152,7 @@ TEST_F(SoloCommanderTest, EvaluatesWhenTheIntervalIsOverSinceTheLastOneBegan) {
   EXPECT_EQ(task.number(), 1);
 }
 
-TEST_F(SoloCommanderTest, LongEvaluationsLeaveRoomForCollecting) {
+TEST_F(SoloCommanderTest, LongEvaluationsDoNotPreventCollecting) {
   options_.eval_interval = 0;
   options_.collector_task_space = 3;
   const auto commander = Make();
@@ -221,7 +221,7 @@ TEST_F(SoloCommanderTest, TaskIdsAreNeverUsedAgain) {
   }
 }
 
-TEST_F(SoloCommanderTest, CollectingTasksOfASecondAreOneMeasurement) {
+TEST_F(SoloCommanderTest, CollectingTasksOfALogIntervalAreOneMeasurement) {
   const auto commander = Make();
   (void)commander->GetLearnerTask();
   (void)commander->GetCollectorTask();  // an evaluation
@@ -290,7 +290,7 @@ TEST_F(SoloCommanderTest, TasksNameWhatTheyNeed) {
   EXPECT_EQ(commander->GetCollectorTask()->resources().cpus(), 2);
 }
 
-TEST_F(SoloCommanderTest, WithoutACommandModeThereAreNoSettings) {
+TEST_F(SoloCommanderTest, TasksHaveNoSettingsWithoutACommandMode) {
   const auto commander = SoloCommander::Create(options_, nullptr, deps_).value();
   (void)commander->GetLearnerTask();
   (void)commander->GetCollectorTask();
@@ -307,7 +307,7 @@ TEST_F(SoloCommanderTest, WrongOptionsAreReportedTogether) {
                              HasSubstr("stop_value is NaN"))));
 }
 
-TEST_F(SoloCommanderTest, GoesOnFromItsSavedState) {
+TEST_F(SoloCommanderTest, ContinuesFromItsSavedState) {
   options_.eval_interval = 60;
   const auto before = Make();
   const LearnerTask learner = *before->GetLearnerTask();
@@ -357,7 +357,7 @@ TEST_F(SoloCommanderTest, SavesALearnerTaskThatWaitsToBeGivenAgain) {
 }
 
 // Numbers of a saved state that is damaged ask for no memory.
-TEST_F(SoloCommanderTest, RefusesMoreThanWasSaved) {
+TEST_F(SoloCommanderTest, RefusesSavedSizesThatDoNotMatchTheState) {
   const auto before = Make();
   const LearnerTask learner = *before->GetLearnerTask();
   const CollectorTask evaluation = *before->GetCollectorTask();

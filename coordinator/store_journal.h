@@ -55,7 +55,7 @@
 
 namespace ding {
 
-// Of all keys of a journal.
+// All keys of a journal begin with it.
 inline constexpr char kJournalPrefix[] = "journal/";
 
 class StoreJournal : public Journal {

@@ -60,7 +60,7 @@ class StoreJournalTest : public testing::Test {
   StoreJournal::Options options_;
 };
 
-TEST_F(StoreJournalTest, AReplacedCoordinatorIsToldAndWritesNothingThatIsRead) {
+TEST_F(StoreJournalTest, AReplacedCoordinatorGetsAnErrorAndItsRecordsAreNotRead) {
   const auto old = Open();
   ASSERT_THAT(old->Append({Push(1)}), IsOk());
   ASSERT_THAT(old->BeginCompaction(All), IsOk());
@@ -109,7 +109,7 @@ TEST_F(StoreJournalTest, AStoreThatLostItsLastPutsGetsAllRecordsAgain) {
   }
 }
 
-TEST_F(StoreJournalTest, AStoreThatIsEmptiedWhileItIsCompactedLosesNothing) {
+TEST_F(StoreJournalTest, AStoreEmptiedDuringACompactionLosesNothing) {
   {
     const auto journal = Open();
     for (int i = 0; i < 20; ++i) ASSERT_THAT(journal->Append({Push(i)}), IsOk());
@@ -127,7 +127,7 @@ TEST_F(StoreJournalTest, AStoreThatIsEmptiedWhileItIsCompactedLosesNothing) {
   EXPECT_EQ(Read(*Open()).size(), 22u);
 }
 
-TEST_F(StoreJournalTest, AnAppendThatTakesEffectLateChangesNothing) {
+TEST_F(StoreJournalTest, AFailedAppendThatTakesEffectLateIsIgnored) {
   {
     const auto journal = Open();
     ASSERT_THAT(journal->Append({Push(1)}), IsOk());
@@ -143,7 +143,7 @@ TEST_F(StoreJournalTest, AnAppendThatTakesEffectLateChangesNothing) {
   EXPECT_THAT(Read(*Open()), ElementsAre("push 1", "push 3", "push 4"));
 }
 
-TEST_F(StoreJournalTest, AFullStoreLeavesItAsItWas) {
+TEST_F(StoreJournalTest, AFullStoreLeavesTheJournalUnchanged) {
   {
     const auto journal = Open();
     ASSERT_THAT(journal->Append({Push(1)}), IsOk());
@@ -159,7 +159,7 @@ TEST_F(StoreJournalTest, AFullStoreLeavesItAsItWas) {
   EXPECT_THAT(Read(*Open()), ElementsAre("push 1", "push 3"));
 }
 
-TEST_F(StoreJournalTest, ACompactedOneLiesInSeveralValuesAndNothingElseDoes) {
+TEST_F(StoreJournalTest, ACompactedJournalHasSeveralValuesAndNothingElseIsLeft) {
   const auto journal = Open();
   for (int i = 0; i < 100; ++i) ASSERT_THAT(journal->Append({Push(i)}), IsOk());
   ASSERT_THAT(Compact(journal.get(), State(1)), IsOk());
@@ -242,7 +242,7 @@ TEST_F(StoreJournalTest, NeverInventsARecord) {
   });
 }
 
-TEST(RedisJournalTest, WaitsForARedisThatIsFullOrAReplicaOrGone) {
+TEST(RedisJournalTest, ContinuesWhenRedisWasFullAReplicaOrKilled) {
   RedisServer::Options with_file;
   with_file.append_fsync = "always";
   const auto redis = RedisServer::Start(with_file).value();

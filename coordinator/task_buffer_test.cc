@@ -39,7 +39,7 @@ std::unique_ptr<NaiveReplayBuffer> Rows(int64_t capacity) {
   return NaiveReplayBuffer::Create(options).value();
 }
 
-TEST(DrawTest, ReturnsTheBatchesThatThereAreRowsFor) {
+TEST(DrawTest, ReturnsAsManyBatchesAsThereAreRowsFor) {
   const auto rows = Rows(10);
   EXPECT_THAT(Draw(rows.get(), Demand(1)), StatusIs(absl::StatusCode::kFailedPrecondition));
   ASSERT_THAT(rows->Push(TestItemsOfChunk(7, 4, /*collect_iter=*/5), 0), IsOk());
@@ -52,7 +52,7 @@ TEST(DrawTest, ReturnsTheBatchesThatThereAreRowsFor) {
   EXPECT_EQ(drawn.staleness, 3);
 }
 
-TEST(ChunksOfTest, EachOnceAndOnlyOfTheWorker) {
+TEST(ChunksOfTest, ReturnsEachChunkOnceAndRefusesChunksOfOthers) {
   const int64_t first = ChunkNumber(kWorker, 1);
   const SegmentBatch items = TestItems({{first + 1, 0, 1}, {first, 0, 1}, {first + 1, 1, 1}});
   DING_ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> chunks, ChunksOf(items.rows, kWorker));
@@ -61,7 +61,7 @@ TEST(ChunksOfTest, EachOnceAndOnlyOfTheWorker) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("none of worker 3")));
 }
 
-TEST(TaskBufferTest, OneThreadServesAndLooksAgainWhenRowsCame) {
+TEST(TaskBufferTest, OneThreadServesAndRetriesWhenRowsHaveCome) {
   TaskBuffer buffer("buffer_0");
   ASSERT_THAT(buffer.AddDemand(Demand(1)), IsOk());
   ASSERT_TRUE(buffer.BeginServing());

@@ -104,7 +104,7 @@ TEST_F(TaskSchedulerTest, TasksExpireAfterTheirTimeout) {
   EXPECT_THAT(Waiting(), ElementsAre("c"));
 }
 
-TEST_F(TaskSchedulerTest, TasksOfABufferAreTakenOut) {
+TEST_F(TaskSchedulerTest, RemovesTheTasksOfABuffer) {
   scheduler_.Add(Collector("a", "buffer_0"), At(0));
   scheduler_.Add(Collector("b", "buffer_1"), At(0));
   scheduler_.Add(Collector("c", "buffer_0"), At(0));
@@ -118,7 +118,7 @@ TEST_F(TaskSchedulerTest, TasksOfABufferAreTakenOut) {
   EXPECT_THAT(Waiting(), ElementsAre("b"));
 }
 
-TEST_F(TaskSchedulerTest, AssignsFreeWorkersWithTheResources) {
+TEST_F(TaskSchedulerTest, AssignsFreeWorkersThatHaveTheResources) {
   EXPECT_FALSE(scheduler_.Assign(Hello::COLLECTOR, Cpus(1)).has_value());
   scheduler_.SetFree(Hello::COLLECTOR, kWorker, Cpus(4));
   scheduler_.SetFree(Hello::COLLECTOR, kOther, Cpus(2));
@@ -130,7 +130,7 @@ TEST_F(TaskSchedulerTest, AssignsFreeWorkersWithTheResources) {
   EXPECT_FALSE(scheduler_.Assign(Hello::COLLECTOR, Cpus(1)).has_value());
 }
 
-TEST_F(TaskSchedulerTest, CountsFailuresInARowOfKindsAndOfWorkers) {
+TEST_F(TaskSchedulerTest, CountsConsecutiveFailuresPerKindAndPerWorker) {
   EXPECT_EQ(scheduler_.NoteFailure(Hello::COLLECTOR, kWorker).of_kind, 1);
   EXPECT_TRUE(scheduler_.HasFailed(Hello::COLLECTOR, kWorker));
   EXPECT_FALSE(scheduler_.HasFailed(Hello::COLLECTOR, kOther));
@@ -150,7 +150,7 @@ TEST_F(TaskSchedulerTest, CountsFailuresInARowOfKindsAndOfWorkers) {
   EXPECT_THAT(Waiting(), IsEmpty());
 }
 
-TEST_F(TaskSchedulerTest, OnlyALearnerThatTrainsFurtherThanAllBeforeItHasSuccess) {
+TEST_F(TaskSchedulerTest, OnlyTrainingBeyondAllEarlierIterationsIsASuccess) {
   const auto fail = [this] { return scheduler_.NoteFailure(Hello::LEARNER, kOther).of_kind; };
   scheduler_.NoteTrained(kOther, "p", 10, /*begins=*/true);
   EXPECT_EQ(fail(), 1);

@@ -110,7 +110,7 @@ TEST_F(WorkerRosterTest, KnowsWhichPoliciesAndVersionsTasksUse) {
   EXPECT_FALSE(Evaluates(task, Version("opponent")));
 }
 
-TEST_F(WorkerRosterTest, AWitnessIsAnotherCollectorThatGetsTasks) {
+TEST_F(WorkerRosterTest, TheWitnessIsAnotherCollectorThatGetsTasks) {
   Add(1, Hello::COLLECTOR, "a");
   Add(2, Hello::LEARNER, "b");
   EXPECT_FALSE(workers_.HasOtherCollector(1));
@@ -149,7 +149,7 @@ TEST_F(WorkerRosterTest, AWorkerThatWasSentAwayIsNotAdmittedForTenMinutes) {
       << "the memory for them is bounded";
 }
 
-TEST_F(WorkerRosterTest, DrainingGoesOnAfterARestart) {
+TEST_F(WorkerRosterTest, DrainingContinuesAfterARestart) {
   Add(1, Hello::COLLECTOR, "a");
   Add(2, Hello::COLLECTOR, "b");
   workers_.Find(1)->draining = true;

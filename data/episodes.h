@@ -30,9 +30,10 @@
 namespace ding {
 
 struct EpisodeSet {
-  SegmentBatch episodes;  // one segment for each; of a set that was read, stream i from step 0 on
-  std::string env;        // in which they were played
-  // Of a set that was read: the checksum of its file, by which two of them are told apart.
+  // One segment per episode. In a set that was read, episode i is stream i from step 0 on.
+  SegmentBatch episodes;
+  std::string env;  // the env in which they were played
+  // The checksum of the file from which the set was read, which tells two sets apart; 0 for others.
   uint32_t checksum = 0;
 };
 

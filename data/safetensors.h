@@ -66,7 +66,8 @@ class SafetensorsReader : public StateReader {
   //   kFailedPrecondition  written by a later major version
   static absl::StatusOr<std::unique_ptr<SafetensorsReader>> Open(
       const std::string& path, std::optional<uint32_t> expected_crc = std::nullopt);
-  // Of a file that checks itself: reads all of it once. Errors as above, and
+  // Opens a file that checks itself, and reads all of it once to compare its checksum. Errors as above,
+  // and
   //   kDataLoss            its checksum is another
   //   kInvalidArgument     it has none
   static absl::StatusOr<std::unique_ptr<SafetensorsReader>> OpenSelfChecked(

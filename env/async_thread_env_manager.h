@@ -5,16 +5,15 @@
 //     Step ──► queue of envs ──► thread 1 ──► rows, answers ──► Timesteps
 //                           └──► thread 2 ──►
 //
-// Where all envs are waited for and stepping them takes less time than threads would save, they are
-// stepped in the caller's thread; what that takes is measured as it goes. Results are the same
-// either way.
+// The manager measures how long steps and resets take. A call that waits for all envs steps them in
+// the caller's thread if threads would save less than inline_below. The results are the same.
 //
-// A thread cannot be interrupted. An env that takes longer than hang_timeout is named by the call
-// that waits for it (kDeadlineExceeded), and by every one after it; then the thread, its env and
-// their memory are left behind, for the process to end: nothing else can end them. An env that
-// hangs while it is stepped in the caller's thread, or being saved or rendered, hangs the caller.
+// A thread cannot be interrupted. If envs take longer than hang_timeout, the call that waits for them
+// and every later call return kDeadlineExceeded, which names them. Their threads, envs and memory are
+// then left behind, since only the end of the process can end them. An env that hangs while it is
+// stepped in the caller's thread, saved or rendered hangs the caller.
 //
-// Threads start with the first step or reset and are joined by Close().
+// Threads start with the first step or reset that uses them, and are joined by Close().
 //
 // Modes, failures: AsyncEnvManager. Ownership, threads: as EnvManager.
 //
@@ -38,18 +37,18 @@
 namespace ding {
 
 struct AsyncThreadEnvManagerOptions : AsyncEnvManager::Options {
-  // 0: as many as the machine has cores.
+  // The number of threads; 0: one per core of the machine.
   int num_threads = 0;
-  // Threads are used if they save more than this per call; 0: always. About what it takes to wake
-  // them and to be woken.
+  // Threads are used if they save more than this per call; 0: always. The default is about the time that
+  // it takes to wake the threads and to be woken by them.
   absl::Duration inline_below = absl::Microseconds(25);
-  // Far longer than any step or reset takes; above 0.
+  // It must be far longer than any step or reset takes; above 0.
   absl::Duration hang_timeout = absl::Minutes(10);
   const Clock* clock = Clock::Real();
 };
 
-//   kInvalidArgument  options (all problems at once), no factories, a spec that is not valid
-//   other             what the factory said
+//   kInvalidArgument  invalid options (the error lists all problems), no factories, invalid spec
+//   other             the error of the factory
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateAsyncThreadEnvManager(
     AsyncThreadEnvManagerOptions options, std::vector<EnvFactory> factories);
 

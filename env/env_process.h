@@ -1,5 +1,9 @@
-// What a process does that runs envs for a manager: waits for requests in the shared memory, calls
+// The work of a process that runs envs for a manager: it waits for requests in the shared memory, calls
 // its envs and answers, until it is told to leave or dies.
+//
+// Ownership: what the options point to must outlive RunEnvProcess().
+// Threads:   call RunEnvProcess() and LimitMemory() in the child process only, on its one thread.
+//            NotifyAnswer() is thread-safe, also across processes.
 #ifndef DING_WORKER_ENV_ENV_PROCESS_H_
 #define DING_WORKER_ENV_ENV_PROCESS_H_
 
@@ -12,27 +16,29 @@
 
 namespace ding {
 
-// Exit codes of its own; others are the env's.
+// The exit code of a process that passed its memory limit. Other codes, except 0, come from an env.
 inline constexpr int kMemoryExitCode = 201;
 
 struct EnvProcessOptions {
-  int process = 0;           // in `memory`
-  std::vector<int> env_ids;  // those that it runs
+  int process = 0;           // its index in `memory`
+  std::vector<int> env_ids;  // the envs that it runs
   const EnvSpec* spec = nullptr;
   const std::vector<EnvFactory>* factories = nullptr;  // of all envs
   const EnvRetryOptions* retry = nullptr;
   ProcessMemory* memory = nullptr;
   int64_t memory_limit_mb = 0;
-  bool crowded = false;  // more processes than cores
+  bool crowded = false;  // whether these processes and their parent are more than the cores
 };
 
-// Returns the exit code.
+// Returns the exit code of the process.
 int RunEnvProcess(const EnvProcessOptions& options);
 
-// Limits what this process may allocate from now on; beyond that it exits with kMemoryExitCode.
+// Limits how much memory this process may allocate from now on. If C++ code passes the limit, the
+// process exits with kMemoryExitCode.
 void LimitMemory(int64_t megabytes);
 
-// Wakes the parent: `count` more envs have answered.
+// Counts one more answer, and wakes the parent if it sleeps and as many envs as it waits for have
+// answered.
 void NotifyAnswer(ProcessMemory::Manager* manager);
 
 }  // namespace ding

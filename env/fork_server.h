@@ -1,26 +1,26 @@
-// A process that forks children on request, so that they can be replaced at any time: it has one
-// thread, however many the parent starts later.
+// A process that forks children on request. It has one thread, however many the parent starts later, so
+// that a child can be replaced at any time.
 //
 //     parent ──fork, in Start()──► server ──fork, at Spawn(2)──► keeper 2 ──fork──► child 2: run(2)
 //        │                           │ ▲                            ▲                  │    │ forks
 //        └── socket: spawn, kill ───►│ └── stderr of child 2        └── orphans ◄──────┴─── ...
-//        ◄── shared memory: what became of each child, its last lines
+//        ◄── shared memory: the state and the last lines of each child
 //
-// No process outlives the parent, however that ends: the server sees the socket close and has the
-// children killed; they die with the server, too (PR_SET_PDEATHSIG). What a child has started ends with
-// it, in whatever group or session that is: the child leads a process group, which is killed, and what
-// leaves that is adopted by the child's keeper (PR_SET_CHILD_SUBREAPER), or by the server if somebody has
-// killed the keeper. Whoever adopts reaps; the parent has one child, the server, and reaps that in the
-// destructor.
+// No process outlives the parent, however the parent ends: the server sees the socket close and has the
+// children killed, and the children die with the server, too (PR_SET_PDEATHSIG). All processes that a
+// child has started end with it, in whatever group or session they are: the child leads a process group,
+// which is killed. A process that has left the group is adopted and killed by the child's keeper
+// (PR_SET_CHILD_SUBREAPER), or by the server if somebody has killed the keeper. Each reaps the processes
+// that it adopts. The parent has one child, the server, which the destructor reaps.
 //
 // The stderr of children appears on the parent's; its last 4 kB are kept for error messages.
 //
-// Start() forks the calling process: call it before the program starts threads. (After, it works as
-// far as the C library allows: children must not need what other threads held at that moment.)
-// Children inherit all that is open; a child's output still in buffers of the parent at that time
-// is not repeated, since they end without flushing.
+// Start() forks the calling process: call it before the program starts threads. (If it is called later,
+// it works as far as the C library allows: children must not need locks that other threads held at that
+// moment.) Children inherit all open files. Output that was in the parent's buffers at that moment is
+// not written twice, since children end without flushing.
 //
-// Ownership: ends server and children when destroyed.
+// Ownership: the destructor ends the server and all children.
 // Threads:   thread-compatible.
 #ifndef DING_WORKER_ENV_FORK_SERVER_H_
 #define DING_WORKER_ENV_FORK_SERVER_H_
@@ -41,9 +41,9 @@ class ForkServer {
  public:
   struct Options {
     int num_children = 1;
-    // What a child does; it then exits with this code.
+    // Runs in the child, which then exits with the returned code.
     std::function<int(int child)> run;
-    // Called in the server when a child has ended, after that is known to state().
+    // Called in the server when a child has ended; state() then is kEnded already.
     std::function<void(int child)> on_end = [](int) {};
   };
   enum class State { kNone, kRunning, kEnded };
@@ -54,25 +54,27 @@ class ForkServer {
   ForkServer& operator=(const ForkServer&) = delete;
   ~ForkServer();
 
-  // Has the server fork this child, which must not be running. That it could not be forked shows as
-  // its end. kInternal if the server is gone.
+  // Asks the server to fork this child, which must not be running. A fork that fails shows as the end of
+  // the child: wait_status() is then negative. kInternal if the server is gone.
   absl::Status Spawn(int child);
-  // Has the server send SIGKILL to the child and its group; its end shows in state().
+  // Asks the server to have the child and its group killed (SIGKILL); state() shows when it has ended.
   absl::Status Kill(int child);
   // kRunning from Spawn() on.
   State state(int child) const;
-  // Waits, looking every millisecond; false if the child has not ended in time.
+  // Waits for the end of the child, and looks every millisecond. Returns false if it has not ended in time
+  // or the server is gone.
   bool WaitForEnd(int child, absl::Duration timeout) const;
   // OK while the server lives.
   absl::Status Alive() const;
 
   pid_t pid(int child) const;
   pid_t server_pid() const { return server_; }
-  // How a child has ended, as wait() gives it; negative: errno of a fork that failed.
+  // The status of an ended child as wait() returns it; if it is negative, the negated errno of a fork that
+  // failed.
   int wait_status(int child) const;
   // "was killed by signal 11 (Segmentation fault)", "exited with code 3".
   std::string HowItEnded(int child) const;
-  // The last lines that it wrote to stderr, without the newline at the end.
+  // The last lines that the child wrote to stderr, without the newline at the end.
   std::string LastLines(int child, int lines) const;
 
  private:

@@ -1,8 +1,8 @@
-// Finds out the spec of an env without building the env in this process: what its code does to a process
-// happens to another one.
+// Finds out the spec of an env without building the env in this process, so that a crash or a hang of
+// its code cannot harm this process.
 //
 // Ownership: keeps nothing.
-// Threads:   to be called before the program starts threads: see ForkServer.
+// Threads:   call it before the program starts threads: see ForkServer.
 #ifndef DING_WORKER_ENV_PROBE_ENV_SPEC_H_
 #define DING_WORKER_ENV_PROBE_ENV_SPEC_H_
 
@@ -12,10 +12,10 @@
 
 namespace ding {
 
-// Builds an env in a process of its own, which ends then.
-//   kDeadlineExceeded  it was not built in `timeout`
-//   kUnavailable       its process ended otherwise, or the system refuses processes or memory
-//   else               what the factory said
+// Builds an env in a process of its own, which then ends, and returns the spec of the env.
+//   kDeadlineExceeded  the env was not built within `timeout`
+//   kUnavailable       its process died before, or the system refuses processes or memory
+//   other              the error of the factory
 absl::StatusOr<EnvSpec> ProbeEnvSpec(const EnvFactory& factory, absl::Duration timeout);
 
 }  // namespace ding

@@ -1,14 +1,13 @@
-// How long a process that runs envs may take for what it is doing, and what is to be done when it takes
-// longer.
+// The time limit of a process that runs envs: decides when a process that takes too long must be killed.
 //
 //   Start ──► Watch, when the caller begins to wait ──► Check, while it waits ──► kKill ──► End
 //
-// The time begins anew with all progress that the process makes. It is measured from the first wait
-// that has to sleep: what a process does while nobody waits costs nobody time.
+// The time begins anew whenever the process makes progress. It is measured from the first wait that has
+// to sleep, because a process may take its time while nobody waits for it.
 //
 // Ownership: keeps no reference.
-// Threads:   thread-compatible. Times are of a clock that never jumps.
-// Errors:    Check() fails if a process outlives its being killed.
+// Threads:   thread-compatible. All times must come from one clock that never jumps.
+// Errors:    Check() fails if the process is still there 5 seconds after it was killed.
 #ifndef DING_WORKER_ENV_PROCESS_DEADLINE_H_
 #define DING_WORKER_ENV_PROCESS_DEADLINE_H_
 
@@ -24,31 +23,33 @@ namespace ding {
 class ProcessDeadline {
  public:
   enum class Verdict { kInTime, kKill };
-  // Zero: no limit. reset_timeout also bounds all calls that have no limit of their own.
+  // The limits; zero means none. connect_timeout bounds starting and building an env, reset_timeout all
+  // calls that have no limit of their own. A pause before another attempt has no limit.
   struct Limits {
     absl::Duration connect_timeout;
     absl::Duration step_timeout;
     absl::Duration reset_timeout;
   };
 
-  // The process is started; `progress`: the count that it increases, as it is now.
+  // Notes that the process is started. `progress` is the current value of the count that it increases.
   void Start(absl::Time now, uint32_t progress);
-  // The caller waits for the process from now on, if it did not before.
+  // Notes that the caller waits for the process from now on, unless it did before.
   void Watch(absl::Time now, uint32_t progress);
-  // kKill is said once: kill_cause() says why. `call`: what the process is doing.
-  //   kInternal  the process was killed, and is still there
+  // Returns kKill, once, if the process must be killed; kill_cause() then says why. `call` is what the
+  // process is doing.
+  //   kInternal  the process was to be killed 5 seconds ago, but is still there
   absl::StatusOr<Verdict> Check(absl::Time now, uint32_t progress, EnvCall call,
                                 const Limits& limits);
-  // The process has ended.
+  // Notes that the process has ended.
   void End() { watched_ = false; }
 
   // Why the process is killed; OK if it is not.
   const absl::Status& kill_cause() const { return kill_cause_; }
 
  private:
-  uint32_t progress_ = 0;  // that was seen last
-  absl::Time since_;       // when that was, or when the process was killed
-  bool watched_ = false;   // `since_` is when the caller began to wait for what it does now
+  uint32_t progress_ = 0;  // the count that was seen last
+  absl::Time since_;       // when its time began, or when the process was killed
+  bool watched_ = false;   // whether the caller has begun to wait for the process
   absl::Status kill_cause_;
 };
 

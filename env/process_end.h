@@ -12,11 +12,11 @@
 
 namespace ding {
 
-// Why `child`, which has ended, did so, with its last lines. `kill_cause`: why it was killed; OK if it
-// was not.
-//   kResourceExhausted  it passed memory_limit_mb
-//   kUnavailable        it ended by itself
-//   else                as `kill_cause`
+// Returns why `child`, which has ended, did so, with the last 5 lines that it wrote to stderr. `kill_cause`
+// says why the manager killed it; it is OK if the manager did not.
+//   kResourceExhausted  the child passed memory_limit_mb
+//   kUnavailable        it exited, or somebody else killed it
+//   other               the code of `kill_cause`
 absl::Status WhyProcessEnded(const ForkServer& server, int child, int64_t memory_limit_mb,
                              const absl::Status& kill_cause);
 

@@ -18,7 +18,7 @@ namespace ding {
 
 // The priority of the hooks that short forms of the config create.
 inline constexpr int kDefaultHookPriority = 20;
-// Lower, so that values are averaged over the learners before they are logged.
+// It is lower, so that values are averaged over the learners before they are logged.
 inline constexpr int kLogReduceHookPriority = 10;
 
 // Loads policy, optimizer and counters from the checkpoint at `path`; does nothing if it is empty.

@@ -18,9 +18,10 @@
 
 namespace ding {
 
-// Calls `send` before and after the run, and every `freq` (at least 1) train iterations in after_iter.
-// A batch of several iterations sends at most once, after its last step, if one of its iterations is a
-// multiple of `freq`.
+// Calls `send` at its position: every time in before_run and after_run, every `freq` (at least 1) train
+// iterations in after_iter. A batch of several iterations sends at most once, after its last step, if
+// one of its iterations is a multiple of `freq`. The position before_iter is refused: it ends the
+// program.
 class SendHook : public LearnerHook {
  public:
   using Send = std::function<absl::Status(BaseLearner* learner)>;
@@ -33,7 +34,8 @@ class SendHook : public LearnerHook {
   const Send send_;
 };
 
-// Publishes the parameters, on rank 0 only: before_run, so that collectors can begin, and after_iter.
+// Publishes the parameters, on rank 0 only. It is registered at before_run, so that collectors can begin,
+// and at after_iter.
 class SendPolicyHook : public SendHook {
  public:
   using SendHook::SendHook;

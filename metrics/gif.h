@@ -1,6 +1,6 @@
 // Encodes an animated GIF in memory, picture by picture.
 //
-// Pictures with up to 256 colours, as our envs draw them, are kept exactly. In other pictures each
+// Pictures with up to 256 colours, as the envs of this project draw them, are kept exactly. In other pictures each
 // colour becomes the nearest of 6 x 7 x 6 colours. Each picture has a colour table of its own.
 //
 // Ownership: a GifEncoder owns its bytes until Finish().   Threads: thread-compatible.

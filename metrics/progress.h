@@ -2,11 +2,12 @@
 //
 //   env_step 12345/50000 (25%)  train_iter 7715  1234 env_step/s  elapsed 0:10  left 0:31
 //
-// On a terminal one line is drawn over and over, at most five times a second; fields that do not
-// fit are left out, the last ones first; messages come by way of terminal.h. Elsewhere (a file, a pipe) whole lines come 1, 2, 4, ...
+// On a terminal one line is drawn over and over, at most five times a second. Fields that do not fit
+// are left out, the last ones first. Other messages must be written with WriteMessage() (terminal.h), so
+// that they do not mix with the line. Elsewhere (a file, a pipe) whole lines are written 1, 2, 4, ...
 // seconds apart, later once a minute.
 //
-// Ownership: the clock and what the callbacks use must live longer.
+// Ownership: the clock and what the callbacks use must outlive the Progress.
 // Threads:   thread-safe; the callbacks are called under a lock, one at a time.
 // Errors:    none; output that cannot be written is lost.
 //
@@ -71,18 +72,18 @@ class Progress {
   explicit Progress(ProgressOptions options);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  // Finishes.
+  // Calls Finish().
   ~Progress();
 
-  // Cheap when it is not time to show anything.
+  // Notes `state`, and shows it if that is due. Cheap if it is not.
   void Update(const ProgressState& state) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Takes the line off the terminal, so that something else can be written; the next Update that is
-  // due draws it again. Messages do not need it (terminal.h).
+  // Removes the line from the terminal, so that something else can be written. The next Update() that
+  // is due draws it again. WriteMessage() (terminal.h) does not need this.
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Shows the last state and leaves the cursor at the beginning of a new line. Later calls of
-  // anything do nothing.
+  // Shows the last state and leaves the cursor at the beginning of a new line. Later calls of any
+  // method do nothing.
   void Finish() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -93,7 +93,7 @@ absl::Status UsePrioritized() {
     SampleOptions replace;
     replace.replace = true;  // More rows than there are, for once.
     DING_ASSIGN_OR_RETURN(const Batch batch, buffer->Sample(/*size=*/8, train_iter, replace));
-    const absl::Span<const float> weight = batch.column<float>(kColumnWeight);  // Of the loss.
+    const absl::Span<const float> weight = batch.column<float>(kColumnWeight);  // For the loss.
     const absl::Span<const int64_t> ids = batch.column<int64_t>(kColumnReplayUniqueId);
     const absl::Span<const int64_t> slots = batch.column<int64_t>(kColumnReplayBufferIdx);
     PriorityInfo info;

@@ -14,9 +14,11 @@
 // the policy gave its rows, at row b * T.
 //
 // Sequences follow the links of the rows, so they never cross the end of an episode, nor steps that
-// their stream lost. Their first rows are `unroll_len - overlap` rows apart in the episode. Where
-// an episode ends within a sequence, that sequence is left out, or with `padding` filled up. A row
-// leaves as the oldest of a full ring, and with it the sequence that it begins.
+// their stream lost. Their first rows are `unroll_len - overlap` rows apart, counted from the first
+// row of the episode or from the row after lost steps. A sequence that the end of an episode or lost
+// steps cut short is left out. With `padding` it is filled up, and can be drawn once the episode has
+// ended or the stream has gone on after the lost steps. A row leaves as the oldest of a full ring,
+// and with it the sequence that it begins.
 //
 // With `cross_episodes` a sequence goes on with the next episode of its stream, and ends only where
 // the stream lost steps; first rows are `unroll_len - overlap` rows apart in the stream:
@@ -73,14 +75,15 @@ class SequenceReplayBuffer : public ComposedBuffer {
     std::optional<int64_t> capacity_bytes;
     int64_t nstep = 1;
     double gamma = 0.99;  // discount_factor of the config
-    // T, burn-in included. Not set: whole episodes, complete ones only, T being the longest drawn.
+    // T, burn-in included. If it is not set, only complete episodes are drawn, each as a whole; T is then
+    // the length of the longest episode drawn.
     std::optional<int64_t> unroll_len = 80;
     int64_t burn_in = 0;  // below unroll_len
-    // Rows that two sequences one after the other share; not set: unroll_len - 1, so that every row
+    // Rows that two consecutive sequences share; not set: unroll_len - 1, so that every row
     // may begin a sequence. Not for whole episodes.
     std::optional<int64_t> overlap;
-    // Also draw sequences that the end of an episode cuts short; with cross_episodes those that lost
-    // steps do. Not for whole episodes.
+    // Whether to draw also sequences that the end of an episode or lost steps cut short, filled up with
+    // padding. With cross_episodes only lost steps cut a sequence short. Not for whole episodes.
     bool padding = false;
     // Sequences go on with the next episode of their stream. Not for whole episodes.
     bool cross_episodes = false;

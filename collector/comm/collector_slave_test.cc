@@ -98,14 +98,14 @@ TEST_F(CollectorSlaveTest, RepeatedAcknowledgementsHaveNoEffect) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST_F(CollectorSlaveTest, ClosingTheTaskWakesIt) {
+TEST_F(CollectorSlaveTest, ClosingTheTaskWakesTheWait) {
   Start("a");
   AnnounceAll(kWindow);
   EXPECT_THAT(AnnounceOneMore([this] { coordinator_.CloseTask("a"); }),
               StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST_F(CollectorSlaveTest, TheEndOfTheSessionWakesIt) {
+TEST_F(CollectorSlaveTest, TheEndOfTheSessionWakesTheWait) {
   Start("a");
   AnnounceAll(kWindow);
   EXPECT_THAT(AnnounceOneMore([this] { coordinator_.session()->Close("enough"); }),
@@ -148,7 +148,7 @@ TEST_F(CollectorSlaveTest, TheNewestPolicyWins) {
 }
 
 // Two who play against each other: what one was before, it stays.
-TEST_F(CollectorSlaveTest, OnlyWhoLearnsGetsNewerPolicies) {
+TEST_F(CollectorSlaveTest, OnlyALearningPlayerGetsNewerPolicies) {
   CollectorTask task;
   task.set_task_id("a");
   task.set_policy_id("policy_0");
@@ -169,7 +169,7 @@ TEST_F(CollectorSlaveTest, OnlyWhoLearnsGetsNewerPolicies) {
 }
 
 // Two evaluations of one version are the same: a newer one comes only when that cannot be read.
-TEST_F(CollectorSlaveTest, AnEvaluationIsOfThePolicyThatItsTaskNames) {
+TEST_F(CollectorSlaveTest, AnEvaluationUsesThePolicyThatItsTaskNames) {
   CollectorTask task;
   task.set_task_id("a");
   task.set_policy_id("policy_0");

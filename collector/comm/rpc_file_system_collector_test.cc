@@ -215,7 +215,7 @@ TEST_F(RpcFileSystemCollectorTest, StoresThenAnnouncesThenReports) {
   EXPECT_EQ(End().value().reason(), "over");
 }
 
-TEST_F(RpcFileSystemCollectorTest, AStoreThatIsFullOrGonePausesItAndLosesNothing) {
+TEST_F(RpcFileSystemCollectorTest, PausesForAFullOrMissingStoreAndLosesNothing) {
   store_.on_put = [](int put) {
     if (put >= 2 && put < 5) return absl::ResourceExhaustedError("no space left");
     if (put >= 7 && put < 9) return absl::UnavailableError("the disk is away");
@@ -233,7 +233,7 @@ TEST_F(RpcFileSystemCollectorTest, AStoreThatIsFullOrGonePausesItAndLosesNothing
   EXPECT_THAT(Stored(), SizeIs(5));
 }
 
-TEST_F(RpcFileSystemCollectorTest, ClosedWhileTheStoreIsFullItEnds) {
+TEST_F(RpcFileSystemCollectorTest, ATaskClosedWhileTheStoreIsFullEnds) {
   store_.on_put = [](int) { return absl::ResourceExhaustedError("no space left"); };
   RunScript([](CollectorLink* link, const auto&) { return SendRows(link, 1); });
   coordinator_.StartCollector("a");
@@ -255,7 +255,7 @@ TEST_F(RpcFileSystemCollectorTest, AnotherErrorOfTheStoreFailsTheTask) {
 }
 
 // What was stored and could not be announced is deleted again.
-TEST_F(RpcFileSystemCollectorTest, ChunksThatNobodyHearsOfAreDeleted) {
+TEST_F(RpcFileSystemCollectorTest, ChunksThatWereNotAnnouncedAreDeleted) {
   absl::Status last;
   RunScript([&last](CollectorLink* link, const auto&) {
     last = SendRows(link, CollectorSlave::kMaxUnacknowledged + 1);
@@ -292,7 +292,7 @@ TEST_F(RpcFileSystemCollectorTest, ACollectorThatFailsFailsTheTask) {
 }
 
 // As a coordinator does when the learner's task ends.
-TEST_F(RpcFileSystemCollectorTest, CloseAndStartInOneBreath) {
+TEST_F(RpcFileSystemCollectorTest, TheNextTaskMayStartRightAfterAClose) {
   std::atomic<int> runs{0};
   RunScript([&runs](CollectorLink* link, const auto& closed) {
     if (++runs > 1) return SendRows(link, 2);
@@ -310,7 +310,7 @@ TEST_F(RpcFileSystemCollectorTest, CloseAndStartInOneBreath) {
   EXPECT_THAT(heard.rewards, ElementsAre(1, 2));
 }
 
-TEST_F(RpcFileSystemCollectorTest, GetsTheNewestPolicyThatIsThere) {
+TEST_F(RpcFileSystemCollectorTest, GetsTheNewestStoredPolicy) {
   const EncodedBatch model =
       EncodeState([](StateWriter* writer) { return writer->WriteDouble("weight", 2.5); }).value();
   double weight = 0;
@@ -334,7 +334,7 @@ TEST_F(RpcFileSystemCollectorTest, GetsTheNewestPolicyThatIsThere) {
   EXPECT_FALSE(newer);
 }
 
-TEST_F(RpcFileSystemCollectorTest, APolicyThatIsDamagedIsWaitedFor) {
+TEST_F(RpcFileSystemCollectorTest, WaitsUntilADamagedPolicyIsReplaced) {
   const EncodedBatch model =
       EncodeState([](StateWriter* writer) { return writer->WriteDouble("weight", 2.5); }).value();
   std::vector<uint64_t> versions;
@@ -476,7 +476,7 @@ CoordinatorMessage RandomMessage(Mutator* mutator) {
   return message;
 }
 
-TEST(RpcFileSystemCollectorFuzz, WhateverTheCoordinatorSaysTheRunEnds) {
+TEST(RpcFileSystemCollectorFuzz, TheRunEndsAfterRandomMessages) {
   FuzzWorker(RandomMessage, [](WorkerSession* session) {
     MemStore store;
     RpcFileSystemCollector::Options options;

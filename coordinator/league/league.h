@@ -66,7 +66,7 @@ class OneVsOneLeague {
   const NaiveSpPlayer& active() const { return active_; }
   const std::vector<HistoricalPlayer>& historical() const { return historical_; }
   const BattleSharedPayoff& payoff() const { return payoff_; }
-  // Of the active player against each historical one.
+  // The win rates of the active player against each historical one, in the order of historical().
   std::vector<double> WinRates() const;
 
   Job GetJob();

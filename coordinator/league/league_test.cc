@@ -84,7 +84,7 @@ TEST(OneVsOneLeagueTest, ALeagueWithoutPlayersIsRefused) {
                      HasSubstr("max_historical_players is 0"), HasSubstr("payoff.decay is 2"))));
 }
 
-TEST(OneVsOneLeagueTest, ItsFirstGamesAreSelfPlay) {
+TEST(OneVsOneLeagueTest, TheFirstGamesAreSelfPlay) {
   OneVsOneLeague league = Make();
   for (int i = 0; i < 50; ++i) {
     const OneVsOneLeague::Job job = league.GetJob();
@@ -97,7 +97,7 @@ TEST(OneVsOneLeagueTest, ItsFirstGamesAreSelfPlay) {
   EXPECT_EQ(league.active().rating.mu, 0);
 }
 
-TEST(OneVsOneLeagueTest, ASnapshotIsAVersionThatStays) {
+TEST(OneVsOneLeagueTest, ASnapshotIsAVersionThatIsKept) {
   OneVsOneLeague league = Make();
   EXPECT_FALSE(league.NoteTrainStep(20)) << "there is no version yet";
   league.NotePolicy(Version(1));
@@ -124,7 +124,7 @@ TEST(OneVsOneLeagueTest, AStrongPlayerIsSnapshottedAfterOnePhase) {
   EXPECT_TRUE(league.NoteTrainStep(30));
 }
 
-TEST(OneVsOneLeagueTest, PlaysThoseThatItDoesNotBeat) {
+TEST(OneVsOneLeagueTest, FavoursOpponentsThatItDoesNotBeat) {
   OneVsOneLeague league = Make();
   MakeSnapshots(3, &league);
   const std::string weak = league.historical()[0].id;
@@ -161,7 +161,7 @@ TEST(OneVsOneLeagueTest, TheWeakestOfTooManyLeaves) {
   EXPECT_EQ(league.payoff().Record(kMain, weak).games(), 0);
 }
 
-TEST(OneVsOneLeagueTest, GoesOnAsItWasSaved) {
+TEST(OneVsOneLeagueTest, ContinuesFromItsSavedState) {
   OneVsOneLeague league = Make();
   MakeSnapshots(4, &league);
   for (int i = 0; i < 40; ++i) {
@@ -193,7 +193,7 @@ TEST(OneVsOneLeagueTest, GoesOnAsItWasSaved) {
   EXPECT_TRUE(loaded.NoteTrainStep(100));
 }
 
-TEST(OneVsOneLeagueTest, WhatIsNoLeagueChangesNothing) {
+TEST(OneVsOneLeagueTest, AnInvalidStateChangesNothing) {
   OneVsOneLeague league = Make();
   MakeSnapshots(2, &league);
   const auto load = [&league](const LeagueState& state) {

@@ -43,7 +43,7 @@ class BattleSharedPayoff {
     double min_win_rate_games = 8;  // decayed ones, at least 1
   };
   using Pair = std::pair<std::string, std::string>;  // in the order of their names
-  // Of the first player of each pair.
+  // The records are those of the first player of each pair.
   using Records = std::map<Pair, BattleRecord>;
 
   // A sentence for each option that is out of range.
@@ -51,7 +51,7 @@ class BattleSharedPayoff {
 
   explicit BattleSharedPayoff(const Options& options) : options_(options) {}
 
-  // Of `home` against `away`; zeros if they have not met.
+  // The record of `home` against `away`; zeros if they have not met.
   BattleRecord Record(const std::string& home, const std::string& away) const;
   double WinRate(const std::string& home, const std::string& away) const;
 

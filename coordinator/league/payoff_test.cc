@@ -39,7 +39,7 @@ TEST(BattleSharedPayoffTest, AWinRateNeedsEightGames) {
   EXPECT_EQ(payoff.WinRate("b", "a"), 0.5 / 8);
 }
 
-TEST(BattleSharedPayoffTest, SelfPlayIsADrawWhateverItGave) {
+TEST(BattleSharedPayoffTest, SelfPlayCountsAsADraw) {
   BattleSharedPayoff payoff({});
   for (int i = 0; i < 20; ++i) {
     payoff.Update("a", "a", {GameResult::kWin, GameResult::kLoss, GameResult::kWin});

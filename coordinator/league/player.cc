@@ -49,7 +49,7 @@ std::optional<size_t> NaiveSpPlayer::ChooseOpponent(absl::Span<const double> win
   const std::vector<double> probabilities = Pfsp(win_rates);
   double left = rng->Uniform();
   size_t chosen = 0;
-  // Of the last one that can be: rounding may leave a little.
+  // If rounding leaves a remainder, the last opponent with a probability above 0 is chosen.
   for (size_t i = 0; i < probabilities.size(); ++i) {
     if (probabilities[i] == 0) continue;
     chosen = i;

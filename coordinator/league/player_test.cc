@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(PfspTest, FavoursWhoIsNotBeaten) {
+TEST(PfspTest, FavoursOpponentsThatAreNotBeaten) {
   EXPECT_THAT(Pfsp({0.5, 0.75, 1}), ElementsAre(DoubleNear(0.8, 1e-12), DoubleNear(0.2, 1e-12), 0));
   EXPECT_THAT(Pfsp({0, 0}), ElementsAre(0.5, 0.5));
   EXPECT_THAT(Pfsp({1, 1, 1, 1}), ElementsAre(0.25, 0.25, 0.25, 0.25)) << "not 0 / 0";
@@ -37,7 +37,7 @@ TEST(NaiveSpPlayerTest, DefaultsAreThoseOfTheOriginal) {
                           HasSubstr("strong_win_rate is 1.5")));
 }
 
-TEST(NaiveSpPlayerTest, OpponentsComeAsOftenAsTheyShould) {
+TEST(NaiveSpPlayerTest, OpponentsHaveTheirProbabilities) {
   const NaiveSpPlayer player({10, 0.3, 0.7, 0.7}, "main", {});
   const std::vector<double> rates = {0.9, 0.2, 1, 0.5};
   const std::vector<double> expected = Pfsp(rates);
@@ -57,14 +57,14 @@ TEST(NaiveSpPlayerTest, OpponentsComeAsOftenAsTheyShould) {
   EXPECT_EQ(counts[2], 0) << "who is always beaten";
 }
 
-TEST(NaiveSpPlayerTest, WithoutAPastItPlaysItself) {
+TEST(NaiveSpPlayerTest, PlaysItselfWithoutHistoricalPlayers) {
   const NaiveSpPlayer player({10, 1, 0, 0.7}, "main", {});
   Rng rng(7, "player_test");
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(player.ChooseOpponent({}, &rng).has_value());
   EXPECT_EQ(player.ChooseOpponent({1}, &rng), 0u);
 }
 
-TEST(NaiveSpPlayerTest, IsTrainedEnoughAfterTwoPhasesOrAfterAStrongOne) {
+TEST(NaiveSpPlayerTest, IsTrainedEnoughAfterTwoPhasesOrOneThatBeatsAll) {
   NaiveSpPlayer player({}, "main", {});
   player.set_train_step(9);
   EXPECT_FALSE(player.IsTrainedEnough({1}));
@@ -84,7 +84,7 @@ TEST(NaiveSpPlayerTest, IsTrainedEnoughAfterTwoPhasesOrAfterAStrongOne) {
   EXPECT_TRUE(player.IsTrainedEnough({0}));
 }
 
-TEST(NaiveSpPlayerTest, ALearnerThatBeginsAgainIsWaitedForNoLonger) {
+TEST(NaiveSpPlayerTest, ALearnerThatBeginsAnewCountsFromItsNewIterations) {
   NaiveSpPlayer player({}, "main", {});
   player.set_train_step(1000);
   player.NoteSnapshot();

@@ -88,7 +88,7 @@ TEST(LeagueMetricTest, ComesCloseToThePosterior) {
   }
 }
 
-TEST(LeagueMetricTest, StaysANumberWhateverHappens) {
+TEST(LeagueMetricTest, StaysFiniteAfterExtremeGames) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed, "rating_test");

@@ -534,7 +534,7 @@ absl::StatusOr<EndRun> RunOne(CommLearnerOptions options, WorkerSession* session
   return learner.Run();
 }
 
-TEST(RpcFileSystemLearnerFuzz, WhateverTheCoordinatorSaysTheRunEnds) {
+TEST(RpcFileSystemLearnerFuzz, TheRunEndsAfterRandomMessages) {
   FuzzWorker(RandomMessage, [](WorkerSession* session) { return RunOne({}, session); });
 }
 
