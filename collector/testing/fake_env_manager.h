@@ -137,6 +137,14 @@ class FakeEnvManager : public EnvManager {
   Timesteps timesteps_;
 };
 
+// Returns the options of `env_num` envs whose episodes are those of `script`.
+FakeEnvManager::Options WithScript(
+    int env_num, std::function<FakeEnvManager::Episode(int env_id, int64_t episode)> script);
+
+// Returns the options of `env_num` envs whose episodes are those of FakeEnvManager::RandomScript(). `seed` also
+// decides which of them are ready, if the test sets `subsets` or `late`.
+FakeEnvManager::Options RandomEnvs(int env_num, uint64_t seed, int64_t max_length, double abnormal);
+
 }  // namespace ding
 
 #endif  // DING_WORKER_COLLECTOR_TESTING_FAKE_ENV_MANAGER_H_
