@@ -35,6 +35,7 @@ absl::StatusOr<std::unique_ptr<IBattleCollector>> CreateBattleEpisodeSerialColle
   return BattleEpisodeSerialCollector::Create(std::move(options), env, policies, deps);
 }
 
+// The other factories of collectors have descriptors like this one, each for other parameters and another class.
 BattleCollectorDescriptor Descriptor() {
   BattleCollectorDescriptor descriptor;
   descriptor.name = kName;

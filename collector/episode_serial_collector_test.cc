@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -174,12 +173,8 @@ INSTANTIATE_TEST_SUITE_P(All, ExactnessTest,
 struct Fixture : SerialParts {
   explicit Fixture(FakeEnvManager::Options env_options = {}, Options options = {},
                    const CollectAttributes& attributes = {})
-      : SerialParts(std::move(env_options), attributes, "c") {
-    absl::StatusOr<std::unique_ptr<EpisodeSerialCollector>> created =
-        EpisodeSerialCollector::Create(std::move(options), &envs, &policy, deps);
-    EXPECT_THAT(created, IsOk());
-    collector = *std::move(created);
-  }
+      : SerialParts(std::move(env_options), attributes, "c"),
+        collector(Make<EpisodeSerialCollector>(std::move(options))) {}
 
   std::unique_ptr<EpisodeSerialCollector> collector;
 };

@@ -48,12 +48,8 @@ Episode ByEnv(int env_id, int64_t /*episode*/) { return {env_id + 1, End::kTermi
 
 struct Fixture : SerialParts {
   explicit Fixture(FakeEnvManager::Options env_options = {}, Options options = {})
-      : SerialParts(std::move(env_options), /*attributes=*/{}, "eval") {
-    absl::StatusOr<std::unique_ptr<InteractionSerialEvaluator>> created =
-        InteractionSerialEvaluator::Create(options, &envs, &policy, deps);
-    EXPECT_THAT(created, IsOk());
-    evaluator = *std::move(created);
-  }
+      : SerialParts(std::move(env_options), /*attributes=*/{}, "eval"),
+        evaluator(Make<InteractionSerialEvaluator>(std::move(options))) {}
 
   std::unique_ptr<InteractionSerialEvaluator> evaluator;
 };

@@ -60,12 +60,8 @@ CollectOptions Rows(int64_t target, int64_t train_iter = 0) {
 struct Fixture : SerialParts {
   explicit Fixture(FakeEnvManager::Options env_options = {},
                    const CollectAttributes& attributes = {}, Options options = {})
-      : SerialParts(std::move(env_options), attributes, "c") {
-    absl::StatusOr<std::unique_ptr<SampleSerialCollector>> created =
-        SampleSerialCollector::Create(options, &envs, &policy, deps);
-    EXPECT_THAT(created, IsOk());
-    collector = *std::move(created);
-  }
+      : SerialParts(std::move(env_options), attributes, "c"),
+        collector(Make<SampleSerialCollector>(std::move(options))) {}
 
   std::unique_ptr<SampleSerialCollector> collector;
 };

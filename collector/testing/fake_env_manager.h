@@ -78,6 +78,8 @@ class FakeEnvManager : public EnvManager {
   // Makes the next Step() fail.
   void set_step_error(absl::Status status) { step_error_ = std::move(status); }
 
+  // The interface of EnvManager. EnvManagerCore has the same declarations, because a class declares its overrides
+  // itself.
   int env_num() const override { return options_.env_num; }
   const EnvSpec& env_spec() const override { return spec_; }
   using EnvManager::Seed;

@@ -6,10 +6,8 @@
 //
 // Example:
 //   struct Fixture : SerialParts {
-//     Fixture() : SerialParts({}, {}, "c") {
-//       collector = SampleSerialCollector::Create({}, &envs, &policy, deps).value();
-//     }
-//     std::unique_ptr<SampleSerialCollector> collector;
+//     Fixture() : SerialParts({}, {}, "c") {}
+//     std::unique_ptr<SampleSerialCollector> collector = Make<SampleSerialCollector>({});
 //   };
 #ifndef DING_WORKER_COLLECTOR_TESTING_SERIAL_PARTS_H_
 #define DING_WORKER_COLLECTOR_TESTING_SERIAL_PARTS_H_
@@ -18,13 +16,17 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/policy/policy.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 
 namespace ding {
 
@@ -36,6 +38,14 @@ struct SerialParts {
     deps.metrics = sink;
     deps.clock = &clock;
     deps.name = std::string(name);
+  }
+
+  // Makes a collector or evaluator of type T from the parts. The test fails, and ends, if the options do not fit.
+  template <typename T>
+  std::unique_ptr<T> Make(typename T::Options options) {
+    absl::StatusOr<std::unique_ptr<T>> made = T::Create(std::move(options), &envs, &policy, deps);
+    EXPECT_THAT(made, IsOk());
+    return *std::move(made);
   }
 
   SimulatedClock clock;
