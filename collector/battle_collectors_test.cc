@@ -62,11 +62,8 @@ constexpr int64_t kStreamBase = 100;
 constexpr int kEnvs = 4;
 
 FakeEnvManager::Options EnvOptions(const Case& param, int players, uint64_t seed) {
-  FakeEnvManager::Options options;
-  options.env_num = kEnvs;
+  FakeEnvManager::Options options = RandomEnvs(kEnvs, seed, 6, param.abnormal);
   options.players = players;
-  options.seed = seed;
-  options.script = FakeEnvManager::RandomScript(seed, 6, param.abnormal);
   options.subsets = param.subsets;
   options.late = param.late;
   return options;

@@ -49,6 +49,8 @@ class BattleEpisodeSerialCollector : public IBattleCollector {
   static absl::StatusOr<std::unique_ptr<BattleEpisodeSerialCollector>> Create(
       Options options, EnvManager* env, std::vector<CollectMode*> policies, ComponentDeps deps);
 
+  // BattleSampleSerialCollector has these declarations, too: a class declares its overrides itself. What both do is
+  // written once, in CollectCore.
   absl::Status ResetEnv(EnvManager* env) override;
   absl::Status ResetPolicies(std::vector<CollectMode*> policies) override;
   absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env) override;

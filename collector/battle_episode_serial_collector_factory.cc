@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/battle_collector.h"
 #include "ding_worker/collector/battle_episode_serial_collector.h"
 #include "ding_worker/collector/serial.pb.h"
@@ -31,14 +31,11 @@ absl::StatusOr<std::unique_ptr<IBattleCollector>> CreateBattleEpisodeSerialColle
   ReadSerialCollectorOptions(config, &options);
   options.collect_players.assign(params.collect_players().begin(), params.collect_players().end());
   options.get_train_sample = params.get_train_sample();
-  if (!problems.empty()) {
-    const std::vector<std::string> others = options.Problems();
-    problems.insert(problems.end(), others.begin(), others.end());
-    return ProblemsToStatus(problems, deps.name);
-  }
+  DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));
   return BattleEpisodeSerialCollector::Create(std::move(options), env, policies, deps);
 }
 
+// The other factories of collectors have descriptors like this one, each for other parameters and another class.
 BattleCollectorDescriptor Descriptor() {
   BattleCollectorDescriptor descriptor;
   descriptor.name = kName;

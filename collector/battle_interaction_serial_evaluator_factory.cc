@@ -1,11 +1,12 @@
 // Registers BattleInteractionSerialEvaluator as "battle_interaction".
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/battle_evaluator.h"
 #include "ding_worker/collector/battle_interaction_serial_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
@@ -25,11 +26,7 @@ absl::StatusOr<std::unique_ptr<IBattleEvaluator>> CreateBattleInteractionSerialE
   ReadSerialParams(config, nullptr, &problems);
   BattleInteractionSerialEvaluator::Options options;
   ReadSerialEvaluatorOptions(config, &options);
-  if (!problems.empty()) {
-    const std::vector<std::string> others = options.Problems();
-    problems.insert(problems.end(), others.begin(), others.end());
-    return ProblemsToStatus(problems, deps.name);
-  }
+  DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));
   return BattleInteractionSerialEvaluator::Create(options, env, policies, deps);
 }
 

@@ -50,6 +50,8 @@ class BattleSampleSerialCollector : public IBattleCollector {
   static absl::StatusOr<std::unique_ptr<BattleSampleSerialCollector>> Create(
       Options options, EnvManager* env, std::vector<CollectMode*> policies, ComponentDeps deps);
 
+  // BattleEpisodeSerialCollector has these declarations, too: a class declares its overrides itself. What both do is
+  // written once, in CollectCore.
   absl::Status ResetEnv(EnvManager* env) override;
   absl::Status ResetPolicies(std::vector<CollectMode*> policies) override;
   absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env) override;

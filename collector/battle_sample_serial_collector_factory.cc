@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/battle_collector.h"
 #include "ding_worker/collector/battle_sample_serial_collector.h"
 #include "ding_worker/collector/serial.pb.h"
@@ -30,11 +30,7 @@ absl::StatusOr<std::unique_ptr<IBattleCollector>> CreateBattleSampleSerialCollec
   BattleSampleSerialCollector::Options options;
   ReadSerialCollectorOptions(config, &options);
   options.collect_players.assign(params.collect_players().begin(), params.collect_players().end());
-  if (!problems.empty()) {
-    const std::vector<std::string> others = options.Problems();
-    problems.insert(problems.end(), others.begin(), others.end());
-    return ProblemsToStatus(problems, deps.name);
-  }
+  DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));
   return BattleSampleSerialCollector::Create(std::move(options), env, policies, deps);
 }
 

@@ -57,6 +57,8 @@ class EpisodeSerialCollector : public ISerialCollector {
                                                                         CollectMode* policy,
                                                                         ComponentDeps deps);
 
+  // SampleSerialCollector has these declarations, too: a class declares its overrides itself. What both do is
+  // written once, in CollectCore.
   absl::Status ResetEnv(EnvManager* env) override;
   absl::Status ResetPolicy(CollectMode* policy) override;
   absl::Status Reset(CollectMode* policy, EnvManager* env) override;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/episode_serial_collector.h"
 #include "ding_worker/collector/reward_shaping.h"
 #include "ding_worker/collector/serial.pb.h"
@@ -39,11 +39,7 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateEpisodeSerialCollector(
       problems.emplace_back(shaping.status().message());
     }
   }
-  if (!problems.empty()) {
-    const std::vector<std::string> others = options.Problems();
-    problems.insert(problems.end(), others.begin(), others.end());
-    return ProblemsToStatus(problems, deps.name);
-  }
+  DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));
   return EpisodeSerialCollector::Create(std::move(options), env, policy, deps);
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -16,15 +15,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/clock.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
+#include "ding_worker/collector/testing/serial_parts.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
@@ -32,8 +30,6 @@
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/env/base_env_manager.h"
 #include "ding_worker/env/classic_control/cartpole.h"
-#include "ding_worker/metrics/component.h"
-#include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/policy/random_policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -129,10 +125,7 @@ TEST_P(ExactnessTest, BeginsAndFinishesExactlyTheTarget) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Rng rng(seed, "episodes");
-    FakeEnvManager::Options env_options;
-    env_options.env_num = param.env_num;
-    env_options.seed = seed;
-    env_options.script = FakeEnvManager::RandomScript(seed, 7, param.abnormal);
+    FakeEnvManager::Options env_options = RandomEnvs(param.env_num, seed, 7, param.abnormal);
     env_options.subsets = param.subsets;
     env_options.late = param.late;
     FakeEnvManager envs(env_options);
@@ -177,33 +170,14 @@ INSTANTIATE_TEST_SUITE_P(All, ExactnessTest,
                                          Case{"LateSubsets", true, true, 0.2, 6}),
                          [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
 
-struct Fixture {
+struct Fixture : SerialParts {
   explicit Fixture(FakeEnvManager::Options env_options = {}, Options options = {},
-                   CollectAttributes attributes = {})
-      : envs(std::move(env_options)), policy(attributes) {
-    deps.metrics = sink;
-    deps.clock = &clock;
-    deps.name = "c";
-    absl::StatusOr<std::unique_ptr<EpisodeSerialCollector>> created =
-        EpisodeSerialCollector::Create(std::move(options), &envs, &policy, deps);
-    EXPECT_THAT(created, IsOk());
-    collector = *std::move(created);
-  }
+                   const CollectAttributes& attributes = {})
+      : SerialParts(std::move(env_options), attributes, "c"),
+        collector(Make<EpisodeSerialCollector>(std::move(options))) {}
 
-  SimulatedClock clock;
-  std::shared_ptr<RecordingSink> sink = std::make_shared<RecordingSink>();
-  ComponentDeps deps;
-  FakeEnvManager envs;
-  FakePolicy policy;
   std::unique_ptr<EpisodeSerialCollector> collector;
 };
-
-FakeEnvManager::Options WithScript(int env_num, std::function<Episode(int, int64_t)> script) {
-  FakeEnvManager::Options options;
-  options.env_num = env_num;
-  options.script = std::move(script);
-  return options;
-}
 
 TEST(EpisodeSerialCollectorTest, CollectsEighteenEpisodesOfEightCartPoles) {
   std::vector<EnvFactory> factories(8, [] { return CreateCartPole("CartPole-v0", 200); });

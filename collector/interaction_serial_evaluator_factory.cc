@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/interaction_serial_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_config.h"
@@ -39,11 +39,7 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> CreateInteractionSerialEvaluat
     problems.push_back(absl::StrCat("render.mode is '", params.render().mode(),
                                     "', expected 'train_iter' or 'envstep'"));
   }
-  if (!problems.empty()) {
-    const std::vector<std::string> others = options.Problems();
-    problems.insert(problems.end(), others.begin(), others.end());
-    return ProblemsToStatus(problems, deps.name);
-  }
+  DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));
   return InteractionSerialEvaluator::Create(std::move(options), env, policy, deps);
 }
 

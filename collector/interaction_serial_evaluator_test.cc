@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -16,11 +15,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
+#include "ding_worker/collector/testing/serial_parts.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/base_env_manager.h"
@@ -47,32 +46,13 @@ using testing::Pair;
 // Episodes of env i have i + 1 steps.
 Episode ByEnv(int env_id, int64_t /*episode*/) { return {env_id + 1, End::kTerminated}; }
 
-struct Fixture {
+struct Fixture : SerialParts {
   explicit Fixture(FakeEnvManager::Options env_options = {}, Options options = {})
-      : envs(std::move(env_options)) {
-    deps.metrics = sink;
-    deps.clock = &clock;
-    deps.name = "eval";
-    absl::StatusOr<std::unique_ptr<InteractionSerialEvaluator>> created =
-        InteractionSerialEvaluator::Create(options, &envs, &policy, deps);
-    EXPECT_THAT(created, IsOk());
-    evaluator = *std::move(created);
-  }
+      : SerialParts(std::move(env_options), /*attributes=*/{}, "eval"),
+        evaluator(Make<InteractionSerialEvaluator>(std::move(options))) {}
 
-  SimulatedClock clock;
-  std::shared_ptr<RecordingSink> sink = std::make_shared<RecordingSink>();
-  ComponentDeps deps;
-  FakeEnvManager envs;
-  FakePolicy policy;
   std::unique_ptr<InteractionSerialEvaluator> evaluator;
 };
-
-FakeEnvManager::Options WithScript(int env_num, std::function<Episode(int, int64_t)> script) {
-  FakeEnvManager::Options options;
-  options.env_num = env_num;
-  options.script = std::move(script);
-  return options;
-}
 
 TEST(InteractionSerialEvaluatorTest, ShouldEval) {
   Options options;

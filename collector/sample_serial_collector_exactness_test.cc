@@ -173,10 +173,7 @@ TEST_P(ExactnessTest, RowsSegmentsAndLinksEqualTheModel) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Rng rng(seed, "exactness");
-    FakeEnvManager::Options env_options;
-    env_options.env_num = param.env_num;
-    env_options.seed = seed;
-    env_options.script = FakeEnvManager::RandomScript(seed, 7, param.abnormal);
+    FakeEnvManager::Options env_options = RandomEnvs(param.env_num, seed, 7, param.abnormal);
     env_options.subsets = param.subsets;
     env_options.late = param.late;
     FakeEnvManager envs(env_options);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/sample_serial_collector.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_collector.h"
@@ -28,11 +28,7 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateSampleSerialCollector(
   SampleSerialCollector::Options options;
   ReadSerialCollectorOptions(config, &options);
   ReadSerialParams(config, nullptr, &problems);
-  if (!problems.empty()) {
-    const std::vector<std::string> others = options.Problems();
-    problems.insert(problems.end(), others.begin(), others.end());
-    return ProblemsToStatus(problems, deps.name);
-  }
+  DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));
   return SampleSerialCollector::Create(options, env, policy, deps);
 }
 

@@ -2,7 +2,6 @@
 #include "ding_worker/collector/sample_serial_collector.h"
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -15,10 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_policy.h"
+#include "ding_worker/collector/testing/serial_parts.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
@@ -45,13 +44,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-FakeEnvManager::Options WithScript(int env_num, std::function<Episode(int, int64_t)> script) {
-  FakeEnvManager::Options options;
-  options.env_num = env_num;
-  options.script = std::move(script);
-  return options;
-}
-
 CollectAttributes WholeEpisodes() {
   CollectAttributes attributes;
   attributes.traj_len_inf = true;
@@ -65,24 +57,12 @@ CollectOptions Rows(int64_t target, int64_t train_iter = 0) {
   return options;
 }
 
-struct Fixture {
-  explicit Fixture(FakeEnvManager::Options env_options = {}, CollectAttributes attributes = {},
-                   Options options = {})
-      : envs(std::move(env_options)), policy(attributes) {
-    deps.metrics = sink;
-    deps.clock = &clock;
-    deps.name = "c";
-    absl::StatusOr<std::unique_ptr<SampleSerialCollector>> created =
-        SampleSerialCollector::Create(options, &envs, &policy, deps);
-    EXPECT_THAT(created, IsOk());
-    collector = *std::move(created);
-  }
+struct Fixture : SerialParts {
+  explicit Fixture(FakeEnvManager::Options env_options = {},
+                   const CollectAttributes& attributes = {}, Options options = {})
+      : SerialParts(std::move(env_options), attributes, "c"),
+        collector(Make<SampleSerialCollector>(std::move(options))) {}
 
-  SimulatedClock clock;
-  std::shared_ptr<RecordingSink> sink = std::make_shared<RecordingSink>();
-  ComponentDeps deps;
-  FakeEnvManager envs;
-  FakePolicy policy;
   std::unique_ptr<SampleSerialCollector> collector;
 };
 

@@ -1,6 +1,7 @@
 #include "ding_worker/collector/serial_config.h"
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/problems.h"
 
 namespace ding {
 
@@ -35,5 +36,13 @@ template void ReadSerialParams(const SerialCollectorConfig&, google::protobuf::M
                                std::vector<std::string>*);
 template void ReadSerialParams(const SerialEvaluatorConfig&, google::protobuf::Message*,
                                std::vector<std::string>*);
+
+absl::Status SerialProblemsToStatus(std::vector<std::string> problems,
+                                    const std::vector<std::string>& option_problems,
+                                    absl::string_view where) {
+  if (problems.empty()) return absl::OkStatus();
+  problems.insert(problems.end(), option_problems.begin(), option_problems.end());
+  return ProblemsToStatus(problems, where);
+}
 
 }  // namespace ding

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/collector/collect_core.h"
 #include "ding_worker/collector/eval_core.h"
 #include "ding_worker/collector/serial.pb.h"
@@ -25,6 +27,12 @@ void ReadSerialEvaluatorOptions(const SerialEvaluatorConfig& config,
 template <typename Config>
 void ReadSerialParams(const Config& config, google::protobuf::Message* params,
                       std::vector<std::string>* problems);
+
+// Returns kInvalidArgument if there are `problems` of the config, and then lists those of the options, too, so
+// that a user mends them in one go. Without problems of the config it is OK: Create() checks the options.
+absl::Status SerialProblemsToStatus(std::vector<std::string> problems,
+                                    const std::vector<std::string>& option_problems,
+                                    absl::string_view where);
 
 }  // namespace ding
 

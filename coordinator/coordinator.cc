@@ -173,6 +173,7 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
     }
     NoteHeard(worker, sender);
   }
+  // LearnerAggregator has a switch over some of these kinds, too; it does other things with the messages.
   switch (message.message_case()) {
     case WorkerMessage::kTaskStarted:
       HandleTaskStarted(worker, message.task_started());

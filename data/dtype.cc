@@ -3,6 +3,7 @@
 namespace ding {
 
 absl::string_view DTypeName(DType dtype) {
+  // A switch, like those of other enums, and not a shared table: the compiler warns if a name is missing.
   switch (dtype) {
     case DType::kBool:
       return "bool";

@@ -4,8 +4,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
-#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/metrics/component.h"
@@ -15,6 +13,7 @@
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
+#include "ding_worker/replay_buffer/testing/thruput_report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -77,24 +76,7 @@ TEST(AdvancedBufferFactory, StatisticsGoToTheSinkOfTheRun) {
   AdvancedBufferConfig params;
   params.mutable_monitor()->mutable_sampled_data_attr()->set_average_range(1);
   params.mutable_monitor()->mutable_sampled_data_attr()->set_print_freq(2);
-  BufferConfig config = Config(params);
-  config.set_periodic_thruput_seconds(3);
-  SimulatedClock clock;
-  const auto sink = std::make_shared<RecordingSink>();
-  ComponentDeps deps;
-  deps.name = "replay";
-  deps.clock = &clock;
-  deps.metrics = sink;
-  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<IBuffer> buffer, create_buffer(config, deps));
-  TestStreams streams;
-  ASSERT_THAT(buffer->Push(streams.Make({{0, 1}}), 1), IsOk());
-  ASSERT_THAT(buffer->Sample(1, 0), IsOk());
-  clock.Advance(absl::Milliseconds(2999));
-  ASSERT_THAT(buffer->Sample(1, 0), IsOk());
-  EXPECT_THAT(sink->ValuesOf("replay_sec/sampled_out"), testing::IsEmpty());
-  clock.Advance(absl::Milliseconds(1));
-  ASSERT_THAT(buffer->Sample(1, 0), IsOk());
-  EXPECT_THAT(sink->ValuesOf("replay_sec/sampled_out"), testing::ElementsAre(3));
+  const std::shared_ptr<RecordingSink> sink = ExpectThruputReport(Config(params));
   // Draws 0 and 2, a window of one each.
   const std::vector<double> use_max = sink->ValuesOf("replay_iter/use_max");
   EXPECT_THAT(use_max, testing::ElementsAre(1, 3));

@@ -1,7 +1,10 @@
 #include "ding_worker/replay_buffer/episode_buffer.h"
 
+#include <optional>
+
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer_checks.h"
+#include "ding_worker/replay_buffer/ring_options.h"
 
 namespace ding {
 
@@ -9,17 +12,8 @@ namespace {
 
 SequenceReplayBuffer::Options WholeEpisodes(const EpisodeReplayBuffer::Options& options) {
   SequenceReplayBuffer::Options sequences;
-  sequences.capacity_rows = options.capacity_rows;
-  sequences.capacity_bytes = options.capacity_bytes;
-  sequences.nstep = options.nstep;
-  sequences.gamma = options.gamma;
+  static_cast<RingOptions&>(sequences) = options;
   sequences.unroll_len = std::nullopt;
-  sequences.seed = options.seed;
-  sequences.name = options.name;
-  sequences.metrics = options.metrics;
-  sequences.periodic_thruput_seconds = options.periodic_thruput_seconds;
-  sequences.clock = options.clock;
-  sequences.selector = options.selector;
   return sequences;
 }
 

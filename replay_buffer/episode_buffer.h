@@ -15,36 +15,18 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/base/clock.h"
-#include "ding_worker/metrics/sink.h"
-#include "ding_worker/replay_buffer/selector.h"
+#include "ding_worker/replay_buffer/ring_options.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 
 namespace ding {
 
 class EpisodeReplayBuffer : public SequenceReplayBuffer {
  public:
-  struct Options {
-    int64_t capacity_rows = 10000;  // replay_buffer_size of the config
-    // replay_buffer_bytes of the config. Set: as many rows as fit in (RowCapacity), whatever
-    // capacity_rows is.
-    std::optional<int64_t> capacity_bytes;
-    int64_t nstep = 1;
-    double gamma = 0.99;  // discount_factor of the config
-    uint64_t seed = 0;
-    std::string name = "replay_buffer";  // stands in errors and names the random stream and metrics
-    // Where PeriodicThruputMonitor writes, all in rows; null: nothing is counted.
-    std::shared_ptr<MetricSink> metrics;
-    double periodic_thruput_seconds = 60;
-    const Clock* clock = Clock::Real();
-    // Null: uniform. Belongs to one buffer.
-    std::shared_ptr<ISelector> selector;
-  };
+  struct Options : RingOptions {};  // has no options of its own
 
   // A sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);

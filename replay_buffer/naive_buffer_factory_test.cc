@@ -5,16 +5,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
-#include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/metrics/component.h"
-#include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
+#include "ding_worker/replay_buffer/testing/thruput_report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -70,26 +68,7 @@ TEST(NaiveBufferFactory, SeedAndNameChooseTheDraws) {
   EXPECT_NE(draw(1, "a"), draw(1, "b"));
 }
 
-TEST(NaiveBufferFactory, StatisticsGoToTheSinkOfTheRun) {
-  BufferConfig config;
-  config.set_periodic_thruput_seconds(3);
-  SimulatedClock clock;
-  const auto sink = std::make_shared<RecordingSink>();
-  ComponentDeps deps;
-  deps.name = "replay";
-  deps.clock = &clock;
-  deps.metrics = sink;
-  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<IBuffer> buffer, create_buffer(config, deps));
-  TestStreams streams;
-  ASSERT_THAT(buffer->Push(streams.Make({{0, 1}}), 1), IsOk());
-  ASSERT_THAT(buffer->Sample(1, 0), IsOk());
-  clock.Advance(absl::Milliseconds(2999));
-  ASSERT_THAT(buffer->Sample(1, 0), IsOk());
-  EXPECT_THAT(sink->ValuesOf("replay_sec/sampled_out"), testing::IsEmpty());
-  clock.Advance(absl::Milliseconds(1));
-  ASSERT_THAT(buffer->Sample(1, 0), IsOk());
-  EXPECT_THAT(sink->ValuesOf("replay_sec/sampled_out"), testing::ElementsAre(3));
-}
+TEST(NaiveBufferFactory, StatisticsGoToTheSinkOfTheRun) { ExpectThruputReport(BufferConfig()); }
 
 TEST(NaiveBufferFactory, AllWrongSettingsAreListed) {
   BufferConfig config;

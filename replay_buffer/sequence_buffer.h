@@ -59,22 +59,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/base/clock.h"
-#include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/composed_buffer.h"
-#include "ding_worker/replay_buffer/selector.h"
+#include "ding_worker/replay_buffer/ring_options.h"
 
 namespace ding {
 
 class SequenceReplayBuffer : public ComposedBuffer {
  public:
-  struct Options {
-    int64_t capacity_rows = 10000;  // replay_buffer_size of the config
-    // replay_buffer_bytes of the config. Set: as many rows as fit in (RowCapacity), whatever
-    // capacity_rows is.
-    std::optional<int64_t> capacity_bytes;
-    int64_t nstep = 1;
-    double gamma = 0.99;  // discount_factor of the config
+  struct Options : RingOptions {
     // T, burn-in included. If it is not set, only complete episodes are drawn, each as a whole; T is then
     // the length of the longest episode drawn.
     std::optional<int64_t> unroll_len = 80;
@@ -87,14 +79,6 @@ class SequenceReplayBuffer : public ComposedBuffer {
     bool padding = false;
     // Sequences go on with the next episode of their stream. Not for whole episodes.
     bool cross_episodes = false;
-    uint64_t seed = 0;
-    std::string name = "replay_buffer";  // stands in errors and names the random stream and metrics
-    // Where PeriodicThruputMonitor writes, all in rows; null: nothing is counted.
-    std::shared_ptr<MetricSink> metrics;
-    double periodic_thruput_seconds = 60;
-    const Clock* clock = Clock::Real();
-    // Null: uniform. Belongs to one buffer.
-    std::shared_ptr<ISelector> selector;
   };
 
   // A sentence for each option that is out of range.

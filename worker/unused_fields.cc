@@ -89,6 +89,7 @@ constexpr absl::string_view kShared[] = {
     "policy.eval.evaluator.n_episode", "policy.eval.evaluator.stop_value"};
 
 absl::string_view NameOf(RunKind kind) {
+  // A switch, like those of other enums, and not a shared table: the compiler warns if a name is missing.
   switch (kind) {
     case RunKind::kSerial:
       return "a serial run";

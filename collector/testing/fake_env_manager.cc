@@ -240,4 +240,20 @@ absl::Status FakeEnvManager::LoadState(StateReader* reader, std::vector<int>* re
   return absl::OkStatus();
 }
 
+FakeEnvManager::Options WithScript(int env_num,
+                                   std::function<FakeEnvManager::Episode(int, int64_t)> script) {
+  FakeEnvManager::Options options;
+  options.env_num = env_num;
+  options.script = std::move(script);
+  return options;
+}
+
+FakeEnvManager::Options RandomEnvs(int env_num, uint64_t seed, int64_t max_length,
+                                   double abnormal) {
+  FakeEnvManager::Options options =
+      WithScript(env_num, FakeEnvManager::RandomScript(seed, max_length, abnormal));
+  options.seed = seed;
+  return options;
+}
+
 }  // namespace ding

@@ -78,6 +78,8 @@ class FakeEnvManager : public EnvManager {
   // Makes the next Step() fail.
   void set_step_error(absl::Status status) { step_error_ = std::move(status); }
 
+  // The interface of EnvManager. EnvManagerCore has the same declarations, because a class declares its overrides
+  // itself.
   int env_num() const override { return options_.env_num; }
   const EnvSpec& env_spec() const override { return spec_; }
   using EnvManager::Seed;
@@ -136,6 +138,14 @@ class FakeEnvManager : public EnvManager {
   std::vector<FinishedEpisode> finished_;
   Timesteps timesteps_;
 };
+
+// Returns the options of `env_num` envs whose episodes are those of `script`.
+FakeEnvManager::Options WithScript(
+    int env_num, std::function<FakeEnvManager::Episode(int env_id, int64_t episode)> script);
+
+// Returns the options of `env_num` envs whose episodes are those of FakeEnvManager::RandomScript(). `seed` also
+// decides which of them are ready, if the test sets `subsets` or `late`.
+FakeEnvManager::Options RandomEnvs(int env_num, uint64_t seed, int64_t max_length, double abnormal);
 
 }  // namespace ding
 

@@ -23,6 +23,7 @@ namespace ding {
 
 class ConnectFour {
  public:
+  // TicTacToe has the same members, as every position type does; numbers and formulas are those of this game.
   static constexpr const char* kName = "ConnectFour";
   static constexpr int kRows = 6;
   static constexpr int kColumns = 7;

@@ -30,25 +30,11 @@ std::unique_ptr<Mlp> Create(const MlpTestCase& test_case) {
   return *std::move(mlp);
 }
 
-std::vector<NetworkCase> ConformanceCases() {
-  std::vector<NetworkCase> cases;
-  for (const MlpTestCase& test_case : MlpTestCases()) {
-    cases.push_back({test_case.name, [test_case] { return Create(test_case); }});
-  }
-  return cases;
-}
-
-INSTANTIATE_TEST_SUITE_P(Mlp, NetworkConformance, testing::ValuesIn(ConformanceCases()),
+INSTANTIATE_TEST_SUITE_P(Mlp, NetworkConformance, testing::ValuesIn(MlpNetworkCases(Create)),
                          NetworkCaseName);
 
 BatchBuilder RandomRows(const SpecPtr& spec, int64_t rows, int stream) {
-  auto builder = BatchBuilder::Create(spec, rows);
-  EXPECT_THAT(builder, IsOk());
-  Rng rng(kSeed, "mlp_test", stream);
-  for (int field = 0; field < spec->size(); ++field) {
-    for (float& value : builder->column<float>(field)) value = static_cast<float>(rng.Normal());
-  }
-  return *std::move(builder);
+  return NormalRows(spec, rows, Rng(kSeed, "mlp_test", stream));
 }
 
 // An independent implementation: parameters by name, one row at a time, in double precision.

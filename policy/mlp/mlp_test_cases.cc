@@ -1,9 +1,11 @@
 #include "ding_worker/policy/mlp/mlp_test_cases.h"
 
-#include <cstdint>
 #include <utility>
 
+#include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/dtype.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 
 namespace ding {
 namespace {
@@ -43,6 +45,24 @@ std::vector<MlpTestCase> MlpTestCases() {
        {Box("obs/a", {2, 3}), Box("obs/b", {}), Box("obs/c", {12})},
        {Box("logit", {5}), Scalar("value", DType::kFloat32)}},
   };
+}
+
+std::vector<NetworkCase> MlpNetworkCases(
+    const std::function<std::unique_ptr<Network>(const MlpTestCase&)>& create) {
+  std::vector<NetworkCase> cases;
+  for (const MlpTestCase& test_case : MlpTestCases()) {
+    cases.push_back({test_case.name, [create, test_case] { return create(test_case); }});
+  }
+  return cases;
+}
+
+BatchBuilder NormalRows(const SpecPtr& spec, int64_t rows, Rng rng) {
+  auto builder = BatchBuilder::Create(spec, rows);
+  EXPECT_THAT(builder, IsOk());
+  for (int field = 0; field < spec->size(); ++field) {
+    for (float& value : builder->column<float>(field)) value = static_cast<float>(rng.Normal());
+  }
+  return *std::move(builder);
 }
 
 }  // namespace ding

@@ -1,13 +1,20 @@
-// Architectures that together use every feature of MlpOptions, for tests of networks. All inputs and
-// outputs are float32.
+// Architectures that together use every feature of MlpOptions, for tests of networks, with rows for them. All
+// inputs and outputs are float32.
 #ifndef DING_WORKER_POLICY_MLP_MLP_TEST_CASES_H_
 #define DING_WORKER_POLICY_MLP_MLP_TEST_CASES_H_
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "ding_worker/base/rng.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/network_conformance.h"
 
 namespace ding {
 
@@ -19,6 +26,13 @@ struct MlpTestCase {
 };
 
 std::vector<MlpTestCase> MlpTestCases();
+
+// Returns the cases of NetworkConformance for networks of all these architectures, which `create` makes.
+std::vector<NetworkCase> MlpNetworkCases(
+    const std::function<std::unique_ptr<Network>(const MlpTestCase&)>& create);
+
+// Returns rows of `spec`, whose fields are float32, with normally distributed elements.
+BatchBuilder NormalRows(const SpecPtr& spec, int64_t rows, Rng rng);
 
 }  // namespace ding
 

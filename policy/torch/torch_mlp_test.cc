@@ -33,25 +33,11 @@ std::unique_ptr<Network> CreateTorch(const MlpTestCase& test_case) {
   return *std::move(network);
 }
 
-std::vector<NetworkCase> ConformanceCases() {
-  std::vector<NetworkCase> cases;
-  for (const MlpTestCase& test_case : MlpTestCases()) {
-    cases.push_back({test_case.name, [test_case] { return CreateTorch(test_case); }});
-  }
-  return cases;
-}
-
-INSTANTIATE_TEST_SUITE_P(TorchMlp, NetworkConformance, testing::ValuesIn(ConformanceCases()),
-                         NetworkCaseName);
+INSTANTIATE_TEST_SUITE_P(TorchMlp, NetworkConformance,
+                         testing::ValuesIn(MlpNetworkCases(CreateTorch)), NetworkCaseName);
 
 BatchBuilder RandomRows(const SpecPtr& spec, int64_t rows, int stream) {
-  auto builder = BatchBuilder::Create(spec, rows);
-  EXPECT_THAT(builder, IsOk());
-  Rng rng(kSeed, "torch_mlp_test", stream);
-  for (int field = 0; field < spec->size(); ++field) {
-    for (float& value : builder->column<float>(field)) value = static_cast<float>(rng.Normal());
-  }
-  return *std::move(builder);
+  return NormalRows(spec, rows, Rng(kSeed, "torch_mlp_test", stream));
 }
 
 void ExpectNear(absl::Span<const float> found, absl::Span<const float> expected) {
