@@ -1,24 +1,28 @@
-// The env manager that runs its envs in processes of their own: the one that survives an env that
-// crashes, hangs, is killed or eats the machine's memory.
+// The env manager that runs its envs in processes of their own. It survives an env that crashes, hangs,
+// is killed or takes all memory of the machine.
 //
 //     caller ──actions, in shared memory──► process of env 0, 1 ──► rows, answers ──► Timesteps
 //                                      └──► process of env 2, 3 ──►   (in place)
 //     fork server (ForkServer): starts these processes, reports how they end, ends with the caller
 //
-// What befalls a process:
-//   - It ends during a step, or a step takes longer than step_timeout (it is killed then): the step
-//     is abnormal, Timesteps::causes says how it ended and its last lines, the env begins anew in a
-//     new process. So it does at the env's next step if it ends between steps.
-//   - It ends during a reset, or a reset takes longer than reset_timeout: tried again in a new
-//     process, max_retry attempts in all.
-//   - Envs of the same process share its fate, each with its next step.
-// More than max_abnormal_steps of an env in a row are an error, as ever.
+// When a process ends:
+//   - During a step: the step is abnormal, Timesteps::causes says how the process ended and what its last
+//     lines of output were, and the env begins a new episode in a new process. A process whose step takes
+//     longer than step_timeout is killed, which has the same result.
+//   - Between steps: the same happens at the env's next step.
+//   - During a reset: the reset is tried again in a new process, with max_retry attempts in all. A process
+//     whose reset takes longer than reset_timeout is killed.
+//   - The other envs of the process lose their episodes, too: the current or next step of each is abnormal.
+// More than max_abnormal_steps consecutive abnormal steps of an env are an error, as with every manager.
 //
 // Create the manager before the program starts threads: see ForkServer. Factories are called in the
-// children only, with what they captured as it was at creation; what envs do is invisible to the
-// memory of the caller. NamedValues, saved states and images travel in messages of at most 16 MiB.
+// children only, and see what they captured as it was when the manager was created. What an env writes to
+// memory is not visible to the caller. NamedValues, saved states and images travel in messages of at most
+// 16 MiB.
 //
-// Modes, other failures: AsyncEnvManager. Ownership, threads: as EnvManager.
+// AsyncEnvManager describes the modes (wait_num) and the other failures.
+//
+// Ownership, threads: as EnvManager.
 //
 // Example:
 //   SubprocessEnvManagerOptions options;
@@ -40,22 +44,24 @@
 namespace ding {
 
 struct SubprocessEnvManagerOptions : AsyncEnvManager::Options {
-  // Envs that share a process, 0: as many as to have a process per core.
+  // The number of envs that share a process; 0: as many as it takes to have one process per core.
   int envs_per_process = 1;
-  // A process may allocate so much more than it started with; 0: no limit.
+  // What a process may allocate beyond what it started with; 0: no limit.
   int64_t memory_limit_mb = 0;
-  // After which an attempt counts as failed and its process is killed; 0: never. reset_timeout also
-  // bounds rendering and saving and loading of states.
+  // The time after which an attempt counts as failed and its process is killed; 0: never. reset_timeout
+  // also limits rendering, and saving and loading states.
   absl::Duration step_timeout = absl::ZeroDuration();
   absl::Duration reset_timeout = absl::ZeroDuration();
-  // For a process to start and to build an env; above 0.
+  // How long a process may take to start and build an env; more than 0.
   absl::Duration connect_timeout = absl::Seconds(60);
 };
 
-// Builds env 0 in a process of its own and ends that, to know the spec.
-//   kInvalidArgument  options (all problems at once), no factories, a spec that is not valid
-//   kUnavailable      the system refuses processes or memory
-//   other             what the factory said, how it ended
+// Creates the manager. To learn the spec, first builds env 0 in a process that then ends.
+//   kInvalidArgument   the options are invalid (the error lists all problems), there are no factories, or
+//                      the spec is not valid
+//   kUnavailable       the system refuses processes or memory, or the process that built env 0 ended
+//   kDeadlineExceeded  env 0 was not built within connect_timeout
+//   other              the error of the factory
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateSubprocessEnvManager(
     SubprocessEnvManagerOptions options, std::vector<EnvFactory> factories);
 
