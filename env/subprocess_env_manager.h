@@ -1,25 +1,28 @@
-// The env manager that runs its envs in processes of their own. It survives envs that crash, hang, are
-// killed or take too much memory.
+// The env manager that runs its envs in processes of their own. It survives an env that crashes, hangs,
+// is killed or takes all memory of the machine.
 //
 //     caller ──actions, in shared memory──► process of env 0, 1 ──► rows, answers ──► Timesteps
 //                                      └──► process of env 2, 3 ──►   (in place)
-//     fork server (ForkServer): starts these processes, reports how they ended, ends with the caller
+//     fork server (ForkServer): starts these processes, reports how they end, ends with the caller
 //
-// The failures of a process:
-//   - If it ends during a step, or is killed because a step takes longer than step_timeout, the step is
-//     abnormal. Timesteps::causes says how the process ended, with its last lines of stderr, and the env
-//     begins a new episode in a new process. If the process ends between two steps of an env, the env's
-//     next step is abnormal.
-//   - If it ends during a reset, or is killed because a reset takes longer than reset_timeout, the reset
-//     is tried again in a new process, up to max_retry attempts in all.
-//   - The other envs of the process are lost with it: the current or next step of each is abnormal, too.
-// More than max_abnormal_steps consecutive abnormal steps of one env are an error, as in every manager.
+// When a process ends:
+//   - During a step: the step is abnormal, Timesteps::causes says how the process ended and what its last
+//     lines of output were, and the env begins a new episode in a new process. A process whose step takes
+//     longer than step_timeout is killed, which has the same result.
+//   - Between steps: the same happens at the env's next step.
+//   - During a reset: the reset is tried again in a new process, with max_retry attempts in all. A process
+//     whose reset takes longer than reset_timeout is killed.
+//   - The other envs of the process lose their episodes, too: the current or next step of each is abnormal.
+// More than max_abnormal_steps consecutive abnormal steps of an env are an error, as with every manager.
 //
 // Create the manager before the program starts threads: see ForkServer. Factories are called in the
-// children only, and see memory as it was when the manager was created. The caller's memory does not
-// show what envs change. NamedValues, saved states and images travel in messages of at most 16 MiB.
+// children only, and see what they captured as it was when the manager was created. What an env writes to
+// memory is not visible to the caller. NamedValues, saved states and images travel in messages of at most
+// 16 MiB.
 //
-// Modes, other failures: AsyncEnvManager. Ownership, threads: as EnvManager.
+// AsyncEnvManager describes the modes (wait_num) and the other failures.
+//
+// Ownership, threads: as EnvManager.
 //
 // Example:
 //   SubprocessEnvManagerOptions options;
@@ -41,22 +44,23 @@
 namespace ding {
 
 struct SubprocessEnvManagerOptions : AsyncEnvManager::Options {
-  // The number of envs that share a process; 0: as many as needed for one process per core.
+  // The number of envs that share a process; 0: as many as it takes to have one process per core.
   int envs_per_process = 1;
-  // How much more memory than at its start a process may allocate; 0: no limit.
+  // What a process may allocate beyond what it started with; 0: no limit.
   int64_t memory_limit_mb = 0;
   // The time after which an attempt counts as failed and its process is killed; 0: never. reset_timeout
-  // also bounds rendering, and saving and loading states.
+  // also limits rendering, and saving and loading states.
   absl::Duration step_timeout = absl::ZeroDuration();
   absl::Duration reset_timeout = absl::ZeroDuration();
-  // The time that a process may take to start and to build an env; above 0.
+  // How long a process may take to start and build an env; more than 0.
   absl::Duration connect_timeout = absl::Seconds(60);
 };
 
-// Builds env 0 in a process of its own, which then ends, to get the spec.
-//   kInvalidArgument   invalid options (the error lists all problems), no factories, invalid spec
+// Creates the manager. To learn the spec, first builds env 0 in a process that then ends.
+//   kInvalidArgument   the options are invalid (the error lists all problems), there are no factories, or
+//                      the spec is not valid
+//   kUnavailable       the system refuses processes or memory, or the process that built env 0 ended
 //   kDeadlineExceeded  env 0 was not built within connect_timeout
-//   kUnavailable       the system refuses processes or memory, or the process of env 0 died
 //   other              the error of the factory
 absl::StatusOr<std::unique_ptr<EnvManager>> CreateSubprocessEnvManager(
     SubprocessEnvManagerOptions options, std::vector<EnvFactory> factories);

@@ -1,0 +1,142 @@
+#include "ding_worker/env/env_process_pool.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/deadline.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/env_process.h"
+#include "ding_worker/env/process_end.h"
+
+namespace ding {
+namespace {
+
+// How long a process may take to leave by itself, and a killed process to be gone.
+constexpr absl::Duration kPatience = absl::Seconds(5);
+
+int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+int QuotientRoundedUp(int number, int divisor) { return (number + divisor - 1) / divisor; }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EnvProcessPool>> EnvProcessPool::Create(
+    Options options, const EnvSpec& spec, std::vector<EnvFactory> factories) {
+  const int env_num = static_cast<int>(factories.size());
+  const int envs_per_process =
+      options.envs_per_process > 0 ? options.envs_per_process : QuotientRoundedUp(env_num, Cores());
+  const int process_num = QuotientRoundedUp(env_num, envs_per_process);
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<ProcessMemory> memory,
+                        ProcessMemory::Create(spec, env_num, process_num));
+  auto pool = absl::WrapUnique(new EnvProcessPool(std::move(options), spec, std::move(factories),
+                                                  envs_per_process, std::move(memory)));
+  ForkServer::Options server;
+  server.num_children = process_num;
+  server.run = [self = pool.get()](int process) { return self->RunProcess(process); };
+  server.on_end = [memory = pool->memory()](int) {
+    memory->manager().event.fetch_add(1);
+    FutexWake(&memory->manager().event);
+  };
+  DING_ASSIGN_OR_RETURN(pool->server_, ForkServer::Start(std::move(server)));
+  return pool;
+}
+
+EnvProcessPool::EnvProcessPool(Options options, const EnvSpec& spec,
+                               std::vector<EnvFactory> factories, int envs_per_process,
+                               std::unique_ptr<ProcessMemory> memory)
+    : options_(std::move(options)),
+      spec_(spec),
+      factories_(std::move(factories)),
+      envs_per_process_(envs_per_process),
+      memory_(std::move(memory)),
+      processes_(static_cast<size_t>(QuotientRoundedUp(env_num(), envs_per_process))),
+      crowded_(size() + 1 > Cores()) {}
+
+std::vector<int> EnvProcessPool::EnvsOf(int i) const {
+  std::vector<int> env_ids;
+  const int end = std::min((i + 1) * envs_per_process_, env_num());
+  for (int env_id = i * envs_per_process_; env_id < end; ++env_id) env_ids.push_back(env_id);
+  return env_ids;
+}
+
+int EnvProcessPool::RunProcess(int i) const {
+  EnvProcessOptions options;
+  options.process = i;
+  options.env_ids = EnvsOf(i);
+  options.spec = &spec_;
+  options.factories = &factories_;
+  options.retry = &options_.retry;
+  options.memory = memory_.get();
+  options.memory_limit_mb = options_.memory_limit_mb;
+  options.crowded = crowded_;
+  return RunEnvProcess(options);
+}
+
+void EnvProcessPool::Start(int i) {
+  ProcessMemory::Process& shared = memory_->process(i);
+  shared.leave.store(0);
+  shared.sleeping.store(0);
+  shared.call.store(static_cast<uint32_t>(EnvCall::kStarting));
+  process(i).up = true;
+  process(i).deadline.Start(Now(), shared.progress.load());
+  // An error means that the server is gone, which Alive() reports to the caller that waits.
+  server_->Spawn(i).IgnoreError();
+}
+
+void EnvProcessPool::WatchTimes() {
+  const absl::Time now = Now();
+  for (int i = 0; i < size(); ++i) {
+    Process& process = this->process(i);
+    if (!process.up || process.calls == 0) continue;
+    process.deadline.Watch(now, memory_->process(i).progress.load());
+  }
+}
+
+absl::Status EnvProcessPool::CheckTime(int i, absl::Time now) {
+  Process& process = this->process(i);
+  if (!process.up || process.calls == 0) return absl::OkStatus();
+  const ProcessMemory::Process& shared = memory_->process(i);
+  const uint32_t progress = shared.progress.load();
+  const auto call = static_cast<EnvCall>(shared.call.load());
+  DING_ASSIGN_OR_RETURN(const ProcessDeadline::Verdict verdict,
+                        process.deadline.Check(now, progress, call, options_.limits));
+  return verdict == ProcessDeadline::Verdict::kKill ? server_->Kill(i) : absl::OkStatus();
+}
+
+absl::Time EnvProcessPool::Now() { return absl::FromUnixNanos(Clock::Real()->MonotonicNanos()); }
+
+EnvProcessPool::Ending EnvProcessPool::TakeEnding(int i) {
+  Process& process = this->process(i);
+  const ProcessMemory::Process& shared = memory_->process(i);
+  Ending ending;
+  ending.cause =
+      WhyProcessEnded(*server_, i, options_.memory_limit_mb, process.deadline.kill_cause());
+  ending.env_id = shared.env_id.load();
+  ending.attempts = shared.attempts.load();
+  process.up = false;
+  process.deadline.End();
+  return ending;
+}
+
+void EnvProcessPool::EndAll() {
+  if (server_ == nullptr) return;
+  for (int i = 0; i < size(); ++i) {
+    if (server_->state(i) != ForkServer::State::kRunning) continue;
+    memory_->process(i).leave.store(1);
+    Wake(i);
+  }
+  const Deadline deadline = Deadline::After(kPatience);
+  for (int i = 0; i < size(); ++i) {
+    // A process in the middle of a call is killed at once.
+    const bool idle = process(i).calls == 0;
+    if (idle && server_->WaitForEnd(i, deadline.Left())) continue;
+    if (server_->state(i) != ForkServer::State::kRunning) continue;
+    if (server_->Kill(i).ok()) server_->WaitForEnd(i, kPatience);
+  }
+  for (Process& process : processes_) process = Process();
+}
+
+}  // namespace ding

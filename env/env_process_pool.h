@@ -1,0 +1,138 @@
+// The processes that run the envs of a manager: which process runs which envs, how a process is started,
+// how long it may take, and how it ended.
+//
+//   AddCall(i)                  a request for process i is in the memory; starts the process if there is none
+//   WatchTimes()                the caller begins to wait
+//   CheckTime(i)                while the caller waits: kills a process that takes too long
+//   HasEnded(i), TakeEnding(i)  the process ended, by itself or killed; the next AddCall() starts a new one
+//
+// The caller itself writes requests and reads answers in memory().
+//
+// Ownership: owns the memory that it shares with the processes, and the fork server. The destructor ends
+//            all processes.
+// Threads:   thread-compatible. Create() forks: see ForkServer.
+// Errors:    kInternal if the fork server is gone or if a killed process does not end. A process that
+//            ends is no error here: TakeEnding() says how it ended.
+#ifndef DING_WORKER_ENV_ENV_PROCESS_POOL_H_
+#define DING_WORKER_ENV_ENV_PROCESS_POOL_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_host.h"
+#include "ding_worker/env/fork_server.h"
+#include "ding_worker/env/process_deadline.h"
+#include "ding_worker/env/process_memory.h"
+
+namespace ding {
+
+class EnvProcessPool {
+ public:
+  struct Options {
+    int envs_per_process = 1;  // 0: as many as it takes to have one process per core
+    int64_t memory_limit_mb =
+        0;  // what a process may allocate beyond what it started with; 0: no limit
+    ProcessDeadline::Limits limits = {};
+    EnvRetryOptions retry;  // of the envs, in their processes
+  };
+  struct Ending {
+    absl::Status cause;  // how the process ended, with its last lines; never OK
+    // The env that the process called last, or that its predecessor called last if it called none; -1 if
+    // there is no such env.
+    int env_id = -1;
+    int attempts = 0;  // at the last reset, including those of earlier processes
+  };
+
+  // Starts the fork server; a process starts with its first call. Each env is built in its process by its
+  // factory; its spec must be `spec`.
+  //   kUnavailable  the system refuses processes or memory
+  static absl::StatusOr<std::unique_ptr<EnvProcessPool>> Create(Options options,
+                                                                const EnvSpec& spec,
+                                                                std::vector<EnvFactory> factories);
+  EnvProcessPool(const EnvProcessPool&) = delete;
+  EnvProcessPool& operator=(const EnvProcessPool&) = delete;
+  ~EnvProcessPool() { EndAll(); }
+
+  ProcessMemory* memory() { return memory_.get(); }
+  int env_num() const { return static_cast<int>(factories_.size()); }
+  int size() const { return static_cast<int>(processes_.size()); }
+  // Whether there are more processes, with the caller's, than cores (SpinUntil).
+  bool crowded() const { return crowded_; }
+
+  int ProcessOf(int env_id) const { return env_id / envs_per_process_; }
+  std::vector<int> EnvsOf(int i) const;
+
+  // Counts a call that process i has to answer; starts the process if it is not there. Returns whether it
+  // is the only such call: the process then needs a Wake().
+  bool AddCall(int i) {
+    Process& process = this->process(i);
+    if (process.calls++ > 0) return false;
+    if (!process.up) Start(i);
+    return true;
+  }
+  // The call was answered, or the process ended before it was.
+  void RemoveCall(int i) { --process(i).calls; }
+
+  // Tells process i that there are requests in the memory.
+  void Wake(int i) {
+    ProcessMemory::Process& shared = memory_->process(i);
+    shared.requests.fetch_add(1);
+    if (shared.sleeping.load() != 0) FutexWake(&shared.requests);
+  }
+
+  // Measures, from now on, the time of the processes that have calls to answer: the caller begins to wait
+  // for them. The time of a process that is measured already goes on.
+  void WatchTimes();
+  // Kills process i if it has calls to answer and has made no progress for longer than its limit allows.
+  // `now` is a Now().
+  absl::Status CheckTime(int i, absl::Time now);
+  // The time of a clock that never jumps.
+  static absl::Time Now();
+
+  // Whether process i has ended and TakeEnding() has not yet said how.
+  bool HasEnded(int i) const {
+    return processes_[static_cast<size_t>(i)].up && server_->state(i) == ForkServer::State::kEnded;
+  }
+  // Call it only if HasEnded(i). The next AddCall() that finds no other call starts a new process.
+  Ending TakeEnding(int i);
+
+  // OK while the fork server lives; without it no process can be started or killed.
+  absl::Status Alive() const { return server_->Alive(); }
+
+  // Ends all processes and forgets their calls: asks them to leave, and kills those that are in the middle
+  // of a call or do not leave in time. They may be started again.
+  void EndAll();
+
+ private:
+  struct Process {
+    bool up = false;  // it was started, and its end was not yet taken
+    int calls = 0;    // calls that it has to answer
+    ProcessDeadline deadline;
+  };
+
+  EnvProcessPool(Options options, const EnvSpec& spec, std::vector<EnvFactory> factories,
+                 int envs_per_process, std::unique_ptr<ProcessMemory> memory);
+
+  Process& process(int i) { return processes_[static_cast<size_t>(i)]; }
+  // Runs the envs of process i, in that process; returns its exit code.
+  int RunProcess(int i) const;
+  void Start(int i);
+
+  const Options options_;
+  const EnvSpec spec_;
+  const std::vector<EnvFactory> factories_;
+  const int envs_per_process_;
+  const std::unique_ptr<ProcessMemory> memory_;
+  std::vector<Process> processes_;
+  const bool crowded_;
+  std::unique_ptr<ForkServer> server_;  // uses memory_, so it must be destroyed first
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_ENV_ENV_PROCESS_POOL_H_
