@@ -270,7 +270,7 @@ TEST_P(TransportConformance, AQueueIsBoundedInBytes) {
   EXPECT_LE(sent * kMaxMessageBytes / 4, 4 * kMaxQueuedBytes);
 }
 
-TEST_P(TransportConformance, BeginCloseDoesNotWait) {
+TEST_P(TransportConformance, MessagesSentBeforeBeginCloseArrive) {
   const Ends ends = Connect();
   for (int i = 0; i < 100; ++i) ASSERT_THAT(ends.caller->Send(absl::StrCat(i), kLong), IsOk());
   ends.caller->BeginClose();
