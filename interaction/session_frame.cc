@@ -48,7 +48,7 @@ bool IsChecked(absl::string_view bytes, size_t checked) {
 }
 
 absl::Status NoFrame(absl::string_view why) {
-  return absl::DataLossError(absl::StrCat("not a frame of a session: ", why));
+  return absl::DataLossError(absl::StrCat("bytes that are not a frame of a session: ", why));
 }
 
 absl::Status OtherVersion(int version) {

@@ -79,8 +79,8 @@ class Slave {
   void EndTask();
 
   mutable Mutex mutex_;
-  CondVar
-      changed_;  // signalled when anything has changed that mutex_ guards, here or in the subclass
+  // Signalled when anything has changed that mutex_ guards, here or in the subclass.
+  CondVar changed_;
 
  private:
   // Returns false if the run is over.
