@@ -12,7 +12,7 @@ absl::Status CheckAllReduceOptions(const AllReduceOptions& options) {
   return absl::InvalidArgumentError(
       absl::StrCat("all-reduce group '", options.group, "': rank ", options.rank, " of ",
                    options.world_size, " with a timeout of ", absl::FormatDuration(options.timeout),
-                   ", expected a rank of at least one, and more than no time"));
+                   ", expected 0 <= rank < number of ranks, and a timeout above 0"));
 }
 
 }  // namespace ding

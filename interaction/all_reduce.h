@@ -1,22 +1,22 @@
-// Several processes, or threads, that add up their numbers: the wire of gradients.
+// Sums numbers over several processes or threads. Learners of a group sum their gradients with it.
 //
 //     rank 0 [1 2] ──┐
-//     rank 1 [3 4] ──┼── Sum ──► [9 9] in every rank, the same to the bit
+//     rank 1 [3 4] ──┼── Sum ──► [9 9] in every rank, identical to the bit
 //     rank 2 [5 3] ──┘
 //
 // Implementations: in_process_all_reduce.h (threads of one process; tests), adapter/gloo (processes,
 // libtorch's c10d).
 //
-// Every rank makes the same calls with the same sizes in the same order. After an error the group is
-// dead for good: those that are left make a new one, with new ranks.
+// Every rank makes the same calls with the same sizes in the same order. After an error the group cannot
+// be used any more: the remaining ranks form a new group, with new ranks.
 //
-// Ownership: of each rank's own object; one that is destroyed leaves the group, which is dead then.
-// Threads:   thread-compatible, but for Abort(), which any thread may call.
-// Blocking:  every call waits for all ranks, for at most the timeout that the group was made with.
-// Errors:    kUnavailable       a rank is gone: says which, if that can be told
-//            kDeadlineExceeded  a rank does not come
-//            kCancelled         Abort() was called here
-//            kInvalidArgument   the ranks' sizes differ
+// Ownership: each rank owns its own object. Destroying it leaves the group, which ends the group.
+// Threads:   thread-compatible, except for Abort(), which any thread may call.
+// Blocking:  every call waits for all ranks, at most for the timeout of the group's options.
+// Errors:    kUnavailable       a rank is gone; the message names it if it is known
+//            kDeadlineExceeded  a rank did not make the call in time
+//            kCancelled         Abort() was called on this object
+//            kInvalidArgument   the sizes of the ranks differ
 #ifndef DING_WORKER_INTERACTION_ALL_REDUCE_H_
 #define DING_WORKER_INTERACTION_ALL_REDUCE_H_
 
@@ -39,43 +39,44 @@ class AllReduce {
   virtual int rank() const = 0;        // 0 ... world_size() - 1
   virtual int world_size() const = 0;  // at least 1
 
-  // Replaces each value by its sum over all ranks.
+  // Replaces each value with its sum over all ranks.
   virtual absl::Status Sum(absl::Span<float> values) = 0;
   virtual absl::Status Sum(absl::Span<double> values) = 0;
-  // Replaces `bytes` by those of rank 0, of any length.
+  // Replaces `bytes` with the bytes of rank 0, which may have any length.
   virtual absl::Status Broadcast(std::string* bytes) = 0;
 
-  // Leaves the group: whoever waits, here and in the other ranks, is told.
+  // Leaves the group. Calls that wait, in this rank and in the others, return an error.
   virtual void Abort() = 0;
 };
 
-// How the ranks of a group find each other before they are connected: what one sets, all can get.
+// Lets the ranks of a group find each other before they are connected: every rank can get a value that any
+// rank has set.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
 
   virtual absl::Status Set(const std::string& key, const std::string& value) = 0;
-  // Waits for somebody to set it.
-  //   kDeadlineExceeded  nobody did
+  // Waits until a rank sets the value of `key`, and returns it.
+  //   kDeadlineExceeded  no rank did so within `timeout`
   virtual absl::StatusOr<std::string> Get(const std::string& key, absl::Duration timeout) = 0;
 };
 
 struct AllReduceOptions {
-  std::string group;  // its name, which no other group ever had
+  std::string group;  // the group's name, which no other group has had before
   int rank = 0;
   int world_size = 1;
-  absl::Duration timeout = absl::Seconds(30);  // of connecting, and of each call
-  // Of this process, as the others reach it.
+  absl::Duration timeout = absl::Seconds(30);  // for connecting, and for each call
+  // The host of this process, by which the other ranks reach it.
   std::string host = "127.0.0.1";
 };
 
-// Connects the ranks of a group: returns when all are there. `rendezvous` is used until then.
-//   kInvalidArgument  a rank outside of the group, or a host that is none
-//   else              as above
+// Connects one rank to its group. Returns when all ranks are connected; `rendezvous` is used until then.
+//   kInvalidArgument  the rank is outside the group, or the host is invalid
+//   else              as for AllReduce
 using AllReduceCreator = std::function<absl::StatusOr<std::unique_ptr<AllReduce>>(
     const AllReduceOptions& options, Rendezvous* rendezvous)>;
 
-// kInvalidArgument if they cannot be.
+// kInvalidArgument if the rank is outside the group, or the timeout is not positive.
 absl::Status CheckAllReduceOptions(const AllReduceOptions& options);
 
 }  // namespace ding

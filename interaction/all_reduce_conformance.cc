@@ -56,7 +56,7 @@ TEST_P(AllReduceConformance, SumsDoublesWithTheirPrecision) {
   });
 }
 
-TEST_P(AllReduceConformance, WhatIsNotANumberReachesAll) {
+TEST_P(AllReduceConformance, NanReachesAllRanks) {
   RunRanks(GetParam(), 2, kLong, [](AllReduce* group) {
     std::vector<float> values = {1, 1};
     if (group->rank() == 1) values[0] = std::numeric_limits<float>::quiet_NaN();
@@ -76,12 +76,12 @@ TEST_P(AllReduceConformance, BroadcastsTheBytesOfRankZero) {
   }
 }
 
-// The group is dead for good, and says so without waiting.
-TEST_P(AllReduceConformance, ARankThatIsGoneIsNoticedAtOnce) {
+// The group cannot be used any more, and each call says so without waiting.
+TEST_P(AllReduceConformance, ALostRankIsNoticedAtOnce) {
   RunRanks(GetParam(), 3, kLong, [](AllReduce* group) {
     std::vector<float> values = {1};
     ASSERT_THAT(group->Sum(absl::MakeSpan(values)), IsOk());
-    if (group->rank() == 1) return;  // Its end of the group goes with it.
+    if (group->rank() == 1) return;  // Its AllReduce is destroyed.
     const Deadline deadline = Deadline::After(kLong / 2);
     EXPECT_THAT(group->Sum(absl::MakeSpan(values)), StatusIs(absl::StatusCode::kUnavailable));
     group->Abort();
@@ -90,7 +90,7 @@ TEST_P(AllReduceConformance, ARankThatIsGoneIsNoticedAtOnce) {
   });
 }
 
-TEST_P(AllReduceConformance, AbortWakesWhoWaits) {
+TEST_P(AllReduceConformance, AbortWakesWaitingRanks) {
   Mutex mutex;
   CondVar changed;
   int over = 0;
@@ -106,12 +106,12 @@ TEST_P(AllReduceConformance, AbortWakesWhoWaits) {
     MutexLock lock(&mutex);
     ++over;
     changed.SignalAll();
-    // Not by its end being destroyed.
+    // Keeps this rank's AllReduce alive: Abort() must wake the other rank, not the destructor.
     while (over < 2) changed.WaitFor(&mutex, absl::Seconds(1));
   });
 }
 
-TEST_P(AllReduceConformance, ARankThatDoesNotComeIsNotWaitedForForEver) {
+TEST_P(AllReduceConformance, AMissingRankIsWaitedForUntilTheTimeout) {
   Mutex mutex;
   CondVar changed;
   bool over = false;
@@ -129,7 +129,7 @@ TEST_P(AllReduceConformance, ARankThatDoesNotComeIsNotWaitedForForEver) {
   });
 }
 
-TEST_P(AllReduceConformance, RanksOutsideOfTheGroupAreRefused) {
+TEST_P(AllReduceConformance, RanksOutsideTheGroupAreRefused) {
   LocalRendezvous rendezvous;
   AllReduceOptions options;
   options.group = "nobody's";

@@ -1,8 +1,9 @@
-// What every AllReduce does: instantiate AllReduceConformance with a factory of groups.
+// Tests that every AllReduce must pass. Instantiate AllReduceConformance with an AllReduceCreator.
 //
 // Example:
-//   INSTANTIATE_TEST_SUITE_P(InProcess, AllReduceConformance, testing::Values([] {
-//                              return std::make_unique<InProcessGroups>();
+//   INSTANTIATE_TEST_SUITE_P(InProcess, AllReduceConformance,
+//                            testing::Values([](const AllReduceOptions& options, Rendezvous*) {
+//                              return Hub().Connect(options);  // an InProcessAllReduceHub
 //                            }));
 #ifndef DING_WORKER_INTERACTION_ALL_REDUCE_CONFORMANCE_H_
 #define DING_WORKER_INTERACTION_ALL_REDUCE_CONFORMANCE_H_
@@ -12,7 +13,8 @@
 
 namespace ding {
 
-// The creator of a group's ranks; each is called on a thread of its own, with a rendezvous.
+// The parameter creates the ranks of a group. It is called once for each rank, each time on a thread of its
+// own, with the rendezvous of the group.
 class AllReduceConformance : public testing::TestWithParam<AllReduceCreator> {};
 
 }  // namespace ding

@@ -1,5 +1,7 @@
-// Finds the all-reduce by name. What is linked is known: "gloo" (adapter/gloo) in programs with
-// libtorch, none in others.
+// Finds an all-reduce by name. It knows the ones that are linked into the program: "gloo" (adapter/gloo) in
+// programs with libtorch, none in others.
+//
+// Threads: thread-safe, as Registry is (base/registry.h).
 #ifndef DING_WORKER_INTERACTION_ALL_REDUCE_REGISTRY_H_
 #define DING_WORKER_INTERACTION_ALL_REDUCE_REGISTRY_H_
 
@@ -8,6 +10,7 @@
 
 namespace ding {
 
+// The registry of this process.
 Registry<AllReduceCreator>& AllReduceRegistry();
 
 }  // namespace ding

@@ -1,5 +1,6 @@
-// A Connect() that ran into its deadline, of somebody who answers: with a reason, or by closing, as the
-// machine itself does for a port where nobody listens. Who is silent hangs, or is stopped.
+// Marks the error of a Connect() that reached its deadline although somebody answered: with a reason, or by
+// closing the connection, as the machine itself does for a port where nobody listens. An error without the
+// mark means that nobody answered: the process hangs or is stopped.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_CONNECT_REFUSED_H_
@@ -12,12 +13,13 @@ namespace ding {
 
 inline constexpr char kConnectRefusedPayload[] = "ding_worker/connect_refused";
 
-// `status`, which is an error, marked.
+// Returns `status` with the mark. `status` must be an error.
 inline absl::Status MarkConnectRefused(absl::Status status) {
   status.SetPayload(kConnectRefusedPayload, absl::Cord());
   return status;
 }
 
+// Whether `status` has the mark.
 inline bool IsConnectRefused(const absl::Status& status) {
   return status.GetPayload(kConnectRefusedPayload).has_value();
 }

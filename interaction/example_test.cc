@@ -1,4 +1,4 @@
-// The example of docs/interaction.md.
+// The example in docs/interaction.md.
 
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@
 namespace ding {
 namespace {
 
-// Leaves a chunk in the store, and says where.
+// Puts a chunk into the store, and sends its key.
 absl::Status Produce(Transport* transport) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, create_store("mem:run7"));
   DING_ASSIGN_OR_RETURN(auto connection, transport->Connect("consumer", absl::Seconds(5)));
@@ -32,7 +32,7 @@ absl::Status Produce(Transport* transport) {
   return absl::OkStatus();
 }
 
-// Reads what the keys that arrive name, until the other side has no more.
+// Reads the value of each key that arrives, until the producer closes the session.
 absl::StatusOr<std::string> Consume(Listener* listener) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, create_store("mem:run7"));
   DING_ASSIGN_OR_RETURN(auto connection, listener->Accept(absl::Seconds(5)));
@@ -46,7 +46,7 @@ absl::StatusOr<std::string> Consume(Listener* listener) {
   }
 }
 
-TEST(InteractionExample, WhatIsPutIsFoundByItsKey) {
+TEST(InteractionExample, AStoredValueIsFoundByItsKey) {
   const std::unique_ptr<Store> keep = create_store("mem:run7").value();
   InProcessTransport transport;
   const std::unique_ptr<Listener> listener = transport.Listen("consumer").value();

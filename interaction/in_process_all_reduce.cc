@@ -11,11 +11,11 @@
 
 namespace ding {
 
-// What the ranks share. A call is over when all ranks have brought theirs: the last one does what is
-// to be done with all of them, while the others wait.
+// The state that the ranks share. The ranks meet in each call: the last rank to arrive does the work for all
+// of them, while the others wait.
 class InProcessAllReduceHub::Group {
  public:
-  // A rank's call: where its values lie.
+  // One rank's part of a call: where its values are.
   struct Call {
     void* values = nullptr;
     size_t size = 0;
@@ -31,7 +31,7 @@ class InProcessAllReduceHub::Group {
     MutexLock lock(&mutex_);
     if (!ranks_.emplace(rank, true).second) {
       return absl::AlreadyExistsError(
-          absl::StrCat("all-reduce group '", name_, "' has a rank ", rank, " already"));
+          absl::StrCat("all-reduce group '", name_, "' already has a rank ", rank));
     }
     return absl::OkStatus();
   }
@@ -54,7 +54,7 @@ class InProcessAllReduceHub::Group {
     if (dead_.ok() && round_ == round) {
       Die(absl::DeadlineExceededError(absl::StrCat(
           "all-reduce group '", name_, "': ", world_size() - arrived_, " of ", world_size(),
-          " ranks did not come within ", absl::FormatDuration(timeout))));
+          " ranks did not make the call within ", absl::FormatDuration(timeout))));
     }
     return round_ == round ? dead_ : absl::OkStatus();
   }
@@ -75,7 +75,7 @@ class InProcessAllReduceHub::Group {
   Mutex mutex_;
   CondVar changed_;
   std::map<int, bool> ranks_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Call> calls_;  // its size is constant; its contents are guarded by mutex_
+  std::vector<Call> calls_;  // the size is constant; mutex_ guards the contents
   int arrived_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t round_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status dead_ ABSL_GUARDED_BY(mutex_);
@@ -90,7 +90,7 @@ absl::Status SumAll(const std::vector<Call>& calls) {
     if (call.size != sum.size()) {
       return absl::InvalidArgumentError(absl::StrCat("all-reduce: one rank has ", call.size,
                                                      " values, rank 0 has ", sum.size(),
-                                                     ", expected as many in all"));
+                                                     ", expected the same number in all ranks"));
     }
     const T* const values = static_cast<const T*>(call.values);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
@@ -155,7 +155,7 @@ absl::StatusOr<std::unique_ptr<AllReduce>> InProcessAllReduceHub::Connect(
   }
   DING_RETURN_IF_ERROR(group->Enter(options.rank));
   auto rank = std::make_unique<Rank>(options, group);
-  // All are there when all have said so.
+  // The broadcast returns when all ranks are connected.
   std::string nothing;
   DING_RETURN_IF_ERROR(rank->Broadcast(&nothing));
   return rank;

@@ -1,7 +1,7 @@
-// All-reduce groups of threads of one process: for tests. Sums are formed in the order of the ranks,
-// so that they are the same every time.
+// All-reduce groups whose ranks are threads of one process, for tests. The values are added in the order of
+// the ranks, so the sums are the same every time.
 //
-// Ownership: the hub outlives the groups.
+// Ownership: the hub must outlive its groups.
 // Threads:   the hub is thread-safe.
 //
 // Example:
@@ -28,7 +28,9 @@ class InProcessAllReduceHub {
   InProcessAllReduceHub();
   ~InProcessAllReduceHub();
 
-  // An AllReduceCreator. kAlreadyExists if the group has that rank already, or another world size.
+  // Creates a rank as an AllReduceCreator does, without a rendezvous.
+  //   kAlreadyExists  the group already has this rank, or has another world size
+  //   else            as for AllReduceCreator
   absl::StatusOr<std::unique_ptr<AllReduce>> Connect(const AllReduceOptions& options)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

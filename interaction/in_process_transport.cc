@@ -17,7 +17,7 @@
 namespace ding {
 namespace {
 
-// Connections that wait to be accepted; whoever connects then waits.
+// The number of connections that may wait to be accepted. When so many wait, Connect() waits too.
 constexpr size_t kMaxPending = 64;
 
 using Ready = std::shared_ptr<const std::function<void()>>;
@@ -26,8 +26,8 @@ void Call(const Ready& ready) {
   if (ready != nullptr) (*ready)();
 }
 
-// One direction of a connection. Lives until both ends are gone. Calls whoever wants to know without
-// its lock.
+// One direction of a connection. It lives until both ends are gone. It calls the ready callbacks without
+// holding its lock.
 class Pipe {
  public:
   absl::Status Send(std::string message, absl::Duration timeout, const std::string& peer) {
@@ -181,11 +181,11 @@ class Pipe {
   std::deque<std::string> messages_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t max_received_bytes_ ABSL_GUARDED_BY(mutex_) = kMaxMessageBytes;
-  // Bytes of the message that broke the connection; 0: none did.
+  // The size of the message that was too large and broke the connection; 0: there was none.
   int64_t too_large_ ABSL_GUARDED_BY(mutex_) = 0;
   bool sender_closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool receiver_closed_ ABSL_GUARDED_BY(mutex_) = false;
-  // A Try of theirs returned false, so that they are to be called.
+  // Whether TrySend() or TryReceive() returned false, so that the callback of that side is due.
   bool sender_waits_ ABSL_GUARDED_BY(mutex_) = false;
   bool receiver_waits_ ABSL_GUARDED_BY(mutex_) = false;
   Ready sender_ready_ ABSL_GUARDED_BY(mutex_);
@@ -229,11 +229,11 @@ class InProcessConnection : public Connection {
   const std::string peer_;
 };
 
-// Where somebody listens. Guarded by the mutex of its Addresses.
+// The state of a listener. The mutex of its Addresses guards it.
 struct Place {
   std::string address;
   bool open = true;
-  std::deque<std::unique_ptr<Connection>> pending;  // to be accepted
+  std::deque<std::unique_ptr<Connection>> pending;  // connections to be accepted
 };
 
 }  // namespace
@@ -245,7 +245,7 @@ class InProcessTransport::Addresses {
     place->address = address;
     MutexLock lock(&mutex_);
     if (!places_.emplace(address, place).second) {
-      return absl::AlreadyExistsError(absl::StrCat("somebody listens at '", address, "'"));
+      return absl::AlreadyExistsError(absl::StrCat("somebody already listens at '", address, "'"));
     }
     changed_.SignalAll();
     return place;
@@ -304,7 +304,7 @@ class InProcessTransport::Addresses {
     return connection;
   }
 
-  // Owns what Open() returned, and closes it.
+  // Owns a Place that Open() returned, and closes it.
   class InProcessListener;
 
  private:

@@ -1,9 +1,9 @@
-// Connections between threads of one process: for runs without a network, and for tests.
+// Connects threads of one process, for runs without a network and for tests.
 //
-//     Send ──► queue of kMaxQueuedMessages, kMaxQueuedBytes ──► Receive    and the same the other way
+//     Send ──► queue of kMaxQueuedMessages, kMaxQueuedBytes ──► Receive    (and the same in the other direction)
 //
-// An address is any name but the empty one. It is known to the transport object: threads that are to
-// meet share one. Messages are moved, not copied.
+// An address is any name that is not empty. Each transport object has addresses of its own, so threads that
+// connect to each other share one object. Messages are moved, not copied.
 //
 // Threads: thread-safe.
 //
@@ -30,7 +30,7 @@ class InProcessTransport : public Transport {
   ~InProcessTransport() override;
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) override;
-  // Returns when the connection waits to be accepted.
+  // Returns as soon as the connection waits to be accepted.
   absl::StatusOr<std::unique_ptr<Connection>> Connect(const std::string& address,
                                                       absl::Duration timeout) override;
 

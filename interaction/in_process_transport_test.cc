@@ -29,7 +29,7 @@ TransportConformanceCase InProcess() {
 INSTANTIATE_TEST_SUITE_P(InProcess, TransportConformance, testing::Values(InProcess()),
                          TransportConformanceName);
 
-TEST(InProcessTransport, TransportsHaveAddressesOfTheirOwn) {
+TEST(InProcessTransport, EachTransportHasItsOwnAddresses) {
   InProcessTransport one;
   InProcessTransport other;
   DING_ASSERT_OK_AND_ASSIGN(const auto listener, one.Listen("coordinator"));
@@ -38,7 +38,7 @@ TEST(InProcessTransport, TransportsHaveAddressesOfTheirOwn) {
   EXPECT_THAT(other.Listen("coordinator"), IsOk());
 }
 
-TEST(InProcessTransport, AQueueHoldsWhatTheHeaderSays) {
+TEST(InProcessTransport, AQueueHoldsExactlyMaxQueuedMessages) {
   InProcessTransport transport;
   DING_ASSERT_OK_AND_ASSIGN(const auto listener, transport.Listen("coordinator"));
   DING_ASSERT_OK_AND_ASSIGN(const auto caller, transport.Connect("coordinator", absl::Seconds(1)));

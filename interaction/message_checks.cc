@@ -44,8 +44,8 @@ absl::Status CheckHelloFields(const Hello& hello) {
   if (controls || hello.name().size() > kMaxNameBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a worker's name of ", hello.name().size(), " bytes",
-                     controls ? ", control characters" : "", ": '", ForPeople(hello.name()),
-                     "', expected at most ", kMaxNameBytes, " and none"));
+                     controls ? " with control characters" : "", ": '", ForPeople(hello.name()),
+                     "', expected at most ", kMaxNameBytes, " bytes and no control characters"));
   }
   return CheckResources(hello.resources());
 }
@@ -77,14 +77,14 @@ absl::Status CheckCollectorFinished(const CollectorFinished& info) {
   if (info.episode_return_size() > info.step_count()) {
     return absl::InvalidArgumentError(absl::StrCat(info.episode_return_size(), " episodes in ",
                                                    info.step_count(),
-                                                   " steps, expected a step of each at least"));
+                                                   " steps, expected at least one step for each"));
   }
   if (info.game_result_size() == 0 || info.game_result_size() == info.episode_return_size()) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(info.game_result_size(), " results of ",
+  return absl::InvalidArgumentError(absl::StrCat(info.game_result_size(), " results for ",
                                                  info.episode_return_size(),
-                                                 " games, expected one of each"));
+                                                 " games, expected one for each game"));
 }
 
 absl::Status CheckPriorities(const LearnerInfo& info) {
@@ -102,7 +102,7 @@ absl::Status CheckBadChunks(const BadChunks& bad) {
   if (known && bad.chunk_size() >= 1 && bad.chunk_size() <= kMaxBadChunks) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "a report of ", bad.chunk_size(), " chunks", known ? "" : ", one with a number below 0",
-      ", expected 1 to ", kMaxBadChunks, ", numbered from 0 on"));
+      ", expected 1 to ", kMaxBadChunks, " chunks with numbers of at least 0"));
 }
 
 }  // namespace ding

@@ -1,9 +1,10 @@
-// What a message of a worker can be, whoever sends it: numbers within what the run can count, texts
-// that fit into a log. What depends on the run (a task's own numbers, the time that has passed) is
-// checked where the run is known. docs/security.md has the table of all fields.
+// Checks the fields of workers' messages that can be checked without knowing the run: numbers must be in the
+// range that a run can count, and texts must fit into a log. Fields that depend on the run (the numbers of a
+// task, the time that has passed) are checked where the run is known. docs/security.md has a table of all
+// fields.
 //
 // Threads: thread-safe (pure functions).
-// Errors:  kInvalidArgument says what was found and what was expected.
+// Errors:  kInvalidArgument, with what was found and what was expected.
 #ifndef DING_WORKER_INTERACTION_MESSAGE_CHECKS_H_
 #define DING_WORKER_INTERACTION_MESSAGE_CHECKS_H_
 
@@ -17,30 +18,33 @@
 
 namespace ding {
 
-// The longest name of a worker, in bytes, and the longest text for people that is kept of a message.
+// The longest name of a worker, and the longest text for people that is kept from a message, in bytes.
 inline constexpr size_t kMaxNameBytes = 128;
 inline constexpr size_t kMaxTextBytes = 400;
-// What a worker has at most: sums of it do not overflow.
+// The largest resources of a worker. Sums of them over all workers do not overflow.
 inline constexpr double kMaxCpus = 1e6;
 inline constexpr int64_t kMaxMemoryBytes = int64_t{1} << 50;
-// Chunks of one report.
+// The largest number of chunks in one report.
 inline constexpr int kMaxBadChunks = 1024;
 
-// `text`, from a peer, for a log or a terminal: control characters are replaced by spaces, and what
-// is beyond kMaxTextBytes is cut off.
+// Makes a peer's `text` safe for a log or a terminal: replaces control characters with spaces, and cuts it off
+// after kMaxTextBytes, which " ..." then shows.
 std::string ForPeople(absl::string_view text);
 
-// A name that is too long or has control characters, resources that cannot be.
+// Each function returns an error for what its comment lists.
+
+// A name that is too long or has control characters; resources out of range.
 absl::Status CheckHelloFields(const Hello& hello);
+// Resources out of range.
 absl::Status CheckResources(const Resources& resources);
 // Counts out of range.
 absl::Status CheckProgress(const ProgressReport& progress);
-// Counts out of range, returns that are not finite, more episodes than steps, results of other games
-// than were played.
+// Counts out of range; a duration out of range; a return that is not finite; more episodes than steps; a number
+// of game results that is neither 0 nor the number of episodes.
 absl::Status CheckCollectorFinished(const CollectorFinished& info);
 // A priority that is negative or not finite.
 absl::Status CheckPriorities(const LearnerInfo& info);
-// No chunks, too many of them, or a number that no chunk has.
+// No chunks; more than kMaxBadChunks; a chunk number below 0.
 absl::Status CheckBadChunks(const BadChunks& bad);
 
 }  // namespace ding

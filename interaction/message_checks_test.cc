@@ -18,7 +18,7 @@ using testing::HasSubstr;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// `check` refuses what `change` makes of a message that it takes.
+// Expects that `check` accepts `good`, and refuses it after `change` with an error that contains `says`.
 template <typename Message>
 void ExpectRefused(const Message& good, absl::Status (*check)(const Message&),
                    const std::function<void(Message*)>& change, const std::string& says) {
@@ -28,13 +28,13 @@ void ExpectRefused(const Message& good, absl::Status (*check)(const Message&),
   EXPECT_THAT(check(bad), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(says)));
 }
 
-TEST(ForPeopleTest, IsOneLineThatFits) {
+TEST(ForPeopleTest, MakesOneLineOfLimitedLength) {
   EXPECT_EQ(ForPeople("the store is full"), "the store is full");
   EXPECT_EQ(ForPeople("a\nb\x1b[2Jc\x7f"), "a b [2Jc ");
   EXPECT_EQ(ForPeople(std::string(100000, 'x')).size(), kMaxTextBytes + 4);
 }
 
-TEST(CheckHelloFieldsTest, NamesAndResources) {
+TEST(CheckHelloFieldsTest, RefusesInvalidNamesAndResources) {
   Hello hello;
   hello.set_name("collector-0");
   const auto refused = [&hello](const std::function<void(Hello*)>& change,
@@ -49,7 +49,7 @@ TEST(CheckHelloFieldsTest, NamesAndResources) {
   refused([](Hello* bad) { bad->mutable_resources()->set_gpus(-1); }, "-1 GPUs");
 }
 
-TEST(CheckProgressTest, Counts) {
+TEST(CheckProgressTest, RefusesCountsOutOfRange) {
   constexpr int64_t kMany = int64_t{1} << 41;
   const auto refused = [](const std::function<void(ProgressReport*)>& change,
                           const std::string& says) {
@@ -61,7 +61,7 @@ TEST(CheckProgressTest, Counts) {
   refused([](ProgressReport* bad) { bad->set_cur_episode(-1); }, "episodes");
 }
 
-TEST(CheckCollectorFinishedTest, CountsAndReturns) {
+TEST(CheckCollectorFinishedTest, RefusesInvalidCountsAndReturns) {
   CollectorFinished info;
   info.set_step_count(10);
   info.set_train_iter(-1);
@@ -86,10 +86,10 @@ TEST(CheckCollectorFinishedTest, CountsAndReturns) {
         bad->add_game_result(TaskGameResult::WINS);
         bad->add_game_result(TaskGameResult::WINS);
       },
-      "2 results of 1 games");
+      "2 results for 1 games");
 }
 
-TEST(CheckPrioritiesTest, FiniteAndNotNegative) {
+TEST(CheckPrioritiesTest, RefusesPrioritiesThatAreNegativeOrNotFinite) {
   LearnerInfo info;
   info.add_priority(0.5f);
   for (const double priority : {kNaN, kInf, -1.0}) {
@@ -100,7 +100,7 @@ TEST(CheckPrioritiesTest, FiniteAndNotNegative) {
   }
 }
 
-TEST(CheckBadChunksTest, NumbersAndHowMany) {
+TEST(CheckBadChunksTest, RefusesInvalidNumbersAndCounts) {
   BadChunks bad;
   bad.add_chunk()->set_chunk(7);
   const auto refused = [&bad](const std::function<void(BadChunks*)>& change,

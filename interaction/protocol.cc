@@ -9,7 +9,7 @@
 namespace ding {
 namespace {
 
-// Rows of one demand, in all its batches.
+// The largest number of rows of one demand, in all its batches.
 constexpr int64_t kMaxDemandRows = int64_t{1} << 22;
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
 
@@ -19,7 +19,7 @@ absl::StatusOr<Message> Parse(absl::string_view bytes, absl::string_view what) {
   const absl::Status parsed = ParseProto(bytes, &message);
   if (!parsed.ok()) return Annotate(parsed, absl::StrCat("from a ", what));
   if (message.message_case() == Message::MESSAGE_NOT_SET) {
-    return absl::InvalidArgumentError(absl::StrCat("received an empty message of a ", what));
+    return absl::InvalidArgumentError(absl::StrCat("received an empty message from a ", what));
   }
   return message;
 }
@@ -58,14 +58,14 @@ absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view byt
 }
 
 absl::Status CheckDemand(const LearnerDemand& demand) {
-  // By the quotient, which does not overflow.
+  // Compares with the quotient, because the product could overflow.
   if (demand.batch_size() >= 1 && demand.batches() >= 1 &&
       demand.batch_size() <= kMaxDemandRows / demand.batches()) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("a demand for ", demand.batches(), " batches of ", demand.batch_size(),
-                   " rows, expected at least 1 of 1, and at most ", kMaxDemandRows, " rows"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a demand for ", demand.batches(), " batches of ", demand.batch_size(),
+      " rows, expected at least 1 batch of 1 row, and at most ", kMaxDemandRows, " rows"));
 }
 
 absl::Status CheckLearnerInfo(const LearnerInfo& info) {
@@ -73,7 +73,7 @@ absl::Status CheckLearnerInfo(const LearnerInfo& info) {
       info.priority_size() != info.replay_buffer_idx_size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         info.priority_size(), " priorities for ", info.replay_unique_id_size(), " ids and ",
-        info.replay_buffer_idx_size(), " places of rows, expected as many of each"));
+        info.replay_buffer_idx_size(), " places of rows, expected the same number of each"));
   }
   return CheckSteps(info.learner_step());
 }
@@ -89,7 +89,7 @@ absl::Status CheckGroupStatus(const GroupStatus& group) {
   return absl::InvalidArgumentError(absl::StrCat(
       "the status of a group of ", group.member_size(), " learners in ", group.ByteSizeLong(),
       nested ? " bytes, with groups in it" : " bytes", ", expected at most ", kMaxGroupMembers,
-      " in ", kMaxGroupStatusBytes, ", none with a group of its own"));
+      " learners in ", kMaxGroupStatusBytes, " bytes, none with a group of its own"));
 }
 
 absl::Status CheckSteps(int64_t steps) {

@@ -1,5 +1,5 @@
-// What both sides of the control plane know: the version of the messages, how one is read, and what
-// one may say.
+// The control plane's protocol, which both sides share: its version, how messages are parsed, and the checks
+// that they must pass.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_PROTOCOL_H_
@@ -16,43 +16,48 @@
 
 namespace ding {
 
-// Raised when the other side could misunderstand a message; the minor when it can pass over what
-// is new.
+// The major number is raised when an older side could misunderstand a message. The minor number is raised when
+// an older side can ignore what is new.
 inline constexpr int kProtocolMajor = 2;
 inline constexpr int kProtocolMinor = 0;
 
-// What an aggregator tells of its learners at most.
+// The largest GroupStatus of an aggregator: the number of its learners, and its size.
 inline constexpr int kMaxGroupMembers = 256;
 inline constexpr size_t kMaxGroupStatusBytes = 64 * 1024;
 
 ProtocolVersion CurrentProtocol();
-// kFailedPrecondition, with both versions, if `peer` is of another major.
+// kFailedPrecondition, with both versions, if the major number of `peer` is another one.
 absl::Status CheckProtocol(const ProtocolVersion& peer);
 
-// kFailedPrecondition if `hello`, of a worker that joins again, is of one whose place `other` has
-// taken: another process of its name.
+// Checks a worker that joins again with `hello` against a worker that is there and said `other`.
+// kFailedPrecondition if `other` has taken its place: it has the same name, and is another process.
 absl::Status CheckNotReplaced(const Hello& hello, const Hello& other);
 
-//   kInvalidArgument    `bytes` are no message, or one without content that is known
-//   kResourceExhausted  one that would take more memory than a peer may cause (base/parse_proto.h)
+// Parse a message that came from a peer.
+//   kInvalidArgument    `bytes` are not a message, or the message has no known content
+//   kResourceExhausted  the message would take more memory than a peer may cause (base/parse_proto.h)
 absl::StatusOr<WorkerMessage> ParseWorkerMessage(absl::string_view bytes);
 absl::StatusOr<CoordinatorMessage> ParseCoordinatorMessage(absl::string_view bytes);
 
-// What whoever gives data to a learner asks of its messages, before it does or passes on anything.
-// kInvalidArgument: no batches, no rows, or too many of them.
+// The coordinator and the aggregator apply the following checks to a message before they act on it or forward
+// it. The errors are kInvalidArgument.
+
+// An error if the demand has no batches, no rows, or too many rows.
 absl::Status CheckDemand(const LearnerDemand& demand);
-// kInvalidArgument: not as many priorities as ids and places of rows, or a step out of range.
+// An error if the numbers of priorities, ids and places of rows differ, or if the step is out of range.
 absl::Status CheckLearnerInfo(const LearnerInfo& info);
-// kInvalidArgument: more of them, or one that has a group itself.
+// An error if there are more than kMaxGroupMembers, more than kMaxGroupStatusBytes, or a member has members.
 absl::Status CheckGroupStatus(const GroupStatus& group);
-// Of an environment or a learner: sums of so many of a few million tasks do not overflow.
+// An error if a number of steps, of an env or a learner, is out of range. The sum of valid numbers over a few
+// million tasks does not overflow.
 absl::Status CheckSteps(int64_t steps);
 
 using Settings = google::protobuf::RepeatedPtrField<Setting>;
+// Replaces *settings with `values`, in their order.
 void ToSettings(const NamedValues& values, Settings* settings);
 NamedValues FromSettings(const Settings& settings);
 
-// "collector", "learner", "operator".
+// "collector", "learner" or "operator"; "unknown" for any other value.
 absl::string_view RoleName(Hello::Role role);
 
 }  // namespace ding

@@ -16,7 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(ProtocolTest, AnotherMinorIsUnderstoodAnotherMajorIsNot) {
+TEST(ProtocolTest, AcceptsAnotherMinorAndRefusesAnotherMajor) {
   ProtocolVersion version = CurrentProtocol();
   EXPECT_THAT(CheckProtocol(version), IsOk());
   version.set_minor(kProtocolMinor + 1);
@@ -28,21 +28,21 @@ TEST(ProtocolTest, AnotherMinorIsUnderstoodAnotherMajorIsNot) {
   EXPECT_THAT(CheckProtocol(ProtocolVersion()), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
-TEST(ProtocolTest, MessagesAreReadOrRefused) {
+TEST(ProtocolTest, ParsesValidMessagesAndRefusesOthers) {
   WorkerMessage message;
   message.mutable_task_started()->set_task_id("task_0");
   DING_ASSERT_OK_AND_ASSIGN(const WorkerMessage read,
                             ParseWorkerMessage(message.SerializeAsString()));
   EXPECT_EQ(read.task_started().task_id(), "task_0");
-  EXPECT_THAT(ParseWorkerMessage(""),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("empty message of a worker")));
+  EXPECT_THAT(ParseWorkerMessage(""), StatusIs(absl::StatusCode::kInvalidArgument,
+                                               HasSubstr("empty message from a worker")));
   EXPECT_THAT(ParseCoordinatorMessage("\xff\xff"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("from a coordinator: cannot parse 2 bytes as a message")));
 }
 
-// 16 MB of empty strings would become half a gigabyte.
-TEST(ProtocolTest, AMessageThatGrowsIsRefusedBeforeItIsParsed) {
+// The 16 MB of empty strings would become half a gigabyte when they are parsed.
+TEST(ProtocolTest, AMessageThatNeedsTooMuchMemoryIsNotParsed) {
   std::string bytes(size_t{1} << 24, '\0');
   for (size_t i = 0; i < bytes.size(); i += 2) bytes[i] = (3 << 3) | 2;  // LearnerData.items, ""
   // LearnerData of CoordinatorMessage, whose length is a varint of four bytes.
@@ -57,7 +57,7 @@ TEST(ProtocolTest, AMessageThatGrowsIsRefusedBeforeItIsParsed) {
                        HasSubstr("it may take more than 67108864 bytes")));
 }
 
-TEST(ProtocolTest, ADemandOutOfRangeIsNamed) {
+TEST(ProtocolTest, ADemandOutOfRangeIsRefused) {
   LearnerDemand demand;
   for (const auto& [batch_size, batches, ok] : {std::tuple<int64_t, int32_t, bool>(2, 3, true),
                                                 {0, 1, false},
@@ -73,7 +73,7 @@ TEST(ProtocolTest, ADemandOutOfRangeIsNamed) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a demand for 5 batches")));
 }
 
-TEST(ProtocolTest, AReportNeedsAsManyIdsAsPriorities) {
+TEST(ProtocolTest, AReportNeedsAnIdAndAPlaceForEachPriority) {
   LearnerInfo info;
   EXPECT_THAT(CheckLearnerInfo(info), IsOk());
   info.add_priority(1);
@@ -90,7 +90,7 @@ TEST(ProtocolTest, AReportNeedsAsManyIdsAsPriorities) {
 TEST(ProtocolTest, SettingsKeepNamesAndOrder) {
   const NamedValues values = {{"eps", 0.9}, {"alpha", -1}};
   Settings settings;
-  settings.Add();  // is replaced
+  settings.Add();  // ToSettings() must replace it
   ToSettings(values, &settings);
   const NamedValues back = FromSettings(settings);
   EXPECT_EQ(back.Get("eps"), 0.9);

@@ -1,9 +1,9 @@
-// What a session costs beside the bare connection that it stands on, between two threads.
+// Measures the cost of a session over the cost of its bare connection, between two threads.
 //
-//   Pipelined/bytes        messages one way, as fast as the window lets them
-//   PipelinedFloor/bytes   the same over the connection
+//   Pipelined/bytes        messages in one direction, as fast as the window allows
+//   PipelinedFloor/bytes   the same over the bare connection
 //   RoundTrip              a question and its answer, one at a time
-//   RoundTripFloor         the same over the connection
+//   RoundTripFloor         the same over the bare connection
 #include <memory>
 
 #include "benchmark/benchmark.h"

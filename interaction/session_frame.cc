@@ -11,15 +11,16 @@ namespace {
 using Kind = SessionFrame::Kind;
 
 constexpr size_t kCheckedBytes = kSessionFrameBytes - sizeof(uint32_t);
-// Kind and three numbers, as in later versions, and no version.
+// Version 1 has the kind and three numbers, as later versions do, but no version number.
 constexpr size_t kVersion1CheckedBytes = kCheckedBytes - sizeof(uint8_t);
 
-// Writes `value` to *out, which moves behind it.
+// Writes `value` to *out, and moves *out behind it.
 template <typename Integer>
 void Put(Integer value, char** out) {
   for (size_t i = 0; i < sizeof(value); ++i) *(*out)++ = static_cast<char>(value >> (8 * i));
 }
 
+// Reads a value from the front of *bytes, and removes it.
 template <typename Integer>
 Integer Take(absl::string_view* bytes) {
   Integer value = 0;
@@ -30,15 +31,15 @@ Integer Take(absl::string_view* bytes) {
   return value;
 }
 
-// The check covers the fields, not the message: transports keep bytes intact. What it finds is a
-// peer that speaks something else.
+// The checksum covers the fields and not the message, because transports keep bytes intact. It detects a peer
+// that speaks another protocol.
 uint32_t Check(absl::string_view fields) {
   uint32_t hash = 0x811C9DC5;  // FNV-1a
   for (const char c : fields) hash = (hash ^ static_cast<uint8_t>(c)) * 0x01000193;
   return hash;
 }
 
-// Whether the last `checked` bytes before the check sum have that sum.
+// Whether `bytes` end with the checksum of the `checked` bytes before it.
 bool IsChecked(absl::string_view bytes, size_t checked) {
   if (bytes.size() < checked + sizeof(uint32_t)) return false;
   absl::string_view sum = bytes.substr(bytes.size() - sizeof(uint32_t));
@@ -47,7 +48,7 @@ bool IsChecked(absl::string_view bytes, size_t checked) {
 }
 
 absl::Status NoFrame(absl::string_view why) {
-  return absl::DataLossError(absl::StrCat("no frame of a session: ", why));
+  return absl::DataLossError(absl::StrCat("bytes that are not a frame of a session: ", why));
 }
 
 absl::Status OtherVersion(int version) {
@@ -87,7 +88,7 @@ absl::StatusOr<SessionFrame> DecodeSessionFrame(std::string bytes) {
     if (bytes.size() < kSessionFrameBytes) {
       return NoFrame(absl::StrCat(bytes.size(), " bytes, expected at least ", kSessionFrameBytes));
     }
-    return NoFrame("its check sum is wrong");
+    return NoFrame("its checksum is wrong");
   }
   const size_t message_bytes = bytes.size() - kSessionFrameBytes;
   absl::string_view rest = absl::string_view(bytes).substr(message_bytes);

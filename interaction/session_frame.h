@@ -1,9 +1,9 @@
-// What a session puts into one message of its connection.
+// The frame of a session: what it sends as one message of its connection. Numbers are little-endian.
 //
 //     message bytes | kind u8 | sequence u64 | taken u64 | window bytes u64 | version u8 | check u32
 //
-// little-endian. The fields lie behind the message, so that its receiver need not move it. Version 1
-// had other fields and no number of its version; its frames are recognized, and refused by name.
+// The fields are behind the message, so that the receiver need not move the message. Version 1 had other fields
+// and did not contain its version number. Its frames are recognized and refused with an error that says so.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_SESSION_FRAME_H_
@@ -22,15 +22,16 @@ inline constexpr int kSessionFrameVersion = 2;
 
 struct SessionFrame {
   enum class Kind : uint8_t {
-    kSignOfLife,  // has no number and no message
+    kSignOfLife,  // renews the lease; has no number and no message
     kMessage,
-    kClose,  // the last of its numbers; the message is the reason
+    kClose,  // has the last number; the message is the reason
   };
 
   Kind kind = Kind::kSignOfLife;
-  uint64_t sequence = 0;      // of messages and the close: 1, 2, 3 and so on
-  uint64_t taken = 0;         // messages that the user has received
-  uint64_t window_bytes = 0;  // that may be under way to the sender of this frame; never shrinks
+  uint64_t sequence = 0;  // numbers the messages and the close: 1, 2, 3 and so on
+  uint64_t taken = 0;     // the number of messages that the sender's user has received
+  // How many bytes of messages may be under way to the sender of this frame. It never shrinks.
+  uint64_t window_bytes = 0;
   std::string message;
 };
 
@@ -39,11 +40,12 @@ inline constexpr size_t kSessionFrameBytes =
 
 std::string EncodeSessionFrame(const SessionFrame& frame);
 
-//   kDataLoss            that is no frame
-//   kFailedPrecondition  one of another version; names both
+//   kDataLoss            `bytes` are not a valid frame
+//   kFailedPrecondition  the frame has another version; the message names both versions
 absl::StatusOr<SessionFrame> DecodeSessionFrame(std::string bytes);
 
-// The first frame of a session of version 1, which closes it: so a peer of that version learns why.
+// Encodes the first frame of a version 1 session: a close with `reason`. A peer of version 1 that is refused
+// learns the reason from it.
 std::string EncodeCloseForVersion1(absl::string_view reason);
 
 }  // namespace ding

@@ -31,13 +31,13 @@ class SessionPump::Entry : public SessionPump::Waker,
 
   const std::shared_ptr<Queue> queue_;
   Job* const job_;
-  // All guarded by the queue's mutex.
+  // The queue's mutex guards all of these.
   bool queued_ = false;
   bool running_ = false;
-  bool woken_ = false;  // while it was running
+  bool woken_ = false;  // whether it was woken while it was running
   bool removed_ = false;
   bool has_timer_ = false;
-  Timers::iterator timer_;  // if has_timer_; at the time that Run() asked for, or before
+  Timers::iterator timer_;  // valid if has_timer_; due when Run() asked for it, or earlier
 };
 
 class SessionPump::Queue {
@@ -60,7 +60,7 @@ class SessionPump::Queue {
     work_.SignalAll();
   }
 
-  // What entries that were removed have left here.
+  // Drops the removed entries that are still queued.
   void Clear() {
     MutexLock lock(&mutex_);
     ready_.clear();
@@ -130,8 +130,8 @@ class SessionPump::Queue {
   }
 
   Mutex mutex_;
-  CondVar work_;     // for the threads
-  CondVar removed_;  // for Remove()
+  CondVar work_;     // the threads wait for it
+  CondVar removed_;  // Remove() waits for it
   std::deque<std::shared_ptr<Entry>> ready_ ABSL_GUARDED_BY(mutex_);
   Entry::Timers timers_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,10 +1,10 @@
-// The threads of all sessions of a process: two, however many sessions there are.
+// The two threads that do the work of all sessions of a process, however many sessions there are.
 //
-//     Wake(job), or the time that its Run() asked for ──► queue ──► one of the threads: job->Run()
+//     Wake() of a job, or the time that its Run() asked for ──► queue ──► one of the threads: job->Run()
 //
-// Ownership: the pump ends, and its threads are joined, with the last owner of what Get() returned.
-//            Jobs are their owners'; each is removed before it is destroyed.
-// Threads:   thread-safe. Run() of one job is called by one thread at a time, without a lock.
+// Ownership: the pump lives until the last owner of the pointer from Get() drops it; then its threads end and are
+//            joined. A job belongs to whoever adds it, who removes it before destroying it.
+// Threads:   thread-safe. Only one thread at a time calls Run() of a job, without holding a lock.
 #ifndef DING_WORKER_INTERACTION_SESSION_PUMP_H_
 #define DING_WORKER_INTERACTION_SESSION_PUMP_H_
 
@@ -24,25 +24,25 @@ class SessionPump {
   class Job {
    public:
     virtual ~Job() = default;
-    // Must not wait. Returns after how long it is to be called again, if nobody wakes it before.
+    // Must not wait. Returns the time after which Run() is called again if nobody wakes the job before.
     virtual absl::Duration Run() = 0;
   };
-  // What wakes a job. May outlive the job and the pump, and has no effect then.
+  // Wakes a job. It may outlive the job and the pump; then it has no effect.
   class Waker {
    public:
     virtual ~Waker() = default;
-    // Run() is called soon, once more if it is being called now.
+    // Lets a thread call Run() soon; if Run() is running now, it is called once more.
     virtual void Wake() = 0;
   };
 
   // The pump of this process.
-  //   kResourceExhausted  the system refuses its threads
+  //   kResourceExhausted  the system refuses to start its threads
   static absl::StatusOr<std::shared_ptr<SessionPump>> Get();
   ~SessionPump();
 
-  // `job` is called for the first time when it is woken.
+  // Adds `job`. Its Run() is called for the first time when the waker wakes it.
   std::shared_ptr<Waker> Add(Job* job);
-  // Returns when `job` is not called any more. Not to be called by Run().
+  // Removes the job of `waker`. Run() does not run any more when this returns. Run() must not call it.
   void Remove(Waker* waker);
 
  private:

@@ -29,7 +29,7 @@ class CountingJob : public SessionPump::Job {
     ran_.SignalAll();
     return again_;
   }
-  // Whether it ran that often within `timeout`.
+  // Waits until the job has run `runs` times, but not longer than `timeout` for each run. Whether it has.
   bool WaitForRuns(int runs, absl::Duration timeout) {
     MutexLock lock(&mutex_);
     while (runs_ < runs && ran_.WaitFor(&mutex_, timeout)) {
@@ -70,7 +70,7 @@ TEST(SessionPumpTest, AJobRunsWhenItIsWoken) {
   EXPECT_FALSE(job.WaitForRuns(101, kShort));
 }
 
-TEST(SessionPumpTest, AJobRunsWhenTheTimeThatItAskedForIsOver) {
+TEST(SessionPumpTest, AJobRunsAgainAfterTheTimeItReturned) {
   DING_ASSERT_OK_AND_ASSIGN(const std::shared_ptr<SessionPump> pump, SessionPump::Get());
   CountingJob often(absl::Milliseconds(1));
   CountingJob late(absl::Hours(1));
@@ -84,7 +84,7 @@ TEST(SessionPumpTest, AJobRunsWhenTheTimeThatItAskedForIsOver) {
   pump->Remove(late_waker.get());
 }
 
-TEST(SessionPumpTest, WhoIsWokenWhileItRunsRunsOnceMore) {
+TEST(SessionPumpTest, AJobWokenWhileRunningRunsOnceMore) {
   DING_ASSERT_OK_AND_ASSIGN(const std::shared_ptr<SessionPump> pump, SessionPump::Get());
   std::shared_ptr<SessionPump::Waker> waker;
   int wakes = 0;

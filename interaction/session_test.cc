@@ -39,7 +39,7 @@ using ::testing::HasSubstr;
 using Kind = SessionFrame::Kind;
 
 constexpr absl::Duration kLong = absl::Seconds(60);
-// For what is not to happen.
+// How long a test waits for something that must not happen.
 constexpr absl::Duration kShort = absl::Milliseconds(50);
 constexpr absl::StatusCode kAborted = absl::StatusCode::kAborted;
 constexpr absl::StatusCode kCancelled = absl::StatusCode::kCancelled;
@@ -49,7 +49,7 @@ constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument
 constexpr absl::StatusCode kResourceExhausted = absl::StatusCode::kResourceExhausted;
 constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
 
-// Too long to matter.
+// Options with a lease that is too long to matter.
 SessionOptions Patient() {
   SessionOptions options;
   options.lease = absl::Minutes(5);
@@ -62,14 +62,14 @@ void WaitUntil(const std::atomic<bool>& condition) {
   EXPECT_TRUE(condition);
 }
 
-// Waits until the session is over; OK if it does not end.
+// Waits until the session is over, and returns its status; OK if it does not end.
 absl::Status End(const Session& session) {
   const absl::Time deadline = absl::Now() + kLong;
   while (session.status().ok() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
   return session.status();
 }
 
-// Two connections that are tied to each other, by way of `faulty` at the caller's end.
+// The two ends of a connection. The faults of `faulty` act at the caller's end.
 struct Connections {
   explicit Connections(const Faults& faults = {}) : faulty(&base, faults) {
     listener = base.Listen("there").value();
@@ -101,7 +101,7 @@ struct Sessions {
   std::unique_ptr<Session> there;
 };
 
-// A session whose peer is the test.
+// A session whose peer is the test, which sends and receives frames itself.
 struct Puppet {
   explicit Puppet(const SessionOptions& options) {
     InProcessTransport transport;
@@ -123,7 +123,7 @@ struct Puppet {
   void SendMessage(uint64_t sequence, std::string message) {
     Send(Message(sequence, std::move(message)));
   }
-  // The next frame that `wanted` says yes to; one of number 0 after the end.
+  // Returns the next frame for which `wanted` is true; after the end, a frame with number 0.
   SessionFrame Next(const std::function<bool(const SessionFrame&)>& wanted) {
     while (true) {
       absl::StatusOr<std::string> bytes = peer->Receive(kLong);
@@ -140,7 +140,7 @@ struct Puppet {
   }
 
   std::unique_ptr<Session> session;
-  std::unique_ptr<Connection> peer;  // goes first, so that the session waits for nobody
+  std::unique_ptr<Connection> peer;  // destroyed first, so that the session waits for nobody
 };
 
 void SendNumbers(Session* session, int count) {
@@ -153,7 +153,7 @@ void ReceiveNumbers(Session* session, int count) {
   }
 }
 
-// Both directions at a time.
+// Sends and receives numbers in both directions at the same time.
 void ExchangeNumbers(Sessions* sessions, int count) {
   std::vector<std::thread> threads;
   for (Session* const session : {sessions->here.get(), sessions->there.get()}) {
@@ -170,7 +170,7 @@ TEST(Session, MessagesArriveOnceAndInOrder) {
   EXPECT_THAT(sessions.there->status(), IsOk());
 }
 
-TEST(Session, MessagesAreAnyBytes) {
+TEST(Session, AMessageMayBeAnyBytes) {
   Sessions sessions(Patient());
   const std::string largest(static_cast<size_t>(kMaxSessionMessageBytes), '\xff');
   for (const std::string& message : {std::string(), std::string(40, '\0'), largest}) {
@@ -183,7 +183,7 @@ TEST(Session, MessagesAreAnyBytes) {
   EXPECT_THAT(sessions.here->status(), IsOk());
 }
 
-TEST(Session, MessagesThatAreLate) {
+TEST(Session, LateMessagesArriveOnceAndInOrder) {
   Faults faults;
   faults.delay = 0.05;
   faults.max_delay = absl::Milliseconds(5);
@@ -195,7 +195,7 @@ TEST(Session, MessagesThatAreLate) {
   }
 }
 
-TEST(Session, SendWaitsForTheWindowAndBothMayBeFull) {
+TEST(Session, SendWaitsForTheWindowAlsoIfBothAreFull) {
   SessionOptions options = Patient();
   options.window = 8;
   Sessions sessions(options);
@@ -204,7 +204,7 @@ TEST(Session, SendWaitsForTheWindowAndBothMayBeFull) {
     EXPECT_THAT(session->Send("8", kShort), StatusIs(kDeadlineExceeded, HasSubstr("there")));
     EXPECT_THAT(session->Send("8", absl::ZeroDuration()), StatusIs(kDeadlineExceeded));
   }
-  // What was refused was not sent, and there is room again for what is taken.
+  // The messages that were refused were not sent. The messages that are received make room for others.
   ReceiveNumbers(sessions.there.get(), 4);
   for (int i = 8; i < 12; ++i) ASSERT_THAT(sessions.here->Send(absl::StrCat(i), kLong), IsOk());
   EXPECT_THAT(sessions.here->Send("x", kShort), StatusIs(kDeadlineExceeded));
@@ -216,7 +216,7 @@ TEST(Session, SendWaitsForTheWindowAndBothMayBeFull) {
   ReceiveNumbers(sessions.here.get(), 8);
 }
 
-TEST(Session, WhoIsSlowToReceiveKeepsTheLease) {
+TEST(Session, ASlowReceiverKeepsTheLease) {
   SessionOptions options;
   options.lease = absl::Seconds(1);
   options.window = 4;
@@ -228,9 +228,9 @@ TEST(Session, WhoIsSlowToReceiveKeepsTheLease) {
   EXPECT_THAT(sessions.there->status(), IsOk());
 }
 
-// A transport keeps the order and loses nothing: a frame with another number than the next one is
-// of a peer that does not keep to the rules.
-TEST(Session, AMessageThatIsRepeatedEndsTheSession) {
+// A transport keeps the order and loses nothing, so a frame whose number is not the next one means that the peer
+// breaks the rules.
+TEST(Session, ARepeatedMessageEndsTheSession) {
   Puppet puppet(Patient());
   puppet.SendMessage(1, "one");
   puppet.SendMessage(1, "another one");
@@ -244,7 +244,7 @@ TEST(Session, AMessageThatIsRepeatedEndsTheSession) {
   EXPECT_THAT(last.message, HasSubstr("message 1, expected message 2"));
 }
 
-TEST(Session, AMessageThatIsEarlyEndsTheSession) {
+TEST(Session, AnEarlyMessageEndsTheSession) {
   for (const uint64_t number : {uint64_t{2}, uint64_t{300}, std::numeric_limits<uint64_t>::max()}) {
     Puppet puppet(Patient());
     puppet.SendMessage(number, "early");
@@ -255,7 +255,7 @@ TEST(Session, AMessageThatIsEarlyEndsTheSession) {
   }
 }
 
-TEST(Session, MoreMessagesThanTheWindowEndTheSession) {
+TEST(Session, TooManyMessagesEndTheSession) {
   SessionOptions options = Patient();
   options.window = 4;
   Puppet puppet(options);
@@ -265,9 +265,9 @@ TEST(Session, MoreMessagesThanTheWindowEndTheSession) {
   EXPECT_THAT(puppet.NextNumbered().message, HasSubstr("beyond its window"));
 }
 
-TEST(Session, FewBytesUntilThePeerIsAdmitted) {
+TEST(Session, ThePeerMaySendFewBytesBeforeItIsAdmitted) {
   {
-    // More than a connection takes at that time.
+    // The message is larger than a connection accepts before the peer is admitted.
     Puppet puppet(Patient());
     puppet.SendMessage(1, std::string(kFirstWindowBytes + 1, 'x'));
     EXPECT_THAT(End(*puppet.session),
@@ -276,7 +276,7 @@ TEST(Session, FewBytesUntilThePeerIsAdmitted) {
   Puppet puppet(Patient());
   const std::string third(kFirstWindowBytes / 3 - kMessageOverheadBytes, 'x');
   for (uint64_t i = 1; i <= 3; ++i) puppet.SendMessage(i, third);
-  // What was received has room again.
+  // The messages that were received make room for others.
   EXPECT_THAT(puppet.session->Receive(kLong), IsOk());
   puppet.SendMessage(4, third);
   for (int i = 0; i < 3; ++i) EXPECT_THAT(puppet.session->Receive(kLong), IsOk());
@@ -289,7 +289,7 @@ TEST(Session, FewBytesUntilThePeerIsAdmitted) {
   EXPECT_THAT(puppet.session->Receive(kLong), IsOk());
 }
 
-TEST(Session, MoreBytesThanTheWindowEndTheSession) {
+TEST(Session, TooManyBytesEndTheSession) {
   Puppet puppet(Patient());
   const std::string third(kFirstWindowBytes / 3 - kMessageOverheadBytes, 'x');
   for (uint64_t i = 1; i <= 4; ++i) puppet.SendMessage(i, third);
@@ -297,7 +297,7 @@ TEST(Session, MoreBytesThanTheWindowEndTheSession) {
               StatusIs(kResourceExhausted, HasSubstr("beyond its window: 3 messages of")));
 }
 
-// The sender keeps to the same numbers.
+// The sender respects the same bounds.
 TEST(Session, SendWaitsForRoomInBytes) {
   Connections connections;
   const auto here = Session::Start(std::move(connections.caller), Patient()).value();
@@ -319,7 +319,7 @@ TEST(Session, SendWaitsForRoomInBytes) {
   EXPECT_THAT(there->status(), IsOk());
 }
 
-TEST(Session, WhatAllSessionsHoldIsBounded) {
+TEST(Session, TheBytesOfAllSessionsAreBounded) {
   SessionOptions options = Patient();
   options.budget = std::make_shared<SessionBudget>(/*bytes=*/1 << 20, /*max_sessions=*/4);
   const int64_t share = (1 << 20) / 2 / 4;
@@ -336,7 +336,7 @@ TEST(Session, WhatAllSessionsHoldIsBounded) {
   EXPECT_THAT(greedy.session->status(),
               StatusIs(kResourceExhausted, HasSubstr("for which there is no room")));
   EXPECT_EQ(number, 8u) << "half of the budget, less what the messages cost besides their bytes";
-  // Another one has its share all the same, in both directions together.
+  // Another session still has its share, for both directions together.
   Puppet modest(options);
   modest.session->Admit();
   modest.SendMessage(1, std::string(static_cast<size_t>(share) / 2, 'x'));
@@ -347,10 +347,10 @@ TEST(Session, WhatAllSessionsHoldIsBounded) {
   greedy.session.reset();
   modest.peer.reset();
   modest.session.reset();
-  EXPECT_EQ(options.budget->taken(), 0) << "all was returned";
+  EXPECT_EQ(options.budget->taken(), 0) << "all bytes must be returned";
 }
 
-TEST(Session, WhoHearsNothingForTheLengthOfTheLeaseEndsTheSession) {
+TEST(Session, SilenceForTheLengthOfTheLeaseEndsTheSession) {
   SessionOptions options;
   options.lease = absl::Milliseconds(300);
   Sessions sessions(options);
@@ -360,13 +360,13 @@ TEST(Session, WhoHearsNothingForTheLengthOfTheLeaseEndsTheSession) {
   EXPECT_THAT(End(*sessions.here),
               StatusIs(kUnavailable, AllOf(HasSubstr("lease"), HasSubstr("there"))));
   EXPECT_THAT(End(*sessions.there), StatusIs(kUnavailable, HasSubstr("lease")));
-  // What is left of before is not handed out, even when the connection comes back.
+  // Messages from before are not received any more, even when the connection comes back.
   sessions.connections.faulty.set_black_hole(false);
   EXPECT_THAT(sessions.there->Receive(kShort), StatusIs(kUnavailable));
   EXPECT_THAT(sessions.there->Send("x", kShort), StatusIs(kUnavailable));
 }
 
-TEST(Session, TheEndOfTheLeaseWakesWhoeverWaits) {
+TEST(Session, TheEndOfTheLeaseWakesWaitingCalls) {
   SessionOptions options;
   options.lease = absl::Milliseconds(300);
   options.window = 2;
@@ -380,8 +380,8 @@ TEST(Session, TheEndOfTheLeaseWakesWhoeverWaits) {
   sender.join();
 }
 
-// As after SIGSTOP: the first thing that happens is a call, or the arrival of a frame.
-TEST(Session, WhoWasStoppedForTheLengthOfTheLeaseIsOut) {
+// As after SIGSTOP: the process continues with a call (0 to 2) or with the arrival of a frame (3).
+TEST(Session, AProcessStoppedForTheLengthOfTheLeaseLosesItsSession) {
   for (int call = 0; call < 4; ++call) {
     SCOPED_TRACE(call);
     SimulatedClock clock;
@@ -392,7 +392,7 @@ TEST(Session, WhoWasStoppedForTheLengthOfTheLeaseIsOut) {
     ReceiveNumbers(sessions.here.get(), 1);
     clock.Advance(stopped.lease - absl::Nanoseconds(1));
     EXPECT_THAT(sessions.here->status(), IsOk());
-    // Renews the lease.
+    // The message renews the lease.
     ASSERT_THAT(sessions.there->Send("3", kLong), IsOk());
     for (int i = 1; i < 4; ++i) {
       DING_ASSERT_OK_AND_ASSIGN(const std::string message, sessions.here->Receive(kLong));
@@ -411,13 +411,13 @@ TEST(Session, WhoWasStoppedForTheLengthOfTheLeaseIsOut) {
     if (call == 2) {
       EXPECT_THAT(sessions.here->Receive(kLong), StatusIs(kUnavailable, HasSubstr("lease")));
     }
-    // Nobody calls: the peer learns of it all the same, and what came late has no effect.
+    // The peer learns of it, also if nobody makes a call, and the late message has no effect.
     EXPECT_THAT(End(*sessions.there), StatusIs(kUnavailable));
     EXPECT_THAT(sessions.here->Receive(kLong), StatusIs(kUnavailable, HasSubstr("lease")));
   }
 }
 
-TEST(Session, WhoWasStoppedDoesNotReceiveWhatHadArrived) {
+TEST(Session, AStoppedProcessReceivesNoEarlierMessages) {
   SimulatedClock clock;
   std::atomic<bool> arrived{false};
   SessionOptions options = Patient();
@@ -430,8 +430,8 @@ TEST(Session, WhoWasStoppedDoesNotReceiveWhatHadArrived) {
   EXPECT_THAT(puppet.session->Receive(kLong), StatusIs(kUnavailable, HasSubstr("lease")));
 }
 
-// But for the message that it was just about to send.
-TEST(Session, WhoWasStoppedSendsNoMore) {
+// It may only send the message that it was just about to send.
+TEST(Session, AStoppedProcessSendsNoMore) {
   SimulatedClock clock;
   SessionOptions options = Patient();
   options.clock = &clock;
@@ -446,7 +446,7 @@ TEST(Session, WhoWasStoppedSendsNoMore) {
   EXPECT_LE(sent, kMaxQueuedMessages + 1);
 }
 
-TEST(Session, ThePeerLearnsTheReasonBehindWhatWasSent) {
+TEST(Session, ThePeerLearnsTheReasonAfterAllMessages) {
   Sessions sessions(Patient());
   SendNumbers(sessions.here.get(), 100);
   sessions.here->Close("training is done");
@@ -460,7 +460,7 @@ TEST(Session, ThePeerLearnsTheReasonBehindWhatWasSent) {
   EXPECT_THAT(sessions.there->status(), StatusIs(kAborted));
 }
 
-TEST(Session, TheReasonFindsRoomInAFullWindow) {
+TEST(Session, TheReasonArrivesAlsoIfTheWindowIsFull) {
   SessionOptions options = Patient();
   options.window = 2;
   Sessions sessions(options);
@@ -470,7 +470,7 @@ TEST(Session, TheReasonFindsRoomInAFullWindow) {
   EXPECT_THAT(sessions.there->Receive(kLong), StatusIs(kAborted, HasSubstr("xxx")));
 }
 
-TEST(Session, BothMayCloseAtATimeAndAgain) {
+TEST(Session, BothSidesMayCloseAtOnceAndAgain) {
   for (int i = 0; i < 20; ++i) {
     Sessions sessions(Patient());
     std::vector<std::thread> threads;
@@ -484,7 +484,7 @@ TEST(Session, BothMayCloseAtATimeAndAgain) {
   }
 }
 
-TEST(Session, CloseWakesWhoeverWaits) {
+TEST(Session, CloseWakesWaitingCalls) {
   SessionOptions options = Patient();
   options.window = 1;
   Sessions sessions(options);
@@ -499,13 +499,13 @@ TEST(Session, CloseWakesWhoeverWaits) {
   receiver.join();
 }
 
-TEST(Session, APeerThatIsDestroyedSaysSo) {
+TEST(Session, ADestroyedSessionTellsItsPeer) {
   Sessions sessions(Patient());
   sessions.here.reset();
   EXPECT_THAT(sessions.there->Receive(kLong), StatusIs(kAborted, HasSubstr("owner is gone")));
 }
 
-TEST(Session, AConnectionThatBreaks) {
+TEST(Session, ABrokenConnectionEndsBothSessions) {
   Sessions sessions(Patient());
   sessions.connections.faulty.Cut();
   EXPECT_THAT(End(*sessions.here), StatusIs(kUnavailable, HasSubstr("there")));
@@ -513,7 +513,7 @@ TEST(Session, AConnectionThatBreaks) {
   EXPECT_THAT(sessions.there->Receive(kLong), StatusIs(kUnavailable));
 }
 
-TEST(Session, WhatCameBeforeTheConnectionBrokeIsHandedOut) {
+TEST(Session, MessagesFromBeforeTheBreakAreReceived) {
   Puppet puppet(Patient());
   puppet.SendMessage(1, "one");
   puppet.peer.reset();
@@ -523,7 +523,7 @@ TEST(Session, WhatCameBeforeTheConnectionBrokeIsHandedOut) {
   EXPECT_THAT(puppet.session->Receive(kLong), StatusIs(kUnavailable));
 }
 
-TEST(Session, APeerThatSpeaksSomethingElse) {
+TEST(Session, BytesThatAreNotAFrameEndTheSession) {
   for (const std::string& bytes :
        {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"), std::string(1 << 16, '\0')}) {
     Puppet puppet(Patient());
@@ -533,7 +533,7 @@ TEST(Session, APeerThatSpeaksSomethingElse) {
   }
 }
 
-TEST(Session, APeerThatTakesWhatWasNotSent) {
+TEST(Session, APeerThatTakesMoreThanWasSentEndsTheSession) {
   Puppet puppet(Patient());
   SendNumbers(puppet.session.get(), 1);
   EXPECT_EQ(puppet.NextNumbered().message, "0");
@@ -543,8 +543,8 @@ TEST(Session, APeerThatTakesWhatWasNotSent) {
   EXPECT_THAT(puppet.session->Receive(kLong), StatusIs(kDataLoss, HasSubstr("2 messages of 1")));
 }
 
-// As a build of the version before says Hello: message, kind, number, acknowledged, taken, check sum.
-TEST(Session, AnOlderPeerIsRefusedInItsOwnTerms) {
+// The peer sends Hello as version 1 does: message, kind, number, acknowledged, taken, checksum.
+TEST(Session, AnOlderPeerIsRefusedInItsOwnFormat) {
   std::string hello = "hi\1\1";
   hello.resize(2 + 1 + 3 * 8);
   const std::string check = "\x6d\x05\xdc\xe4";  // FNV-1a
@@ -554,8 +554,8 @@ TEST(Session, AnOlderPeerIsRefusedInItsOwnTerms) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("there sent a frame of version 1"),
                              HasSubstr("expected version 2"))));
-  // A frame that closes the session, with the reason: 29 bytes of fields, of which the first is the
-  // kind.
+  // The answer is a frame of version 1 that closes the session with the reason. It ends with 29 bytes of fields;
+  // the first one is the kind.
   DING_ASSERT_OK_AND_ASSIGN(const std::string answer, puppet.peer->Receive(kLong));
   EXPECT_THAT(answer, HasSubstr("expected version 2"));
   ASSERT_GT(answer.size(), 29u);
@@ -564,7 +564,7 @@ TEST(Session, AnOlderPeerIsRefusedInItsOwnTerms) {
   EXPECT_THAT(DecodeSessionFrame(answer), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
-TEST(SessionFuzz, MutantsOfAFrame) {
+TEST(SessionFuzz, MutatedFramesAreDecodedOrRefused) {
   SessionFrame frame;
   frame.kind = Kind::kMessage;
   frame.sequence = 7;
@@ -585,8 +585,8 @@ TEST(SessionFuzz, MutantsOfAFrame) {
   });
 }
 
-// Well-formed nonsense ends the session; what came in order before it is handed out.
-TEST(SessionFuzz, WellFormedFrames) {
+// Well-formed frames that break the rules end the session. Messages that came in order before them are received.
+TEST(SessionFuzz, WellFormedFramesOutOfOrderEndTheSession) {
   Fuzz(100, [](Mutator* mutator) {
     Rng* const rng = mutator->rng();
     SessionOptions options = Patient();
@@ -607,7 +607,7 @@ TEST(SessionFuzz, WellFormedFrames) {
       in_order += good ? 1 : 0;
       if (!puppet.peer->Send(EncodeSessionFrame(frame), kLong).ok()) break;
     }
-    // More than the window, if nothing else: it ends.
+    // The session ends in any case, because the frames are more than the window.
     const absl::Status status = End(*puppet.session);
     EXPECT_TRUE(absl::IsDataLoss(status) || absl::IsAborted(status) ||
                 absl::IsResourceExhausted(status))
@@ -620,8 +620,8 @@ TEST(SessionFuzz, WellFormedFrames) {
   });
 }
 
-// A hundred sessions have two threads, and no more.
-TEST(Session, ManySessionsHaveTwoThreads) {
+// A hundred sessions use two threads, and no more.
+TEST(Session, ManySessionsShareTwoThreads) {
   const auto threads = [] {
     const std::filesystem::directory_iterator tasks("/proc/self/task");
     return std::distance(begin(tasks), end(tasks));
@@ -639,10 +639,10 @@ TEST(Session, ManySessionsHaveTwoThreads) {
     for (const auto& session : there) ReceiveNumbers(session.get(), 10);
     EXPECT_EQ(threads(), before + SessionPump::kThreads);
   }
-  EXPECT_EQ(threads(), before) << "they end with the last session";
+  EXPECT_EQ(threads(), before) << "the threads must end with the last session";
 }
 
-TEST(Session, ClosingMayBeBegunWithoutWaiting) {
+TEST(Session, MessagesSentBeforeBeginCloseArrive) {
   Sessions sessions(Patient());
   SendNumbers(sessions.here.get(), 10);
   sessions.here->BeginClose("training is done");
@@ -651,7 +651,7 @@ TEST(Session, ClosingMayBeBegunWithoutWaiting) {
   EXPECT_THAT(sessions.there->Receive(kLong), StatusIs(kAborted, HasSubstr("training is done")));
 }
 
-TEST(Session, WhoWantsToKnowIsToldOfTheFirstMessageOrTheEnd) {
+TEST(Session, OnFirstMessageIsCalledForAMessageOrTheEnd) {
   for (const bool speaks : {true, false}) {
     std::atomic<int> told{0};
     std::atomic<bool> was_told{false};
@@ -677,12 +677,12 @@ TEST(Session, WhoWantsToKnowIsToldOfTheFirstMessageOrTheEnd) {
   }
 }
 
-TEST(SessionTest, ALeaseMayBeSetLater) {
+TEST(Session, TheLeaseMayBeSetLater) {
   SimulatedClock clock;
   SessionOptions options = Patient();
   options.clock = &clock;
   Sessions sessions(options);
-  // While nothing arrives, so that nothing renews it.
+  // Nothing arrives from now on, so nothing renews the lease.
   sessions.connections.faulty.set_black_hole(true);
   sessions.here->set_lease(absl::Hours(2));
   clock.Advance(absl::Hours(1));

@@ -1,13 +1,13 @@
-// The side of the control plane that a worker of either kind has: takes tasks from the coordinator,
-// one at a time, until the run ends. What the tasks of a kind say beside that is its subclass's.
+// The worker's side of the control plane, for collectors and learners: takes tasks from the coordinator, one at
+// a time, until the run ends. A subclass for each kind of worker handles the other messages of its tasks.
 //
-//     Serve()  ◄── StartTask, CloseTask, EndRun, and what the subclass takes ── coordinator
+//     Serve()  ◄── StartTask, CloseTask, EndRun, and the subclass's messages ── coordinator
 //     Started(), Fail() ──────────────────────────────────────────────────────►
 //
-// Ownership: the session outlives it. Owns the task's thread, which Serve() joins.
-// Threads:   thread-safe: Serve() has a thread, the task another.
-// Blocking:  what waits in a subclass returns kCancelled when the task is being closed, and the
-//            session's status when that is over.
+// Ownership: the session must outlive the slave. The slave owns the task's thread, which Serve() joins.
+// Threads:   thread-safe: one thread runs Serve(), another one the task.
+// Blocking:  a call of a subclass that waits returns kCancelled when the task is being closed, and the
+//            session's status when the session is over.
 #ifndef DING_WORKER_INTERACTION_SLAVE_H_
 #define DING_WORKER_INTERACTION_SLAVE_H_
 
@@ -30,11 +30,11 @@ namespace ding {
 class Slave {
  public:
   struct Callbacks {
-    // Runs a task on a thread of its own, to its end: it has said then that it is over. Until then
-    // nothing of the next task is known here: what the old one does still counts as its own.
+    // Runs a task to its end on a thread of its own. The task must have reported its end when this returns.
+    // The slave learns of the next task only after that, so all that this task does counts as its own.
     std::function<void(const StartTask&)> run;
-    // The running task is to end: TaskStatus() says so already. Also called when there is none, on
-    // the thread of Serve(), which is not to wait for long. May be empty.
+    // Asks the running task to end; TaskStatus() already says so. It is called on the thread of Serve(), also
+    // when no task is running, and must not wait for long. May be empty.
     std::function<void()> close;
   };
 
@@ -43,28 +43,30 @@ class Slave {
   Slave& operator=(const Slave&) = delete;
   virtual ~Slave() = default;
 
-  // Takes messages until the run ends or the session is over. A task that is running then is told
-  // to close, may still report how it ended, and is waited for. Once.
+  // Takes messages until the run ends or the session is over. A task that is still running is then closed; it may
+  // report how it ended, and Serve() waits for it. Call it once.
+  // Returns the message that ended the run, or an error of WorkerSession::Receive().
   absl::StatusOr<EndRun> Serve();
 
-  // Number of this incarnation of the worker.
+  // The number of this incarnation of the worker.
   uint32_t worker() const { return session_->welcome().worker(); }
 
-  // The running task's: OK while it may go on.
+  // OK while the running task may go on. kCancelled when it is being closed, or the session's error.
   absl::Status TaskStatus() const;
-  // It is ready; to be called once, before it sends anything else.
+  // Reports that the task is ready. The task calls it once, before it sends anything else.
   absl::Status Started();
-  // It is over, without a result.
+  // Reports that the task is over without a result, for the reason `status`.
   absl::Status Fail(const absl::Status& status);
-  // Waits for that long, or until TaskStatus(), which is returned, is not OK.
+  // Waits for `duration`, or until TaskStatus() is not OK. Returns TaskStatus().
   absl::Status Pause(absl::Duration duration);
-  // Wakes what waits for it, as when the coordinator closes it.
+  // Wakes the calls that wait for the running task, as if the coordinator closed the task.
   void CancelTask();
 
  protected:
-  // A task starts; the subclass forgets that before.
+  // Called when a task starts. The subclass drops the state of the task before.
   virtual void ResetTask(const StartTask& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // Any other message: one that the subclass does not know is of a later minor version.
+  // Called with any other message. The subclass ignores messages that it does not know: they belong to a later
+  // minor version of the protocol.
   virtual void Take(const CoordinatorMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
   absl::Status TaskStatusLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -73,14 +75,15 @@ class Slave {
     return running_ && id == task_id_;
   }
   absl::Status Send(const WorkerMessage& message);
-  // From now on messages of the task are not taken.
+  // Ends the task: its messages are ignored from now on.
   void EndTask();
 
   mutable Mutex mutex_;
-  CondVar changed_;  // whatever mutex_ guards, here and in the subclass
+  // Signalled when anything has changed that mutex_ guards, here or in the subclass.
+  CondVar changed_;
 
  private:
-  // False: the run is over.
+  // Returns false if the run is over.
   bool Handle(const CoordinatorMessage& message, EndRun* end);
   void CloseTask();
   void JoinTask();
@@ -91,7 +94,7 @@ class Slave {
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status session_status_ ABSL_GUARDED_BY(mutex_);
-  std::thread task_thread_;  // of the thread of Serve()
+  std::thread task_thread_;  // only the thread of Serve() uses it
 };
 
 }  // namespace ding

@@ -27,7 +27,7 @@ using testing::HasSubstr;
 
 constexpr absl::Duration kLong = absl::Minutes(1);
 
-// Knows no messages; runs each task on a thread as the test says.
+// A slave without messages of its own. It runs the function of the test as the task.
 class TestSlave : public Slave {
  public:
   using Task = std::function<void(TestSlave*)>;
@@ -66,7 +66,7 @@ class TestSlave : public Slave {
   std::vector<std::string> noted_ ABSL_GUARDED_BY(noted_mutex_);
 };
 
-// Waits until it is closed, and says how it ended.
+// A task that waits until it is closed, and reports how it ended.
 void WaitForClose(TestSlave* slave) {
   EXPECT_THAT(slave->Started(), IsOk());
   slave->Fail(slave->Pause(kLong)).IgnoreError();  // The session may be over.
@@ -107,7 +107,7 @@ TEST_F(SlaveTest, RunsATaskAndEndsWithTheRun) {
   EXPECT_EQ(end.reason(), "over");
 }
 
-TEST_F(SlaveTest, AFailureComesWithItsReason) {
+TEST_F(SlaveTest, AFailedTaskReportsItsReason) {
   Serve([](TestSlave* slave) {
     EXPECT_THAT(slave->Fail(absl::InternalError("env 3 died")), IsOk());
   });
@@ -117,7 +117,7 @@ TEST_F(SlaveTest, AFailureComesWithItsReason) {
   EXPECT_EQ(failed.task_failed().code(), static_cast<int>(absl::StatusCode::kInternal));
 }
 
-TEST_F(SlaveTest, CloseOfAnotherTaskIsIgnored) {
+TEST_F(SlaveTest, ClosingAnotherTaskIsIgnored) {
   Serve(WaitForClose);
   coordinator_.StartCollector("a");
   EXPECT_EQ(coordinator_.Receive().task_started().task_id(), "a");
@@ -126,8 +126,8 @@ TEST_F(SlaveTest, CloseOfAnotherTaskIsIgnored) {
   EXPECT_THAT(slave_->TaskStatus(), IsOk());
 }
 
-// CloseTask and StartTask come in one breath, while the old task is at work.
-TEST_F(SlaveTest, TheNextTaskIsNotKnownBeforeTheOldOneIsOver) {
+// CloseTask and StartTask arrive immediately after each other, while the old task is at work.
+TEST_F(SlaveTest, TheNextTaskStartsAfterTheOldOneIsOver) {
   std::atomic<bool> closed{false};
   std::atomic<int> begun{0};
   Serve([&](TestSlave* slave) {
@@ -138,11 +138,11 @@ TEST_F(SlaveTest, TheNextTaskIsNotKnownBeforeTheOldOneIsOver) {
       return;
     }
     while (!closed) absl::SleepFor(absl::Milliseconds(1));
-    absl::SleepFor(absl::Milliseconds(20));  // for the next task to be made known, wrongly
+    absl::SleepFor(absl::Milliseconds(20));  // time for the next task to become known too early
     EXPECT_THAT(slave->TaskStatus(), StatusIs(absl::StatusCode::kCancelled));
     EXPECT_EQ(slave->task_id(), id);
     EXPECT_THAT(slave->Fail(slave->TaskStatus()), IsOk());
-    slave->CancelTask();  // as a loader that is closed at last
+    slave->CancelTask();  // as a loader does that is closed late
   });
   coordinator_.StartCollector("a");
   EXPECT_EQ(coordinator_.Receive().task_started().task_id(), "a");
@@ -153,10 +153,10 @@ TEST_F(SlaveTest, TheNextTaskIsNotKnownBeforeTheOldOneIsOver) {
   EXPECT_EQ(coordinator_.Receive().task_started().task_id(), "b");
   EXPECT_THAT(slave_->TaskStatus(), IsOk());
   EXPECT_EQ(slave_->noted().back(), "run b");
-  TearDown();  // The task uses what is of this function.
+  TearDown();  // The task uses local variables of this function.
 }
 
-TEST_F(SlaveTest, AStartClosesWhatRuns) {
+TEST_F(SlaveTest, StartTaskClosesTheRunningTask) {
   Serve(WaitForClose);
   coordinator_.StartCollector("a");
   EXPECT_EQ(coordinator_.Receive().task_started().task_id(), "a");
@@ -165,7 +165,7 @@ TEST_F(SlaveTest, AStartClosesWhatRuns) {
   EXPECT_EQ(coordinator_.Receive().task_started().task_id(), "b");
 }
 
-TEST_F(SlaveTest, TheEndOfTheSessionIsTheEndOfTheTask) {
+TEST_F(SlaveTest, TheEndOfTheSessionEndsTheTask) {
   absl::Status seen;
   Serve([&seen](TestSlave* slave) {
     EXPECT_THAT(slave->Started(), IsOk());
@@ -178,19 +178,19 @@ TEST_F(SlaveTest, TheEndOfTheSessionIsTheEndOfTheTask) {
   EXPECT_THAT(seen, StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
 }
 
-TEST_F(SlaveTest, WhatIsNoMessageEndsServing) {
+TEST_F(SlaveTest, AnInvalidMessageEndsServing) {
   Serve(WaitForClose);
   EXPECT_THAT(coordinator_.session()->Send("\xff\xff", kLong), IsOk());
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST_F(SlaveTest, LeavingIsCancelled) {
+TEST_F(SlaveTest, ServeReturnsCancelledAfterTheWorkerLeaves) {
   Serve(WaitForClose);
   worker_->Close("leaves");
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST_F(SlaveTest, OtherMessagesAreTheSubclasss) {
+TEST_F(SlaveTest, OtherMessagesGoToTheSubclass) {
   Serve(WaitForClose);
   coordinator_.Acknowledge("a", 1);
   coordinator_.Publish("policy_0", 1, "key");

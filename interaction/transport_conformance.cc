@@ -28,7 +28,7 @@ constexpr absl::StatusCode kDeadlineExceeded = absl::StatusCode::kDeadlineExceed
 constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
 
-// gRPC and the kernel keep some more than the queues of both ends.
+// gRPC and the kernel hold some messages besides the queues of both ends.
 constexpr int kMaxUnderWay = 4 * kMaxQueuedMessages;
 constexpr size_t kFillBytes = 16 << 10;
 
@@ -94,7 +94,7 @@ TEST_P(TransportConformance, MessagesArriveInOrderInBothDirections) {
   }
 }
 
-TEST_P(TransportConformance, QuestionsAndAnswers) {
+TEST_P(TransportConformance, QuestionsAreAnswered) {
   const Ends ends = Connect();
   std::thread answering([&ends] {
     for (int i = 0; i < 1000; ++i) {
@@ -127,7 +127,7 @@ TEST_P(TransportConformance, AMessageIsAnyBytesOfAnyLength) {
   }
 }
 
-TEST_P(TransportConformance, AMessageThatIsTooLargeIsRefusedAndTheConnectionGoesOn) {
+TEST_P(TransportConformance, ATooLargeMessageIsRefusedAndTheConnectionGoesOn) {
   const Ends ends = Connect();
   const std::string message(static_cast<size_t>(kMaxMessageBytes) + 1, 'x');
   EXPECT_THAT(ends.caller->Send(message, kLong),
@@ -138,7 +138,7 @@ TEST_P(TransportConformance, AMessageThatIsTooLargeIsRefusedAndTheConnectionGoes
   EXPECT_EQ(received, "small");
 }
 
-TEST_P(TransportConformance, WaitingEnds) {
+TEST_P(TransportConformance, WaitingEndsAtTheTimeout) {
   EXPECT_THAT(listener_->Accept(absl::ZeroDuration()), StatusIs(kDeadlineExceeded));
   EXPECT_THAT(listener_->Accept(kShort),
               StatusIs(kDeadlineExceeded, HasSubstr(listener_->address())));
@@ -150,7 +150,7 @@ TEST_P(TransportConformance, WaitingEnds) {
   EXPECT_THAT(ends.callee->Receive(kLong), IsOk());
 }
 
-TEST_P(TransportConformance, WhoSendsMoreThanThePeerTakesWaits) {
+TEST_P(TransportConformance, ASenderWaitsWhenTheQueueIsFull) {
   const Ends ends = Connect();
   const int sent = Fill(ends.caller.get());
   EXPECT_GE(sent, kMaxQueuedMessages);
@@ -158,7 +158,7 @@ TEST_P(TransportConformance, WhoSendsMoreThanThePeerTakesWaits) {
   ASSERT_THAT(ends.callee->Send("wait", kLong), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const std::string wait, ends.caller->Receive(kLong));
   EXPECT_EQ(wait, "wait");
-  // What was refused does not arrive.
+  // The messages that were refused do not arrive.
   for (int i = 0; i < sent; ++i) {
     DING_ASSERT_OK_AND_ASSIGN(const std::string message, ends.callee->Receive(kLong));
     ASSERT_EQ(message.size(), kFillBytes);
@@ -170,7 +170,7 @@ TEST_P(TransportConformance, WhoSendsMoreThanThePeerTakesWaits) {
   EXPECT_EQ(more, "more");
 }
 
-TEST_P(TransportConformance, ASenderThatWaitsGoesOnWhenThereIsRoom) {
+TEST_P(TransportConformance, AWaitingSenderGoesOnWhenThereIsRoom) {
   const Ends ends = Connect();
   const int sent = Fill(ends.caller.get());
   std::thread sender([&ends] { EXPECT_THAT(ends.caller->Send("last", kLong), IsOk()); });
@@ -182,8 +182,8 @@ TEST_P(TransportConformance, ASenderThatWaitsGoesOnWhenThereIsRoom) {
   EXPECT_EQ(*last, "last");
 }
 
-// As a user without a thread of its own does: tries, and is called when it is worth another try.
-TEST_P(TransportConformance, WhoTriesIsCalledWhenThereIsSomethingToDo) {
+// Uses the connection as a user without a thread of its own does: it tries, and tries again when it is called.
+TEST_P(TransportConformance, TheReadyCallbackComesWhenAnotherTryIsWorthwhile) {
   const Ends ends = Connect();
   std::atomic<int> calls{0};
   const auto call_comes = [&calls](int before) {
@@ -196,7 +196,7 @@ TEST_P(TransportConformance, WhoTriesIsCalledWhenThereIsSomethingToDo) {
     EXPECT_THAT(tried, IsOk());
     return tried.ok() && *tried;
   };
-  // A message.
+  // A message to receive.
   std::string message = "as before";
   EXPECT_FALSE(succeeds(ends.callee->TryReceive(&message)));
   EXPECT_EQ(message, "as before");
@@ -205,7 +205,7 @@ TEST_P(TransportConformance, WhoTriesIsCalledWhenThereIsSomethingToDo) {
   ASSERT_TRUE(call_comes(before));
   EXPECT_TRUE(succeeds(ends.callee->TryReceive(&message)));
   EXPECT_EQ(message, "one");
-  // Room: what was not taken is still there.
+  // Room in the queue. A message that was not taken stays in the variable.
   std::string large;
   bool sent = true;
   for (int i = 0; sent && i < kMaxUnderWay; ++i) {
@@ -224,7 +224,7 @@ TEST_P(TransportConformance, WhoTriesIsCalledWhenThereIsSomethingToDo) {
     sent = succeeds(ends.callee->TrySend(&large));
   }
   EXPECT_TRUE(sent);
-  // The end.
+  // The end of the connection.
   EXPECT_FALSE(succeeds(ends.callee->TryReceive(&message)));
   before = calls;
   ends.caller->Close();
@@ -251,12 +251,12 @@ TEST_P(TransportConformance, AMessageBeyondTheReceiversLimitEndsTheConnection) {
     ASSERT_THAT(from->Send(std::string(kMaxMessageBytes, 'x'), kLong), IsOk());
     ASSERT_THAT(to->Receive(kLong), IsOk());
     to->SetMaxReceivedBytes(1000);
-    from->Send(std::string(1001, 'x'), kLong).IgnoreError();  // It may be over at once.
+    from->Send(std::string(1001, 'x'), kLong).IgnoreError();  // The connection may already be over.
     EXPECT_THAT(to->Receive(kLong), StatusIs(kUnavailable, HasSubstr("a message of 1001 bytes")));
   }
 }
 
-// Bytes count, as messages do.
+// The bytes of a queue are bounded, not only the number of its messages.
 TEST_P(TransportConformance, AQueueIsBoundedInBytes) {
   const Ends ends = Connect();
   int64_t sent = 0;
@@ -266,11 +266,11 @@ TEST_P(TransportConformance, AQueueIsBoundedInBytes) {
     sent += status.ok() ? 1 : 0;
   }
   EXPECT_THAT(status, StatusIs(kDeadlineExceeded));
-  // Both queues, and what is on its way.
+  // This bounds both queues and the bytes that are under way.
   EXPECT_LE(sent * kMaxMessageBytes / 4, 4 * kMaxQueuedBytes);
 }
 
-TEST_P(TransportConformance, ClosingMayBeBegunWithoutWaiting) {
+TEST_P(TransportConformance, MessagesSentBeforeBeginCloseArrive) {
   const Ends ends = Connect();
   for (int i = 0; i < 100; ++i) ASSERT_THAT(ends.caller->Send(absl::StrCat(i), kLong), IsOk());
   ends.caller->BeginClose();
@@ -285,7 +285,7 @@ TEST_P(TransportConformance, ClosingMayBeBegunWithoutWaiting) {
   ends.caller->Close();
 }
 
-TEST_P(TransportConformance, CloseWakesWhoeverWaits) {
+TEST_P(TransportConformance, CloseWakesWaitingCalls) {
   const Ends ends = Connect();
   Fill(ends.caller.get());
   std::thread sender([&ends] { EXPECT_THAT(ends.caller->Send("x", kLong), StatusIs(kCancelled)); });
@@ -299,7 +299,7 @@ TEST_P(TransportConformance, CloseWakesWhoeverWaits) {
   acceptor.join();
 }
 
-TEST_P(TransportConformance, ClosingTwiceIsAsOnce) {
+TEST_P(TransportConformance, ClosingTwiceHasNoFurtherEffect) {
   const Ends ends = Connect();
   for (int i = 0; i < 2; ++i) {
     ends.caller->Close();
@@ -309,14 +309,14 @@ TEST_P(TransportConformance, ClosingTwiceIsAsOnce) {
     EXPECT_THAT(ends.caller->Receive(kLong), StatusIs(kCancelled));
     EXPECT_THAT(listener_->Accept(kLong), StatusIs(kCancelled));
   }
-  // By several threads at a time, too.
+  // Several threads may also close at the same time.
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.emplace_back([&ends] { ends.callee->Close(); });
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(ends.callee->Receive(kLong), StatusIs(kCancelled));
 }
 
-TEST_P(TransportConformance, WhatWasSentBeforeThePeerWentArrives) {
+TEST_P(TransportConformance, MessagesSentBeforeThePeerClosesArrive) {
   for (const bool caller_goes : {true, false}) {
     Ends ends = Connect();
     std::unique_ptr<Connection> goes = std::move(caller_goes ? ends.caller : ends.callee);
@@ -338,10 +338,10 @@ TEST_P(TransportConformance, WhatWasSentBeforeThePeerWentArrives) {
   }
 }
 
-TEST_P(TransportConformance, ThePeersEndWakesWhoeverWaits) {
+TEST_P(TransportConformance, TheEndOfThePeerWakesWaitingCalls) {
   const Ends ends = Connect();
   Fill(ends.caller.get());
-  // A peer that closes may take what was under way, so that there is room for one more message.
+  // A peer that closes may still take messages that were under way, so there may be room for one more.
   std::thread sender(
       [this, &ends] { EXPECT_THAT(SendStatusOfLost(ends.caller.get()), StatusIs(kUnavailable)); });
   std::thread receiver(
@@ -362,12 +362,12 @@ TEST_P(TransportConformance, AnAddressHasOneListener) {
   EXPECT_THAT(Connect().caller->Send("x", kLong), IsOk());
 }
 
-TEST_P(TransportConformance, WhatIsNoAddress) {
+TEST_P(TransportConformance, InvalidAddressesAreRefused) {
   EXPECT_THAT(transport_->Listen(GetParam().bad_address), StatusIs(kInvalidArgument));
   EXPECT_THAT(transport_->Connect(GetParam().bad_address, kLong), StatusIs(kInvalidArgument));
 }
 
-TEST_P(TransportConformance, ConnectingToNobody) {
+TEST_P(TransportConformance, ConnectingWithoutAListenerReachesTheDeadline) {
   const std::string address = GetParam().fresh_address();
   EXPECT_THAT(transport_->Connect(address, absl::Milliseconds(200)),
               StatusIs(kDeadlineExceeded, HasSubstr(address)));
@@ -406,7 +406,7 @@ TEST_P(TransportConformance, ConnectionsOfOneListenerAreIndependent) {
   EXPECT_THAT(second.caller->Receive(kLong), IsOk());
 }
 
-TEST_P(TransportConformance, AClosedListenerKeepsWhatItAcceptedAndEndsTheRest) {
+TEST_P(TransportConformance, AClosedListenerEndsOnlyConnectionsNotAccepted) {
   const Ends accepted = Connect();
   std::thread caller([this] {
     const auto connection = transport_->Connect(listener_->address(), absl::Seconds(1));
@@ -423,8 +423,8 @@ TEST_P(TransportConformance, AClosedListenerKeepsWhatItAcceptedAndEndsTheRest) {
   EXPECT_THAT(accepted.callee->Receive(kLong), IsOk());
 }
 
-// Two threads of either end send while a third one receives.
-TEST_P(TransportConformance, ManyMessagesOfSeveralThreads) {
+// On each end two threads send while a third one receives.
+TEST_P(TransportConformance, SeveralThreadsMaySendAtATime) {
   constexpr int kMessages = 3000;
   const Ends ends = Connect();
   std::vector<std::thread> threads;
@@ -451,7 +451,7 @@ TEST_P(TransportConformance, ManyMessagesOfSeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Transport, listener and both ends, in every order.
+// Destroys the transport, the listener and both ends in every order.
 TEST_P(TransportConformance, MayBeDestroyedInAnyOrder) {
   std::array<int, 4> order = {0, 1, 2, 3};
   do {

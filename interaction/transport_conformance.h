@@ -1,6 +1,6 @@
-// Tests that every transport must pass: a suite to instantiate. They drive two ends in one process.
+// Tests that every transport must pass, as a suite to instantiate. Both ends are in one process.
 //
-// Example (the test's target depends on this one, which has `alwayslink`):
+// Example (the test's target depends on :transport_conformance, which has `alwayslink`):
 //   INSTANTIATE_TEST_SUITE_P(InProcess, TransportConformance, testing::Values(kInProcess),
 //                            TransportConformanceName);
 #ifndef DING_WORKER_INTERACTION_TRANSPORT_CONFORMANCE_H_
@@ -20,9 +20,9 @@ namespace ding {
 struct TransportConformanceCase {
   std::string name;
   std::function<std::unique_ptr<Transport>()> create;
-  // Where nobody listens; another one each time.
+  // Returns an address where nobody listens, a new one each time.
   std::function<std::string()> fresh_address;
-  std::string bad_address;  // is none
+  std::string bad_address;  // not a valid address of the transport
 };
 
 inline std::string TransportConformanceName(
@@ -32,12 +32,12 @@ inline std::string TransportConformanceName(
 
 class TransportConformance : public testing::TestWithParam<TransportConformanceCase> {
  protected:
-  // Far more than anything takes: what waits that long has hung.
+  // Much longer than any call takes: a call that waits so long has hung.
   static constexpr absl::Duration kLong = absl::Seconds(60);
-  // For what is not to happen.
+  // How long a test waits for something that must not happen.
   static constexpr absl::Duration kShort = absl::Milliseconds(20);
 
-  // Two ends of a connection; nullptr after a failure.
+  // The two ends of a connection; nullptr after a failure.
   struct Ends {
     std::unique_ptr<Connection> caller;
     std::unique_ptr<Connection> callee;
@@ -45,13 +45,13 @@ class TransportConformance : public testing::TestWithParam<TransportConformanceC
 
   void SetUp() override { Listen(); }
 
-  // Replaces listener_ by one at a fresh address.
+  // Replaces listener_ with a listener at a fresh address.
   void Listen();
   Ends Connect();
-  // Sends until the other side takes no more; returns the number of messages, "0" to "<n-1>" with
-  // padding behind, or one that is too high to be bounded.
+  // Sends messages until the other side takes no more, and returns their number n. The messages are "0:" to
+  // "<n-1>:", padded to the same size. The test fails if the queues seem to have no bound.
   int Fill(Connection* connection);
-  // What Send() says once the end of the peer is known here, which may take a moment.
+  // Returns the error of Send() once this side knows that the peer has ended, which may take a moment.
   absl::Status SendStatusOfLost(Connection* connection);
 
   const std::unique_ptr<Transport> transport_ = GetParam().create();

@@ -20,14 +20,15 @@
 namespace ding {
 namespace {
 
-constexpr absl::Duration kAcceptTimeout = absl::Seconds(1);   // then dismissed ones are forgotten
+constexpr absl::Duration kAcceptTimeout = absl::Seconds(1);   // then closed connections are dropped
 constexpr absl::Duration kReceiveTimeout = absl::Seconds(1);  // then stuck workers are disconnected
-constexpr absl::Duration kGreetTimeout = absl::Seconds(1);
-// How often peers whose time is over are looked for.
+constexpr absl::Duration kGreetTimeout = absl::Seconds(1);    // for sending a Welcome or an answer
+// How often the server looks for peers whose time is over.
 constexpr absl::Duration kSweepPeriod = absl::Milliseconds(100);
-// After that time a session, or a connection, that began to close waits for nobody any more.
+// A session or a connection that began to close this long ago can be destroyed without waiting for its peer.
 constexpr absl::Duration kLeaveTime = absl::Milliseconds(1600);
-// Connections without a session that may be closing at a time; the listener waits for the others.
+// The largest number of connections without a session that may be closing at a time. Beyond it, the listening
+// thread waits until the oldest one has closed.
 constexpr size_t kMaxDismissed = 256;
 constexpr size_t kMaxReportBytes = 1000;
 
@@ -49,7 +50,7 @@ class WorkerServer::News {
     MutexLock lock(&mutex_);
     return stopped_;
   }
-  // None within `timeout`: nothing.
+  // Returns the next peer's number, or nothing if there is none within `timeout`.
   std::optional<int64_t> Next(absl::Duration timeout) {
     MutexLock lock(&mutex_);
     if (numbers_.empty() && !stopped_) added_.WaitFor(&mutex_, timeout);
@@ -111,12 +112,12 @@ void WorkerServer::Listen() {
 }
 
 absl::Status WorkerServer::AddPeer(int64_t number, std::unique_ptr<Connection>* connection) {
-  // To the end: the first message may be there before this returns.
+  // Holds the lock to the end, because the first message may arrive before this returns.
   MutexLock lock(&mutex_);
   if (closing_) return absl::CancelledError("the run is over");
   if (peers_.size() >= static_cast<size_t>(options_.max_workers)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("there are ", peers_.size(), " connections already"));
+        absl::StrCat("there are already ", peers_.size(), " connections"));
   }
   SessionOptions options = options_.session;
   options.on_first_message = [news = news_, number] { news->Add(number); };
@@ -139,7 +140,7 @@ void WorkerServer::Report(const std::string& what) {
   const std::optional<int64_t> left_out = reports_.Pass();
   if (!left_out.has_value()) return;
   std::string line = what.substr(0, kMaxReportBytes);
-  // It may have words of a stranger in it.
+  // The text may contain words of an unknown peer.
   std::replace_if(
       line.begin(), line.end(), [](char c) { return absl::ascii_iscntrl(c); }, '?');
   if (*left_out > 0) absl::StrAppend(&line, " (and ", *left_out, " other peers before)");
@@ -169,7 +170,7 @@ void WorkerServer::Sweep() {
       }
       const bool gone = peer->second.state == Peer::State::kLeaving && peer->second.until.Passed();
       if (!gone && peer->second.state != Peer::State::kFinished) continue;
-      // Its thread has nothing left to do.
+      // The thread has nothing left to do.
       if (peer->second.thread.joinable()) peer->second.thread.join();
       leaving.push_back(std::move(peer->second.session));
       peers_.erase(peer);
@@ -199,7 +200,7 @@ void WorkerServer::GreetPeer(int64_t number) {
   {
     MutexLock lock(&mutex_);
     const auto found = peers_.find(number);
-    // It may be late, and refused.
+    // Its Hello may have come too late: then it was refused.
     if (found == peers_.end() || found->second.state != Peer::State::kGreeted) return;
     session = found->second.session;
   }
@@ -318,7 +319,7 @@ absl::Status WorkerServer::Answer(uint32_t worker, const Hello& hello, const Wor
     *answer.mutable_operator_reply() = handler_->Operate(message.operator_request());
   } else if (operates) {
     return absl::FailedPreconditionError(
-        "an operator may ask for the status and send requests, and nothing else");
+        "an operator may ask for the status and send requests, but nothing else");
   } else {
     return handler_->Handle(worker, message);
   }
@@ -328,10 +329,10 @@ absl::Status WorkerServer::Answer(uint32_t worker, const Hello& hello, const Wor
 void WorkerServer::Send(uint32_t worker, const CoordinatorMessage& message) {
   MutexLock lock(&mutex_);
   const auto found = workers_.find(worker);
-  // Gone; the coordinator is being told.
+  // The worker is gone, and the handler is being told so; or it is stuck.
   if (found == workers_.end() || !found->second.stuck.ok()) return;
-  // The coordinator does not wait: a worker with a window full of messages is stuck. Its thread
-  // disconnects it, as that takes its time.
+  // The handler must not wait, so a worker whose window is full is stuck. Its own thread disconnects it, because
+  // that takes time.
   const absl::Status sent =
       found->second.session->Send(message.SerializeAsString(), /*timeout=*/absl::ZeroDuration());
   if (absl::IsDeadlineExceeded(sent) || absl::IsInvalidArgument(sent)) {
@@ -359,7 +360,7 @@ void WorkerServer::Close(absl::string_view reason) {
   news_->Stop();
   if (listening_.joinable()) listening_.join();
   if (greeting_.joinable()) greeting_.join();
-  // All at a time: each may take a second to hear it.
+  // All sessions close at the same time, because each of them may take a second.
   for (const std::shared_ptr<Session>& session : sessions) session->BeginClose(reason);
   for (const std::shared_ptr<Session>& session : sessions) session->Close(reason);
   MutexLock lock(&mutex_);

@@ -1,21 +1,26 @@
-// The side of the control plane that workers join: listens for them, greets them, hands their messages
-// to whoever gives them work, a coordinator or a learner aggregator, and its answers to them.
+// The side of the control plane that workers join. It listens for workers and greets them. It hands their
+// messages to a WorkerHandler (a coordinator or a learner aggregator), and sends them the handler's messages.
 //
 //     Listener ──► a session per peer ──Hello──► a thread per admitted worker ──Handle──► WorkerHandler
 //                                                                   ▲                          │
 //                                                                   └────────── Send ──────────┘
 //
-// A worker is admitted if it speaks this protocol, in the role of the token that it has shown to the
-// transport (if that asks for one), if it was started with the run's config or with none, and if
-// check_hello and the handler say so. Whatever it sends, the others go on: one that sends what is no message is
-// disconnected with the reason.
+// A worker is admitted under these conditions:
 //
-// A peer costs no thread before it is admitted, and little memory; one whose thread the system refuses is
-// refused, and the others go on. All sessions together hold kServerSessionBytes at most (session_budget.h).
+// - It has the same major version of the protocol.
+// - If the transport requires a token, the worker's role is the role of the token that it has shown.
+// - It was started with the run's config, or without a config.
+// - check_hello and the handler accept it.
 //
-// Ownership: transport and handler outlive it.
-// Threads:   thread-safe. Has a thread that listens, one that greets, and one per admitted worker; Close()
-//            joins them.
+// Whatever a worker sends, the others go on. A worker that sends an invalid message is disconnected with the reason.
+//
+// A peer needs no thread and little memory before it is admitted. If the system refuses the thread for a peer, the
+// server refuses the peer, and the others go on. All sessions together hold at most kServerSessionBytes
+// (session_budget.h).
+//
+// Ownership: the transport and the handler must outlive the server.
+// Threads:   thread-safe. The server has one thread that listens, one that greets, and one for each admitted
+//            worker; Close() joins them.
 #ifndef DING_WORKER_INTERACTION_WORKER_SERVER_H_
 #define DING_WORKER_INTERACTION_WORKER_SERVER_H_
 
@@ -43,35 +48,38 @@
 
 namespace ding {
 
-// Who gives work to those that join.
+// Gives work to the workers that join. The threads of the server call it.
 class WorkerHandler {
  public:
   virtual ~WorkerHandler() = default;
 
-  // A number for a worker that wants to join, which none had before.
-  //   kFailedPrecondition ...  it may not: says why
+  // Returns the number for a worker that wants to join, a number that no worker had before. An error, such as
+  // kFailedPrecondition, refuses the worker; its message is the reason that the worker is told.
   virtual absl::StatusOr<uint32_t> Admit(const Hello& hello) = 0;
-  // A worker that was admitted. `peer` is for people.
+  // Tells of a worker that was admitted. `peer` names its address for people.
   virtual void WorkerJoined(uint32_t worker, const Hello& hello, const std::string& peer) = 0;
+  // Tells of a worker that has left or was disconnected.
   virtual void WorkerLost(uint32_t worker, const absl::Status& why) = 0;
-  // Called by one thread per worker at a time. An error: what it sent cannot be; it is disconnected.
+  // Handles a message of an admitted worker. One thread per worker calls it, so messages of a worker come one after
+  // the other. An error means that the message is invalid: the worker is disconnected.
   virtual absl::Status Handle(uint32_t worker, const WorkerMessage& message) = 0;
-  // What an operator asks for.
+  // Does what an operator requests.
   virtual OperatorReply Operate(const OperatorRequest& request) = 0;
-  // 1, and one more with each handler that goes on with the work of the one before.
+  // The incarnation of the handler: 1 at first, one higher for each handler that continues the work of the one
+  // before.
   virtual int32_t incarnation() const { return 1; }
-  // For those who ask.
+  // The status of the run, for workers and operators that ask for it.
   virtual RunStatus status() const = 0;
 };
 
-// How a handler talks to workers.
+// Lets a handler send messages to workers.
 class WorkerSender {
  public:
   virtual ~WorkerSender() = default;
 
-  // Queues a message behind those sent before to this worker, and returns: it may be called under the
-  // handler's lock, does not wait for a worker, and does not call the handler. A worker that is gone
-  // is no error: WorkerLost() says so. One that takes no messages is disconnected.
+  // Queues a message behind those that were sent to this worker before. It may be called under the handler's lock,
+  // because it does not wait for a worker and does not call the handler. It ignores a worker that is gone;
+  // WorkerLost() tells of it. A worker that takes no messages is disconnected.
   virtual void Send(uint32_t worker, const CoordinatorMessage& message) = 0;
 };
 
@@ -81,39 +89,41 @@ class WorkerServer : public WorkerSender {
   static constexpr int kReportsPerSecond = 5;
 
   struct Options {
-    int max_workers = kMaxWorkers;  // connections at a time, at least 1; others are closed
-    absl::Duration hello_timeout = absl::Seconds(5);  // for the first message
-    std::string address;                              // where to listen, in the transport's terms
-    // What workers are told; its version and worker number are filled in.
+    // The largest number of connections at a time, at least 1. Further connections are closed.
+    int max_workers = kMaxWorkers;
+    absl::Duration hello_timeout = absl::Seconds(5);  // for the first message of a peer
+    std::string address;  // where to listen; an address of the transport
+    // The Welcome for admitted workers. The server fills in its version, worker number and incarnation.
     Welcome welcome;
-    // Of a worker that was started with a config: it must be the same. Empty: none is.
+    // The digest of the run's config. A worker that was started with a config must have the same digest. If it is
+    // empty, only workers without a config are admitted.
     std::string config_digest;
+    // The options of each session. The server sets its budget and its on_first_message.
     SessionOptions session;
-    // Whether this one may join, by what it says of itself. May be empty.
+    // Whether the worker with this Hello may join. May be empty.
     std::function<absl::Status(const Hello&)> check_hello;
-    // Told who was turned away, in a sentence for the log: at most kReportsPerSecond, and then how many
-    // were left out. May be empty; must not wait.
+    // Called with a sentence for the log about each peer that was refused, at most kReportsPerSecond times a second;
+    // the next sentence then has the number of peers that were left out. May be empty; must not wait.
     std::function<void(const std::string&)> report;
-    // Told of every worker that left or was lost, and why. May be empty; must not wait.
+    // Called for each worker that left or was lost, with the reason. May be empty; must not wait.
     std::function<void(const Hello&, const absl::Status&)> on_worker_lost;
   };
 
-  //   kAlreadyExists    somebody listens there
-  //   kInvalidArgument  not an address
+  // Creates a server that listens at options.address. Errors are those of Transport::Listen().
   static absl::StatusOr<std::unique_ptr<WorkerServer>> Create(Options options,
                                                               Transport* transport);
   ~WorkerServer() override;  // as Close()
 
-  // Where workers connect to.
+  // The address that workers connect to.
   const std::string& address() const { return listener_->address(); }
 
-  // Admits workers from now on. Once.
-  //   kResourceExhausted  the system refuses its threads
+  // Admits workers from now on. Call it once.
+  //   kResourceExhausted  the system refuses to start the server's threads
   absl::Status Start(WorkerHandler* handler);
-  // Waits until all workers have left, at most `timeout`. False: some have not. Operators may stay.
+  // Waits until all workers have left, but at most for `timeout`; operators may stay. Whether all have left.
   bool WaitForWorkersToLeave(absl::Duration timeout);
-  // Disconnects all, who are told `reason`; may be repeated. The handler's work has ended before: a
-  // worker that is being served, its data waiting for room in a buffer, say, is waited for.
+  // Disconnects all peers and tells them `reason`. May be called again. The handler's work must have ended before,
+  // because this waits for calls of Handle(), such as one whose data wait for room in a buffer.
   void Close(absl::string_view reason);
 
   void Send(uint32_t worker, const CoordinatorMessage& message) override;
@@ -121,52 +131,54 @@ class WorkerServer : public WorkerSender {
  private:
   struct Worker {
     std::shared_ptr<Session> session;
-    absl::Status stuck;  // OK, or why nothing is sent to it any more
+    absl::Status stuck;  // OK, or the reason why nothing is sent to it any more
   };
   struct Peer {
     enum class State {
-      kGreeted,   // until its Hello is here, or hello_timeout is over
-      kServed,    // by its thread
-      kLeaving,   // was refused, and is told so
-      kFinished,  // its thread has ended, or its time to leave is over
+      kGreeted,   // waits for its Hello, at most for hello_timeout
+      kServed,    // its thread serves it
+      kLeaving,   // was refused, and is being told the reason
+      kFinished,  // its thread has ended
     };
 
     std::shared_ptr<Session> session;
     State state = State::kGreeted;
-    Deadline until = Deadline::Never();  // when kGreeted and kLeaving end
-    std::thread thread;                  // of kServed and kFinished
+    Deadline until = Deadline::Never();  // when the states kGreeted and kLeaving end
+    std::thread thread;                  // in the states kServed and kFinished
   };
-  // Peers whose first message is there. Outlives the server in the sessions' callbacks.
+  // A queue of the peers whose first message has arrived. The callbacks of the sessions share it, so it may outlive
+  // the server.
   class News;
 
   WorkerServer(Options options, std::unique_ptr<Listener> listener);
 
-  // The threads that listen and greet.
+  // The bodies of the threads that listen and greet.
   void Listen();
   void Greet();
-  // Takes *connection unless it is one too many.
+  // Starts a session on *connection, unless there are too many peers; then *connection stays with the caller.
   absl::Status AddPeer(int64_t number, std::unique_ptr<Connection>* connection);
-  // A connection that gets no session: closed without waiting for the peer.
+  // Closes a connection that gets no session, without waiting for the peer.
   void Dismiss(std::unique_ptr<Connection> connection);
-  // Reads the Hello of a peer, which is there, and admits or refuses it.
+  // Reads the Hello of a peer, which has arrived, and admits or refuses the peer.
   void GreetPeer(int64_t number);
   absl::StatusOr<Hello> TakeHello(Session* session, uint32_t* worker);
   absl::Status CheckHello(const Hello& hello, absl::string_view identity) const;
-  // Whether there is a thread for it from now on.
+  // Starts the thread that serves the peer. An error if the system refuses it.
   absl::Status StartServing(int64_t number, uint32_t worker, const Hello& hello);
   void Refuse(int64_t number, const absl::Status& why);
-  // Refuses those whose time is over, and forgets those that are gone.
+  // Refuses the peers whose time for a Hello is over, and drops the peers that are gone.
   void Sweep();
   void Report(const std::string& what);
 
-  // One admitted peer, on its thread.
+  // Serves one admitted peer, on its thread.
   void Serve(int64_t number, uint32_t worker, const Hello& hello,
              const std::shared_ptr<Session>& session);
   absl::Status ServeAdmitted(uint32_t worker, const Hello& hello,
                              const std::shared_ptr<Session>& session);
   absl::Status SendWelcome(uint32_t worker, Session* session) const;
-  // Of an admitted worker: whether it takes what is sent to it.
+  // OK while an admitted worker takes its messages, else why it is stuck.
   absl::Status TakesMessages(uint32_t worker) const;
+  // Handles one message of an admitted peer, and answers it if it is a question.
   absl::Status Answer(uint32_t worker, const Hello& hello, const WorkerMessage& message,
                       Session* session);
 
@@ -175,13 +187,13 @@ class WorkerServer : public WorkerSender {
   WorkerHandler* handler_ = nullptr;
   const std::shared_ptr<News> news_;
   RateBound reports_;
-  std::shared_ptr<SessionPump> pump_;  // its threads are there before the first peer
+  std::shared_ptr<SessionPump> pump_;  // its threads start before the first peer connects
   std::thread listening_;
   std::thread greeting_;
-  // Connections without a session, oldest first, until they are gone. The listening thread owns them.
+  // The dismissed connections, oldest first, until they are closed. Only the listening thread uses them.
   std::deque<std::pair<Deadline, std::unique_ptr<Connection>>> dismissed_;
   mutable Mutex mutex_;
-  CondVar changed_;  // peers_, workers_
+  CondVar changed_;  // signalled when peers_ or workers_ has changed
   std::map<int64_t, Peer> peers_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -12,10 +12,10 @@
 namespace ding {
 namespace {
 
-// For the Welcome, which has the run's config in it.
+// The bytes that the coordinator may send before the worker admits it. The Welcome contains the run's config.
 constexpr int64_t kWelcomeBytes = int64_t{1} << 20;
 
-// The lease that the coordinator asks for, else `otherwise`.
+// The lease in the coordinator's Welcome, or `otherwise` if it has none.
 absl::StatusOr<absl::Duration> LeaseOf(const Welcome& welcome, absl::Duration otherwise) {
   if (!welcome.has_lease_seconds()) return otherwise;
   if (!(welcome.lease_seconds() >= absl::ToDoubleSeconds(kMinSessionLease))) {
@@ -33,7 +33,7 @@ absl::StatusOr<Welcome> AskToJoin(const Hello& hello, const WorkerSession::Optio
   *message.mutable_hello() = hello;
   DING_RETURN_IF_ERROR(session->Send(message.SerializeAsString(), timeout));
   absl::StatusOr<std::string> answer = session->Receive(timeout);
-  // It closes the session with a reason.
+  // The coordinator refuses a worker by closing the session with a reason.
   if (absl::IsAborted(answer.status())) {
     return absl::FailedPreconditionError(answer.status().message());
   }
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<WorkerSession>> WorkerSession::Join(Transport* tr
   *hello.mutable_version() = CurrentProtocol();
   DING_ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection,
                         transport->Connect(address, options.join_timeout));
-  // Until it is welcome, a worker waits for join_timeout, not for the lease.
+  // Until the Welcome, join_timeout and not the lease limits how long the worker waits.
   SessionOptions joining = options.session;
   joining.lease += options.join_timeout;
   joining.first_window_bytes = std::max(joining.first_window_bytes, kWelcomeBytes);

@@ -1,9 +1,9 @@
-// A worker's side of its session with the coordinator: joins, is told its number and the run's
-// settings, and then sends and receives messages.
+// A worker's side of its session with the coordinator. The worker joins, learns its number and the settings of
+// the run, and then sends and receives messages.
 //
 // Ownership: owns the session.
 // Threads:   thread-safe.
-// Errors:    say which coordinator. After the session is over every call returns why.
+// Errors:    an error names the coordinator. When the session is over, every call returns the reason.
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(std::unique_ptr<WorkerSession> session,
@@ -28,29 +28,34 @@ namespace ding {
 class WorkerSession {
  public:
   struct Options {
-    // Its lease is that of the coordinator, if that says one.
+    // If the coordinator's Welcome has a lease, it replaces the lease of these options.
     SessionOptions session;
-    // For the coordinator to listen and to answer.
+    // How long to wait for the coordinator to listen, and then for its answer.
     absl::Duration join_timeout = absl::Seconds(30);
   };
 
-  // `hello` without version, which is filled in.
-  //   kDeadlineExceeded    nobody listens at `address`, or does not answer
-  //   kFailedPrecondition  the coordinator refuses the worker; its reason
-  //   kUnauthenticated     it does not let us in, or is not who we want (Transport::Connect())
-  //   kUnavailable         it is gone, or takes no more workers
-  //   kInvalidArgument     what it answers is no Welcome, or one that cannot be
+  // Joins the run of the coordinator at `address`. Join() fills in the version of `hello`. `transport` must outlive
+  // the call.
+  //   kDeadlineExceeded    nobody listens at `address`, or the coordinator does not answer
+  //   kFailedPrecondition  the coordinator refuses the worker, for the reason in the message, or its protocol has
+  //                        another major version
+  //   kUnauthenticated     credentials were not accepted (Transport::Connect())
+  //   kUnavailable         the coordinator is gone, or takes no more workers
+  //   kInvalidArgument     the answer is not a Welcome, or its lease is invalid
   static absl::StatusOr<std::unique_ptr<WorkerSession>> Join(Transport* transport,
                                                              const std::string& address,
                                                              Hello hello, const Options& options);
 
+  // The coordinator's answer to `hello`.
   const Welcome& welcome() const { return welcome_; }
 
-  // Errors of Session::Send() and Session::Receive(), and
-  //   kInvalidArgument  the coordinator sent what is no message
+  // The errors are those of Session::Send() and Session::Receive(), and for Receive() also
+  //   kInvalidArgument    the coordinator sent bytes that are not a message
+  //   kResourceExhausted  its message would take too much memory (protocol.h)
   absl::Status Send(const WorkerMessage& message, absl::Duration timeout);
   absl::StatusOr<CoordinatorMessage> Receive(absl::Duration timeout);
 
+  // As Session::status() and Session::Close().
   absl::Status status() const { return session_->status(); }
   void Close(absl::string_view reason) { session_->Close(reason); }
 

@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<WorkerSession>> JoinAnswered(const std::string& a
   });
 }
 
-TEST(WorkerSessionTest, JoinsAndIsToldTheRun) {
+TEST(WorkerSessionTest, JoinsAndLearnsTheSettingsOfTheRun) {
   FakeCoordinator coordinator;
   Hello heard;
   DING_ASSERT_OK_AND_ASSIGN(const auto worker, coordinator.JoinWith({}, [&heard](const Hello& hello,
@@ -46,7 +46,7 @@ TEST(WorkerSessionTest, JoinsAndIsToldTheRun) {
     heard = hello;
     EXPECT_THAT(session->Send(FakeCoordinator::MakeWelcome().SerializeAsString(), kLong), IsOk());
   }));
-  EXPECT_EQ(heard.version().major(), kProtocolMajor) << "is filled in";
+  EXPECT_EQ(heard.version().major(), kProtocolMajor) << "Join() fills it in";
   EXPECT_EQ(worker->welcome().worker(), FakeCoordinator::kWorker);
   EXPECT_EQ(worker->welcome().run(), "run-1");
 
@@ -59,7 +59,7 @@ TEST(WorkerSessionTest, JoinsAndIsToldTheRun) {
   EXPECT_EQ(received.close_task().task_id(), "task_0");
 }
 
-TEST(WorkerSessionTest, ARefusalIsTheCoordinatorsReason) {
+TEST(WorkerSessionTest, ARefusalHasTheCoordinatorsReason) {
   FakeCoordinator coordinator;
   EXPECT_THAT(
       coordinator.JoinWith({},
@@ -70,7 +70,7 @@ TEST(WorkerSessionTest, ARefusalIsTheCoordinatorsReason) {
                AllOf(HasSubstr("collectors of weekdays"), HasSubstr(FakeCoordinator::kAddress))));
 }
 
-TEST(WorkerSessionTest, RefusesACoordinatorOfAnotherMajor) {
+TEST(WorkerSessionTest, RefusesACoordinatorOfAnotherMajorVersion) {
   FakeCoordinator coordinator;
   CoordinatorMessage welcome = FakeCoordinator::MakeWelcome();
   welcome.mutable_welcome()->mutable_version()->set_major(kProtocolMajor + 1);
@@ -92,7 +92,7 @@ TEST(WorkerSessionTest, RefusesAnAnswerThatIsNoWelcome) {
   }
 }
 
-TEST(WorkerSessionTest, RefusesALeaseThatCannotBe) {
+TEST(WorkerSessionTest, RefusesAnInvalidLease) {
   for (const double lease : {0.0, -1.0, 0.001, std::nan("")}) {
     FakeCoordinator coordinator;
     CoordinatorMessage welcome = FakeCoordinator::MakeWelcome();
@@ -103,7 +103,7 @@ TEST(WorkerSessionTest, RefusesALeaseThatCannotBe) {
   }
 }
 
-TEST(WorkerSessionTest, WaitsForSomebodyWhoListens) {
+TEST(WorkerSessionTest, WaitsForAListenerUntilTheJoinTimeout) {
   InProcessTransport transport;
   WorkerSession::Options options;
   options.join_timeout = kShort;
@@ -111,8 +111,8 @@ TEST(WorkerSessionTest, WaitsForSomebodyWhoListens) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("nobody")));
 }
 
-// The lease is for those who are welcome.
-TEST(WorkerSessionTest, WaitsForAnAnswerForTheJoinTimeout) {
+// The lease counts only after the Welcome.
+TEST(WorkerSessionTest, WaitsForAnAnswerUntilTheJoinTimeout) {
   InProcessTransport transport;
   const std::unique_ptr<Listener> silent = transport.Listen("silent").value();
   WorkerSession::Options options;
@@ -122,7 +122,7 @@ TEST(WorkerSessionTest, WaitsForAnAnswerForTheJoinTimeout) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("silent")));
 }
 
-// The lease of either side, by its own clock.
+// Each side judges the lease by its own clock.
 TEST(WorkerSessionTest, TakesTheLeaseFromWelcome) {
   for (const bool told : {false, true}) {
     SimulatedClock clock;
@@ -141,14 +141,14 @@ TEST(WorkerSessionTest, TakesTheLeaseFromWelcome) {
   }
 }
 
-TEST(WorkerSessionTest, WhatIsNoMessageIsSaid) {
+TEST(WorkerSessionTest, AnInvalidMessageIsAnError) {
   FakeCoordinator coordinator;
   const std::unique_ptr<WorkerSession> worker = coordinator.Join();
   EXPECT_THAT(coordinator.session()->Send("\xff\xff", kLong), IsOk());
   EXPECT_THAT(worker->Receive(kLong), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(WorkerSessionTest, AfterItsEndEveryCallSaysWhy) {
+TEST(WorkerSessionTest, AfterTheEndEveryCallReturnsTheReason) {
   FakeCoordinator coordinator;
   const std::unique_ptr<WorkerSession> worker = coordinator.Join();
   coordinator.session()->Close("enough");
@@ -160,7 +160,7 @@ TEST(WorkerSessionTest, AfterItsEndEveryCallSaysWhy) {
   EXPECT_THAT(worker->status(), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
 }
 
-TEST(WorkerSessionFuzz, WhateverTheWelcomeIsJoiningEnds) {
+TEST(WorkerSessionFuzz, JoiningEndsWhateverTheAnswer) {
   std::map<absl::StatusCode, int> outcomes;
   Fuzz(300, [&outcomes](Mutator* mutator) {
     FakeCoordinator coordinator;
@@ -174,7 +174,8 @@ TEST(WorkerSessionFuzz, WhateverTheWelcomeIsJoiningEnds) {
     });
     ++outcomes[joined.status().code()];
   });
-  EXPECT_GE(outcomes.size(), 3u) << "it joined, met another version, and heard what is no Welcome";
+  EXPECT_GE(outcomes.size(), 3u)
+      << "expected a join, another version, and an answer that is not a Welcome";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A server of workers whose system has no thread left. A test of its own, as sanitizers need address
-// space of their own.
+// Tests a worker server when the system refuses to start threads. It is a test of its own because it limits the
+// address space, of which sanitizers need much.
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -44,7 +44,7 @@ class Handler : public WorkerHandler {
   RunStatus status() const override { return {}; }
 
  private:
-  uint32_t workers_ = 0;  // of the thread that greets
+  uint32_t workers_ = 0;  // only the thread that greets uses it
 };
 
 absl::StatusOr<std::unique_ptr<WorkerSession>> Join(Transport* transport, const std::string& name) {
@@ -60,8 +60,9 @@ void ExpectServed(WorkerSession* worker) {
   EXPECT_THAT(worker->Receive(kLong), IsOk());
 }
 
-// From now on this process gets no thread. Address space, because root is exempt from the limit of
-// processes: there is enough for a session, and not for a stack, nor is a stack left of before.
+// Lets the system refuse all further threads of this process. It limits the address space, because root is exempt
+// from the limit of processes. There is enough for a session, but not for the stack of a thread, and the stack of an
+// earlier thread is too small to be used again.
 void RefuseThreads() {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -90,15 +91,15 @@ void RunWithoutThreads() {
   ExpectServed(good.get());
   good->Close("done");
   server->Close("over");
-  // A server that gets none of its own says so.
+  // A server that cannot start its own threads returns an error.
   options.address = "another";
   const auto another = WorkerServer::Create(options, &transport).value();
   EXPECT_THAT(another->Start(&handler), StatusIs(absl::StatusCode::kResourceExhausted,
                                                  HasSubstr("cannot start a thread for")));
 }
 
-// In a child, as the limit cannot be raised again.
-TEST(WorkerThreadLimitTest, AWorkerWhoseThreadIsRefusedIsRefusedAndTheOthersGoOn) {
+// Runs in a child process, because the limit cannot be raised again.
+TEST(WorkerThreadLimitTest, AWorkerWithoutAThreadIsRefusedAndTheOthersGoOn) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
