@@ -73,7 +73,7 @@ TEST_F(RedisTest, MayBeKilledAndComeBackWithWhatWasAcknowledged) {
   ExpectIsOver(*program);
   EXPECT_EQ(WaitForStatus(*program, IsTraining).workers_lost(), 0);
   Interrupt(program.get());
-  EXPECT_THAT(Log("a", "learner-0"), Not(HasSubstr("Redis has lost what it had")));
+  EXPECT_THAT(Log("a", "learner-0"), Not(HasSubstr("Redis has lost its data")));
   EXPECT_EQ(KeysOfRuns(), "0");
 }
 
@@ -105,7 +105,7 @@ TEST_F(RedisTest, MayComeBackEmptyWhichIsSaid) {
   }
   ASSERT_THAT(redis_->Restart(), IsOk());
   ExpectIsOver(*program);
-  EXPECT_THAT(Log("a", "learner-0"), HasSubstr("Redis has lost what it had"));
+  EXPECT_THAT(Log("a", "learner-0"), HasSubstr("Redis has lost its data"));
   Interrupt(program.get());
 }
 

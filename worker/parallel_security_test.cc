@@ -139,7 +139,7 @@ TEST_F(ParallelSecurityTest, TrainsAndLetsNobodyElseIn) {
               HasSubstr("it does not know the token"));
   const std::string elsewhere = absl::StrReplaceAll(at, {{"127.0.0.1", "127.0.0.2"}});
   EXPECT_THAT(Failure("worker/ctl", {"status", elsewhere}, flags),
-              HasSubstr("its certificate is that of another host"));
+              HasSubstr("its certificate belongs to another host"));
   ASSERT_EQ(chmod(Path("certs/operator/key.pem").c_str(), 0644), 0);
   EXPECT_THAT(Failure("worker/ctl", {"status", at}, flags), HasSubstr("expected 0600"));
   ASSERT_EQ(chmod(Path("certs/operator/key.pem").c_str(), 0600), 0);
@@ -201,7 +201,7 @@ TEST_F(ParallelSecurityTest, BeyondLoopbackNothingBeginsWithoutThem) {
               HasSubstr("--tls_ca, --token_file are missing"));
   // A worker's certificate is not valid for a coordinator.
   EXPECT_THAT(Failure("worker/parallel", {config, exp_dir}, LinkFlags("certs/collector")),
-              HasSubstr("is not made for who listens"));
+              HasSubstr("may not be used to listen"));
   EXPECT_FALSE(PathExists(Path("run")));
 }
 

@@ -12,8 +12,9 @@
 namespace ding {
 namespace {
 
-// Channelz answers in JSON. Of it we need numbers and names, which have neither quotes nor escapes:
-// "name":"text". Takes them out of `*json` one after another, with what stands before.
+// Channelz answers in JSON. We need only numbers and names, which contain neither quotes nor escapes.
+// TakeField() finds the next field "name":"text" in `*json`, stores its text and removes everything
+// up to the end of that text.
 bool TakeField(absl::string_view name, absl::string_view* json, absl::string_view* text) {
   size_t at = 0;
   while ((at = json->find(name, at)) != absl::string_view::npos) {
@@ -34,7 +35,7 @@ bool TakeNumber(absl::string_view name, absl::string_view* json, int64_t* number
 
 bool IsLastPage(absl::string_view json) { return json.find("\"end\":true") != json.npos; }
 
-// Takes the text that gRPC has allocated.
+// Copies the text that gRPC allocated, and frees it.
 std::string Take(char* json) {
   const std::string taken = json == nullptr ? "" : json;
   gpr_free(json);

@@ -1,5 +1,6 @@
-// How many HTTP/2 streams each connection of a gRPC server has begun, as gRPC's own statistics
-// (channelz) have it: also those that were reset at once, and so never became a call of a service.
+// Counts the HTTP/2 streams that each connection of a gRPC server has opened. The numbers come from
+// gRPC's own statistics (channelz), so they include streams that were reset at once and never became
+// a call of a service.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_INTERACTION_GRPC_BEGUN_STREAMS_H_
@@ -14,16 +15,17 @@
 
 namespace ding {
 
-// "127.0.0.1:41234" of gRPC's "ipv4:127.0.0.1:41234", "[fe80::1]:41234" of
-// "ipv6:%5Bfe80::1%252%5D:41234".
+// Converts gRPC's name of a peer to the form of a socket address: "ipv4:127.0.0.1:41234" becomes
+// "127.0.0.1:41234", and "ipv6:%5Bfe80::1%252%5D:41234" becomes "[fe80::1]:41234".
 std::string PeerOfUri(absl::string_view uri);
 
 class BegunStreamsReader {
  public:
-  // A reader for the server that this process has made last.
+  // Returns a reader for the server that this process created last.
   static BegunStreamsReader OfNewestServer();
 
-  // Returns all connections, or none if no stream has been begun since the last call, which is cheap.
+  // Returns the counts of all connections that have opened a stream. Returns nothing if no stream was
+  // opened since the last Read(); that case is cheap.
   std::vector<BegunStreams> Read();
 
  private:

@@ -5,8 +5,8 @@
 namespace ding {
 namespace {
 
-// The names that gRPC gives to peers, and the gate to sockets.
-TEST(PeerOfUriTest, IsTheNameOfTheSocket) {
+// gRPC and the connection gate write the address of a peer differently.
+TEST(PeerOfUriTest, ConvertsGrpcUrisToSocketAddresses) {
   EXPECT_EQ(PeerOfUri("ipv4:127.0.0.1:41234"), "127.0.0.1:41234");
   EXPECT_EQ(PeerOfUri("ipv6:%5B::1%5D:41234"), "[::1]:41234");
   EXPECT_EQ(PeerOfUri("ipv6:[::1]:41234"), "[::1]:41234");

@@ -33,10 +33,10 @@ Owned<BIO> Reader(const PemFile& file) {
   return Owned<BIO>(BIO_new_mem_buf(file.text.data(), static_cast<int>(file.text.size())));
 }
 
-// Instead of a question on the terminal.
+// Makes OpenSSL fail where it would ask for a passphrase on the terminal.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
-// At least one.
+// Returns at least one certificate.
 absl::StatusOr<std::vector<Owned<X509>>> ReadCertificates(const PemFile& file) {
   std::vector<Owned<X509>> certificates;
   const Owned<BIO> reader = Reader(file);
@@ -102,11 +102,11 @@ absl::Status CheckAuthorities(const PemFile& ca, absl::Time now) {
   DING_ASSIGN_OR_RETURN(const std::vector<Owned<X509>> certificates, ReadCertificates(ca));
   absl::Status status;
   for (const Owned<X509>& certificate : certificates) {
-    absl::Status each =
-        X509_check_ca(certificate.get()) == 0
-            ? absl::FailedPreconditionError(absl::StrCat(
-                  "certificate '", ca.path, "' is not that of an authority: it may sign none"))
-            : CheckDates(*certificate, ca, now);
+    absl::Status each = X509_check_ca(certificate.get()) == 0
+                            ? absl::FailedPreconditionError(absl::StrCat(
+                                  "certificate '", ca.path,
+                                  "' does not belong to an authority: it cannot sign others"))
+                            : CheckDates(*certificate, ca, now);
     if (each.ok()) return each;
     if (status.ok()) status = each;
   }
@@ -122,13 +122,13 @@ absl::Status CheckOwnCertificate(const PemFile& cert, const PemFile& key, Certif
   ERR_clear_error();
   if (!belongs) {
     return absl::FailedPreconditionError(
-        absl::StrCat("key '", key.path, "' is not that of certificate '", cert.path, "'"));
+        absl::StrCat("key '", key.path, "' does not belong to certificate '", cert.path, "'"));
   }
   DING_RETURN_IF_ERROR(CheckDates(*own, cert, now));
   if (X509_check_purpose(own, Purpose(use), /*ca=*/0) != 1) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "certificate '", cert.path, "' is not made for who ",
-        use == CertificateUse::kListener ? "listens (serverAuth)" : "connects (clientAuth)"));
+        "certificate '", cert.path, "' may not be used to ",
+        use == CertificateUse::kListener ? "listen (serverAuth)" : "connect (clientAuth)"));
   }
   return absl::OkStatus();
 }

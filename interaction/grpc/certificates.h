@@ -1,9 +1,9 @@
-// Checks one's own certificate files at the start, so that what is wrong with them is said here, in
-// a sentence, and not by every peer that turns us away.
+// Checks the certificate files of this process at startup, so that a problem is reported here in
+// plain words instead of by every peer that rejects the connection.
 //
 // Threads: thread-safe (pure functions).
-// Errors:  kInvalidArgument (no PEM, or of something else) or kFailedPrecondition (nobody would
-//          accept it); name the file, never show a key.
+// Errors:  kInvalidArgument if a file is not PEM or holds something else, kFailedPrecondition if no
+//          peer would accept it. Messages name the file and never show a key.
 #ifndef DING_WORKER_INTERACTION_GRPC_CERTIFICATES_H_
 #define DING_WORKER_INTERACTION_GRPC_CERTIFICATES_H_
 
@@ -22,15 +22,16 @@ struct PemFile {
 
 enum class CertificateUse { kListener, kCaller };
 
-// One or more certificates of authorities, of which one is valid at `now`.
+// Checks that `ca` holds one or more certificates of authorities, at least one of which is valid at
+// `now`.
 absl::Status CheckAuthorities(const PemFile& ca, absl::Time now);
 
-// `cert` (the first of the file; those behind it lead to the authority) belongs to `key`, is valid
-// at `now`, and may be used as said.
+// Checks that the certificate in `cert` belongs to `key`, is valid at `now` and is made for `use`. It
+// is the first certificate of the file; those that follow lead to the authority.
 absl::Status CheckOwnCertificate(const PemFile& cert, const PemFile& key, CertificateUse use,
                                  absl::Time now);
 
-// A peer that knows no more than `ca` would accept `cert`.
+// Checks that a peer that trusts only the authorities in `ca` would accept `cert`.
 absl::Status CheckSignedBy(const PemFile& ca, const PemFile& cert, CertificateUse use,
                            absl::Time now);
 

@@ -33,7 +33,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Far more than anything takes: what waits that long has hung.
+// Far longer than any operation here takes: one that waits so long has hung.
 constexpr absl::Duration kLong = absl::Seconds(60);
 
 // A client's socket.
@@ -55,7 +55,7 @@ class Client {
 
   const std::string& name() const { return name_; }
   void Speak() const { EXPECT_EQ(send(fd_, "x", 1, MSG_NOSIGNAL), 1); }
-  // All of it, unless the connection is cut meanwhile.
+  // Sends all bytes, unless the connection is cut meanwhile.
   void Send(absl::string_view bytes) const {
     while (!bytes.empty()) {
       const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -108,7 +108,7 @@ class ConnectionGateTest : public testing::Test {
     ASSERT_THAT(gate_->Start(std::move(backend)), IsOk());
   }
   Client Connect(absl::string_view from = "127.0.0.1") { return {from, gate_->port()}; }
-  // One whose connection has been handed over.
+  // Returns a client whose connection has been handed over.
   Client Speaker(absl::string_view from = "127.0.0.1") {
     const size_t before = taken();
     Client client = Connect(from);
@@ -120,7 +120,7 @@ class ConnectionGateTest : public testing::Test {
     MutexLock lock(&mutex_);
     return taken_.size();
   }
-  // As a server does that takes whatever comes.
+  // Reads like a server that takes all bytes.
   void ReadAll() {
     MutexLock lock(&mutex_);
     for (const int fd : taken_) {
@@ -129,7 +129,7 @@ class ConnectionGateTest : public testing::Test {
       }
     }
   }
-  // As a server does that finds its connections cut.
+  // Closes connections like a server that finds them cut.
   void CloseThoseThatAreCut() {
     MutexLock lock(&mutex_);
     for (int& fd : taken_) {
@@ -166,7 +166,7 @@ TEST(ConnectionBoundsTest, LeaveDescriptorsForEverythingElse) {
   }
 }
 
-TEST(CallAllowanceTest, SomeAtOnceAndSomeInASecond) {
+TEST(CallAllowanceTest, AllowsABurstAndARate) {
   constexpr int64_t kSecond = 1'000'000'000;
   CallAllowance allowance;
   EXPECT_TRUE(allowance.Take(CallAllowance::kAtOnce, 0));
@@ -175,29 +175,29 @@ TEST(CallAllowanceTest, SomeAtOnceAndSomeInASecond) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_TRUE(patient.Take(CallAllowance::kPerSecond, i * kSecond)) << i;
   }
-  // What was not used is not kept for ever.
+  // An unused allowance does not grow without bound.
   EXPECT_FALSE(patient.Take(CallAllowance::kAtOnce + 1, 1'000'000 * kSecond));
 }
 
-TEST_F(ConnectionGateTest, TheOldestSilentConnectionGoesFirst) {
+TEST_F(ConnectionGateTest, OldestSilentConnectionIsClosedFirst) {
   Listen({2, 2, 2});
   const Client first = Connect(), second = Connect(), third = Connect();
   EXPECT_TRUE(first.IsClosed(kLong));
   WaitForReport(absl::StrCat(first.name(), " was refused: too many"));
-  // Whoever speaks is handed over before its turn to go comes.
+  // A connection that speaks is handed over before it is due to be closed.
   third.Speak();
   while (taken() == 0) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_FALSE(third.IsClosed());
 }
 
-TEST_F(ConnectionGateTest, SilentConnectionsDoNotStay) {
+TEST_F(ConnectionGateTest, SilentConnectionsAreClosed) {
   Listen({2, 2, 2});
   const Client client = Connect();
   EXPECT_TRUE(client.IsClosed(kLong));
   WaitForReport(absl::StrCat(client.name(), " was refused: it says nothing"));
 }
 
-TEST_F(ConnectionGateTest, ConnectionsWithoutACallThatIsLetInDoNotStay) {
+TEST_F(ConnectionGateTest, ConnectionsWithoutAnAdmittedCallAreCut) {
   Listen({2, 2, 2});
   const Client proven = Speaker();
   EXPECT_THAT(gate_->LetIn(proven.name(), false), IsOk());
@@ -207,13 +207,13 @@ TEST_F(ConnectionGateTest, ConnectionsWithoutACallThatIsLetInDoNotStay) {
   EXPECT_FALSE(proven.IsClosed());
 }
 
-TEST_F(ConnectionGateTest, AnAddressWithManyConnectionsGivesWayToOthers) {
+TEST_F(ConnectionGateTest, AddressWithManyConnectionsGivesWayToOthers) {
   Listen({4, 3, 4});
   const Client silent = Connect("127.0.0.2");
   const Client unproven = Speaker("127.0.0.2");
   std::vector<Client> crowd;
   for (int i = 0; i < 10; ++i) crowd.push_back(Connect());
-  // The last three are within the bound.
+  // The last three connections are within the bound.
   for (size_t i = 0; i < 7; ++i) EXPECT_TRUE(crowd[i].IsClosed(kLong)) << i;
   EXPECT_FALSE(silent.IsClosed());
   const Client others[] = {Speaker(), Speaker()};
@@ -226,7 +226,7 @@ TEST_F(ConnectionGateTest, AnAddressWithManyConnectionsGivesWayToOthers) {
   EXPECT_FALSE(newcomer.IsClosed());
 }
 
-TEST_F(ConnectionGateTest, ProvenConnectionsStayAndHaveABound) {
+TEST_F(ConnectionGateTest, ProvenConnectionsStayUpToTheirBound) {
   Listen({2, 1, 2});
   const Client first = Speaker();
   EXPECT_THAT(gate_->LetIn(first.name(), false), IsOk());
@@ -239,7 +239,7 @@ TEST_F(ConnectionGateTest, ProvenConnectionsStayAndHaveABound) {
   EXPECT_FALSE(second.IsClosed());
 }
 
-TEST_F(ConnectionGateTest, AConnectionIsLetInOnce) {
+TEST_F(ConnectionGateTest, ConnectionIsLetInOnlyOnce) {
   Listen({2, 2, 2});
   const Client client = Speaker();
   EXPECT_THAT(gate_->LetIn(client.name(), false), IsOk());
@@ -247,7 +247,7 @@ TEST_F(ConnectionGateTest, AConnectionIsLetInOnce) {
   EXPECT_TRUE(client.IsClosed(kLong));
 }
 
-TEST_F(ConnectionGateTest, WhoMakesTooManyCallsIsCut) {
+TEST_F(ConnectionGateTest, ConnectionWithTooManyCallsIsCut) {
   Listen({2, 2, 2});
   const Client client = Speaker();
   const Client other = Speaker();
@@ -260,7 +260,7 @@ TEST_F(ConnectionGateTest, WhoMakesTooManyCallsIsCut) {
   EXPECT_FALSE(other.IsClosed());
 }
 
-TEST_F(ConnectionGateTest, WhoBeginsTooManyStreamsIsCut) {
+TEST_F(ConnectionGateTest, ConnectionWithTooManyStreamsIsCut) {
   Listen({2, 2, 2});
   const Client client = Speaker();
   const Client other = Speaker();
@@ -272,7 +272,7 @@ TEST_F(ConnectionGateTest, WhoBeginsTooManyStreamsIsCut) {
   EXPECT_FALSE(other.IsClosed());
 }
 
-TEST_F(ConnectionGateTest, WhoSendsMuchBeforeItIsProvenIsCut) {
+TEST_F(ConnectionGateTest, UnprovenConnectionThatSendsTooMuchIsCut) {
   Listen({2, 2, 2});
   const Client client = Speaker();
   const Client proven = Speaker();
@@ -291,7 +291,7 @@ TEST_F(ConnectionGateTest, WhoSendsMuchBeforeItIsProvenIsCut) {
   EXPECT_FALSE(proven.IsClosed());
 }
 
-TEST_F(ConnectionGateTest, AnAddressThatHasFloodedWaitsForItsTurns) {
+TEST_F(ConnectionGateTest, FloodingAddressWaitsBehindOthers) {
   constexpr size_t kMany = 30;
   Listen({2 * kMany, 2 * kMany, 2});
   const Client flooder = Speaker();
@@ -305,12 +305,13 @@ TEST_F(ConnectionGateTest, AnAddressThatHasFloodedWaitsForItsTurns) {
   const Client other = Connect("127.0.0.2");
   other.Speak();
   while (!gate_->CountCall(other.name())) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_LT(taken(), kMany) << "connections of another address wait for those of the flooder";
+  EXPECT_LT(taken(), kMany)
+      << "connections of another address must not wait for those of the flooder";
   const size_t now = taken();
   while (taken() == now) absl::SleepFor(absl::Milliseconds(1));
 }
 
-TEST_F(ConnectionGateTest, ASuccessorListensAtOnceAndProvenConnectionsGoOn) {
+TEST_F(ConnectionGateTest, NewListenerTakesTheAddressWhileProvenConnectionsStay) {
   Listen({2, 2, 2});
   const Client silent = Connect();
   const Client unproven = Speaker();
@@ -326,7 +327,7 @@ TEST_F(ConnectionGateTest, ASuccessorListensAtOnceAndProvenConnectionsGoOn) {
   EXPECT_FALSE(proven.IsClosed());
 }
 
-TEST_F(ConnectionGateTest, SomebodyListensThere) {
+TEST_F(ConnectionGateTest, ListenFailsOnAnAddressThatIsTakenOrForeign) {
   Listen({2, 2, 2});
   LinkAddress address;
   address.host = "127.0.0.1";

@@ -154,7 +154,7 @@ void FramesConnection::CloseWithin(absl::Duration flush) {
   const Deadline deadline = std::min(close_by_, Deadline::After(flush));
   while (!gone_ && !deadline.Passed()) state_.WaitUntil(&mutex_, deadline);
   if (!gone_) CancelOnce();
-  // Not for long: everything that was under way has been cancelled.
+  // This wait is short: everything that was under way has been cancelled.
   while (!gone_) state_.WaitFor(&mutex_, absl::InfiniteDuration());
 }
 
@@ -165,7 +165,7 @@ absl::Status FramesConnection::WaitUntilOpen(absl::Duration timeout) {
   if (opened_) return absl::OkStatus();
   if (gone_) return PeerGone();
   return absl::DeadlineExceededError(
-      absl::StrCat(peer_, " took no connection for ", absl::FormatDuration(timeout)));
+      absl::StrCat(peer_, " did not take the connection for ", absl::FormatDuration(timeout)));
 }
 
 bool FramesConnection::exhausted() const {
@@ -193,7 +193,8 @@ void FramesConnection::Advance() {
     }
     if (read_ended_ && !writing_ && !released_) release = released_ = true;
   }
-  // What the flags say is under way keeps the stream from being released until it is.
+  // The flags already mark these operations as under way, so no other thread releases the stream
+  // before they are started.
   if (write) StartWrite(&outgoing_);
   if (goodbye) StartGoodbye();
   if (read) StartRead(&incoming_);
@@ -242,7 +243,7 @@ void FramesConnection::WriteDone(bool ok) {
     writing_ = false;
     outgoing_ = link::Frames();
     if (!ok) {
-      // What the peer had sent before it went may still be on its way to us.
+      // Messages that the peer sent before it went may still arrive.
       write_ended_ = sending_over_ = true;
       sendable_.SignalAll();
       ready = ready_;
@@ -268,7 +269,8 @@ void FramesConnection::Gone(absl::string_view reason) {
 absl::Status FramesConnection::TakeFrames() {
   if (incoming_.message_size() > kMaxQueuedMessages) {
     return absl::InvalidArgumentError(absl::StrCat("frames of ", incoming_.message_size(),
-                                                   " messages; at most ", kMaxQueuedMessages));
+                                                   " messages; at most ", kMaxQueuedMessages,
+                                                   " are allowed"));
   }
   for (int i = 0; i < incoming_.message_size(); ++i) {
     const bool is_last = i + 1 == incoming_.message_size();
@@ -300,8 +302,8 @@ absl::Status FramesConnection::TakePart(std::string part, uint64_t rest) {
 
 absl::Status FramesConnection::CheckSize(uint64_t bytes) const {
   if (bytes <= static_cast<uint64_t>(max_received_bytes_)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("it sent a message of ", bytes, " bytes; at most ", max_received_bytes_));
+  return absl::InvalidArgumentError(absl::StrCat("it sent a message of ", bytes, " bytes; at most ",
+                                                 max_received_bytes_, " are allowed"));
 }
 
 void FramesConnection::Disconnect(const absl::Status& why) {

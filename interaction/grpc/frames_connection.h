@@ -1,14 +1,15 @@
-// The part of a gRPC connection that knows nothing of gRPC: its two queues, what to do next on the
-// stream, and how both sides part.
+// The part of a gRPC connection that does not depend on gRPC: its two queues, the choice of the next
+// operation on the stream, and the way in which both sides close it.
 //
 //     Send ──► to_send_ ──► StartWrite(Frames) ... WriteDone      one write at a time
 //     Receive ◄── received_ ◄── ReadDone ... StartRead(Frames)    one read at a time, if there is room
 //
 // A derived class starts the operations and reports their ends, from any thread. Once reading has
-// ended and nothing is under way it is told to Release() the stream; Gone() is the last report.
+// ended and no operation is under way, Release() tells it to release the stream; Gone() is the last
+// report.
 //
-// Ownership: of the stream, in the sense that its destructor must wait for Gone(): a derived class
-//            calls Close() in its own.
+// Ownership: the stream must live until Gone(). A derived class therefore calls Close() in its
+//            destructor, which waits for Gone().
 // Threads:   thread-safe.
 #ifndef DING_WORKER_INTERACTION_GRPC_FRAMES_CONNECTION_H_
 #define DING_WORKER_INTERACTION_GRPC_FRAMES_CONNECTION_H_
@@ -32,9 +33,9 @@
 
 namespace ding {
 
-// The largest Frames, for gRPC's own limit: memory is taken for no more than that at a time, whatever
-// a peer sends. A longer message comes in parts. (256 KiB make system calls cheap, and are under way
-// soon; each message has a few bytes more.)
+// The most bytes of messages in one Frames, and the size limit that gRPC is given for it: whatever a
+// peer sends, gRPC allocates no more than that at a time. A longer message is sent in parts. (With
+// 256 KiB, system calls are cheap and a write still starts soon; each message adds a few bytes.)
 inline constexpr int64_t kFramesBytes = int64_t{256} << 10;
 inline constexpr int64_t kMaxFramesBytes = kFramesBytes + 16 * (kMaxQueuedMessages + 1);
 
@@ -50,41 +51,45 @@ class FramesConnection : public Connection {
   void BeginClose() override;
   const std::string& peer() const override { return peer_; }
 
-  // As Close(), but gives the peer `flush` to take what was sent.
+  // Does the same as Close(), but gives the peer `flush` to receive what was sent.
   void CloseWithin(absl::Duration flush);
-  // Waits for the other side to have taken the connection.
-  //   kDeadlineExceeded  it has not
-  //   kUnavailable       it has refused, or is gone
+  // Waits until the other side has taken the connection.
+  //   kDeadlineExceeded  it did not within `timeout`
+  //   kUnavailable       it refused the connection, or is gone
   absl::Status WaitUntilOpen(absl::Duration timeout);
-  // Nothing can be received any more: the peer has closed, or is gone, and all it sent was taken.
+  // Whether nothing more can be received: the peer has closed or is gone, and everything that it sent
+  // was received.
   bool exhausted() const;
-  // Somebody has the connection, and receives. Until then nothing is read behind the first Frames,
-  // if the connection was made to wait.
+  // Tells a connection that was created to wait that it has been accepted. Until then it reads only
+  // the first Frames.
   void EndWaiting();
 
  protected:
-  // `waits`: to be accepted.
+  // `waits`: whether the connection waits to be accepted, see EndWaiting().
   FramesConnection(std::string peer, bool waits);
 
-  // Called without a lock, from the threads of the caller or of the reports; never two reads or two
-  // writes at once. The frames live until the operation has ended.
+  // The operations. They are called without a lock, on threads that call the public methods or the
+  // reports below, and never for two reads or two writes at once. The frames live until the operation
+  // has ended.
   virtual void StartRead(link::Frames* frames) = 0;
   virtual void StartWrite(const link::Frames* frames) = 0;
-  // The last write; WriteDone() is its end, too.
+  // Starts the last write. It also ends with WriteDone().
   virtual void StartGoodbye() = 0;
-  // Nothing is under way and nothing will be started. Gone() follows.
+  // Called when nothing is under way and nothing will be started. The derived class then reports
+  // Gone().
   virtual void Release() = 0;
-  // What is under way ends soon, without success. Called at most once, before Gone(); a report must
-  // not come from inside of it.
+  // Makes all operations under way fail soon. It is called at most once, before Gone() and with the
+  // lock held, so it must not report anything itself.
   virtual void Cancel() = 0;
 
-  // Starts what can be started. A derived class calls it once, when its stream can be used.
+  // Starts the operations that can be started. A derived class calls it once, when its stream can be
+  // used.
   void Advance();
-  // Reports. With ok = false, no further operation of this kind can succeed.
+  // The reports of a derived class. With ok = false, no further operation of this kind can succeed.
   void Opened();
   void ReadDone(bool ok);
   void WriteDone(bool ok);
-  // The last one, after which the object may be destroyed. `reason` is for messages to people.
+  // The last report; the object may be destroyed after it. `reason` is used in error messages.
   void Gone(absl::string_view reason);
 
  private:
@@ -105,18 +110,18 @@ class FramesConnection : public Connection {
 
   using Ready = std::shared_ptr<const std::function<void()>>;
 
-  // Whether to read on: received_ is bounded without the next Frames.
+  // Whether to start another read: whether received_ has room, not counting the next Frames.
   bool ReadsOn() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes what was read; says what is wrong with it.
+  // Moves the messages of incoming_ to received_. Returns an error if they break the protocol.
   absl::Status TakeFrames() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The first `size` bytes of a message, or the next ones, of which `rest` are still to come.
+  // Takes the first or the next part of a message, of which `rest` bytes are still to come.
   absl::Status TakePart(std::string part, uint64_t rest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSize(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Disconnect(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whom to call without the lock; nullptr: nobody waits for what has happened.
+  // Return the callback to call after the lock is released, or nullptr if nobody waits for the event.
   Ready WakeReceiver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Ready WakeSender() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The next messages to send, as many as one write may have.
+  // Fills outgoing_ with the next messages to send, as many as fit in one write.
   void FillOutgoing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PeerClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Closed() const;
@@ -124,7 +129,8 @@ class FramesConnection : public Connection {
   void CancelOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string peer_;
-  // Each belongs to the operation under way, else to who holds the lock.
+  // Each is used by the operation under way; if there is none, the thread that holds the lock may use
+  // it.
   link::Frames incoming_;
   link::Frames outgoing_;
 
@@ -134,28 +140,28 @@ class FramesConnection : public Connection {
   CondVar state_;       // opened_, gone_
   Queue received_ ABSL_GUARDED_BY(mutex_);
   Queue to_send_ ABSL_GUARDED_BY(mutex_);
-  std::string part_ ABSL_GUARDED_BY(mutex_);       // of the message that is being received
-  uint64_t missing_ ABSL_GUARDED_BY(mutex_) = 0;   // bytes of it
-  size_t front_sent_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes of the first message of to_send_
+  std::string part_ ABSL_GUARDED_BY(mutex_);       // the received bytes of an unfinished message
+  uint64_t missing_ ABSL_GUARDED_BY(mutex_) = 0;   // its bytes that are still to come
+  size_t front_sent_ ABSL_GUARDED_BY(mutex_) = 0;  // sent bytes of the first message of to_send_
   int64_t max_received_bytes_ ABSL_GUARDED_BY(mutex_) = kMaxMessageBytes;
   Ready ready_ ABSL_GUARDED_BY(mutex_);
-  // A Try returned false, so that ready_ is to be called.
+  // TryReceive() or TrySend() returned false, so ready_ has to be called when it can succeed.
   bool receiver_waits_ ABSL_GUARDED_BY(mutex_) = false;
   bool sender_waits_ ABSL_GUARDED_BY(mutex_) = false;
   Deadline close_by_ ABSL_GUARDED_BY(mutex_) = Deadline::Never();
-  bool waits_ ABSL_GUARDED_BY(mutex_);  // to be accepted
+  bool waits_ ABSL_GUARDED_BY(mutex_);  // until it is accepted
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool read_ended_ ABSL_GUARDED_BY(mutex_) = false;
-  bool write_ended_ ABSL_GUARDED_BY(mutex_) = false;     // also: the goodbye is on its way
+  bool write_ended_ ABSL_GUARDED_BY(mutex_) = false;     // also when the goodbye has been started
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;         // by this side
   bool receiving_over_ ABSL_GUARDED_BY(mutex_) = false;  // the peer sends no more messages
   bool sending_over_ ABSL_GUARDED_BY(mutex_) = false;    // the peer takes no more messages
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
   bool gone_ ABSL_GUARDED_BY(mutex_) = false;
-  std::string reason_ ABSL_GUARDED_BY(mutex_);  // why the peer is gone, if it did not just close
+  std::string reason_ ABSL_GUARDED_BY(mutex_);  // why the peer is gone; empty: it closed
 };
 
 }  // namespace ding

@@ -1,5 +1,5 @@
-// What somebody who may only connect can do to a listener: as many connections and calls as they
-// like, with few descriptors in this process.
+// Tests a listener against peers that only need to be able to connect: they open as many connections
+// and make as many calls as they like, while this process has few descriptors.
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -44,12 +44,12 @@ namespace {
 
 constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
 
-// Far more than anything takes: what waits that long has hung.
+// Far longer than any operation here takes: one that waits so long has hung.
 constexpr absl::Duration kLong = absl::Seconds(60);
 constexpr int kFew = 256;
 constexpr char kOpen[] = "/ding.link.Link/Open";
 
-// The soft limit of open files, until the end of the scope.
+// Sets the soft limit of open files until the end of the scope.
 class DescriptorLimitScope {
  public:
   explicit DescriptorLimitScope(rlim_t limit) {
@@ -64,7 +64,7 @@ class DescriptorLimitScope {
   rlimit before_;
 };
 
-// A process with connections of its own, which it keeps until it is told to end.
+// A child process that opens connections, and keeps them until it is told to end.
 class Crowd {
  public:
   // Opens `count` connections to the port of `address` and sends `bytes` over each.
@@ -87,7 +87,7 @@ class Crowd {
     EXPECT_EQ(waitpid(child_, nullptr, 0), child_);
   }
 
-  // Returns when all are connected, as the kernel sees it.
+  // Returns when the kernel has connected all of them.
   void Connect() const {
     char byte = 'g';
     EXPECT_EQ(write(wire_, &byte, 1), 1);
@@ -100,7 +100,7 @@ class Crowd {
   }
 
  private:
-  // System calls alone: the process that was copied has threads.
+  // Makes only system calls, because the forked process had threads.
   [[noreturn]] static void Run(int wire, const sockaddr_in& to, int count,
                                const std::string& bytes) {
     constexpr int kWire = 3;
@@ -159,11 +159,11 @@ class GrpcFloodTest : public testing::TestWithParam<Case> {
   void Listen() { listener_ = GrpcTransport(options_).Listen("127.0.0.1:0").value(); }
   const std::string& address() const { return listener_->address(); }
 
-  // An honest peer comes, and is heard.
+  // Connects an honest peer, and receives its first message.
   absl::StatusOr<Pair> Join() {
     Pair pair;
     DING_ASSIGN_OR_RETURN(pair.client, GrpcTransport(options_).Connect(address(), kLong));
-    // Connections that others have made may wait before it.
+    // Connections of other peers may wait in front of it.
     while (true) {
       DING_ASSIGN_OR_RETURN(pair.server, listener_->Accept(kLong));
       DING_RETURN_IF_ERROR(pair.client->Send("hello", kLong));
@@ -186,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(All, GrpcFloodTest,
                          testing::Values(Case{"Plain", false}, Case{"TlsAndToken", true}),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(GrpcFloodTest, SilentConnectionsKeepNobodyOut) {
+TEST_P(GrpcFloodTest, SilentConnectionsDoNotBlockPeers) {
   const DescriptorLimitScope limit(kFew);
   Listen();
   DING_ASSERT_OK_AND_ASSIGN(const Pair before, Join());
@@ -196,7 +196,7 @@ TEST_P(GrpcFloodTest, SilentConnectionsKeepNobodyOut) {
     DING_ASSERT_OK_AND_ASSIGN(const Pair during, Join());
     EXPECT_THAT(Exchange(before), IsOk());
     EXPECT_THAT(Exchange(during), IsOk());
-    // Journal, checkpoints and logs are still written.
+    // The process can still write files, such as its journal, checkpoints and logs.
     for (int i = 0; i < 20; ++i) {
       EXPECT_THAT(WriteFileAtomically(JoinPath(folder_, absl::StrCat("file", i)), "x"), IsOk());
     }
@@ -205,12 +205,12 @@ TEST_P(GrpcFloodTest, SilentConnectionsKeepNobodyOut) {
   EXPECT_THAT(Exchange(before), IsOk());
 }
 
-// They get beyond the first bytes, into gRPC.
-TEST_P(GrpcFloodTest, ConnectionsThatSpeakAndMakeNoCallKeepNobodyOut) {
+// These connections send enough bytes to be handed to gRPC.
+TEST_P(GrpcFloodTest, ConnectionsWithoutACallDoNotBlockPeers) {
   const DescriptorLimitScope limit(kFew);
   Listen();
   DING_ASSERT_OK_AND_ASSIGN(const Pair before, Join());
-  // A TLS record that announces more than follows.
+  // With TLS, a record that announces more bytes than follow.
   const std::string bytes = GetParam().secure ? std::string("\x16\x03\x01\x02", 4) : Http2Hello();
   const Crowd crowd(address(), 1200, bytes);
   crowd.Connect();
@@ -218,7 +218,7 @@ TEST_P(GrpcFloodTest, ConnectionsThatSpeakAndMakeNoCallKeepNobodyOut) {
   EXPECT_THAT(Exchange(before), IsOk());
 }
 
-TEST_P(GrpcFloodTest, AcceptingGoesOnAfterDescriptorsHaveRunOut) {
+TEST_P(GrpcFloodTest, AcceptsAgainAfterDescriptorsRanOut) {
   const DescriptorLimitScope limit(kFew);
   Listen();
   DING_ASSERT_OK_AND_ASSIGN(const Pair before, Join());
@@ -229,23 +229,23 @@ TEST_P(GrpcFloodTest, AcceptingGoesOnAfterDescriptorsHaveRunOut) {
     while ((file = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) files.push_back(file);
     EXPECT_EQ(errno, EMFILE);
     crowd.Connect();
-    EXPECT_TRUE(crowd.WaitUntilTheLastIsClosed()) << "it waits for a descriptor";
+    EXPECT_TRUE(crowd.WaitUntilTheLastIsClosed()) << "the connection waits for a descriptor";
     for (const int each : files) close(each);
   }
   EXPECT_THAT(Join(), IsOk());
   EXPECT_THAT(Exchange(before), IsOk());
 }
 
-TEST_P(GrpcFloodTest, WithVeryFewDescriptorsItSaysSo) {
+TEST_P(GrpcFloodTest, ListenFailsWithTooFewDescriptors) {
   const DescriptorLimitScope limit(63);
   EXPECT_THAT(GrpcTransport(options_).Listen("127.0.0.1:0"),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        testing::HasSubstr("the limit of open files is 63, expected at least 64")));
 }
 
-// ---- calls, by a peer that is let in
+// ---- calls of a peer that is let in
 
-// A connection by hand, with one call that is let in and stays.
+// A hand-made connection with one call that is let in and stays open.
 class Caller {
  public:
   explicit Caller(const std::string& address) : socket_(Socket::ConnectedTo(address)) {
@@ -254,7 +254,8 @@ class Caller {
     socket_->Write(absl::StrCat(Http2Hello(), Http2Call(1, kOpen)));
   }
 
-  // Sends frames and waits until the listener has read them. False: it has ended the connection.
+  // Sends frames and waits until the listener has read them. Returns false if the listener has ended
+  // the connection.
   bool Send(const std::string& frames) {
     socket_->Write(absl::StrCat(frames, Http2Frame(kSettings, 0, 0)));
     ++settings_sent_;
@@ -282,7 +283,7 @@ class Caller {
 
   std::unique_ptr<Socket> socket_;
   std::string bytes_;
-  int settings_sent_ = 1;  // of the hello
+  int settings_sent_ = 1;  // Http2Hello() sends the first
   int settings_acknowledged_ = 0;
 };
 
@@ -290,7 +291,7 @@ class CallFloodTest : public GrpcFloodTest {
  protected:
   static constexpr uint32_t kCalls = 10000;
 
-  // A peer makes the calls, each on a stream of its own, and has to be cut before the last one.
+  // Makes calls, each on a stream of its own, and expects to be cut before the last one.
   void Flood(const std::function<std::string(uint32_t stream)>& call) {
     Listen();
     Caller caller(address());
@@ -312,15 +313,15 @@ class CallFloodTest : public GrpcFloodTest {
 INSTANTIATE_TEST_SUITE_P(All, CallFloodTest, testing::Values(Case{"Plain", false}),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(CallFloodTest, WhoOpensManyConnectionsInOneIsDisconnected) {
+TEST_P(CallFloodTest, PeerThatOpensTooManyCallsIsDisconnected) {
   Flood([](uint32_t stream) { return Http2Call(stream, kOpen); });
 }
 
-TEST_P(CallFloodTest, WhoCallsUnknownMethodsAgainAndAgainIsDisconnected) {
+TEST_P(CallFloodTest, PeerThatKeepsCallingUnknownMethodsIsDisconnected) {
   Flood([](uint32_t stream) { return Http2Call(stream, "/no.Such/Method"); });
 }
 
-TEST_P(CallFloodTest, WhoResetsCallsAgainAndAgainIsDisconnected) {
+TEST_P(CallFloodTest, PeerThatKeepsResettingCallsIsDisconnected) {
   for (const std::string path : {kOpen, "/no.Such/Method"}) {
     Flood([&path](uint32_t stream) {
       return absl::StrCat(Http2Call(stream, path), Http2Reset(stream));
@@ -328,8 +329,8 @@ TEST_P(CallFloodTest, WhoResetsCallsAgainAndAgainIsDisconnected) {
   }
 }
 
-// Those that are not let in: a token is asked for.
-TEST_P(CallFloodTest, WhoIsRefusedAgainAndAgainIsDisconnected) {
+// The calls are refused because they show no token.
+TEST_P(CallFloodTest, PeerThatIsRefusedTooOftenIsDisconnected) {
   options_.token_file = JoinPath(folder_, "tokens");
   options_.role = "learner";
   WritePrivateFile(options_.token_file, TestTokens());

@@ -22,12 +22,12 @@ struct Sink {
   RateBound errors;
   RateBound refusals;
 };
-// gRPC takes a function and nothing else, and calls it until the process ends.
+// gRPC takes a plain function without an argument for state, and calls it until the process ends.
 Sink* sink = nullptr;
 
 void Report(gpr_log_func_args* args) {
   std::string line = absl::StrCat("gRPC: ", args->message);
-  // Behind a failed assertion the process ends, of which this is the reason.
+  // The process ends after a failed assertion, so this line must not be left out: it says why.
   const bool is_last = absl::StartsWith(args->message, "assertion failed");
   if (args->severity == GPR_LOG_SEVERITY_ERROR && !is_last) {
     const std::optional<int64_t> left_out = sink->errors.Pass();

@@ -1,5 +1,6 @@
-// What gRPC, and the listener before it, have to say. Left alone gRPC writes a line to stderr for
-// each handshake that fails, and so for as many as somebody cares to begin.
+// Passes on the log lines of gRPC and of the listener in front of it, at a limited rate. By default
+// gRPC writes a line to stderr for each handshake that fails, so a peer could fill the log by starting
+// many handshakes.
 //
 //   gRPC ──► error, error, error ... ──► at most one in each second, with the number of those left out
 //   listener ──► refused, cut ... ─────► the same
@@ -19,14 +20,14 @@
 
 namespace ding {
 
-// From now on gRPC's own lines of this process go to `say`, which any thread may call: errors as
-// above. What somebody asks for by GRPC_VERBOSITY comes whole. For main(), before anything is
-// connected; once.
+// Sends all log lines of gRPC in this process to `say` from now on, which is called from any thread.
+// Errors are limited as described above; lines that were asked for with GRPC_VERBOSITY are not.
+// main() calls this once, before it makes any connection.
 void ReportGrpcErrors(std::function<void(const std::string& line)> say,
                       const Clock* clock = Clock::Real());
 
-// Tells `say` of ReportGrpcErrors() of a connection that was refused or cut: at most one in each
-// second. Nobody is told if that was never called.
+// Reports a connection that was refused or cut to the `say` of ReportGrpcErrors(), at most once in
+// each second. Does nothing if ReportGrpcErrors() was never called.
 void ReportRefusal(absl::string_view what);
 
 }  // namespace ding

@@ -20,8 +20,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// A process has one report: all of it in one test.
-TEST(ReportGrpcErrorsTest, ErrorsComeAtABoundedRate) {
+// A process can set the function only once, so one test covers everything.
+TEST(ReportGrpcErrorsTest, LimitsTheRateOfErrors) {
   static SimulatedClock* const clock = new SimulatedClock();
   static Mutex* const mutex = new Mutex();
   static std::vector<std::string>* const lines = new std::vector<std::string>();
@@ -35,7 +35,7 @@ TEST(ReportGrpcErrorsTest, ErrorsComeAtABoundedRate) {
         lines->push_back(line);
       },
       clock);
-  gpr_log_verbosity_init();  // As whoever connects does.
+  gpr_log_verbosity_init();  // gRPC does the same when it connects.
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([] {
@@ -51,7 +51,7 @@ TEST(ReportGrpcErrorsTest, ErrorsComeAtABoundedRate) {
   gpr_log(GPR_ERROR, "assertion failed: %s", "the sky is up");
   EXPECT_THAT(take(), ElementsAre("gRPC: assertion failed: the sky is up")) << "it says why";
 
-  // Refused connections have a bound of their own.
+  // Refused connections have a rate limit of their own.
   for (int i = 0; i < 5; ++i) ReportRefusal(absl::StrCat("connection ", i, " was refused"));
   EXPECT_THAT(take(), ElementsAre("connection 0 was refused"));
   clock->Advance(absl::Seconds(1));

@@ -1,5 +1,5 @@
-// Who is let in, and what the others are told. What a side's own files must be:
-// link_credentials_test.cc.
+// Tests which peers are let in, and what the others are told. link_credentials_test.cc tests what the
+// files of one side must contain.
 
 #include <memory>
 #include <string>
@@ -36,9 +36,9 @@ using testing::Not;
 constexpr absl::StatusCode kDeadlineExceeded = absl::StatusCode::kDeadlineExceeded;
 constexpr absl::StatusCode kUnauthenticated = absl::StatusCode::kUnauthenticated;
 
-// Far more than anything takes: what waits that long has hung.
+// Far longer than any operation here takes: one that waits so long has hung.
 constexpr absl::Duration kLong = absl::Seconds(60);
-// Enough for some attempts that fail.
+// Long enough for some failing attempts.
 constexpr absl::Duration kShort = absl::Milliseconds(300);
 
 class GrpcSecurityTest : public testing::Test {
@@ -74,7 +74,7 @@ class GrpcSecurityTest : public testing::Test {
     const std::string& address = listener_->address();
     return absl::StrCat(host, address.substr(address.rfind(':')));
   }
-  // Listens as `listener`, connects as `caller`, and says what came of it.
+  // Listens with `listener`, connects with `caller`, and returns the result.
   absl::Status Try(const GrpcTransportOptions& listener, const GrpcTransportOptions& caller,
                    absl::Duration timeout = kLong) {
     Listen(listener);
@@ -98,7 +98,7 @@ class GrpcSecurityTest : public testing::Test {
   std::unique_ptr<Connection> server_;
 };
 
-TEST_F(GrpcSecurityTest, TheTokenSaysWhoItIs) {
+TEST_F(GrpcSecurityTest, TokenDeterminesTheIdentity) {
   for (const GrpcTransportOptions& tls : {GrpcTransportOptions(), Tls()}) {
     for (const std::string role : {"collector", "learner", "operator"}) {
       ASSERT_THAT(Try(WithToken("", tls), WithToken(role, tls)), IsOk());
@@ -108,12 +108,12 @@ TEST_F(GrpcSecurityTest, TheTokenSaysWhoItIs) {
       EXPECT_EQ(session->identity(), role);
     }
   }
-  // One that is not asked for says nothing.
+  // A token that the listener does not ask for gives no identity.
   ASSERT_THAT(Try(Tls(), WithToken("learner", Tls())), IsOk());
   EXPECT_EQ(server_->identity(), "");
 }
 
-TEST_F(GrpcSecurityTest, WithoutTheRightTokenNobodyIsLetIn) {
+TEST_F(GrpcSecurityTest, PeerWithoutAValidTokenIsRefused) {
   Listen(WithToken(""));
   EXPECT_THAT(Connect({}, listener_->address()),
               StatusIs(kUnauthenticated, AllOf(HasSubstr(listener_->address()),
@@ -129,8 +129,8 @@ TEST_F(GrpcSecurityTest, WithoutTheRightTokenNobodyIsLetIn) {
   EXPECT_THAT(Connect(WithToken("learner", Tls()), listener_->address()), IsOk());
 }
 
-// So a token can be replaced while the listener knows both.
-TEST_F(GrpcSecurityTest, TheFilesAreReadByEachConnect) {
+// A token can therefore be replaced while the listener knows both the old and the new one.
+TEST_F(GrpcSecurityTest, EachConnectReadsTheFiles) {
   WritePrivateFile(In("own"), absl::StrCat("learner ", std::string(40, 'y')));
   GrpcTransportOptions options = WithToken("learner");
   options.token_file = In("own");
@@ -141,7 +141,7 @@ TEST_F(GrpcSecurityTest, TheFilesAreReadByEachConnect) {
   EXPECT_THAT(transport.Connect(listener_->address(), kLong), IsOk());
 }
 
-TEST_F(GrpcSecurityTest, TheCertificateIsThatOfTheHost) {
+TEST_F(GrpcSecurityTest, CertificateMustNameTheHost) {
   Listen(Tls());
   EXPECT_THAT(Connect(Tls(), AddressAt("127.0.0.1")), IsOk());
   EXPECT_THAT(Connect(Tls(), AddressAt("localhost")), IsOk());
@@ -150,7 +150,7 @@ TEST_F(GrpcSecurityTest, TheCertificateIsThatOfTheHost) {
   elsewhere.names = "DNS:trainer.lan,IP:192.0.2.7";
   authority_.Issue("elsewhere", elsewhere);
   EXPECT_THAT(Try(Tls("elsewhere"), Tls()),
-              StatusIs(kUnauthenticated, HasSubstr("certificate is that of another host")));
+              StatusIs(kUnauthenticated, HasSubstr("certificate belongs to another host")));
   TestCertificate name_only;
   name_only.names = "DNS:localhost";
   authority_.Issue("name_only", name_only);
@@ -161,7 +161,7 @@ TEST_F(GrpcSecurityTest, TheCertificateIsThatOfTheHost) {
   EXPECT_THAT(Connect(Tls(), AddressAt("[::1]")), IsOk());
 }
 
-TEST_F(GrpcSecurityTest, AllAddressesOfTheMachine) {
+TEST_F(GrpcSecurityTest, ListensOnAllAddressesOfTheMachine) {
   Listen(WithToken("", Tls()), "0.0.0.0:0");
   EXPECT_THAT(Connect(WithToken("learner", Tls()), AddressAt("127.0.0.1")), IsOk());
   Listen(WithToken("", Tls()), "[::]:0");
@@ -169,14 +169,14 @@ TEST_F(GrpcSecurityTest, AllAddressesOfTheMachine) {
   EXPECT_THAT(Connect(WithToken("learner", Tls()), AddressAt("127.0.0.1")), IsOk());
 }
 
-TEST_F(GrpcSecurityTest, ANameThatNobodyHas) {
+TEST_F(GrpcSecurityTest, UnknownHostName) {
   Listen(Tls());
   const std::string address = "no-such-host.invalid:5000";
   EXPECT_THAT(Connect(WithToken("learner", Tls()), address, kShort),
               StatusIs(kDeadlineExceeded, HasSubstr(address)));
 }
 
-TEST_F(GrpcSecurityTest, OneSideSpeaksTls) {
+TEST_F(GrpcSecurityTest, OnlyOneSideSpeaksTls) {
   Listen(Tls());
   EXPECT_THAT(Connect({}, listener_->address(), kShort),
               StatusIs(kDeadlineExceeded,
@@ -184,7 +184,7 @@ TEST_F(GrpcSecurityTest, OneSideSpeaksTls) {
   EXPECT_THAT(Try({}, Tls()), StatusIs(kUnauthenticated, HasSubstr("does not speak TLS")));
 }
 
-TEST_F(GrpcSecurityTest, WithoutCertificatesOfCallers) {
+TEST_F(GrpcSecurityTest, CallerCertificatesAreOptional) {
   GrpcTransportOptions tls_only = Tls();
   tls_only.tls_client_certs = false;
   EXPECT_THAT(Try(tls_only, WithoutCertificate(Tls())), IsOk());
@@ -192,14 +192,14 @@ TEST_F(GrpcSecurityTest, WithoutCertificatesOfCallers) {
               StatusIs(kDeadlineExceeded, HasSubstr("that asks for a certificate")));
 }
 
-TEST_F(GrpcSecurityTest, CertificatesOfOtherAuthorities) {
+TEST_F(GrpcSecurityTest, CertificatesOfOtherAuthoritiesAreRefused) {
   const TestAuthority other(folder_, "other_ca");
   other.Issue("stranger");
   GrpcTransportOptions stranger = Tls("stranger");
   stranger.tls_ca = other.path();
   EXPECT_THAT(Try(stranger, Tls()),
               StatusIs(kUnauthenticated, HasSubstr("is not signed by an authority in --tls_ca")));
-  // It trusts both, and is trusted by one.
+  // The stranger trusts both authorities, and the listener trusts only one.
   const std::string bundle = In("bundle");
   WritePrivateFile(
       bundle, absl::StrCat(ReadFile(other.path()).value(), ReadFile(authority_.path()).value()));
@@ -209,8 +209,8 @@ TEST_F(GrpcSecurityTest, CertificatesOfOtherAuthorities) {
   EXPECT_THAT(listener_->Accept(kShort), StatusIs(kDeadlineExceeded));
 }
 
-// As a caller that checks nothing would show them: ours would not begin.
-TEST_F(GrpcSecurityTest, CallersWithCertificatesThatAreNotValid) {
+// The caller is made by hand, because GrpcTransport checks its own certificate and would not connect.
+TEST_F(GrpcSecurityTest, CallersWithInvalidCertificatesAreRefused) {
   TestCertificate old, young, listens;
   old.valid_to = -absl::Minutes(1);
   young.valid_from = absl::Minutes(30);
@@ -234,8 +234,8 @@ TEST_F(GrpcSecurityTest, CallersWithCertificatesThatAreNotValid) {
   }
 }
 
-// All that a caller has sent, token and message, sent once more by somebody who has listened.
-TEST_F(GrpcSecurityTest, RecordedBytesOpenNothing) {
+// An eavesdropper sends all bytes of a caller, token and message, once more.
+TEST_F(GrpcSecurityTest, ReplayedBytesAreRefusedWithTls) {
   for (const bool tls : {true, false}) {
     const GrpcTransportOptions options = tls ? Tls() : GrpcTransportOptions();
     Listen(WithToken("", options));
@@ -245,13 +245,13 @@ TEST_F(GrpcSecurityTest, RecordedBytesOpenNothing) {
     const auto socket = Socket::ConnectedTo(listener_->address());
     socket->Write(wire.sent());
     const auto again = listener_->Accept(tls ? kShort : kLong);
-    // Without TLS the bytes are good for another connection: so loopback is the limit.
+    // Without TLS the bytes open another connection, which is why it is limited to loopback.
     EXPECT_EQ(again.ok(), !tls);
   }
 }
 
-// A listener whose certificate runs out while it listens.
-TEST_F(GrpcSecurityTest, ACertificateThatExpires) {
+// The certificate of the listener expires while it listens.
+TEST_F(GrpcSecurityTest, ExpiredCertificateRefusesOnlyNewConnections) {
   TestCertificate soon;
   soon.valid_to = absl::Seconds(2);
   authority_.Issue("soon", soon);
@@ -262,7 +262,7 @@ TEST_F(GrpcSecurityTest, ACertificateThatExpires) {
     absl::SleepFor(kShort);
   }
   EXPECT_THAT(status, StatusIs(kUnauthenticated, HasSubstr("or not valid now")));
-  // Who was connected before stays.
+  // Earlier connections stay open.
   EXPECT_THAT(client_->Send("hello", kLong), IsOk());
   EXPECT_THAT(server_->Receive(kLong), IsOk());
 }

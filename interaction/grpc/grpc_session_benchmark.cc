@@ -1,12 +1,12 @@
-// What control messages of a run cost: sessions over gRPC, between threads of one process. Floors: the
-// bare gRPC connection.
+// Measures the control messages of a run: sessions over gRPC between threads of one process. The
+// floors are the same runs over a bare gRPC connection.
 //
 //   Pipelined/bytes        messages one way, as fast as the window lets them
 //   Pipelined/threads:4    four sessions with one listener
 //   RoundTrip              a question and its answer, one at a time
 //   RoundTripP50, -P99     the time within which half of them, or 99 of 100, are back
-//   PipelinedTls, RoundTripTls   the same with TLS, certificates of both sides and a token; floors:
-//                          without
+//   PipelinedTls, RoundTripTls   the same with TLS, certificates of both sides and a token; the floors
+//                          are the runs without them
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -63,7 +63,7 @@ void RoundTripP99(benchmark::State& state) {
 
 void PipelinedTls(benchmark::State& state) {
   RunPipelined(TlsPeers()->ConnectInSession(), state);
-  // A quarter of the message rate, of the size of control messages.
+  // TLS may cost a quarter of the message rate, for messages of the size of control messages.
   if (state.range(0) == 64) state.SetLabel("reach=1.33");
 }
 void PipelinedTlsFloor(benchmark::State& state) { Pipelined(state); }
@@ -73,7 +73,7 @@ void RoundTripTlsFloor(benchmark::State& state) { RoundTrip(state); }
 void Streams(benchmark::internal::Benchmark* benchmark) {
   benchmark->Arg(64)->Threads(1)->Threads(4)->UseRealTime();
 }
-// As many as say something: what is measured is not the time that they take.
+// The number of iterations is fixed, because the measured time is a quantile and not their duration.
 void Quantile(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseManualTime()->Iterations(5)->Arg(1000);
 }

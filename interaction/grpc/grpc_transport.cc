@@ -39,20 +39,20 @@ using link::Frames;
 using link::Link;
 
 constexpr size_t kMaxWaitingPeers = 128;
-// What gRPC may receive ahead of the reader: enough for loopback, and bounded, which gRPC's own
-// estimate is not.
+// The bytes that gRPC may receive ahead of the reader: enough for loopback, and bounded, unlike gRPC's
+// own estimate.
 constexpr int kWindowBytes = 512 << 10;
 // How long a connection attempt waits for a server that says nothing.
 constexpr absl::Duration kAttempt = absl::Seconds(2);
-// Open calls of one connection: more than the one that it needs and the one of an attempt before.
+// The open calls of one connection: it needs one, and one of an earlier attempt may still be open.
 constexpr int kMaxStreams = 8;
-// Far more than a token and what gRPC adds.
+// Far more than the size of a token and of what gRPC adds.
 constexpr int kMaxMetadataBytes = 8 << 10;
-// A peer that asks for signs of life more often than it should is disconnected after so many.
+// A peer that sends keepalive pings too often is disconnected after so many.
 constexpr int kMaxEarlyPings = 8;
-// With fewer of them gRPC ends the process.
+// gRPC aborts the process if it has fewer descriptors.
 constexpr int64_t kLeastDescriptors = 64;
-// Between attempts.
+// The pause between connection attempts.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 
 int Millis(absl::Duration duration) {
@@ -61,7 +61,7 @@ int Millis(absl::Duration duration) {
 
 // ---- credentials
 
-// The metadata of a call that carries the token.
+// The key of the call's metadata that carries the token.
 constexpr char kTokenKey[] = "ding-token";
 
 std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const LinkCredentials& credentials) {
@@ -102,7 +102,7 @@ class ServerConnection final : public FramesConnection,
     return this;
   }
   absl::string_view identity() const override { return identity_; }
-  // The peer could not wait to be accepted, and left nothing to receive.
+  // Whether the peer has gone before it was accepted, without leaving a message to receive.
   bool given_up() const { return cancelled_ && exhausted(); }
   // From now on the connection keeps its server alive.
   void Keep(std::shared_ptr<Server> server) {
@@ -131,14 +131,14 @@ class ServerConnection final : public FramesConnection,
   const Frames goodbye_;
 };
 
-// Answers a peer that is not taken.
+// Answers a peer that is refused.
 class Refusal final : public grpc::ServerBidiReactor<Frames, Frames> {
  public:
   Refusal(grpc::StatusCode code, const std::string& why) { Finish(grpc::Status(code, why)); }
   void OnDone() override { delete this; }
 };
 
-// Answers calls of methods that Link does not have. Without it, gRPC would keep them.
+// Answers calls of methods that Link does not have. Without it, gRPC would keep these calls open.
 class UnknownMethods final : public grpc::CallbackGenericService {
  public:
   explicit UnknownMethods(std::function<void(const std::string& peer)> count)
@@ -193,12 +193,13 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
                                Millis(GrpcTransport::kKeepAlive / 4));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
     builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
-    // Whoever has left its call, and stays.
+    // Closes connections of peers that have ended their call but do not disconnect.
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Millis(GrpcTransport::kKeepAlive));
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Millis(kAttempt));
     BegunStreamsReader begun_streams = server->Build(&builder);
     if (server->server_ == nullptr) {
-      return absl::InternalError(absl::StrCat("gRPC makes no server for ", endpoint.ToString()));
+      return absl::InternalError(
+          absl::StrCat("gRPC cannot make a server for ", endpoint.ToString()));
     }
     ConnectionGate::Backend backend;
     backend.take = [acceptor = server->acceptor_.get()](int fd) {
@@ -216,7 +217,8 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
   ~Server() override {
     if (server_ == nullptr) return;
     StopListening();
-    // Peers without a connection of ours would keep the server for as long as they like.
+    // Without a deadline, peers that were not accepted could delay the shutdown for as long as they
+    // like.
     server_->Shutdown(std::chrono::system_clock::now());
   }
 
@@ -247,7 +249,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     }
   }
 
-  // Returns when somebody else can listen on the address.
+  // Returns when another listener can use the address.
   void StopListening() {
     std::deque<std::unique_ptr<ServerConnection>> waiting;
     {
@@ -287,7 +289,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
   }
 
  private:
-  // Whose token the peer shows; empty: none is asked for.
+  // Returns the role of the token that the peer shows, or "" if the listener asks for none.
   absl::StatusOr<absl::string_view> Identify(const grpc::CallbackServerContext& context) const {
     if (tokens_.empty()) return absl::string_view();
     const auto shown = context.client_metadata().find(kTokenKey);
@@ -300,9 +302,9 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
     return role;
   }
 
-  // What channelz knows the server as.
+  // Starts the server, and returns the reader of its channelz statistics.
   BegunStreamsReader Build(grpc::ServerBuilder* builder) {
-    static Mutex* const building = new Mutex;  // else the newest server could be another one
+    static Mutex* const building = new Mutex;  // so that no other server is newer
     MutexLock lock(building);
     server_ = builder->BuildAndStart();
     return BegunStreamsReader::OfNewestServer();
@@ -313,7 +315,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
   UnknownMethods unknown_methods_{[this](const std::string& peer) { gate_->CountCall(peer); }};
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<ConnectionGate> gate_;  // ends before what stands behind it
+  std::unique_ptr<ConnectionGate> gate_;  // ends before the members that it uses
 
   Mutex mutex_;
   CondVar changed_;
@@ -343,7 +345,8 @@ class GrpcListener final : public Listener {
 class ClientConnection final : public FramesConnection,
                                private grpc::ClientBidiReactor<Frames, Frames> {
  public:
-  // Fails at once, with the reason, where nobody listens: that is lost in gRPC's own waiting.
+  // The call fails at once, with the reason, where nobody listens: if gRPC waited for the server
+  // itself, the reason would be lost.
   ClientConnection(const std::shared_ptr<grpc::Channel>& channel,
                    const std::vector<LinkToken>& tokens, std::string peer)
       : FramesConnection(std::move(peer), /*waits=*/false), stub_(Link::NewStub(channel)) {
@@ -355,7 +358,7 @@ class ClientConnection final : public FramesConnection,
   }
   ~ClientConnection() override { Close(); }
 
-  // Why it could not be opened. Known once WaitUntilOpen() has said that it could not.
+  // Why the connection could not be opened. Valid once WaitUntilOpen() has returned kUnavailable.
   const grpc::Status& end() const { return end_; }
 
  private:
@@ -383,10 +386,10 @@ class ClientConnection final : public FramesConnection,
   grpc::ClientContext context_;
 };
 
-// What a failed attempt means, in words for whoever set the flags.
+// Explains a failed attempt to the person who set the flags.
 struct Failure {
   std::string why;
-  // Another attempt would end in the same way.
+  // Whether another attempt would fail in the same way.
   bool final = false;
 };
 Failure Explain(const grpc::Status& status, const LinkCredentials& credentials) {
@@ -397,15 +400,15 @@ Failure Explain(const grpc::Status& status, const LinkCredentials& credentials) 
     return {"its certificate is not signed by an authority in --tls_ca, or not valid now", true};
   }
   if (credentials.tls && says("is not in peer certificate")) {
-    return {"its certificate is that of another host", true};
+    return {"its certificate belongs to another host", true};
   }
   if (credentials.tls && says("wrong version number")) {
     return {"it does not speak TLS, and --tls_ca asks for it", true};
   }
-  // So a listener ends what it cannot make sense of, and TLS 1.3 who did not convince it. It may
-  // also just have gone.
+  // A listener closes a connection like this if it cannot understand the bytes, or if it rejects the
+  // caller's certificate in TLS 1.3. It may also just have stopped.
   if (says("Socket closed") || says("Connection reset by peer")) {
-    return {absl::StrCat("it closes new connections at once, as one does ",
+    return {absl::StrCat("it closes new connections at once, as a listener does ",
                          !credentials.tls           ? "that speaks TLS (--tls_ca is missing here)"
                          : credentials.cert.empty() ? "that asks for a certificate (--tls_cert and "
                                                       "--tls_key are missing here)"
@@ -430,9 +433,9 @@ grpc::ChannelArguments ClientArguments(const LinkAddress& endpoint) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, Millis(kPause));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Millis(kPause));
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, Millis(kAttempt));
-  // A message is sent once.
+  // A retry by gRPC could send a message twice.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  // A TCP connection of its own, not that of another connection to the same peer, and no proxy.
+  // Each connection uses a TCP connection of its own, and no proxy.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return arguments;

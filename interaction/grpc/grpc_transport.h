@@ -7,25 +7,25 @@
 // the sender's queue, and Send() waits. A queue is full with kMaxQueuedMessages messages or with
 // kMaxMessageBytes bytes.
 //
-// Addresses: "127.0.0.1:50051", "[::1]:50051", "localhost:50051" (which is 127.0.0.1); a listener
-//            chooses a port for 0. To listen, or to connect, beyond loopback needs TLS and a token:
-//            "10.0.0.7:50051", "0.0.0.0:50051" or "[::]:50051" (all addresses of the machine, of
-//            both kinds) and, of a listener elsewhere, "trainer.lan:50051".
-// Security:  with TLS, who connects checks that the certificate is signed by tls_ca and is that of
-//            the host that was asked for; who listens, that of who connects is signed by tls_ca.
-//            With a token_file, nobody is let in without a token of it, and identity() says whose.
-//            Both hold on loopback as well, if they are set. The files are read by each Listen() and
-//            Connect().
-// Threads:   those of gRPC, a few for all connections of the process; one of each listener.
-// Blocking:  Close() of a connection waits up to a second for the peer to take what was sent.
-// Bounds:    how many connections there may be, what they may do before they have shown a token, and
-//            how many calls they may make: connection_gate.h.
-// Errors:    a peer that disappears without a word (a machine that hangs) is noticed after
-//            kKeepAlive of silence twice. A peer that does not speak link.proto is disconnected.
-//            Who connects while 128 peers wait to be accepted is refused, and tries again; so does
-//            who is disconnected at once, which is all that TLS tells whom it does not like: what
-//            that may mean is said at the end of the time. A certificate that is not good, and a
-//            token that is refused, end Connect() at once.
+// Addresses: "127.0.0.1:50051", "[::1]:50051" and "localhost:50051" (which means 127.0.0.1); a
+//            listener with port 0 gets a free port. Listening or connecting beyond loopback needs TLS
+//            and a token: "10.0.0.7:50051", "0.0.0.0:50051" or "[::]:50051" (all addresses of the
+//            machine, IPv4 and IPv6). A caller may also use a name: "trainer.lan:50051".
+// Security:  with TLS, the caller checks that the listener's certificate is signed by tls_ca and names
+//            the host that the caller asked for; the listener checks that the caller's certificate is
+//            signed by tls_ca. With a token_file, the listener lets in only peers that show a token of
+//            that file, and identity() returns the role of the token. Both also apply on loopback if
+//            they are set. Each Listen() and Connect() reads the files again.
+// Threads:   a few threads of gRPC for all connections of the process, and one for each listener.
+// Blocking:  Close() of a connection waits up to a second for the peer to receive what was sent.
+// Bounds:    connection_gate.h limits the number of connections, what they may do before they have
+//            shown a token, and the number of calls they may make.
+// Errors:    a peer that disappears without closing (a machine that hangs) is noticed after two
+//            periods of kKeepAlive. A peer that does not speak link.proto is disconnected.
+//            Connect() tries again until its deadline when 128 peers already wait to be accepted, or
+//            when the listener closes the connection at once. TLS says nothing else to a peer that it
+//            rejects, so the final error lists the possible causes. An invalid certificate or a
+//            refused token ends Connect() at once.
 //
 // Example:
 //   GrpcTransport transport;
@@ -52,11 +52,12 @@ class GrpcTransport : public Transport {
  public:
   explicit GrpcTransport(GrpcTransportOptions options = {}) : options_(std::move(options)) {}
 
-  // The most threads that gRPC starts in a process, on a machine of two cores or more. It aborts the
-  // program when it gets none: a program asks CheckThreads() before it makes a transport.
+  // The most threads that gRPC starts in a process, on a machine of two cores or more. gRPC aborts the
+  // program when it cannot start one, so a program calls CheckThreads() before it makes a transport.
   static constexpr int kThreads = 24;
 
-  // The period of the signs of life of an idle connection, and how long each waits for its answer.
+  // The period of the keepalive pings of an idle connection, and how long each ping waits for its
+  // answer.
   static constexpr absl::Duration kKeepAlive = absl::Seconds(20);
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) override;

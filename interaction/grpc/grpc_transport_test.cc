@@ -43,9 +43,9 @@ constexpr absl::StatusCode kFailedPrecondition = absl::StatusCode::kFailedPrecon
 constexpr absl::StatusCode kInvalidArgument = absl::StatusCode::kInvalidArgument;
 constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
 
-// Far more than anything takes: what waits that long has hung.
+// Far longer than any operation here takes: one that waits so long has hung.
 constexpr absl::Duration kLong = absl::Seconds(60);
-// For what is not to happen.
+// How long a test waits for an event that must not happen.
 constexpr absl::Duration kShort = absl::Milliseconds(50);
 
 TransportConformanceCase Grpc() {
@@ -57,7 +57,7 @@ TransportConformanceCase Grpc() {
   return grpc;
 }
 
-// With both sides' certificates, and a token.
+// With certificates of both sides, and a token.
 TransportConformanceCase SecureGrpc() {
   TransportConformanceCase grpc = Grpc();
   grpc.name = "SecureGrpc";
@@ -108,8 +108,8 @@ TEST_F(GrpcTransportTest, NamesThePeer) {
   EXPECT_NE(pair.server->peer(), pair.client->peer());
 }
 
-// More than the kernel would take, and while the other side sends, too.
-TEST_F(GrpcTransportTest, MuchThatWasSentBeforeCloseArrives) {
+// The messages are more than the kernel buffers, and the other side sends at the same time.
+TEST_F(GrpcTransportTest, MessagesSentBeforeCloseArrive) {
   const std::string tail(100000, 'x');
   for (const bool client_closes : {true, false}) {
     const Pair pair = Connected();
@@ -129,7 +129,7 @@ TEST_F(GrpcTransportTest, MuchThatWasSentBeforeCloseArrives) {
   }
 }
 
-TEST_F(GrpcTransportTest, APeerThatTakesNothingIsLeftAtLast) {
+TEST_F(GrpcTransportTest, CloseGivesUpOnAPeerThatReceivesNothing) {
   for (const bool client_closes : {true, false}) {
     const Pair pair = Connected();
     Connection* const from = (client_closes ? pair.client : pair.server).get();
@@ -138,7 +138,7 @@ TEST_F(GrpcTransportTest, APeerThatTakesNothingIsLeftAtLast) {
     while (status.ok()) status = from->Send(std::string(1 << 20, 'x'), kShort);
     EXPECT_THAT(status, StatusIs(kDeadlineExceeded));
     from->Close();
-    // What had arrived is there all the same.
+    // Messages that had arrived can still be received.
     absl::StatusOr<std::string> message = to->Receive(kLong);
     EXPECT_THAT(message, IsOk());
     while (message.ok()) message = to->Receive(kLong);
@@ -146,7 +146,7 @@ TEST_F(GrpcTransportTest, APeerThatTakesNothingIsLeftAtLast) {
   }
 }
 
-TEST_F(GrpcTransportTest, ACutWireEndsBothSides) {
+TEST_F(GrpcTransportTest, BrokenTcpConnectionEndsBothSides) {
   for (const bool idle : {true, false}) {
     Wire wire(listener_->address());
     const Pair pair = ConnectedBy(wire.address());
@@ -165,7 +165,7 @@ TEST_F(GrpcTransportTest, ACutWireEndsBothSides) {
   }
 }
 
-TEST_F(GrpcTransportTest, ASuccessorListensWhileAcceptedConnectionsGoOn) {
+TEST_F(GrpcTransportTest, NewListenerTakesTheAddressWhileAcceptedConnectionsStay) {
   const Pair pair = Connected();
   const std::string address = listener_->address();
   listener_.reset();
@@ -177,7 +177,7 @@ TEST_F(GrpcTransportTest, ASuccessorListensWhileAcceptedConnectionsGoOn) {
   }
 }
 
-TEST_F(GrpcTransportTest, WhoClosedBeforeItWasAcceptedHasStillSent) {
+TEST_F(GrpcTransportTest, MessagesOfAPeerThatClosedBeforeAcceptArrive) {
   {
     DING_ASSERT_OK_AND_ASSIGN(const auto client, transport_.Connect(listener_->address(), kLong));
     ASSERT_THAT(client->Send("hello and goodbye", kLong), IsOk());
@@ -200,7 +200,7 @@ TEST_F(GrpcTransportTest, BeyondLoopbackNeedsTlsAndAToken) {
   }
 }
 
-TEST_F(GrpcTransportTest, Addresses) {
+TEST_F(GrpcTransportTest, ChecksAddresses) {
   for (const std::string address : {"",
                                     ":",
                                     "127.0.0.1",
@@ -247,8 +247,8 @@ TEST_F(GrpcTransportTest, ManyConnections) {
   }
 }
 
-// Peers beyond those that may wait are refused, try again, and get in.
-TEST_F(GrpcTransportTest, APeerThatFindsTheListenerBusyTriesAgain) {
+// When too many peers wait to be accepted, further ones are refused, try again, and get in later.
+TEST_F(GrpcTransportTest, RefusedPeerTriesAgainUntilTheListenerHasRoom) {
   std::vector<std::unique_ptr<Connection>> clients;
   absl::Status status;
   while (status.ok()) {
@@ -267,7 +267,7 @@ TEST_F(GrpcTransportTest, APeerThatFindsTheListenerBusyTriesAgain) {
   acceptor.join();
 }
 
-TEST_F(GrpcTransportTest, WhereNobodyListensTheMachineSaysSo) {
+TEST_F(GrpcTransportTest, ConnectIsRefusedWhereNobodyListens) {
   const std::string address = listener_->address();
   listener_.reset();
   const absl::Status nobody = transport_.Connect(address, absl::Milliseconds(300)).status();
@@ -275,8 +275,8 @@ TEST_F(GrpcTransportTest, WhereNobodyListensTheMachineSaysSo) {
   EXPECT_TRUE(IsConnectRefused(nobody)) << nobody;
 }
 
-// A server that takes the TCP connection and says nothing.
-TEST_F(GrpcTransportTest, ConnectGivesUpOnAServerThatIsNone) {
+// The server takes the TCP connection and sends nothing.
+TEST_F(GrpcTransportTest, ConnectTimesOutOnASilentServer) {
   const auto socket = Socket::Listening();
   const absl::Status silent =
       transport_.Connect(socket->address(), absl::Milliseconds(300)).status();
@@ -287,8 +287,8 @@ TEST_F(GrpcTransportTest, ConnectGivesUpOnAServerThatIsNone) {
 
 // ---- peers that speak something else
 
-// The sockets stay open to the end: nobody waits for them to go.
-TEST_F(GrpcTransportTest, GarbageDisturbsNobody) {
+// The sockets stay open until the end, so the listener must not wait for them to close.
+TEST_F(GrpcTransportTest, GarbageDoesNotDisturbOtherPeers) {
   constexpr uint64_t kSeed = 20240607;
   Rng rng(kSeed, Rng::Purpose("test/garbage"));
   const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -313,7 +313,7 @@ TEST_F(GrpcTransportTest, GarbageDisturbsNobody) {
   EXPECT_THAT(late.server->Receive(kLong), IsOk());
 }
 
-TEST_F(GrpcTransportTest, WhoSendsMoreThanAllowedIsDisconnected) {
+TEST_F(GrpcTransportTest, PeerThatExceedsALimitIsDisconnected) {
   const Pair pair = Connected();
   link::Frames large;  // gRPC refuses it.
   large.add_message(std::string(kMaxMessageBytes + 1000, 'x'));
@@ -321,7 +321,7 @@ TEST_F(GrpcTransportTest, WhoSendsMoreThanAllowedIsDisconnected) {
   slightly_large.add_message(std::string(kMaxMessageBytes + 1, 'x'));
   link::Frames many;
   for (int i = 0; i <= kMaxQueuedMessages; ++i) many.add_message("x");
-  // Parts of a message: too many bytes in all, more than were to come, and none.
+  // Parts of messages that are too long in all, that announce far too many bytes, and that are empty.
   link::Frames too_long;
   too_long.add_message(std::string(1000, 'x'));
   too_long.set_rest(kMaxMessageBytes - 999);
@@ -345,8 +345,8 @@ TEST_F(GrpcTransportTest, WhoSendsMoreThanAllowedIsDisconnected) {
   }
 }
 
-TEST_F(GrpcTransportTest, PartsThatDoNotMakeAMessage) {
-  // What follows a first part of 10 bytes with 20 to come.
+TEST_F(GrpcTransportTest, PeerThatSendsInconsistentPartsIsDisconnected) {
+  // The Frames that follow a first part of 10 bytes with 20 still to come.
   struct Next {
     std::vector<std::string> parts;
     uint64_t rest = 0;
@@ -378,8 +378,8 @@ TEST_F(GrpcTransportTest, PartsThatDoNotMakeAMessage) {
   }
 }
 
-// Nobody who only waits to be accepted takes much memory.
-TEST_F(GrpcTransportTest, AConnectionThatWaitsIsReadOnce) {
+// A peer that is not yet accepted cannot make the listener use much memory.
+TEST_F(GrpcTransportTest, UnacceptedConnectionIsReadOnce) {
   DING_ASSERT_OK_AND_ASSIGN(const auto client, transport_.Connect(listener_->address(), kLong));
   absl::Status status;
   int64_t sent = 0;

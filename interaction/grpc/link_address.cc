@@ -19,8 +19,8 @@ namespace {
 // The longest name of a host, by RFC 1035.
 constexpr size_t kMaxNameBytes = 253;
 
-// Whether it names a host, such as "trainer-1.lan". The last part has a letter in it, else it is a
-// number gone wrong.
+// Whether `name` can be the name of a host, such as "trainer-1.lan". Its last part must contain a
+// letter; otherwise it is a mistyped numeric address.
 bool IsHostName(absl::string_view name) {
   const absl::string_view last = name.substr(name.rfind('.') + 1);
   return name.size() <= kMaxNameBytes && absl::ascii_isalnum(name.front()) &&
@@ -84,7 +84,7 @@ absl::StatusOr<LinkAddress> ParseLinkAddress(const std::string& address) {
       parsed.port < 0 || parsed.port > 65535) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", address,
-                     "' is no address; expected one like 127.0.0.1:50051, [::1]:50051 or "
+                     "' is not an address; expected one like 127.0.0.1:50051, [::1]:50051 or "
                      "trainer.lan:50051"));
   }
   return parsed;

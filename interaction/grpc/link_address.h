@@ -15,20 +15,20 @@ struct LinkAddress {
 
   // "127.0.0.1:50051", "[::1]:50051" or "trainer.lan:50051".
   std::string ToString() const;
-  // What gRPC connects to. Only names are looked up.
+  // The target that gRPC connects to. Only names are looked up.
   std::string target() const;
-  // Reachable from this machine alone. A name is not, whatever it stands for; "localhost" is
-  // 127.0.0.1.
+  // Whether only this machine can reach the address. This is false for every name, whatever it stands
+  // for, except "localhost", which is parsed as 127.0.0.1.
   bool loopback() const;
 
-  // The name of whoever listens there, as it was asked for: TLS compares it with the certificate.
+  // The address as it was asked for. TLS compares its host with the listener's certificate.
   std::string authority;
   std::string host;  // without brackets
   int port = 0;
   Kind kind = Kind::kV4;
 };
 
-// kInvalidArgument if `address` is none.
+// Returns kInvalidArgument if `address` has none of these forms.
 absl::StatusOr<LinkAddress> ParseLinkAddress(const std::string& address);
 
 }  // namespace ding

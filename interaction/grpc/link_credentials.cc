@@ -18,11 +18,11 @@ bool WantsTls(const GrpcTransportOptions& options) {
   return !options.tls_ca.empty() || !options.tls_cert.empty() || !options.tls_key.empty();
 }
 
-// The flags of `needed` that are empty.
 struct Needed {
   absl::string_view flag;
   const std::string& value;
 };
+// Returns the flags of `needed` that have no value.
 std::vector<std::string> Missing(const std::vector<Needed>& needed) {
   std::vector<std::string> missing;
   for (const Needed& each : needed) {
@@ -35,7 +35,7 @@ std::string AreMissing(const std::vector<std::string>& flags) {
   return absl::StrCat(absl::StrJoin(flags, ", "), flags.size() == 1 ? " is" : " are", " missing");
 }
 
-// `tls`: what TLS needs at this side.
+// Checks that the options are complete. `tls` lists the flags that TLS needs on this side.
 absl::Status CheckComplete(const GrpcTransportOptions& options, const LinkAddress& address,
                            absl::string_view what, std::vector<Needed> tls) {
   const std::vector<std::string> missing_tls = Missing(tls);
@@ -58,7 +58,7 @@ absl::StatusOr<PemFile> ReadPem(const std::string& path) {
   return PemFile{path, std::move(text)};
 }
 
-// Those of the files that are named.
+// Reads and checks those of the TLS files that are set.
 absl::Status LoadTls(const GrpcTransportOptions& options, CertificateUse use, absl::Time now,
                      LinkCredentials* credentials) {
   credentials->tls = true;
@@ -96,7 +96,7 @@ absl::StatusOr<LinkCredentials> LoadListenerCredentials(const GrpcTransportOptio
   LinkCredentials credentials;
   if (WantsTls(options)) {
     DING_RETURN_IF_ERROR(LoadTls(options, CertificateUse::kListener, now, &credentials));
-    // Then it has only told whether the own certificate is a good one.
+    // The authorities were read only to check the listener's own certificate.
     if (!options.tls_client_certs) credentials.ca.clear();
   }
   if (!options.token_file.empty()) {

@@ -1,9 +1,9 @@
-// What a side of a gRPC link proves of itself and asks of the other: the files of
-// GrpcTransportOptions, read and checked.
+// The credentials of one side of a gRPC link: what it shows to its peer and what it asks of it. They
+// are read from the files of GrpcTransportOptions, and checked.
 //
-//   tls_ca ────────► whose signature a peer's certificate must have
-//   tls_cert, _key ► what is shown to peers
-//   token_file ────► listener: who may come in, and as what; caller: what is shown to the listener
+//   tls_ca ────────► the authorities that must have signed a peer's certificate
+//   tls_cert, _key ► the certificate that is shown to peers
+//   token_file ────► listener: the tokens that are let in, and their roles; caller: the token to show
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_GRPC_LINK_CREDENTIALS_H_
@@ -19,17 +19,17 @@
 
 namespace ding {
 
-// Of the names of the flags that set them (worker/link_flags.h). Files that hold a secret (tls_key,
-// token_file) may be readable by their owner alone.
+// Each option has the name of the flag that sets it (worker/link_flags.h). Only their owner may have
+// access to files that hold a secret (tls_key, token_file).
 struct GrpcTransportOptions {
-  // PEM files. All empty: no TLS.
-  std::string tls_ca;    // who signs the certificates of peers; may be several
-  std::string tls_cert;  // own certificate, and those between it and the authority
-  std::string tls_key;   // of tls_cert, without a passphrase
-  // Whether who connects must show a certificate, too.
+  // PEM files. If all are empty, the link does not use TLS.
+  std::string tls_ca;    // the authorities that sign the certificates of peers, one or more
+  std::string tls_cert;  // this side's certificate, and those between it and the authority
+  std::string tls_key;   // the key of tls_cert, without a passphrase
+  // Whether a listener asks its callers for a certificate.
   bool tls_client_certs = true;
   std::string token_file;  // see link_tokens.h; empty: no tokens
-  // Of who connects, with a token_file: "collector", "learner" or "operator".
+  // The role of a caller that has a token_file: "collector", "learner" or "operator".
   std::string role;
 };
 
@@ -39,14 +39,15 @@ struct LinkCredentials {
   std::string cert;
   std::string key;
   bool tls = false;
-  // Listener: whom it lets in; none: anybody. Caller: the one that it shows, or none.
+  // A listener lets in peers that show one of these tokens, or any peer if there are none. A caller
+  // has the one token that it shows, or none.
   std::vector<LinkToken> tokens;
 };
 
-// Reads what a listener at `address`, or a caller of it, needs.
-//   kFailedPrecondition  the address is beyond loopback, and TLS or the token is missing; a file
-//                        that others may read, or that no peer would accept
-//   kInvalidArgument     options that do not go together; a file with something else in it
+// Read the credentials that a listener at `address`, or a caller of it, needs.
+//   kFailedPrecondition  the address is beyond loopback, and TLS or the token is missing; or other
+//                        users may read a secret file; or no peer would accept a certificate
+//   kInvalidArgument     options do not fit together, or a file holds something else
 //   kNotFound ...        a file cannot be read
 absl::StatusOr<LinkCredentials> LoadListenerCredentials(const GrpcTransportOptions& options,
                                                         const LinkAddress& address, absl::Time now);

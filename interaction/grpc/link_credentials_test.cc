@@ -1,4 +1,5 @@
-// What one's own files must be. What peers make of them: grpc_security_test.cc.
+// Tests what this process's own files must contain. grpc_security_test.cc tests how peers react to
+// them.
 
 #include "ding_worker/interaction/grpc/link_credentials.h"
 
@@ -68,7 +69,7 @@ class LinkCredentialsTest : public testing::Test {
   const TestAuthority authority_{folder_, "ca"};
 };
 
-TEST_F(LinkCredentialsTest, WhatIsShownAndWhatIsAskedFor) {
+TEST_F(LinkCredentialsTest, LoadsCertificatesAndTokens) {
   DING_ASSERT_OK_AND_ASSIGN(const LinkCredentials listener, Listener(Options("both")));
   EXPECT_TRUE(listener.tls);
   EXPECT_THAT(listener.tokens, SizeIs(3));
@@ -80,7 +81,7 @@ TEST_F(LinkCredentialsTest, WhatIsShownAndWhatIsAskedFor) {
   EXPECT_THAT(caller.key, HasSubstr("PRIVATE KEY"));
 }
 
-TEST_F(LinkCredentialsTest, ACallerShowsTheFirstTokenOfItsRole) {
+TEST_F(LinkCredentialsTest, CallerShowsTheFirstTokenOfItsRole) {
   const std::string first(32, 'a'), second(32, 'b');
   WritePrivateFile(In("tokens"), absl::StrCat("operator ", std::string(32, 'o'), "\nlearner ",
                                               first, "\nlearner ", second));
@@ -93,7 +94,7 @@ TEST_F(LinkCredentialsTest, ACallerShowsTheFirstTokenOfItsRole) {
               StatusIs(kFailedPrecondition, HasSubstr("no line of role 'collector'")));
 }
 
-TEST_F(LinkCredentialsTest, LoopbackNeedsNothing) {
+TEST_F(LinkCredentialsTest, LoopbackNeedsNoCredentials) {
   for (const char* address : {"127.0.0.1:1", "[::1]:1", "localhost:1", "127.9.9.9:1"}) {
     DING_ASSERT_OK_AND_ASSIGN(const LinkCredentials listener,
                               LoadListenerCredentials({}, Address(address), absl::Now()));
@@ -103,7 +104,7 @@ TEST_F(LinkCredentialsTest, LoopbackNeedsNothing) {
   }
 }
 
-TEST_F(LinkCredentialsTest, WhatIsMissingBeyondLoopback) {
+TEST_F(LinkCredentialsTest, NamesTheMissingFlagsBeyondLoopback) {
   ExpectBoth({}, kFailedPrecondition, HasSubstr("--token_file are missing"));
   GrpcTransportOptions options = Options("both");
   options.token_file.clear();
@@ -117,16 +118,16 @@ TEST_F(LinkCredentialsTest, WhatIsMissingBeyondLoopback) {
   options = Options("both");
   options.tls_cert.clear();
   ExpectBoth(options, kFailedPrecondition, HasSubstr(": --tls_cert is missing"));
-  // On loopback, too: half of TLS is none.
+  // An incomplete set of TLS files is also refused on loopback.
   EXPECT_THAT(LoadListenerCredentials(options, Address("127.0.0.1:1"), absl::Now()),
               StatusIs(kInvalidArgument, HasSubstr(": --tls_cert is missing")));
 }
 
-TEST_F(LinkCredentialsTest, WithoutCertificatesOfCallers) {
+TEST_F(LinkCredentialsTest, CallerCertificatesAreOptional) {
   GrpcTransportOptions options = Options("both");
   options.tls_client_certs = false;
   DING_ASSERT_OK_AND_ASSIGN(const LinkCredentials with_ca, Listener(options));
-  EXPECT_EQ(with_ca.ca, "") << "it would be asked for";
+  EXPECT_EQ(with_ca.ca, "") << "the listener would ask callers for a certificate";
   options.tls_ca.clear();
   EXPECT_THAT(Listener(options), IsOk());
   options = Options("both");
@@ -147,7 +148,7 @@ TEST_F(LinkCredentialsTest, SecretsThatOthersMayReadAreRefused) {
   }
 }
 
-TEST_F(LinkCredentialsTest, FilesThatAreMissing) {
+TEST_F(LinkCredentialsTest, MissingFilesAreNamed) {
   for (const char* name : {"both.key", "both.pem", "tokens", "ca.pem"}) {
     const std::string aside = In("aside");
     ASSERT_THAT(RenamePath(In(name), aside), IsOk());
@@ -156,7 +157,7 @@ TEST_F(LinkCredentialsTest, FilesThatAreMissing) {
   }
 }
 
-TEST_F(LinkCredentialsTest, FilesWithSomethingElse) {
+TEST_F(LinkCredentialsTest, FilesWithOtherContentsAreRefused) {
   const std::string key = ReadFile(In("both.key")).value();
   const std::string cert = ReadFile(In("both.pem")).value();
   const std::string damaged = absl::StrCat(cert, cert.substr(0, 200), "\n", cert.substr(300));
@@ -169,7 +170,7 @@ TEST_F(LinkCredentialsTest, FilesWithSomethingElse) {
       WritePrivateFile(In(name), good);
     }
   }
-  // It is not asked for on the terminal, either.
+  // An encrypted key must not ask for its passphrase on the terminal.
   const std::string encrypted =
       "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
   for (const std::string& text : {std::string(), std::string("hello"), cert, encrypted}) {
@@ -179,14 +180,14 @@ TEST_F(LinkCredentialsTest, FilesWithSomethingElse) {
   }
 }
 
-TEST_F(LinkCredentialsTest, AKeyOfAnotherCertificate) {
+TEST_F(LinkCredentialsTest, KeyOfAnotherCertificateIsRefused) {
   authority_.Issue("other");
   GrpcTransportOptions options = Options("both");
   options.tls_key = In("other.key");
-  ExpectBoth(options, kFailedPrecondition, HasSubstr("is not that of certificate"));
+  ExpectBoth(options, kFailedPrecondition, HasSubstr("does not belong to certificate"));
 }
 
-TEST_F(LinkCredentialsTest, DatesThatAreNotToday) {
+TEST_F(LinkCredentialsTest, CertificatesOutsideTheirDatesAreRefused) {
   TestCertificate old;
   old.valid_to = -absl::Minutes(1);
   TestCertificate young;
@@ -202,7 +203,7 @@ TEST_F(LinkCredentialsTest, DatesThatAreNotToday) {
   GrpcTransportOptions options = Options("both");
   options.tls_ca = old_authority.path();
   ExpectBoth(options, kFailedPrecondition, HasSubstr("old_ca.pem' expired at 20"));
-  // Beside one that is valid, it does not matter: so authorities are replaced.
+  // An expired authority does no harm beside a valid one, so authorities can be replaced.
   WritePrivateFile(In("bundle"), absl::StrCat(ReadFile(In("old_ca.pem")).value(),
                                               ReadFile(In("ca.pem")).value()));
   options.tls_ca = In("bundle");
@@ -210,7 +211,7 @@ TEST_F(LinkCredentialsTest, DatesThatAreNotToday) {
   EXPECT_THAT(Caller(options), IsOk());
 }
 
-TEST_F(LinkCredentialsTest, CertificatesThatAreNotForThis) {
+TEST_F(LinkCredentialsTest, CertificatesForAnotherUseAreRefused) {
   TestCertificate listens;
   listens.usage = "serverAuth";
   TestCertificate connects;
@@ -219,11 +220,13 @@ TEST_F(LinkCredentialsTest, CertificatesThatAreNotForThis) {
   authority_.Issue("connects", connects);
   EXPECT_THAT(Listener(Options("listens")), IsOk());
   EXPECT_THAT(Caller(Options("connects")), IsOk());
-  EXPECT_THAT(Listener(Options("connects")), StatusIs(kFailedPrecondition, HasSubstr("listens")));
-  EXPECT_THAT(Caller(Options("listens")), StatusIs(kFailedPrecondition, HasSubstr("connects")));
+  EXPECT_THAT(Listener(Options("connects")),
+              StatusIs(kFailedPrecondition, HasSubstr("used to listen")));
+  EXPECT_THAT(Caller(Options("listens")),
+              StatusIs(kFailedPrecondition, HasSubstr("used to connect")));
 }
 
-TEST_F(LinkCredentialsTest, OtherAuthorities) {
+TEST_F(LinkCredentialsTest, CertificatesOfOtherAuthoritiesAreRefused) {
   const TestAuthority other(folder_, "other_ca");
   other.Issue("stranger");
   ExpectBoth(Options("stranger"), kFailedPrecondition,
@@ -231,7 +234,7 @@ TEST_F(LinkCredentialsTest, OtherAuthorities) {
                    HasSubstr(authority_.path())));
   GrpcTransportOptions options = Options("both");
   options.tls_ca = In("both.pem");
-  ExpectBoth(options, kFailedPrecondition, HasSubstr("is not that of an authority"));
+  ExpectBoth(options, kFailedPrecondition, HasSubstr("does not belong to an authority"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What people write into flags and files of links: whatever it is, it is read or refused.
+// Fuzzes the addresses in flags and the certificate files of links: the parsers accept or refuse any
+// bytes.
 #include <string>
 
 #include "absl/status/status.h"
@@ -19,7 +20,7 @@ namespace {
 
 using testing::AnyOf;
 
-TEST(LinkAddressFuzz, IsReadOrRefused) {
+TEST(LinkAddressFuzz, ParsesOrRefuses) {
   int read = 0;
   for (const char* const good : {"127.0.0.1:50051", "[fd00::1]:9", "trainer-1.lan:65535"}) {
     Fuzz(5000, [&](Mutator* mutator) {
@@ -31,7 +32,7 @@ TEST(LinkAddressFuzz, IsReadOrRefused) {
       ++read;
       EXPECT_GE(address->port, 0);
       EXPECT_LE(address->port, 65535);
-      // What is passed on means the same.
+      // The text of a parsed address means the same address.
       DING_ASSERT_OK_AND_ASSIGN(const LinkAddress again, ParseLinkAddress(address->ToString()));
       EXPECT_EQ(again.ToString(), address->ToString());
       EXPECT_EQ(again.loopback(), address->loopback());
@@ -40,7 +41,7 @@ TEST(LinkAddressFuzz, IsReadOrRefused) {
   EXPECT_GT(read, 0);
 }
 
-TEST(CertificatesFuzz, AreAcceptedOrRefused) {
+TEST(CertificatesFuzz, AcceptsOrRefuses) {
   const std::string folder = FreshTestFolder();
   TestAuthority authority(folder, "ca");
   authority.Issue("both");

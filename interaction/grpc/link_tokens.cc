@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<LinkToken>> ParseLinkTokens(absl::string_view text,
     }
     if (!RoleOfToken(tokens, token->token).empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(where, " has a token that stands there already, expected one of its own"));
+          absl::StrCat(where, " repeats an earlier token, expected a new one"));
     }
     if (tokens.size() == kMaxTokens) {
       return absl::InvalidArgumentError(

@@ -1,7 +1,8 @@
-// Tokens: what a peer shows to be let in as a collector, a learner or an operator.
+// The tokens that let peers in as a collector, a learner or an operator.
 //
-// A token file has a line for each, with the role first. A role may have several, so that a new one
-// can be handed out before the old one goes; what connects shows the first of its role.
+// A token file has one line for each token, with its role first. A role may have several tokens, so
+// that a new one can be handed out before the old one is removed; a caller shows the first token of its
+// role.
 //
 //     # of run 7
 //     collector 6f1e...
@@ -21,7 +22,7 @@
 
 namespace ding {
 
-// Shorter ones can be guessed.
+// Shorter tokens could be guessed.
 inline constexpr size_t kMinTokenBytes = 32;
 inline constexpr size_t kMaxTokenBytes = 512;
 inline constexpr size_t kMaxTokens = 256;
@@ -31,13 +32,13 @@ struct LinkToken {
   std::string token;
 };
 
-// The tokens of a file's text, at least one. kInvalidArgument names `file` and the line, and never
-// a token.
+// Parses the text of a token file, and returns at least one token. The message of kInvalidArgument
+// names `file` and the line, and never shows a token.
 absl::StatusOr<std::vector<LinkToken>> ParseLinkTokens(absl::string_view text,
                                                        absl::string_view file);
 
-// The role that `token` stands for; empty: none. Takes as long for a token that is nearly right as
-// for any other.
+// Returns the role of `token`, or "" if it is not among `tokens`. The comparison takes as long for a
+// token that is nearly right as for any other of its length.
 absl::string_view RoleOfToken(const std::vector<LinkToken>& tokens, absl::string_view token);
 
 }  // namespace ding

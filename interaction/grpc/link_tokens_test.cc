@@ -22,7 +22,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
 
-TEST(LinkTokens, ALineForEachRole) {
+TEST(LinkTokens, ParsesOneTokenPerLine) {
   const std::string text =
       absl::StrCat("# of a run\n\n  ", TestTokens(), "\tlearner \t", std::string(32, 'n'), " \r\n");
   DING_ASSERT_OK_AND_ASSIGN(const std::vector<LinkToken> tokens, ParseLinkTokens(text, "f"));
@@ -33,7 +33,7 @@ TEST(LinkTokens, ALineForEachRole) {
   EXPECT_EQ(RoleOfToken(tokens, std::string(32, 'n')), "learner");
 }
 
-TEST(LinkTokens, OnlyTheWholeTokenIsOne) {
+TEST(LinkTokens, OnlyTheWholeTokenMatches) {
   DING_ASSERT_OK_AND_ASSIGN(const std::vector<LinkToken> tokens,
                             ParseLinkTokens(TestTokens(), "f"));
   const std::string token = TestToken("learner");
@@ -49,7 +49,7 @@ TEST(LinkTokens, OnlyTheWholeTokenIsOne) {
   EXPECT_EQ(RoleOfToken({}, ""), "");
 }
 
-TEST(LinkTokens, WhatIsNoLineIsNamedAndNotShown) {
+TEST(LinkTokens, InvalidLinesAreNamedWithoutTheirTokens) {
   const std::string secret(40, 's');
   const struct {
     std::string line;
@@ -62,7 +62,7 @@ TEST(LinkTokens, WhatIsNoLineIsNamedAndNotShown) {
       {absl::StrCat("learner ", std::string(31, 's')), "31 characters, expected 32 to 512"},
       {absl::StrCat("learner ", std::string(513, 's')), "513 characters"},
       {absl::StrCat("learner ", secret, "\x80"), "cannot be sent"},
-      {absl::StrCat("learner ", TestToken("operator")), "stands there already"},
+      {absl::StrCat("learner ", TestToken("operator")), "repeats an earlier token"},
   };
   for (const auto& each : cases) {
     EXPECT_THAT(ParseLinkTokens(absl::StrCat(TestTokens(), each.line), "the/file"),
@@ -78,7 +78,7 @@ TEST(LinkTokens, WhatIsNoLineIsNamedAndNotShown) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line 257 is one too many")));
 }
 
-TEST(LinkTokens, DamagedFilesAreRefusedOrGiveTokensThatCanBeSent) {
+TEST(LinkTokens, DamagedFilesAreRefusedOrGiveValidTokens) {
   Fuzz(20000, [](Mutator* mutator) {
     const auto tokens = ParseLinkTokens(mutator->Mutate(TestTokens()), "f");
     if (!tokens.ok()) return;

@@ -27,8 +27,8 @@ using internal_redis::StatusOfReply;
 using internal_redis::StringReply;
 
 constexpr absl::string_view kLineEnd = "\r\n";
-// The first bytes of a reply: a small value comes with them in one system call, a large one is read
-// to its place.
+// The bytes that are read of a reply first. A small value arrives with them in one system call; the
+// rest of a large one is read directly to its place.
 constexpr size_t kFirstBytes = 4096;
 
 struct ErrorKind {
@@ -39,11 +39,11 @@ struct ErrorKind {
 
 constexpr ErrorKind kErrorKinds[] = {
     {"OOM", absl::StatusCode::kResourceExhausted,
-     "Redis is full: give it more 'maxmemory', or let less be kept"},
+     "Redis is full: give it more 'maxmemory', or keep less data in it"},
     {"NOAUTH", absl::StatusCode::kPermissionDenied,
-     "Redis wants a password: name its file by the setting 'password_file'"},
+     "Redis asks for a password: set 'password_file' to the file that holds it"},
     {"WRONGPASS", absl::StatusCode::kPermissionDenied,
-     "the password of 'password_file' is not that of Redis"},
+     "Redis does not accept the password of 'password_file'"},
     {"NOPERM", absl::StatusCode::kPermissionDenied, "Redis does not allow us that command"},
     {"ERR AUTH", absl::StatusCode::kPermissionDenied,
      "Redis has no password: set its 'requirepass', or leave out 'password_file'"},
@@ -53,12 +53,12 @@ constexpr ErrorKind kErrorKinds[] = {
      "ONE'"},
     {"MASTERDOWN", absl::StatusCode::kUnavailable, "Redis is a replica without its master"},
     {"MISCONF", absl::StatusCode::kUnavailable,
-     "Redis cannot save its data, and takes no others: look at its log and its disk"},
+     "Redis cannot save its data, and accepts no more: look at its log and its disk"},
     {"NOREPLICAS", absl::StatusCode::kUnavailable, "Redis has too few replicas"},
     {"BUSY", absl::StatusCode::kUnavailable, "Redis runs a script"},
     {"TRYAGAIN", absl::StatusCode::kUnavailable, "Redis moves its keys"},
     {"CLUSTERDOWN", absl::StatusCode::kUnavailable, "the cluster of Redis is down"},
-    {"WRONGTYPE", absl::StatusCode::kFailedPrecondition, "what lies there is of another type"},
+    {"WRONGTYPE", absl::StatusCode::kFailedPrecondition, "the key holds a value of another type"},
 };
 
 RedisReply ToReply(const redisReply& reply) {
@@ -70,7 +70,7 @@ RedisReply ToReply(const redisReply& reply) {
   return made;
 }
 
-// The error in a reply, or in one of its elements: EXEC puts the errors of its commands there.
+// Returns the error in a reply or in one of its elements, where EXEC puts the errors of its commands.
 absl::Status ErrorIn(const redisReply& reply) {
   if (reply.type == REDIS_REPLY_ERROR) return StatusOfReply({reply.str, reply.len});
   for (size_t i = 0; i < reply.elements; ++i) DING_RETURN_IF_ERROR(ErrorIn(*reply.element[i]));
@@ -104,7 +104,7 @@ StringReply internal_redis::ParseStringReply(absl::string_view bytes) {
     } else if (line == "-1") {
       reply.kind = StringReply::Kind::kNil;
     } else {
-      // Only as Redis writes a number: SimpleAtoi() takes spaces, a sign and leading zeros, too.
+      // SimpleAtoi() also accepts spaces, a plus sign and leading zeros, which Redis never writes.
       const bool valid = absl::SimpleAtoi(line, &reply.size) && reply.size >= 0 &&
                          absl::StrCat(reply.size) == line;
       reply.kind = valid ? StringReply::Kind::kString : StringReply::Kind::kOther;
@@ -125,13 +125,14 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(
   const std::string name = absl::StrCat(server.host, ":", server.port);
   redisContext* const context = redisConnectWithTimeout(server.host.c_str(), server.port,
                                                         absl::ToTimeval(server.connect_timeout));
-  if (context == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
+  if (context == nullptr)
+    return absl::ResourceExhaustedError("no memory for a connection to Redis");
   auto connection = absl::WrapUnique(new RedisConnection(context, name));
   if (context->err != 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot connect to Redis at ", name, ": ", context->errstr));
   }
-  fcntl(context->fd, F_SETFD, FD_CLOEXEC);  // Envs and workers are other processes.
+  fcntl(context->fd, F_SETFD, FD_CLOEXEC);  // Child processes, such as envs, must not inherit it.
   if (redisSetTimeout(context, absl::ToTimeval(server.io_timeout)) != REDIS_OK) {
     return absl::UnavailableError(absl::StrCat("cannot set timeouts of the connection to ", name));
   }
@@ -144,8 +145,8 @@ absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(
 absl::Status RedisConnection::Broken(int error, absl::string_view action) {
   broken_ = true;
   if (error == EAGAIN || error == EWOULDBLOCK) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("cannot ", action, " Redis at ", name_, ": nothing moved for too long"));
+    return absl::DeadlineExceededError(absl::StrCat("cannot ", action, " Redis at ", name_,
+                                                    ": no byte was transferred for too long"));
   }
   return absl::UnavailableError(
       absl::StrCat("cannot ", action, " Redis at ", name_, ": ",
@@ -155,7 +156,7 @@ absl::Status RedisConnection::Broken(int error, absl::string_view action) {
 absl::Status RedisConnection::NoRedis(absl::string_view found) {
   broken_ = true;
   return absl::UnavailableError(
-      absl::StrCat("what listens at ", name_, " is no Redis: it says '",
+      absl::StrCat("the server at ", name_, " is not a Redis server: it says '",
                    absl::CHexEscape(found.substr(0, std::min<size_t>(found.size(), 60))), "'"));
 }
 
@@ -218,8 +219,8 @@ absl::StatusOr<std::optional<int64_t>> RedisConnection::Get(
   if (reply.kind == StringReply::Kind::kString) {
     const int64_t bytes = reply.size - static_cast<int64_t>(header.size());
     if (bytes < 0 || bytes > max_bytes) {
-      broken_ = true;  // What follows is not read.
-      return absl::DataLossError(absl::StrCat("a string of ", reply.size, " bytes"));
+      broken_ = true;  // The rest of the reply is not read.
+      return absl::DataLossError(absl::StrCat("unexpected string of ", reply.size, " bytes"));
     }
     value->resize(offset + static_cast<size_t>(bytes));
     char line_end[2];
@@ -252,7 +253,7 @@ absl::StatusOr<std::optional<int64_t>> RedisConnection::Get(
 
 absl::Status CheckRedisServer(RedisConnection* connection) {
   DING_ASSIGN_OR_RETURN(const RedisReply info, connection->Call({"INFO"}));
-  // Lines "name:value"; empty if there is no such line.
+  // Returns the value of a line "name:value", or "" if there is no such line.
   const auto field = [&info](absl::string_view name) {
     for (absl::string_view line : absl::StrSplit(info.text, kLineEnd)) {
       if (absl::ConsumePrefix(&line, name) && absl::ConsumePrefix(&line, ":")) return line;
@@ -272,10 +273,10 @@ absl::Status CheckRedisServer(RedisConnection* connection) {
   const absl::string_view policy = field("maxmemory_policy");
   const absl::string_view maxmemory = field("maxmemory");
   if (maxmemory != "0" && !maxmemory.empty() && policy != "noeviction") {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "Redis deletes keys (maxmemory-policy ", policy, ") when its ", maxmemory,
-        " bytes of maxmemory are full, which would lose samples without a word; expected "
-        "'maxmemory-policy noeviction'"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("Redis deletes keys (maxmemory-policy ", policy, ") when its ", maxmemory,
+                     " bytes of maxmemory are full, which would lose samples silently; expected "
+                     "'maxmemory-policy noeviction'"));
   }
   return absl::OkStatus();
 }

@@ -1,25 +1,25 @@
-// One connection to a Redis server: a command is sent, its reply is read.
+// One connection to a Redis server: it sends a command and reads the reply.
 //
-//     pieces ──sendmsg──► Redis        no copy: a value goes out of the memory where it lies, and
-//     string ◄─recvmsg─── Redis        comes in to where it is wanted
+//     pieces ──sendmsg──► Redis        no copy: a value is sent from the memory where it lies, and is
+//     string ◄─recvmsg─── Redis        received into the memory where it is wanted
 //
-// hiredis connects and reads all other replies. Its own way for values copies them twice, and reads
+// hiredis connects, and reads all replies other than values. It would copy values twice, and read them
 // 16 KiB at a time.
 //
-// Errors that Redis replies, for every call; the message has them word by word, and what to do:
+// Errors that Redis replies, for every call; the message quotes the reply and says what to do:
 //   kResourceExhausted   OOM: its maxmemory is full
-//   kPermissionDenied    NOAUTH, WRONGPASS, NOPERM: it wants a password, or another one
+//   kPermissionDenied    NOAUTH, WRONGPASS, NOPERM: it asks for a password, or refuses ours
 //   kUnavailable         LOADING, READONLY, MISCONF, MASTERDOWN, NOREPLICAS, BUSY, TRYAGAIN,
-//                        CLUSTERDOWN: it will be back, or somebody must look after it
-//   kFailedPrecondition  WRONGTYPE: what lies there is no string, or no list
-//   kInternal            any other
-// Errors of the connection, which is broken then, and good for nothing else:
-//   kUnavailable         it is closed; or what is there is no Redis
-//   kDeadlineExceeded    no byte moved for `io_timeout`
+//                        CLUSTERDOWN: it will recover, or an operator must look after it
+//   kFailedPrecondition  WRONGTYPE: the key holds a value of another type
+//   kInternal            any other error
+// Errors of the connection. It is broken after them, and must not be used again:
+//   kUnavailable         it is closed, or the server is not Redis
+//   kDeadlineExceeded    no byte was transferred for `io_timeout`
 //
 // Ownership: closes its socket.
 // Threads:   thread-compatible.
-// Blocking:  every call, while bytes move; at most `io_timeout` while none do.
+// Blocking:  every call blocks while bytes are transferred, and at most `io_timeout` while none are.
 #ifndef DING_WORKER_INTERACTION_REDIS_REDIS_CONNECTION_H_
 #define DING_WORKER_INTERACTION_REDIS_REDIS_CONNECTION_H_
 
@@ -43,33 +43,35 @@ namespace ding {
 struct RedisServerAddress {
   std::string host;
   int port = 6379;
-  std::string password;  // empty: none
+  std::string password;  // empty: the server asks for none
   absl::Duration connect_timeout = absl::Seconds(5);
   absl::Duration io_timeout = absl::Seconds(10);
 };
 
 struct RedisReply {
   bool nil = false;
-  std::string text;  // of a string or a status
+  std::string text;  // the value of a string or a status
   int64_t integer = 0;
   std::vector<RedisReply> elements;
 };
 
 class RedisConnection {
  public:
-  // Connects, and gives the password, if there is one.
+  // Connects, and authenticates if `server` has a password.
   static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(const RedisServerAddress& server);
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;
   ~RedisConnection();
 
-  // `args` begin with the command's name; `value`, if it has pieces, is one more, the last.
+  // Sends a command and returns its reply. `args` begin with the command's name; the pieces of `value`,
+  // if there are any, are sent together as one last argument.
   absl::StatusOr<RedisReply> Call(absl::Span<const absl::string_view> args,
                                   absl::Span<const absl::string_view> value = {});
 
-  // A command whose reply is one string: the first bytes go to `header`, the others to `value` from
-  // `offset` on, which gets the size that this needs. How many others; nothing: there is none.
-  //   kDataLoss   the string is shorter than the header, or has more than `max_bytes` others
+  // Sends a command whose reply is one string. Its first bytes go to `header`, and the rest goes to
+  // `value` from `offset` on; `value` is resized to end with them. Returns the size of the rest, or
+  // nothing if Redis has no such string.
+  //   kDataLoss   the string is shorter than the header, or its rest has more than `max_bytes` bytes
   absl::StatusOr<std::optional<int64_t>> Get(absl::Span<const absl::string_view> args,
                                              int64_t max_bytes, absl::Span<char> header,
                                              size_t offset, std::string* value);
@@ -82,7 +84,7 @@ class RedisConnection {
   absl::Status Send(absl::Span<const absl::string_view> args,
                     absl::Span<const absl::string_view> value);
   absl::StatusOr<RedisReply> ReadReply();
-  // `error`: an errno, or kIoEnded.
+  // Marks the connection as broken. `error` is an errno or kIoEnded.
   absl::Status Broken(int error, absl::string_view action);
   absl::Status NoRedis(absl::string_view found);
 
@@ -91,30 +93,31 @@ class RedisConnection {
   bool broken_ = false;
 };
 
-// Whether what we keep in that server stays there: no replica, no cluster, and it evicts nothing.
-//   kUnavailable         it is loading its data, or a replica, which may become the master
-//   kFailedPrecondition  it is of a cluster, or evicts keys when its maxmemory is full
+// Checks that the server keeps what is stored in it: it is no replica, not part of a cluster, and
+// evicts no keys.
+//   kUnavailable         it is loading its data, or is a replica, which may become the master
+//   kFailedPrecondition  it is part of a cluster, or evicts keys when its maxmemory is full
 absl::Status CheckRedisServer(RedisConnection* connection);
 
 namespace internal_redis {
 
-// The beginning of the reply to a command that is answered by a string.
+// The parsed beginning of the reply to a command that Redis answers with a string.
 struct StringReply {
   enum class Kind {
     kIncomplete,  // more bytes are needed
-    kString,      // of `size` bytes, which follow
+    kString,      // a string of `size` bytes follows
     kNil,
-    kError,  // `error`
-    kOther,  // not such a reply
+    kError,  // Redis replied `error`
+    kOther,  // not a reply to such a command
   };
   Kind kind = Kind::kIncomplete;
-  size_t line_bytes = 0;  // of the first line, with its end
+  size_t line_bytes = 0;  // the size of the first line, with its end
   int64_t size = 0;
-  absl::string_view error;  // of the bytes that were parsed
+  absl::string_view error;  // points into the parsed bytes
 };
 StringReply ParseStringReply(absl::string_view bytes);
 
-// The status of an error that a server replied, "OOM command not allowed ...".
+// Converts an error that a server replied, such as "OOM command not allowed ...", to a status.
 absl::Status StatusOfReply(absl::string_view error);
 
 }  // namespace internal_redis

@@ -31,7 +31,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using Kind = StringReply::Kind;
 
-// Says `text` to whoever connects, in two pieces, and then nothing more, or closes the connection.
+// A server that sends `text` in two pieces to each peer, and then sends nothing more or closes the
+// connection.
 class Impostor {
  public:
   Impostor() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -67,7 +68,7 @@ class Impostor {
  private:
   const int listener_;
   RedisServerAddress server_;
-  std::shared_ptr<int> open_;  // the last one
+  std::shared_ptr<int> open_;  // the socket of the last connection
 };
 
 TEST(RedisConnection, ParsesTheBeginningOfAString) {
@@ -92,13 +93,13 @@ TEST(RedisConnection, ParsesTheBeginningOfAString) {
   EXPECT_EQ(kind("-" + std::string(10000, 'x')), Kind::kOther) << "a line without an end";
 }
 
-TEST(RedisConnection, SaysWhatToDoAboutWhatRedisSays) {
+TEST(RedisConnection, AdvisesOnErrorsOfRedis) {
   const auto is = [](absl::string_view error, absl::StatusCode code, const char* part) {
     EXPECT_THAT(StatusOfReply(error), StatusIs(code, AllOf(HasSubstr(part), HasSubstr(error))));
   };
   is("OOM command not allowed", absl::StatusCode::kResourceExhausted, "maxmemory");
   is("NOAUTH Authentication required.", absl::StatusCode::kPermissionDenied, "password_file");
-  is("WRONGPASS invalid pair", absl::StatusCode::kPermissionDenied, "is not that of Redis");
+  is("WRONGPASS invalid pair", absl::StatusCode::kPermissionDenied, "does not accept the password");
   is("ERR AUTH <password> called", absl::StatusCode::kPermissionDenied, "requirepass");
   is("LOADING", absl::StatusCode::kUnavailable, "reading its data");
   is("READONLY You can't write", absl::StatusCode::kUnavailable, "master");
@@ -136,12 +137,13 @@ TEST(RedisConnection, ReadsAStringToItsPlace) {
   EXPECT_FALSE(connection->broken());
   EXPECT_THAT(connection->Get({"GET", "a"}, 100, {}, 0, &value),
               StatusIs(absl::StatusCode::kDataLoss));
-  EXPECT_TRUE(connection->broken()) << "what follows was not read";
+  EXPECT_TRUE(connection->broken()) << "the rest of the reply was not read";
 }
 
-TEST(RedisConnection, WhatIsNoRedisIsNamed) {
+TEST(RedisConnection, ServerThatIsNotRedisIsReported) {
   Impostor impostor;
-  const auto no_redis = StatusIs(absl::StatusCode::kUnavailable, HasSubstr("is no Redis"));
+  const auto no_redis =
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("is not a Redis server"));
   std::string value;
   for (const std::string text : {"HTTP/1.1 400 Bad Request\r\n", "$4\r\nabcdXY", "+OK\r\n"}) {
     const auto connection = impostor.Connect(text, 3, /*closes=*/true);
@@ -152,7 +154,7 @@ TEST(RedisConnection, WhatIsNoRedisIsNamed) {
   EXPECT_THAT(CheckRedisServer(connection.get()), no_redis);
 }
 
-TEST(RedisConnection, WhoSaysNothingIsNotWaitedFor) {
+TEST(RedisConnection, SilentServerTimesOut) {
   Impostor impostor;
   impostor.server()->io_timeout = absl::Milliseconds(20);
   const auto connection = impostor.Connect("$5\r\nab", 1, /*closes=*/false);
@@ -165,7 +167,8 @@ TEST(RedisConnection, WhoSaysNothingIsNotWaitedFor) {
   EXPECT_TRUE(other->broken());
 }
 
-// Whatever arrives: a string as long as its line says, or an error; and never more than one reply.
+// Any bytes give either a string of the size in its first line or an error, and never more than one
+// reply.
 TEST(RedisConnection, MutantsOfAReplyAreAStringOrAnError) {
   Impostor impostor;
   const std::string seeds[] = {"$10\r\n0123456789\r\n", "$-1\r\n", "-OOM no memory\r\n",

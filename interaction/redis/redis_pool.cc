@@ -18,9 +18,9 @@ absl::StatusOr<RedisPool::Taken> RedisPool::Take() {
     const Deadline deadline = Deadline::After(server_.io_timeout);
     while (in_use_ >= max_connections_) {
       if (returned_.WaitUntil(&mutex_, deadline) || in_use_ < max_connections_) continue;
-      return absl::UnavailableError(
-          absl::StrCat("all ", max_connections_, " connections to ", server_.host, ":",
-                       server_.port, " are in use for ", absl::FormatDuration(server_.io_timeout)));
+      return absl::UnavailableError(absl::StrCat(
+          "all ", max_connections_, " connections to ", server_.host, ":", server_.port,
+          " were in use for ", absl::FormatDuration(server_.io_timeout)));
     }
     ++in_use_;
     if (!idle_.empty()) {
@@ -40,7 +40,7 @@ absl::StatusOr<RedisPool::Taken> RedisPool::Take() {
 }
 
 void RedisPool::Return(std::unique_ptr<RedisConnection> connection) {
-  std::vector<std::unique_ptr<RedisConnection>> closed;  // outside of the lock
+  std::vector<std::unique_ptr<RedisConnection>> closed;  // destroyed after the lock is released
   MutexLock lock(&mutex_);
   --in_use_;
   if (connection->broken()) {

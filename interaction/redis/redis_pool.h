@@ -1,9 +1,9 @@
-// Connections to one Redis server, for the threads of a store: one per thread that is in a call,
-// up to a bound, kept open between calls.
+// The connections of a store to one Redis server. Each thread that is in a call has one, up to a bound;
+// they stay open between calls.
 //
-// Ownership: owns the connections that nobody has.
+// Ownership: owns the connections that are not taken.
 // Threads:   thread-safe.
-// Blocking:  Take() connects, or waits for a connection that is given back.
+// Blocking:  Take() connects, or waits until a connection is returned.
 #ifndef DING_WORKER_INTERACTION_REDIS_REDIS_POOL_H_
 #define DING_WORKER_INTERACTION_REDIS_REDIS_POOL_H_
 
@@ -21,17 +21,18 @@ class RedisPool {
  public:
   struct Taken {
     std::unique_ptr<RedisConnection> connection;
-    bool is_new = false;  // connected, and checked, just now
+    bool is_new = false;  // Take() has just connected and checked it
   };
 
   // `max_connections` is at least 1.
   RedisPool(RedisServerAddress server, int max_connections);
 
-  //   kUnavailable  all are in use for longer than the server's io_timeout
-  //   others        of RedisConnection::Open() and CheckRedisServer()
+  // Takes a connection that is not in use, or opens a new one.
+  //   kUnavailable  all connections were in use for the server's io_timeout
+  //   others        the errors of RedisConnection::Open() and CheckRedisServer()
   absl::StatusOr<Taken> Take() ABSL_LOCKS_EXCLUDED(mutex_);
-  // What Take() gave, back. If it is broken, those that nobody has are closed, too: the server was
-  // restarted.
+  // Returns a connection of Take(). If it is broken, the idle connections are closed as well, because
+  // the server may have been restarted.
   void Return(std::unique_ptr<RedisConnection> connection) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -20,13 +20,13 @@ namespace {
 
 constexpr absl::string_view kStoreId = ".store_id";
 constexpr absl::string_view kTemporary = ".tmp/";
-// A list that its writer has not gone on with for so long.
+// A list expires if its writer has added nothing for so long.
 constexpr absl::string_view kTemporarySeconds = "3600";
-// The head of a list begins with a name that no other list has, before the header.
+// The head of a list consists of an id that no other list has, and the header.
 constexpr size_t kIdBytes = 16;
 constexpr absl::string_view kScanCount = "1000";
-// How often a value in parts may be replaced while it is read; each try has a good chance, since
-// writing it takes as long.
+// How often a value in parts may be replaced while it is read. Each attempt has a good chance, since
+// writing the value takes as long as reading it.
 constexpr int kReads = 100;
 
 std::string NewId() {
@@ -39,7 +39,7 @@ std::string AddressOf(const RedisServerAddress& server) {
   return absl::StrCat(v6 ? "[" : "", server.host, v6 ? "]:" : ":", server.port);
 }
 
-// For MATCH.
+// Returns the pattern of MATCH that matches exactly `text`.
 std::string EscapedPattern(absl::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -52,8 +52,8 @@ std::string EscapedPattern(absl::string_view text) {
 absl::Status CheckOptions(const RedisStore::Options& options) {
   const RedisServerAddress& server = options.server;
   if (server.host.empty() || server.port < 1 || server.port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", AddressOf(server), "' is no address of a Redis, expected HOST:PORT"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", AddressOf(server), "' is not the address of a Redis server, expected HOST:PORT"));
   }
   DING_RETURN_IF_ERROR(Annotate(CheckStoreKey(options.prefix), "prefix"));
   if (options.max_connections < 1) {
@@ -67,7 +67,8 @@ absl::Status CheckOptions(const RedisStore::Options& options) {
   return absl::OkStatus();
 }
 
-// The next `bytes` bytes of the pieces, as pieces; `piece` and `offset` are where they begin.
+// Returns the next `bytes` bytes of the pieces, as pieces. They begin at `*offset` of piece `*piece`;
+// both are moved to their end.
 std::vector<absl::string_view> TakePart(absl::Span<const absl::string_view> pieces, int64_t bytes,
                                         size_t* piece, size_t* offset) {
   std::vector<absl::string_view> part;
@@ -84,8 +85,8 @@ std::vector<absl::string_view> TakePart(absl::Span<const absl::string_view> piec
   return part;
 }
 
-// Puts the part at the end of a list that is being written. At no moment is it there without a time
-// to go: its writer may be killed.
+// Appends a part to a list that is being written. The list has an expiry time at every moment, because
+// its writer may be killed.
 absl::Status PushPart(absl::string_view list, absl::Span<const absl::string_view> part,
                       RedisConnection* connection) {
   DING_RETURN_IF_ERROR(connection->Call({"MULTI"}).status());
@@ -96,8 +97,10 @@ absl::Status PushPart(absl::string_view list, absl::Span<const absl::string_view
   return status;
 }
 
-// What lies there was replaced while it was read.
-absl::Status Replaced() { return absl::AbortedError("it is replaced again and again"); }
+// The error of a read during which the value was replaced.
+absl::Status Replaced() {
+  return absl::AbortedError("it was replaced during each attempt to read it");
+}
 
 absl::Status Nothing() { return absl::NotFoundError(""); }
 
@@ -128,7 +131,7 @@ absl::StatusOr<std::unique_ptr<RedisStore>> RedisStore::Create(const Options& op
 absl::Status RedisStore::OpenStore(RedisConnection* connection) {
   const std::string name = Name(kStoreId);
   DING_ASSIGN_OR_RETURN(RedisReply found, connection->Call({"GET", name}));
-  if (found.nil) {  // A Redis that is full may be joined all the same.
+  if (found.nil) {  // Only then, so that a store in a full Redis can be opened.
     DING_RETURN_IF_ERROR(connection->Call({"SET", name, NewId(), "NX"}).status());
     DING_ASSIGN_OR_RETURN(found, connection->Call({"GET", name}));
   }
@@ -148,7 +151,8 @@ absl::Status RedisStore::Do(absl::string_view action, absl::string_view key, con
     again = false;
     if (status.ok()) {
       status = work(taken->connection.get());
-      // What is broken and kUnavailable was closed: Redis has been restarted since it was used.
+      // kUnavailable of a broken connection means that it was closed: Redis was restarted since its
+      // last use.
       again = taken->connection->broken() && !taken->is_new && absl::IsUnavailable(status);
       pool_.Return(std::move(taken->connection));
     }
@@ -190,7 +194,7 @@ absl::Status RedisStore::PutParts(absl::string_view name, absl::string_view head
   if (status.ok()) status = connection->Call({"PERSIST", temporary}).status();
   if (status.ok()) status = connection->Call({"RENAME", temporary, name}).status();
   if (status.ok() || connection->broken()) return status;
-  // The error that is worth telling is the first one; what is left goes after its time.
+  // Reports the first error. If the list cannot be deleted, it expires later.
   connection->Call({"UNLINK", temporary}).IgnoreError();
   return status;
 }
@@ -244,7 +248,8 @@ absl::Status RedisStore::GetParts(absl::string_view name, RedisConnection* conne
       size += **part;
       if (size > kMaxValueBytes) return absl::DataLossError("it has too many parts");
     }
-    // The parts of a list never change: those between two looks at the same head are its.
+    // The parts of a list never change, so the parts that were read belong to the head if it is still
+    // the same.
     DING_ASSIGN_OR_RETURN(const std::string last, head());
     if (first != last) return Replaced();
     const std::string damage = DamageOfValue(
@@ -252,7 +257,7 @@ absl::Status RedisStore::GetParts(absl::string_view name, RedisConnection* conne
     return damage.empty() ? absl::OkStatus() : absl::DataLossError(damage);
   };
   const absl::Status status = read_all();
-  if (absl::IsFailedPrecondition(status)) return Replaced();  // by a string
+  if (absl::IsFailedPrecondition(status)) return Replaced();  // A string has taken its place.
   return absl::IsDataLoss(status) ? Damaged(status.message()) : status;
 }
 
@@ -273,8 +278,8 @@ absl::Status RedisStore::Missing(absl::string_view key) {
   }
   return absl::NotFoundError(absl::StrCat(
       missing.message(),
-      "; Redis has lost what it had: it was restarted without its data, or "
-      "emptied, and was first seen so at ",
+      "; Redis has lost its data: it was restarted without them, or emptied; this was "
+      "first noticed at ",
       absl::FormatTime(absl::FromUnixSeconds(lost_at_.load())), " ('appendonly yes' keeps them)"));
 }
 
@@ -293,7 +298,8 @@ absl::Status RedisStore::Scan(absl::string_view beginning, RedisConnection* conn
   do {
     DING_ASSIGN_OR_RETURN(const RedisReply reply, connection->Call({"SCAN", cursor, "MATCH",
                                                                     pattern, "COUNT", kScanCount}));
-    if (reply.elements.size() != 2) return absl::InternalError("Redis cannot scan its keys");
+    if (reply.elements.size() != 2)
+      return absl::InternalError("Redis sent an unexpected reply to SCAN");
     DING_RETURN_IF_ERROR(page(reply.elements[1]));
     cursor = reply.elements[0].text;
   } while (cursor != "0");

@@ -1,30 +1,30 @@
-// Values in a Redis server: for runs of several machines, and for data that outlive a process.
+// Keeps values in a Redis server: for runs on several machines, and for data that outlive a process.
 //
-//     <prefix>/data/3/1f       a string: header and value (value_format.h); or a list, if it is
+//     <prefix>/data/3/1f       a string: header and value (value_format.h); or a list, if the value is
 //                              larger than a part: head, part, part, ...
-//     <prefix>/.tmp/<name>     a list that is being written; renamed when it is whole, and gone
-//                              after an hour if its writer is killed
-//     <prefix>/.store_id       made by the first who opens the store
+//     <prefix>/.tmp/<name>     a list that is being written. It is renamed when it is complete, and
+//                              expires after an hour if its writer is killed
+//     <prefix>/.store_id       written by the first process that opens the store
 //
-// URL: "redis:HOST:PORT/PREFIX", with the setting "password_file=/FILE" if Redis wants a password.
-// The password stands in a file, not in the URL: a URL is printed, logged, written to the run's
-// folder and told to all workers. The file must be on each machine, at the same place; only its
-// first line counts. It is read when the store is opened.
+// URL: "redis:HOST:PORT/PREFIX", with the setting "password_file=/FILE" if Redis asks for a password.
+// The password is in a file and not in the URL, because a URL is printed, logged, written to the run's
+// folder and told to all workers. The file must be on each machine, at the same path; only its first
+// line counts. It is read when the store is opened.
 //
-// A Put that returned OK is as safe as Redis is told to keep it (docs/parallel.md). Redis must not
-// evict keys; it is asked whenever a connection is made. A Redis that comes back without its data
-// gives kNotFound, and the message says that: the store's id is gone, or is another.
+// A Put that returned OK is as safe as the configuration of Redis makes it (docs/parallel.md). Redis
+// must not evict keys; each new connection checks that. If Redis comes back without its data, Get
+// returns kNotFound, and the message says so: the store's id is gone, or is another one.
 //
-// A call that finds its connection closed tries once more by a new one. Beyond that, nothing waits
-// here: kUnavailable, and whoever calls knows how long to go on trying.
+// A call whose connection turns out to be closed tries once more with a new one. Otherwise nothing
+// waits for Redis here: calls return kUnavailable, and the caller decides how long to try again.
 //
-// What is not encrypted: anything. The way to Redis must be one's own (docs/parallel.md).
+// Nothing is encrypted, so the network to Redis must be private (docs/parallel.md).
 //
 // Threads: thread-safe, also across processes and machines. Calls beyond `max_connections` wait.
 // Errors:  those of Store, and
-//   kPermissionDenied    Redis wants a password, or another one
+//   kPermissionDenied    Redis asks for a password, or refuses the one it was given
 //   kFailedPrecondition  Redis evicts keys, or is part of a cluster
-//   kInternal            a command is refused that should not be
+//   kInternal            Redis refuses a command unexpectedly
 //
 // Example:
 //   RedisStore::Options options;
@@ -53,19 +53,19 @@ namespace ding {
 
 class RedisStore : public Store {
  public:
-  // Redis takes 512 MiB in one string, and serves nobody else meanwhile; parts of 64 MiB take it
-  // twice as long as these.
+  // The largest part of a value. Redis accepts strings of up to 512 MiB, but serves no other client
+  // while it receives one. Parts of 64 MiB take it twice as long as parts of this size.
   static constexpr int64_t kMaxPartBytes = int64_t{4} << 20;
 
   struct Options {
     RedisServerAddress server;
-    std::string prefix;  // as a key of a store
+    std::string prefix;  // has the form of a store key
     int max_connections = 8;
     int64_t part_bytes = kMaxPartBytes;  // 1 to kMaxPartBytes
   };
 
-  // Connects, and looks whether that Redis is fit to keep data.
-  //   kInvalidArgument  options out of range
+  // Connects, and checks that the server is fit to keep data (CheckRedisServer()).
+  //   kInvalidArgument  an option is out of range
   static absl::StatusOr<std::unique_ptr<RedisStore>> Create(const Options& options);
 
   absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override;
@@ -80,18 +80,18 @@ class RedisStore : public Store {
 
   explicit RedisStore(const Options& options);
 
-  // Of a key of the store.
+  // Returns the name in Redis of a key of the store.
   std::string Name(absl::string_view key) const;
-  // Does the work by a connection, and once more by a new one if the first was closed.
+  // Runs `work` with a connection, and once more with a new one if the first turns out to be closed.
   absl::Status Do(absl::string_view action, absl::string_view key, const Work& work);
   absl::Status OpenStore(RedisConnection* connection);
   absl::Status PutParts(absl::string_view name, absl::string_view header,
                         absl::Span<const absl::string_view> pieces, RedisConnection* connection);
   absl::Status GetOnce(absl::string_view name, RedisConnection* connection, std::string* value);
   absl::Status GetParts(absl::string_view name, RedisConnection* connection, std::string* value);
-  // Why there is no such key.
+  // Returns the error for a key that does not exist, and says if Redis has lost its data.
   absl::Status Missing(absl::string_view key);
-  // Calls `page` for all names in Redis that begin so, some of them twice.
+  // Calls `page` for all names in Redis that begin with `beginning`. Some names may come twice.
   absl::Status Scan(absl::string_view beginning, RedisConnection* connection,
                     const std::function<absl::Status(const RedisReply& names)>& page);
 
@@ -99,7 +99,7 @@ class RedisStore : public Store {
   const std::string url_;
   RedisPool pool_;
   std::string id_;                   // not changed after Create()
-  std::atomic<int64_t> lost_at_{0};  // in Unix seconds: when Redis was first seen without its data
+  std::atomic<int64_t> lost_at_{0};  // when the loss of data was first noticed, in Unix seconds
 };
 
 }  // namespace ding

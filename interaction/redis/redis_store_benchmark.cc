@@ -1,8 +1,8 @@
-// Handing values over by a Redis of this machine, beside bare hiredis. The file store's figures are
-// those of file_store_benchmark.
+// Measures how values are handed over through a Redis server on this machine, compared with bare
+// hiredis. file_store_benchmark has the figures of the file store.
 //
 //   PutGetDelete/bytes         a value is put in three pieces, got into the same string, deleted
-//   PutGetDeleteFloor/bytes    SET, GET and UNLINK of the same bytes by hiredis: no checksum
+//   PutGetDeleteFloor/bytes    SET, GET and UNLINK of the same bytes with hiredis, without a checksum
 //   PutGetDeleteThreads/bytes  the same by two threads, each with values of its own
 //   PutGetDeleteKept/bytes/..  the same with an append-only file in the temporary folder that is
 //                              flushed never (0) or before each reply (1)
@@ -10,7 +10,7 @@
 //   RowsOfChunks/rows          chunks of that many transitions of 4 floats: encoded, put, got,
 //                              decoded, deleted
 //
-// More than 100 k rows/s, and at 64 KiB more than 250 MB/s, are to be reached.
+// The goals are more than 100 k rows/s, and more than 250 MB/s at 64 KiB.
 #include <hiredis/hiredis.h>
 
 #include <cstdint>
@@ -73,8 +73,8 @@ void PutGetDelete(benchmark::State& state) {
   if (state.range(0) == 64 << 10) state.SetLabel("reach=250MB/s");
 }
 
-// What the threads of a benchmark share. A server ends with the thread that started it, which is to
-// be none of theirs.
+// The objects that the threads of a benchmark share. A server ends with the thread that started it, so
+// none of these threads may start it.
 struct Shared {
   std::unique_ptr<RedisServer> redis;
   std::unique_ptr<Store> store;
@@ -117,7 +117,7 @@ void PutGetDeleteFloor(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 
-// A chunk of rows of eight envs.
+// Makes a chunk with rows of eight envs.
 SegmentBatch MakeChunk(int64_t rows) {
   const SpecPtr spec =
       MakeSpec({Box("obs", {4}), Discrete("action", 2), Scalar("reward", DType::kFloat32)}).value();

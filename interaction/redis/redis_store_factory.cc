@@ -28,13 +28,13 @@ absl::StatusOr<std::string> ReadPassword(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat("the first line of '", path, "' is empty"));
 }
 
-// `place` is HOST:PORT/PREFIX; an IPv6 address stands in brackets.
+// `place` is HOST:PORT/PREFIX, where an IPv6 address is in brackets.
 absl::StatusOr<std::unique_ptr<Store>> Create(const std::string& place,
                                               const StoreSettings& settings) {
   DING_RETURN_IF_ERROR(CheckStoreSettings(settings, {kPasswordFile}));
   if (absl::StrContains(place, '@')) {
     return absl::InvalidArgumentError(
-        "a password in a URL would be printed and logged: put it into a file, and name that by "
+        "a password in a URL would be printed and logged: write it to a file, and name the file by "
         "'?password_file=/FILE'");
   }
   RedisStore::Options options;

@@ -58,7 +58,7 @@ RedisStore::Options OptionsFor(const RedisServer& redis, const std::string& pref
   return options;
 }
 
-// An empty store in the one Redis that all tests of the process share.
+// Returns an empty store in the Redis server that all tests of the process share.
 std::unique_ptr<Store> NewStore(int64_t part_bytes, int max_connections) {
   static RedisServer* const redis = StartRedis().release();
   static int stores = 0;
@@ -93,7 +93,7 @@ class RedisStoreTest : public testing::Test {
     store_ = RedisStore::Create(options).value();
   }
   absl::StatusOr<std::string> Get(absl::string_view key) { return GetFrom(store_.get(), key); }
-  // Creates a store in a Redis that is started with those lines of its config.
+  // Creates a store in a Redis server that is started with `lines` in its config.
   absl::Status CreationWith(const std::vector<std::string>& lines) {
     RedisServer::Options options;
     options.lines = lines;
@@ -106,7 +106,7 @@ class RedisStoreTest : public testing::Test {
   std::unique_ptr<RedisStore> store_;
 };
 
-TEST_F(RedisStoreTest, AnyFlippedBitAndAnyMissingByteIsDataLoss) {
+TEST_F(RedisStoreTest, FlippedBitsAndMissingBytesAreDataLoss) {
   Open({});
   ASSERT_THAT(store_->Put("a", {"some ", "bytes"}), IsOk());
   const std::string good = redis_->Command({"GET", "runs/7/a"}).value();
@@ -128,7 +128,7 @@ TEST_F(RedisStoreTest, AnyFlippedBitAndAnyMissingByteIsDataLoss) {
   EXPECT_EQ(Get("a").value(), "some bytes");
 }
 
-TEST_F(RedisStoreTest, AValueInThePlaceOfAnotherIsDataLoss) {
+TEST_F(RedisStoreTest, ValueUnderAnotherNameIsDataLoss) {
   Open({}, /*part_bytes=*/20);
   const auto move = [this](const std::string& from, const std::string& to) {
     ASSERT_THAT(redis_->Command({"RENAME", from, to}), IsOk());
@@ -162,12 +162,12 @@ TEST_F(RedisStoreTest, DamagedPartsAreDataLoss) {
   ASSERT_THAT(redis_->Command({"DEL", "runs/7/a"}), IsOk());
   ASSERT_THAT(redis_->Command({"SADD", "runs/7/a", "x"}), IsOk());
   EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("'a'")))
-      << "not one of our types";
+      << "Redis holds a value of a type that the store never writes";
   EXPECT_THAT(store_->Delete("a"), IsOk());
   EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kNotFound));
 }
 
-TEST_F(RedisStoreTest, AValueOfManyParts) {
+TEST_F(RedisStoreTest, StoresAValueInManyParts) {
   Open({});
   std::string value(size_t{5} * RedisStore::kMaxPartBytes + 1, 'x');
   for (size_t i = 0; i < value.size(); i += 4096) value[i] = static_cast<char>(i >> 12);
@@ -181,29 +181,29 @@ TEST_F(RedisStoreTest, AValueOfManyParts) {
   EXPECT_EQ(Get("a").value(), "small");
 }
 
-TEST_F(RedisStoreTest, ClearDeletesItsOwnAndNothingElse) {
+TEST_F(RedisStoreTest, ClearDeletesOnlyItsOwnKeys) {
   Open({}, /*part_bytes=*/10);
   const auto other = RedisStore::Create(OptionsFor(*redis_, "runs/77")).value();
   ASSERT_THAT(other->Put("data/1", {"kept"}), IsOk());
   ASSERT_THAT(redis_->Command({"SET", "unrelated", "kept"}), IsOk());
-  // What a writer leaves that is killed.
+  // A killed writer leaves such a list.
   ASSERT_THAT(redis_->Command({"RPUSH", "runs/7/.tmp/1", "x"}), IsOk());
   for (int i = 0; i < 3000; ++i) {
     ASSERT_THAT(store_->Put(absl::StrCat("data/", i), {"some more than ten"}), IsOk());
   }
   EXPECT_THAT(store_->List("").value(), SizeIs(3000));
-  EXPECT_THAT(store_->List("*").value(), IsEmpty()) << "no pattern";
+  EXPECT_THAT(store_->List("*").value(), IsEmpty()) << "the prefix is not a pattern";
   EXPECT_THAT(store_->Clear(), IsOk());
   EXPECT_THAT(store_->List("").value(), IsEmpty());
   EXPECT_EQ(GetFrom(other.get(), "data/1").value(), "kept");
   EXPECT_EQ(redis_->Command({"GET", "unrelated"}).value(), "kept");
   EXPECT_THAT(redis_->Command({"EVAL", "return tostring(redis.call('DBSIZE'))", "0"}).value(), "3")
-      << "the two, and the id of the other store";
+      << "the two values, and the id of the other store";
 }
 
-// ---- refused at the beginning
+// ---- errors when the store is opened
 
-TEST_F(RedisStoreTest, SaysWhatIsWrongWithAUrl) {
+TEST_F(RedisStoreTest, ExplainsInvalidUrls) {
   const auto invalid = [](const std::string& url, const char* why) {
     EXPECT_THAT(create_store(url), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));
   };
@@ -212,10 +212,10 @@ TEST_F(RedisStoreTest, SaysWhatIsWrongWithAUrl) {
         "redis://host:6379/x", "redis:[::1:6379/x", "redis:::1]:6379/x"}) {
     invalid(url, "expected");
   }
-  invalid("redis:host:0/x", "no address");
-  invalid("redis:host:65536/x", "no address");
-  invalid("redis:host:6379/", "no key");
-  invalid("redis:host:6379/a b", "no key");
+  invalid("redis:host:0/x", "not the address");
+  invalid("redis:host:65536/x", "not the address");
+  invalid("redis:host:6379/", "not a store key");
+  invalid("redis:host:6379/a b", "not a store key");
   invalid("redis:host:6379/x?user=me", "'password_file=...'");
   invalid("redis:user:secret@host:6379/x", "password_file");
   EXPECT_THAT(create_store("redis:127.0.0.1:6379/x?password_file=/nowhere"),
@@ -229,7 +229,7 @@ TEST_F(RedisStoreTest, SaysWhatIsWrongWithAUrl) {
                        AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("refused"))));
 }
 
-TEST_F(RedisStoreTest, APasswordFileThatOthersMayReadOrThatIsNoFileIsRefused) {
+TEST_F(RedisStoreTest, UnsafePasswordFilesAreRefused) {
   const std::string folder = FreshTestFolder();
   const std::string path = JoinPath(folder, "password");
   OverwriteFile(path, "s3cret\n");
@@ -251,7 +251,7 @@ TEST_F(RedisStoreTest, APasswordFileThatOthersMayReadOrThatIsNoFileIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1099511627776 bytes")));
 }
 
-TEST_F(RedisStoreTest, WantsTheRightPasswordAndKeepsIt) {
+TEST_F(RedisStoreTest, NeedsTheRightPassword) {
   RedisServer::Options options;
   options.password = "s3cret";
   const auto redis = StartRedis(options);
@@ -267,16 +267,16 @@ TEST_F(RedisStoreTest, WantsTheRightPasswordAndKeepsIt) {
   ASSERT_EQ(chmod(wrong.c_str(), 0600), 0);
   EXPECT_THAT(create_store(absl::StrCat(place, "?password_file=", wrong)),
               StatusIs(absl::StatusCode::kPermissionDenied,
-                       AllOf(HasSubstr("is not that of Redis"), Not(HasSubstr("wr0ng")))));
+                       AllOf(HasSubstr("does not accept the password"), Not(HasSubstr("wr0ng")))));
   const auto open = StartRedis();
   EXPECT_THAT(create_store(absl::StrCat(open->Url("x"), "?password_file=", wrong)),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("Redis has no password")));
-  // It is changed while we are connected.
+  // The password is changed while the store is connected.
   ASSERT_THAT(redis->Command({"CONFIG", "SET", "requirepass", "0ther"}), IsOk());
-  EXPECT_THAT(store->Put("a", {"2"}), IsOk()) << "by a connection that is open";
+  EXPECT_THAT(store->Put("a", {"2"}), IsOk()) << "the store uses its open connection";
 }
 
-TEST_F(RedisStoreTest, ARedisThatLosesKeysIsRefused) {
+TEST_F(RedisStoreTest, RedisThatEvictsKeysIsRefused) {
   EXPECT_THAT(CreationWith({"maxmemory 100mb", "maxmemory-policy allkeys-lru"}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("allkeys-lru"), HasSubstr("104857600"),
@@ -284,12 +284,13 @@ TEST_F(RedisStoreTest, ARedisThatLosesKeysIsRefused) {
   EXPECT_THAT(CreationWith({"maxmemory 100mb", "maxmemory-policy volatile-ttl"}),
               StatusIs(absl::StatusCode::kFailedPrecondition));
   EXPECT_THAT(CreationWith({"maxmemory 100mb"}), IsOk());
-  EXPECT_THAT(CreationWith({"maxmemory-policy allkeys-lru"}), IsOk()) << "of what has no bound";
+  EXPECT_THAT(CreationWith({"maxmemory-policy allkeys-lru"}), IsOk())
+      << "without maxmemory nothing is evicted";
   EXPECT_THAT(CreationWith({"cluster-enabled yes"}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("cluster")));
 }
 
-TEST_F(RedisStoreTest, AReplicaIsRefused) {
+TEST_F(RedisStoreTest, ReplicaIsRefused) {
   Open({});
   EXPECT_THAT(CreationWith({absl::StrCat("replicaof 127.0.0.1 ", redis_->port())}),
               StatusIs(absl::StatusCode::kUnavailable,
@@ -297,9 +298,9 @@ TEST_F(RedisStoreTest, AReplicaIsRefused) {
                              HasSubstr("use its master"))));
 }
 
-// ---- what happens to it later
+// ---- errors of Redis while the store is in use
 
-TEST_F(RedisStoreTest, ThatBecomesAReplicaIsUnavailableUntilItIsAMaster) {
+TEST_F(RedisStoreTest, UnavailableWhileRedisIsAReplica) {
   Open({});
   ASSERT_THAT(store_->Put("a", {"1"}), IsOk());
   ASSERT_THAT(redis_->Command({"REPLICAOF", "127.0.0.1", "1"}), IsOk());
@@ -311,7 +312,7 @@ TEST_F(RedisStoreTest, ThatBecomesAReplicaIsUnavailableUntilItIsAMaster) {
   EXPECT_THAT(store_->Put("a", {"2"}), IsOk());
 }
 
-TEST_F(RedisStoreTest, ThatCannotSaveIsUnavailable) {
+TEST_F(RedisStoreTest, UnavailableWhileRedisRefusesWrites) {
   Open({});
   ASSERT_THAT(store_->Put("a", {"1"}), IsOk());
   ASSERT_THAT(redis_->Command({"CONFIG", "SET", "min-replicas-to-write", "3"}), IsOk());
@@ -321,7 +322,7 @@ TEST_F(RedisStoreTest, ThatCannotSaveIsUnavailable) {
   EXPECT_EQ(Get("a").value(), "1");
 }
 
-TEST_F(RedisStoreTest, ThatIsFullTakesNothingAndLosesNothing) {
+TEST_F(RedisStoreTest, FullRedisRefusesValuesAndLosesNone) {
   RedisServer::Options options;
   options.lines = {"maxmemory 4mb"};
   for (const int64_t part_bytes : {RedisStore::kMaxPartBytes, int64_t{20000}}) {
@@ -340,17 +341,17 @@ TEST_F(RedisStoreTest, ThatIsFullTakesNothingAndLosesNothing) {
     EXPECT_EQ(Get("a").value(), "old");
     EXPECT_THAT(store_->List("").value(), SizeIs(stored + 1));
     for (int i = 0; i < stored; ++i) EXPECT_TRUE(*Get(absl::StrCat("data/", i)) == value);
-    EXPECT_THAT(RedisStore::Create(OptionsFor(*redis_)), IsOk()) << "a worker that joins";
+    EXPECT_THAT(RedisStore::Create(OptionsFor(*redis_)), IsOk()) << "a worker can still join";
     EXPECT_EQ(
         redis_->Command({"EVAL", "return #redis.call('KEYS', 'runs/7/.tmp*') .. ''", "0"}).value(),
         "0");
-    // There is room again.
+    // Deleting makes room again.
     for (int i = 0; i < stored; ++i) EXPECT_THAT(store_->Delete(absl::StrCat("data/", i)), IsOk());
     EXPECT_THAT(store_->Put("a", {value}), IsOk());
   }
 }
 
-TEST_F(RedisStoreTest, ThatIsGoneIsUnavailableUntilItIsBack) {
+TEST_F(RedisStoreTest, UnavailableWhileRedisIsGone) {
   RedisServer::Options options;
   options.append_fsync = "always";
   Open(options);
@@ -360,46 +361,46 @@ TEST_F(RedisStoreTest, ThatIsGoneIsUnavailableUntilItIsBack) {
                                     AllOf(HasSubstr(store_->url()), HasSubstr("cannot connect")));
   EXPECT_THAT(store_->Put("a", {"2"}), unavailable);
   EXPECT_THAT(Get("a"), unavailable);
-  EXPECT_THAT(Get("b"), unavailable) << "and not missing";
+  EXPECT_THAT(Get("b"), unavailable) << "the key must not be reported as missing";
   EXPECT_THAT(store_->Delete("a"), unavailable);
   EXPECT_THAT(store_->List(""), unavailable);
   ASSERT_THAT(redis_->Restart(), IsOk());
   EXPECT_EQ(Get("a").value(), "1");
   EXPECT_THAT(Get("b"), StatusIs(absl::StatusCode::kNotFound, Not(HasSubstr("lost"))));
-  // Restarted between two calls, it was never away.
+  // A restart between two calls is not noticed.
   ASSERT_THAT(redis_->Restart(), IsOk());
   EXPECT_THAT(store_->Put("a", {"2"}), IsOk());
   EXPECT_EQ(Get("a").value(), "2");
 }
 
-TEST_F(RedisStoreTest, ThatIsBackWithoutItsDataSaysSo) {
+TEST_F(RedisStoreTest, ReportsThatRedisLostItsData) {
   Open({});
   ASSERT_THAT(store_->Put("a", {"1"}), IsOk());
   EXPECT_THAT(Get("b"), StatusIs(absl::StatusCode::kNotFound, Not(HasSubstr("lost"))));
   ASSERT_THAT(redis_->Restart(), IsOk());
   const auto lost = StatusIs(absl::StatusCode::kNotFound,
-                             AllOf(HasSubstr("has no 'a'"), HasSubstr("Redis has lost what it had"),
+                             AllOf(HasSubstr("has no 'a'"), HasSubstr("Redis has lost its data"),
                                    HasSubstr("appendonly yes")));
   EXPECT_THAT(Get("a"), lost);
-  // Somebody who opens it later knows of no loss; who was there goes on to know.
+  // A store that is opened later does not know of the loss; the first one still does.
   const auto later = RedisStore::Create(OptionsFor(*redis_)).value();
   EXPECT_THAT(GetFrom(later.get(), "a"),
               StatusIs(absl::StatusCode::kNotFound, Not(HasSubstr("lost"))));
   EXPECT_THAT(Get("a"), lost);
-  EXPECT_THAT(store_->Put("a", {"2"}), IsOk()) << "it goes on";
+  EXPECT_THAT(store_->Put("a", {"2"}), IsOk()) << "the store can still be used";
   EXPECT_EQ(Get("a").value(), "2");
   ASSERT_THAT(redis_->Command({"FLUSHALL"}), IsOk());
   EXPECT_THAT(GetFrom(later.get(), "a"),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("Redis has lost what it had")));
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("Redis has lost its data")));
 }
 
-TEST_F(RedisStoreTest, ThatHangsIsNotWaitedForLongerThanAsked) {
-  timeout_ = absl::Seconds(2);  // A machine with much else to do answers within that.
+TEST_F(RedisStoreTest, HangingRedisTimesOut) {
+  timeout_ = absl::Seconds(2);  // Long enough for Redis on a busy machine.
   Open({});
   ASSERT_THAT(store_->Put("a", {"1"}), IsOk());
   kill(redis_->pid(), SIGSTOP);
-  EXPECT_THAT(Get("a"),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("nothing moved for too long")));
+  EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kUnavailable,
+                                 HasSubstr("no byte was transferred for too long")));
   EXPECT_THAT(store_->Put("a", {std::string(50 << 20, 'x')}),
               StatusIs(absl::StatusCode::kUnavailable));
   kill(redis_->pid(), SIGCONT);
@@ -408,7 +409,7 @@ TEST_F(RedisStoreTest, ThatHangsIsNotWaitedForLongerThanAsked) {
   EXPECT_THAT(GetFrom(patient.get(), "a"), IsOk());
 }
 
-TEST_F(RedisStoreTest, WhatAKilledWriterLeavesIsNoValueAndGoesByItself) {
+TEST_F(RedisStoreTest, UnfinishedValueOfAKilledWriterExpires) {
   Open({}, /*part_bytes=*/10);
   const pid_t pid = fork();
   if (pid == 0) {
@@ -427,17 +428,18 @@ TEST_F(RedisStoreTest, WhatAKilledWriterLeavesIsNoValueAndGoesByItself) {
   kill(pid, SIGKILL);
   int status = 0;
   ASSERT_EQ(waitpid(pid, &status, 0), pid);
-  ASSERT_TRUE(WIFSIGNALED(status)) << "it was to be killed while it writes";
+  ASSERT_TRUE(WIFSIGNALED(status)) << "the writer must be killed while it writes";
   EXPECT_THAT(store_->List("").value(), IsEmpty());
   EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_EQ(ask("return (redis.call('TTL', redis.call('KEYS', 'runs/7/.tmp/*')[1]) > 0) and "
                 "'goes' or 'stays'"),
             "goes");
   ASSERT_THAT(store_->Put("a", {std::string(400, 'x')}), IsOk());
-  EXPECT_EQ(ask("return redis.call('TTL', 'runs/7/a') .. ''"), "-1") << "a value stays";
+  EXPECT_EQ(ask("return redis.call('TTL', 'runs/7/a') .. ''"), "-1")
+      << "a finished value does not expire";
 }
 
-TEST_F(RedisStoreTest, MoreThreadsThanConnections) {
+TEST_F(RedisStoreTest, ThreadsShareFewerConnections) {
   redis_ = StartRedis();
   RedisStore::Options options = OptionsFor(*redis_);
   options.max_connections = 2;
@@ -457,14 +459,15 @@ TEST_F(RedisStoreTest, MoreThreadsThanConnections) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(store_->List("").value(), SizeIs(8 * 200));
   const std::string clients = redis_->Command({"CLIENT", "LIST"}).value();
-  EXPECT_LE(std::count(clients.begin(), clients.end(), '\n'), 2 + 1) << "one asks this";
+  EXPECT_LE(std::count(clients.begin(), clients.end(), '\n'), 2 + 1)
+      << "CLIENT LIST itself uses one more";
 }
 
-// Every Put that returned OK is there after any number of kills, whole. (By "everysec" it is not: a
-// Redis that is flushing its file replies before it has written.)
+// Every value whose Put returned OK is complete after any number of kills. (This does not hold for
+// "everysec", because Redis replies before it has written while it flushes its file.)
 class KilledRedis : public testing::TestWithParam<const char*> {};
 
-TEST_P(KilledRedis, LosesNothingThatWasAcknowledged) {
+TEST_P(KilledRedis, KeepsAllAcknowledgedValues) {
   constexpr int kKills = 8;
   constexpr int kWriters = 3;
   const uint64_t seed = FirstFuzzSeed();
@@ -473,12 +476,12 @@ TEST_P(KilledRedis, LosesNothingThatWasAcknowledged) {
   server.append_fsync = GetParam();
   const auto redis = StartRedis(server);
   RedisStore::Options options = OptionsFor(*redis);
-  options.part_bytes = 10000;  // Some values are of parts.
+  options.part_bytes = 10000;  // Some values are stored in parts.
   const auto store = RedisStore::Create(options).value();
   std::atomic<bool> done{false};
   std::atomic<int64_t> puts{0};
   Mutex mutex;
-  std::map<std::string, char> acknowledged;  // key, and what it is full of
+  std::map<std::string, char> acknowledged;  // key, and the letter that its value repeats
   std::vector<std::thread> threads;
   for (uint64_t writer = 0; writer < kWriters; ++writer) {
     threads.emplace_back([&, writer] {

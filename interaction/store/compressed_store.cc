@@ -50,7 +50,7 @@ absl::Status CompressedStore::Put(absl::string_view key,
   scratch->raw.clear();
   scratch->raw.reserve(raw_size);
   for (const absl::string_view piece : pieces) scratch->raw.append(piece.data(), piece.size());
-  // Grows only, so that no byte is cleared twice.
+  // The buffer only grows, so that no byte is cleared twice.
   if (scratch->packed.size() < raw_size) scratch->packed.resize(raw_size);
   const size_t packed =
       codec_->Compress(scratch->raw, absl::MakeSpan(&scratch->packed[0], raw_size));
@@ -74,7 +74,8 @@ absl::Status internal_store::Unpack(absl::string_view packed, const Codec& codec
   const auto id = cursor.Take<uint8_t>();
   const auto raw_size = cursor.Take<uint64_t>();
   if (!cursor.ok() || magic != kMagic) {
-    return absl::DataLossError(absl::StrCat(packed.size(), " bytes, not of a compressed store"));
+    return absl::DataLossError(
+        absl::StrCat(packed.size(), " bytes that are not a value of a compressed store"));
   }
   const absl::string_view bytes = cursor.TakeBytes(cursor.left());
   if (id == kNotCompressed && raw_size == bytes.size()) {
@@ -88,8 +89,8 @@ absl::Status internal_store::Unpack(absl::string_view packed, const Codec& codec
     value->resize(static_cast<size_t>(raw_size));
     if (codec.Decompress(bytes, absl::MakeSpan(*value))) return absl::OkStatus();
   }
-  return absl::DataLossError(absl::StrCat(bytes.size(), " compressed bytes are not the ", raw_size,
-                                          " that they should be"));
+  return absl::DataLossError(
+      absl::StrCat(bytes.size(), " compressed bytes do not expand to ", raw_size, " bytes"));
 }
 
 }  // namespace ding

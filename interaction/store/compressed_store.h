@@ -1,15 +1,17 @@
-// A store that compresses what it puts into another one.
+// A store that compresses the values that it puts into another store.
 //
 //     Put ──► compress ──► store        "DZ" | codec u8, 0: not compressed | size of the value u64 |
 //     Get ◄── expand ◄──── store        bytes
 //
-// A value that does not get smaller is stored as it is. Damage is found by the store below, whose
-// values are checked; what it gives is checked again for sizes, before memory is taken.
+// A value that compression does not make smaller is stored uncompressed. The store below checks its
+// values and so finds damage; the sizes in what it returns are checked again before memory is
+// allocated.
 //
-// Ownership: owns the store; the codec lives for ever, as all of CodecRegistry().
-// Threads:   thread-safe. Memory of the largest values is kept, one copy per call at a time.
-// Errors:    those of the store below; Get: kDataLoss if the bytes are no such value, or of another
-//            codec.
+// Ownership: owns the store below; the codec lives for ever, like all of CodecRegistry().
+// Threads:   thread-safe. Each concurrent call uses a scratch buffer, which is kept and grows to the
+//            size of the largest values.
+// Errors:    those of the store below. Get also returns kDataLoss if the bytes are not a value of a
+//            compressed store, or were compressed by another codec.
 #ifndef DING_WORKER_INTERACTION_STORE_COMPRESSED_STORE_H_
 #define DING_WORKER_INTERACTION_STORE_COMPRESSED_STORE_H_
 
@@ -42,7 +44,7 @@ class CompressedStore : public Store {
   const std::string& url() const override { return url_; }
 
  private:
-  // Memory of one call.
+  // The buffers of one call.
   struct Scratch {
     std::string raw;
     std::string packed;
@@ -60,7 +62,7 @@ class CompressedStore : public Store {
 
 namespace internal_store {
 
-// The value that `packed` holds; kDataLoss if it holds none.
+// Stores the value that `packed` holds in `value`. Returns kDataLoss if it holds none.
 absl::Status Unpack(absl::string_view packed, const Codec& codec, std::string* value);
 
 }  // namespace internal_store

@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Zstd, StoreConformance, testing::Values(Compressed("zst
 
 class CompressedStoreTest : public testing::TestWithParam<const char*> {
  protected:
-  // What lies in the store below after this is put.
+  // Returns what the store below holds after `value` is put.
   std::string Packed(const std::string& value) {
     MemStore below("compressed_store_test");
     CompressedStore store(std::make_unique<MemStore>("compressed_store_test"), &codec_, "mem:");
@@ -56,13 +56,13 @@ std::string RandomBytes(size_t size) {
   return bytes;
 }
 
-TEST_P(CompressedStoreTest, GetsSmallerWhatCanAndNothingMuchLarger) {
+TEST_P(CompressedStoreTest, CompressesWhatItCanAndMakesNothingMuchLarger) {
   const std::string zeros(int64_t{3} << 20, '\0');
   const std::string packed = Packed(zeros);
   EXPECT_LT(packed.size(), zeros.size() / 200);
   std::string value;
   ASSERT_THAT(Unpack(packed, codec_, &value), IsOk());
-  EXPECT_TRUE(value == zeros) << "within MaxRawBytes, however well it is compressed";
+  EXPECT_TRUE(value == zeros) << "MaxRawBytes() must allow the best compression";
 
   const std::string noise = RandomBytes(10000);
   EXPECT_EQ(Packed(noise).size(), noise.size() + 11);
@@ -70,18 +70,18 @@ TEST_P(CompressedStoreTest, GetsSmallerWhatCanAndNothingMuchLarger) {
   EXPECT_TRUE(value == noise);
 }
 
-TEST_P(CompressedStoreTest, WhatIsNoSuchValueIsDataLoss) {
+TEST_P(CompressedStoreTest, InvalidValuesAreDataLoss) {
   std::string value;
   const std::string good = Packed(std::string(1000, 'x'));
   for (size_t size = 0; size < good.size(); ++size) {
     EXPECT_THAT(Unpack(good.substr(0, size), codec_, &value), StatusIs(absl::StatusCode::kDataLoss))
         << size;
   }
-  for (const size_t byte : {3u, 4u, 7u}) {  // of the size of the value: 2^30, 2^38, 2^62
+  for (const size_t byte : {3u, 4u, 7u}) {  // in the size of the value: 2^30, 2^38, 2^62
     std::string huge = good;
     huge[3 + byte] = 0x40;
     EXPECT_THAT(Unpack(huge, codec_, &value), StatusIs(absl::StatusCode::kDataLoss));
-    EXPECT_LT(value.capacity(), 1u << 20) << "no memory is taken for it";
+    EXPECT_LT(value.capacity(), 1u << 20) << "memory was allocated for it";
   }
   const char* const other = GetParam() == std::string("lz4") ? "zstd" : "lz4";
   EXPECT_THAT(Unpack(good, *CodecRegistry().Find(other).value(), &value),
@@ -98,7 +98,8 @@ TEST_P(CompressedStoreTest, MutantsGiveAValueWithinBoundsOrDataLoss) {
     std::string value;
     const absl::Status status = Unpack(bytes, codec_, &value);
     ++outcomes[status.code()];
-    EXPECT_LE(value.capacity(), 100 + 2 * codec_.MaxRawBytes(bytes.size())) << "taken in advance";
+    EXPECT_LE(value.capacity(), 100 + 2 * codec_.MaxRawBytes(bytes.size()))
+        << "memory was allocated in advance";
   });
   outcomes.erase(absl::StatusCode::kOk);
   EXPECT_EQ(outcomes.size(), 1u);

@@ -29,7 +29,8 @@ namespace fs = std::filesystem;
 
 constexpr absl::string_view kTemporaryPrefix = ".tmp.";
 
-// A name that no other store has: several machines have the same process ids, and processes fork.
+// Returns a name that no other store has. A process id is not enough, because other machines have the
+// same ids, and processes fork.
 std::string UniqueName() {
   std::random_device random;
   return absl::StrCat(kTemporaryPrefix, absl::Hex(random(), absl::kZeroPad8),
@@ -41,7 +42,7 @@ std::string LastFolderOf(absl::string_view folder) {
   return std::string(Basename(folder));
 }
 
-// Makes the folders of `key` below `folder`, but not that one. 0 or an errno.
+// Makes the folders of `key` below `folder`, but not `folder` itself. Returns 0 or an errno.
 int MakeFoldersOf(const std::string& folder, absl::string_view key) {
   for (size_t slash = key.find('/'); slash != absl::string_view::npos;
        slash = key.find('/', slash + 1)) {
@@ -52,8 +53,9 @@ int MakeFoldersOf(const std::string& folder, absl::string_view key) {
   return 0;
 }
 
-// Calls `file(path)` for every file in `folder` and the folders of keys below it, however others
-// change them meanwhile. Links are not followed. `key` is that of the folder, with a '/' at its end.
+// Calls `file(path)` for every file in `folder` and in the folders of keys below it, which other
+// processes may change meanwhile. Links are not followed. `key` is the path of `folder` within the
+// store: "" for the store itself, else with a '/' at its end.
 absl::Status ForEachFile(const std::string& folder, const std::string& key,
                          const std::function<void(const std::string& path)>& file) {
   std::error_code error;
@@ -62,7 +64,7 @@ absl::Status ForEachFile(const std::string& folder, const std::string& key,
     const fs::file_status status = it->symlink_status(gone);
     if (fs::is_directory(status)) {
       const std::string inner = absl::StrCat(key, it->path().filename().string());
-      // No deeper than keys reach: each level holds a descriptor.
+      // Does not descend deeper than keys can, because each level holds a descriptor.
       if (!CheckStoreKey(inner).ok()) continue;
       DING_RETURN_IF_ERROR(ForEachFile(it->path().string(), absl::StrCat(inner, "/"), file));
     } else if (fs::is_regular_file(status)) {
@@ -83,7 +85,7 @@ absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Create(const std::string& 
   const absl::Status made = CreateDirectories(folder);
   if (!made.ok()) return absl::UnavailableError(made.message());
   auto store = absl::WrapUnique(new FileStore(folder));
-  // If the store cannot be cleaned, its first use says what is the matter.
+  // If this fails, the first use of the store reports the error.
   store->RemoveTemporaryFiles(Clock::Real()->Now() - absl::Hours(1)).IgnoreError();
   return store;
 }
@@ -148,14 +150,14 @@ absl::Status FileStore::WriteAndRename(int fd, const std::string& temporary, abs
   for (const absl::string_view piece : pieces) vectors.push_back(VectorOf(piece));
   int error = MoveAll([fd](iovec* parts, int count) { return writev(fd, parts, count); },
                       std::move(vectors));
-  // Network file systems report a full disk as late as here.
+  // Network file systems may report a full disk only here.
   if (close(fd) != 0 && error == 0) error = errno;
   if (error == 0 && rename(temporary.c_str(), JoinPath(folder_, key).c_str()) != 0) error = errno;
   if (error == 0) return absl::OkStatus();
   unlink(temporary.c_str());
   if (error == EISDIR) {
     return absl::InvalidArgumentError(
-        absl::StrCat("store '", url_, "': '", key, "' is the beginning of other keys"));
+        absl::StrCat("store '", url_, "': '", key, "' is the folder of other keys"));
   }
   return ErrorOf(error, "put", key);
 }
@@ -196,9 +198,10 @@ absl::Status FileStore::Read(const OpenFile& file, absl::string_view key,
   std::string damage = DamageOfHeader(name, header, stored);
   if (!damage.empty()) return Damaged(key, damage);
   const int64_t size = stored - header_bytes;
-  if (size > kMaxValueBytes) return Damaged(key, absl::StrCat("a value of ", size, " bytes"));
-  // In a string that is read into again and again, this clears only the bytes by which values differ
-  // in size.
+  if (size > kMaxValueBytes)
+    return Damaged(key, absl::StrCat("it has ", size, " bytes, more than any value"));
+  // If the same string is used for every read, this clears only the bytes by which a value is longer
+  // than the one before.
   value->resize(static_cast<size_t>(size));
   error = MoveAll(read_in, {VectorOf(*value)});
   if (error == kIoEnded) return Damaged(key, "it ends too early");

@@ -1,30 +1,32 @@
-// Values as files of a folder: of tmpfs for the processes of one machine, of a file system that
-// several machines share for more.
+// Keeps values as files in a folder. A folder on tmpfs serves the processes of one machine; a file
+// system that several machines share serves more.
 //
 //     <folder>/data/3/1f       header and value (value_format.h)
-//     <folder>/data/3/.tmp.*   being written; renamed when it is whole
+//     <folder>/data/3/.tmp.*   a value that is being written; renamed when it is complete
 //
-// Nothing is flushed to a disk: the data need not survive the machine. Whatever remains after it
-// went down is found out by the checksum.
+// Nothing is flushed to a disk, because the data need not survive the machine. If the machine goes
+// down, the checksum reveals which of the remaining values are damaged.
 //
-// The folder is made by Create(), those of keys on demand. A folder that is gone later (unmounted,
-// removed) is not made again, since that might be on another disk: kUnavailable until it is back.
+// Create() makes the folder, and Put makes the folders of keys when they are needed. If the folder
+// disappears later (unmounted, removed), it is not made again, since it might then be on another disk:
+// calls return kUnavailable until it is back.
 //
-// Writers that are killed leave their temporary file. RemoveTemporaryFiles() removes them; Create()
-// does for those that nobody has written to for an hour. Folders of keys stay.
+// A writer that is killed leaves its temporary file. RemoveTemporaryFiles() removes such files, and
+// Create() removes those that were last written more than an hour ago. The folders of keys stay.
 //
-// A value names the last folder of the store and its key, so that one of another key, or copied from
-// the store of another run, is damage: the folder may be mounted elsewhere by each machine, under the
-// same last name.
+// A value contains the name of the store's last folder and its key. One that was stored under another
+// key, or copied from the store of another run, therefore counts as damaged. Each machine may mount the
+// folder elsewhere, under the same last name.
 //
-// Limits: a key cannot be the folder of another one ('a' and 'a/b'). Who may write into the folder is
-// trusted not to mean harm, but may err: what is not a regular file in the place of a value, a FIFO, a
-// device or a link, is kDataLoss at once. A link in the place of a folder is followed.
+// Limits: a key cannot be the folder of another key ('a' and 'a/b'). Processes that may write to the
+// folder are trusted not to be hostile, but may make mistakes: anything in the place of a value that is
+// not a regular file, such as a FIFO, a device or a link, is kDataLoss at once. A link in the place of a
+// folder is followed.
 //
-// Threads: thread-safe, also across processes and machines. Two that put the same key at a time:
-//          one of them is last.
+// Threads: thread-safe, also across processes and machines. If two put the same key at the same time,
+//          one of the two values remains.
 // Errors:  kResourceExhausted  disk full, quota, file too large
-//          kUnavailable        any other error of the system: no rights, read-only, I/O
+//          kUnavailable        any other error of the system: no permission, read-only, I/O
 #ifndef DING_WORKER_INTERACTION_STORE_FILE_STORE_H_
 #define DING_WORKER_INTERACTION_STORE_FILE_STORE_H_
 
@@ -46,7 +48,8 @@ namespace ding {
 
 class FileStore : public Store {
  public:
-  // kInvalidArgument: `folder` is not absolute. Processes of different working folders share it.
+  // Returns kInvalidArgument if `folder` is not an absolute path. Processes with different working
+  // folders must mean the same folder by it.
   static absl::StatusOr<std::unique_ptr<FileStore>> Create(const std::string& folder);
 
   absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override;
@@ -56,7 +59,8 @@ class FileStore : public Store {
   absl::Status Clear() override;
   const std::string& url() const override { return url_; }
 
-  // Those last written before that time. A writer that lives all the same fails with kUnavailable.
+  // Removes the temporary files that were last written before `written_before`. If a writer of one is
+  // still alive, its Put returns kUnavailable.
   absl::Status RemoveTemporaryFiles(absl::Time written_before);
 
  private:
@@ -65,17 +69,17 @@ class FileStore : public Store {
   absl::StatusOr<int> OpenTemporary(absl::string_view key, std::string* path);
   absl::Status WriteAndRename(int fd, const std::string& temporary, absl::string_view key,
                               absl::Span<const absl::string_view> pieces, int64_t size) const;
-  // What `error`, an errno, of that action means.
+  // Converts `error`, an errno of `action`, to a status.
   absl::Status ErrorOf(int error, absl::string_view action, absl::string_view key) const;
   absl::Status Damaged(absl::string_view key, absl::string_view how) const;
-  // As of value_format.h.
+  // Returns the name of the value in its header, see value_format.h.
   std::string ValueName(absl::string_view key) const;
   absl::Status Read(const OpenFile& file, absl::string_view key, std::string* value) const;
 
   const std::string url_;
   const std::string folder_;
   const std::string name_;            // the last part of the folder
-  const std::string temporary_name_;  // with the process, of this object and no other
+  const std::string temporary_name_;  // together with the process id, unique to this object
   std::atomic<uint64_t> next_temporary_{0};
 };
 

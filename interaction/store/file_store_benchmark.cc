@@ -1,11 +1,12 @@
-// Handing values over by a folder of /dev/shm (or of DING_BENCHMARK_FOLDER), beside bare files.
+// Measures how values are handed over through a folder of /dev/shm (or of DING_BENCHMARK_FOLDER),
+// compared with bare files.
 //
 //   PutGetDelete/bytes       a value is put in three pieces, got into the same string, deleted
 //   PutGetDeleteFloor/bytes  the same with write, read and unlink of a file: no rename, no checksum
-//   CopyTwice/bytes          the same bytes copied to and from memory: what the two copies cost alone
+//   CopyTwice/bytes          the same bytes copied to and from memory: the cost of the two copies alone
 //   PutGetDeleteLz4/bytes    values of which half is zero, compressed
 //
-// The whole way of a chunk is to pass 500 MB/s at 64 KiB, of which this is a part.
+// The store is a part of the path of a chunk, which must reach more than 500 MB/s at 64 KiB in all.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ namespace {
 
 void Check(const absl::Status& status) { DING_CHECK(status.ok()) << status; }
 
-// A folder that goes with its content.
+// A folder that is removed with its contents at the end of the scope.
 class ScratchFolder {
  public:
   ScratchFolder() {

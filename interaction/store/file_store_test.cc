@@ -35,12 +35,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// The test's name stands in the path; that of a parameterized one has slashes.
+// The test's name is in the path; the name of a parameterized test contains slashes.
 std::unique_ptr<Store> NewStore() { return FileStore::Create(FreshTestFolder()).value(); }
 
 INSTANTIATE_TEST_SUITE_P(File, StoreConformance, testing::Values(StoreMaker(NewStore)));
 
-// While it lives, this thread of root has no more rights than the owner of its files.
+// Removes root's right to bypass file permissions from this thread until the end of the scope.
 class WithoutRootRights {
  public:
   WithoutRootRights() {
@@ -78,13 +78,13 @@ class FileStoreTest : public testing::Test {
   const std::unique_ptr<FileStore> store_ = FileStore::Create(folder_).value();
 };
 
-TEST_F(FileStoreTest, AFolderMustBeAbsolute) {
+TEST_F(FileStoreTest, FolderMustBeAbsolute) {
   for (const char* const folder : {"", "x", "./x"}) {
     EXPECT_THAT(FileStore::Create(folder), StatusIs(absl::StatusCode::kInvalidArgument));
   }
 }
 
-TEST_F(FileStoreTest, AnyFlippedBitAndAnyMissingByteIsDataLoss) {
+TEST_F(FileStoreTest, FlippedBitsAndMissingBytesAreDataLoss) {
   ASSERT_THAT(store_->Put("a", {"some ", "bytes"}), IsOk());
   const std::string good = ReadFile(In("a")).value();
   ASSERT_EQ(good.size(), 20u + 5u + 10u) << "header, 'run/a', value";
@@ -122,20 +122,21 @@ TEST_F(FileStoreTest, MutantsOfAFileAreItsValueOrDataLoss) {
   });
 }
 
-TEST_F(FileStoreTest, AFileThatIsLargerThanAnyValueTakesNoMemory) {
+TEST_F(FileStoreTest, FileLargerThanAnyValueTakesNoMemory) {
   ASSERT_THAT(store_->Put("a", {"x"}), IsOk());
   ASSERT_EQ(truncate(In("a").c_str(), kMaxValueBytes * 1000), 0);
   EXPECT_THAT(Get("a"), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes")));
 }
 
-TEST_F(FileStoreTest, AFileOfHolesTakesNoMemory) {
+TEST_F(FileStoreTest, SparseFileTakesNoMemory) {
   OverwriteFile(In("a"), "");
   ASSERT_EQ(truncate(In("a").c_str(), int64_t{1} << 30), 0);
   std::string value;
-  EXPECT_THAT(store_->Get("a", &value),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       AllOf(HasSubstr("'a'"), HasSubstr("1073741824 bytes that are no value"))));
-  // Grown, which its header knows.
+  EXPECT_THAT(
+      store_->Get("a", &value),
+      StatusIs(absl::StatusCode::kDataLoss,
+               AllOf(HasSubstr("'a'"), HasSubstr("1073741824 bytes that are not a value"))));
+  // A value that has grown no longer matches the size in its header.
   ASSERT_THAT(store_->Put("a", {"some bytes"}), IsOk());
   ASSERT_EQ(truncate(In("a").c_str(), int64_t{1} << 30), 0);
   EXPECT_THAT(store_->Get("a", &value),
@@ -143,8 +144,8 @@ TEST_F(FileStoreTest, AFileOfHolesTakesNoMemory) {
   EXPECT_LT(value.capacity(), 1000u);
 }
 
-// Each of them would wait for ever, or read what is not in the store.
-TEST_F(FileStoreTest, WhatIsNoRegularFileIsDataLossAtOnce) {
+// Reading such files could wait for ever, or read data from outside the store.
+TEST_F(FileStoreTest, IrregularFilesAreDataLossAtOnce) {
   const auto damaged = StatusIs(absl::StatusCode::kDataLoss,
                                 AllOf(HasSubstr("'data/a' is damaged"), HasSubstr(In("data/a")),
                                       HasSubstr("expected a regular file")));
@@ -164,7 +165,7 @@ TEST_F(FileStoreTest, WhatIsNoRegularFileIsDataLossAtOnce) {
   EXPECT_THAT(ListDirectory(In("data")).value(), IsEmpty());
 }
 
-TEST_F(FileStoreTest, AValueInThePlaceOfAnotherIsDataLoss) {
+TEST_F(FileStoreTest, ValueUnderAnotherNameIsDataLoss) {
   ASSERT_THAT(store_->Put("data/1/1", {"1"}), IsOk());
   ASSERT_THAT(store_->Put("data/1/2", {"2"}), IsOk());
   ASSERT_THAT(store_->Put("data/1/30", {"3"}), IsOk());
@@ -188,7 +189,7 @@ TEST_F(FileStoreTest, AValueInThePlaceOfAnotherIsDataLoss) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("it is the value of 'run2/data/1/")));
 }
 
-TEST_F(FileStoreTest, AValueOfAnotherVersionIsRefusedByIt) {
+TEST_F(FileStoreTest, ValueOfAnotherFormatVersionIsRefused) {
   ASSERT_THAT(store_->Put("a", {"1"}), IsOk());
   std::string bytes = ReadFile(In("a")).value();
   bytes[4] = 1;
@@ -197,7 +198,7 @@ TEST_F(FileStoreTest, AValueOfAnotherVersionIsRefusedByIt) {
                                  HasSubstr("it has version 1, this program reads version 2")));
 }
 
-// Whatever others have put there: links out of the store, folders deeper than any key, files that are
+// Other processes may leave links out of the store, folders deeper than any key, and files that are
 // no values.
 TEST_F(FileStoreTest, ListingAndDeletingStayInTheStore) {
   ASSERT_THAT(store_->Put("data/a", {"1"}), IsOk());
@@ -221,7 +222,7 @@ TEST_F(FileStoreTest, ListingAndDeletingStayInTheStore) {
   EXPECT_EQ(ReadFile(JoinPath(outside, "f")).value(), "x");
 }
 
-TEST_F(FileStoreTest, AFullDiskLeavesWhatWasThereAndNothingElse) {
+TEST_F(FileStoreTest, FullDiskKeepsOldValuesAndLeavesNoFiles) {
   ASSERT_THAT(store_->Put("data/a", {"old"}), IsOk());
   {
     const FileSizeLimit limit(1000);
@@ -230,13 +231,13 @@ TEST_F(FileStoreTest, AFullDiskLeavesWhatWasThereAndNothingElse) {
                   StatusIs(absl::StatusCode::kResourceExhausted,
                            AllOf(HasSubstr(key), HasSubstr(store_->url()))));
     }
-    EXPECT_THAT(store_->Put("data/c", {std::string(970, 'x')}), IsOk()) << "it just fits";
+    EXPECT_THAT(store_->Put("data/c", {std::string(970, 'x')}), IsOk()) << "this value just fits";
   }
   EXPECT_EQ(Get("data/a").value(), "old");
   EXPECT_THAT(ListDirectory(In("data")).value(), ElementsAre("a", "c"));
 }
 
-TEST_F(FileStoreTest, AFolderThatIsGoneIsUnavailableUntilItIsBack) {
+TEST_F(FileStoreTest, UnavailableWhileTheFolderIsGone) {
   ASSERT_THAT(store_->Put("data/a", {"1"}), IsOk());
   ASSERT_THAT(RenamePath(folder_, folder_ + ".away"), IsOk());
   const auto unavailable =
@@ -246,7 +247,7 @@ TEST_F(FileStoreTest, AFolderThatIsGoneIsUnavailableUntilItIsBack) {
   EXPECT_THAT(Get("data/a"), unavailable);
   EXPECT_THAT(store_->Delete("data/a"), unavailable);
   EXPECT_THAT(store_->List(""), unavailable);
-  EXPECT_FALSE(PathExists(folder_)) << "it might be on another disk";
+  EXPECT_FALSE(PathExists(folder_)) << "a new folder might be on another disk";
   ASSERT_THAT(RenamePath(folder_ + ".away", folder_), IsOk());
   EXPECT_EQ(Get("data/a").value(), "1");
   ASSERT_THAT(RemoveRecursively(folder_), IsOk());
@@ -256,7 +257,7 @@ TEST_F(FileStoreTest, AFolderThatIsGoneIsUnavailableUntilItIsBack) {
   EXPECT_EQ(Get("data/a").value(), "2");
 }
 
-TEST_F(FileStoreTest, WithoutRightsItIsUnavailable) {
+TEST_F(FileStoreTest, UnavailableWithoutPermission) {
   ASSERT_THAT(store_->Put("data/a", {"1"}), IsOk());
   const WithoutRootRights rights;
   ASSERT_EQ(chmod(In("data").c_str(), 0555), 0);
@@ -269,7 +270,7 @@ TEST_F(FileStoreTest, WithoutRightsItIsUnavailable) {
   EXPECT_THAT(Get("data/a"), StatusIs(absl::StatusCode::kUnavailable));
 }
 
-TEST_F(FileStoreTest, AKeyIsNotTheFolderOfAnother) {
+TEST_F(FileStoreTest, KeyCannotBeTheFolderOfAnotherKey) {
   ASSERT_THAT(store_->Put("a/b", {"1"}), IsOk());
   EXPECT_THAT(store_->Put("a", {"2"}), StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(store_->Put("a/b/c", {"2"}), StatusIs(absl::StatusCode::kInvalidArgument));
@@ -277,7 +278,7 @@ TEST_F(FileStoreTest, AKeyIsNotTheFolderOfAnother) {
   EXPECT_THAT(ListDirectory(folder_).value(), ElementsAre("a"));
 }
 
-TEST_F(FileStoreTest, ALinkInThePlaceOfAValueIsNotFollowed) {
+TEST_F(FileStoreTest, LinkInThePlaceOfAValueIsNotFollowed) {
   ASSERT_THAT(store_->Put("a", {"1"}), IsOk());
   const std::string outside = JoinPath(folder_, "../outside");
   ASSERT_THAT(RenamePath(In("a"), outside), IsOk());
@@ -289,8 +290,8 @@ TEST_F(FileStoreTest, ALinkInThePlaceOfAValueIsNotFollowed) {
   EXPECT_EQ(ReadFile(outside).value().back(), '1');
 }
 
-TEST_F(FileStoreTest, WhatKilledWritersLeftIsNoValueAndIsRemoved) {
-  // A writer that is stopped by the signal of a file that grows too large.
+TEST_F(FileStoreTest, TemporaryFilesOfKilledWritersAreRemoved) {
+  // The writer is killed by the signal for a file that grows too large.
   const pid_t pid = fork();
   if (pid == 0) {
     const FileSizeLimit limit(1000);
@@ -308,8 +309,8 @@ TEST_F(FileStoreTest, WhatKilledWritersLeftIsNoValueAndIsRemoved) {
 
   EXPECT_THAT(store_->RemoveTemporaryFiles(absl::Now() - absl::Minutes(10)), IsOk());
   const std::vector<std::string> names = ListDirectory(In("data")).value();
-  ASSERT_EQ(names.size(), 2u) << "somebody may still write it";
-  // Two hours ago.
+  ASSERT_EQ(names.size(), 2u) << "its writer may still be alive";
+  // Makes the files look two hours old.
   const timespec old = absl::ToTimespec(absl::Now() - absl::Hours(2));
   const timespec times[] = {old, old};
   for (const std::string& name : names) {
@@ -319,7 +320,7 @@ TEST_F(FileStoreTest, WhatKilledWritersLeftIsNoValueAndIsRemoved) {
   EXPECT_THAT(ListDirectory(In("data")).value(), ElementsAre("b"));
 }
 
-TEST_F(FileStoreTest, ProcessesShareIt) {
+TEST_F(FileStoreTest, ProcessesShareAStore) {
   constexpr int kRounds = 200;
   const pid_t pid = fork();
   if (pid == 0) {

@@ -1,4 +1,4 @@
-// LZ4 blocks: cheap enough for data that are read once.
+// LZ4 blocks. They are cheap enough for data that are read once.
 #include <lz4.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class Lz4Codec : public Codec {
                             static_cast<int>(to.size()));
     return read >= 0 && static_cast<size_t>(read) == to.size();
   }
-  // A byte of a length stands for at most 255 bytes.
+  // A byte of an encoded length stands for at most 255 bytes.
   uint64_t MaxRawBytes(size_t compressed_bytes) const override {
     return uint64_t{255} * compressed_bytes;
   }

@@ -15,7 +15,7 @@
 namespace ding {
 namespace {
 
-// Readers share a value that is replaced or deleted meanwhile.
+// A shared pointer, because a value may be replaced or deleted while it is read.
 using Value = std::shared_ptr<const std::string>;
 
 }  // namespace
@@ -43,7 +43,7 @@ absl::Status MemStore::Put(absl::string_view key, absl::Span<const absl::string_
   DING_RETURN_IF_ERROR(CheckPut(*this, key, pieces).status());
   Value value = std::make_shared<const std::string>(absl::StrJoin(pieces, ""));
   MutexLock lock(&content_->mutex);
-  // What was there goes after the lock.
+  // The old value is destroyed after the lock is released.
   content_->values[std::string(key)].swap(value);
   return absl::OkStatus();
 }

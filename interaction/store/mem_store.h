@@ -1,8 +1,8 @@
-// Values in the memory of this process: for runs in one process, and for tests.
+// Keeps values in the memory of this process: for runs in one process, and for tests.
 //
-// Its size has no bound but the machine's memory.
+// Its size is limited only by the memory of the machine.
 //
-// Ownership: what has a name lives as long as the last store that was made with it.
+// Ownership: the values under a name live as long as the last store that was made with that name.
 // Threads:   thread-safe; the lock is not held while bytes are copied.
 #ifndef DING_WORKER_INTERACTION_STORE_MEM_STORE_H_
 #define DING_WORKER_INTERACTION_STORE_MEM_STORE_H_
@@ -21,7 +21,8 @@ namespace ding {
 
 class MemStore : public Store {
  public:
-  // `name` empty: private to this object; else shared by all of that name in this process.
+  // All stores with the same `name` in this process share their values. With an empty name the values
+  // are private to this object.
   explicit MemStore(absl::string_view name = "");
 
   absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override;

@@ -13,7 +13,7 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(Mem, StoreConformance,
                          testing::Values(StoreMaker([] { return std::make_unique<MemStore>(); })));
 
-TEST(MemStore, TheSameNameIsTheSameStoreAsLongAsOneLives) {
+TEST(MemStore, StoresOfTheSameNameShareTheirValues) {
   auto first = std::make_unique<MemStore>("run");
   MemStore other("other run");
   ASSERT_THAT(first->Put("a", {"1"}), IsOk());
@@ -27,7 +27,7 @@ TEST(MemStore, TheSameNameIsTheSameStoreAsLongAsOneLives) {
   EXPECT_THAT(MemStore("run").Get("a", &value), StatusIs(absl::StatusCode::kNotFound));
 }
 
-TEST(MemStore, WithoutANameItIsPrivate) {
+TEST(MemStore, StoresWithoutANameArePrivate) {
   MemStore first;
   MemStore second;
   ASSERT_THAT(first.Put("a", {"1"}), IsOk());

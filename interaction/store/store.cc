@@ -28,7 +28,7 @@ absl::Status CheckStoreKey(absl::string_view key) {
   const absl::string_view shown = key.substr(0, kMaxKeyBytes);
   return absl::InvalidArgumentError(absl::StrCat(
       "'", absl::CHexEscape(shown), shown.size() < key.size() ? "..." : "", "' of ", key.size(),
-      " bytes is no key of a store; expected at most ", kMaxKeyBytes,
+      " bytes is not a store key; expected at most ", kMaxKeyBytes,
       " bytes: parts of letters, digits, '.', '_' and '-', not beginning with '.', with '/' "
       "between them"));
 }

@@ -1,22 +1,23 @@
-// Where processes leave bulk data for each other: chunks of experience, versions of a policy. What
-// travels by messages is only the key.
+// A store holds bulk data that processes exchange, such as chunks of experience and versions of a
+// policy. Messages carry only the keys.
 //
 //     writer ──Put──► store ◄──Get── readers          made by URL: create_store("file:/dev/shm/run")
 //                       ▲
-//                       └──Delete── whoever decides that nobody needs it
+//                       └──Delete── the process that decides that nobody needs the value
 //
 // A value appears as a whole or not at all, and never changes; putting a key again replaces it.
-// Values are checked when they are read: what comes back is what was put, or an error.
+// Values are checked when they are read: Get returns what was put, or an error.
 //
-// Keys are relative paths of letters, digits, '.', '_' and '-', whose parts do not begin with '.';
-// at most 200 bytes. They come over the wire, so that everything else is refused before it touches
-// anything.
+// Keys are relative paths of letters, digits, '.', '_' and '-', whose parts do not begin with '.'; they
+// have at most 200 bytes. Since keys arrive over the network, any other key is refused before it is
+// used.
 //
-// Implementations by scheme (store_registry.h): "mem:" within the process, "file:" a folder: tmpfs,
-// or a file system that several machines share.
+// The scheme of the URL selects the implementation (store_registry.h): "mem:" is memory of the process,
+// "file:" a folder on tmpfs or on a file system that several machines share, and "redis:" a Redis
+// server.
 //
 // Threads: thread-safe, also across processes.
-// Errors:  name the store and the key.
+// Errors:  messages name the store and the key.
 #ifndef DING_WORKER_INTERACTION_STORE_STORE_H_
 #define DING_WORKER_INTERACTION_STORE_STORE_H_
 
@@ -35,37 +36,37 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Stores the pieces, one after the other, under `key`. A failure leaves what was there.
+  // Stores the pieces, one after the other, as the value of `key`. A failure leaves the old value.
   //   kResourceExhausted  the store is full
-  //   kUnavailable        it is gone or cannot be written now; worth trying again
-  //   kInvalidArgument    not a key, or more than kMaxValueBytes
+  //   kUnavailable        the store is gone or cannot be written now; worth trying again
+  //   kInvalidArgument    `key` is not a key, or the value has more than kMaxValueBytes
   virtual absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) = 0;
 
-  // Replaces the content of `value`, whose memory is used again: reading into the same string costs
-  // no page faults. After an error it is anything.
+  // Replaces the content of `value`. Its memory is reused, so reading into the same string costs no page
+  // faults. After an error, `value` has any content.
   //   kNotFound        there is no such key
-  //   kDataLoss        it is damaged: truncated, or its checksum is another
+  //   kDataLoss        the value is damaged: truncated, or its checksum does not match
   //   kUnavailable     the store is gone or cannot be read now; worth trying again
-  //   kInvalidArgument not a key
+  //   kInvalidArgument `key` is not a key
   virtual absl::Status Get(absl::string_view key, std::string* value) = 0;
 
-  // OK if there is nothing under `key`. Readers that have begun go on.
+  // Deletes the value of `key`. Returns OK if there is none. Reads that have begun are not disturbed.
   virtual absl::Status Delete(absl::string_view key) = 0;
 
-  // The keys that begin with `prefix`, sorted: to clean up, not for the hot path.
+  // Returns the keys that begin with `prefix`, sorted. It is meant for cleaning up, not for the hot path.
   virtual absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) = 0;
 
-  // Deletes everything, and what the store itself left: nobody uses it any more.
+  // Deletes all values and everything that the store itself has left. Nobody may use the store any more.
   virtual absl::Status Clear() = 0;
 
-  // As it was asked for: "file:/dev/shm/run".
+  // The URL with which the store was made: "file:/dev/shm/run".
   virtual const std::string& url() const = 0;
 };
 
-// The largest value.
+// The size of the largest value.
 inline constexpr int64_t kMaxValueBytes = int64_t{1} << 32;
 
-// OK if `key` is one; else kInvalidArgument that quotes it.
+// Returns OK if `key` is a valid key, else kInvalidArgument with a message that quotes it.
 absl::Status CheckStoreKey(absl::string_view key);
 
 }  // namespace ding

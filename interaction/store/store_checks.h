@@ -1,4 +1,4 @@
-// What every implementation of Store checks first.
+// The checks that every implementation of Store makes first.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_STORE_STORE_CHECKS_H_
@@ -14,14 +14,14 @@
 
 namespace ding {
 
-// CheckStoreKey() with the store's name.
+// Does the same as CheckStoreKey(), and adds the store's URL to the message.
 absl::Status CheckKey(const Store& store, absl::string_view key);
 
-// The size of the value; kInvalidArgument as of Store::Put().
+// Returns the size of the value, or kInvalidArgument as Store::Put() must.
 absl::StatusOr<int64_t> CheckPut(const Store& store, absl::string_view key,
                                  absl::Span<const absl::string_view> pieces);
 
-// kNotFound of Store::Get().
+// Returns the kNotFound of Store::Get().
 absl::Status NoSuchKey(const Store& store, absl::string_view key);
 
 }  // namespace ding

@@ -1,15 +1,15 @@
-// Makes stores by URL: "<scheme>:<place>", perhaps with settings.
+// Makes stores by URL: "<scheme>:<place>", optionally with settings.
 //
 //   mem:                             private to this object
-//   mem:run7                         shared by all of that name in this process
+//   mem:run7                         shared by all stores of that name in this process
 //   file:/dev/shm/run7               a folder
-//   file:/dev/shm/run7?compress=lz4  the same; values are compressed (compressed_store.h)
+//   file:/dev/shm/run7?compress=lz4  the same, with compressed values (compressed_store.h)
 //   redis:HOST:PORT/run7?password_file=/etc/redis.password&compress=lz4
 //
-// Settings stand behind '?', with '&' between them. "compress" is for every scheme, others are the
-// scheme's own.
+// Settings follow a '?', with '&' between them. "compress" is for every scheme; the others belong to
+// one scheme.
 //
-// Schemes and codecs are those of the *_factory.cc and *_codec.cc that a program links.
+// The schemes and codecs are those whose *_factory.cc and *_codec.cc the program links.
 //
 // Example:
 //   DING_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, create_store("file:/dev/shm/run7"));
@@ -30,20 +30,21 @@
 
 namespace ding {
 
-// By name; without "compress".
+// The values of the settings by name, without "compress".
 using StoreSettings = std::map<std::string, std::string>;
-// `place` follows "<scheme>:", without settings.
+// Makes a store. `place` is the text after "<scheme>:", without settings.
 using StoreFactory = std::function<absl::StatusOr<std::unique_ptr<Store>>(
     const std::string& place, const StoreSettings& settings)>;
 Registry<StoreFactory>& StoreRegistry();
 
-// kInvalidArgument if there is a setting whose name is not among `known`: for factories.
+// Returns kInvalidArgument if there is a setting whose name is not among `known`. Factories call it.
 absl::Status CheckStoreSettings(const StoreSettings& settings,
                                 absl::Span<const absl::string_view> known);
 
-//   kNotFound         a scheme or codec that is not linked; lists those that are
-//   kInvalidArgument  not such a URL, or an unknown setting
-//   others            of the scheme
+// Makes the store of a URL.
+//   kNotFound         the scheme or codec is not linked; the message lists those that are
+//   kInvalidArgument  `url` does not have this form, or has an unknown setting
+//   others            the errors of the scheme
 absl::StatusOr<std::unique_ptr<Store>> create_store(absl::string_view url);
 
 }  // namespace ding

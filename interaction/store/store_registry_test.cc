@@ -37,7 +37,7 @@ TEST(StoreRegistry, MakesStoresByUrl) {
   EXPECT_TRUE(PathExists(JoinPath(folder, "a")));
 }
 
-TEST(StoreRegistry, SaysWhatIsWrongWithAUrl) {
+TEST(StoreRegistry, ExplainsInvalidUrls) {
   EXPECT_THAT(
       create_store("ftp:/x"),
       StatusIs(absl::StatusCode::kNotFound, AllOf(HasSubstr("'ftp:/x'"), HasSubstr("file, mem"))));
@@ -62,12 +62,12 @@ TEST(StoreRegistry, SaysWhatIsWrongWithAUrl) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr(file)));
 }
 
-TEST(StoreRegistryFuzz, AUrlIsOfAStoreOrRefused) {
+TEST(StoreRegistryFuzz, MakesAStoreOrRefusesTheUrl) {
   int made = 0;
   for (const std::string& good : {std::string("mem:name?compress=lz4"), std::string("mem:")}) {
     Fuzz(3000, [&](Mutator* mutator) {
       const std::string url = mutator->Mutate(good);
-      if (absl::StartsWith(url, "file:")) return;  // It makes folders.
+      if (absl::StartsWith(url, "file:")) return;  // A file store would make folders.
       const absl::StatusOr<std::unique_ptr<Store>> store = create_store(url);
       if (!store.ok()) {
         EXPECT_THAT(store.status().code(),

@@ -42,7 +42,7 @@ std::string DamageOfHeader(absl::string_view name, absl::string_view header, int
   const auto size = cursor.Take<uint64_t>();
   cursor.TakeBytes(kChecksumBytes);
   if (!cursor.ok()) return absl::StrCat("it has only ", stored, " bytes");
-  if (magic != kMagic) return absl::StrCat(stored, " bytes that are no value of a store");
+  if (magic != kMagic) return absl::StrCat(stored, " bytes that are not a value of a store");
   if (version != kVersion) {
     return absl::StrCat("it has version ", version, ", this program reads version ", kVersion);
   }
@@ -62,7 +62,8 @@ std::string DamageOfValue(absl::string_view name, absl::string_view header,
   if (header == MakeValueHeader(name, {value}, size)) return "";
   const std::string damage =
       DamageOfHeader(name, header, static_cast<int64_t>(header.size() + value.size()));
-  return damage.empty() ? absl::StrCat("the checksum of its ", size, " bytes is another") : damage;
+  return damage.empty() ? absl::StrCat("the checksum of its ", size, " bytes does not match")
+                        : damage;
 }
 
 }  // namespace ding

@@ -1,4 +1,5 @@
-// Zstandard frames at their default level: smaller than LZ4, for stores over a slow network.
+// Zstandard frames at the default level. They are smaller than LZ4 blocks, for stores over a slow
+// network.
 #include <zstd.h>
 
 #include "ding_worker/interaction/store/codec.h"
@@ -18,7 +19,7 @@ class ZstdCodec : public Codec {
     const size_t read = ZSTD_decompress(to.data(), to.size(), compressed.data(), compressed.size());
     return !ZSTD_isError(read) && read == to.size();
   }
-  // A block of at least 4 bytes gives at most 128 KiB.
+  // A block has at least 4 bytes, and expands to at most 128 KiB.
   uint64_t MaxRawBytes(size_t compressed_bytes) const override {
     return uint64_t{ZSTD_BLOCKSIZE_MAX} * (compressed_bytes / 4);
   }

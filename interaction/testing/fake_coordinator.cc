@@ -12,7 +12,7 @@ namespace {
 constexpr absl::Duration kLong = absl::Minutes(1);
 constexpr absl::Duration kShort = absl::Milliseconds(50);
 
-// Too long to matter.
+// The lease is so long that it never ends during a test.
 SessionOptions Patient() {
   SessionOptions options;
   options.lease = absl::Minutes(5);

@@ -1,6 +1,7 @@
-// The coordinator's end of one worker's session, in the hands of a test.
+// Gives a test the coordinator's end of one worker's session.
 //
-// Threads: thread-safe, but for Join().
+// Threads: thread-safe, except for Join() and JoinWith().
+// Errors:  a message that cannot be sent or parsed ends the test's process.
 //
 // Example:
 //   FakeCoordinator coordinator;
@@ -33,9 +34,9 @@ class FakeCoordinator {
   FakeCoordinator();
   ~FakeCoordinator();
 
-  // A worker's session whose other end is session().
+  // Returns a worker's session whose other end is session().
   std::unique_ptr<WorkerSession> Join();
-  // The same, with `greet` in the place of an answer to Hello.
+  // Does the same, but calls `greet` in place of answering the worker's Hello.
   absl::StatusOr<std::unique_ptr<WorkerSession>> JoinWith(
       const WorkerSession::Options& options,
       const std::function<void(const Hello&, Session*)>& greet);
@@ -45,7 +46,7 @@ class FakeCoordinator {
   Session* session() { return session_.get(); }
 
   void Send(const CoordinatorMessage& message);
-  // "buffer_0" and "policy_0".
+  // Start tasks with "buffer_0" and "policy_0".
   void StartCollector(const std::string& task_id);
   void StartLearner(const std::string& task_id, uint64_t first_version = 1);
   void CloseTask(const std::string& task_id);
@@ -53,11 +54,11 @@ class FakeCoordinator {
   void Publish(const std::string& policy_id, uint64_t version, const std::string& key);
   void EndRun(const std::string& reason);
 
-  // The next message; none within a minute: an empty one.
+  // Returns the next message, or an empty one if none arrives within a minute.
   WorkerMessage Receive();
-  // The next one that `wanted` says yes to; others are dropped.
+  // Returns the next message that `wanted` accepts, or an empty one as Receive() does. Drops the others.
   WorkerMessage ReceiveUntil(const std::function<bool(const WorkerMessage&)>& wanted);
-  // Whether one comes within a short while: for what is not to happen.
+  // Whether a message arrives within a short time. Tests use it to see that none does.
   bool HearsMore();
 
  private:

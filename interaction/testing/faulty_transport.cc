@@ -21,14 +21,14 @@
 namespace ding {
 namespace {
 
-// How often a relay looks whether it is to end.
+// How often a relay checks whether it must end.
 constexpr absl::Duration kLook = absl::Milliseconds(10);
-// How long it tries to pass on what was sent before the end.
+// How long it tries to pass on messages that were sent before the end.
 constexpr absl::Duration kPatience = absl::Seconds(1);
 
 }  // namespace
 
-// What all connections of a transport share.
+// The state that all connections of a transport share.
 class FaultyTransport::Control {
  public:
   explicit Control(const Faults& faults) : faults_(faults) {}
@@ -39,9 +39,9 @@ class FaultyTransport::Control {
   // Connections made before the last cut are broken.
   int64_t cuts() const { return cuts_.load(); }
   void Cut() { ++cuts_; }
-  // Two for every connection.
+  // Returns the number of a direction. Every connection has two.
   uint64_t NextDirection() { return directions_++; }
-  // What was closed in a black hole: its peer must not notice.
+  // Keeps a connection that was closed in a black hole alive, because its peer must not notice.
   void Keep(std::unique_ptr<Connection> connection) {
     MutexLock lock(&mutex_);
     kept_.push_back(std::move(connection));
@@ -56,7 +56,7 @@ class FaultyTransport::Control {
   std::vector<std::unique_ptr<Connection>> kept_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The user's end of a connection within this process, whose other end two relays tie to `base`.
+// The user's end of a connection within this process. Two relays tie its other end to `base`.
 class FaultyTransport::FaultyConnection : public Connection {
  public:
   FaultyConnection(std::shared_ptr<Control> control, std::unique_ptr<Connection> base)
@@ -116,18 +116,18 @@ class FaultyTransport::FaultyConnection : public Connection {
         absl::SleepFor(kLook);
       }
       if (!lost_to) continue;
-      // Nobody awaits what the peer still sends.
+      // The user has closed, so nobody receives what the peer still sends.
       if (closed_ && from == inner_.get()) break;
-      // The other relay closes both when it has passed on what had come before the end.
+      // The other relay closes both ends when it has passed on what was sent before.
       if (control_->cuts() == cuts_) return;
     }
     if (control_->cuts() == cuts_ && !lost_to && control_->black_hole()) return;
-    // Either end takes the other one along.
+    // When one end closes, the other one closes as well.
     to->Close();
     from->Close();
   }
 
-  // As long as the message that comes next is due to wait; not across a cut.
+  // Waits for the delay of the next message, but not beyond a cut.
   void HoldBack(Rng* rng) {
     const Faults& faults = control_->faults();
     const bool late = rng->Uniform() < faults.delay;
@@ -137,8 +137,8 @@ class FaultyTransport::FaultyConnection : public Connection {
     }
   }
 
-  // False if `to` is gone. Waits for room; gives up at a cut, or when the user has closed and `to`
-  // takes nothing.
+  // Sends the message to `to`, and waits for room. Returns false if `to` is gone, at a cut, or if the
+  // user has closed and `to` accepts nothing for kPatience.
   bool Pass(const std::string& message, Connection* to) {
     absl::Duration waited;
     while (control_->cuts() == cuts_ && waited < kPatience) {
@@ -194,7 +194,7 @@ absl::StatusOr<std::unique_ptr<Connection>> FaultyTransport::Connect(const std::
   const Deadline deadline = Deadline::After(timeout);
   while (control_->black_hole()) {
     if (deadline.Passed()) {
-      return absl::DeadlineExceededError(absl::StrCat("nothing arrives at '", address, "'"));
+      return absl::DeadlineExceededError(absl::StrCat("no message arrives at '", address, "'"));
     }
     absl::SleepFor(kLook);
   }

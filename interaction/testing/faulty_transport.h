@@ -1,13 +1,15 @@
-// A transport for tests that delays the messages of another one, breaks its connections, or lets them
-// fall silent. As every transport it keeps the order, and loses nothing of a connection that lives.
+// A transport for tests that delays the messages of another transport, breaks its connections, or lets
+// them fall silent. Like every transport it keeps the order of messages, and loses no message of a
+// connection that is alive and not in a black hole.
 //
-//     user ◄──► [relay: when each message goes on, by the seed] ◄──► connection of `base`
+//     user ◄──► [relay: the seed determines the delay of each message] ◄──► connection of `base`
 //
-// Both directions of whatever is made through it suffer; to make one worker suffer, give it one of
-// its own. How long a message is held back is drawn from the seed, the connection's number and the
-// message's place; when it arrives is the scheduler's affair.
+// It affects both directions of all connections that are made through it. To affect only one worker,
+// give that worker a FaultyTransport of its own. The delay of a message is drawn from the seed, the
+// number of the connection and the position of the message; the exact time of its arrival depends on
+// the scheduler.
 //
-// Ownership: `base` outlives it. Connections keep what they need of it.
+// Ownership: `base` outlives it. Connections keep alive what they need of it.
 // Threads:   thread-safe. Every connection has two threads, which end with it.
 #ifndef DING_WORKER_INTERACTION_TESTING_FAULTY_TRANSPORT_H_
 #define DING_WORKER_INTERACTION_TESTING_FAULTY_TRANSPORT_H_
@@ -24,8 +26,8 @@ namespace ding {
 
 struct Faults {
   uint64_t seed = 0;
-  // The probability, of every message by itself, to be held back for up to max_delay, with those
-  // behind it.
+  // The probability with which each message is held back for up to max_delay. The messages behind it
+  // wait as well.
   double delay = 0;
   absl::Duration max_delay = absl::Milliseconds(20);
 };
@@ -35,11 +37,11 @@ class FaultyTransport : public Transport {
   FaultyTransport(Transport* base, const Faults& faults);
   ~FaultyTransport() override;
 
-  // Whether nothing arrives in either direction, nor anybody connects, and no error shows, not even
-  // that a peer has closed. What is sent meanwhile is lost. Holds for all connections, also later
-  // ones.
+  // Sets whether all connections, also later ones, are in a black hole: nothing arrives in either
+  // direction, nobody can connect, and no error is seen, not even that a peer has closed. Messages
+  // that are sent meanwhile are lost.
   void set_black_hole(bool black_hole);
-  // Breaks all connections that there are, as if the peer had gone; what is under way is lost.
+  // Breaks all existing connections, as if the peer had gone. Messages under way are lost.
   void Cut();
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) override;

@@ -24,7 +24,7 @@ constexpr absl::Duration kShort = absl::Milliseconds(100);
 constexpr absl::StatusCode kDeadlineExceeded = absl::StatusCode::kDeadlineExceeded;
 constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
 
-// Without faults it is a transport like others.
+// A FaultyTransport without faults, which must behave like any transport.
 class Faultless : public Transport {
  public:
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address) override {
@@ -54,7 +54,7 @@ TransportConformanceCase WithoutFaults() {
 INSTANTIATE_TEST_SUITE_P(Faulty, TransportConformance, testing::Values(WithoutFaults()),
                          TransportConformanceName);
 
-// The caller's end is faulty, the callee's is not.
+// A connection whose caller's end is faulty and whose callee's end is not.
 struct Ends {
   explicit Ends(const Faults& faults) : faulty(&base, faults) {
     listener = base.Listen("there").value();
@@ -69,7 +69,7 @@ struct Ends {
   std::unique_ptr<Connection> callee;
 };
 
-TEST(FaultyTransport, DelaysInBothDirectionsAndKeepsTheOrder) {
+TEST(FaultyTransport, DelaysBothDirectionsAndKeepsTheOrder) {
   Faults faults;
   faults.delay = 1;
   faults.max_delay = absl::Milliseconds(5);
@@ -85,12 +85,12 @@ TEST(FaultyTransport, DelaysInBothDirectionsAndKeepsTheOrder) {
       ASSERT_EQ(message, absl::StrCat(i));
     }
     EXPECT_THAT(to->Receive(kLong), StatusIs(kUnavailable));
-    // Drawn from the seed: 100 of 2.5 ms on average. They cannot arrive earlier.
+    // The seed gives 100 delays of 2.5 ms on average, and no message arrives before its delay is over.
     EXPECT_GT(absl::Now() - begin, absl::Milliseconds(150));
   }
 }
 
-TEST(FaultyTransport, AnEndIsDestroyedWhileThePeerTakesNothing) {
+TEST(FaultyTransport, EndCanBeDestroyedWhileThePeerReceivesNothing) {
   Ends ends({});
   absl::Status sent;
   while (sent.ok()) sent = ends.caller->Send("x", kShort);
@@ -99,7 +99,7 @@ TEST(FaultyTransport, AnEndIsDestroyedWhileThePeerTakesNothing) {
   EXPECT_THAT(ends.callee->Receive(kLong), StatusIs(kUnavailable));
 }
 
-TEST(FaultyTransport, BlackHole) {
+TEST(FaultyTransport, NothingArrivesInABlackHole) {
   Ends ends({});
   ends.faulty.set_black_hole(true);
   ASSERT_THAT(ends.caller->Send("lost", kLong), IsOk());
@@ -113,7 +113,7 @@ TEST(FaultyTransport, BlackHole) {
   EXPECT_EQ(found, "found");
 }
 
-TEST(FaultyTransport, NobodyNoticesAnEndInABlackHole) {
+TEST(FaultyTransport, PeerDoesNotNoticeACloseInABlackHole) {
   Ends ends({});
   ends.faulty.set_black_hole(true);
   ends.caller.reset();
@@ -124,7 +124,7 @@ TEST(FaultyTransport, NobodyNoticesAnEndInABlackHole) {
   EXPECT_THAT(others.caller->Receive(kShort), StatusIs(kDeadlineExceeded));
 }
 
-TEST(FaultyTransport, CutBreaksWhatThereIs) {
+TEST(FaultyTransport, CutBreaksOnlyExistingConnections) {
   Ends ends({});
   ends.faulty.Cut();
   EXPECT_THAT(ends.caller->Receive(kLong), StatusIs(kUnavailable));

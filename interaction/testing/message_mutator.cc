@@ -32,7 +32,7 @@ T MutateNumber(T value, Rng* rng) {
     case 5:
       return static_cast<T>(rng->UniformInt(uint64_t{1} << rng->UniformInt(63)));
     case 6:
-      // Signed numbers wrap in their unsigned twins.
+      // Signed numbers are incremented as unsigned ones, which may wrap.
       if constexpr (std::is_integral_v<T>) {
         return static_cast<T>(static_cast<std::make_unsigned_t<T>>(value) + 1);
       }
@@ -50,7 +50,7 @@ int RandomEnumNumber(const EnumDescriptor* type, Rng* rng) {
       ->number();
 }
 
-// One value of a field, which is there. Set by its index, if the field is repeated.
+// One existing value of a field. A value of a repeated field is selected by its index.
 class Value {
  public:
   Value(const FieldDescriptor* field, int index, Message* message)
@@ -168,7 +168,7 @@ void MutateMessage(Mutator* mutator, Message* message) {
   for (uint64_t left = 1 + mutator->rng()->UniformInt(3); left > 0; --left) {
     const FieldDescriptor* field = message->GetDescriptor()->field(
         static_cast<int>(mutator->rng()->UniformInt(static_cast<uint64_t>(fields))));
-    // Among fields that exclude each other, takes the one that is there: a message has one kind.
+    // Only the field of a oneof that is set can be changed, since a message has one kind.
     const google::protobuf::OneofDescriptor* const oneof = field->containing_oneof();
     if (oneof != nullptr && reflection->HasOneof(*message, oneof)) {
       field = reflection->GetOneofFieldDescriptor(*message, oneof);
@@ -179,7 +179,7 @@ void MutateMessage(Mutator* mutator, Message* message) {
                mutator->rng()->UniformInt(4) == 0) {
       reflection->ClearField(message, field);
     } else if (field->containing_oneof() == nullptr || reflection->HasField(*message, field)) {
-      // What kind of message it is stays: others are the caller's to make.
+      // The kind of the message stays the same: it is the caller's job to try other kinds.
       Value(field, 0, message).Mutate(mutator);
     }
   }

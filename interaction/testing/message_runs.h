@@ -1,5 +1,5 @@
-// What the benchmarks of connections and sessions do with both ends of one: the same for all of
-// them, so that their figures can be compared.
+// The runs that all benchmarks of connections and sessions make between the two ends of one, so that
+// their figures can be compared.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_TESTING_MESSAGE_RUNS_H_
@@ -24,10 +24,10 @@
 
 namespace ding {
 
-// For whatever does not take long.
+// The timeout of operations that do not take long.
 inline constexpr absl::Duration kMessageRunPatience = absl::Seconds(60);
 
-// A Connection or a Session, from both sides.
+// Both ends of a Connection or a Session.
 template <typename End>
 struct MessageEnds {
   std::unique_ptr<End> here;
@@ -65,7 +65,7 @@ class MessagePeers {
 inline void CloseMessageEnd(Connection* connection) { connection->Close(); }
 inline void CloseMessageEnd(Session* session) { session->Close("measured"); }
 
-// Messages of state.range(0) bytes one way, as fast as the other side takes them.
+// Sends messages of state.range(0) bytes one way, as fast as the other side receives them.
 template <typename End>
 void RunPipelined(MessageEnds<End> ends, benchmark::State& state) {
   std::thread receiver([&ends] {
@@ -95,7 +95,7 @@ void AskAndWait(End* end) {
   DING_CHECK(end->Receive(kMessageRunPatience).ok());
 }
 
-// A question and its answer, one at a time.
+// Sends a question and waits for its answer, one at a time.
 template <typename End>
 void RunRoundTrips(MessageEnds<End> ends, benchmark::State& state) {
   std::thread answering([&ends] { AnswerQuestions(ends.there.get()); });
@@ -105,7 +105,8 @@ void RunRoundTrips(MessageEnds<End> ends, benchmark::State& state) {
   answering.join();
 }
 
-// The same; the time of an iteration is that quantile of state.range(0) of them.
+// Does the same, but an iteration makes state.range(0) round trips and counts with the given quantile of
+// their times.
 template <typename End>
 void RunRoundTripQuantile(MessageEnds<End> ends, double quantile, benchmark::State& state) {
   std::thread answering([&ends] { AnswerQuestions(ends.there.get()); });

@@ -1,6 +1,7 @@
-// Threads of one process in the place of learners' processes, for tests: each is a rank of a group.
+// Runs the ranks of a group as threads of one process, for tests. In a real run they are processes of
+// learners.
 //
-// Threads: thread-safe; for each rank one thread.
+// Threads: thread-safe; each rank has one thread.
 //
 // Example:
 //   RunRanks(connect, 2, absl::Seconds(30), [](AllReduce* group) {
@@ -23,6 +24,7 @@
 
 namespace ding {
 
+// A rendezvous of threads in one process.
 class LocalRendezvous : public Rendezvous {
  public:
   absl::Status Set(const std::string& key, const std::string& value) override;
@@ -34,7 +36,7 @@ class LocalRendezvous : public Rendezvous {
   std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Connects a group, calls `run` of each rank on a thread of its own, and waits for all of them. The
+// Connects a group, calls `run` for each rank on a thread of its own, and waits for all of them. The
 // test fails if the group cannot be connected.
 void RunRanks(const AllReduceCreator& connect, int world_size, absl::Duration timeout,
               const std::function<void(AllReduce*)>& run);

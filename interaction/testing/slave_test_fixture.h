@@ -1,5 +1,5 @@
-// For tests of what a worker's side of the control plane sends and takes: a slave with its coordinator
-// in the test's hands. Its tasks have no thread: the test is the task.
+// A fixture for tests of what the worker's side of the control plane sends and receives: a slave whose
+// coordinator is controlled by the test. Its tasks have no thread; the test does their work.
 //
 // Threads: thread-compatible.
 //
@@ -27,7 +27,7 @@
 
 namespace ding {
 
-// Slave: constructed of a session and Slave::Callbacks.
+// `SlaveType` is constructed from a session and Slave::Callbacks.
 template <typename SlaveType>
 class SlaveTest : public testing::Test {
  protected:
@@ -41,7 +41,7 @@ class SlaveTest : public testing::Test {
     serving_.join();
   }
 
-  // Until the slave has begun it.
+  // Waits until the slave has begun the task.
   void WaitForStart(const std::string& task_id) {
     MutexLock lock(&mutex_);
     while (started_ != task_id) ASSERT_TRUE(changed_.WaitFor(&mutex_, absl::Minutes(1)));

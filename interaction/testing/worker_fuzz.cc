@@ -37,7 +37,7 @@ void FuzzWorker(const std::function<CoordinatorMessage(Mutator*)>& say,
       std::string bytes = message.SerializeAsString();
       if (mutator->rng()->UniformInt(50) == 0) bytes = mutator->Mutate(bytes);
       coordinator.session()->Send(bytes, kLong).IgnoreError();
-      // Often all at once, sometimes when it has got somewhere.
+      // Messages are often sent all at once, and sometimes after the worker has made progress.
       if (mutator->rng()->UniformInt(4) == 0) {
         coordinator.session()->Receive(kShort).status().IgnoreError();
       }
@@ -52,7 +52,8 @@ void FuzzWorker(const std::function<CoordinatorMessage(Mutator*)>& say,
     ++ends[end.status().code()];
   });
   if (FuzzRounds(kRuns) < kRuns) return;
-  EXPECT_GE(ends.size(), 3u) << "it ended, was lost, and heard what is no message";
+  EXPECT_GE(ends.size(), 3u)
+      << "runs must end with EndRun, with a lost session, and with an invalid message";
 }
 
 }  // namespace ding

@@ -1,5 +1,5 @@
-// A test of a worker whose coordinator says anything: it ends when it is told to, or when its
-// coordinator is gone, whatever it heard before.
+// Tests a worker whose coordinator sends anything. Whatever the worker has received, it must end when it
+// is told to, or when its coordinator is gone.
 //
 // Threads: thread-compatible.
 //
@@ -18,9 +18,10 @@
 
 namespace ding {
 
-// Runs one worker after the other: `run` is Run() of a new one, on a thread of its own. Each is sent
-// what `say` returns, often changed and now and then no message at all, and then the end of the run or
-// of the session. The test fails if the runs do not end in all three ways.
+// Runs one worker after another; `run` creates one and calls its Run(), on a thread of its own. Each is
+// sent the messages that `say` returns, which are often mutated and sometimes are no valid messages,
+// and then the end of the run or of the session. The test fails unless there are runs that end by
+// EndRun, by the loss of the session, and by an invalid message.
 void FuzzWorker(const std::function<CoordinatorMessage(Mutator*)>& say,
                 const std::function<absl::StatusOr<EndRun>(WorkerSession*)>& run);
 

@@ -1,4 +1,5 @@
-// HTTP/2 by hand (RFC 9113, HPACK of RFC 7541), for tests of what gRPC's clients never send.
+// Builds HTTP/2 frames by hand (RFC 9113, with the HPACK of RFC 7541), for tests of input that gRPC's
+// clients never send.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_INTERACTION_GRPC_TESTING_HTTP2_FRAMES_H_
@@ -22,18 +23,18 @@ inline std::string Http2Frame(uint8_t type, uint8_t flags, uint32_t stream,
   return frame.append(body.data(), body.size());
 }
 
-// What a client says first. It acknowledges the server's settings before it knows them.
+// Returns the first bytes of a client. They acknowledge the server's settings before it has sent them.
 inline std::string Http2Hello() {
   return absl::StrCat("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Http2Frame(4, 0, 0), Http2Frame(4, 1, 0));
 }
 
-// The header of a gRPC call, without its data.
+// Returns the HEADERS frame of a gRPC call, without its data.
 inline std::string Http2Call(uint32_t stream, absl::string_view path) {
   const auto field = [](absl::string_view name, absl::string_view value) {
     return absl::StrCat(std::string(1, '\0'), std::string(1, static_cast<char>(name.size())), name,
                         std::string(1, static_cast<char>(value.size())), value);
   };
-  // From the static table: POST, http.
+  // The first two bytes are entries of the static table: POST and http.
   return Http2Frame(
       1, 4, stream,
       absl::StrCat("\x83\x86", field(":path", path), field(":authority", "localhost"),

@@ -1,4 +1,4 @@
-// TCP by hand, for tests of what listens on it.
+// TCP sockets for tests of listeners.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_INTERACTION_GRPC_TESTING_TCP_H_
@@ -27,7 +27,7 @@ namespace ding {
 class Socket {
  public:
   explicit Socket(int fd) : fd_(fd) { EXPECT_GE(fd, 0); }
-  // Listening at a free port.
+  // Returns a socket that listens on a free port.
   static std::unique_ptr<Socket> Listening() {
     auto made = std::make_unique<Socket>(socket(AF_INET, SOCK_STREAM, 0));
     const sockaddr_in any = Loopback(0);
@@ -52,7 +52,7 @@ class Socket {
     EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&self), &size), 0);
     return absl::StrCat("127.0.0.1:", ntohs(self.sin_port));
   }
-  // The peer may have gone, which is fine.
+  // Ignores errors, because the peer may have gone.
   void Write(absl::string_view bytes) const { send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
 
  private:
@@ -67,7 +67,7 @@ class Socket {
   const int fd_;
 };
 
-// A wire that can be cut, and notes what goes along: it carries one TCP connection to `address`.
+// Relays one TCP connection to `address`, records what the caller sends, and can cut the connection.
 class Wire {
  public:
   explicit Wire(const std::string& address)
@@ -77,7 +77,7 @@ class Wire {
   ~Wire() { Cut(); }
 
   std::string address() const { return listening_->address(); }
-  // What the caller has sent. After Cut().
+  // The bytes that the caller has sent. Valid after Cut().
   const std::string& sent() const { return sent_; }
   void Cut() {
     cut_ = true;
@@ -106,7 +106,7 @@ class Wire {
 
   const std::unique_ptr<Socket> listening_;
   std::unique_ptr<Socket> to_;
-  std::string sent_;  // of the thread
+  std::string sent_;  // written by the thread
   std::atomic<bool> cut_{false};
   std::thread thread_;
 };

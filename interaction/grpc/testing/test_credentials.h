@@ -1,5 +1,5 @@
-// Certificates and token files for tests, good ones and others: made in a moment, and also with the
-// dates that no tool would give them.
+// Makes certificates and token files for tests, valid and invalid ones. They are made quickly, and may
+// have dates that no tool would give them.
 //
 //   TestAuthority authority(folder, "ca");
 //   authority.Issue("collector", {});        // folder/collector.pem, folder/collector.key
@@ -18,10 +18,10 @@
 namespace ding {
 
 struct TestCertificate {
-  // As OpenSSL writes subjectAltName: "DNS:trainer.lan,IP:127.0.0.1". Empty: none.
+  // In the form of OpenSSL's subjectAltName: "DNS:trainer.lan,IP:127.0.0.1". Empty means none.
   std::string names = "DNS:localhost,IP:127.0.0.1,IP:::1";
   std::string usage = "serverAuth,clientAuth";
-  // From now.
+  // Relative to now.
   absl::Duration valid_from = -absl::Hours(1);
   absl::Duration valid_to = absl::Hours(1);
 };
@@ -45,12 +45,12 @@ class TestAuthority {
   std::unique_ptr<Parts> parts_;
 };
 
-// A file that its owner alone may read.
+// Writes a file that only its owner may read.
 void WritePrivateFile(const std::string& path, absl::string_view text);
 
-// The token of a role in TestTokens().
+// Returns the token of a role in TestTokens().
 std::string TestToken(absl::string_view role);
-// The text of a token file with a token for each role.
+// Returns the text of a token file with a token for each role.
 std::string TestTokens();
 
 }  // namespace ding

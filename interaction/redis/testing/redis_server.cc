@@ -29,10 +29,10 @@ namespace {
 constexpr char kProgram[] = "redis-server";
 constexpr absl::Duration kPatience = absl::Seconds(30);
 constexpr absl::Duration kPause = absl::Milliseconds(5);
-// Somebody else may take the port before Redis does.
+// How many ports are tried: another process may take a port before Redis does.
 constexpr int kPorts = 5;
 
-// One that nobody listens at now.
+// Returns a port on which nobody listens now.
 int FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<RedisServer>> RedisServer::Start(const Options& o
 
 RedisServer::~RedisServer() {
   Kill();
-  RemoveRecursively(folder_).IgnoreError();  // A test's own folder goes with the test.
+  RemoveRecursively(folder_).IgnoreError();  // The test runner removes what is left.
 }
 
 std::string RedisServer::Url(absl::string_view prefix) const {
@@ -93,7 +93,7 @@ absl::Status RedisServer::StartAt(int port) {
   DING_RETURN_IF_ERROR(WriteFileAtomically(path, config));
   port_ = port;
   pid_ = fork();
-  if (pid_ == 0) {  // Nothing here that takes a lock.
+  if (pid_ == 0) {  // The child must not take any lock.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     dup2(fd, STDOUT_FILENO);
@@ -116,7 +116,7 @@ absl::Status RedisServer::WaitUntilUp() {
       pid_ = 0;
       return absl::UnavailableError("it ended; is it installed (tools/setup redis)?");
     }
-    // DBSIZE is refused while the data are read.
+    // Redis refuses DBSIZE while it loads its data.
     status = Command({"DBSIZE"}).status();
     if (status.ok()) return status;
     absl::SleepFor(kPause);

@@ -1,10 +1,10 @@
-// A real redis-server for tests and benchmarks: on a free port of 127.0.0.1, in a folder of its own
-// under the temporary one, killed and started again as a test wants.
+// A real redis-server for tests and benchmarks. It runs on a free port of 127.0.0.1, in a folder of its
+// own under the temporary folder, and tests can kill and restart it.
 //
-// Ownership: kills its process and removes its folder. The kernel kills the process, too, when the
+// Ownership: kills its process and removes its folder. The kernel also kills the process when the
 //            thread that started it ends.
 // Threads:   thread-compatible.
-// Blocking:  Start(), Restart() until Redis answers, at most half a minute.
+// Blocking:  Start() and Restart() wait until Redis answers, at most half a minute.
 //
 // Example:
 //   RedisServer::Options options;
@@ -34,10 +34,11 @@ class RedisServer {
  public:
   struct Options {
     std::string password;  // empty: none
-    // "always", "everysec", "no": with an append-only file, flushed so; empty: nothing is kept.
-    // When it is killed, "always" and "no" lose nothing that it has replied to.
+    // How the append-only file is flushed: "always", "everysec" or "no"; empty means that there is no
+    // such file and nothing is kept. A server that is killed loses nothing that it has acknowledged
+    // with "always" or "no".
     std::string append_fsync;
-    std::vector<std::string> lines;  // more of redis.conf, such as "maxmemory 4mb"
+    std::vector<std::string> lines;  // further lines of redis.conf, such as "maxmemory 4mb"
   };
 
   static absl::StatusOr<std::unique_ptr<RedisServer>> Start(const Options& options);
@@ -47,14 +48,15 @@ class RedisServer {
 
   int port() const { return port_; }
   pid_t pid() const { return pid_; }
-  // Of a store: "redis:127.0.0.1:PORT/prefix", with the file of the password.
+  // Returns the URL of a store: "redis:127.0.0.1:PORT/prefix", with the password file if there is one.
   std::string Url(absl::string_view prefix) const;
 
-  // SIGKILL; returns when the process is gone.
+  // Sends SIGKILL, and returns when the process is gone.
   void Kill();
-  // On the same port, with what its append-only file has, if it has one.
+  // Starts the server again on the same port, with the data of its append-only file if it has one.
   absl::Status Restart();
-  // As an operator would say it: {"CONFIG", "SET", "maxmemory", "1mb"}; the reply.
+  // Runs a command like an operator, such as {"CONFIG", "SET", "maxmemory", "1mb"}, and returns the
+  // text of the reply.
   absl::StatusOr<std::string> Command(absl::Span<const absl::string_view> args) const;
 
  private:

@@ -1,5 +1,6 @@
-// A store before another one, that fails as stores do: calls fail before or after they took effect,
-// a Put that failed takes effect later, what was put last is lost, everything is lost.
+// A store that wraps another one and fails in the ways in which stores fail: calls fail before or after
+// they took effect, a failed Put takes effect later, the last Puts or all of them are lost, or every Put
+// is refused because the store is full.
 //
 // Ownership: the other store outlives it.
 // Threads:   thread-compatible.
@@ -25,14 +26,14 @@ class FaultyStore : public Store {
  public:
   explicit FaultyStore(Store* store, uint64_t seed = 0) : store_(store), rng_(seed, "faults") {}
 
-  // Of each Put, and of each Get: fails with kUnavailable. Of three Puts that fail one has taken
-  // effect, one does later, and one never does.
+  // Sets the probability with which each Put, Get and Delete fails with kUnavailable. On average, one of
+  // three failed Puts has taken effect, one takes effect later, and one never does.
   void set_failing(double probability) { failing_ = probability; }
-  // Each Put is refused: kResourceExhausted.
+  // Sets whether each Put is refused with kResourceExhausted.
   void set_full(bool full) { full_ = full; }
-  // Puts that failed take effect now.
+  // Makes the failed Puts take effect that are due to do so later.
   void TakeEffectLate();
-  // The last `puts` Puts are undone; those of Clear() and before are not.
+  // Undoes the last `puts` Puts, but none before the last Clear().
   void LoseLast(int puts);
 
   absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override;
@@ -47,7 +48,7 @@ class FaultyStore : public Store {
  private:
   struct Undo {
     std::string key;
-    std::optional<std::string> value;  // before; none: there was none
+    std::optional<std::string> value;  // the value before the Put, if there was one
   };
 
   absl::Status Apply(absl::string_view key, absl::string_view value);

@@ -22,10 +22,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// The store that holds the values of one that compresses them names itself.
+// Returns the URL without settings: the store below a compressed store names itself in messages.
 std::string Place(const Store& store) { return store.url().substr(0, store.url().find('?')); }
 
-// A value that shows when it is torn: a letter, as often as a seed says.
+// Returns a value that repeats one letter, so that a torn value is noticed. The seed determines the
+// letter and the length.
 std::string Value(uint64_t seed) {
   return std::string((seed * 7919) % 20000, static_cast<char>('a' + seed % 26));
 }
@@ -35,7 +36,7 @@ TEST_P(StoreConformance, GetsWhatWasPut) {
   ASSERT_THAT(store_->Put("data/3/1f", {"one, ", "", "two"}), IsOk());
   ASSERT_THAT(store_->Get("data/3/1f", &value), IsOk());
   EXPECT_EQ(value, "one, two");
-  // Any bytes; a value that is longer than the one before.
+  // The next value contains all kinds of bytes, and is longer than the one before.
   std::string bytes;
   for (int64_t i = 0; i < 100000; ++i) bytes.push_back(static_cast<char>(i * i >> 3));
   ASSERT_THAT(store_->Put("policy/p.0/12", {bytes}), IsOk());
@@ -43,7 +44,7 @@ TEST_P(StoreConformance, GetsWhatWasPut) {
   EXPECT_TRUE(value == bytes);
 }
 
-TEST_P(StoreConformance, ValuesOfNoBytesAreValues) {
+TEST_P(StoreConformance, StoresEmptyValues) {
   ASSERT_THAT(store_->Put("a", {}), IsOk());
   ASSERT_THAT(store_->Put("b", {"", ""}), IsOk());
   for (const char* const key : {"a", "b"}) {
@@ -54,7 +55,7 @@ TEST_P(StoreConformance, ValuesOfNoBytesAreValues) {
   EXPECT_THAT(store_->List("").value(), ElementsAre("a", "b"));
 }
 
-TEST_P(StoreConformance, ManyPieces) {
+TEST_P(StoreConformance, PutsManyPieces) {
   std::vector<std::string> texts;
   std::string all;
   for (int i = 0; i < 5000; ++i) {
@@ -68,7 +69,7 @@ TEST_P(StoreConformance, ManyPieces) {
   EXPECT_TRUE(value == all);
 }
 
-TEST_P(StoreConformance, PuttingAgainReplaces) {
+TEST_P(StoreConformance, PuttingAgainReplacesTheValue) {
   std::string value;
   for (const char* const text : {"first, long", "2nd", "the third one, longest"}) {
     ASSERT_THAT(store_->Put("a", {text}), IsOk());
@@ -78,13 +79,13 @@ TEST_P(StoreConformance, PuttingAgainReplaces) {
   EXPECT_THAT(store_->List("").value(), ElementsAre("a"));
 }
 
-TEST_P(StoreConformance, WhatIsDeletedIsNotFound) {
+TEST_P(StoreConformance, DeletedKeysAreNotFound) {
   ASSERT_THAT(store_->Put("data/a", {"1"}), IsOk());
   ASSERT_THAT(store_->Put("data/b", {"2"}), IsOk());
   EXPECT_THAT(store_->Delete("data/a"), IsOk());
   EXPECT_THAT(store_->Delete("data/a"), IsOk()) << "twice";
   EXPECT_THAT(store_->Delete("elsewhere/never/was"), IsOk());
-  EXPECT_THAT(store_->Delete("data"), IsOk()) << "no value, but the beginning of one";
+  EXPECT_THAT(store_->Delete("data"), IsOk()) << "not a key with a value, but the folder of keys";
   std::string value;
   EXPECT_THAT(
       store_->Get("data/a", &value),
@@ -107,7 +108,7 @@ TEST_P(StoreConformance, ListsTheKeysThatBeginWithAPrefix) {
   EXPECT_THAT(store_->List("z").value(), IsEmpty());
 }
 
-TEST_P(StoreConformance, WhatIsNoKeyIsRefusedByName) {
+TEST_P(StoreConformance, InvalidKeysAreRefusedByName) {
   ASSERT_THAT(store_->Put("x", {"1"}), IsOk());
   const std::string bad[] = {"",
                              "/",
@@ -142,7 +143,7 @@ TEST_P(StoreConformance, WhatIsNoKeyIsRefusedByName) {
   EXPECT_THAT(store_->Put(std::string(200, 'k'), {"3"}), IsOk());
 }
 
-// For each key, a reader sees the values of one writer after another, never parts of two.
+// A reader of a key sees one complete value after another, never parts of two.
 TEST_P(StoreConformance, ReadersSeeWholeValuesWhileWritersReplaceThem) {
   constexpr int kKeys = 3;
   constexpr int kRounds = 150;

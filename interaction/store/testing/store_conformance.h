@@ -1,11 +1,11 @@
-// What every store must do, as a test suite. An implementation's test instantiates it:
+// The requirements for every store, as a test suite. The test of an implementation instantiates it:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mem, StoreConformance, testing::Values(StoreMaker([] {
 //     return std::make_unique<MemStore>();
 //   })));
 //
-// It covers: putting, getting, replacing, deleting and listing, values of no bytes and of many
-// pieces, what is no key, and writers and readers of the same keys at the same time.
+// It covers putting, getting, replacing, deleting and listing, values of no bytes and of many pieces,
+// invalid keys, and concurrent writers and readers of the same keys.
 #ifndef DING_WORKER_INTERACTION_STORE_TESTING_STORE_CONFORMANCE_H_
 #define DING_WORKER_INTERACTION_STORE_TESTING_STORE_CONFORMANCE_H_
 
@@ -17,7 +17,7 @@
 
 namespace ding {
 
-// An empty store.
+// Returns an empty store.
 using StoreMaker = std::function<std::unique_ptr<Store>()>;
 
 class StoreConformance : public testing::TestWithParam<StoreMaker> {
