@@ -1,4 +1,4 @@
-// Two learner workers behind an aggregator, all in one process: real ones, but for the coordinator.
+// Runs two learner workers behind an aggregator in one process. Everything is real except for the coordinator.
 #include <memory>
 #include <string>
 #include <thread>
@@ -38,7 +38,7 @@ namespace {
 constexpr absl::Duration kLong = absl::Minutes(1);
 constexpr int64_t kChunk = 5;
 
-// One row, which every item names.
+// One row of data, to which every item refers.
 SegmentBatch OneRow() {
   BatchBuilder rows =
       BatchBuilder::Create(
@@ -92,7 +92,7 @@ class DqnTask : public TaskLearner {
 
 class AggregatedLearnersTest : public testing::Test {
  protected:
-  // A learner worker on a thread of its own.
+  // A learner worker on its own thread.
   struct Worker {
     std::unique_ptr<WorkerSession> session;
     std::unique_ptr<RpcFileSystemLearner> learner;
@@ -144,7 +144,7 @@ class AggregatedLearnersTest : public testing::Test {
     return workers_.back().get();
   }
 
-  // Answers demands until a report says at least that many iterations; returns it.
+  // Answers demands until a report has at least `iterations` train iterations; returns that report.
   LearnerInfo ServeUntil(int64_t iterations) {
     return coordinator_
         .ReceiveUntil([&](const WorkerMessage& message) {
@@ -179,22 +179,22 @@ class AggregatedLearnersTest : public testing::Test {
   int policies_ = 0;
 };
 
-TEST_F(AggregatedLearnersTest, LearnTogetherLoseOneAndTakeInAnother) {
+TEST_F(AggregatedLearnersTest, TheGroupGoesOnWhenALearnerIsLostAndWhenOneJoins) {
   Join("learner-0");
   Join("learner-1");
   coordinator_.StartLearner("a");
   LearnerInfo info = ServeUntil(20);
-  EXPECT_EQ(rows_demanded_, 5) << "3 of one and 2 of the other";
-  EXPECT_EQ(info.priority_size(), 5) << "of both";
+  EXPECT_EQ(rows_demanded_, 5) << "expected 3 rows of one learner and 2 of the other";
+  EXPECT_EQ(info.priority_size(), 5) << "expected the rows of both learners";
   EXPECT_GT(policies_, 0);
 
-  // Whoever of the two: the other goes on from where it is, with all rows.
+  // One of the two leaves. The other continues from its state, with all rows.
   workers_[0]->learner->Close();
   const int policies = policies_;
   info = ServeUntil(info.learner_step() + 40);
   EXPECT_EQ(rows_demanded_, 5);
   EXPECT_EQ(info.priority_size(), 5);
-  EXPECT_GT(policies_, policies) << "it publishes now";
+  EXPECT_GT(policies_, policies) << "the remaining learner must publish policies";
 
   Join("learner-2");
   info = ServeUntil(info.learner_step() + 200);
@@ -202,7 +202,7 @@ TEST_F(AggregatedLearnersTest, LearnTogetherLoseOneAndTakeInAnother) {
   coordinator_.EndRun("enough");
 }
 
-TEST_F(AggregatedLearnersTest, ATaskThatIsClosedIsFollowedByAnother) {
+TEST_F(AggregatedLearnersTest, AnotherTaskCanFollowAClosedTask) {
   Join("learner-0");
   Join("learner-1");
   coordinator_.StartLearner("a");

@@ -1,9 +1,10 @@
-// Random runs of an aggregator between a coordinator and learners that say what they should and what
-// nobody should: whatever it is, the aggregator goes on, tells the coordinator nothing that a learner
-// could not say, gives each row that was drawn to one learner, and at the end learners that do as they
-// should learn together.
+// Random runs of an aggregator between a coordinator and learners that send valid and invalid messages. Whatever
+// they send, the aggregator must keep working, tell the coordinator only what a learner may say, and give
+// each drawn row to exactly one learner. At the end of each run, well-behaved learners must be able to train
+// together.
 //
-// After each word all ends are asked for a sign of life, so that a run depends on its seed alone.
+// After each message, the run waits until the aggregator and all learners have handled everything, so that it
+// depends on its seed only.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -50,11 +51,11 @@ constexpr absl::Duration kLong = absl::Minutes(1);
 constexpr char kAddress[] = "learners";
 constexpr char kPing[] = "ping";
 constexpr size_t kMaxLearners = 4;
-// A coordinator that is asked for more ends the session.
+// A coordinator that gets more demands than this ends the session.
 constexpr size_t kMaxWaitingDemands = 64;
 constexpr size_t kMaxUnreadDemands = 1024;
 
-// Priority, id and place of a row.
+// The priority, unique id and buffer index of a row.
 using Triple = std::tuple<float, int64_t, int64_t>;
 
 std::vector<Triple> TriplesOf(const LearnerInfo& info) {
@@ -90,7 +91,7 @@ class RandomRun {
     aggregator_ =
         LearnerAggregator::Create(options, session_.get(), coordinator_.transport()).value();
     running_ = std::thread([this] { end_ = aggregator_->Run(); });
-    // Every third run all do as they should, and are lost now and then.
+    // In a third of the runs all behave well, and are only lost now and then.
     constexpr uint64_t kOneIn[] = {0, 16, 4};
     wild_one_in_ = kOneIn[rng_->UniformInt(3)];
   }
@@ -115,7 +116,7 @@ class RandomRun {
     Settle();
   }
 
-  // After whatever was, learners that do as they should learn together.
+  // Checks that well-behaved learners can still train together, whatever has happened before.
   void CheckEnd() {
     wild_one_in_ = 0;
     while (!learners_.empty()) Leave(0);
@@ -141,7 +142,7 @@ class RandomRun {
     EXPECT_EQ(end_->reason(), "over");
   }
 
-  // Counts over all runs, which show that the runs were not idle.
+  // Counts over all runs. They show that the runs were not idle.
   static int64_t generations;
   static int64_t rows_given;
   static int64_t infos;
@@ -165,7 +166,7 @@ class RandomRun {
   }
   void Join(const Hello& hello) {
     auto learner = std::make_unique<RandomLearner>(&coordinator_, kAddress, hello);
-    // An operator is no learner, and is not told of the group.
+    // A mutated Hello may be that of an operator, which is not told of the group.
     if (learner->connected() && hello.role() == Hello::LEARNER) {
       learners_.push_back(std::move(learner));
     }
@@ -199,7 +200,7 @@ class RandomRun {
     }
     learner->Say(message);
   }
-  // With as many of each; others are refused.
+  // The report, or an empty one if its lists have different lengths: the aggregator refuses such reports.
   static LearnerInfo Paired(const LearnerInfo& info) {
     const bool paired = info.priority_size() == info.replay_unique_id_size() &&
                         info.priority_size() == info.replay_buffer_idx_size();
@@ -244,11 +245,11 @@ class RandomRun {
     if (message.has_close_task() && message.close_task().task_id() == present_->task_id()) {
       TaskIsOver();
     }
-    // Bytes that are no message end the run.
+    // An empty message would end the run.
     if (message.message_case() == CoordinatorMessage::MESSAGE_NOT_SET) return;
     message.has_start_task() ? Give(message) : coordinator_.Send(message);
   }
-  // What it may say to others, and once more what it has said.
+  // Makes a message that a coordinator does not send to a group, or sends only once.
   void Noise(CoordinatorMessage* message) {
     switch (rng_->UniformInt(6)) {
       case 0:
@@ -272,13 +273,13 @@ class RandomRun {
         *message->mutable_learner_data() = sent_;
     }
   }
-  // The answer to the demand that waits longest, mostly.
+  // Answers the demand that waits longest; in a wild run sometimes wrongly.
   bool Answer(LearnerData* data) {
     if (waiting_.empty()) return false;
     const auto& [sequence, asked] = *waiting_.begin();
     data->set_task_id(asked.task_id);
     data->set_sequence(sequence);
-    int64_t rows = std::min<int64_t>(asked.batch_size, 1000);  // Nobody has more.
+    int64_t rows = std::min<int64_t>(asked.batch_size, 1000);  // A learner never demands more.
     if (Wild() && rng_->UniformInt(4) == 0) ++rows;
     for (int i = 0; i < std::min(asked.batches, 3); ++i) {
       data->add_items(EncodedRows(next_row_, rows));
@@ -290,8 +291,8 @@ class RandomRun {
     return true;
   }
 
-  // Until everybody has heard everything. The aggregator answers a message before it looks after what
-  // time has brought about: what that was is told before the second answer.
+  // Waits until everybody has handled everything. The aggregator answers a message before it checks what the
+  // elapsed time calls for; the messages of that check come before the second answer.
   void Settle() {
     for (int i = 0; i < 2; ++i) {
       CoordinatorMessage ping;
@@ -300,7 +301,7 @@ class RandomRun {
       while (true) {
         const WorkerMessage message = coordinator_.Receive();
         ASSERT_NE(message.message_case(), WorkerMessage::MESSAGE_NOT_SET)
-            << "the aggregator has left: " << coordinator_.session()->status();
+            << "the aggregator has ended: " << coordinator_.session()->status();
         if (message.task_failed().task_id() == kPing) break;
         TakeUp(message);
       }
@@ -330,7 +331,7 @@ class RandomRun {
     return present_.has_value() && present_->task_id() == task_id;
   }
 
-  // What the aggregator tells the coordinator.
+  // Checks a message of the aggregator to the coordinator.
   void TakeUp(const WorkerMessage& message) {
     SCOPED_TRACE(message.ShortDebugString().substr(0, 500));
     switch (message.message_case()) {
@@ -340,13 +341,13 @@ class RandomRun {
         break;
       case WorkerMessage::kTaskStarted:
         EXPECT_TRUE(IsPresent(message.task_started().task_id()));
-        EXPECT_FALSE(started_) << "a task starts once";
+        EXPECT_FALSE(started_) << "the task was started twice";
         started_ = true;
         break;
       case WorkerMessage::kTaskFailed:
         if (refused_.erase(message.task_failed().task_id()) > 0) break;
         EXPECT_TRUE(IsPresent(message.task_failed().task_id()));
-        EXPECT_NE(message.task_failed().code(), 0) << "a failure has a reason";
+        EXPECT_NE(message.task_failed().code(), 0) << "a failure must have a reason";
         TaskIsOver();
         break;
       case WorkerMessage::kLearnerDemand:
@@ -367,7 +368,7 @@ class RandomRun {
         ++reports;
         break;
       default:
-        ADD_FAILURE() << "no coordinator is told this";
+        ADD_FAILURE() << "the aggregator must not send this to a coordinator";
     }
   }
   void TakeDemand(const LearnerDemand& demand) {
@@ -379,7 +380,7 @@ class RandomRun {
     EXPECT_LT(demand.read(), demand.sequence());
     read_ = demand.read();
     if (!waiting_.empty()) {
-      EXPECT_LT(read_, waiting_.begin()->first) << "read before it was answered";
+      EXPECT_LT(read_, waiting_.begin()->first) << "a demand was read before it was answered";
     }
     waiting_[demand.sequence()] = {demand.batch_size(), demand.batches(), demand.task_id()};
     EXPECT_LE(waiting_.size(), kMaxWaitingDemands);
@@ -394,7 +395,7 @@ class RandomRun {
                                          << "another";
     }
     if (!info.stalled().empty()) {
-      EXPECT_FALSE(info.learner_done()) << "one speaks for all";
+      EXPECT_FALSE(info.learner_done()) << "a stalled report must not end the run";
       EXPECT_EQ(info.priority_size(), 0);
       return;
     }
@@ -403,7 +404,7 @@ class RandomRun {
   }
   void TakePolicy(const PolicyVersion& policy) {
     ++policies;
-    if (!present_.has_value()) return;  // The coordinator passes over it.
+    if (!present_.has_value()) return;  // The coordinator ignores it.
     EXPECT_EQ(policy.policy_id(), present_->policy_id());
     EXPECT_THAT(CheckSteps(policy.train_iter()), IsOk());
     EXPECT_GT(policy.version(), newest_of_task_);
@@ -414,7 +415,7 @@ class RandomRun {
     newest_version_ = std::max(newest_version_, policy.version());
   }
 
-  // Those of a generation have each rank once.
+  // Checks that the members of a generation have each rank exactly once.
   void CheckForms() {
     std::map<uint32_t, std::vector<FormGroup>> formed;
     for (const auto& learner : learners_) {
@@ -435,7 +436,7 @@ class RandomRun {
     }
   }
 
-  // The rows of an answer went to the ranks, each to one, in order.
+  // Checks that the rows of an answer went to the ranks in order, each row to exactly one.
   void CheckData() {
     std::map<int32_t, LearnerData> parts;  // by rank
     const FormGroup* generation = nullptr;
@@ -443,7 +444,7 @@ class RandomRun {
       for (const LearnerData& data : learner->TakeData()) {
         generation = learner->last_generation();
         ASSERT_NE(generation, nullptr);
-        EXPECT_TRUE(parts.insert({generation->rank(), data}).second) << "two answers for one";
+        EXPECT_TRUE(parts.insert({generation->rank(), data}).second) << "a learner got two answers";
       }
     }
     if (parts.empty()) return;
@@ -472,7 +473,7 @@ class RandomRun {
     EXPECT_GE(resources_.cpus(), 0);
   }
 
-  // A step of all learners.
+  // Lets all learners take one step.
   void Learn(bool done) {
     for (const auto& learner : learners_) {
       ASSERT_NE(learner->generation(), nullptr);
@@ -512,10 +513,10 @@ class RandomRun {
   int last_name_ = 0;
   int last_task_ = 0;
   int64_t next_row_ = 0;
-  // As the coordinator sees them.
+  // The state as the coordinator sees it.
   std::optional<LearnerTask> present_;
   bool started_ = false;
-  std::multiset<std::string> refused_;  // tasks that are none of a learner
+  std::multiset<std::string> refused_;  // tasks that are not for learners
   std::map<uint64_t, Asked> waiting_;
   uint64_t demanded_ = 0;
   uint64_t read_ = 0;
@@ -535,7 +536,7 @@ int64_t RandomRun::policies = 0;
 int64_t RandomRun::lost = 0;
 int64_t RandomRun::reports = 0;
 
-TEST(AggregatorFuzz, AGroupGoesOnWhateverItsLearnersAndTheCoordinatorSay) {
+TEST(AggregatorFuzz, TheGroupSurvivesRandomMessages) {
   constexpr uint64_t kRuns = 200;
   constexpr int kSteps = 150;
   FLAGS_minloglevel = google::ERROR;

@@ -1,5 +1,5 @@
-// N learners that learn from the parts of a batch have the parameters of one that learns from all of
-// it: of the policies, by their factories, in one process.
+// N learners that train on the parts of a batch get the same parameters as one learner that trains on the whole
+// batch. Tested for policies from the registry, in one process.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -46,7 +46,8 @@ AllReduceCreator InProcess() {
   return [](const AllReduceOptions& options, Rendezvous*) { return hub->Connect(options); };
 }
 
-// Rows [rank * kRows / world_size, ...): the first part has one more if it cannot be divided.
+// The rows of this rank, from rank * rows / world_size on. If the rows cannot be divided evenly, some parts have
+// one row more.
 Batch PartOf(const Batch& batch, int rank, int world_size) {
   const int64_t begin = batch.rows() * rank / world_size;
   return batch.Slice(begin, batch.rows() * (rank + 1) / world_size - begin);
@@ -86,21 +87,22 @@ std::vector<float> LearnAlone(const TestPolicy& kind) {
 
 class DataParallel : public testing::TestWithParam<TestPolicy> {};
 
-TEST_P(DataParallel, LearnersOfPartsAreOneLearnerOfTheWhole) {
+TEST_P(DataParallel, LearnersOfPartsEqualOneLearnerOfTheWhole) {
   const std::vector<float> alone = LearnAlone(GetParam());
   const std::vector<float> begin = ModelOf(*MakeTestPolicy(GetParam(), nullptr)->learn_mode());
-  ASSERT_THAT(alone, Not(Pointwise(FloatNear(1e-3f), begin))) << "it learns";
+  ASSERT_THAT(alone, Not(Pointwise(FloatNear(1e-3f), begin))) << "the parameters must change";
   // 48 rows cannot be divided by 5.
   for (const int world_size : {1, 2, 4, 5}) {
     const std::vector<std::vector<float>> models = Learn(GetParam(), world_size);
     ASSERT_THAT(models, SizeIs(static_cast<size_t>(world_size)));
-    EXPECT_THAT(models, Each(Eq(models.front()))) << "the same to the bit, of " << world_size;
-    EXPECT_THAT(models.front(), Pointwise(FloatNear(2e-5f), alone)) << "of " << world_size;
+    EXPECT_THAT(models, Each(Eq(models.front())))
+        << "all ranks must have the same bits, world_size " << world_size;
+    EXPECT_THAT(models.front(), Pointwise(FloatNear(2e-5f), alone)) << "world_size " << world_size;
   }
 }
 
-// A step that one cannot take is taken by none, and the next one by all.
-TEST_P(DataParallel, ALossThatIsNotFiniteFailsAndLeavesAllEqual) {
+// If one learner cannot take a step, none takes it. All take the next one.
+TEST_P(DataParallel, ANonFiniteLossFailsTheStepForAll) {
   Mutex mutex;
   std::vector<std::vector<float>> models;
   RunRanks(InProcess(), 2, kLong, [&](AllReduce* reduce) {
@@ -130,8 +132,8 @@ TEST_P(DataParallel, ALossThatIsNotFiniteFailsAndLeavesAllEqual) {
   EXPECT_THAT(models, Each(Eq(models.front())));
 }
 
-// Data that cannot be learned from at all are a failed step, too.
-TEST_P(DataParallel, ABatchOfAnotherLayoutFailsAll) {
+// A batch that the policy cannot use at all makes a failed step, too.
+TEST_P(DataParallel, ABatchOfAnotherLayoutFailsTheStepForAll) {
   RunRanks(InProcess(), 2, kLong, [&](AllReduce* reduce) {
     GroupMember group;
     group.Enter(Borrow(reduce));
@@ -144,7 +146,7 @@ TEST_P(DataParallel, ABatchOfAnotherLayoutFailsAll) {
   });
 }
 
-TEST_P(DataParallel, ALearnerThatIsGoneFailsTheStepAndBreaksTheGroup) {
+TEST_P(DataParallel, ALostLearnerFailsTheStepAndBreaksTheGroup) {
   RunRanks(InProcess(), 2, kLong, [&](AllReduce* reduce) {
     if (reduce->rank() == 1) return;
     GroupMember group;
@@ -165,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, DataParallel,
                                          TestPolicy::kBc),
                          [](const auto& info) { return TestPolicyName(info.param); });
 
-// One rank may have moved too far for one more step where the other has not: they agree.
+// The divergence may be too large on one rank and not on the other: the mean decides for both.
 TEST(DataParallelTest, AllStopAtTheSameMinibatchWhenTheMeanDivergenceIsTooLarge) {
   Mutex mutex;
   std::vector<size_t> steps_taken;
@@ -188,8 +190,8 @@ TEST(DataParallelTest, AllStopAtTheSameMinibatchWhenTheMeanDivergenceIsTooLarge)
   EXPECT_THAT(models, Each(Eq(models.front())));
 }
 
-// LogReduceHook over a group: what is logged is the mean of what the ranks reported.
-TEST(DataParallelTest, TheHookReducesWhatIsLogged) {
+// Runs LogReduceHook in a group: the logged value is the mean of the values that the ranks reported.
+TEST(DataParallelTest, TheHookLogsTheMeanOverTheRanks) {
   RunRanks(InProcess(), 2, kLong, [](AllReduce* reduce) {
     GroupMember group;
     group.Enter(Borrow(reduce));

@@ -13,7 +13,8 @@
 namespace ding {
 namespace {
 
-// Below what the coordinator stands from one worker, as a learner is to blame alone.
+// Below the coordinator's limits for one worker, so that it never disconnects the whole group for the fault of
+// one learner.
 constexpr size_t kMaxWaitingDemands = 32;
 constexpr size_t kMaxUnreadDemands = 512;
 
@@ -34,16 +35,17 @@ void GroupDemands::EndTask() {
 }
 
 absl::Status GroupDemands::Add(uint32_t learner, const LearnerDemand& demand) {
-  // The group's demand is no greater than the coordinator stands, if no part of it is.
+  // If no learner's demand is greater than its share, the coordinator accepts the demand of the group.
   LearnerDemand of_all = demand;
   DING_RETURN_IF_ERROR(CheckDemand(demand));
   DING_RETURN_IF_ERROR(Annotate(CheckSteps(demand.train_iter()), "train iterations"));
   of_all.set_batch_size(demand.batch_size() * static_cast<int64_t>(waiting_.members().size()));
-  DING_RETURN_IF_ERROR(Annotate(CheckDemand(of_all), "of all learners of the group"));
+  DING_RETURN_IF_ERROR(
+      Annotate(CheckDemand(of_all), "if all learners of the group demanded the same"));
   const size_t ahead = waiting_.queue(learner).size();
   if (ahead >= kMaxRoundsAhead) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(ahead, " demands ahead of the others of the group, expected fewer"));
+        absl::StrCat(ahead, " demands wait for the other learners of the group, expected fewer"));
   }
   std::vector<Sent*> read;
   for (auto& [sequence, sent] : sent_) {
@@ -51,7 +53,7 @@ absl::Status GroupDemands::Add(uint32_t learner, const LearnerDemand& demand) {
       if (part.learner != learner || part.sequence > demand.read()) continue;
       if (!sent.answered) {
         return absl::InvalidArgumentError(absl::StrCat("data are read up to demand ", demand.read(),
-                                                       ", but ", part.sequence,
+                                                       ", but demand ", part.sequence,
                                                        " is not answered"));
       }
       read.push_back(&sent);
@@ -84,7 +86,7 @@ absl::StatusOr<std::vector<GroupDemands::Share>> GroupDemands::Split(const Learn
   std::vector<Share> shares;
   const auto found = sent_.find(data.sequence());
   if (found == sent_.end() || std::exchange(found->second.answered, true)) return shares;
-  if (found->second.parts.empty()) return shares;  // Its generation is over.
+  if (found->second.parts.empty()) return shares;  // The demand's generation is over.
   std::vector<int64_t> rows;
   for (const Part& part : found->second.parts) {
     Share& share = shares.emplace_back();

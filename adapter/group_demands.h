@@ -1,16 +1,17 @@
-// Demands for data: those of the learners of a group become demands of the group, and the rows of an
-// answer are split between the learners again.
+// Merges the learners' demands for data into demands of the group, and splits the rows of an answer between
+// the learners again.
 //
 //   Add(): learner 0, 16 rows ─┐                              ┌─► learner 0, rows 0 to 15
 //                              ├─ Next(): 32 rows ... Split() ┤
 //   Add(): learner 1, 16 rows ─┘                              └─► learner 1, rows 16 to 31
 //
-// A demand of the group is made when every member has one, and numbered from 1 for as long as the
-// group's session with the coordinator lasts. It is read when all learners have read their shares.
+// A demand of the group is made once every member has sent one. The demands of the group are numbered from 1
+// for as long as the group's session with the coordinator lasts. A demand of the group counts as read when
+// all learners have read their shares.
 //
-// Ownership: owns copies of what it is given.
-// Threads:   thread-compatible: the aggregator's mutex guards it.
-// Errors:    Add() refuses what the learner is to blame for, Split() what the coordinator is.
+// Ownership: copies its arguments.
+// Threads:   thread-compatible; the aggregator's mutex guards it.
+// Errors:    an error of Add() is the fault of that learner, an error of Split() that of the coordinator.
 #ifndef DING_WORKER_ADAPTER_GROUP_DEMANDS_H_
 #define DING_WORKER_ADAPTER_GROUP_DEMANDS_H_
 
@@ -29,47 +30,47 @@ namespace ding {
 
 class GroupDemands {
  public:
-  // One learner's part of an answer.
+  // The part of an answer for one learner.
   struct Share {
     uint32_t learner;
     CoordinatorMessage message;
   };
 
-  // `members`: by rank. Demands of another generation are dropped.
+  // `members` are in the order of their ranks. Drops the demands of the generation before.
   void BeginGeneration(const std::vector<uint32_t>& members) { waiting_.Reset(members); }
-  // Answers to demands that are under way are for nobody from now on.
+  // Drops the waiting demands. Answers to demands that were sent already are dropped when they come.
   void EndGeneration();
-  // Nothing of the task is under way any more, and all of it counts as read.
+  // Drops everything. All demands that were sent count as answered and read.
   void EndTask();
 
-  // `learner` is a member of the generation.
-  //   kInvalidArgument    the coordinator would refuse the demand, or that of a whole group of such
-  //                       learners; or it claims to have read what is not answered
-  //   kResourceExhausted  too many demands ahead of the other learners
+  // Adds the demand of a member of the generation.
+  //   kInvalidArgument    the coordinator would refuse this demand, or the sum if all members sent the same;
+  //                       or it says that an answer is read which has not been given
+  //   kResourceExhausted  the learner is too many demands ahead of the others
   absl::Status Add(uint32_t learner, const LearnerDemand& demand);
-  // The next demand of the group; none: a member has none, or enough is under way. Call it until
-  // there is none, after each Add() and Split().
+  // Returns the next demand of the group, or nullopt if a member has none or if enough demands are unanswered
+  // or unread. Call it after each Add() and Split(), until it returns nullopt.
   std::optional<LearnerDemand> Next();
-  // The shares of the coordinator's answer; none if it answers nothing, or a generation that is over.
-  // Errors of SplitItems().
+  // Splits the coordinator's answer into the learners' shares. There are none if no demand has this number,
+  // it was answered before, or its generation is over. The errors are those of SplitItems().
   absl::StatusOr<std::vector<Share>> Split(const LearnerData& data);
 
  private:
   struct Part {
     uint32_t learner;
-    uint64_t sequence;  // of the learner's own demand
+    uint64_t sequence;  // the number of the learner's own demand
     int64_t rows;
   };
-  // A demand that the coordinator was sent.
+  // A demand that was sent to the coordinator.
   struct Sent {
-    std::vector<Part> parts;    // by rank; none: its generation is over
-    std::set<uint32_t> unread;  // learners that have not read their share
+    std::vector<Part> parts;    // in the order of the ranks; empty if its generation is over
+    std::set<uint32_t> unread;  // the learners that have not read their share
     bool answered = false;
   };
 
-  // Whether the coordinator can be asked for more: it has answered enough, and enough of that is read.
+  // Whether another demand may be sent: few enough are unanswered, and few enough are unread.
   bool MayDemand();
-  // The last demand up to which all learners have read all.
+  // The number of the last demand up to which all learners have read everything.
   uint64_t ReadUpTo();
 
   RankQueues<LearnerDemand> waiting_;

@@ -29,7 +29,7 @@ LearnerDemand Demand(uint64_t sequence, int64_t rows, uint64_t read = 0) {
   return demand;
 }
 
-// Without items, which is what a buffer that is closed answers.
+// An answer without items, as a closed buffer gives it.
 LearnerData Answer(uint64_t sequence) {
   LearnerData data;
   data.set_task_id("a");
@@ -37,7 +37,8 @@ LearnerData Answer(uint64_t sequence) {
   return data;
 }
 
-// Demands `sequence` of learner 1, the only one, until nothing more may be under way.
+// Adds demands of learner 1, the only one, from number `sequence` on, until the group may not send another one.
+// Returns how many demands of the group were made.
 uint64_t DemandUntilFull(GroupDemands* demands, uint64_t sequence) {
   uint64_t made = 0;
   while (true) {
@@ -47,7 +48,7 @@ uint64_t DemandUntilFull(GroupDemands* demands, uint64_t sequence) {
   }
 }
 
-TEST(GroupDemandsTest, TheGroupDemandsWhatAllDemandAndEachGetsItsRows) {
+TEST(GroupDemandsTest, MergesDemandsAndSplitsTheRowsOfTheAnswer) {
   GroupDemands demands;
   demands.BeginGeneration({7, 3});
   ASSERT_THAT(demands.Add(3, Demand(50, 1)), IsOk());
@@ -93,7 +94,7 @@ TEST(GroupDemandsTest, ADemandIsReadWhenAllLearnersHaveReadTheirShares) {
   EXPECT_EQ(next(2, 0, 0), 0u);
   EXPECT_THAT(demands.Add(1, Demand(3, 4, /*read=*/1)),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("read up to demand 1, but 1 is not answered")));
+                       HasSubstr("read up to demand 1, but demand 1 is not answered")));
   ASSERT_THAT(demands.Split(Answer(1)), IsOk());
   ASSERT_THAT(demands.Split(Answer(2)), IsOk());
   EXPECT_EQ(next(3, 2, 0), 0u) << "learner 2 has read nothing";
@@ -101,38 +102,38 @@ TEST(GroupDemandsTest, ADemandIsReadWhenAllLearnersHaveReadTheirShares) {
   EXPECT_EQ(next(5, 2, 2), 2u);
 }
 
-TEST(GroupDemandsTest, WhatTheCoordinatorWouldRefuseIsRefused) {
+TEST(GroupDemandsTest, RefusesWhatTheCoordinatorWouldRefuse) {
   GroupDemands demands;
   demands.BeginGeneration({1, 2});
   EXPECT_THAT(demands.Add(1, Demand(1, std::numeric_limits<int64_t>::max())),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a demand for 2 batches")));
   EXPECT_THAT(
       demands.Add(1, Demand(1, int64_t{1} << 21)),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("of all learners of the group")));
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("if all learners of the group")));
   LearnerDemand backward = Demand(1, 4);
   backward.set_train_iter(-1);
   EXPECT_THAT(demands.Add(1, backward),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("train iterations")));
 }
 
-TEST(GroupDemandsTest, ALearnerIsNotAheadOfTheOthersWithoutLimit) {
+TEST(GroupDemandsTest, LimitsHowFarALearnerIsAheadOfTheOthers) {
   GroupDemands demands;
   demands.BeginGeneration({1, 2});
   for (uint64_t sequence = 1; sequence <= 1024; ++sequence) {
     ASSERT_THAT(demands.Add(1, Demand(sequence, 1)), IsOk());
   }
   EXPECT_THAT(demands.Add(1, Demand(1025, 1)),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("1024 demands ahead")));
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("1024 demands wait")));
 }
 
-TEST(GroupDemandsTest, FewDemandsAreUnansweredAndUnread) {
+TEST(GroupDemandsTest, LimitsUnansweredAndUnreadDemands) {
   GroupDemands demands;
   demands.BeginGeneration({1});
   EXPECT_EQ(DemandUntilFull(&demands, 1), 32u);
   ASSERT_THAT(demands.Split(Answer(1)), IsOk());
   uint64_t demanded = demands.Next().value().sequence();
-  EXPECT_EQ(demanded, 33u) << "one that is answered makes room";
-  // All are answered, and nobody reads.
+  EXPECT_EQ(demanded, 33u) << "an answer makes room for one more demand";
+  // All demands are answered, but the learner reads nothing.
   for (uint64_t answered = 2; answered <= demanded; ++answered) {
     ASSERT_THAT(demands.Split(Answer(answered)), IsOk());
     ASSERT_THAT(demands.Add(1, Demand(1000 + answered, 3)), IsOk());
@@ -141,7 +142,7 @@ TEST(GroupDemandsTest, FewDemandsAreUnansweredAndUnread) {
   EXPECT_EQ(demanded, 512u);
 }
 
-TEST(GroupDemandsTest, AnswersToAGenerationThatIsOverAreForNobody) {
+TEST(GroupDemandsTest, DropsAnswersToAnEarlierGeneration) {
   GroupDemands demands;
   demands.BeginGeneration({1});
   ASSERT_EQ(DemandUntilFull(&demands, 1), 32u);
@@ -151,7 +152,7 @@ TEST(GroupDemandsTest, AnswersToAGenerationThatIsOverAreForNobody) {
   ASSERT_THAT(demands.Add(2, Demand(1, 3)), IsOk());
   EXPECT_FALSE(demands.Next().has_value()) << "the coordinator still has 32 to answer";
   LearnerData data = Answer(1);
-  data.add_items("no rows, and nobody looks");
+  data.add_items("no rows, but nobody decodes them");
   DING_ASSERT_OK_AND_ASSIGN(const auto shares, demands.Split(data));
   EXPECT_THAT(shares, IsEmpty());
   const LearnerDemand demand = demands.Next().value();
@@ -159,7 +160,7 @@ TEST(GroupDemandsTest, AnswersToAGenerationThatIsOverAreForNobody) {
   EXPECT_EQ(demand.read(), 1u) << "nobody will read it";
 }
 
-TEST(GroupDemandsTest, AtTheEndOfTheTaskAllIsRead) {
+TEST(GroupDemandsTest, TheEndOfTheTaskMarksAllDemandsAsRead) {
   GroupDemands demands;
   demands.BeginGeneration({1});
   ASSERT_EQ(DemandUntilFull(&demands, 1), 32u);
@@ -169,11 +170,11 @@ TEST(GroupDemandsTest, AtTheEndOfTheTaskAllIsRead) {
   demands.BeginGeneration({1});
   ASSERT_THAT(demands.Add(1, Demand(1, 3)), IsOk());
   const LearnerDemand demand = demands.Next().value();
-  EXPECT_EQ(demand.sequence(), 33u) << "numbers go on for as long as the session lasts";
+  EXPECT_EQ(demand.sequence(), 33u) << "the numbers continue as long as the session lasts";
   EXPECT_EQ(demand.read(), 32u);
 }
 
-TEST(GroupDemandsTest, AnAnswerOfAnotherNumberOfRowsIsRefused) {
+TEST(GroupDemandsTest, RefusesAnAnswerWithAWrongNumberOfRows) {
   GroupDemands demands;
   demands.BeginGeneration({1});
   ASSERT_THAT(demands.Add(1, Demand(1, 3)), IsOk());

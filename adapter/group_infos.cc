@@ -17,7 +17,7 @@ absl::Status GroupInfos::Add(uint32_t learner, const LearnerInfo& info) {
   DING_RETURN_IF_ERROR(CheckLearnerInfo(info));
   DING_RETURN_IF_ERROR(CheckPriorities(info));
   if (!info.stalled().empty()) {
-    // All wait for the same.
+    // All learners wait for the same thing, so that the report of rank 0 is enough.
     if (learner != waiting_.members().front()) return absl::OkStatus();
     stalled_.emplace();
     stalled_->set_task_id(info.task_id());
@@ -28,14 +28,14 @@ absl::Status GroupInfos::Add(uint32_t learner, const LearnerInfo& info) {
   const std::deque<LearnerInfo>& queue = waiting_.queue(learner);
   size_t bytes = info.ByteSizeLong();
   for (const LearnerInfo& ahead : queue) bytes += ahead.ByteSizeLong();
-  // Those of all are to fit into one message.
+  // The reports of all learners must fit into one message together.
   const size_t max_bytes =
       static_cast<size_t>(kMaxSessionMessageBytes) / 2 / waiting_.members().size();
   if (queue.size() >= kMaxRoundsAhead || bytes > max_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat(queue.size() + 1, " reports of ", bytes,
-                     " bytes ahead of the others of the group, expected at most ", kMaxRoundsAhead,
-                     " of ", max_bytes));
+                     " bytes wait for the other learners of the group, expected at most ",
+                     kMaxRoundsAhead, " reports and ", max_bytes, " bytes"));
   }
   waiting_.Push(learner, info);
   return absl::OkStatus();

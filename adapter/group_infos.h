@@ -1,13 +1,14 @@
-// Reports of training: those of the learners of a group that are at the same step become one.
+// Merges the learners' reports of training: the reports of all members for the same step become one report of
+// the group.
 //
 //   Add(): learner 0, step 5, priorities a ─┐
 //                                           ├─ Next(): step 5, priorities a b
 //   Add(): learner 1, step 5, priorities b ─┘
 //
-// Ownership: owns copies of what it is given.
-// Threads:   thread-compatible: the aggregator's mutex guards it.
-// Errors:    Add() refuses what one learner is to blame for; Next() fails if the learners are not in
-//            step, for which nobody can be blamed.
+// Ownership: copies its arguments.
+// Threads:   thread-compatible; the aggregator's mutex guards it.
+// Errors:    an error of Add() is the fault of that learner. Next() fails if the learners are at different
+//            steps, which cannot be blamed on one of them.
 #ifndef DING_WORKER_ADAPTER_GROUP_INFOS_H_
 #define DING_WORKER_ADAPTER_GROUP_INFOS_H_
 
@@ -24,25 +25,25 @@ namespace ding {
 
 class GroupInfos {
  public:
-  // `members`: by rank. Reports of another generation are dropped.
+  // `members` are in the order of their ranks. Drops the reports of the generation before.
   void BeginGeneration(const std::vector<uint32_t>& members) { waiting_.Reset(members); }
-  // Also at the end of the task.
+  // Drops all reports. Call it at the end of the task, too.
   void EndGeneration() { waiting_.Reset({}); }
 
-  // `learner` is a member of the generation.
+  // Adds the report of a member of the generation.
   //   kInvalidArgument    the coordinator would refuse the report
-  //   kResourceExhausted  too many reports, or bytes of them, ahead of the other learners
+  //   kResourceExhausted  this learner is too many reports, or too many bytes of them, ahead of the others
   absl::Status Add(uint32_t learner, const LearnerInfo& info);
-  // The next report of the group; none: a member has none. Call it until there is none, after each
-  // Add().
-  //   kFailedPrecondition  the learners are not at the same step, or not all done
+  // Returns the next report of the group, or nullopt if a member has not reported yet. Call it after each
+  // Add(), until it returns nullopt.
+  //   kFailedPrecondition  the learners are not at the same step, or disagree on whether they are done
   absl::StatusOr<std::optional<LearnerInfo>> Next();
-  // What rank 0 has reported last, if that waits for others and says that the run is done.
+  // The last report of rank 0, if it still waits for the reports of the others and says that the run is done.
   std::optional<LearnerInfo> LastOfRun() const;
 
  private:
   RankQueues<LearnerInfo> waiting_;
-  // Rank 0 does not train at the moment: passed on at once.
+  // A report of rank 0 that it does not train at the moment. It is passed on at once.
   std::optional<LearnerInfo> stalled_;
 };
 

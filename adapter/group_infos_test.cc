@@ -31,7 +31,7 @@ LearnerInfo Stalled(const std::string& why) {
   return info;
 }
 
-TEST(GroupInfosTest, ReportsOfOneStepBecomeOneInTheOrderOfTheRanks) {
+TEST(GroupInfosTest, MergesTheReportsOfOneStepInRankOrder) {
   GroupInfos infos;
   infos.BeginGeneration({7, 3});
   ASSERT_THAT(infos.Add(3, Info(5, 0.5f)), IsOk());
@@ -46,7 +46,7 @@ TEST(GroupInfosTest, ReportsOfOneStepBecomeOneInTheOrderOfTheRanks) {
   EXPECT_FALSE(no_more.has_value());
 }
 
-TEST(GroupInfosTest, LearnersThatAreNotInStepAreAnError) {
+TEST(GroupInfosTest, LearnersAtDifferentStepsAreAnError) {
   GroupInfos infos;
   infos.BeginGeneration({1, 2});
   ASSERT_THAT(infos.Add(1, Info(5, 0)), IsOk());
@@ -55,7 +55,7 @@ TEST(GroupInfosTest, LearnersThatAreNotInStepAreAnError) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("at step 6")));
 }
 
-TEST(GroupInfosTest, Rank0SpeaksForAllThatAreStalled) {
+TEST(GroupInfosTest, OnlyTheStalledReportOfRank0IsPassedOn) {
   GroupInfos infos;
   infos.BeginGeneration({7, 3});
   ASSERT_THAT(infos.Add(3, Stalled("no rows")), IsOk());
@@ -72,7 +72,7 @@ TEST(GroupInfosTest, Rank0SpeaksForAllThatAreStalled) {
   EXPECT_FALSE(no_more.has_value());
 }
 
-TEST(GroupInfosTest, WhatTheCoordinatorWouldRefuseIsRefused) {
+TEST(GroupInfosTest, RefusesWhatTheCoordinatorWouldRefuse) {
   GroupInfos infos;
   infos.BeginGeneration({1, 2});
   EXPECT_THAT(infos.Add(1, Info(-5, 0)),
@@ -81,7 +81,7 @@ TEST(GroupInfosTest, WhatTheCoordinatorWouldRefuseIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("priority -1")));
 }
 
-TEST(GroupInfosTest, ALearnerIsNotAheadOfTheOthersWithoutLimit) {
+TEST(GroupInfosTest, LimitsHowFarALearnerIsAheadOfTheOthers) {
   GroupInfos infos;
   infos.BeginGeneration({1, 2});
   for (int64_t step = 1; step <= 1024; ++step) ASSERT_THAT(infos.Add(1, Info(step, 0)), IsOk());

@@ -11,7 +11,8 @@
 namespace ding {
 namespace {
 
-// What a learner has to say to be connected, in a generation: all others are sent it.
+// Limits of the group values that a learner sends in one generation. It needs few of them to connect with the
+// others, and all members receive each.
 constexpr int kMaxValues = 16;
 constexpr size_t kMaxValueBytes = size_t{1} << 20;
 
@@ -53,8 +54,8 @@ absl::Status GroupRoster::TakeReady(uint32_t worker, const GroupReady& ready, ui
   Learner& learner = learners_.at(worker);
   if (learner.state == State::kMember && ready.generation() != generation) {
     return absl::InvalidArgumentError(absl::StrCat(learner.hello.name(), " has left generation ",
-                                                   ready.generation(), ", expected ", generation,
-                                                   ", in which it is"));
+                                                   ready.generation(), ", expected generation ",
+                                                   generation, ", of which it is a member"));
   }
   if (ready.train_iter() < 0 || ready.model_digest().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -65,9 +66,10 @@ absl::Status GroupRoster::TakeReady(uint32_t worker, const GroupReady& ready, ui
     const bool in_group = other.state == State::kReady || other.state == State::kMember;
     if (id == worker || !in_group || ready.model_digest() == other.ready.model_digest()) continue;
     return absl::FailedPreconditionError(absl::StrCat(
-        "the model of ", learner.hello.name(), " has digest ", ready.model_digest(),
-        ", those of the group ", other.ready.model_digest(),
-        ": the names or shapes of its parameters differ; start all learners from one build"));
+        "the model of ", learner.hello.name(), " has digest ", ready.model_digest(), ", expected ",
+        other.ready.model_digest(),
+        " as in the rest of the group: the names or shapes of its parameters differ; start all "
+        "learners from one build"));
   }
   learner.state = State::kReady;
   learner.ready = ready;
@@ -89,7 +91,7 @@ absl::Status GroupRoster::CountValue(uint32_t worker, const GroupValue& value) {
   if (learner.values >= kMaxValues || bytes > kMaxValueBytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         learner.values + 1, " values of ", bytes, " bytes in generation ", value.generation(),
-        ", expected at most ", kMaxValues, " of ", kMaxValueBytes));
+        ", expected at most ", kMaxValues, " values and ", kMaxValueBytes, " bytes"));
   }
   ++learner.values;
   learner.value_bytes = bytes;

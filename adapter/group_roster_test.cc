@@ -51,7 +51,7 @@ TEST_F(GroupRosterTest, ALearnerThatWasReplacedIsNotAdmitted) {
   EXPECT_THAT(roster_.CheckAdmissible(hello), IsOk());
 }
 
-TEST_F(GroupRosterTest, ResourcesAreASumThatTheCoordinatorBelieves) {
+TEST_F(GroupRosterTest, ResourcesAreAddedUpToTheCoordinatorsLimit) {
   for (uint32_t worker = 1; worker <= 3; ++worker) Add(worker);
   EXPECT_EQ(roster_.size(), 3);
   EXPECT_EQ(roster_.resources().gpus(), 3);
@@ -59,7 +59,7 @@ TEST_F(GroupRosterTest, ResourcesAreASumThatTheCoordinatorBelieves) {
   EXPECT_EQ(roster_.resources().memory_bytes(), kMaxMemoryBytes);
 }
 
-TEST_F(GroupRosterTest, LearnersThatAreReadyBecomeMembers) {
+TEST_F(GroupRosterTest, ReadyLearnersBecomeMembers) {
   for (uint32_t worker = 1; worker <= 3; ++worker) Add(worker);
   EXPECT_THAT(roster_.InState(State::kIdle), ElementsAre(1, 2, 3));
   ASSERT_THAT(roster_.TakeReady(3, Ready(0), 0), IsOk());
@@ -72,18 +72,18 @@ TEST_F(GroupRosterTest, LearnersThatAreReadyBecomeMembers) {
   EXPECT_THAT(roster_.InState(State::kIdle), ElementsAre(2));
 }
 
-TEST_F(GroupRosterTest, AMemberLeavesThePresentGenerationOnly) {
+TEST_F(GroupRosterTest, AMemberCanOnlyLeaveThePresentGeneration) {
   Add(1);
   roster_.BeginGeneration({1});
-  EXPECT_THAT(
-      roster_.TakeReady(1, Ready(7), /*generation=*/4),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has left generation 7, expected 4")));
-  EXPECT_THAT(roster_.InState(State::kMember), ElementsAre(1)) << "it changes nothing";
+  EXPECT_THAT(roster_.TakeReady(1, Ready(7), /*generation=*/4),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("has left generation 7, expected generation 4")));
+  EXPECT_THAT(roster_.InState(State::kMember), ElementsAre(1)) << "an error must change nothing";
   EXPECT_THAT(roster_.TakeReady(1, Ready(4), /*generation=*/4), IsOk());
   EXPECT_THAT(roster_.InState(State::kReady), ElementsAre(1));
 }
 
-TEST_F(GroupRosterTest, LearnersOfOneGroupHaveOneModel) {
+TEST_F(GroupRosterTest, AllLearnersMustHaveTheSameModel) {
   Add(1);
   Add(2);
   EXPECT_THAT(roster_.TakeReady(1, Ready(0, -9), 0),
@@ -93,7 +93,7 @@ TEST_F(GroupRosterTest, LearnersOfOneGroupHaveOneModel) {
   ASSERT_THAT(roster_.TakeReady(1, Ready(0), 0), IsOk());
   EXPECT_THAT(roster_.TakeReady(2, Ready(0, 0, "another"), 0),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("learner-2 has digest another, those of the group d")));
+                       HasSubstr("learner-2 has digest another, expected d")));
   roster_.SetState(1, State::kFailed);
   EXPECT_THAT(roster_.TakeReady(2, Ready(0, 0, "another"), 0), IsOk())
       << "no other is in the group";
@@ -111,7 +111,7 @@ TEST_F(GroupRosterTest, ValuesOfAGenerationAreLimited) {
   EXPECT_THAT(roster_.CountValue(1, value),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("17 values of ")));
   roster_.BeginGeneration({1});
-  EXPECT_THAT(roster_.CountValue(1, large), IsOk()) << "it begins anew";
+  EXPECT_THAT(roster_.CountValue(1, large), IsOk()) << "a new generation begins with no values";
   EXPECT_THAT(roster_.CountValue(1, large),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("2 values of 12288")));
 }

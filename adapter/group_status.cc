@@ -5,7 +5,7 @@
 namespace ding {
 namespace {
 
-// What the learner needs to take part in learning; empty: it does.
+// What the learner waits for; empty if it is training.
 std::string WaitsFor(const GroupRoster::Learner& learner, const GroupTask* task) {
   switch (learner.state) {
     case GroupRoster::State::kIdle:
@@ -17,7 +17,7 @@ std::string WaitsFor(const GroupRoster::Learner& learner, const GroupTask* task)
     case GroupRoster::State::kMember:
       return task != nullptr && task->running() ? "" : "the end of the last generation";
     case GroupRoster::State::kFailed:
-      return "the next task, as this one failed here";
+      return "the next task, because this one failed here";
   }
   return "";
 }

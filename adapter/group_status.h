@@ -1,7 +1,8 @@
-// What people are told of the learners of a group: who they are, and what each of them waits for.
+// The status of the learners of a group, for people: their names and processes, and what each of them waits
+// for.
 //
-// Ownership: the clock outlives a GroupReporter.
-// Threads:   thread-compatible: the aggregator's mutex guards it.
+// Ownership: the clock must outlive a GroupReporter.
+// Threads:   thread-compatible; the aggregator's mutex guards it.
 // Errors:    none.
 #ifndef DING_WORKER_ADAPTER_GROUP_STATUS_H_
 #define DING_WORKER_ADAPTER_GROUP_STATUS_H_
@@ -20,22 +21,23 @@
 
 namespace ding {
 
-// `task`: what the group learns; null: nothing.
+// Fills in the status of one learner. `task` is the group's task, or null if it has none.
 void FillLearnerStatus(uint32_t worker, const GroupRoster::Learner& learner, const GroupTask* task,
                        const Clock* clock, WorkerStatus* status);
 
-// Says when the coordinator is to be told of the group: if it has changed, once per period.
+// Makes the reports of the group for the coordinator: one per period, if the group has changed.
 class GroupReporter {
  public:
   GroupReporter(absl::Duration period, const Clock* clock);
 
-  // As many learners as the coordinator takes; none: there is nothing to tell.
+  // Returns the report that is due now, or nullopt if none is. If there are more learners than the coordinator
+  // accepts in a report (kMaxGroupMembers, kMaxGroupStatusBytes), the last ones are left out.
   std::optional<GroupStatus> Next(const GroupRoster& roster, const GroupTask* task);
 
  private:
   const absl::Duration period_;
   const Clock* const clock_;
-  // Who was in the last report, with what that one waited for.
+  // The learners at the time of the last report, each with what it waited for.
   std::vector<std::pair<uint32_t, std::string>> reported_;
   Timer since_report_;
 };

@@ -43,7 +43,7 @@ class GroupStatusTest : public testing::Test {
   GroupRoster roster_;
 };
 
-TEST_F(GroupStatusTest, SaysWhoALearnerIsAndWhatItWaitsFor) {
+TEST_F(GroupStatusTest, TellsWhoALearnerIsAndWhatItWaitsFor) {
   Add(3, "learner-3");
   clock_.Advance(absl::Seconds(9));
   const WorkerStatus idle = StatusOf(3, nullptr);
@@ -69,10 +69,10 @@ TEST_F(GroupStatusTest, SaysWhoALearnerIsAndWhatItWaitsFor) {
   task.EndGeneration();
   EXPECT_EQ(StatusOf(3, &task).waits_for(), "the end of the last generation");
   roster_.SetState(3, State::kFailed);
-  EXPECT_EQ(StatusOf(3, &task).waits_for(), "the next task, as this one failed here");
+  EXPECT_EQ(StatusOf(3, &task).waits_for(), "the next task, because this one failed here");
 }
 
-TEST_F(GroupStatusTest, AReportIsDueWhenTheGroupHasChangedOncePerPeriod) {
+TEST_F(GroupStatusTest, AReportIsDueOncePerPeriodIfTheGroupHasChanged) {
   GroupReporter reporter(absl::Seconds(1), &clock_);
   Add(1, "learner-1");
   EXPECT_FALSE(reporter.Next(roster_, nullptr).has_value()) << "the period is not over";
@@ -91,18 +91,18 @@ TEST_F(GroupStatusTest, AReportIsDueWhenTheGroupHasChangedOncePerPeriod) {
   EXPECT_EQ(reporter.Next(roster_, nullptr).value().member_size(), 0);
 }
 
-TEST_F(GroupStatusTest, AReportIsNoLongerThanTheCoordinatorTakes) {
+TEST_F(GroupStatusTest, AReportIsNoLongerThanTheCoordinatorAccepts) {
   GroupReporter reporter(absl::ZeroDuration(), &clock_);
   for (int i = 0; i <= kMaxGroupMembers; ++i) {
     Add(static_cast<uint32_t>(i), absl::StrCat("learner-", i));
   }
   EXPECT_EQ(reporter.Next(roster_, nullptr).value().member_size(), kMaxGroupMembers);
-  // Names that no learner is admitted with.
+  // Names so long that no learner would be admitted with them.
   for (uint32_t worker = 0; worker < 10; ++worker) {
     roster_.Remove(worker);
     Add(worker, std::string(kMaxGroupStatusBytes / 4, 'x'));
   }
-  roster_.Remove(100);  // So that there is something to tell.
+  roster_.Remove(100);  // A report needs a change.
   const GroupStatus cut = reporter.Next(roster_, nullptr).value();
   EXPECT_EQ(cut.member_size(), 3);
   EXPECT_LE(cut.ByteSizeLong(), kMaxGroupStatusBytes);

@@ -14,8 +14,8 @@ namespace {
 using State = GroupRoster::State;
 using Step = GroupTask::Step;
 
-// Versions of a policy that were never published. Rank 0 counts by one: a learner that jumps to the
-// last number that there is would have no successor.
+// How many version numbers a policy may skip. Rank 0 counts by one. Without this limit, a learner could use
+// the largest number that there is, and its successor could publish nothing.
 constexpr uint64_t kMaxSkippedVersions = 1000;
 
 Step Fail(const absl::Status& why) { return {Step::Kind::kFail, why}; }
@@ -27,7 +27,7 @@ GroupTask::GroupTask(const LearnerTask& task, uint32_t group_worker, const Optio
   EnterPhase(Phase::kGathering);
 }
 
-// Learners that come later than the first are told what the others have learned.
+// Only the first learner loads the checkpoint. The others copy the state of rank 0 when they join.
 LearnerTask GroupTask::StartOn(uint32_t worker) {
   LearnerTask task = task_;
   task.set_group_worker(group_worker_);
@@ -98,7 +98,7 @@ void GroupTask::BeginGeneration(const GroupRoster& roster) {
   };
   std::sort(members_.begin(), members_.end(),
             [&](uint32_t a, uint32_t b) { return rank_of(a) < rank_of(b); });
-  // The first is the one whose state all take over, the others come in the order of their joining.
+  // The first member is the one whose state all copy. The others follow in the order in which they joined.
   std::sort(members_.begin() + 1, members_.end());
   ++generation_;
   EnterPhase(Phase::kRunning);
@@ -110,7 +110,7 @@ FormGroup GroupTask::FormOf(size_t rank) const {
   form.set_generation(generation_);
   form.set_rank(static_cast<int32_t>(rank));
   form.set_world_size(static_cast<int32_t>(members_.size()));
-  // One is left out: rank 0 of the generation before may still be writing it.
+  // One version is skipped, because rank 0 of the previous generation may still be writing it.
   form.set_first_version(
       std::max(task_.first_version(), newest_version_ == 0 ? 1 : newest_version_ + 2));
   return form;
@@ -125,14 +125,14 @@ absl::Status GroupTask::TakePolicy(const PolicyVersion& version) {
     newest_version_ = version.version();
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("version ", version.version(), " of policy '",
-                                                 version.policy_id(), "' with key '", version.key(),
-                                                 "', expected ", lowest, " or little more of '",
-                                                 task_.policy_id(), "' with key '", key, "'"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "version ", version.version(), " of policy '", version.policy_id(), "' with key '",
+      version.key(), "', expected version ", lowest, " or one of the next ", kMaxSkippedVersions,
+      " of policy '", task_.policy_id(), "' with key '", key, "'"));
 }
 
 void GroupTask::TakeFailure(const absl::Status& why) {
-  // Another learner says why: this one could not take a step because that one could not.
+  // Later failures are consequences: those learners could not take a step because the first one could not.
   if (failure_.ok()) failure_ = why;
 }
 

@@ -1,14 +1,15 @@
-// A task of a group of learners: the generations in which they learn it, and what is to come next.
+// The state of a task that a group of learners trains: its generations, and what has to happen next. A
+// generation is a fixed set of learners that train together.
 //
-//   kGathering ──► kRunning ── a member is gone, or a learner has come ──► kForming ──► kRunning ...
+//   kGathering ──► kRunning ── a member is lost, or a learner has come ──► kForming ──► kRunning ...
 //
-// It sends nothing: NextStep() says what follows from the time that has passed and the states of the
-// learners, and the aggregator does it. In a new generation the members have dense ranks; rank 0 is
-// the learner that loads the checkpoint, or the one that is the farthest.
+// The class sends no messages. NextStep() decides what to do, from the elapsed time and the states of the
+// learners, and the aggregator does it. In a new generation the members have ranks without gaps. Rank 0 is
+// the learner that loads the checkpoint, or else the one that has trained farthest.
 //
-// Ownership: the clock outlives it.
-// Threads:   thread-compatible: the aggregator's mutex guards it.
-// Errors:    TakePolicy() refuses what the coordinator would refuse.
+// Ownership: the clock must outlive it.
+// Threads:   thread-compatible; the aggregator's mutex guards it.
+// Errors:    TakePolicy() refuses every version that the coordinator would refuse.
 #ifndef DING_WORKER_ADAPTER_GROUP_TASK_H_
 #define DING_WORKER_ADAPTER_GROUP_TASK_H_
 
@@ -28,56 +29,58 @@ namespace ding {
 
 class GroupTask {
  public:
-  // As of LearnerAggregator::Options.
+  // The fields have the meaning of those in LearnerAggregator::Options.
   struct Options {
     int learner_num = 1;
     absl::Duration connect_timeout;
     absl::Duration form_timeout;
     absl::Duration admit_period;
-    std::string address;  // that learners join, for people
+    std::string address;  // where learners connect to; for messages only
     const Clock* clock = nullptr;
   };
   enum class Phase { kGathering, kRunning, kForming };
   struct Step {
     enum class Kind {
       kWait,
-      kForm,   // a generation of all that are ready
-      kBreak,  // the present generation
-      kFail    // the task
+      kForm,   // begin a generation of all learners that are ready
+      kBreak,  // end the present generation
+      kFail    // fail the task
     };
     Kind kind = Kind::kWait;
-    absl::Status failure;  // of kFail
+    absl::Status failure;  // the reason; for kFail only
   };
 
-  // `group_worker`: the number by which the coordinator knows the group.
+  // `group_worker`: the coordinator's worker number of the group.
   GroupTask(const LearnerTask& task, uint32_t group_worker, const Options& options);
 
   const std::string& id() const { return task_.task_id(); }
   bool running() const { return phase_ == Phase::kRunning; }
-  // The last one; 0: there was none.
+  // The number of the last generation; 0 if there was none.
   uint32_t generation() const { return generation_; }
   // The members of the last generation, by rank.
   const std::vector<uint32_t>& members() const { return members_; }
 
-  // The task as one learner is given it: the first one loads the checkpoint, if there is one.
+  // Returns the task to send to this learner. If the task resumes, the first learner loads the checkpoint.
   LearnerTask StartOn(uint32_t worker);
-  // Whether the first generation cannot begin without this learner.
+  // Whether the first generation cannot begin without this learner, because it loads the checkpoint.
   bool NeedsForCheckpoint(uint32_t worker) const { return generation_ == 0 && loader_ == worker; }
-  // Members that have not left the generation that is over, and have had the time for it: they begin
-  // anew, before NextStep() is asked.
+  // The members that have not left the last generation within form_timeout after its end. The caller gives
+  // them the task anew before it calls NextStep().
   std::vector<uint32_t> Late(const GroupRoster& roster) const;
+  // What to do now. Changes nothing.
   Step NextStep(const GroupRoster& roster) const;
 
-  // Begins a generation of all learners that are ready, of which there are some.
+  // Begins a generation of all learners that are ready. There must be at least one.
   void BeginGeneration(const GroupRoster& roster);
-  // What a member is told of the generation.
+  // Returns the message that tells the member with this rank of the generation.
   FormGroup FormOf(size_t rank) const;
+  // Ends the present generation; the next one is being formed.
   void EndGeneration() { EnterPhase(Phase::kForming); }
 
-  // A policy that rank 0 has published.
-  //   kInvalidArgument  not the next version of the task's policy, or under another key
+  // Notes a policy version that rank 0 has published.
+  //   kInvalidArgument  it is not one of the next versions of the task's policy, or has another key
   absl::Status TakePolicy(const PolicyVersion& version);
-  // A learner's task has failed. The first failure is the reason of all that follow.
+  // Notes that the task has failed on a learner. The first failure counts, because it causes the others.
   void TakeFailure(const absl::Status& why);
 
  private:
@@ -91,10 +94,10 @@ class GroupTask {
   uint32_t group_worker_;
   Options options_;
   Phase phase_ = Phase::kGathering;
-  int64_t since_nanos_ = 0;  // of the phase
+  int64_t since_nanos_ = 0;  // when the phase began
   uint32_t generation_ = 0;
   std::vector<uint32_t> members_;
-  std::optional<uint32_t> loader_;  // of the checkpoint
+  std::optional<uint32_t> loader_;  // the learner that loads the checkpoint
   uint64_t newest_version_ = 0;
   absl::Status failure_;
 };

@@ -74,7 +74,7 @@ TEST_F(GroupTaskTest, GathersUntilAllLearnersAreReady) {
   EXPECT_EQ(NextKind(task), Kind::kForm);
 }
 
-TEST_F(GroupTaskTest, BeginsLateWithFewerLearnersAndFailsWithoutAny) {
+TEST_F(GroupTaskTest, BeginsWithFewerLearnersAfterTheTimeoutAndFailsWithoutAny) {
   const GroupTask task = Make();
   clock_.Advance(absl::Seconds(59));
   EXPECT_EQ(NextKind(task), Kind::kWait);
@@ -92,7 +92,8 @@ TEST_F(GroupTaskTest, OneLearnerLoadsTheCheckpointAndTheGroupWaitsForIt) {
   GroupTask task = Make(Task(/*resume=*/true));
   EXPECT_TRUE(task.StartOn(5).resume());
   EXPECT_FALSE(task.StartOn(1).resume());
-  EXPECT_FALSE(task.StartOn(5).resume()) << "begun anew, it takes over what the others learned";
+  EXPECT_FALSE(task.StartOn(5).resume())
+      << "when it gets the task anew, it copies the state of the others";
   EXPECT_EQ(task.StartOn(2).group_worker(), kGroup);
   EXPECT_TRUE(task.NeedsForCheckpoint(5));
   EXPECT_FALSE(task.NeedsForCheckpoint(1));
@@ -109,7 +110,7 @@ TEST_F(GroupTaskTest, OneLearnerLoadsTheCheckpointAndTheGroupWaitsForIt) {
   EXPECT_FALSE(task.NeedsForCheckpoint(5));
 }
 
-TEST_F(GroupTaskTest, Rank0IsTheFarthestAndTheOthersComeInTheOrderOfTheirJoining) {
+TEST_F(GroupTaskTest, Rank0IsTheFarthestLearnerAndTheOthersFollowInJoinOrder) {
   GroupTask task = Make(Task(/*resume=*/false, /*first_version=*/5));
   AddReady(1);
   AddReady(2);
@@ -131,7 +132,7 @@ TEST_F(GroupTaskTest, Rank0IsTheFarthestAndTheOthersComeInTheOrderOfTheirJoining
   AddReady(2, 1, /*train_iter=*/9);
   EXPECT_EQ(NextKind(task), Kind::kWait) << "learner 1 has not left";
   AddReady(1, 1, /*train_iter=*/8);
-  AddReady(3, 0, /*train_iter=*/1000);  // It was in no generation.
+  AddReady(3, 0, /*train_iter=*/1000);  // This learner was in no generation.
   EXPECT_EQ(NextKind(task), Kind::kForm);
   Begin(&task);
   EXPECT_THAT(task.members(), ElementsAre(2, 1, 3));
@@ -156,7 +157,7 @@ TEST_F(GroupTaskTest, AMemberThatDoesNotLeaveTheLastGenerationIsLate) {
   EXPECT_EQ(NextKind(task), Kind::kForm);
 }
 
-TEST_F(GroupTaskTest, ALearnerThatComesIsTakenInAfterAWhile) {
+TEST_F(GroupTaskTest, ANewLearnerIsAdmittedAfterTheAdmitPeriod) {
   GroupTask task = Make();
   AddReady(1);
   AddReady(2);
@@ -167,7 +168,7 @@ TEST_F(GroupTaskTest, ALearnerThatComesIsTakenInAfterAWhile) {
   EXPECT_EQ(NextKind(task), Kind::kBreak);
 }
 
-TEST_F(GroupTaskTest, WithoutALearnerThatHasLearnedTheTaskFails) {
+TEST_F(GroupTaskTest, FailsIfNoLearnerIsLeftThatHasTrained) {
   GroupTask task = Make();
   AddReady(1);
   AddReady(2);
@@ -175,7 +176,7 @@ TEST_F(GroupTaskTest, WithoutALearnerThatHasLearnedTheTaskFails) {
   task.EndGeneration();
   roster_.Remove(1);
   roster_.Remove(2);
-  AddReady(3);  // It has learned nothing.
+  AddReady(3);  // This learner has not trained yet.
   EXPECT_THAT(task.NextStep(roster_).failure,
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("all learners of the group")));
   task.TakeFailure(absl::InternalError("the first"));
@@ -184,27 +185,28 @@ TEST_F(GroupTaskTest, WithoutALearnerThatHasLearnedTheTaskFails) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("the first")));
 }
 
-TEST_F(GroupTaskTest, WhenTheTaskOfAllMembersHasFailedItFails) {
+TEST_F(GroupTaskTest, FailsIfItHasFailedOnAllMembers) {
   GroupTask task = Make();
   AddReady(1);
   AddReady(2);
   Begin(&task);
   task.TakeFailure(absl::AbortedError("could not take this step"));
   roster_.SetState(1, State::kFailed);
-  EXPECT_EQ(NextKind(task), Kind::kWait) << "the other one says why";
+  EXPECT_EQ(NextKind(task), Kind::kWait) << "the other one may report the cause";
   roster_.SetState(2, State::kFailed);
   EXPECT_THAT(task.NextStep(roster_).failure, StatusIs(absl::StatusCode::kAborted));
 }
 
-TEST_F(GroupTaskTest, OnlyTheNextVersionsOfItsPolicyAreTaken) {
+TEST_F(GroupTaskTest, AcceptsOnlyTheNextVersionsOfItsPolicy) {
   GroupTask task = Make(Task(/*resume=*/false, /*first_version=*/5));
   const auto refused = [](const std::string& why) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why));
   };
-  EXPECT_THAT(task.TakePolicy(Policy(4)), refused("expected 5 or little more"));
+  EXPECT_THAT(task.TakePolicy(Policy(4)), refused("expected version 5 or one of the next 1000"));
   EXPECT_THAT(task.TakePolicy(Policy(1006)), refused("version 1006 of policy 'policy_0'"));
   EXPECT_THAT(task.TakePolicy(Policy(1005)), IsOk());
-  EXPECT_THAT(task.TakePolicy(Policy(1005)), refused("expected 1006 or little more"));
+  EXPECT_THAT(task.TakePolicy(Policy(1005)),
+              refused("expected version 1006 or one of the next 1000"));
   PolicyVersion other = Policy(1006);
   other.set_policy_id("policy_1");
   EXPECT_THAT(task.TakePolicy(other), refused("of policy 'policy_1'"));

@@ -18,9 +18,9 @@ namespace {
 
 using State = GroupRoster::State;
 
-// Then what time brings about is looked after.
+// Run() waits for a message at most so long before it checks what the elapsed time calls for.
 constexpr absl::Duration kReceiveTimeout = absl::Milliseconds(50);
-// The coordinator's window is full only if it is stuck; the lease ends that before.
+// The window to the coordinator is full only if the coordinator is stuck; then the lease ends before this.
 constexpr absl::Duration kSendTimeout = absl::Minutes(1);
 
 absl::Status CheckIsLearner(const Hello& hello) {
@@ -111,8 +111,7 @@ OperatorReply LearnerAggregator::Operate(const OperatorRequest& request) {
   if (!request.has_inspect() || !request.inspect().empty()) {
     reply.set_code(static_cast<int>(absl::StatusCode::kFailedPrecondition));
     reply.set_message(
-        "this is an aggregator of learners, which tells its status and no more: ask "
-        "the coordinator");
+        "this is a learner aggregator, which answers status requests only: ask the coordinator");
   }
   *reply.mutable_status() = status();
   return reply;
@@ -142,21 +141,21 @@ void LearnerAggregator::WorkerLost(uint32_t worker, const absl::Status& why) {
   LOG(WARNING) << name << " has left the group: " << why.message();
   SendResources();
   if (!task_.has_value()) return;
-  // Also one whose task has failed: it has a rank, and all would wait for it.
+  // This includes a learner on which the task has failed: it has a rank, and all would wait for it.
   const std::vector<uint32_t>& members = task_->members();
   if (std::count(members.begin(), members.end(), worker) > 0) {
     BreakGeneration(absl::StrCat(name, " is gone"));
   }
   if (task_->NeedsForCheckpoint(worker)) {
     FailTask(absl::CancelledError(
-        absl::StrCat(name, ", which was to go on from the checkpoint, is gone")));
+        absl::StrCat(name, " is gone, which should have loaded the checkpoint")));
   }
   Advance();
 }
 
 absl::Status LearnerAggregator::Handle(uint32_t worker, const WorkerMessage& message) {
   MutexLock lock(&mutex_);
-  if (!roster_.Has(worker)) return absl::NotFoundError("there is no such learner");
+  if (!roster_.Has(worker)) return absl::NotFoundError("this learner is not in the group");
   switch (message.message_case()) {
     case WorkerMessage::kGroupReady:
       return TakeReady(worker, message.group_ready());
@@ -176,9 +175,9 @@ absl::Status LearnerAggregator::Handle(uint32_t worker, const WorkerMessage& mes
     default:
       break;
   }
-  return absl::InvalidArgumentError(absl::StrCat("a message of kind ",
-                                                 static_cast<int>(message.message_case()),
-                                                 ", expected those of a learner in a group"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("a message of kind ", static_cast<int>(message.message_case()),
+                   ", expected one that a learner in a group may send"));
 }
 
 void LearnerAggregator::TakeTask(const StartTask& start) {
@@ -195,7 +194,7 @@ void LearnerAggregator::TakeTask(const StartTask& start) {
                          options_.admit_period, address(), options_.clock});
   LOG_IF(INFO, roster_.size() < options_.learner_num)
       << start.learner().task_id() << " waits for " << options_.learner_num << " learners, "
-      << roster_.size() << " are there";
+      << roster_.size() << " are connected";
   for (const auto& [worker, learner] : roster_.learners()) StartLearner(worker);
 }
 
@@ -216,7 +215,7 @@ void LearnerAggregator::StartLearner(uint32_t worker) {
 absl::Status LearnerAggregator::TakeReady(uint32_t worker, const GroupReady& ready) {
   if (!IsTask(ready.task_id())) return absl::OkStatus();
   const bool was_member = roster_.Find(worker).state == State::kMember;
-  // The message is about a generation from before the learner was told to begin anew.
+  // The message is about a generation before the learner was given the task anew.
   if (!was_member && ready.generation() > 0) return absl::OkStatus();
   DING_RETURN_IF_ERROR(roster_.TakeReady(worker, ready, task_->generation()));
   if (was_member) {
@@ -250,7 +249,7 @@ void LearnerAggregator::TakeData(const LearnerData& data) {
     return;
   }
   for (const GroupDemands::Share& share : *shares) server_->Send(share.learner, share.message);
-  SendDemands();  // What waited for fewer to be under way.
+  SendDemands();  // The answer makes room for demands that had to wait.
 }
 
 absl::Status LearnerAggregator::TakeInfo(uint32_t worker, const LearnerInfo& info) {
@@ -280,7 +279,7 @@ absl::Status LearnerAggregator::PassOnPolicy(uint32_t worker, const PolicyVersio
     if (members.empty() || worker != members.front()) return absl::OkStatus();
     DING_RETURN_IF_ERROR(task_->TakePolicy(version));
   }
-  // Also when the task is over: the coordinator deletes what is on its way.
+  // It is sent even if the task is over, so that the coordinator deletes the stored policy.
   WorkerMessage message;
   *message.mutable_policy_version() = version;
   Send(message);
@@ -331,7 +330,7 @@ void LearnerAggregator::Advance() {
   if (!task_.has_value() || end_.has_value()) return;
   for (const uint32_t worker : task_->Late(roster_)) {
     LOG(WARNING) << NameOf(worker) << " did not leave the last generation within "
-                 << options_.form_timeout << ": it begins anew";
+                 << options_.form_timeout << ": it is given the task anew";
     StartLearner(worker);
   }
   const GroupTask::Step step = task_->NextStep(roster_);
@@ -383,7 +382,7 @@ void LearnerAggregator::BreakGeneration(const std::string& why) {
   message.mutable_break_group()->set_generation(task_->generation());
   for (const uint32_t worker : roster_.InState(State::kMember)) server_->Send(worker, message);
   demands_.EndGeneration();
-  // The last report of the run waits for nobody who cannot come any more.
+  // If rank 0 has sent the last report of the run, it is passed on now: the others may never send theirs.
   const std::optional<LearnerInfo> last = infos_.LastOfRun();
   if (last.has_value() && roster_.Has(task_->members().front())) {
     WorkerMessage done;
@@ -434,8 +433,8 @@ void LearnerAggregator::ReportGroup() {
 
 void LearnerAggregator::Send(const WorkerMessage& message) {
   const absl::Status sent = coordinator_->Send(message, kSendTimeout);
-  // The session is over then, or ends by its lease: Run() says so.
-  if (!sent.ok()) LOG(WARNING) << "a message to the coordinator is not sent: " << sent.message();
+  // If this fails, the session is over or its lease will end it, and Run() returns the error.
+  if (!sent.ok()) LOG(WARNING) << "cannot send a message to the coordinator: " << sent.message();
 }
 
 const std::string& LearnerAggregator::NameOf(uint32_t worker) const {

@@ -1,5 +1,5 @@
-// Several learners that learn together, seen as one: to the coordinator a learner, to the learners
-// their coordinator.
+// Makes several learners that train together act as one. To the coordinator it looks like a learner, to the
+// learners like their coordinator.
 //
 //                    ┌──────────────────────┐ ◄── GroupReady, LearnerDemand, LearnerInfo ── learner, rank 0
 //  coordinator ◄───► │  LearnerAggregator   │ ── FormGroup, LearnerData, BreakGroup ──►       ▲ all-reduce
@@ -8,27 +8,27 @@
 //                    │  infos merged        │
 //                    └──────────────────────┘
 //
-// Parameters and gradients do not pass through it: rank 0 publishes policies to the store, and the
-// learners reduce among themselves (interaction/all_reduce.h).
+// Parameters and gradients do not pass through it: rank 0 publishes policies to the store, and the learners
+// exchange gradients among themselves (interaction/all_reduce.h).
 //
-//   gathering ─► running ──► somebody is gone, or comes ──► forming ─► running ...
+//   gathering ─► running ──► a learner is lost, or comes ──► forming ─► running ...
 //
-// A group has generations. A learner that is lost, or says that it lost another one, ends the
-// generation: those that are left say how far they are, and form the next with dense ranks; rank 0 is
-// the one that is farthest, and all go on from its state. Who comes later waits for the next
-// generation, which begins for its sake no sooner than admit_period after the one before. Without a
-// learner that was in a generation the task fails, and the coordinator gives it again from the last
-// checkpoint.
+// A generation is a fixed set of learners with ranks. It ends when a learner is lost, or reports that it lost
+// another one. The remaining learners then report how far they are and form the next generation, with ranks
+// without gaps. Rank 0 is the learner that is farthest, and all continue from its state. A learner that
+// comes later waits for the next generation; for its sake, the present one is ended no sooner than
+// admit_period after its beginning. If no learner is left that was in a generation, the task fails, and the
+// coordinator gives it out again from the last checkpoint.
 //
-// It connects the parts of the group, each in a file of its own: who is there (group_roster.h), the
-// generations of the task (group_task.h), demands (group_demands.h), reports of training
-// (group_infos.h) and what people are told (group_status.h).
+// The class connects the parts of the group: the connected learners (group_roster.h), the generations of the
+// task (group_task.h), demands (group_demands.h), reports of training (group_infos.h) and the status
+// (group_status.h).
 //
-// Ownership: the session and the transport outlive it. Owns its WorkerServer and the parts.
-// Threads:   Run() belongs to one thread; Close() may be called by any.
-// Errors:    a learner whose model is another one than the others', or that says what it cannot, is
-//            disconnected with the reason: nothing goes on to the coordinator that it would not take.
-//            A learner whose task fails fails the task of all.
+// Ownership: the session and the transport must outlive it. It owns its WorkerServer and the parts.
+// Threads:   one thread calls Run(); any thread may call Close(), ended() and status().
+// Errors:    a learner is disconnected with the reason if its model differs from the others', or if it sends
+//            something that the coordinator would refuse; the coordinator never receives that. If the task
+//            fails on a learner, it fails for all, unless that learner was only about to join.
 //
 // Example: adapter/example_test.cc.
 #ifndef DING_WORKER_ADAPTER_LEARNER_AGGREGATOR_H_
@@ -60,42 +60,45 @@ namespace ding {
 class LearnerAggregator : private WorkerHandler {
  public:
   struct Options {
-    // Learners that a task is begun with; with fewer after connect_timeout. At least 1.
+    // The number of learners with which a task begins. After connect_timeout it begins with fewer. At least 1.
     int learner_num = 1;
     absl::Duration connect_timeout = absl::Seconds(60);
-    // For those that are left to notice that their generation is over: above the time-out of their
-    // all-reduce. Who does not is left out of the next.
+    // How long the members have to notice that their generation is over. It must be above the time-out of
+    // their all-reduce. The next generation begins without the members that are late.
     absl::Duration form_timeout = absl::Seconds(45);
-    // Between two generations that begin because a learner has come.
+    // The least time between two generations if the second one begins because a learner has come.
     absl::Duration admit_period = absl::Seconds(10);
-    // For learners to end their task, and leave, at the end of the run.
+    // How long the learners have at the end of the run to end their task and leave.
     absl::Duration leave_timeout = absl::Seconds(15);
-    // Between two reports to the coordinator of who is in the group, if that has changed.
+    // The least time between two reports of the group's members to the coordinator. A report is sent only if
+    // something has changed.
     absl::Duration report_period = absl::Seconds(1);
-    // Where to listen, and how. What learners are told is what the coordinator told this one.
+    // Where and how to listen. Create() replaces check_hello, the welcome message (by the coordinator's) and,
+    // if the coordinator has announced one, the lease.
     WorkerServer::Options server;
     const Clock* clock = Clock::Real();
   };
 
-  // Errors of WorkerServer::Create(), and kInvalidArgument for options out of range.
+  // The errors are those of WorkerServer::Create(), and kInvalidArgument for options out of range.
   static absl::StatusOr<std::unique_ptr<LearnerAggregator>> Create(Options options,
                                                                    WorkerSession* coordinator,
                                                                    Transport* transport);
   ~LearnerAggregator() override;
 
-  // Where learners connect to.
+  // The address to which learners connect.
   const std::string& address() const { return server_->address(); }
 
-  // Works until the run ends, and returns how; the learners have been told, and have left.
+  // Works until the run ends, and returns the coordinator's last message. By then the learners have been told,
+  // and have left or leave_timeout has passed.
   //   kCancelled  Close() was called
-  //   else        the coordinator is lost: says why
+  //   others      the session with the coordinator ended, for this reason
   absl::StatusOr<EndRun> Run();
-  // Leaves the run.
+  // Leaves the run: Run() returns.
   void Close();
-  // Whether the run is over, and learners that end are not to be replaced.
+  // Whether the run is over, so that learners which end must not be replaced.
   bool ended() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What the learners do. The coordinator is told the same, for the status of the run.
+  // The status of the learners. The coordinator gets the same, for the status of the run.
   RunStatus status() const override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -130,9 +133,9 @@ class LearnerAggregator : private WorkerHandler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void StartLearner(uint32_t worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What time brings about, and what every change may.
+  // Takes the next step of the task, if the elapsed time or a change calls for one.
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The next generation, of all that are ready.
+  // Begins the next generation, of all learners that are ready.
   void FormGeneration() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BreakGeneration(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendDemands() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -142,17 +145,17 @@ class LearnerAggregator : private WorkerHandler {
   void FailTask(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RefuseTask(const std::string& task_id, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Learners end what they have of it.
+  // Ends the task: tells the learners to end their parts.
   void CloseTask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(const WorkerMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // The name of a learner that is there.
+  // The name of a learner, which must be connected.
   const std::string& NameOf(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsMember(uint32_t worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsTask(const std::string& task_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return task_.has_value() && task_->id() == task_id;
   }
-  // Null: there is none.
+  // The present task, or null.
   const GroupTask* task() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return task_.has_value() ? &*task_ : nullptr;
   }

@@ -39,7 +39,8 @@ class LearnerAggregatorTest : public testing::Test {
     options_.form_timeout = kLong;
     options_.admit_period = absl::ZeroDuration();
     options_.leave_timeout = absl::Milliseconds(10);
-    options_.report_period = absl::InfiniteDuration();  // For messages to come in one order.
+    options_.report_period =
+        absl::InfiniteDuration();  // Reports would make the order of messages random.
     options_.server.address = kAddress;
     options_.server.session.lease = kLong;
   }
@@ -63,14 +64,14 @@ class LearnerAggregatorTest : public testing::Test {
     for (int i = 0; i < count; ++i) learners.push_back(Join(absl::StrCat("learner-", i)));
     return learners;
   }
-  // One that the coordinator has been told of.
+  // Joins a learner and waits until the coordinator has been told of it.
   std::unique_ptr<FakeLearner> Join(const std::string& name) {
     auto learner = std::make_unique<FakeLearner>(&coordinator_, kAddress, name);
     EXPECT_THAT(learner->joined(), IsOk());
     resources_ = coordinator_.Receive().resources();
     return learner;
   }
-  // `learners`, in one generation.
+  // Forms a generation of `learners`.
   void Form(const std::vector<std::unique_ptr<FakeLearner>>& learners) {
     coordinator_.StartLearner("a");
     for (const auto& learner : learners) {
@@ -90,7 +91,7 @@ class LearnerAggregatorTest : public testing::Test {
   Resources resources_;
 };
 
-// DI-engine's test_learner_aggregator.
+// Corresponds to DI-engine's test_learner_aggregator.
 TEST_F(LearnerAggregatorTest, FourLearnersAreSeenAsOne) {
   Run(4);
   const auto learners = Learners(4);
@@ -102,7 +103,7 @@ TEST_F(LearnerAggregatorTest, FourLearnersAreSeenAsOne) {
   for (const auto& learner : learners) {
     const LearnerTask task = learner->Receive().start_task().learner();
     EXPECT_EQ(task.task_id(), "a");
-    EXPECT_EQ(task.group_worker(), FakeCoordinator::kWorker) << "policies are the group's";
+    EXPECT_EQ(task.group_worker(), FakeCoordinator::kWorker) << "policies belong to the group";
     learner->Ready();
   }
   for (size_t i = 0; i < learners.size(); ++i) {
@@ -141,7 +142,7 @@ TEST_F(LearnerAggregatorTest, FourLearnersAreSeenAsOne) {
   EXPECT_THAT(first, ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4), ElementsAre(5, 6),
                                  ElementsAre(7, 8)));
 
-  // In any order; merged in that of the ranks.
+  // Reports come in any order, and are merged in the order of the ranks.
   for (const size_t i : {3, 1, 0, 2}) learners[i]->Info(6, static_cast<float>(i));
   const LearnerInfo info = coordinator_.Receive().learner_info();
   EXPECT_EQ(info.task_id(), "a");
@@ -151,17 +152,17 @@ TEST_F(LearnerAggregatorTest, FourLearnersAreSeenAsOne) {
   EXPECT_THAT(info.replay_unique_id(), ElementsAre(0, 10, 20, 30));
   EXPECT_THAT(info.replay_buffer_idx(), ElementsAre(0, 100, 200, 300));
 
-  // Chunks that one of them cannot learn from are bad for all.
+  // If one learner cannot use a chunk, it counts as bad for all.
   WorkerMessage bad;
   bad.mutable_bad_chunks()->set_task_id("a");
   bad.mutable_bad_chunks()->add_chunk()->set_chunk(77);
   learners[2]->Send(bad);
   EXPECT_EQ(coordinator_.Receive().bad_chunks().chunk(0).chunk(), 77);
 
-  // What all have read is read; only rank 0 publishes.
+  // A demand counts as read when all have read it. Only rank 0 publishes policies.
   learners[1]->Policy(8);
   for (size_t i = 0; i < 4; ++i) learners[i]->Demand(i + 4, 2, /*read=*/i == 3 ? 0 : i + 3);
-  EXPECT_EQ(coordinator_.Receive().learner_demand().read(), 0u) << "learner 3 has not";
+  EXPECT_EQ(coordinator_.Receive().learner_demand().read(), 0u) << "learner 3 has read nothing";
   learners[0]->Policy(7);
   EXPECT_EQ(coordinator_.Receive().policy_version().version(), 7u);
   for (size_t i = 0; i < 4; ++i) learners[i]->Demand(i + 5, 2, /*read=*/i + 3);
@@ -176,19 +177,20 @@ TEST_F(LearnerAggregatorTest, FourLearnersAreSeenAsOne) {
   EXPECT_EQ(End().value().reason(), "enough");
 }
 
-TEST_F(LearnerAggregatorTest, WhatALearnerDoesNotSayIsRefused) {
+TEST_F(LearnerAggregatorTest, MessagesThatLearnersMustNotSendAreRefused) {
   Run(1);
   const auto learner = Join("learner-0");
   WorkerMessage message;
   message.mutable_collector_data()->set_task_id("a");
   learner->Send(message);
   learner->Receive();
-  EXPECT_THAT(learner->over(), StatusIs(absl::StatusCode::kAborted,
-                                        HasSubstr("expected those of a learner in a group")));
+  EXPECT_THAT(learner->over(),
+              StatusIs(absl::StatusCode::kAborted,
+                       HasSubstr("expected one that a learner in a group may send")));
   EXPECT_EQ(coordinator_.Receive().resources().gpus(), 0);
 }
 
-TEST_F(LearnerAggregatorTest, CollectorsAreSentToTheCoordinator) {
+TEST_F(LearnerAggregatorTest, CollectorsAreToldToJoinTheCoordinator) {
   Run(1);
   EXPECT_THAT(FakeLearner(&coordinator_, kAddress, "collector-0", Hello::COLLECTOR).joined(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("expected learners")));
@@ -208,7 +210,7 @@ TEST_F(LearnerAggregatorTest, ALearnerThatWasReplacedIsNotAdmittedAgain) {
       IsOk());
 }
 
-TEST_F(LearnerAggregatorTest, WithoutLearnersATaskIsRefused) {
+TEST_F(LearnerAggregatorTest, ATaskWithoutLearnersFails) {
   options_.connect_timeout = absl::Milliseconds(20);
   Run(2);
   coordinator_.StartLearner("a");
@@ -217,7 +219,7 @@ TEST_F(LearnerAggregatorTest, WithoutLearnersATaskIsRefused) {
   EXPECT_THAT(failed.message(), HasSubstr("no connected learner"));
 }
 
-TEST_F(LearnerAggregatorTest, WithFewerLearnersThanWantedATaskBeginsLate) {
+TEST_F(LearnerAggregatorTest, ATaskBeginsWithFewerLearnersAfterTheTimeout) {
   options_.connect_timeout = absl::Milliseconds(20);
   Run(3);
   const auto learner = Join("learner-0");
@@ -227,7 +229,7 @@ TEST_F(LearnerAggregatorTest, WithFewerLearnersThanWantedATaskBeginsLate) {
   EXPECT_EQ(learner->Receive().form_group().world_size(), 1);
 }
 
-TEST_F(LearnerAggregatorTest, ALearnerOfAnotherModelIsRefused) {
+TEST_F(LearnerAggregatorTest, ALearnerWithAnotherModelIsRefused) {
   Run(2);
   const auto learners = Learners(2);
   coordinator_.StartLearner("a");
@@ -236,23 +238,22 @@ TEST_F(LearnerAggregatorTest, ALearnerOfAnotherModelIsRefused) {
   EXPECT_FALSE(coordinator_.HearsMore());
   learners[1]->Ready(0, 0, /*digest=*/"another");
   learners[1]->Receive();
-  EXPECT_THAT(
-      learners[1]->over(),
-      StatusIs(absl::StatusCode::kAborted,
-               HasSubstr("the model of learner-1 has digest another, those of the group d")));
+  EXPECT_THAT(learners[1]->over(),
+              StatusIs(absl::StatusCode::kAborted,
+                       HasSubstr("the model of learner-1 has digest another, expected d")));
 }
 
-TEST_F(LearnerAggregatorTest, ALearnerThatDiesIsDroppedAndTheOthersGoOn) {
+TEST_F(LearnerAggregatorTest, TheOthersGoOnWhenALearnerIsLost) {
   Run(3);
   auto learners = Learners(3);
   Form(learners);
-  learners[1]->Demand(1, 4);  // Belongs to the old generation: for nobody.
+  learners[1]->Demand(1, 4);  // It belongs to the old generation and is dropped.
   learners[0]->Leave();
   EXPECT_EQ(coordinator_.Receive().resources().gpus(), 2);
   for (const int i : {1, 2}) EXPECT_EQ(learners[i]->Receive().break_group().generation(), 1u);
   learners[1]->Ready(/*generation=*/1, /*train_iter=*/8);
   EXPECT_FALSE(coordinator_.HearsMore());
-  // The last one had got one step further.
+  // The last learner is one step ahead.
   learners[2]->Ready(/*generation=*/1, /*train_iter=*/9);
   const FormGroup of_1 = learners[1]->Receive().form_group();
   const FormGroup of_2 = learners[2]->Receive().form_group();
@@ -271,8 +272,8 @@ TEST_F(LearnerAggregatorTest, ALearnerThatDiesIsDroppedAndTheOthersGoOn) {
   EXPECT_EQ(coordinator_.Receive().policy_version().version(), 5u);
 }
 
-// The successor of one that may still be writing a version leaves that out.
-TEST_F(LearnerAggregatorTest, VersionsOfTheNextGenerationBeginBehindThoseOfTheLast) {
+// The old rank 0 may still be writing a version, so its successor skips that.
+TEST_F(LearnerAggregatorTest, TheNextGenerationSkipsOnePolicyVersion) {
   Run(2);
   auto learners = Learners(2);
   Form(learners);
@@ -285,7 +286,7 @@ TEST_F(LearnerAggregatorTest, VersionsOfTheNextGenerationBeginBehindThoseOfTheLa
   EXPECT_EQ(learners[1]->Receive().form_group().first_version(), 5u);
 }
 
-TEST_F(LearnerAggregatorTest, ALearnerThatComesLaterIsTakenIn) {
+TEST_F(LearnerAggregatorTest, ALearnerThatComesLaterJoinsTheNextGeneration) {
   Run(1);
   auto learners = Learners(1);
   Form(learners);
@@ -295,11 +296,12 @@ TEST_F(LearnerAggregatorTest, ALearnerThatComesLaterIsTakenIn) {
   learners[1]->Ready();
   EXPECT_EQ(learners[0]->Receive().break_group().generation(), 1u);
   learners[0]->Ready(/*generation=*/1, /*train_iter=*/20);
-  EXPECT_EQ(learners[0]->Receive().form_group().rank(), 0) << "its state is that of the group";
+  EXPECT_EQ(learners[0]->Receive().form_group().rank(), 0)
+      << "all copy the state of the learner that has trained";
   EXPECT_EQ(learners[1]->Receive().form_group().rank(), 1);
 }
 
-TEST_F(LearnerAggregatorTest, WithoutALearnerThatHasLearnedTheTaskIsGivenBack) {
+TEST_F(LearnerAggregatorTest, TheTaskFailsIfNoLearnerIsLeftThatHasTrained) {
   Run(2);
   auto learners = Learners(2);
   Form(learners);
@@ -312,8 +314,8 @@ TEST_F(LearnerAggregatorTest, WithoutALearnerThatHasLearnedTheTaskIsGivenBack) {
   EXPECT_THAT(failed.message(), HasSubstr("all learners of the group are gone"));
 }
 
-// Only the first loads the checkpoint: the others get its state.
-TEST_F(LearnerAggregatorTest, OneLearnerGoesOnFromTheCheckpoint) {
+// Only the first learner loads the checkpoint; the others copy its state.
+TEST_F(LearnerAggregatorTest, OnlyOneLearnerLoadsTheCheckpoint) {
   Run(2);
   auto learners = Learners(2);
   CoordinatorMessage message;
@@ -325,10 +327,10 @@ TEST_F(LearnerAggregatorTest, OneLearnerGoesOnFromTheCheckpoint) {
   learners[0]->Leave();
   coordinator_.Receive();
   EXPECT_THAT(coordinator_.Receive().task_failed().message(),
-              HasSubstr("which was to go on from the checkpoint, is gone"));
+              HasSubstr("is gone, which should have loaded the checkpoint"));
 }
 
-TEST_F(LearnerAggregatorTest, AFailureOfOneIsThatOfTheTaskWithItsReason) {
+TEST_F(LearnerAggregatorTest, AFailureOnOneLearnerFailsTheTaskWithItsReason) {
   Run(2);
   auto learners = Learners(2);
   Form(learners);
@@ -339,7 +341,7 @@ TEST_F(LearnerAggregatorTest, AFailureOfOneIsThatOfTheTaskWithItsReason) {
   EXPECT_THAT(failed.message(), HasSubstr("learner-1: the loss is nan"));
 }
 
-TEST_F(LearnerAggregatorTest, LearnersThatAreNotInStepFailTheTask) {
+TEST_F(LearnerAggregatorTest, LearnersAtDifferentStepsFailTheTask) {
   Run(2);
   auto learners = Learners(2);
   Form(learners);
@@ -348,7 +350,7 @@ TEST_F(LearnerAggregatorTest, LearnersThatAreNotInStepFailTheTask) {
   EXPECT_THAT(coordinator_.Receive().task_failed().message(), HasSubstr("at step 6"));
 }
 
-TEST_F(LearnerAggregatorTest, TellsTheCoordinatorWhoIsInTheGroup) {
+TEST_F(LearnerAggregatorTest, ReportsTheMembersToTheCoordinator) {
   options_.report_period = absl::ZeroDuration();
   Run(2);
   const auto waits_for = [this](const std::string& first, const std::string& second) {
@@ -379,11 +381,11 @@ TEST_F(LearnerAggregatorTest, TellsTheCoordinatorWhoIsInTheGroup) {
   const WorkerMessage left = coordinator_.ReceiveUntil(
       [](const WorkerMessage& heard) { return heard.group_status().member_size() == 1; });
   EXPECT_EQ(left.group_status().member(0).name(), "learner-0");
-  // Nothing changes: nothing is said, for several times the pause between two looks.
+  // Nothing changes, so nothing is reported, for several times the pause between two checks.
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(coordinator_.HearsMore());
 }
 
-TEST_F(LearnerAggregatorTest, AReportIsNoLongerThanTheCoordinatorTakes) {
+TEST_F(LearnerAggregatorTest, AReportIsNoLongerThanTheCoordinatorAccepts) {
   options_.report_period = absl::ZeroDuration();
   Run(1);
   std::vector<std::unique_ptr<FakeLearner>> learners;
@@ -398,7 +400,7 @@ TEST_F(LearnerAggregatorTest, AReportIsNoLongerThanTheCoordinatorTakes) {
   EXPECT_LE(heard.group_status().ByteSizeLong(), kMaxGroupStatusBytes);
 }
 
-TEST_F(LearnerAggregatorTest, ACoordinatorThatSaysWhatIsNoMessageEndsTheGroup) {
+TEST_F(LearnerAggregatorTest, InvalidBytesFromTheCoordinatorEndTheGroup) {
   Run(1);
   auto learners = Learners(1);
   Form(learners);
@@ -410,8 +412,8 @@ TEST_F(LearnerAggregatorTest, ACoordinatorThatSaysWhatIsNoMessageEndsTheGroup) {
               StatusIs(absl::StatusCode::kAborted, HasSubstr("no coordinator")));
 }
 
-// It has a rank, and the other waits for it.
-TEST_F(LearnerAggregatorTest, OneWhoseTaskFailedLeavesAndTheOthersFormAnew) {
+// The learner still has a rank, and the other one waits for it.
+TEST_F(LearnerAggregatorTest, ANewGenerationFormsWhenAFailedLearnerLeaves) {
   Run(2);
   auto learners = Learners(2);
   Form(learners);
@@ -422,7 +424,7 @@ TEST_F(LearnerAggregatorTest, OneWhoseTaskFailedLeavesAndTheOthersFormAnew) {
   EXPECT_EQ(learners[1]->Receive().form_group().world_size(), 1);
 }
 
-TEST_F(LearnerAggregatorTest, AnAnswerThatComesTwiceIsGivenOnce) {
+TEST_F(LearnerAggregatorTest, ADuplicateAnswerIsPassedOnOnce) {
   Run(1);
   auto learners = Learners(1);
   Form(learners);
@@ -441,8 +443,8 @@ TEST_F(LearnerAggregatorTest, AnAnswerThatComesTwiceIsGivenOnce) {
   EXPECT_EQ(learners[0]->Receive().learner_data().sequence(), 2u);
 }
 
-// A coordinator that is asked for more ends the session of the whole group.
-TEST_F(LearnerAggregatorTest, OneThatDemandsTooMuchWaits) {
+// If the coordinator got more demands, it would end the session of the whole group.
+TEST_F(LearnerAggregatorTest, TooManyDemandsWaitInTheAggregator) {
   Run(1);
   auto learners = Learners(1);
   Form(learners);
@@ -457,7 +459,7 @@ TEST_F(LearnerAggregatorTest, OneThatDemandsTooMuchWaits) {
   EXPECT_EQ(coordinator_.Receive().learner_demand().sequence(), 33u);
 }
 
-TEST_F(LearnerAggregatorTest, WhatTheCoordinatorWouldRefuseGoesNoFurtherThanItsLearner) {
+TEST_F(LearnerAggregatorTest, ALearnerIsDisconnectedForWhatTheCoordinatorWouldRefuse) {
   Run(2);
   const auto refuses = [&](const std::string& why, const auto& say) {
     auto learners = Learners(2);
@@ -478,7 +480,7 @@ TEST_F(LearnerAggregatorTest, WhatTheCoordinatorWouldRefuseGoesNoFurtherThanItsL
   };
   refuses("a demand for 2 batches",
           [](FakeLearner* learner) { learner->Demand(1, std::numeric_limits<int64_t>::max()); });
-  refuses("of all learners of the group",
+  refuses("if all learners of the group",
           [](FakeLearner* learner) { learner->Demand(1, int64_t{1} << 21); });
   refuses("-5 steps", [](FakeLearner* learner) { learner->Info(-5, 0); });
   refuses("priority -1", [](FakeLearner* learner) { learner->Info(5, -1); });

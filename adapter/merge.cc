@@ -46,9 +46,9 @@ absl::StatusOr<LearnerInfo> MergeInfos(absl::Span<const LearnerInfo> infos) {
     if (info.learner_step() != merged.learner_step() ||
         info.learner_done() != merged.learner_done()) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "a learner is at step ", info.learner_step(), info.learner_done() ? ", done" : "",
-          ", the first of its group at step ", merged.learner_step(),
-          merged.learner_done() ? ", done" : "", "; expected all to be at the same"));
+          "a learner is at step ", info.learner_step(), info.learner_done() ? " (done)" : "",
+          ", but the first learner of its group is at step ", merged.learner_step(),
+          merged.learner_done() ? " (done)" : "", "; expected all to be at the same step"));
     }
     merged.mutable_priority()->MergeFrom(info.priority());
     merged.mutable_replay_unique_id()->MergeFrom(info.replay_unique_id());

@@ -1,5 +1,5 @@
-// How what several learners say becomes what one would say, and back: the rules of the learner
-// aggregator.
+// The rules by which the learner aggregator merges the messages of several learners into one, and splits the
+// answers again.
 //
 //     demands  [16 rows] [16 rows]  ──MergeDemands──►  [32 rows]
 //     data     [16 rows] [16 rows]  ◄──SplitItems────  [32 rows]
@@ -20,22 +20,23 @@
 
 namespace ding {
 
-// Batches of as many rows as all want together, as many batches as the one who wants fewest; the rest
-// is the first one's. At least one demand.
+// Merges demands: the batch size is the sum of all, the number of batches is the smallest, and the other
+// fields are those of the first demand. There must be at least one demand.
 LearnerDemand MergeDemands(absl::Span<const LearnerDemand> demands);
 
-// Rows of one drawn batch for learners that demanded `rows` each, in that order.
-//   kInvalidArgument  not as many rows as all demanded
-//   else              of DecodeBatch()
+// Splits the rows of one drawn batch: learner i gets the next rows[i] rows. Returns the encoded parts in the
+// order of `rows`.
+//   kInvalidArgument  the batch has not the sum of `rows` rows
+//   others            from DecodeBatch()
 absl::StatusOr<std::vector<std::string>> SplitItems(absl::string_view items,
                                                     absl::Span<const int64_t> rows);
 
-// Lists one behind the other; learner_step, learner_done and what else there is one of, of the first.
-// At least one info.
-//   kFailedPrecondition  the learners are not at the same step, or not all done
+// Merges reports: lists are concatenated in the order of `infos`; learner_step, learner_done and the other
+// single fields are those of the first report. There must be at least one report.
+//   kFailedPrecondition  the learners are not at the same step, or disagree on whether they are done
 absl::StatusOr<LearnerInfo> MergeInfos(absl::Span<const LearnerInfo> infos);
 
-// What all have together; gpus: how many learners there are.
+// The sum of CPUs and memory; `gpus` is the number of learners.
 Resources MergeResources(absl::Span<const Resources> learners);
 
 }  // namespace ding

@@ -29,7 +29,7 @@ using testing::ElementsAreArray;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-// A number and its double per row.
+// Rows with their number i and the values 2 i and 2 i + 1.
 Batch Rows(int64_t rows) {
   const SpecPtr spec = MakeSpec({Scalar("row", DType::kInt64), Box("twice", {2})}).value();
   BatchBuilder builder = BatchBuilder::Create(spec, rows).value();
@@ -46,7 +46,7 @@ int64_t UpTo(Rng* rng, int64_t limit) {
   return static_cast<int64_t>(rng->UniformInt(static_cast<uint64_t>(limit) + 1));
 }
 
-TEST(MergeDemandsTest, IsTheSumOfRowsAndTheFewestBatches) {
+TEST(MergeDemandsTest, AddsRowsAndTakesTheFewestBatches) {
   Fuzz(2000, [](Mutator* mutator) {
     Rng* const rng = mutator->rng();
     std::vector<LearnerDemand> demands(1 + rng->UniformInt(6));
@@ -68,11 +68,11 @@ TEST(MergeDemandsTest, IsTheSumOfRowsAndTheFewestBatches) {
   });
 }
 
-TEST(SplitItemsTest, EachRowGoesToOneInTheOrderOfTheDemands) {
+TEST(SplitItemsTest, EachLearnerGetsItsRowsInOrder) {
   Fuzz(500, [](Mutator* mutator) {
     Rng* const rng = mutator->rng();
     std::vector<int64_t> wanted(1 + rng->UniformInt(6));
-    for (int64_t& rows : wanted) rows = UpTo(rng, 5);  // Some none.
+    for (int64_t& rows : wanted) rows = UpTo(rng, 5);  // Some learners demand no rows.
     const int64_t total = std::accumulate(wanted.begin(), wanted.end(), int64_t{0});
     const Batch batch = Rows(total);
     DING_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> parts,
@@ -93,7 +93,7 @@ TEST(SplitItemsTest, EachRowGoesToOneInTheOrderOfTheDemands) {
   });
 }
 
-TEST(SplitItemsTest, AnotherNumberOfRowsIsRefused) {
+TEST(SplitItemsTest, AWrongNumberOfRowsIsRefused) {
   const std::string items = EncodedBatch(Rows(5)).ToString();
   for (const std::vector<int64_t>& wanted :
        std::vector<std::vector<int64_t>>{{2, 2}, {3, 3}, {0}, {5, 1}}) {
@@ -102,7 +102,7 @@ TEST(SplitItemsTest, AnotherNumberOfRowsIsRefused) {
   }
 }
 
-TEST(SplitItemsFuzz, WhateverTheBytesItReturns) {
+TEST(SplitItemsFuzz, MutatedBytesAreSplitOrRefused) {
   const std::string good = EncodedBatch(Rows(6)).ToString();
   int split = 0;
   Fuzz(5000, [&](Mutator* mutator) {
@@ -119,8 +119,8 @@ TEST(SplitItemsFuzz, WhateverTheBytesItReturns) {
   EXPECT_GT(split, 0);
 }
 
-// By the contract (section 13): lists are concatenated, of all else there is the first one's.
-TEST(MergeInfosTest, IsWhatAnElementByElementMergeIs) {
+// The contract (section 13) says: lists are concatenated, all other fields are those of the first report.
+TEST(MergeInfosTest, EqualsAnElementByElementMerge) {
   Fuzz(2000, [](Mutator* mutator) {
     Rng* const rng = mutator->rng();
     std::vector<LearnerInfo> infos(1 + rng->UniformInt(5));
@@ -150,17 +150,17 @@ TEST(MergeInfosTest, IsWhatAnElementByElementMergeIs) {
     EXPECT_THAT(merged.priority(), ElementsAreArray(priorities));
     EXPECT_THAT(merged.replay_unique_id(), ElementsAreArray(ids));
     EXPECT_THAT(merged.replay_buffer_idx(), ElementsAreArray(places));
-    ASSERT_EQ(merged.value_size(), 1) << "one learner's, whatever the others' are called";
+    ASSERT_EQ(merged.value_size(), 1) << "only the values of the first learner are kept";
     EXPECT_EQ(merged.value(0).name(), infos.front().value(0).name());
     EXPECT_EQ(merged.value(0).value(), infos.front().value(0).value());
 
     LearnerInfo* const other = &infos[rng->UniformInt(infos.size())];
     mutator->Coin() ? other->set_learner_step(step + 1) : other->set_learner_done(!done);
-    EXPECT_EQ(MergeInfos(infos).ok(), infos.size() == 1) << "not in step";
+    EXPECT_EQ(MergeInfos(infos).ok(), infos.size() == 1) << "the learners are at different steps";
   });
 }
 
-TEST(MergeResourcesTest, IsTheSumAndHowManyThereAre) {
+TEST(MergeResourcesTest, AddsResourcesAndCountsLearners) {
   EXPECT_EQ(MergeResources({}).gpus(), 0);
   Fuzz(500, [](Mutator* mutator) {
     std::vector<Resources> all(mutator->rng()->UniformInt(6));

@@ -1,8 +1,8 @@
-// Messages of the members of one generation that are matched across the ranks: the first of every
-// member make a round, then the second of every member, and so on.
+// Matches the messages of the members of one generation: the first message of each member makes the first
+// round, the second message of each member the second round, and so on.
 //
 //     rank 0  [a1][a2]
-//     rank 1  [b1]          TakeRound() ─► a1 b1, then none until rank 1 sends another one
+//     rank 1  [b1]          TakeRound() ─► a1 b1; then nothing until rank 1 sends another message
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_ADAPTER_RANK_QUEUES_H_
@@ -19,26 +19,27 @@
 
 namespace ding {
 
-// What a learner may be ahead of the others: more than its loader can be.
+// The number of messages that a learner may be ahead of the others. Its data loader never gets so far ahead.
 inline constexpr size_t kMaxRoundsAhead = 1024;
 
 template <typename T>
 class RankQueues {
  public:
-  // Drops all messages; `members` by rank, possibly none.
+  // Drops all messages and sets the members, in the order of their ranks. There may be none.
   void Reset(std::vector<uint32_t> members) {
     members_ = std::move(members);
     queues_.clear();
     for (const uint32_t member : members_) queues_[member];
   }
 
-  // By rank.
+  // The members in the order of their ranks.
   const std::vector<uint32_t>& members() const { return members_; }
-  // The messages of a member that wait.
+  // The waiting messages of a member, the oldest first.
   const std::deque<T>& queue(uint32_t member) const { return queues_.at(member); }
   void Push(uint32_t member, T message) { queues_.at(member).push_back(std::move(message)); }
 
-  // The first message of each member, by rank; none as long as some member has none.
+  // Removes and returns the first message of each member, in the order of the ranks. Returns nullopt if a
+  // member has no message.
   std::optional<std::vector<T>> TakeRound() {
     const bool complete = std::none_of(queues_.begin(), queues_.end(),
                                        [](const auto& entry) { return entry.second.empty(); });

@@ -33,7 +33,7 @@ TEST(RankQueuesTest, ResetDropsAllMessages) {
   queues.Push(1, "old");
   queues.Reset({2, 1});
   queues.Push(2, "new");
-  EXPECT_EQ(queues.TakeRound(), std::nullopt) << "the old message of member 1 counts no more";
+  EXPECT_EQ(queues.TakeRound(), std::nullopt) << "the old message of member 1 must be gone";
   queues.Push(1, "new, too");
   EXPECT_THAT(queues.TakeRound(), Optional(ElementsAre("new", "new, too")));
 }

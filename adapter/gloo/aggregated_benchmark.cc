@@ -1,7 +1,6 @@
-// What it costs that two learners learn together: DQN on a 256x256 network, a batch of 256 rows, on
-// two threads with a core each and the all-reduce of processes between them. The floor is two
-// learners that know nothing of each other, of 128 rows each, and one bare all-reduce of as many
-// numbers behind each step.
+// Measures what it costs that two learners train together: DQN with a 256x256 network and a batch of 256 rows, on
+// two threads with a core each, connected by Gloo. The floor is two independent learners of 128 rows each,
+// with one bare all-reduce of as many numbers after each step.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -75,7 +74,7 @@ void Learn(benchmark::State& state, bool together) {
     if (status.ok() && !together) status = bare->Sum(absl::MakeSpan(numbers));
     DING_CHECK(status.ok()) << status;
   }
-  // The rows of all learners together, in the time of one learner.
+  // The benchmark adds up the rows of all learners and divides them by the time of one.
   state.SetItemsProcessed(state.iterations() * kRows / kLearners);
   if (together) state.SetLabel("reach=1.15");
 }

@@ -1,7 +1,7 @@
 #include "ding_worker/adapter/gloo/gloo_all_reduce.h"
 
-// libtorch's headers and its libraries are those of one build; whether c10d has Gloo is said where its
-// headers are used.
+// libtorch's build has c10d with Gloo, but its headers declare it only if the code that includes them defines
+// this.
 #define USE_C10D_GLOO 1
 #include <pthread.h>
 
@@ -28,15 +28,15 @@
 namespace ding {
 namespace {
 
-// Exceptions of libtorch go on with a stack.
+// The first line of an exception's text: libtorch appends a stack trace.
 std::string FirstLine(const char* what) {
   const std::string text(what);
   return text.substr(0, text.find('\n'));
 }
 
-// While it lives, threads that this one starts are not ended by SIGPIPE: Gloo's write to ranks that may
-// be gone, and say so by themselves. The program's own threads, whose pipes may be closed, are not our
-// business. Nor does one end this thread meanwhile.
+// While it lives, this thread and the threads that it starts block SIGPIPE. Gloo's threads write to ranks that
+// may be gone, and report that by themselves; without the block, the signal would end the process. The other
+// threads of the program, which may rely on SIGPIPE, are left alone.
 class StartsThreadsWithoutSigpipe {
  public:
   StartsThreadsWithoutSigpipe() {
@@ -57,13 +57,13 @@ class StartsThreadsWithoutSigpipe {
   sigset_t before_;
 };
 
-// What Gloo stores and looks up while it connects: each rank's addresses.
+// The store in which Gloo puts and looks up each rank's addresses while it connects.
 class RendezvousStore : public c10d::Store {
  public:
   RendezvousStore(Rendezvous* rendezvous, absl::Duration timeout)
       : c10d::Store(absl::ToChronoMilliseconds(timeout)), rendezvous_(rendezvous) {}
 
-  // From then on nothing is looked up.
+  // Ends the use of the rendezvous: every later call throws.
   void Connected() { rendezvous_ = nullptr; }
 
   void set(const std::string& key, const std::vector<uint8_t>& value) override {
@@ -72,7 +72,7 @@ class RendezvousStore : public c10d::Store {
   }
   std::vector<uint8_t> get(const std::string& key) override { return Get(key, timeout_); }
   void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
-  // Gloo's own patience is longer than ours.
+  // Gloo waits longer than our timeout, so the smaller one of both counts.
   void wait(const std::vector<std::string>& keys,
             const std::chrono::milliseconds& timeout) override {
     for (const std::string& key : keys) Get(key, std::min(timeout, timeout_));
@@ -91,7 +91,7 @@ class RendezvousStore : public c10d::Store {
 
  private:
   static std::logic_error NotThere() {
-    return std::logic_error("a rendezvous of learners sets and gets, and nothing else");
+    return std::logic_error("a rendezvous of learners supports set, get, wait and check only");
   }
   Rendezvous* Use() {
     if (rendezvous_ == nullptr) throw std::logic_error("the ranks are connected already");
@@ -106,7 +106,7 @@ class RendezvousStore : public c10d::Store {
   Rendezvous* rendezvous_;
 };
 
-// Whose connections can be closed while an operation waits for one of them.
+// A Gloo group whose connections can be closed while an operation waits for one of them.
 class ClosableGroup : public c10d::ProcessGroupGloo {
  public:
   using c10d::ProcessGroupGloo::ProcessGroupGloo;
@@ -160,7 +160,7 @@ class GlooAllReduce : public AllReduce {
     });
   }
 
-  // Exceptions become the end of the group.
+  // Runs one operation and waits for its end. An exception ends the group.
   template <typename Start>
   absl::Status Run(const Start& start) {
     if (!dead_.ok()) return dead_;
@@ -181,7 +181,7 @@ class GlooAllReduce : public AllReduce {
         dead_ = absl::UnavailableError(what);
       }
     }
-    // The others wait for this one no longer than this one for them.
+    // Closes the connections, so that the others stop waiting for this rank, too.
     Abort();
     return dead_;
   }
@@ -202,7 +202,7 @@ absl::StatusOr<std::unique_ptr<AllReduce>> ConnectGloo(const AllReduceOptions& o
   try {
     auto group_options =
         c10d::ProcessGroupGloo::Options::create(absl::ToChronoMilliseconds(options.timeout));
-    // One operation at a time, and nothing else to do meanwhile.
+    // One thread is enough, because there is only one operation at a time.
     group_options->threads = 1;
     group_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.host));
     const auto store = c10::make_intrusive<RendezvousStore>(rendezvous, options.timeout);
@@ -210,8 +210,8 @@ absl::StatusOr<std::unique_ptr<AllReduce>> ConnectGloo(const AllReduceOptions& o
         c10::make_intrusive<ClosableGroup>(store, options.rank, options.world_size, group_options);
     store->Connected();
     auto made = std::make_unique<GlooAllReduce>(options, std::move(group));
-    // Gloo ends the process of whoever takes a connection that is closed already: nobody is to leave
-    // before all have taken theirs.
+    // Gloo ends a process that accepts a connection which is already closed. So no rank may leave before all
+    // ranks have accepted their connections; this sum waits for that.
     double all_are_there = 1;
     DING_RETURN_IF_ERROR(made->Sum(absl::MakeSpan(&all_are_there, 1)));
     return made;

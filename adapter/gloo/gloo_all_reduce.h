@@ -1,10 +1,10 @@
-// All-reduce among processes by libtorch's c10d with Gloo: TCP from each rank to each. What the ranks
-// tell each other is not encrypted: it belongs on a private network (docs/adapter.md).
+// All-reduce between processes, by libtorch's c10d with Gloo: a TCP connection from each rank to each other
+// rank. The connections are not encrypted, so use them on a private network only (docs/adapter.md).
 //
-// They find each other by the rendezvous, which goes by the control plane: there is no further port to
-// listen on for that, and none that takes whatever comes.
+// The ranks find each other by the rendezvous, whose values travel over the control plane. Therefore no
+// additional port has to listen for that, and none accepts connections from strangers.
 //
-// Ownership, threads, errors: as AllReduce.
+// Ownership, threads, errors: the same as for AllReduce.
 #ifndef DING_WORKER_ADAPTER_GLOO_GLOO_ALL_REDUCE_H_
 #define DING_WORKER_ADAPTER_GLOO_GLOO_ALL_REDUCE_H_
 
@@ -15,7 +15,7 @@
 
 namespace ding {
 
-// An AllReduceCreator: type "gloo".
+// Connects this rank to the others of its group. It is an AllReduceCreator, registered as type "gloo".
 absl::StatusOr<std::unique_ptr<AllReduce>> ConnectGloo(const AllReduceOptions& options,
                                                        Rendezvous* rendezvous);
 

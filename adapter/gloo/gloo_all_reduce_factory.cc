@@ -1,4 +1,4 @@
-// Registers all-reduce type "gloo".
+// Registers the all-reduce type "gloo".
 #include "ding_worker/adapter/gloo/gloo_all_reduce.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/interaction/all_reduce_registry.h"

@@ -29,7 +29,7 @@ using testing::Not;
 
 INSTANTIATE_TEST_SUITE_P(Gloo, AllReduceConformance, testing::Values(ConnectGloo));
 
-// The threads of this process by name, and whether each blocks SIGPIPE.
+// The threads of this process by id, and whether each blocks SIGPIPE.
 std::map<std::string, bool> Threads() {
   std::map<std::string, bool> threads;
   const std::string tasks = "/proc/self/task";
@@ -42,8 +42,8 @@ std::map<std::string, bool> Threads() {
   return threads;
 }
 
-// Ranks that are gone are what its threads write to, and their end by a signal would be the process's.
-TEST(GlooAllReduceTest, ItsThreadsAndNoOthersBlockSigpipe) {
+// Its threads write to ranks that may be gone; without the block, SIGPIPE would end the process.
+TEST(GlooAllReduceTest, OnlyItsOwnThreadsBlockSigpipe) {
   const std::map<std::string, bool> before = Threads();
   LocalRendezvous rendezvous;
   AllReduceOptions options;
@@ -58,7 +58,7 @@ TEST(GlooAllReduceTest, ItsThreadsAndNoOthersBlockSigpipe) {
   EXPECT_GT(started, 0);
 }
 
-TEST(GlooAllReduceTest, AHostThatIsNoneIsRefused) {
+TEST(GlooAllReduceTest, AnUnknownHostIsRefused) {
   LocalRendezvous rendezvous;
   AllReduceOptions options;
   options.group = "a";
@@ -68,7 +68,7 @@ TEST(GlooAllReduceTest, AHostThatIsNoneIsRefused) {
   EXPECT_THAT(std::string(group.status().message()), HasSubstr("no.such.host.invalid"));
 }
 
-TEST(GlooAllReduceTest, ARankThatNeverComesIsNotWaitedForForEver) {
+TEST(GlooAllReduceTest, WaitingForAMissingRankTimesOut) {
   LocalRendezvous rendezvous;
   AllReduceOptions options;
   options.group = "a";
@@ -77,7 +77,8 @@ TEST(GlooAllReduceTest, ARankThatNeverComesIsNotWaitedForForEver) {
   EXPECT_THAT(ConnectGloo(options, &rendezvous), StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
-// Says what it was told that another rank has set; a mutant of it, if there is a mutator.
+// Returns mutants of the values that Tell() gives it as those of another rank, and this rank's own values
+// unchanged.
 class ToldRendezvous : public Rendezvous {
  public:
   absl::Status Set(const std::string& key, const std::string& value) override {
@@ -103,8 +104,8 @@ class ToldRendezvous : public Rendezvous {
   Mutator* mutator_ = nullptr;
 };
 
-// A rank may say anything of where it is: the others do not find it, and say so.
-TEST(GlooAllReduceFuzz, WhateverARankSaysOfItselfConnectingEnds) {
+// A rank may send any address: the others then cannot connect, and return an error.
+TEST(GlooAllReduceFuzz, ConnectingEndsWhateverAddressARankSends) {
   AllReduceOptions options;
   options.world_size = 2;
   options.timeout = absl::Milliseconds(20);

@@ -1,5 +1,5 @@
-// Learners of parts of a batch, with the all-reduce of processes, are one learner of the whole: also
-// with networks of libtorch.
+// Learners that train on parts of a batch, connected by Gloo, get the same parameters as one learner that trains
+// on the whole batch; this holds for networks of libtorch, too.
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +29,7 @@ constexpr int64_t kRows = 48;
 
 class GlooDataParallel : public testing::TestWithParam<const char*> {};
 
-TEST_P(GlooDataParallel, LearnersOfPartsAreOneLearnerOfTheWhole) {
+TEST_P(GlooDataParallel, LearnersOfPartsEqualOneLearnerOfTheWhole) {
   const std::unique_ptr<Policy> alone = MakeTestPolicy(TestPolicy::kDqn, nullptr, GetParam());
   std::vector<LearnStep> steps;
   for (int step = 0; step < kSteps; ++step) {
@@ -55,7 +55,7 @@ TEST_P(GlooDataParallel, LearnersOfPartsAreOneLearnerOfTheWhole) {
       MutexLock lock(&mutex);
       models.push_back(ModelOf(*policy->learn_mode()));
     });
-    EXPECT_THAT(models, Each(Eq(models.front()))) << "the same to the bit";
+    EXPECT_THAT(models, Each(Eq(models.front()))) << "all ranks must have the same bits";
     EXPECT_THAT(models.front(), Pointwise(FloatNear(2e-5f), ModelOf(*alone->learn_mode())));
   }
 }

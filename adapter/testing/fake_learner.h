@@ -1,8 +1,8 @@
-// A learner of a group whose every word is a test's.
+// A learner of a group that sends exactly the messages that a test tells it to send.
 //
-// Ownership: the coordinator, whose transport it joins by, outlives it.
+// Ownership: the coordinator, whose transport it uses, must outlive it.
 // Threads:   thread-compatible.
-// Errors:    a message that cannot be sent is a failure of the test.
+// Errors:    a message that cannot be sent fails the test.
 //
 // Example:
 //   FakeLearner learner(&coordinator, "learners", "learner-0");
@@ -23,7 +23,7 @@
 
 namespace ding {
 
-// Its task is "a", its policy "policy_0".
+// All messages are about task "a" and policy "policy_0".
 class FakeLearner {
  public:
   // Joins the aggregator at `address`; joined() says whether it is admitted.
@@ -33,16 +33,17 @@ class FakeLearner {
   const absl::Status& joined() const { return session_.status(); }
   void Leave() { (*session_)->Close("leaves"); }
 
-  // The next message; none within a minute, or the session is over: an empty one.
+  // Returns the next message; an empty one if none comes within a minute or the session is over.
   CoordinatorMessage Receive();
   // Why the last Receive() had no message.
   const absl::Status& over() const { return over_; }
 
   void Send(const WorkerMessage& message);
   void Ready(uint32_t generation = 0, int64_t train_iter = 0, const std::string& digest = "d");
-  // For two batches.
+  // Demands two batches of `rows` rows.
   void Demand(uint64_t sequence, int64_t rows, uint64_t read = 0);
-  // With the priority of one row, whose number is ten times that, and its place a hundred times.
+  // Reports the priority of one row. The row's unique id is ten times the priority, its buffer index a hundred
+  // times.
   void Info(int64_t step, float priority, bool done = false);
   void Policy(uint64_t version);
   void Fail(absl::StatusCode code, const std::string& why);

@@ -44,7 +44,7 @@ class BorrowedAllReduce : public AllReduce {
   AllReduce* const reduce_;
 };
 
-// The elements of every tensor.
+// Collects the elements of all float32 tensors.
 class ValuesWriter : public StateWriter {
  public:
   absl::Status Write(absl::string_view /*name*/, DType dtype, absl::Span<const int64_t> /*shape*/,
@@ -81,8 +81,8 @@ std::string TestPolicyName(TestPolicy kind) {
 
 std::unique_ptr<Policy> MakeTestPolicy(TestPolicy kind, GradientReducer* reducer,
                                        const std::string& network) {
-  // Debian's libprotobuf is not built for the thread sanitizer, which does not see how it makes its
-  // default strings once: one thread at a time.
+  // Only one thread at a time may do this: Debian's libprotobuf is not built with ThreadSanitizer, which does not
+  // see that libprotobuf's default strings are initialized only once.
   static Mutex mutex;
   MutexLock lock(&mutex);
   PolicyConfig config;

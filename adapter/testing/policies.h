@@ -1,4 +1,4 @@
-// Small policies and batches for tests of learners that learn together.
+// Small policies and batches, for tests of learners that train together.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_ADAPTER_TESTING_POLICIES_H_
@@ -17,22 +17,24 @@
 
 namespace ding {
 
-// Those that are learned from rows of whatever minibatch alike: advantages are not normalized.
+// Policies for which it does not matter in which minibatch a row is: advantages are not normalized.
 enum class TestPolicy { kDqn, kPpo, kPpoWithMaxKl, kA2c, kBc };
 
+// The policy's type in the registry.
 std::string TestPolicyName(TestPolicy kind);
-// Equal parameters every time; `network`: its type in the registry.
+// Makes a policy, each time with the same parameters. `network` is a type in the registry of networks.
 std::unique_ptr<Policy> MakeTestPolicy(TestPolicy kind, GradientReducer* reducer,
                                        const std::string& network = "mlp");
+// Makes a random batch that this policy can learn from.
 Batch MakeTestBatch(TestPolicy kind, int64_t rows, uint64_t seed);
-// Puts a number that is none into a batch that nobody else has.
+// Writes a NaN into a column that the policy learns from. No other code may use the batch.
 void SpoilTestBatch(TestPolicy kind, const Batch& batch);
-// The settings of Forward().
+// The settings to pass to Forward().
 NamedValues TestSettings();
-// All parameters, one behind the other.
+// All parameters of the policy in one vector.
 std::vector<float> ModelOf(const LearnMode& policy);
 
-// `reduce` as if it were owned; whoever owns it outlives what is returned.
+// Returns an object that forwards to `reduce`, for functions that want to own one. `reduce` must outlive it.
 std::unique_ptr<AllReduce> Borrow(AllReduce* reduce);
 
 }  // namespace ding

@@ -160,7 +160,7 @@ void RandomLearner::Take(const CoordinatorMessage& message) {
     const LearnerData& data = message.learner_data();
     EXPECT_EQ(data.task_id(), task_->task_id());
     data_.push_back(data);
-    EXPECT_GT(asked_[data.sequence()]--, 0) << "a demand is answered once";
+    EXPECT_GT(asked_[data.sequence()]--, 0) << "a demand was answered twice";
     answered_ = std::max(answered_, data.sequence());
     for (const std::string& items : data.items()) {
       const auto rows = RowsIn(items);

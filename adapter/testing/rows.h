@@ -1,4 +1,4 @@
-// Numbered rows, as items of data for learners: a test sees which of them came where.
+// Numbered rows, encoded as data for learners, so that a test sees which learner got which rows.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_ADAPTER_TESTING_ROWS_H_
@@ -13,7 +13,7 @@ namespace ding {
 
 // Rows `begin` to `begin + rows - 1`, encoded as in LearnerData::items.
 std::string EncodedRows(int64_t begin, int64_t rows);
-// The numbers of such rows; none: the bytes cannot be decoded, or to other columns.
+// The numbers of such rows; nullopt if the bytes cannot be decoded or have other columns.
 std::optional<std::vector<int64_t>> RowsIn(const std::string& items);
 
 }  // namespace ding
