@@ -1,14 +1,10 @@
 // Runs the coordinator's process of a parallel run, from its config to its result.
 //
-//   <exp_dir>/coordinator/
-//     run.textproto     name of the run, and the address of its store
-//     address           the address at which the coordinator listens
-//     journal           state that survives the process (coordinator/journal.h), unless the journal
-//                       is in the store
-//     saved/            what was in the store when the run came to an orderly end
-//     saved.textproto   how much that is; written last
+// The files in the run's folder, and the functions that read them, are in parallel_run_folder.h,
+// which this header includes.
 //
-// Data that cannot be saved there, as on a full disk, stay in the store.
+// An orderly end saves the data of the run in its folder. Data that cannot be saved there, as on a
+// full disk, stay in the store.
 //
 // If the journal is in the store, all data stay there, unless the run has converged. The store then
 // also has the keys run/info and run/config, from which AdoptRun() makes such a folder on another
@@ -25,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/interaction/transport.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/parallel_run.pb.h"
+#include "ding_worker/worker/parallel_run_folder.h"  // IWYU pragma: export
 
 namespace ding {
 
@@ -75,14 +71,6 @@ absl::Status AdoptRun(const std::string& store_url, const std::string& exp_dir);
 // there are none, if they were already marked to be kept, or if nothing of the run exists.
 // `exp_dir` is absolute.
 absl::StatusOr<std::string> SettleDeadRun(const std::string& exp_dir);
-
-// Path of the result of the run in `exp_dir`, which exists once there is a result.
-std::string ResultPath(const std::string& exp_dir);
-// Returns the config of the run in `exp_dir`, as text.
-absl::StatusOr<std::string> ReadRunConfig(const std::string& exp_dir);
-// Returns the address of the run's coordinator. kNotFound: it does not listen yet.
-absl::StatusOr<std::string> ReadRunAddress(const std::string& exp_dir);
-absl::StatusOr<ParallelRunInfo> ReadRunInfo(const std::string& exp_dir);
 
 }  // namespace ding
 

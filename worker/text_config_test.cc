@@ -261,8 +261,8 @@ TEST(CheckConfigContentTest, BytesInAnAnyWithAFieldThatItsTypeHasNotAreRefused) 
       ParseTextConfig("policy { params { type_url: 'type.googleapis.com/ding.DqnConfig' "
                       "value: '\\xc0\\x0c\\x01' } }",
                       "c", &config),
-      ElementsAre("c:1:1: policy.params: has a field of number 200, which ding.DqnConfig has "
-                  "not"));
+      ElementsAre("c:1:1: policy.params: contains field number 200, which ding.DqnConfig does "
+                  "not have"));
 }
 
 TEST(CheckConfigContentTest, BytesInAnAnyThatAreNoMessageOfItsTypeAreRefused) {
