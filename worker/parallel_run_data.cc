@@ -24,7 +24,7 @@ namespace {
 // The name of the coordinator's logs.
 constexpr char kProcess[] = "coordinator";
 
-// Returns an error if the run in `exp_dir` has another config. Otherwise returns its config.
+// Returns the config of the run in `exp_dir`. kInvalidArgument: `config` is that of another run.
 absl::StatusOr<ExperimentConfig> ReadSameExperiment(const ExperimentConfig& config,
                                                     const std::string& exp_dir) {
   DING_ASSIGN_OR_RETURN(const std::string text, ReadRunConfig(exp_dir));
