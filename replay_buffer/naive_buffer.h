@@ -1,16 +1,16 @@
-// A ring of transitions, drawn uniformly: the buffer of DQN and most off-policy algorithms.
+// A ring of transitions that is drawn uniformly: the buffer of DQN and most off-policy algorithms.
 //
-// Drawn batches have the columns of data/sample_columns.h; replay_unique_id is the row's number in
-// the order of pushing, going on over Clear(). SampleOptions::newest counts from the newest row,
-// wherever the ring stands. Draws are uniform over rows, without replacement unless asked.
+// Drawn batches have the columns of data/sample_columns.h. replay_unique_id numbers the rows in the order of
+// pushing; Clear() does not restart it. SampleOptions::newest counts from the row that was pushed last. Draws
+// are without replacement unless SampleOptions::replace is set.
 //
-// Rows may be items (data/items.h), if nstep is 1: a batch then has no next_obs, discount and n_step.
+// Rows may be items (data/items.h) if nstep is 1: a batch then has no next_obs, discount and n_step.
 //
-// Ownership: copies what it is pushed.
-// Threads:   thread-safe. Rows are chosen under the lock and copied after it: drawing delays
-//            pushing by a microsecond, not by a batch. A snapshot holds the lock while it
-//            looks for the ends of episodes, among 4 bytes per row at most; with stacks of frames
-//            it copies 4 more.
+// Ownership: copies the rows that are pushed.
+// Threads:   thread-safe. Rows are chosen under the lock and copied after it, so a draw delays a push by
+//            about a microsecond, not by the time that copying the batch takes. A snapshot holds the lock
+//            while it searches the links, at most 4 bytes per row, for the ends of episodes; with stacks of
+//            frames it also copies 4 bytes per row.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:
@@ -41,33 +41,32 @@ class NaiveReplayBuffer : public ComposedBuffer {
  public:
   struct Options {
     int64_t capacity_rows = 10000;  // replay_buffer_size of the config
-    // replay_buffer_bytes of the config. Set: as many rows as fit in (RowCapacity), whatever
-    // capacity_rows is.
+    // replay_buffer_bytes of the config. If set, the capacity is as many rows as fit (RowCapacity), and
+    // capacity_rows is ignored.
     std::optional<int64_t> capacity_bytes;
     int64_t nstep = 1;
     double gamma = 0.99;  // discount_factor of the config
     uint64_t seed = 0;
-    std::string name = "replay_buffer";  // stands in errors and names the random stream and metrics
+    std::string name = "replay_buffer";  // prefix of errors and metrics; names the random stream
     // Where PeriodicThruputMonitor writes; null: nothing is counted.
     std::shared_ptr<MetricSink> metrics;
     double periodic_thruput_seconds = 60;
     const Clock* clock = Clock::Real();
-    OnRemoved on_removed;  // for rows that are items only
-    // Null: uniform. Belongs to one buffer.
+    OnRemoved on_removed;  // only for rows that are items
+    // Null: uniform draws. A selector belongs to one buffer.
     std::shared_ptr<ISelector> selector;
   };
 
-  // A sentence for each option that is out of range.
+  // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
-  // kInvalidArgument lists them.
+  // Returns kInvalidArgument, with all of them, if there are any.
   static absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> Create(const Options& options);
 
-  // Push(), beside what IBuffer says:
-  //   kInvalidArgument    the fields are not those that TransitionReader needs; on_removed is set,
-  //                       and the rows are no items; at the first push: not one row fits in
-  //                       capacity_bytes
-  //   kResourceExhausted  at the first push: the capacity is more than this machine's memory, with
-  //                       the sum; later: out of memory
+  // Push() also returns, besides what IBuffer says:
+  //   kInvalidArgument    the fields are not those that TransitionReader needs; on_removed is set, and
+  //                       the rows are not items; at the first push: not one row fits in capacity_bytes
+  //   kResourceExhausted  at the first push: the capacity is more than this machine's memory (the message
+  //                       shows the sum); later: out of memory
 
  private:
   explicit NaiveReplayBuffer(const Options& options);

@@ -1,39 +1,39 @@
-// A ring of rows, drawn as sequences of consecutive rows of one stream: for recurrent policies
+// A ring of rows that is drawn as sequences of consecutive rows of one stream, for recurrent policies
 // (stored state and burn-in: Kapturowski et al., "Recurrent experience replay in distributed
 // reinforcement learning", ICLR 2019). EpisodeReplayBuffer draws whole episodes in the same way.
 //
-// A draw of B sequences of T rows is a batch of [B * T] rows, row t of sequence b at b * T + t: a
-// column [B * T, ...] is a dense [B, T, ...]. Beside the columns of NaiveReplayBuffer:
+// A draw of B sequences of T rows is a batch of [B * T] rows, with row t of sequence b at b * T + t: a
+// column [B * T, ...] is a dense [B, T, ...]. A batch has the columns of NaiveReplayBuffer, and:
 //
-//   mask     bool  []  0: padding, a repetition of the sequence's last row
-//   burn_in  bool  []  1: among the first `burn_in` rows, which only warm up the recurrent state
-//   is_first bool  []  with `cross_episodes` only. 1: begins an episode, and no padding: the
-//                      recurrent state begins anew there
+//   mask     bool  []  0: the row is padding, a repetition of the sequence's last row
+//   burn_in  bool  []  1: the row is among the first `burn_in`, which only warm up the recurrent state
+//   is_first bool  []  with `cross_episodes` only. 1: the row begins an episode and is no padding, so the
+//                      recurrent state must be reset there
 //
-// The recurrent state that was stored when a sequence's first row was collected is whatever field
-// the policy gave its rows, at row b * T.
+// The recurrent state can be any field that the policy adds to its rows. The state that was stored when the
+// first row of sequence b was collected is at row b * T.
 //
 // Sequences follow the links of the rows, so they never cross the end of an episode, nor steps that
-// their stream lost. Their first rows are `unroll_len - overlap` rows apart in the episode. Where
-// an episode ends within a sequence, that sequence is left out, or with `padding` filled up. A row
-// leaves as the oldest of a full ring, and with it the sequence that it begins.
+// their stream lost. Their first rows are `unroll_len - overlap` rows apart in the episode. A sequence that
+// the end of its episode cuts short is left out, or with `padding` filled up. The ring evicts its oldest
+// row when it is full, and with it the sequence that this row begins.
 //
-// With `cross_episodes` a sequence goes on with the next episode of its stream, and ends only where
-// the stream lost steps; first rows are `unroll_len - overlap` rows apart in the stream:
+// With `cross_episodes` a sequence continues with the next episode of its stream, and ends only where the
+// stream lost steps; first rows are `unroll_len - overlap` rows apart in the stream:
 //
 //     episodes   a0 a1 a2 a3 a4 | b0 b1 | c0 c1 ...       unroll_len = 4, overlap = 1
 //                [---------]
 //                         [-----------]                   is_first: 0 0 1 0
 //                                    [-------- ...
 //
-// The rest is as it was: next_obs, n-step windows and stacks of frames stay within the episode of
-// their row, so that next_obs of a4 is the observation after it, not that of b0.
+// Nothing else crosses the end of an episode: next_obs, n-step windows and stacks of frames stay within the
+// episode of their row, so that next_obs of a4 is the observation after a4, not that of b0.
 //
-// count() is the number of sequences that can be drawn, and SampleOptions::newest the newest of
-// them, by their first rows. Draws are uniform over sequences, without replacement unless asked:
-// sequences then differ, but may overlap.
+// count() is the number of sequences that can be drawn. SampleOptions::newest counts sequences, the one with
+// the newest first row first. Draws are uniform over sequences, and without replacement unless
+// SampleOptions::replace is set: the sequences of a batch then differ, but may overlap.
 //
-// Ownership: copies what it is pushed.
+// Ownership: copies the rows that are pushed.
 // Threads:   thread-safe. Rows are chosen under the lock, in O(B (T + log capacity)), and copied
 //            after it. A snapshot holds the lock while it copies 8 bytes per sequence, and looks at
 //            4 bytes per row with `cross_episodes`.
@@ -68,43 +68,44 @@ class SequenceReplayBuffer : public ComposedBuffer {
  public:
   struct Options {
     int64_t capacity_rows = 10000;  // replay_buffer_size of the config
-    // replay_buffer_bytes of the config. Set: as many rows as fit in (RowCapacity), whatever
-    // capacity_rows is.
+    // replay_buffer_bytes of the config. If set, the capacity is as many rows as fit (RowCapacity), and
+    // capacity_rows is ignored.
     std::optional<int64_t> capacity_bytes;
     int64_t nstep = 1;
     double gamma = 0.99;  // discount_factor of the config
-    // T, burn-in included. Not set: whole episodes, complete ones only, T being the longest drawn.
+    // T, burn-in included. Not set: draws are of whole, complete episodes, and T is the longest drawn.
     std::optional<int64_t> unroll_len = 80;
     int64_t burn_in = 0;  // below unroll_len
-    // Rows that two sequences one after the other share; not set: unroll_len - 1, so that every row
-    // may begin a sequence. Not for whole episodes.
+    // The number of rows that consecutive sequences share; not set: unroll_len - 1, so that every row may
+    // begin a sequence. Not for whole episodes.
     std::optional<int64_t> overlap;
-    // Also draw sequences that the end of an episode cuts short; with cross_episodes those that lost
-    // steps do. Not for whole episodes.
+    // Also draw sequences that the end of an episode cuts short (with cross_episodes: that lost steps cut
+    // short), and fill them up. Not for whole episodes.
     bool padding = false;
-    // Sequences go on with the next episode of their stream. Not for whole episodes.
+    // Sequences continue with the next episode of their stream. Not for whole episodes.
     bool cross_episodes = false;
     uint64_t seed = 0;
-    std::string name = "replay_buffer";  // stands in errors and names the random stream and metrics
-    // Where PeriodicThruputMonitor writes, all in rows; null: nothing is counted.
+    std::string name = "replay_buffer";  // prefix of errors and metrics; names the random stream
+    // Where PeriodicThruputMonitor writes its counts, which are in rows; null: nothing is counted.
     std::shared_ptr<MetricSink> metrics;
     double periodic_thruput_seconds = 60;
     const Clock* clock = Clock::Real();
-    // Null: uniform. Belongs to one buffer.
+    // Null: uniform draws. A selector belongs to one buffer.
     std::shared_ptr<ISelector> selector;
   };
 
-  // A sentence for each option that is out of range.
+  // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
-  // kInvalidArgument lists them.
+  // Returns kInvalidArgument, with all of them, if there are any.
   static absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> Create(const Options& options);
 
-  // Beside what IBuffer says, Push(): the errors of NaiveReplayBuffer. kInvalidArgument also at the
-  // first push, if fewer than unroll_len rows fit in capacity_bytes.
-  // Sample(): `size` sequences. kFailedPrecondition if there are fewer that are long enough, with the
-  // numbers of sequences and rows.
+  // Besides what IBuffer says: Push() returns the errors of NaiveReplayBuffer, and at the first push
+  // kInvalidArgument if fewer than unroll_len rows fit in capacity_bytes.
+  // Sample() draws `size` sequences. It returns kFailedPrecondition, with the numbers of sequences and rows,
+  // if fewer sequences are long enough.
 
-  // Rows of each sequence that can be drawn, without padding, by the age of their first rows.
+  // Returns the number of rows, without padding, of each sequence that can be drawn, the one with the oldest
+  // first row first.
   std::vector<int64_t> SequenceLengths() const;
 
  protected:

@@ -130,7 +130,7 @@ class Reference {
     }
   }
   void Clear() { begin_id_ = next_id_; }
-  // Of episodes.
+  // The first rows of episodes.
   const std::set<int64_t>& first_rows() const { return first_rows_; }
 
   std::vector<std::vector<int64_t>> All() const {
