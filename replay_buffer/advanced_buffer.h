@@ -1,34 +1,34 @@
-// A ring of transitions, drawn in proportion to their priorities: prioritized experience replay
+// A ring of transitions that is drawn in proportion to their priorities: prioritized experience replay
 // (Schaul et al., "Prioritized experience replay", ICLR 2016; proportional variant, section 3.3).
 //
 //   P(i) = p_i^alpha / sum_k p_k^alpha       a batch: one row of each of B equal strata of the sum
 //   weight_i = (P(i) / min_k P(k))^-beta     in (0, 1]; the minimum is over all valid rows
 //
-// beta goes from its first value to 1 in `anneal_step` draws. A priority that is given is stored
-// + 1e-5; a row that comes without one has the largest that Update() was ever given, at first 1.
+// beta grows from its first value to 1 in `anneal_step` draws. A given priority is stored + 1e-5. A row that
+// is pushed without one gets the largest priority that Update() was ever given, at first 1.
 //
-// Drawn batches have the columns of data/sample_columns.h, those of prioritized buffers included:
-//   priority           stored with the row when it was drawn
-//   use                of a row that comes twice in a batch: n, then n + 1
+// Drawn batches have the columns of data/sample_columns.h, including those of prioritized buffers:
+//   priority           the stored priority at the moment of the draw
+//   use                how often the row was drawn, this draw included; in a row that occurs twice in a
+//                      batch n, then n + 1
 //   staleness          cur_learner_iter - collect_iter, at least 0; -1 if the rows have no
 //                      collect_iter or it is below 0
 //   replay_buffer_idx  replay_unique_id modulo the capacity
-// A column "priority" (float32[]) of the pushed rows gives their first priorities; nothing is ever
-// written into what was pushed.
+// A column "priority" (float32[]) of the pushed rows gives their first priorities. The buffer never writes
+// into what was pushed.
 //
-// A row leaves when it is the oldest of a full ring, when it was drawn `max_use` times (at the end
-// of that draw), or at the first draw where its staleness is `max_staleness` or more. The latter two
-// are retired: their memory goes when the ring comes round, but they are not drawn, not counted, and
-// no update brings them back. They go also if the draw that finds them is then refused for want of
-// rows.
+// A row is evicted when it is the oldest of a full ring. It is retired at the end of the draw that draws it
+// for the `max_use`-th time, and at the first draw for which its staleness is `max_staleness` or more, even
+// if that draw is then refused because too few rows are left. A retired row is not drawn and not counted,
+// and no update makes it valid again. Its memory is freed when the ring reaches it.
 //
-// SampleOptions::newest counts valid rows from the newest. A row whose weight is more than 1/B of
-// the sum comes more than once in a batch, else its importance weight were wrong;
-// SampleOptions::replace says only that the batch may be larger than the buffer.
+// SampleOptions::newest counts valid rows, from the newest on. A row whose weight is more than 1/B of the
+// sum can occur more than once in a batch, because otherwise its importance weight would be wrong.
+// SampleOptions::replace only means that the batch may be larger than the buffer.
 //
-// Rows may be items (data/items.h), if nstep is 1: a batch then has no next_obs, discount and n_step.
+// Rows may be items (data/items.h) if nstep is 1: a batch then has no next_obs, discount and n_step.
 //
-// Ownership: copies what it is pushed.
+// Ownership: copies the rows that are pushed.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it. A snapshot holds the
 //            lock while it copies 8 bytes per row.
 // Errors:    as IBuffer says; all begin with the buffer's name.
@@ -67,67 +67,67 @@ class AdvancedReplayBuffer : public ComposedBuffer {
  public:
   struct Options {
     int64_t capacity_rows = 4096;  // replay_buffer_size of the config
-    // replay_buffer_bytes of the config. Set: as many rows as fit in (RowCapacity), whatever
-    // capacity_rows is.
+    // replay_buffer_bytes of the config. If set, the capacity is as many rows as fit (RowCapacity), and
+    // capacity_rows is ignored.
     std::optional<int64_t> capacity_bytes;
     int64_t nstep = 1;
     double gamma = 0.99;                   // discount_factor of the config
     double alpha = 0.6;                    // 0: uniform draws
     double beta = 0.4;                     // 0: all importance weights 1
-    int64_t anneal_step = 100000;          // draws until beta is 1; 0: it stays
+    int64_t anneal_step = 100000;          // draws until beta is 1; 0: it stays the same
     std::optional<int64_t> max_use;        // not set: no limit
     std::optional<int64_t> max_staleness;  // in learner iterations; not set: no limit
-    // A draw without SampleOptions::replace needs this many times its size of valid rows; at least 1.
+    // A draw of n rows without SampleOptions::replace needs this times n valid rows; at least 1.
     double sample_min_limit_ratio = 1;
-    // What is refused as too fast; without limits nothing is.
+    // The limits on the rates of pushes and draws; the default has none.
     ThruputController::Options thruput;
-    const Clock* clock = Clock::Real();  // of that, and of periodic_thruput_seconds
-    // How long a push or draw that would be refused for its rate, or a draw for want of rows, waits
-    // for other threads to change that; zero: it is refused at once.
+    const Clock* clock = Clock::Real();  // for `thruput` and periodic_thruput_seconds
+    // How long a push or draw that exceeds the rate limits, or a draw for which there are too few rows,
+    // waits for other threads to change this before it is refused; zero: it does not wait.
     absl::Duration max_wait = absl::ZeroDuration();
     uint64_t seed = 0;
-    std::string name = "replay_buffer";  // stands in errors and names the random stream and metrics
+    std::string name = "replay_buffer";  // prefix of errors and metrics; names the random stream
     // Where both monitors write; null: nothing is measured.
     std::shared_ptr<MetricSink> metrics;
     double periodic_thruput_seconds = 60;
     SampledDataAttrMonitor::Options sampled_data_attr;
-    OnRemoved on_removed;  // for rows that are items only
-    // Null: in proportion to the priorities. With another one all importance weights are 1. Belongs to
-    // one buffer.
+    OnRemoved on_removed;  // only for rows that are items
+    // Null: draws in proportion to the priorities. With a selector that draws otherwise, all importance
+    // weights are 1. A selector belongs to one buffer.
     std::shared_ptr<ISelector> selector;
   };
 
   using Counters = PrioritizedDraws::Counters;
 
-  // A sentence for each option that is out of range.
+  // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
-  // kInvalidArgument lists them.
+  // Returns kInvalidArgument, with all of them, if there are any.
   static absl::StatusOr<std::unique_ptr<AdvancedReplayBuffer>> Create(const Options& options);
 
-  // Beside what IBuffer says, Push():
-  //   kInvalidArgument    the fields are not those that TransitionReader needs, "priority" is not
-  //                       float32[] or "collect_iter" not int64[]; a priority is NaN, negative or
-  //                       infinite: nothing is pushed;
-  //                       on_removed is set, and the rows are no items
-  //   kUnavailable        more rows per row drawn than Options::thruput allows; nothing is pushed
-  //   kResourceExhausted  at the first push: the capacity is more than this machine's memory, with
-  //                       the sum; later: out of memory
-  // Sample():
-  //   kFailedPrecondition also if fewer rows per row drawn were pushed than Options::thruput asks for
-  // Update():
-  //   kInvalidArgument    a priority is NaN, negative or infinite, or the columns differ in length;
-  //                       then nothing changes. Rows that are gone are skipped and counted
-  // LoadState():
-  //   kInvalidArgument    also if what was saved is of another max_use, beta or anneal_step: uses and
-  //                       beta have come about under them. alpha, nstep, gamma and max_staleness are
-  //                       those of this buffer
+  // Besides what IBuffer says, Push() returns
+  //   kInvalidArgument     the fields are not those that TransitionReader needs; "priority" is not
+  //                        float32[], or "collect_iter" is not int64[]; a priority is NaN, negative or
+  //                        infinite; on_removed is set, and the rows are not items
+  //   kUnavailable         more rows would be pushed per row drawn than Options::thruput allows
+  //   kResourceExhausted   at the first push: the capacity is more than this machine's memory (the message
+  //                        shows the sum); later: out of memory
+  // Sample() returns
+  //   kFailedPrecondition  fewer rows were pushed per row drawn than Options::thruput demands
+  // Update() skips and counts rows that have left the buffer, and returns
+  //   kInvalidArgument     a priority is NaN, negative or infinite, or the columns differ in length;
+  //                        nothing changes then
+  // LoadState() returns
+  //   kInvalidArgument     the saved buffer has another max_use, beta or anneal_step, on which its saved
+  //                        uses and its current beta depend. alpha, nstep, gamma and max_staleness may
+  //                        differ: those of this buffer apply
 
   // The exponent of the importance weights of the next draw.
   double beta() const;
   double max_priority() const;
-  // Since the buffer was made; Clear() and LoadState() leave them.
+  // Counted since the buffer was created; Clear() and LoadState() do not change the counters.
   Counters counters() const;
-  // Entries of the index of rows by age: what max_staleness takes in memory, about 50 bytes each.
+  // The number of entries of the index of rows by age, each of about 50 bytes: the memory that
+  // max_staleness takes.
   int64_t staleness_runs() const;
 
  private:

@@ -10,7 +10,8 @@
 //
 // Ownership: a buffer copies what it is pushed; a drawn Batch owns its memory and never changes.
 // Threads:   thread-safe: pushing, drawing and updating may overlap.
-// Errors:    a call that fails leaves the buffer as it was.
+// Errors:    a call that fails leaves the buffer as it was; only stale rows may have been retired
+//            (AdvancedReplayBuffer).
 #ifndef DING_WORKER_REPLAY_BUFFER_BUFFER_H_
 #define DING_WORKER_REPLAY_BUFFER_BUFFER_H_
 
@@ -26,10 +27,12 @@
 
 namespace ding {
 
-// A part of the rows by age: the newest `newest` of them. Not set: all.
+// From which part of the buffer a draw is made, and how.
 struct SampleOptions {
+  // Draw only from so many of the newest rows (or sequences or episodes, where these are drawn); not set:
+  // from all.
   std::optional<int64_t> newest;
-  // Draw with replacement: the batch may be larger than the buffer, and rows may repeat.
+  // Draw with replacement: rows may repeat, so the batch may be larger than the buffer.
   bool replace = false;
 };
 
@@ -37,34 +40,39 @@ class IBuffer {
  public:
   virtual ~IBuffer() = default;
 
-  // Appends the rows of all segments; when full, the oldest rows go. The first push fixes the rows'
-  // spec; a later one that differs is kInvalidArgument, naming the field. `cur_collector_envstep`
-  // is for statistics.
+  // Appends the rows of all segments, and evicts the oldest rows when the buffer is full. The first push
+  // fixes the spec of the rows. `cur_collector_envstep` is for statistics and for the window of
+  // ElasticReplayBuffer; -1: not known.
+  //   kInvalidArgument  the rows have another spec than those of the first push; the message names the
+  //                     field
   virtual absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) = 0;
 
-  // Draws `size` rows.
-  //   kInvalidArgument     size < 1, or an empty part
-  //   kFailedPrecondition  fewer valid rows than that (without replacement), or none; the message
-  //   says how many
+  // Draws `size` rows (or sequences or episodes, where these are drawn).
+  //   kInvalidArgument     `size` or SampleOptions::newest is below 1
+  //   kFailedPrecondition  there are fewer valid rows to draw from than `size` or, with replacement, none;
+  //                        the message says how many there are
   virtual absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
                                        const SampleOptions& options = {}) = 0;
 
-  // New priorities. Rows that are gone are skipped. A buffer without priorities ignores it.
+  // Sets the priorities of rows. Skips rows that have left the buffer. A buffer without priorities ignores
+  // the call.
   virtual absl::Status Update(const PriorityInfo& info) = 0;
 
   // Forgets all rows.
   virtual void Clear() = 0;
 
-  // Rows that can be drawn.
+  // The number of rows (or sequences or episodes) that can be drawn.
   virtual int64_t count() const = 0;
-  // Rows pushed since the beginning, or since Clear().
+  // The number of rows that were pushed since the beginning, or since the last Clear().
   virtual int64_t push_count() const = 0;
 
-  // The content of now. Rows are shared, not copied: they stay in memory for as long as the snapshot
-  // lives, which pushing and drawing do not wait for.
+  // Returns the content at this moment. Rows are shared, not copied: they stay in memory for as long as
+  // the snapshot exists. Pushing and drawing do not wait for a snapshot that is being written.
   virtual StateSnapshot Snapshot() const = 0;
   absl::Status SaveState(StateWriter* writer) const { return Snapshot()(writer); }
-  // kInvalidArgument if what was saved has another spec or capacity; the buffer is then unchanged.
+  // Replaces the content. After an error the buffer is unchanged.
+  //   kInvalidArgument     the saved buffer has another type, spec or capacity, or the state is not valid
+  //   kFailedPrecondition  another version of this type saved the state
   virtual absl::Status LoadState(StateReader* reader) = 0;
 };
 

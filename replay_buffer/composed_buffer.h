@@ -1,18 +1,18 @@
-// A replay buffer, put together from parts. All that buffers have in common is here, once: pushing,
-// drawing, counting, waiting, telling what left, saving and loading.
+// A replay buffer that is composed of parts. This class does what all buffers have in common: it pushes,
+// draws, counts, waits, reports items that left, saves and loads.
 //
 //     Push ──► IRateLimiter ──► RowStore ──► DrawSource ──► ItemBook
-//               may it?          the rows     candidates     items that left
+//               allowed?         the rows     candidates     items that left
 //     Sample ─► IRateLimiter ──► ISelector ─► DrawSource ──► TransitionReader ──► Batch
-//               may it?          which?       columns        copies, without the lock
+//               allowed?         which?       columns        copies, without the lock
 //
 // The buffers of this package (naive, advanced, sequence, episode) derive from it and only choose the
-// parts. A selector of the user's own takes the place of theirs by Parts::selector.
+// parts. Parts::selector is the selector of the user, if there is one.
 //
 // Ownership: copies what it is pushed; owns its parts.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it.
-// Errors:    as IBuffer says; all begin with the buffer's name. A call that fails changes nothing but
-//            what RetireStale() of its DrawSource has retired.
+// Errors:    as IBuffer says; all begin with the buffer's name. A call that fails changes nothing, except
+//            that stale rows which a draw has retired stay retired (DrawSource::RetireStale).
 #ifndef DING_WORKER_REPLAY_BUFFER_COMPOSED_BUFFER_H_
 #define DING_WORKER_REPLAY_BUFFER_COMPOSED_BUFFER_H_
 
@@ -59,15 +59,15 @@ class ComposedBuffer : public IBuffer {
 
  protected:
   struct Options {
-    std::string name;  // stands in errors and names the random stream and metrics
+    std::string name;  // prefix of errors and metrics; names the random stream
     uint64_t seed = 0;
     RowCapacity capacity;
     std::shared_ptr<MetricSink> metrics;  // null: nothing is counted
     double periodic_thruput_seconds = 60;
     const Clock* clock = Clock::Real();
-    OnRemoved on_removed;  // for rows that are items only
-    // How long a push or draw that would be refused for its rate, or a draw for want of rows, waits
-    // for other threads to change that.
+    OnRemoved on_removed;  // only for rows that are items
+    // How long a push or draw that exceeds the rate limits, or a draw for which there are too few rows,
+    // waits for other threads to change this before it is refused; zero: it does not wait.
     absl::Duration max_wait = absl::ZeroDuration();
   };
   struct Parts {
@@ -78,7 +78,7 @@ class ComposedBuffer : public IBuffer {
 
   ComposedBuffer(Options options, Parts parts);
 
-  // For what a derived class tells of its parts.
+  // For derived classes that report on their parts.
   const DrawKind& kind() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return *kind_; }
   // Null until the first push.
   const DrawSource* source() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -88,7 +88,8 @@ class ComposedBuffer : public IBuffer {
   mutable Mutex mutex_;
 
  private:
-  // All that the first push fixes. Whoever gathers shares the source.
+  // What depends on the spec of the rows, which the first push fixes. A draw that is being gathered
+  // shares the source.
   struct Contents {
     std::shared_ptr<DrawSource> source;
     std::unique_ptr<ItemBook> held;  // null without on_removed
@@ -112,7 +113,7 @@ class ComposedBuffer : public IBuffer {
 
   const Options options_;
   const std::unique_ptr<DrawKind> kind_;
-  const std::shared_ptr<ISelector> selector_;  // is called with mutex_
+  const std::shared_ptr<ISelector> selector_;  // called with mutex_ held
   const std::unique_ptr<IRateLimiter> limiter_ ABSL_PT_GUARDED_BY(mutex_);
   CondVar changed_;                                             // rows were pushed or drawn
   std::unique_ptr<Contents> contents_ ABSL_GUARDED_BY(mutex_);  // null until the first push

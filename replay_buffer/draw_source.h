@@ -1,10 +1,10 @@
-// What the buffers of this package differ in, apart from their selector and their rate limiter:
+// The parts in which the buffers of this package differ, besides their selector and their rate limiter:
 //
-//   DrawKind    exists for as long as its buffer: what its draws are called, how many candidates they
-//               need, and the options and numbers that are saved with it
-//   DrawSource  is made from a RowStore when the first push has fixed the rows: which rows or
-//               sequences are candidates, and the columns that a draw has beside those of
-//               TransitionReader
+//   DrawKind    exists for as long as its buffer. It knows how errors call the candidates, how many of
+//               them a draw needs, and which options and numbers are saved with the buffer.
+//   DrawSource  is made from a RowStore when the first push has fixed the rows. It knows which rows or
+//               sequences are candidates, and fills the columns that a batch has besides those of
+//               TransitionReader.
 //
 // Ownership: a ComposedBuffer owns both. A draw that is being gathered shares its source.
 // Threads:   called under the buffer's lock, except for the functions marked "without the lock".
@@ -34,22 +34,22 @@
 
 namespace ding {
 
-// Is called with the ids [begin, end) of rows that were retired: they stay in the ring until they are
-// overwritten, but are never drawn again.
+// A callback that gets the ids [begin, end) of rows that were retired. Retired rows stay in the ring until
+// they are overwritten, but are never drawn again.
 using RetiredRows = absl::FunctionRef<void(int64_t begin, int64_t end)>;
 
 // One draw, as its source sees it.
 struct DrawRequest {
-  int64_t size;    // candidates to draw
-  int64_t newest;  // from so many of the newest candidates, at least 1
+  int64_t size;    // how many candidates to draw
+  int64_t newest;  // how many of the newest candidates to draw from, at least 1
   bool replace;
   ISelector* selector;
   Rng* rng;
   int64_t learner_iter;
-  int64_t envstep;  // of the last push; -1: not known
+  int64_t envstep;  // the env step of the last push; -1: not known
 };
 
-// What Finish() needs of the moment of the draw.
+// What Finish() needs to know about the moment of the draw.
 struct DrawFacts {
   int64_t learner_iter = 0;
   int64_t envstep = -1;
@@ -61,7 +61,7 @@ class DrawSource : public Candidates {
  public:
   explicit DrawSource(std::shared_ptr<TransitionReader> reader) : reader_(std::move(reader)) {}
 
-  // Without the lock.
+  // Callable without the lock.
   TransitionReader& reader() const { return *reader_; }
   RowStore& store() const { return reader_->store(); }
 
@@ -71,42 +71,44 @@ class DrawSource : public Candidates {
     return id;
   }
 
-  // Rows that reports of the buffer count.
+  // The number of rows that the reports of the buffer give (PeriodicThruputMonitor).
   virtual int64_t rows() const { return store().size(); }
 
-  // kInvalidArgument: rows that must not be appended. Called before the store has them.
+  // Called before the store appends `data`. Returns kInvalidArgument if it must not.
   virtual absl::Status Check(const SegmentBatch& /*data*/) const { return absl::OkStatus(); }
-  // The store has appended `data`, whose first row got the id `first_id`, and evicted what had to go.
+  // Called after the store has appended `data`, whose first row got the id `first_id`, and has evicted the
+  // oldest rows.
   virtual void Append(const SegmentBatch& /*data*/, int64_t /*first_id*/) {}
-  // The store has forgotten all rows.
+  // Called after the store has dropped all rows.
   virtual void Clear() {}
 
-  // Retires what is too stale at this iteration of the learner.
+  // Retires the rows that are too stale at this iteration of the learner.
   virtual void RetireStale(int64_t /*learner_iter*/, RetiredRows /*retired*/) {}
   // Whether a row that is in the store was retired.
   virtual bool IsRetired(int64_t /*id*/) const { return false; }
 
   // Chooses candidates and fills the ids of the draw and the columns that need the lock.
   virtual absl::Status Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) = 0;
-  // The draw has succeeded: counts it, and retires what is used up.
+  // Called after Draw() has succeeded: counts the draw, and retires the rows that it uses up.
   virtual DrawFacts Commit(const DrawRequest& /*request*/, TransitionDraw* /*draw*/,
                            RetiredRows /*retired*/) {
     return {};
   }
-  // Fills the other columns, between Resolve() and Gather(), without the lock.
+  // Fills the other columns. Called between Resolve() and Gather(), without the lock.
   virtual void Finish(const DrawFacts& /*facts*/, TransitionDraw* /*draw*/) const {}
 
-  // State beside the rows; null: none. Load() is called on a new source whose store has the rows.
+  // The state besides the rows; null if there is none. Load() is called on a new source whose store has the
+  // rows.
   virtual StateSnapshot Snapshot() const { return nullptr; }
   virtual absl::Status Load(StateReader* /*reader*/) { return absl::OkStatus(); }
 
  protected:
   // Fills `ids` with the candidates that the selector chooses.
   absl::Status Select(const DrawRequest& request, absl::Span<int64_t> ids);
-  // Replaces ranks by the ids of their candidates. Returns false, and leaves anything in `ranks`, if
-  // one is not in [0, size()).
+  // Replaces ranks by the ids of their candidates. Returns false if a rank is not in [0, size()); `ranks`
+  // is then undefined.
   virtual bool RanksToIds(absl::Span<int64_t> ranks) const = 0;
-  // Draws in proportion to the priorities.
+  // Fills `ids` with candidates that are drawn in proportion to their priorities.
   virtual absl::Status DrawByPriority(const DrawRequest& /*request*/, absl::Span<int64_t> /*ids*/) {
     return absl::FailedPreconditionError("the buffer keeps no priorities to draw in proportion to");
   }
@@ -126,30 +128,33 @@ class DrawKind {
  public:
   virtual ~DrawKind() = default;
 
-  // What saved states are marked with.
+  // The type and version with which saved states are marked.
   virtual absl::string_view state_type() const = 0;
   virtual int64_t state_version() const = 0;
 
-  // kInvalidArgument if such rows cannot be drawn so; kResourceExhausted. Without the lock.
+  // Makes the source for the rows of `store`. Called with or without the lock.
+  //   kInvalidArgument    the rows lack what such draws need
+  //   kResourceExhausted  there is not enough memory
   virtual absl::StatusOr<std::unique_ptr<DrawSource>> MakeSource(
       std::shared_ptr<RowStore> store) = 0;
 
-  // "rows", "sequences of 80 rows", ...: for errors.
+  // How errors call the candidates: "rows", "sequences of 80 rows", ...
   virtual std::string candidates() const { return "rows"; }
-  // How many candidates a draw of `size` needs, unless it repeats them.
+  // How many candidates a draw of `size` needs if it must not repeat them.
   virtual double NeededFor(int64_t size) const { return static_cast<double>(size); }
-  // kResourceExhausted if no batch may be so large.
+  // Returns kResourceExhausted if no batch may be so large.
   virtual absl::Status CheckSize(int64_t /*size*/) const { return absl::OkStatus(); }
 
-  // kInvalidArgument: priorities that nobody can have. Without the lock.
+  // Returns kInvalidArgument if a priority is not valid. Called without the lock.
   virtual absl::Status CheckUpdate(const PriorityInfo& /*info*/) const { return absl::OkStatus(); }
-  // `source` is null until the first push.
+  // Sets priorities. `source` is null until the first push.
   virtual void Update(const PriorityInfo& /*info*/, DrawSource* /*source*/) {}
 
-  // Options that the saved rows depend on, and numbers that go on; null: none.
+  // The options that the saved rows depend on, and the numbers that continue after loading; null if there
+  // are none.
   virtual StateSnapshot Snapshot() const { return nullptr; }
-  // Checks and reads these, without the lock. What is returned takes them over, with the lock, when
-  // all else has been read, too.
+  // Reads and checks what Snapshot() wrote, without the lock. The returned function applies it; it is
+  // called with the lock, after everything else has been read.
   virtual absl::StatusOr<std::function<void()>> Read(StateReader* /*reader*/) {
     return std::function<void()>([] {});
   }

@@ -1,13 +1,14 @@
-// A ring of rows, drawn as whole episodes: for policies that learn from complete ones. An episode
-// can be drawn when its end has come, whether terminated or truncated, and until its first row is
-// evicted; the first row of a stream begins one, and one that lost steps is not whole.
+// A ring of rows that is drawn as whole episodes, for policies that learn from complete episodes. An
+// episode can be drawn from when its end has arrived, terminated or truncated, until its first row is
+// evicted. The first row of a stream counts as the beginning of an episode. An episode that lost steps is
+// never complete.
 //
-// A draw of B episodes is a batch of [B * T] rows, T being the longest of those drawn, and the rest
-// padding, with the columns and the order of SequenceReplayBuffer: T = rows / B. count() is the
-// number of complete episodes, SampleOptions::newest the newest of them, by their first rows. The
-// capacity is in rows: a longer episode is never complete.
+// A draw of B episodes is a batch of [B * T] rows, where T is the length of the longest one; shorter ones
+// are padded. Columns and order are those of SequenceReplayBuffer, and T = rows / B. count() is the number
+// of complete episodes. SampleOptions::newest counts episodes, the one with the newest first row first. The
+// capacity is in rows: an episode that is longer is never complete.
 //
-// Ownership: copies what it is pushed.
+// Ownership: copies the rows that are pushed.
 // Threads:   thread-safe, as SequenceReplayBuffer.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 #ifndef DING_WORKER_REPLAY_BUFFER_EPISODE_BUFFER_H_
@@ -28,13 +29,13 @@ class EpisodeReplayBuffer : public SequenceReplayBuffer {
  public:
   struct Options : RingOptions {};  // has no options of its own
 
-  // A sentence for each option that is out of range.
+  // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
 
-  // kInvalidArgument lists them.
+  // Returns kInvalidArgument, with all of them, if there are any.
   static absl::StatusOr<std::unique_ptr<EpisodeReplayBuffer>> Create(const Options& options);
 
-  // Rows of each complete episode, oldest first.
+  // Returns the number of rows of each complete episode, the oldest first.
   std::vector<int64_t> episode_len() const { return SequenceLengths(); }
 
  private:

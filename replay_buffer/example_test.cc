@@ -91,14 +91,15 @@ absl::Status UsePrioritized() {
   DING_RETURN_IF_ERROR(buffer->Push(steps, /*cur_collector_envstep=*/3));
   for (int64_t train_iter = 0; train_iter < 20; ++train_iter) {
     SampleOptions replace;
-    replace.replace = true;  // More rows than there are, for once.
+    replace.replace = true;  // The batch is larger than the buffer.
     DING_ASSIGN_OR_RETURN(const Batch batch, buffer->Sample(/*size=*/8, train_iter, replace));
-    const absl::Span<const float> weight = batch.column<float>(kColumnWeight);  // For the loss.
+    // The learner multiplies the loss of each row by its weight.
+    const absl::Span<const float> weight = batch.column<float>(kColumnWeight);
     const absl::Span<const int64_t> ids = batch.column<int64_t>(kColumnReplayUniqueId);
     const absl::Span<const int64_t> slots = batch.column<int64_t>(kColumnReplayBufferIdx);
     PriorityInfo info;
     for (int i = 0; i < 8; ++i) {
-      const float td_error = ids[i] == 2 ? 4 : 0.5;  // Stands for that of the learner.
+      const float td_error = ids[i] == 2 ? 4 : 0.5;  // Stands for the TD error of the learner.
       info.priority.push_back(td_error);
       if (!(weight[i] > 0 && weight[i] <= 1)) return absl::InternalError("a weight is wrong");
     }
@@ -167,7 +168,7 @@ absl::Status UseSequencesAcrossEpisodes() {
   return absl::OkStatus();
 }
 
-// Draws recent transitions more often: the k-th newest in proportion to 0.999^k. One may come twice.
+// Draws recent transitions more often: the k-th newest in proportion to 0.999^k, perhaps more than once.
 class RecencySelector : public ISelector {
  public:
   absl::Status Select(const Candidates& from, int64_t newest, bool /*replace*/, Rng* rng,

@@ -1,16 +1,16 @@
-// A ring of transitions, drawn uniformly: the buffer of DQN and most off-policy algorithms.
+// A ring of transitions that is drawn uniformly: the buffer of DQN and most off-policy algorithms.
 //
-// Drawn batches have the columns of data/sample_columns.h; replay_unique_id is the row's number in
-// the order of pushing, going on over Clear(). SampleOptions::newest counts from the newest row,
-// wherever the ring stands. Draws are uniform over rows, without replacement unless asked.
+// Drawn batches have the columns of data/sample_columns.h. replay_unique_id numbers the rows in the order of
+// pushing; Clear() does not restart it. SampleOptions::newest counts from the row that was pushed last. Draws
+// are without replacement unless SampleOptions::replace is set.
 //
-// Rows may be items (data/items.h), if nstep is 1: a batch then has no next_obs, discount and n_step.
+// Rows may be items (data/items.h) if nstep is 1: a batch then has no next_obs, discount and n_step.
 //
-// Ownership: copies what it is pushed.
-// Threads:   thread-safe. Rows are chosen under the lock and copied after it: drawing delays
-//            pushing by a microsecond, not by a batch. A snapshot holds the lock while it
-//            looks for the ends of episodes, among 4 bytes per row at most; with stacks of frames
-//            it copies 4 more.
+// Ownership: copies the rows that are pushed.
+// Threads:   thread-safe. Rows are chosen under the lock and copied after it, so a draw delays a push by
+//            about a microsecond, not by the time that copying the batch takes. A snapshot holds the lock
+//            while it searches the links, at most 4 bytes per row, for the ends of episodes; with stacks of
+//            frames it also copies 4 bytes per row.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:
@@ -37,20 +37,19 @@ namespace ding {
 class NaiveReplayBuffer : public ComposedBuffer {
  public:
   struct Options : RingOptions {
-    OnRemoved on_removed;  // for rows that are items only
+    OnRemoved on_removed;  // only for rows that are items
   };
 
-  // A sentence for each option that is out of range.
+  // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
-  // kInvalidArgument lists them.
+  // Returns kInvalidArgument, with all of them, if there are any.
   static absl::StatusOr<std::unique_ptr<NaiveReplayBuffer>> Create(const Options& options);
 
-  // Push(), beside what IBuffer says:
-  //   kInvalidArgument    the fields are not those that TransitionReader needs; on_removed is set,
-  //                       and the rows are no items; at the first push: not one row fits in
-  //                       capacity_bytes
-  //   kResourceExhausted  at the first push: the capacity is more than this machine's memory, with
-  //                       the sum; later: out of memory
+  // Push() also returns, besides what IBuffer says:
+  //   kInvalidArgument    the fields are not those that TransitionReader needs; on_removed is set, and
+  //                       the rows are not items; at the first push: not one row fits in capacity_bytes
+  //   kResourceExhausted  at the first push: the capacity is more than this machine's memory (the message
+  //                       shows the sum); later: out of memory
 
  private:
   explicit NaiveReplayBuffer(const Options& options);

@@ -1,5 +1,5 @@
-// Draws single rows with priorities, importance weights and counted uses, and retires rows that are
-// used up or too stale. The kind of AdvancedReplayBuffer; advanced_buffer.h has the formulas.
+// Draws single rows with priorities, importance weights and counted uses, and retires rows that are used up
+// or too stale. AdvancedReplayBuffer draws in this way; advanced_buffer.h has the formulas.
 //
 // Threads: as DrawKind.
 #ifndef DING_WORKER_REPLAY_BUFFER_PRIORITIZED_SOURCE_H_
@@ -40,17 +40,17 @@ struct PrioritizedDrawOptions {
   double sample_min_limit_ratio = 1;
 };
 
-// What lasts for longer than the rows: beta, the counters, and the monitor of drawn rows.
+// The state that outlives the rows: beta, the counters, and the monitor of drawn rows.
 class PrioritizedDraws : public DrawKind {
  public:
-  // Since the buffer was made; Clear() and LoadState() leave them.
+  // Counted since the buffer was created; Clear() and LoadState() do not change the counters.
   struct Counters {
     int64_t retired_by_use = 0;
     int64_t retired_by_staleness = 0;
-    int64_t skipped_updates = 0;  // priorities of rows that were gone
+    int64_t skipped_updates = 0;  // priorities of rows that had left the buffer
   };
 
-  // `metrics` null: nothing is measured.
+  // If `metrics` is null, nothing is measured.
   PrioritizedDraws(const PrioritizedDrawOptions& options, const std::string& name,
                    const SampledDataAttrMonitor::Options& attr,
                    const std::shared_ptr<MetricSink>& metrics);
@@ -100,7 +100,7 @@ class PrioritizedSource : public DrawSource {
   StateSnapshot Snapshot() const override { return priorities_->Snapshot(); }
   absl::Status Load(StateReader* reader) override;
 
-  // Returns how many of the rows were gone.
+  // Returns how many of the rows had left the buffer.
   int64_t Update(const PriorityInfo& info) { return priorities_->Update(info); }
   float max_priority() const { return priorities_->max_priority(); }
   int64_t staleness_runs() const { return staleness_.runs(); }
@@ -110,15 +110,15 @@ class PrioritizedSource : public DrawSource {
   absl::Status DrawByPriority(const DrawRequest& request, absl::Span<int64_t> ids) override;
 
  private:
-  // Where the columns of draws stand in a batch, and what is read of the rows.
+  // The fields of a batch that a draw fills, and the fields of the rows that it reads.
   struct Fields {
     int weight;
     int use;
     int staleness;
     int priority;
     int buffer_idx;
-    std::optional<int> collect_iter;  // of the rows
-    bool given_priority;
+    std::optional<int> collect_iter;  // of the rows, if they have it
+    bool given_priority;              // whether the rows have a column "priority"
   };
 
   PrioritizedSource(PrioritizedDraws* draws, const Fields& fields,

@@ -2,8 +2,8 @@
 //
 // Ownership: a buffer owns its limiter.
 // Threads:   called under the buffer's lock, by one thread at a time.
-// Errors:    a refusal says what was asked and what is allowed. The buffer waits for as long as it was
-//            told to, asks again, and then returns the refusal.
+// Errors:    a refusal says what was requested and what is allowed. After a refusal the buffer asks again
+//            until its max_wait has passed, and then returns the refusal to its caller.
 #ifndef DING_WORKER_REPLAY_BUFFER_RATE_LIMITER_H_
 #define DING_WORKER_REPLAY_BUFFER_RATE_LIMITER_H_
 
@@ -17,11 +17,11 @@ class IRateLimiter {
  public:
   virtual ~IRateLimiter() = default;
 
-  // kUnavailable if `rows` rows must not be pushed now.
+  // Returns kUnavailable if `rows` rows must not be pushed now.
   virtual absl::Status CheckPush(int64_t rows) = 0;
-  // kFailedPrecondition if `rows` rows must not be drawn now.
+  // Returns kFailedPrecondition if `rows` rows must not be drawn now.
   virtual absl::Status CheckSample(int64_t rows) = 0;
-  // What was pushed, or drawn, after it was allowed.
+  // Count rows that were pushed or drawn, after the check has allowed it.
   virtual void CountPush(int64_t rows) = 0;
   virtual void CountSample(int64_t rows) = 0;
 };

@@ -16,6 +16,9 @@
 
 namespace ding {
 
+// Returns the elements of the saved tensor `name`.
+//   kInvalidArgument  its element type is not T
+//   other             the errors of the reader, if there is no such tensor
 template <typename T>
 absl::StatusOr<std::vector<T>> ReadVector(StateReader* reader, absl::string_view name) {
   DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(name));

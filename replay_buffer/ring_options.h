@@ -20,18 +20,18 @@ namespace ding {
 
 struct RingOptions {
   int64_t capacity_rows = 10000;  // replay_buffer_size of the config
-  // replay_buffer_bytes of the config. Set: as many rows as fit in (RowCapacity), whatever
-  // capacity_rows is.
+  // replay_buffer_bytes of the config. If set, the capacity is as many rows as fit (RowCapacity), and
+  // capacity_rows is ignored.
   std::optional<int64_t> capacity_bytes;
   int64_t nstep = 1;
   double gamma = 0.99;  // discount_factor of the config
   uint64_t seed = 0;
-  std::string name = "replay_buffer";  // stands in errors and names the random stream and metrics
-  // Where PeriodicThruputMonitor writes, all in rows; null: nothing is counted.
+  std::string name = "replay_buffer";  // prefix of errors and metrics; names the random stream
+  // Where PeriodicThruputMonitor writes its counts, which are in rows; null: nothing is counted.
   std::shared_ptr<MetricSink> metrics;
   double periodic_thruput_seconds = 60;
   const Clock* clock = Clock::Real();
-  // Null: uniform. Belongs to one buffer.
+  // Null: uniform draws. A selector belongs to one buffer.
   std::shared_ptr<ISelector> selector;
 };
 

@@ -1,4 +1,4 @@
-// Draws single rows: every row of the ring is a candidate. The kind of NaiveReplayBuffer.
+// Draws single rows: every row of the ring is a candidate. NaiveReplayBuffer draws in this way.
 //
 // Threads: as DrawKind.
 #ifndef DING_WORKER_REPLAY_BUFFER_ROW_SOURCE_H_

@@ -1,4 +1,5 @@
-// Finds selectors by the name in a buffer's config. "uniform" is registered by //replay_buffer:uniform_selector_factory.
+// Finds selectors by the name in a buffer's config. //replay_buffer:uniform_selector_factory registers
+// "uniform".
 //
 // Example:
 //   DING_REGISTER(SelectorRegistry(), "newest_first",
@@ -18,14 +19,14 @@
 
 namespace ding {
 
-// Makes a selector, or reports every problem of the config's `params` at once.
+// Makes a selector from `params` of the config. An error lists all problems of `params`.
 using SelectorFactory =
     std::function<absl::StatusOr<std::unique_ptr<ISelector>>(const SelectorConfig&)>;
 Registry<SelectorFactory>& SelectorRegistry();
 
-// Null if `config` names no type: the buffer then has its own.
-//   kNotFound         the name is not linked; the message lists those that are
-//   kInvalidArgument  `params` without a type, and what the factory reports
+// Creates the selector that `config` names. Returns null if it names none: the buffer then uses its own.
+//   kNotFound         no linked selector has this name; the message lists the names that are linked
+//   kInvalidArgument  `params` is set without a type, or the factory reports problems
 absl::StatusOr<std::unique_ptr<ISelector>> create_selector(const SelectorConfig& config);
 
 }  // namespace ding

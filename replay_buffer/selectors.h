@@ -15,7 +15,7 @@
 
 namespace ding {
 
-// Every candidate with the same probability; without `replace` all are different.
+// Draws every candidate with the same probability; without `replace` no candidate twice.
 class UniformSelector : public ISelector {
  public:
   absl::Status Select(const Candidates& from, int64_t newest, bool replace, Rng* rng,
@@ -35,8 +35,8 @@ class UniformSelector : public ISelector {
   UniformDraw draw_;
 };
 
-// In proportion to priority^alpha, in buffers that keep priorities. A candidate of more than one
-// stratum's weight comes more than once.
+// Makes a buffer that keeps priorities draw in proportion to priority^alpha (PriorityTable::Draw). A
+// candidate whose weight is more than one stratum can be drawn more than once.
 class ProportionalSelector : public ISelector {
  public:
   absl::Status Select(const Candidates& /*from*/, int64_t /*newest*/, bool /*replace*/,
@@ -46,7 +46,7 @@ class ProportionalSelector : public ISelector {
   bool ByPriority() const override { return true; }
 };
 
-// The given selector, or a new one of the type that a buffer has of its own.
+// Returns `given`, or if it is null a new selector of the type `Default`.
 template <typename Default>
 std::shared_ptr<ISelector> SelectorOr(const std::shared_ptr<ISelector>& given) {
   return given != nullptr ? given : std::make_shared<Default>();

@@ -1,17 +1,17 @@
-// A ring of rows, drawn as sequences of consecutive rows of one stream: for recurrent policies
+// A ring of rows that is drawn as sequences of consecutive rows of one stream, for recurrent policies
 // (stored state and burn-in: Kapturowski et al., "Recurrent experience replay in distributed
 // reinforcement learning", ICLR 2019). EpisodeReplayBuffer draws whole episodes in the same way.
 //
-// A draw of B sequences of T rows is a batch of [B * T] rows, row t of sequence b at b * T + t: a
-// column [B * T, ...] is a dense [B, T, ...]. Beside the columns of NaiveReplayBuffer:
+// A draw of B sequences of T rows is a batch of [B * T] rows, with row t of sequence b at b * T + t: a
+// column [B * T, ...] is a dense [B, T, ...]. A batch has the columns of NaiveReplayBuffer, and:
 //
-//   mask     bool  []  0: padding, a repetition of the sequence's last row
-//   burn_in  bool  []  1: among the first `burn_in` rows, which only warm up the recurrent state
-//   is_first bool  []  with `cross_episodes` only. 1: begins an episode, and no padding: the
-//                      recurrent state begins anew there
+//   mask     bool  []  0: the row is padding, a repetition of the sequence's last row
+//   burn_in  bool  []  1: the row is among the first `burn_in`, which only warm up the recurrent state
+//   is_first bool  []  with `cross_episodes` only. 1: the row begins an episode and is no padding, so the
+//                      recurrent state must be reset there
 //
-// The recurrent state that was stored when a sequence's first row was collected is whatever field
-// the policy gave its rows, at row b * T.
+// The recurrent state can be any field that the policy adds to its rows. The state that was stored when the
+// first row of sequence b was collected is at row b * T.
 //
 // Sequences follow the links of the rows, so they never cross the end of an episode, nor steps that
 // their stream lost. Their first rows are `unroll_len - overlap` rows apart, counted from the first
@@ -20,22 +20,22 @@
 // ended or the stream has gone on after the lost steps. A row leaves as the oldest of a full ring,
 // and with it the sequence that it begins.
 //
-// With `cross_episodes` a sequence goes on with the next episode of its stream, and ends only where
-// the stream lost steps; first rows are `unroll_len - overlap` rows apart in the stream:
+// With `cross_episodes` a sequence continues with the next episode of its stream, and ends only where the
+// stream lost steps; first rows are `unroll_len - overlap` rows apart in the stream:
 //
 //     episodes   a0 a1 a2 a3 a4 | b0 b1 | c0 c1 ...       unroll_len = 4, overlap = 1
 //                [---------]
 //                         [-----------]                   is_first: 0 0 1 0
 //                                    [-------- ...
 //
-// The rest is as it was: next_obs, n-step windows and stacks of frames stay within the episode of
-// their row, so that next_obs of a4 is the observation after it, not that of b0.
+// Nothing else crosses the end of an episode: next_obs, n-step windows and stacks of frames stay within the
+// episode of their row, so that next_obs of a4 is the observation after a4, not that of b0.
 //
-// count() is the number of sequences that can be drawn, and SampleOptions::newest the newest of
-// them, by their first rows. Draws are uniform over sequences, without replacement unless asked:
-// sequences then differ, but may overlap.
+// count() is the number of sequences that can be drawn. SampleOptions::newest counts sequences, the one with
+// the newest first row first. Draws are uniform over sequences, and without replacement unless
+// SampleOptions::replace is set: the sequences of a batch then differ, but may overlap.
 //
-// Ownership: copies what it is pushed.
+// Ownership: copies the rows that are pushed.
 // Threads:   thread-safe. Rows are chosen under the lock, in O(B (T + log capacity)), and copied
 //            after it. A snapshot holds the lock while it copies 8 bytes per sequence, and looks at
 //            4 bytes per row with `cross_episodes`.
@@ -77,21 +77,22 @@ class SequenceReplayBuffer : public ComposedBuffer {
     // Whether to draw also sequences that the end of an episode or lost steps cut short, filled up with
     // padding. With cross_episodes only lost steps cut a sequence short. Not for whole episodes.
     bool padding = false;
-    // Sequences go on with the next episode of their stream. Not for whole episodes.
+    // Sequences continue with the next episode of their stream. Not for whole episodes.
     bool cross_episodes = false;
   };
 
-  // A sentence for each option that is out of range.
+  // Returns a sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
-  // kInvalidArgument lists them.
+  // Returns kInvalidArgument, with all of them, if there are any.
   static absl::StatusOr<std::unique_ptr<SequenceReplayBuffer>> Create(const Options& options);
 
-  // Beside what IBuffer says, Push(): the errors of NaiveReplayBuffer. kInvalidArgument also at the
-  // first push, if fewer than unroll_len rows fit in capacity_bytes.
-  // Sample(): `size` sequences. kFailedPrecondition if there are fewer that are long enough, with the
-  // numbers of sequences and rows.
+  // Besides what IBuffer says: Push() returns the errors of NaiveReplayBuffer, and at the first push
+  // kInvalidArgument if fewer than unroll_len rows fit in capacity_bytes.
+  // Sample() draws `size` sequences. It returns kFailedPrecondition, with the numbers of sequences and rows,
+  // if fewer sequences are long enough.
 
-  // Rows of each sequence that can be drawn, without padding, by the age of their first rows.
+  // Returns the number of rows, without padding, of each sequence that can be drawn, the one with the oldest
+  // first row first.
   std::vector<int64_t> SequenceLengths() const;
 
  protected:

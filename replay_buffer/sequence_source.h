@@ -1,5 +1,6 @@
-// Draws sequences of consecutive rows, or whole episodes: the first row of each is a candidate. The
-// kind of SequenceReplayBuffer and EpisodeReplayBuffer; sequence_buffer.h says what a batch looks like.
+// Draws sequences of consecutive rows, or whole episodes, each of which is a candidate and has the id of its
+// first row. SequenceReplayBuffer and EpisodeReplayBuffer draw in this way; sequence_buffer.h says what a
+// batch looks like.
 //
 // Threads: as DrawKind.
 #ifndef DING_WORKER_REPLAY_BUFFER_SEQUENCE_SOURCE_H_
@@ -46,18 +47,18 @@ class SequenceSource : public DrawSource {
   StateSnapshot Snapshot() const override;
   absl::Status Load(StateReader* reader) override;
 
-  // Rows of each candidate's sequence, without padding.
+  // Returns the number of rows of each candidate, without padding.
   std::vector<int64_t> Lengths() const;
 
  protected:
   bool RanksToIds(absl::Span<int64_t> ranks) const override;
 
  private:
-  // Where the columns of draws stand in a batch.
+  // The fields of a batch that a draw fills.
   struct Fields {
     int mask = -1;
     int burn_in = -1;
-    int is_first = -1;  // across episodes only
+    int is_first = -1;  // only across episodes
   };
 
   SequenceSource(const SequenceDrawOptions& options, const Fields& fields,

@@ -23,7 +23,8 @@ class StalenessRemover {
   StalenessRemover(std::optional<int64_t> max_staleness, std::optional<int> collect_iter)
       : max_staleness_(max_staleness), collect_iter_(collect_iter) {}
 
-  // Rows from `first_id` on are new in `store`; those before its begin_id() are gone.
+  // Must be called after `store` has appended the rows from `first_id` on and evicted those before its
+  // begin_id().
   void Append(const RowStore& store, int64_t first_id) {
     index_.EvictBefore(store.begin_id());
     if (!max_staleness_.has_value() || !collect_iter_.has_value()) return;
@@ -42,7 +43,7 @@ class StalenessRemover {
     index_.TakeUpTo(learner_iter - *max_staleness_, retire);
   }
 
-  // Entries of the index: about 50 bytes each.
+  // The number of entries of the index, each of about 50 bytes.
   int64_t runs() const { return index_.runs(); }
 
  private:

@@ -1,9 +1,10 @@
-// Keeps pushing and drawing in step: how many rows may be pushed per row drawn, within a window.
+// Limits how many rows may be pushed per row drawn, so that neither pushing nor drawing runs too far ahead.
 //
-// Both counts fade: after `window_seconds` a row counts 1 %. With P and S the faded counts,
-//   a push of n rows is allowed while S < 1e-5 or (P + n) / S <= max_push_sample_ratio
-//   a draw of n rows is allowed while P / (S + n) >= min_push_sample_ratio
-// They fade when somebody asks, by the time that has passed on the clock: there is no thread.
+// Pushed and drawn rows are counted, and both counts fade: after `window_seconds` a row counts 1 %. Let P be
+// the faded count of pushed rows and S that of drawn rows. Then
+//   a push of n rows is allowed if S < 1e-5 or (P + n) / S <= max_push_sample_ratio
+//   a draw of n rows is allowed if P / (S + n) >= min_push_sample_ratio
+// There is no thread: each call lets the counts fade by the time that has passed since the previous call.
 //
 // Threads: thread-compatible: the buffer's lock is held for every call.
 // Errors:  kUnavailable for a push, kFailedPrecondition for a draw, with the ratio and its limit.
@@ -32,7 +33,7 @@ class ThruputController : public IRateLimiter {
   // Adds a sentence for each option that is out of range.
   static void AppendProblems(const Options& options, std::vector<std::string>* problems);
 
-  // `options` have no problems; `clock` outlives the controller.
+  // `options` must have no problems, and `clock` must outlive the controller.
   ThruputController(const Options& options, const Clock* clock);
 
   absl::Status CheckPush(int64_t rows) override;

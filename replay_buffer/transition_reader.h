@@ -1,6 +1,6 @@
 // Turns drawn rows of a RowStore into a batch of transitions with the columns of
-// data/sample_columns.h: the stored columns, n-step reward and discount, and next_obs. All buffers
-// that draw single rows use it.
+// data/sample_columns.h: the stored columns, n-step reward and discount, and next_obs. All buffers use it,
+// also those that draw sequences.
 //
 // It works in two steps, so that the owner's lock is held for the first only:
 //   Resolve  follows the links of each row over its window, finds the frames of its stacks, and
@@ -77,8 +77,8 @@ class TransitionDraw {
 
 class TransitionReader {
  public:
-  // `added`: columns that the owner fills in for each draw.
-  //   kInvalidArgument  as MakeTransitionLayout(); or the rows are items, and nstep is not 1
+  // `added` are the columns that the owner fills in for each draw.
+  //   kInvalidArgument  an error of MakeTransitionLayout(), or the rows are items and nstep is not 1
   static absl::StatusOr<std::shared_ptr<TransitionReader>> Create(
       std::shared_ptr<RowStore> store, int64_t nstep, double gamma,
       absl::Span<const FieldSpec> added = {});
@@ -90,10 +90,12 @@ class TransitionReader {
   // Begins a draw of `size` rows. kResourceExhausted, with the sum, if there is not that much
   // memory.
   absl::Status Start(int64_t size, std::optional<TransitionDraw>* draw);
+  // Locates all data of the rows in draw->ids(), which must be ids of valid rows, and pins them.
   void Resolve(TransitionDraw* draw) const;
   // Copies one stored field of the drawn rows to `to`. Called between Resolve() and Gather(), and
   // like Gather() without the lock.
   void GatherStored(const TransitionDraw& draw, int field, std::byte* to) const;
+  // Copies all columns and returns the batch. `draw` must not be used again.
   Batch Gather(TransitionDraw* draw) const;
 
  private:

@@ -12,7 +12,7 @@
 //
 // Example:
 //   UsedDataRemover remover(DeleteFilesIn(path_data));
-//   remover.Add(evicted.data_id);
+//   remover.Add(data_id);  // for each id that left the buffer
 //   DING_RETURN_IF_ERROR(remover.Close());
 #ifndef DING_WORKER_REPLAY_BUFFER_USED_DATA_REMOVER_H_
 #define DING_WORKER_REPLAY_BUFFER_USED_DATA_REMOVER_H_

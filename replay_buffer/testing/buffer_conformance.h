@@ -17,7 +17,7 @@
 
 namespace ding {
 
-// The suite for buffers that draw every row with the same probability.
+// The suite for buffers that draw every row with the same probability unless priorities are given.
 class BufferConformance : public testing::TestWithParam<BufferMaker> {
  protected:
   std::unique_ptr<IBuffer> Make(const BufferSettings& settings = {}) {
