@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/adapter/merge.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/interaction/message_checks.h"
-#include "ding_worker/interaction/protocol.h"
-#include "ding_worker/interaction/session.h"
+#include "ding_worker/interaction/control/message_checks.h"
+#include "ding_worker/interaction/control/protocol.h"
+#include "ding_worker/interaction/control/session.h"
 
 namespace ding {
 

@@ -1,6 +1,6 @@
 #include "ding_worker/adapter/group_status.h"
 
-#include "ding_worker/interaction/protocol.h"
+#include "ding_worker/interaction/control/protocol.h"
 
 namespace ding {
 namespace {

@@ -8,8 +8,8 @@
 #include "ding_worker/adapter/group_roster.h"
 #include "ding_worker/adapter/group_task.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/protocol.h"
 #include "gtest/gtest.h"
 
 namespace ding {

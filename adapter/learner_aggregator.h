@@ -9,7 +9,7 @@
 //                    └──────────────────────┘
 //
 // Parameters and gradients do not pass through it: rank 0 publishes policies to the store, and the learners
-// exchange gradients among themselves (interaction/all_reduce.h).
+// exchange gradients among themselves (interaction/all_reduce/all_reduce.h).
 //
 //   gathering ─► running ──► a learner is lost, or comes ──► forming ─► running ...
 //
@@ -50,10 +50,10 @@
 #include "ding_worker/adapter/group_task.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/interaction/control/worker_server.h"
+#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/transport.h"
-#include "ding_worker/interaction/worker_server.h"
-#include "ding_worker/interaction/worker_session.h"
+#include "ding_worker/interaction/transport/transport.h"
 
 namespace ding {
 

@@ -8,7 +8,7 @@
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/battle_evaluator.h"
-#include "ding_worker/collector/battle_interaction_serial_evaluator.h"
+#include "ding_worker/collector/evaluator/battle_interaction_serial_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_config.h"
 #include "ding_worker/collector/serial_registry.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/collector/interaction_serial_evaluator.h"
+#include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_config.h"
 #include "ding_worker/collector/serial_evaluator.h"

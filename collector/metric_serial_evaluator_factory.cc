@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/collector/eval_data.h"
-#include "ding_worker/collector/metric.h"
-#include "ding_worker/collector/metric_serial_evaluator.h"
+#include "ding_worker/collector/evaluator/eval_data.h"
+#include "ding_worker/collector/evaluator/metric.h"
+#include "ding_worker/collector/evaluator/metric_serial_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/metrics/component.h"

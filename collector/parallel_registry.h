@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/collector/base_parallel_collector.h"
 #include "ding_worker/collector/parallel.pb.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/metrics/component.h"
 
 namespace ding {

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "ding_worker/collector/collect_core.h"
-#include "ding_worker/collector/eval_core.h"
+#include "ding_worker/collector/core/collect_core.h"
+#include "ding_worker/collector/evaluator/eval_core.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "google/protobuf/message.h"
 

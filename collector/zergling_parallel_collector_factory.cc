@@ -3,11 +3,11 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/collector/base_parallel_collector.h"
 #include "ding_worker/collector/parallel.pb.h"
-#include "ding_worker/collector/parallel_config.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
+#include "ding_worker/collector/parallel/parallel_config.h"
+#include "ding_worker/collector/parallel/zergling_parallel_collector.h"
 #include "ding_worker/collector/parallel_registry.h"
-#include "ding_worker/collector/zergling_parallel_collector.h"
 #include "ding_worker/metrics/component.h"
 
 namespace ding {

@@ -3,7 +3,7 @@
 #ifndef DING_WORKER_COORDINATOR_COMM_COORDINATOR_H_
 #define DING_WORKER_COORDINATOR_COMM_COORDINATOR_H_
 
-#include "ding_worker/interaction/worker_server.h"
+#include "ding_worker/interaction/control/worker_server.h"
 
 namespace ding {
 

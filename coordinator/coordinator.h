@@ -54,14 +54,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ding_worker/coordinator/base_commander.h"
-#include "ding_worker/coordinator/journal.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/interaction/control/worker_server.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/worker_server.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/removed_items.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/used_data_remover.h"
 
 namespace ding {

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "benchmark/benchmark.h"
 #include "ding_worker/base/check.h"
+#include "ding_worker/coordinator/commander/naive_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
-#include "ding_worker/coordinator/naive_commander.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/segment.h"
@@ -21,8 +21,8 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
-#include "ding_worker/replay_buffer/removed_items.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
 
 namespace ding {

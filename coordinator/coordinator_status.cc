@@ -14,9 +14,9 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
-#include "ding_worker/coordinator/task_buffer.h"
+#include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "glog/logging.h"
 

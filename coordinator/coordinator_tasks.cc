@@ -13,12 +13,12 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
-#include "ding_worker/coordinator/task_buffer.h"
+#include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/replay_buffer/removed_items.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "glog/logging.h"
 
 namespace ding {

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/base_commander.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/interaction/chunk_key.h"

@@ -22,7 +22,7 @@
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/replay_buffer/removed_items.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

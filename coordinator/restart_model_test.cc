@@ -9,7 +9,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/coordinator.h"
-#include "ding_worker/coordinator/journal.h"
+#include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/coordinator/testing/restart_fixture.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "gmock/gmock.h"

@@ -55,11 +55,11 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/composed_buffer.h"
-#include "ding_worker/replay_buffer/prioritized_source.h"
-#include "ding_worker/replay_buffer/removed_items.h"
-#include "ding_worker/replay_buffer/sampled_data_attr_monitor.h"
-#include "ding_worker/replay_buffer/selector.h"
-#include "ding_worker/replay_buffer/thruput_controller.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
+#include "ding_worker/replay_buffer/monitors/sampled_data_attr_monitor.h"
+#include "ding_worker/replay_buffer/selection/prioritized_source.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
+#include "ding_worker/replay_buffer/selection/thruput_controller.h"
 
 namespace ding {
 

@@ -27,7 +27,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
-#include "ding_worker/replay_buffer/priority_tree.h"
+#include "ding_worker/replay_buffer/selection/priority_tree.h"
 
 namespace ding {
 namespace {

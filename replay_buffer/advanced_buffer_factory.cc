@@ -12,9 +12,9 @@
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/buffer_checks.h"
 #include "ding_worker/replay_buffer/buffer_config.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {

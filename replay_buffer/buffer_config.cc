@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "ding_worker/replay_buffer/selector_registry.h"
+#include "ding_worker/replay_buffer/selection/selector_registry.h"
 
 namespace ding {
 

@@ -10,7 +10,7 @@
 
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/selector.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
 #include "google/protobuf/message.h"
 
 namespace ding {

@@ -18,7 +18,7 @@
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/deque_buffer.pb.h"
-#include "ding_worker/replay_buffer/removed_items.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"

@@ -17,7 +17,7 @@
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/removed_items.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
 
 namespace ding {
 

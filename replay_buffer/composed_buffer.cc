@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/replay_buffer/buffer_checks.h"
-#include "ding_worker/replay_buffer/row_store.h"
+#include "ding_worker/replay_buffer/storage/buffer_checks.h"
+#include "ding_worker/replay_buffer/storage/row_store.h"
 
 namespace ding {
 namespace {

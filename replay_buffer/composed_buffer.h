@@ -34,14 +34,14 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/replay_buffer/draw_source.h"
-#include "ding_worker/replay_buffer/item_book.h"
-#include "ding_worker/replay_buffer/periodic_thruput_monitor.h"
-#include "ding_worker/replay_buffer/rate_limiter.h"
-#include "ding_worker/replay_buffer/removed_items.h"
-#include "ding_worker/replay_buffer/row_layout.h"
-#include "ding_worker/replay_buffer/selector.h"
-#include "ding_worker/replay_buffer/transition_reader.h"
+#include "ding_worker/replay_buffer/items/item_book.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
+#include "ding_worker/replay_buffer/monitors/periodic_thruput_monitor.h"
+#include "ding_worker/replay_buffer/selection/draw_source.h"
+#include "ding_worker/replay_buffer/selection/rate_limiter.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
+#include "ding_worker/replay_buffer/storage/row_layout.h"
+#include "ding_worker/replay_buffer/storage/transition_reader.h"
 
 namespace ding {
 

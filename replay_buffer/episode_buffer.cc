@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/replay_buffer/buffer_checks.h"
 #include "ding_worker/replay_buffer/ring_options.h"
+#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 

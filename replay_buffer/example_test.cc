@@ -22,7 +22,7 @@
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer_file.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
-#include "ding_worker/replay_buffer/selector.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 #include "gtest/gtest.h"
 

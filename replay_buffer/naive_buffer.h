@@ -29,7 +29,7 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/replay_buffer/composed_buffer.h"
-#include "ding_worker/replay_buffer/removed_items.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/ring_options.h"
 
 namespace ding {

@@ -33,8 +33,8 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
-#include "ding_worker/replay_buffer/row_store.h"
-#include "ding_worker/replay_buffer/uniform_draw.h"
+#include "ding_worker/replay_buffer/selection/uniform_draw.h"
+#include "ding_worker/replay_buffer/storage/row_store.h"
 
 namespace ding {
 namespace {

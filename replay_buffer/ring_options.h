@@ -14,7 +14,7 @@
 
 #include "ding_worker/base/clock.h"
 #include "ding_worker/metrics/sink.h"
-#include "ding_worker/replay_buffer/selector.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
 
 namespace ding {
 

@@ -5,12 +5,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/replay_buffer/buffer_checks.h"
-#include "ding_worker/replay_buffer/periodic_thruput_monitor.h"
-#include "ding_worker/replay_buffer/row_layout.h"
-#include "ding_worker/replay_buffer/selectors.h"
-#include "ding_worker/replay_buffer/sequence_index.h"
-#include "ding_worker/replay_buffer/sequence_source.h"
+#include "ding_worker/replay_buffer/monitors/periodic_thruput_monitor.h"
+#include "ding_worker/replay_buffer/selection/selectors.h"
+#include "ding_worker/replay_buffer/selection/sequence_index.h"
+#include "ding_worker/replay_buffer/selection/sequence_source.h"
+#include "ding_worker/replay_buffer/storage/buffer_checks.h"
+#include "ding_worker/replay_buffer/storage/row_layout.h"
 
 namespace ding {
 namespace {

@@ -22,8 +22,8 @@
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/selection/uniform_draw.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
-#include "ding_worker/replay_buffer/uniform_draw.h"
 
 namespace ding {
 namespace {

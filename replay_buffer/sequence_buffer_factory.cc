@@ -9,11 +9,11 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/buffer_checks.h"
 #include "ding_worker/replay_buffer/buffer_config.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
+#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {

@@ -15,8 +15,8 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/replay_buffer/buffer.h"
-#include "ding_worker/worker/run_checkpoints.h"
-#include "ding_worker/worker/serial_pipeline.h"
+#include "ding_worker/worker/run/run_checkpoints.h"
+#include "ding_worker/worker/serial_run/serial_pipeline.h"
 #include "ding_worker/worker/testing/cartpole_pipeline.h"
 
 namespace ding {

@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "absl/status/status.h"
-#include "ding_worker/worker/evaluation.h"
-#include "ding_worker/worker/paths.h"
-#include "ding_worker/worker/program.h"
+#include "ding_worker/worker/run/evaluation.h"
+#include "ding_worker/worker/run/paths.h"
+#include "ding_worker/worker/run/program.h"
 #include "gflags/gflags.h"
 
 DEFINE_string(checkpoint, "", "folder of the checkpoint");

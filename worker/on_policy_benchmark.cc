@@ -21,8 +21,8 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/random_batch.h"
-#include "ding_worker/worker/experiment_config.h"
-#include "ding_worker/worker/serial_pipeline.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/serial_run/serial_pipeline.h"
 #include "ding_worker/worker/testing/cartpole_pipeline.h"
 
 namespace ding {

@@ -14,7 +14,7 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/interaction/all_reduce.h"
+#include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/interaction/testing/rank_threads.h"
 #include "ding_worker/learner/comm/group_member.h"
 #include "ding_worker/policy/dqn/dqn.h"

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "ding_worker/interaction/all_reduce.h"
+#include "ding_worker/interaction/all_reduce/all_reduce.h"
 
 namespace ding {
 

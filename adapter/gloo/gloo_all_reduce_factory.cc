@@ -1,7 +1,7 @@
 // Registers the all-reduce type "gloo".
 #include "ding_worker/adapter/gloo/gloo_all_reduce.h"
 #include "ding_worker/base/registry.h"
-#include "ding_worker/interaction/all_reduce_registry.h"
+#include "ding_worker/interaction/all_reduce/all_reduce_registry.h"
 
 namespace ding {
 namespace {

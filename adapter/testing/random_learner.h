@@ -19,9 +19,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/rng.h"
+#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
-#include "ding_worker/interaction/worker_session.h"
 
 namespace ding {
 

@@ -12,8 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ding_worker/collector/base_parallel_collector.h"
-#include "ding_worker/collector/collector_link.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
+#include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/interaction/messages.pb.h"
 
 namespace ding {

@@ -21,9 +21,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "ding_worker/collector/collector_link.h"
+#include "ding_worker/collector/parallel/collector_link.h"
+#include "ding_worker/interaction/control/slave.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/slave.h"
 
 namespace ding {
 

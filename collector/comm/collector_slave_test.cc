@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/collector/collector_link.h"
+#include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/testing/slave_test_fixture.h"
-#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/transport/transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

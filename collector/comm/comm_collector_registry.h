@@ -9,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/comm/base_comm_collector.h"
+#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/store/store.h"
-#include "ding_worker/interaction/worker_session.h"
 
 namespace ding {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/collector/collector_link.h"
 #include "ding_worker/collector/comm/collected_items.h"
+#include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"

@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/collector/comm/base_comm_collector.h"
 #include "ding_worker/collector/comm/collector_slave.h"
+#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
-#include "ding_worker/interaction/worker_session.h"
 
 namespace ding {
 

@@ -27,14 +27,14 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/collector/base_parallel_collector.h"
-#include "ding_worker/collector/collector_link.h"
 #include "ding_worker/collector/comm/base_comm_collector.h"
 #include "ding_worker/collector/comm/collector_slave.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
+#include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
-#include "ding_worker/interaction/worker_session.h"
 
 namespace ding {
 

@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/collector/collector_link.h"
+#include "ding_worker/collector/parallel/collector_link.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 

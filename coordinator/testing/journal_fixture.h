@@ -22,9 +22,9 @@
 #include "ding_worker/base/file_testing.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/file_journal.h"
-#include "ding_worker/coordinator/journal.h"
-#include "ding_worker/coordinator/journal.pb.h"
+#include "ding_worker/coordinator/journal/file_journal.h"
+#include "ding_worker/coordinator/journal/journal.h"
+#include "ding_worker/coordinator/journal/journal.pb.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -9,7 +9,7 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/store_journal.h"
+#include "ding_worker/coordinator/journal/store_journal.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
 #include "ding_worker/data/sample_columns.h"
@@ -17,8 +17,8 @@
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
-#include "ding_worker/replay_buffer/removed_items.h"
 #include "gmock/gmock.h"
 
 namespace ding {

@@ -29,7 +29,7 @@
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/interaction/grpc/link.pb.h"
-#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/transport/transport.h"
 
 namespace ding {
 

@@ -35,7 +35,7 @@
 #include "ding_worker/interaction/grpc/testing/http2_frames.h"
 #include "ding_worker/interaction/grpc/testing/tcp.h"
 #include "ding_worker/interaction/grpc/testing/test_credentials.h"
-#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/transport/transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

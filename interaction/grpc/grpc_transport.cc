@@ -20,7 +20,6 @@
 #include "ding_worker/base/descriptor_limit.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/interaction/connect_refused.h"
 #include "ding_worker/interaction/grpc/begun_streams.h"
 #include "ding_worker/interaction/grpc/connection_gate.h"
 #include "ding_worker/interaction/grpc/frames_connection.h"
@@ -29,6 +28,7 @@
 #include "ding_worker/interaction/grpc/link.pb.h"
 #include "ding_worker/interaction/grpc/link_address.h"
 #include "ding_worker/interaction/grpc/link_tokens.h"
+#include "ding_worker/interaction/transport/connect_refused.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/grpcpp.h"
 

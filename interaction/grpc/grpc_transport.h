@@ -44,7 +44,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/interaction/grpc/link_credentials.h"
-#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/transport/transport.h"
 
 namespace ding {
 

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/fuzz_testing.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/grpc/testing/test_credentials.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "ding_worker/base/check.h"
-#include "ding_worker/interaction/protocol.h"
+#include "ding_worker/interaction/control/protocol.h"
 
 namespace ding {
 namespace {

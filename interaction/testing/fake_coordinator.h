@@ -18,11 +18,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ding_worker/interaction/in_process_transport.h"
+#include "ding_worker/interaction/control/session.h"
+#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/session.h"
-#include "ding_worker/interaction/transport.h"
-#include "ding_worker/interaction/worker_session.h"
+#include "ding_worker/interaction/transport/in_process_transport.h"
+#include "ding_worker/interaction/transport/transport.h"
 
 namespace ding {
 

@@ -16,7 +16,7 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/interaction/in_process_transport.h"
+#include "ding_worker/interaction/transport/in_process_transport.h"
 
 namespace ding {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/transport/transport.h"
 
 namespace ding {
 

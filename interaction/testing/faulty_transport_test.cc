@@ -11,9 +11,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/interaction/in_process_transport.h"
-#include "ding_worker/interaction/transport.h"
-#include "ding_worker/interaction/transport_conformance.h"
+#include "ding_worker/interaction/transport/in_process_transport.h"
+#include "ding_worker/interaction/transport/transport.h"
+#include "ding_worker/interaction/transport/transport_conformance.h"
 #include "gtest/gtest.h"
 
 namespace ding {

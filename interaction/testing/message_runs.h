@@ -19,8 +19,8 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/interaction/session.h"
-#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/control/session.h"
+#include "ding_worker/interaction/transport/transport.h"
 
 namespace ding {
 

@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/interaction/all_reduce.h"
+#include "ding_worker/interaction/all_reduce/all_reduce.h"
 
 namespace ding {
 

@@ -20,9 +20,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/testing/fake_coordinator.h"
-#include "ding_worker/interaction/worker_session.h"
 #include "gtest/gtest.h"
 
 namespace ding {

@@ -13,8 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/fuzz_testing.h"
+#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/worker_session.h"
 
 namespace ding {
 

@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/interaction/all_reduce.h"
+#include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/comm/group_member.h"

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/store/store.h"
-#include "ding_worker/interaction/worker_session.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 
 namespace ding {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/wire.h"
-#include "ding_worker/interaction/message_checks.h"
+#include "ding_worker/interaction/control/message_checks.h"
 #include "glog/logging.h"
 
 namespace ding {

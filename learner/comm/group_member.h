@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/mutex.h"
-#include "ding_worker/interaction/all_reduce.h"
+#include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/learner/process_group.h"
 #include "ding_worker/policy/gradient_reducer.h"
 

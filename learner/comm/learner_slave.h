@@ -20,9 +20,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ding_worker/interaction/all_reduce.h"
+#include "ding_worker/interaction/all_reduce/all_reduce.h"
+#include "ding_worker/interaction/control/slave.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/interaction/slave.h"
 
 namespace ding {
 

@@ -12,9 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/interaction/store/store.h"
-#include "ding_worker/interaction/worker_session.h"
 #include "ding_worker/learner/comm/base_comm_learner.h"
 #include "ding_worker/learner/comm/learner_slave.h"
 

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/file.h"
-#include "ding_worker/worker/experiment_config.h"
+#include "ding_worker/worker/config/experiment_config.h"
 #include "glog/logging.h"
 
 namespace ding {

@@ -12,7 +12,7 @@
 
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/experiment.pb.h"
-#include "ding_worker/worker/serial_pipeline.h"
+#include "ding_worker/worker/serial_run/serial_pipeline.h"
 
 namespace ding {
 

@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/interaction/redis/testing/redis_server.h"
-#include "ding_worker/interaction/transport.h"
+#include "ding_worker/interaction/transport/transport.h"
 
 namespace ding {
 

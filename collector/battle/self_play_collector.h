@@ -1,0 +1,91 @@
+// Adapts self-play to ISerialCollector: a policy plays all seats of a game, and its training data are the
+// rows of all players in which it had a choice.
+//
+//     IBattleCollector ── rows of each player ──► TurnTransitions ──► GetTrainSample ──► SegmentBatch
+//       policy, policy, ...     (as collected)     (choices, linked)   (once, for all)
+//
+// Code for ISerialCollector can therefore run self-play. The target counts the rows of each player like the
+// battle collector, including waiting: in a game of turns, n_sample rows of each of two players are about
+// n_sample choices in total. At least one row is returned.
+//
+// A choice whose next observation is not known when Collect() ends is returned by a later Collect()
+// (collector/core/turn_transitions.h). For an on-policy policy it is dropped. An episode collector loses none.
+//
+// Ownership, threads, errors: as ISerialCollector. Further errors: kInvalidArgument for level seeds;
+// kFailedPrecondition if no player ever has a complete choice.
+//
+// Example:
+//   const auto make = [](EnvManager* env, const std::vector<CollectMode*>& policies) {
+//     return BattleSampleSerialCollector::Create({}, env, policies, ComponentDeps());
+//   };
+//   DING_ASSIGN_OR_RETURN(auto collector,
+//                         SelfPlayCollector::Create(make, &games, policy, "collector"));
+//   DING_ASSIGN_OR_RETURN(const SegmentBatch rows, collector->Collect(options));
+#ifndef DING_WORKER_COLLECTOR_BATTLE_SELF_PLAY_COLLECTOR_H_
+#define DING_WORKER_COLLECTOR_BATTLE_SELF_PLAY_COLLECTOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/collector/battle_collector.h"
+#include "ding_worker/collector/core/turn_transitions.h"
+#include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+class SelfPlayCollector : public ISerialCollector {
+ public:
+  // Creates the collector of the games with a policy per player.
+  using MakeBattleCollector = std::function<absl::StatusOr<std::unique_ptr<IBattleCollector>>(
+      EnvManager* env, const std::vector<CollectMode*>& policies)>;
+
+  // `name` is used in messages.
+  //   kInvalidArgument  env or policy are null or do not fit; the env is not a game
+  static absl::StatusOr<std::unique_ptr<SelfPlayCollector>> Create(const MakeBattleCollector& make,
+                                                                   EnvManager* env,
+                                                                   CollectMode* policy,
+                                                                   absl::string_view name);
+  ~SelfPlayCollector() override;
+
+  absl::Status ResetEnv(EnvManager* env) override;
+  absl::Status ResetPolicy(CollectMode* policy) override;
+  absl::Status Reset(CollectMode* policy, EnvManager* env) override;
+  absl::Status DropEpisodes(absl::Span<const int> env_ids) override;
+  absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override;
+
+  int64_t envstep() const override { return games_->envstep(); }
+  void set_envstep(int64_t envstep) override { games_->set_envstep(envstep); }
+  int64_t total_episode_count() const override { return games_->total_episode_count(); }
+
+  absl::Status SaveState(StateWriter* writer) const override;
+  absl::Status LoadState(StateReader* reader) override;
+
+ private:
+  class Seat;
+
+  SelfPlayCollector(absl::string_view name, EnvManager* env, std::unique_ptr<Seat> seat,
+                    TurnTransitions moves);
+
+  std::vector<CollectMode*> Seats(Seat* seat, const EnvManager& env) const;
+
+  const std::string name_;
+  EnvManager* env_;
+  std::unique_ptr<Seat> seat_;  // the policy that the battle collector uses
+  TurnTransitions moves_;
+  std::unique_ptr<IBattleCollector> games_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_BATTLE_SELF_PLAY_COLLECTOR_H_

@@ -1,0 +1,358 @@
+#include "ding_worker/collector/core/collect_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/problems.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/env/game_spec.h"
+
+namespace ding {
+namespace {
+
+std::vector<std::string> ProblemsOf(const CollectCore::Options& options, const EnvManager* env,
+                                    const std::vector<CollectMode*>& policies) {
+  std::vector<std::string> problems = options.common.Problems();
+  problems.insert(problems.end(), options.problems.begin(), options.problems.end());
+  if (env == nullptr) problems.push_back("no env manager");
+  if (policies.empty() || std::count(policies.begin(), policies.end(), nullptr) > 0) {
+    problems.push_back(options.game ? "no policy for some player" : "no policy");
+  }
+  return problems;
+}
+
+std::vector<SpecPtr> OutputsOf(const std::vector<CollectMode*>& policies) {
+  std::vector<SpecPtr> outputs;
+  for (const CollectMode* policy : policies) outputs.push_back(policy->output_spec());
+  return outputs;
+}
+
+std::string TrajScope(size_t player) {
+  return player == 0 ? std::string("traj") : absl::StrCat("traj_", player);
+}
+
+}  // namespace
+
+std::vector<std::string> SerialCollectorOptions::Problems() const {
+  std::vector<std::string> problems;
+  if (collect_print_freq < 1) {
+    problems.push_back(
+        absl::StrCat("collect_print_freq is ", collect_print_freq, ", expected at least 1"));
+  }
+  if (max_abnormal < 1) {
+    problems.push_back(absl::StrCat("max_abnormal is ", max_abnormal, ", expected at least 1"));
+  }
+  return problems;
+}
+
+std::vector<CollectMode*> PoliciesOf(CollectMode* policy) {
+  return policy == nullptr ? std::vector<CollectMode*>() : std::vector<CollectMode*>{policy};
+}
+
+absl::StatusOr<std::unique_ptr<CollectCore>> CollectCore::Create(Options options, EnvManager* env,
+                                                                 std::vector<CollectMode*> policies,
+                                                                 ComponentDeps deps) {
+  if (deps.name.empty()) deps.name = "collector";
+  DING_RETURN_IF_ERROR(ProblemsToStatus(ProblemsOf(options, env, policies), deps.name));
+  auto core = absl::WrapUnique(new CollectCore(options, std::move(deps)));
+  DING_RETURN_IF_ERROR(core->Reset(std::move(policies), env));
+  return core;
+}
+
+CollectCore::CollectCore(Options options, ComponentDeps deps)
+    : options_(options), deps_(std::move(deps)) {}
+
+absl::Status CollectCore::ResetEnv(EnvManager* env) {
+  if (env == nullptr) {
+    DING_RETURN_IF_ERROR(Annotate(env_->Reset(), deps_.name));
+  } else {
+    DING_RETURN_IF_ERROR(Use(env, policies()));
+  }
+  ForgetEpisodes();
+  return Annotate(ForgetRecurrentState({}), deps_.name);
+}
+
+absl::Status CollectCore::ResetPolicies(std::vector<CollectMode*> policies) {
+  if (!policies.empty()) DING_RETURN_IF_ERROR(Use(env_, policies));
+  return Annotate(ForgetRecurrentState({}), deps_.name);
+}
+
+absl::Status CollectCore::Reset(std::vector<CollectMode*> policies, EnvManager* env) {
+  DING_RETURN_IF_ERROR(
+      Use(env != nullptr ? env : env_, policies.empty() ? this->policies() : policies));
+  if (env == nullptr) DING_RETURN_IF_ERROR(Annotate(env_->Reset(), deps_.name));
+  statistics_ = FreshStatistics(*env_);
+  ForgetEpisodes();
+  return Annotate(ForgetRecurrentState({}), deps_.name);
+}
+
+absl::Status CollectCore::Use(EnvManager* env, const std::vector<CollectMode*>& policies) {
+  if (std::count(policies.begin(), policies.end(), nullptr) > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(deps_.name, ": no policy for some player"));
+  }
+  if (!players_.empty() && policies.size() != players_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(deps_.name, ": ", policies.size(),
+                                                   " policies, expected as many as before, ",
+                                                   players_.size()));
+  }
+  DING_RETURN_IF_ERROR(Annotate(
+      CheckPoliciesFitEnv(OutputsOf(policies), options_.game, env->env_spec()), deps_.name));
+  EnvSpec player_spec = PlayerSpec(env->env_spec());
+  std::vector<TrajBuffer> fresh;
+  for (size_t i = 0; i < policies.size(); ++i) {
+    absl::StatusOr<TrajBuffer> traj =
+        MakeTrajBuffer(static_cast<int>(i), *env, player_spec, *policies[i], with_level_seed());
+    if (!traj.ok()) return Annotate(traj.status(), deps_.name);
+    fresh.push_back(*std::move(traj));
+  }
+  if (env->closed()) DING_RETURN_IF_ERROR(Annotate(env->Launch(), deps_.name));
+  env_ = env;
+  player_spec_ = std::move(player_spec);
+  players_.resize(policies.size());
+  for (size_t i = 0; i < policies.size(); ++i) {
+    players_[i].policy = policies[i];
+    players_[i].attributes = policies[i]->attributes();
+    UseTrajBuffer(std::move(fresh[i]), &players_[i]);
+  }
+  action_columns_.resize(players_.size());
+  return absl::OkStatus();
+}
+
+std::vector<CollectMode*> CollectCore::policies() const {
+  std::vector<CollectMode*> policies;
+  for (const Player& player : players_) policies.push_back(player.policy);
+  return policies;
+}
+
+CollectStatistics CollectCore::FreshStatistics(const EnvManager& env) const {
+  CollectStatistics::Options options;
+  options.env_num = env.env_num();
+  options.players = player_num();
+  options.stream_base = options_.common.stream_base;
+  options.collect_print_freq = options_.common.collect_print_freq;
+  options.max_abnormal = options_.common.max_abnormal;
+  options.log_samples = options_.log_samples;
+  return CollectStatistics(options);
+}
+
+absl::StatusOr<TrajBuffer> CollectCore::MakeTrajBuffer(int player, const EnvManager& env,
+                                                       const EnvSpec& player_spec,
+                                                       const CollectMode& policy,
+                                                       bool with_level_seed) const {
+  DING_ASSIGN_OR_RETURN(
+      TrajLayout layout,
+      TrajLayout::Create(player_spec.observation, policy.output_spec(), with_level_seed));
+  TrajBuffer::Options options;
+  options.env_num = env.env_num();
+  options.stream_base = options_.common.stream_base + player;
+  options.stream_stride = env.env_spec().players;
+  options.whole_episodes = options_.whole_episodes || policy.attributes().traj_len_inf;
+  return TrajBuffer(std::move(layout), options);
+}
+
+void CollectCore::UseTrajBuffer(TrajBuffer fresh, Player* player) {
+  if (player->traj.has_value()) {
+    if (player->traj->Fits(fresh)) return;
+    fresh.ContinueAfter(*player->traj);
+  }
+  player->traj = std::move(fresh);
+}
+
+bool CollectCore::with_level_seed() const {
+  return !players_.empty() && players_[0].traj->layout().level_seed >= 0;
+}
+
+void CollectCore::ForgetEpisodes() {
+  statistics_->ForgetEpisodes(env_->env_num());
+  for (Player& player : players_) {
+    for (int id = 0; id < env_->env_num(); ++id) player.traj->DropEpisode(id);
+  }
+}
+
+absl::Span<const int> CollectCore::SeatsOf(int player, absl::Span<const int> env_ids) {
+  return GameSeats(player, player_num(), env_ids, &seats_);
+}
+
+absl::Status CollectCore::ForgetRecurrentState(absl::Span<const int> env_ids) {
+  for (int i = 0; i < player_num(); ++i) {
+    const absl::Span<const int> seats = SeatsOf(i, env_ids);
+    DING_RETURN_IF_ERROR(CallPolicy([&] { return players_[i].policy->Reset(seats); }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CollectCore::DropEpisodes(absl::Span<const int> env_ids) {
+  for (const int env_id : env_ids) {
+    if (env_id < 0 || env_id >= env_->env_num()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(deps_.name, ": env ", env_id, " is none of the ", env_->env_num(), " envs"));
+    }
+  }
+  for (const int env_id : env_ids) {
+    for (Player& player : players_) player.traj->DropEpisode(env_id);
+    statistics_->ForgetEpisode(env_id);
+  }
+  // Reset() without envs would mean all envs.
+  if (env_ids.empty()) return absl::OkStatus();
+  return Annotate(ForgetRecurrentState(env_ids), deps_.name);
+}
+
+bool CollectCore::waiting() const {
+  for (int id = 0; id < env_->env_num(); ++id) {
+    if (players_[0].traj->under_way(id)) return true;
+  }
+  return false;
+}
+
+absl::Status CollectCore::PrepareLevelSeeds(const std::vector<int64_t>& level_seeds) {
+  const bool wanted = !level_seeds.empty();
+  if (wanted && static_cast<int>(level_seeds.size()) != env_->env_num()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(level_seeds.size(), " level seeds for ", env_->env_num(), " envs"));
+  }
+  if (wanted == with_level_seed()) return absl::OkStatus();
+  int64_t waiting = 0;
+  for (const Player& player : players_) {
+    waiting += player.traj->ready_rows() + player.traj->held_rows();
+  }
+  if (waiting > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(wanted ? "level seeds are given" : "no level seeds are given", ", but ",
+                     waiting, " rows of an earlier collect wait for their episodes to end, ",
+                     wanted ? "without" : "with", " level seeds"));
+  }
+  std::vector<TrajBuffer> fresh;
+  for (int i = 0; i < player_num(); ++i) {
+    DING_ASSIGN_OR_RETURN(TrajBuffer traj,
+                          MakeTrajBuffer(i, *env_, player_spec_, *players_[i].policy, wanted));
+    fresh.push_back(std::move(traj));
+  }
+  for (int i = 0; i < player_num(); ++i) UseTrajBuffer(std::move(fresh[i]), &players_[i]);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const Timesteps*> CollectCore::StepEnvs(const ActingEnvs& acting,
+                                                       const CollectOptions& options) {
+  absl::StatusOr<const Timesteps*> timesteps = TryStepEnvs(acting, options);
+  if (!timesteps.ok()) DropRowsUnderWay();
+  return timesteps;
+}
+
+absl::StatusOr<const Timesteps*> CollectCore::TryStepEnvs(const ActingEnvs& acting,
+                                                          const CollectOptions& options) {
+  const int64_t begun = StepNanos();
+  for (int i = 0; i < player_num(); ++i) DING_RETURN_IF_ERROR(Act(i, acting, options));
+  const int64_t acted = StepNanos();
+  const ColumnsView actions(env_->env_spec().action.get(), action_columns_.data(), 0,
+                            static_cast<int64_t>(acting.env_ids.size()));
+  DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, env_->Step(acting.env_ids, actions));
+  ++step_times_.steps;
+  step_times_.policy += absl::Nanoseconds(acted - begun);
+  step_times_.env += absl::Nanoseconds(StepNanos() - acted);
+  for (int i = 0; i < player_num(); ++i) DING_RETURN_IF_ERROR(Store(i, *timesteps));
+  absl::Status status =
+      statistics_->Account(*timesteps, players_[0].traj->next_step(), deps_, &ended_envs_);
+  if (!ended_envs_.empty()) status.Update(ForgetRecurrentState(ended_envs_));
+  DING_RETURN_IF_ERROR(status);
+  return timesteps;
+}
+
+absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const CollectOptions& options) {
+  // No env acts; the step only waits for the answers of others.
+  if (acting.env_ids.empty()) return absl::OkStatus();
+  Player& actor = players_[player];
+  const ActingEnvs own(acting.env_ids,
+                       PlayerObs(acting.obs, player_spec_.observation.get(), player), acting.rows);
+  DING_ASSIGN_OR_RETURN(const TrajBuffer::Appended added,
+                        actor.traj->Append(own, options.train_iter, options.level_seeds));
+  action_columns_[player] = added.output.raw_column(0);
+  const ColumnsView obs = own.rows.empty() ? own.obs : added.obs;
+  const absl::Span<const int> seats = SeatsOf(player, own.env_ids);
+  return CallPolicy(
+      [&] { return actor.policy->Forward(obs, seats, options.policy_settings, added.output); });
+}
+
+absl::Status CollectCore::Store(int player, const Timesteps& timesteps) {
+  if (player_num() == 1) return players_[0].traj->Store(timesteps);
+  Timesteps own = timesteps;
+  if (player > 0) {
+    const size_t others = players_.size() - 1;
+    rewards_.clear();
+    for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
+      rewards_.push_back(timesteps.other_rewards[i * others + static_cast<size_t>(player) - 1]);
+    }
+    own.reward = rewards_;
+  }
+  if (!timesteps.finished.empty()) {
+    own.final_obs = PlayerObs(timesteps.final_obs, player_spec_.observation.get(), player);
+  }
+  return players_[player].traj->Store(own);
+}
+
+void CollectCore::DropRowsUnderWay() {
+  for (Player& player : players_) {
+    for (int id = 0; id < env_->env_num(); ++id) {
+      if (player.traj->under_way(id)) player.traj->DropEpisode(id);
+    }
+  }
+}
+
+int64_t CollectCore::StepNanos() const {
+  return options_.measure_steps ? deps_.clock->MonotonicNanos() : 0;
+}
+
+absl::StatusOr<SegmentBatch> CollectCore::Take(int player, int64_t max_rows, const ReadyObs& now) {
+  return players_[player].traj->Take(max_rows, ViewOf(player, now));
+}
+
+ReadyObs CollectCore::ViewOf(int player, const ReadyObs& ready) const {
+  if (ready.env_ids.empty()) return {};
+  return {ready.env_ids, PlayerObs(ready.obs, player_spec_.observation.get(), player)};
+}
+
+absl::Status CollectCore::MakeTrainSamples(int player, SegmentBatch* data) {
+  return CallPolicy([&]() -> absl::Status {
+    DING_ASSIGN_OR_RETURN(*data, players_[player].policy->GetTrainSample(std::move(*data)));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status CollectCore::DropAllRows() {
+  for (Player& player : players_) {
+    for (int id = 0; id < env_->env_num(); ++id) player.traj->DropEpisode(id);
+    DING_RETURN_IF_ERROR(player.traj->Take(0, ReadyObs()).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CollectCore::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(statistics_->SaveState(writer));
+  DING_RETURN_IF_ERROR(writer->WriteInt("level_seed", with_level_seed() ? 1 : 0));
+  for (size_t i = 0; i < players_.size(); ++i) {
+    ScopedStateWriter scoped(writer, TrajScope(i));
+    DING_RETURN_IF_ERROR(players_[i].traj->SaveState(&scoped));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CollectCore::LoadState(StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(CollectStatistics statistics, statistics_->LoadState(reader));
+  DING_ASSIGN_OR_RETURN(const int64_t level_seed, reader->ReadInt("level_seed"));
+  std::vector<TrajBuffer> loaded;
+  for (size_t i = 0; i < players_.size(); ++i) {
+    DING_ASSIGN_OR_RETURN(TrajBuffer traj, MakeTrajBuffer(static_cast<int>(i), *env_, player_spec_,
+                                                          *players_[i].policy, level_seed != 0));
+    ScopedStateReader scoped(reader, TrajScope(i));
+    DING_RETURN_IF_ERROR(traj.LoadState(&scoped));
+    loaded.push_back(std::move(traj));
+  }
+  statistics_ = std::move(statistics);
+  for (size_t i = 0; i < players_.size(); ++i) players_[i].traj = std::move(loaded[i]);
+  return absl::OkStatus();
+}
+
+}  // namespace ding

@@ -1,0 +1,176 @@
+#include "ding_worker/collector/core/collect_episodes.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
+
+namespace ding {
+
+absl::StatusOr<Collected> EpisodeCollection::Collect(absl::Span<const int> wanted,
+                                                     const CollectOptions& options) {
+  const Timer timer(core_->deps().clock);
+  absl::StatusOr<int64_t> target = Target(options);
+  if (!target.ok()) return Annotate(target.status(), core_->deps().name);
+  DING_RETURN_IF_ERROR(Annotate(core_->PrepareLevelSeeds(options.level_seeds), core_->deps().name));
+  absl::StatusOr<std::vector<SegmentBatch>> data = GatherAndTake(wanted, *target, options);
+  std::vector<CollectedEpisode> episodes =
+      core_->statistics().TakeFinished(options.record_episodes);
+  if (!data.ok()) {
+    DING_RETURN_IF_ERROR(Annotate(Abandon(), core_->deps().name));
+    return Annotate(data.status(), core_->deps().name);
+  }
+  for (const int player : wanted) {
+    if (!options_.get_train_sample) break;
+    DING_RETURN_IF_ERROR(
+        Annotate(core_->MakeTrainSamples(player, &(*data)[player]), core_->deps().name));
+  }
+  core_->statistics().FinishCollect(options.record_episodes, timer.Seconds(), options.train_iter,
+                                    core_->deps());
+  return Collected{*std::move(data), std::move(episodes)};
+}
+
+absl::StatusOr<int64_t> EpisodeCollection::Target(const CollectOptions& options) const {
+  const std::optional<int64_t> configured = core_->player(0).attributes.n_episode;
+  if (!options.target.has_value() && !configured.has_value()) {
+    return absl::InvalidArgumentError(
+        "the number of episodes to collect is not set: expected CollectOptions::target or the "
+        "policy's "
+        "n_episode");
+  }
+  const int64_t target = options.target.has_value() ? *options.target : *configured;
+  const int env_num = core_->env()->env_num();
+  if (target < env_num) {
+    return absl::InvalidArgumentError(absl::StrCat("asked to collect ", target, " episodes of ",
+                                                   env_num, " envs, expected at least 1 per env"));
+  }
+  return target;
+}
+
+absl::StatusOr<std::vector<SegmentBatch>> EpisodeCollection::GatherAndTake(
+    absl::Span<const int> wanted, int64_t target, const CollectOptions& options) {
+  DING_RETURN_IF_ERROR(RestartUnfinished());
+  DING_RETURN_IF_ERROR(Gather(target, options));
+  std::vector<SegmentBatch> data(static_cast<size_t>(core_->player_num()));
+  for (int i = 0; i < core_->player_num(); ++i) {
+    const bool is_wanted = std::binary_search(wanted.begin(), wanted.end(), i);
+    const int64_t rows = is_wanted ? core_->player(i).traj->ready_rows() : 0;
+    // Every episode has ended, so no row is followed by the current observations.
+    DING_ASSIGN_OR_RETURN(data[i], core_->Take(i, rows, ReadyObs()));
+    core_->statistics().CountSamples(data[i].segments);
+  }
+  return data;
+}
+
+absl::Status EpisodeCollection::RestartUnfinished() {
+  if (unfinished_.empty()) return absl::OkStatus();
+  std::vector<EnvReset> resets;
+  for (const int env_id : unfinished_) resets.push_back({env_id, std::nullopt});
+  DING_RETURN_IF_ERROR(core_->env()->Reset(resets));
+  DING_RETURN_IF_ERROR(core_->DropEpisodes(unfinished_));
+  unfinished_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status EpisodeCollection::Gather(int64_t target, const CollectOptions& options) {
+  active_.assign(static_cast<size_t>(core_->env()->env_num()), false);
+  started_ = 0;
+  finished_ = 0;
+  int waits = 0;
+  while (finished_ < target) {
+    const ActingEnvs acting = Choose(core_->env()->ready_obs(), target);
+    if (acting.env_ids.empty() && !core_->waiting()) {
+      const auto plays = [&](int env_id) { return active_[env_id] || started_ < target; };
+      DING_RETURN_IF_ERROR(WaitForEnv(*core_->env(), plays, &waits));
+    } else {
+      waits = 0;
+    }
+    DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, core_->StepEnvs(acting, options));
+    DING_RETURN_IF_ERROR(NoteFinished(*timesteps));
+  }
+  return absl::OkStatus();
+}
+
+ActingEnvs EpisodeCollection::Choose(const ReadyObs& ready, int64_t target) {
+  acting_ids_.clear();
+  acting_rows_.clear();
+  for (size_t i = 0; i < ready.env_ids.size(); ++i) {
+    const int env_id = ready.env_ids[i];
+    if (!active_[env_id]) {
+      if (started_ == target) continue;
+      active_[env_id] = true;
+      ++started_;
+    }
+    acting_ids_.push_back(env_id);
+    acting_rows_.push_back(static_cast<int64_t>(i));
+  }
+  if (acting_ids_.size() == ready.env_ids.size()) return ready;
+  return ActingEnvs(acting_ids_, ready.obs, acting_rows_);
+}
+
+absl::Status EpisodeCollection::NoteFinished(const Timesteps& timesteps) {
+  // The first ready env plays another episode in the place of a void one.
+  for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
+    if (timesteps.abnormal[i] == 0) continue;
+    active_[timesteps.env_ids[i]] = false;
+    --started_;
+  }
+  for (const FinishedEpisode& finished : timesteps.finished) {
+    const int env_id = timesteps.env_ids[finished.row];
+    active_[env_id] = false;
+    ++finished_;
+    if (!options_.reward_shaping) continue;
+    const auto reshape = [&](const ColumnsView& rows, absl::Span<float> rewards) {
+      return Annotate(
+          CallUser("it", [&] { return options_.reward_shaping(env_id, rows, rewards); }),
+          "reward_shaping");
+    };
+    DING_RETURN_IF_ERROR(core_->player(0).traj->ReshapeRewards(env_id, reshape));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EpisodeCollection::Abandon() {
+  for (size_t id = 0; id < active_.size(); ++id) {
+    if (active_[id]) unfinished_.push_back(static_cast<int>(id));
+  }
+  active_.clear();
+  return core_->DropAllRows();
+}
+
+void EpisodeCollection::NoteAllEnvs(bool in_the_middle) {
+  unfinished_.clear();
+  for (int id = 0; in_the_middle && id < core_->env()->env_num(); ++id) unfinished_.push_back(id);
+}
+
+void EpisodeCollection::NoteFresh(absl::Span<const int> env_ids) {
+  const auto is_one = [&](int id) {
+    return std::find(env_ids.begin(), env_ids.end(), id) != env_ids.end();
+  };
+  unfinished_.erase(std::remove_if(unfinished_.begin(), unfinished_.end(), is_one),
+                    unfinished_.end());
+}
+
+absl::Status EpisodeCollection::SaveState(StateWriter* writer) const {
+  const std::vector<int64_t> unfinished(unfinished_.begin(), unfinished_.end());
+  return writer->WriteSpan<int64_t>("unfinished_envs", unfinished);
+}
+
+absl::StatusOr<std::vector<int>> EpisodeCollection::ReadState(StateReader* reader) const {
+  DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info("unfinished_envs"));
+  std::vector<int64_t> unfinished(static_cast<size_t>(NumElements(info.shape)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("unfinished_envs", absl::MakeSpan(unfinished)));
+  for (const int64_t id : unfinished) {
+    if (id >= 0 && id < core_->env()->env_num()) continue;
+    return absl::DataLossError(
+        absl::StrCat("saved env ", id, " is none of the ", core_->env()->env_num(), " envs"));
+  }
+  return std::vector<int>(unfinished.begin(), unfinished.end());
+}
+
+}  // namespace ding

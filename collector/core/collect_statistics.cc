@@ -1,0 +1,227 @@
+#include "ding_worker/collector/core/collect_statistics.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+double Rate(int64_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+}  // namespace
+
+CollectStatistics::CollectStatistics(Options options) : options_(options) {
+  ForgetEpisodes(options.env_num);
+}
+
+void CollectStatistics::ForgetEpisodes(int env_num) {
+  options_.env_num = env_num;
+  envs_.assign(static_cast<size_t>(env_num), EnvStatistics());
+}
+
+absl::Status CollectStatistics::Account(const Timesteps& timesteps,
+                                        absl::Span<const int64_t> next_step,
+                                        const ComponentDeps& deps, std::vector<int>* ended_envs) {
+  absl::Status status;
+  int64_t steps = 0;
+  ended_envs->clear();
+  for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
+    if (timesteps.abnormal[i] == 0) {
+      ++steps;
+      continue;
+    }
+    ended_envs->push_back(timesteps.env_ids[i]);
+    status.Update(NoteAbnormal(timesteps.env_ids[i], CauseOfAbnormal(timesteps, i), deps));
+  }
+  for (const FinishedEpisode& finished : timesteps.finished) {
+    const int env_id = timesteps.env_ids[finished.row];
+    EnvStatistics& env = envs_[env_id];
+    CollectedEpisode& episode = env.finished.emplace_back();
+    episode.env_id = env_id;
+    episode.returns.push_back(finished.episode_return);
+    for (const double value : finished.other_returns) episode.returns.push_back(value);
+    episode.length = finished.length;
+    episode.samples = std::exchange(env.samples, 0);
+    episode.last_step = next_step[env_id] - 1;
+    if (!finished.info.empty()) episode.info = finished.info;
+    env.abnormal = 0;
+    ended_envs->push_back(env_id);
+  }
+  envstep_ += steps;
+  window_.envsteps += steps;
+  return status;
+}
+
+absl::Status CollectStatistics::NoteAbnormal(int env_id, const std::string& cause,
+                                             const ComponentDeps& deps) {
+  EnvStatistics& env = envs_[env_id];
+  env.samples = 0;
+  ++env.abnormal;
+  LOG(WARNING) << deps.name << ": env " << env_id << ": abnormal step, its episode is dropped"
+               << cause;
+  if (env.abnormal < options_.max_abnormal) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("env ", env_id, " was abnormal ", env.abnormal,
+                                                   " times since it last gave a row (max_abnormal ",
+                                                   options_.max_abnormal, ")", cause));
+}
+
+void CollectStatistics::CountSamples(const std::vector<Segment>& segments) {
+  for (const Segment& segment : segments) {
+    EnvStatistics& env = envs_[(segment.stream - options_.stream_base) / options_.players];
+    env.abnormal = 0;
+    int64_t* samples = &env.samples;
+    // The segments of an env are in the order of its episodes.
+    for (CollectedEpisode& episode : env.finished) {
+      if (episode.last_step < segment.first_step) continue;
+      samples = &episode.samples;
+      break;
+    }
+    *samples += segment.length;
+    total_train_sample_count_ += segment.length;
+    window_.samples += segment.length;
+  }
+}
+
+std::vector<CollectedEpisode> CollectStatistics::TakeFinished(bool record) {
+  size_t count = 0;
+  for (const EnvStatistics& env : envs_) count += env.finished.size();
+  std::vector<CollectedEpisode> finished;
+  finished.reserve(count);
+  if (!record) episodes_.clear();
+  for (EnvStatistics& env : envs_) {
+    for (CollectedEpisode& episode : env.finished) {
+      if (record) {
+        episodes_.push_back({episode.returns, episode.length, episode.samples});
+      }
+      finished.push_back(std::move(episode));
+    }
+    env.finished.clear();
+  }
+  total_episode_count_ += static_cast<int64_t>(count);
+  window_.episodes += static_cast<int64_t>(count);
+  return finished;
+}
+
+void CollectStatistics::FinishCollect(bool record, double seconds, int64_t train_iter,
+                                      const ComponentDeps& deps) {
+  window_.seconds += seconds;
+  total_seconds_ += seconds;
+  if (!record) {
+    window_ = Window();
+    return;
+  }
+  if (train_iter - last_log_iter_ < options_.collect_print_freq || episodes_.empty()) return;
+  last_log_iter_ = train_iter;
+  const NamedValues metrics = Metrics();
+  episodes_.clear();
+  window_ = Window();
+  LOG(INFO) << deps.name << " at iteration " << train_iter << ": " << MetricsLine(metrics);
+  WriteIterMetrics(metrics, deps.name, train_iter, deps.metrics.get());
+  WriteStepMetrics(metrics, deps.name, envstep_, "total_envstep_count", deps.metrics.get());
+}
+
+NamedValues CollectStatistics::Metrics() const {
+  const double count = static_cast<double>(episodes_.size());
+  double envsteps = 0;
+  double samples = 0;
+  for (const LoggedEpisode& episode : episodes_) {
+    envsteps += static_cast<double>(episode.length);
+    samples += static_cast<double>(episode.samples);
+  }
+  NamedValues metrics = {{"episode_count", count}, {"envstep_count", envsteps}};
+  if (options_.log_samples) metrics.Set("train_sample_count", samples);
+  metrics.Set("avg_envstep_per_episode", envsteps / count);
+  if (options_.log_samples) metrics.Set("avg_sample_per_episode", samples / count);
+  metrics.Set("avg_envstep_per_sec", Rate(window_.envsteps, window_.seconds));
+  if (options_.log_samples) {
+    metrics.Set("avg_train_sample_per_sec", Rate(window_.samples, window_.seconds));
+  }
+  metrics.Set("avg_episode_per_sec", Rate(window_.episodes, window_.seconds));
+  if (!options_.log_samples) metrics.Set("collect_time", window_.seconds);
+  AddReturns(&metrics);
+  metrics.Set("total_envstep_count", static_cast<double>(envstep_));
+  if (options_.log_samples) {
+    metrics.Set("total_train_sample_count", static_cast<double>(total_train_sample_count_));
+  }
+  metrics.Set("total_episode_count", static_cast<double>(total_episode_count_));
+  if (!options_.log_samples) metrics.Set("total_duration", total_seconds_);
+  return metrics;
+}
+
+void CollectStatistics::AddReturns(NamedValues* metrics) const {
+  std::vector<double> returns(episodes_.size());
+  for (int player = 0; player < options_.players; ++player) {
+    for (size_t i = 0; i < episodes_.size(); ++i) returns[i] = episodes_[i].returns[player];
+    AddStatistics(options_.players == 1 ? "reward" : absl::StrCat("reward", player), returns,
+                  metrics);
+  }
+}
+
+absl::Status CollectStatistics::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(writer->WriteInt("envstep", envstep_));
+  DING_RETURN_IF_ERROR(writer->WriteInt("total_episode_count", total_episode_count_));
+  DING_RETURN_IF_ERROR(writer->WriteInt("total_train_sample_count", total_train_sample_count_));
+  DING_RETURN_IF_ERROR(writer->WriteInt("last_log_iter", last_log_iter_));
+  std::vector<int64_t> samples;
+  std::vector<int64_t> abnormal;
+  for (const EnvStatistics& env : envs_) {
+    samples.push_back(env.samples);
+    abnormal.push_back(env.abnormal);
+  }
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("env_samples", samples));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("env_abnormal", abnormal));
+  std::vector<double> returns;
+  std::vector<int64_t> lengths;
+  samples.clear();
+  for (const LoggedEpisode& episode : episodes_) {
+    returns.insert(returns.end(), episode.returns.begin(), episode.returns.end());
+    lengths.push_back(episode.length);
+    samples.push_back(episode.samples);
+  }
+  DING_RETURN_IF_ERROR(writer->WriteSpan<double>("episode_return", returns));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("episode_length", lengths));
+  return writer->WriteSpan<int64_t>("episode_samples", samples);
+}
+
+absl::StatusOr<CollectStatistics> CollectStatistics::LoadState(StateReader* reader) const {
+  CollectStatistics loaded(options_);
+  DING_ASSIGN_OR_RETURN(loaded.envstep_, reader->ReadInt("envstep"));
+  DING_ASSIGN_OR_RETURN(loaded.total_episode_count_, reader->ReadInt("total_episode_count"));
+  DING_ASSIGN_OR_RETURN(loaded.total_train_sample_count_,
+                        reader->ReadInt("total_train_sample_count"));
+  DING_ASSIGN_OR_RETURN(loaded.last_log_iter_, reader->ReadInt("last_log_iter"));
+  std::vector<int64_t> samples(envs_.size());
+  std::vector<int64_t> abnormal(envs_.size());
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("env_samples", absl::MakeSpan(samples)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("env_abnormal", absl::MakeSpan(abnormal)));
+  for (size_t i = 0; i < envs_.size(); ++i) {
+    loaded.envs_[i].samples = samples[i];
+    loaded.envs_[i].abnormal = abnormal[i];
+  }
+  DING_ASSIGN_OR_RETURN(const TensorInfo episodes, reader->Info("episode_length"));
+  const size_t count = static_cast<size_t>(NumElements(episodes.shape));
+  const size_t players = static_cast<size_t>(options_.players);
+  std::vector<double> returns(count * players);
+  std::vector<int64_t> lengths(count);
+  samples.resize(count);
+  DING_RETURN_IF_ERROR(reader->ReadSpan<double>("episode_return", absl::MakeSpan(returns)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("episode_length", absl::MakeSpan(lengths)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("episode_samples", absl::MakeSpan(samples)));
+  loaded.episodes_.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const double* const of_episode = returns.data() + i * players;
+    loaded.episodes_[i].returns.assign(of_episode, of_episode + players);
+    loaded.episodes_[i].length = lengths[i];
+    loaded.episodes_[i].samples = samples[i];
+  }
+  return loaded;
+}
+
+}  // namespace ding

@@ -1,0 +1,38 @@
+// Functions that change the rewards of a finished episode before it is returned: hindsight rewards, bonuses
+// that depend on its end. Logged returns stay those of the env.
+//
+// Such a function runs in the collector's process and is registered by name. It is not a method of Env,
+// because an env in another process has no access to the collected rows.
+//
+// Threads: called on the thread of the collector.
+//
+// Example:
+//   absl::Status OnlyTheLastCounts(int env_id, const ColumnsView& rows,
+//                                  absl::Span<float> rewards) {
+//     std::fill(rewards.begin(), rewards.end() - 1, 0.0f);
+//     return absl::OkStatus();
+//   }
+//   DING_REGISTER(RewardShapingRegistry(), "only_the_last", OnlyTheLastCounts);
+#ifndef DING_WORKER_COLLECTOR_CORE_REWARD_SHAPING_H_
+#define DING_WORKER_COLLECTOR_CORE_REWARD_SHAPING_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/data/columns.h"
+
+namespace ding {
+
+// Changes `rewards`, the rewards of the `rows` of an episode, oldest first. An error or exception fails the
+// collect.
+using RewardShaping =
+    std::function<absl::Status(int env_id, const ColumnsView& rows, absl::Span<float> rewards)>;
+
+// The functions by the name in the config (EpisodeCollectorParams::reward_shaping).
+Registry<RewardShaping>& RewardShapingRegistry();
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_CORE_REWARD_SHAPING_H_

@@ -1,0 +1,135 @@
+#include "ding_worker/collector/core/serial_common.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ding_worker/env/game_spec.h"
+
+namespace ding {
+namespace {
+
+absl::Status CheckAction(const Spec& policy_output, const FieldSpec& want,
+                         absl::string_view env_name) {
+  if (policy_output.size() > 0) {
+    const FieldSpec& have = policy_output.field(0);
+    if (have.name == want.name && have.dtype == want.dtype && have.shape == want.shape &&
+        have.num_categories == want.num_categories) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the policy's first output is ",
+                   policy_output.size() == 0 ? "missing"
+                                             : absl::StrCat("'", policy_output.field(0).name, "', ",
+                                                            policy_output.field(0).DebugString()),
+                   ", but env '", env_name, "' expects '", want.name, "', ", want.DebugString()));
+}
+
+}  // namespace
+
+absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool game,
+                                 const EnvSpec& env) {
+  if (!game && env.players > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("env '", env.name, "' is a game of ", env.players,
+                     " players, expected an env for one; games are played by the workers of type "
+                     "'sample_1v1', 'episode_1v1' and 'battle_interaction'"));
+  }
+  if (game && (env.players < 2 || static_cast<int>(policy_outputs.size()) != env.players)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        policy_outputs.size(), " policies for env '", env.name, "', which has ", env.players,
+        " players; expected a game, and a policy for each of its players"));
+  }
+  const EnvSpec player = PlayerSpec(env);
+  for (size_t i = 0; i < policy_outputs.size(); ++i) {
+    const absl::Status status = CheckAction(*policy_outputs[i], player.action->field(0), env.name);
+    if (!status.ok()) return game ? Annotate(status, absl::StrCat("player ", i)) : status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> env_ids,
+                                std::vector<int>* seats) {
+  if (players == 1) return env_ids;
+  seats->clear();
+  for (const int env_id : env_ids) seats->push_back(env_id * players + player);
+  return *seats;
+}
+
+absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name) {
+  if (!save) return absl::OkStatus();
+  return Annotate(save("ckpt_best"), absl::StrCat(name, ": saving ckpt_best"));
+}
+
+std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row) {
+  for (const AbnormalCause& cause : timesteps.causes) {
+    if (static_cast<size_t>(cause.row) == row) return absl::StrCat(": ", cause.cause.message());
+  }
+  return "";
+}
+
+// Why no env is ready: kFailedPrecondition with the states of all envs.
+static absl::Status NoEnvReady(const EnvManager& env) {
+  std::vector<std::string> states;
+  for (int id = 0; id < env.env_num(); ++id) {
+    states.push_back(absl::StrCat("env ", id, " is ", EnvStateName(env.env_state(id))));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "no env is ready (", absl::StrJoin(states, ", "),
+      "); expected an env manager with auto_reset whose envs are not at the end of episode_num"));
+}
+
+absl::Status WaitForEnv(const EnvManager& env, absl::FunctionRef<bool(int env_id)> wanted,
+                        int* waits) {
+  constexpr absl::Duration kMoment = absl::Milliseconds(1);
+  constexpr int kMaxWaits = 60000;
+  bool may_come = false;
+  for (int id = 0; id < env.env_num(); ++id) {
+    const EnvState state = env.env_state(id);
+    if (wanted(id) && (state == EnvState::kRun || state == EnvState::kReset)) may_come = true;
+  }
+  if (!may_come || *waits >= kMaxWaits) return NoEnvReady(env);
+  if ((*waits)++ > 0) absl::SleepFor(kMoment);
+  return absl::OkStatus();
+}
+
+void AddStatistics(absl::string_view prefix, absl::Span<const double> values,
+                   NamedValues* metrics) {
+  const double count = static_cast<double>(values.size());
+  double sum = 0;
+  for (const double value : values) sum += value;
+  const double mean = sum / count;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  metrics->Set(absl::StrCat(prefix, "_mean"), mean);
+  metrics->Set(absl::StrCat(prefix, "_std"), std::sqrt(squares / count));
+  metrics->Set(absl::StrCat(prefix, "_max"), *std::max_element(values.begin(), values.end()));
+  metrics->Set(absl::StrCat(prefix, "_min"), *std::min_element(values.begin(), values.end()));
+}
+
+void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
+                      MetricSink* sink) {
+  for (const auto& [metric, value] : metrics) {
+    sink->Scalar(absl::StrCat(name, "_iter/", metric), train_iter, value);
+  }
+}
+
+void WriteStepMetrics(const NamedValues& metrics, absl::string_view name, int64_t envstep,
+                      absl::string_view except, MetricSink* sink) {
+  if (envstep < 0) return;
+  for (const auto& [metric, value] : metrics) {
+    if (metric != except) sink->Scalar(absl::StrCat(name, "_step/", metric), envstep, value);
+  }
+}
+
+std::string MetricsLine(const NamedValues& metrics) {
+  return absl::StrJoin(metrics, ", ", [](std::string* out, const NamedValues::Entry& entry) {
+    absl::StrAppend(out, entry.first, " ", entry.second);
+  });
+}
+
+}  // namespace ding

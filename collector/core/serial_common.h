@@ -1,0 +1,73 @@
+// Helpers of serial collectors and evaluators: they call a policy, check that it fits its envs, and write
+// metrics.
+#ifndef DING_WORKER_COLLECTOR_CORE_SERIAL_COMMON_H_
+#define DING_WORKER_COLLECTOR_CORE_SERIAL_COMMON_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/problems.h"  // IWYU pragma: export
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/metrics/sink.h"
+
+namespace ding {
+
+// Calls a method of a policy, which a user may have written. An error, also one that was thrown,
+// begins with "policy: ".
+template <typename Call>
+absl::Status CallPolicy(Call&& call) {
+  return Annotate(CallUser("it", std::forward<Call>(call)), "policy");
+}
+
+// Checks that there is one policy, or in a `game` one per player, and that the first field of each output
+// is the action of a player. kInvalidArgument names the found and the expected.
+absl::Status CheckPoliciesFitEnv(absl::Span<const SpecPtr> policy_outputs, bool game,
+                                 const EnvSpec& env);
+
+// Returns the ids that the policy of `player` gets: seats env * players + player in a game, else the env
+// ids. Valid until `*seats` changes.
+absl::Span<const int> GameSeats(int player, int players, absl::Span<const int> env_ids,
+                                std::vector<int>* seats);
+
+// Saves the checkpoint "ckpt_best" by `save`, if it is set.
+absl::Status SaveBest(const SaveCheckpointFn& save, absl::string_view name);
+
+// Call it when no env is ready. OK if an env for which wanted(env_id) is true runs or resets in the
+// background, so that a step of no envs may return it. Counts calls in `*waits` and sleeps for a
+// millisecond from the second call on. kFailedPrecondition, with the states of all envs, if there is no
+// such env or after a minute.
+absl::Status WaitForEnv(const EnvManager& env, absl::FunctionRef<bool(int env_id)> wanted,
+                        int* waits);
+
+// Returns ": <cause>" of the abnormal step in this row; empty if the cause is unknown.
+std::string CauseOfAbnormal(const Timesteps& timesteps, size_t row);
+
+// Adds <prefix>_mean, _std (of the population), _max and _min of `values`, which must not be empty.
+void AddStatistics(absl::string_view prefix, absl::Span<const double> values, NamedValues* metrics);
+
+// Writes each metric to "<name>_iter/<metric>" at train_iter.
+void WriteIterMetrics(const NamedValues& metrics, absl::string_view name, int64_t train_iter,
+                      MetricSink* sink);
+// Writes each metric, except `except`, to "<name>_step/<metric>" at envstep; writes nothing if envstep is
+// below 0.
+void WriteStepMetrics(const NamedValues& metrics, absl::string_view name, int64_t envstep,
+                      absl::string_view except, MetricSink* sink);
+
+// Formats metrics for the log: "reward_mean 21.5, reward_std 3.2".
+std::string MetricsLine(const NamedValues& metrics);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_CORE_SERIAL_COMMON_H_

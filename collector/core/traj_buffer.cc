@@ -1,0 +1,465 @@
+#include "ding_worker/collector/core/traj_buffer.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/saved_columns.h"
+
+namespace ding {
+absl::StatusOr<TrajLayout> TrajLayout::Create(SpecPtr observation, SpecPtr output,
+                                              bool with_level_seed) {
+  std::vector<FieldSpec> fields(observation->fields().begin(), observation->fields().end());
+  fields.insert(fields.end(), output->fields().begin(), output->fields().end());
+  TrajLayout layout;
+  layout.reward = static_cast<int>(fields.size());
+  fields.push_back(Scalar("reward", DType::kFloat32));
+  layout.collect_iter = static_cast<int>(fields.size());
+  fields.push_back(Scalar("collect_iter", DType::kInt64));
+  if (with_level_seed) {
+    layout.level_seed = static_cast<int>(fields.size());
+    fields.push_back(Scalar("level_seed", DType::kInt64));
+  }
+  absl::StatusOr<SpecPtr> row = MakeSpec(std::move(fields));
+  if (!row.ok()) return Annotate(row.status(), "row of observation and policy output");
+  layout.row = *std::move(row);
+  layout.observation = std::move(observation);
+  layout.output = std::move(output);
+  return layout;
+}
+
+bool operator==(const TrajLayout& a, const TrajLayout& b) {
+  return *a.row == *b.row && a.reward == b.reward && a.level_seed == b.level_seed &&
+         a.observation->size() == b.observation->size();
+}
+
+absl::Status TrajBuffer::Rows::Grow(int64_t extra) {
+  if (block.has_value() && used + extra <= block->capacity_rows()) return absl::OkStatus();
+  const int64_t capacity = block.has_value() ? 2 * block->capacity_rows() : 0;
+  DING_ASSIGN_OR_RETURN(BatchBuilder larger, pool->Allocate(std::max(used + extra, capacity)));
+  if (used > 0) CopyRows(block->view().Slice(0, used), larger.view(), 0);
+  block = std::move(larger);
+  return absl::OkStatus();
+}
+
+TrajBuffer::TrajBuffer(TrajLayout layout, Options options)
+    : layout_(std::move(layout)),
+      options_(std::move(options)),
+      arena_(layout_.row),
+      finals_(layout_.observation),
+      next_step_(static_cast<size_t>(options_.env_num), 0),
+      newest_(static_cast<size_t>(options_.env_num), -1),
+      under_way_(options_.env_num) {}
+
+bool TrajBuffer::Fits(const TrajBuffer& other) const {
+  return layout_ == other.layout_ && options_.env_num == other.options_.env_num &&
+         options_.stream_base == other.options_.stream_base &&
+         options_.stream_stride == other.options_.stream_stride &&
+         options_.whole_episodes == other.options_.whole_episodes;
+}
+
+void TrajBuffer::ContinueAfter(const TrajBuffer& old) {
+  if (options_.env_num == old.options_.env_num) {
+    next_step_ = old.next_step_;
+  } else {
+    // No number may come twice in a stream, also when it pauses while there are fewer envs.
+    const auto highest = std::max_element(old.next_step_.begin(), old.next_step_.end());
+    std::fill(next_step_.begin(), next_step_.end(), *highest);
+  }
+}
+
+absl::Status TrajBuffer::Reserve(int64_t rows) {
+  infos_.reserve(static_cast<size_t>(arena_.used + rows));
+  return arena_.Grow(rows);
+}
+
+absl::StatusOr<TrajBuffer::Appended> TrajBuffer::Append(const ActingEnvs& acting,
+                                                        int64_t collect_iter,
+                                                        absl::Span<const int64_t> level_seeds) {
+  for (const int env_id : acting.env_ids) {
+    if (env_id < 0 || env_id >= options_.env_num || under_way_.Holds(env_id)) {
+      return absl::InternalError(
+          absl::StrCat("env manager says that env ", env_id, " is ready; it is ",
+                       under_way_.Holds(env_id) ? "being stepped" : "none of the envs"));
+    }
+  }
+  const int64_t rows = static_cast<int64_t>(acting.env_ids.size());
+  const int64_t first = arena_.used;
+  DING_RETURN_IF_ERROR(arena_.Grow(rows));
+  const MutableColumnsView added = arena_.block->view().Slice(first, rows);
+  if (acting.rows.empty()) {
+    CopyRows(acting.obs, added, 0);
+  } else {
+    GatherRows(acting.obs, acting.rows, added, 0);
+  }
+  const absl::Span<int64_t> iters = added.column<int64_t>(layout_.collect_iter);
+  std::fill(iters.begin(), iters.end(), collect_iter);
+  infos_.resize(static_cast<size_t>(first + rows));
+  for (int64_t i = 0; i < rows; ++i) {
+    const int env_id = acting.env_ids[i];
+    RowInfo& info = infos_[first + i];
+    info.env_id = env_id;
+    info.step = next_step_[env_id]++;
+    info.prev = newest_[env_id];
+    if (info.prev >= 0) infos_[info.prev].next = first + i;
+    newest_[env_id] = first + i;
+    under_way_.Update(env_id, first + i);
+    if (layout_.level_seed >= 0) {
+      added.column<int64_t>(layout_.level_seed)[i] = level_seeds[env_id];
+    }
+  }
+  arena_.used += rows;
+  return Appended{added.Fields(layout_.observation.get(), 0),
+                  added.Fields(layout_.output.get(), layout_.observation->size())};
+}
+
+absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
+  const int64_t first_final = finals_.used;
+  if (!timesteps.finished.empty()) {
+    DING_RETURN_IF_ERROR(finals_.Grow(timesteps.final_obs.rows()));
+    CopyRows(timesteps.final_obs, finals_.block->view(), first_final);
+    finals_.used += timesteps.final_obs.rows();
+  }
+  absl::Span<float> rewards;
+  if (arena_.block.has_value()) rewards = arena_.block->column<float>(layout_.reward);
+  size_t finished = 0;
+  for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
+    const int env_id = timesteps.env_ids[i];
+    if (!under_way_.Holds(env_id)) {
+      return absl::InternalError(
+          absl::StrCat("env manager answered for env ", env_id, ", which was not stepped"));
+    }
+    const bool has_final = finished < timesteps.finished.size() &&
+                           timesteps.finished[finished].row == static_cast<int>(i);
+    const int64_t final_row = first_final + static_cast<int64_t>(finished);
+    if (has_final) ++finished;
+    if (timesteps.abnormal[i] != 0) {
+      DropEpisode(env_id);
+      continue;
+    }
+    const int64_t row = under_way_.row(env_id);
+    RowInfo& info = infos_[row];
+    info.state = timesteps.terminated[i] != 0  ? RowState::kTerminated
+                 : timesteps.truncated[i] != 0 ? RowState::kTruncated
+                                               : RowState::kOpen;
+    if (Ended(row) != has_final) {
+      return absl::InternalError(absl::StrCat(
+          "env manager reports env ", env_id, " as ",
+          has_final ? "finished in the middle of its episode" : "ended, without last observation"));
+    }
+    rewards[row] = timesteps.reward[i];
+    if (has_final) info.final_row = final_row;
+    under_way_.Reset(env_id);
+    if (!options_.whole_episodes || has_final) MarkReady(row);
+  }
+  return absl::OkStatus();
+}
+
+void TrajBuffer::DropEpisode(int env_id) {
+  for (int64_t row = newest_[env_id]; row >= 0 && (infos_[row].state == RowState::kUnderWay ||
+                                                   infos_[row].state == RowState::kOpen);
+       row = infos_[row].prev) {
+    DropRow(row);
+  }
+  under_way_.Reset(env_id);
+  // Rows of it that were handed over before are not followed by what comes now.
+  if (next_step_[env_id] > 0) ++next_step_[env_id];
+}
+
+void TrajBuffer::DropHeldRows() {
+  for (int64_t row = 0; row < arena_.used; ++row) {
+    if (infos_[row].state == RowState::kOpen && !infos_[row].ready) DropRow(row);
+  }
+}
+
+absl::Status TrajBuffer::ReshapeRewards(
+    int env_id,
+    absl::FunctionRef<absl::Status(const ColumnsView& rows, absl::Span<float> rewards)> reshape) {
+  const int64_t last = newest_[env_id];
+  DING_CHECK(options_.whole_episodes && last >= 0 && infos_[last].ready && Ended(last))
+      << "env " << env_id << " has just finished no episode";
+  order_.clear();
+  for (int64_t row = last; order_.push_back(row), !BeginsSegment(row);) row = infos_[row].prev;
+  std::reverse(order_.begin(), order_.end());
+  const int64_t length = static_cast<int64_t>(order_.size());
+  DING_ASSIGN_OR_RETURN(BatchBuilder episode, arena_.pool->Allocate(length));
+  const MutableColumnsView rows = episode.view().Slice(0, length);
+  GatherRows(arena_.block->view(), order_, rows, 0);
+  const absl::Span<const float> before = rows.column<float>(layout_.reward);
+  std::vector<float> rewards(before.begin(), before.end());
+  DING_RETURN_IF_ERROR(reshape(rows, absl::MakeSpan(rewards)));
+  const absl::Span<float> to = arena_.block->column<float>(layout_.reward);
+  for (int64_t i = 0; i < length; ++i) to[order_[i]] = rewards[i];
+  return absl::OkStatus();
+}
+
+bool TrajBuffer::Ended(int64_t row) const {
+  return infos_[row].state == RowState::kTerminated || infos_[row].state == RowState::kTruncated;
+}
+
+bool TrajBuffer::Follows(int64_t row, int64_t previous) const {
+  return !Ended(previous) && infos_[row].step == infos_[previous].step + 1;
+}
+
+void TrajBuffer::MarkReady(int64_t row) {
+  do {
+    infos_[row].ready = true;
+    ++ready_rows_;
+    row = infos_[row].prev;
+  } while (row >= 0 && infos_[row].state == RowState::kOpen && !infos_[row].ready);
+}
+
+void TrajBuffer::DropRow(int64_t row) {
+  RowInfo& info = infos_[row];
+  if (info.ready) --ready_rows_;
+  info.ready = false;
+  info.state = RowState::kDropped;
+  ++dropped_rows_;
+}
+
+void TrajBuffer::DropNewest(int64_t excess) {
+  for (int64_t row = arena_.used - 1; excess > 0; --row) {
+    if (!infos_[row].ready) continue;
+    DropRow(row);
+    --excess;
+  }
+}
+
+void TrajBuffer::DropOfLastEpisodes(int64_t excess) {
+  for (int64_t last = arena_.used - 1; excess > 0; --last) {
+    if (!infos_[last].ready || !Ended(last)) continue;
+    int64_t first = last;
+    int64_t length = 1;
+    while (!BeginsSegment(first)) {
+      first = infos_[first].prev;
+      ++length;
+    }
+    for (int64_t row = first; excess > 0 && length > 0; --length, --excess) {
+      const int64_t next = infos_[row].next;
+      DropRow(row);
+      row = next;
+    }
+  }
+}
+
+bool TrajBuffer::BeginsSegment(int64_t row) const {
+  const int64_t prev = infos_[row].prev;
+  return prev < 0 || !infos_[prev].ready || !Follows(row, prev);
+}
+
+std::vector<Segment> TrajBuffer::FindSegments() {
+  std::vector<Segment> segments;
+  segments.reserve(static_cast<size_t>(options_.env_num));
+  order_.clear();
+  for (int64_t first = 0; first < arena_.used; ++first) {
+    if (!infos_[first].ready || !BeginsSegment(first)) continue;
+    Segment segment;
+    segment.stream = options_.stream_base + infos_[first].env_id * options_.stream_stride;
+    segment.first_step = infos_[first].step;
+    segment.begin = static_cast<int64_t>(order_.size());
+    int64_t last = first;
+    order_.push_back(first);
+    for (int64_t next = infos_[last].next; next >= 0 && infos_[next].ready && Follows(next, last);
+         next = infos_[last].next) {
+      order_.push_back(next);
+      last = next;
+    }
+    segment.length = static_cast<int64_t>(order_.size()) - segment.begin;
+    segment.end = infos_[last].state == RowState::kTerminated  ? SegmentEnd::kTerminated
+                  : infos_[last].state == RowState::kTruncated ? SegmentEnd::kTruncated
+                                                               : SegmentEnd::kCut;
+    segments.push_back(segment);
+  }
+  return segments;
+}
+
+absl::StatusOr<Batch> TrajBuffer::FinalObs(const std::vector<Segment>& segments,
+                                           const ReadyObs& now) {
+  now_row_.assign(static_cast<size_t>(options_.env_num), -1);
+  for (size_t i = 0; i < now.env_ids.size(); ++i)
+    now_row_[now.env_ids[i]] = static_cast<int64_t>(i);
+  DING_ASSIGN_OR_RETURN(BatchBuilder block,
+                        finals_.pool->Allocate(static_cast<int64_t>(segments.size())));
+  const MutableColumnsView to = block.view();
+  const MutableColumnsView arena = arena_.block->view().Fields(layout_.observation.get(), 0);
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const int64_t last = order_[segments[i].begin + segments[i].length - 1];
+    const RowInfo& info = infos_[last];
+    const int64_t to_row = static_cast<int64_t>(i);
+    if (Ended(last)) {
+      GatherRows(finals_.block->view(), {info.final_row}, to, to_row);
+    } else if (info.next >= 0 && Follows(info.next, last)) {
+      GatherRows(arena, {info.next}, to, to_row);
+    } else if (now_row_[info.env_id] >= 0) {
+      GatherRows(now.obs, {now_row_[info.env_id]}, to, to_row);
+    } else {
+      return absl::InternalError(absl::StrCat("env ", info.env_id,
+                                              " is in the middle of an episode, but the env "
+                                              "manager has no observation of it"));
+    }
+  }
+  return std::move(block).Seal(static_cast<int64_t>(segments.size()));
+}
+
+absl::StatusOr<Batch> TrajBuffer::TakeRows() {
+  const int64_t rows = static_cast<int64_t>(order_.size());
+  bool in_order = rows == arena_.used;
+  for (int64_t i = 0; in_order && i < rows; ++i) in_order = order_[i] == i;
+  if (in_order) {
+    Batch batch = std::move(*arena_.block).Seal(rows);
+    arena_.block.reset();
+    return batch;
+  }
+  DING_ASSIGN_OR_RETURN(BatchBuilder block, arena_.pool->Allocate(rows));
+  GatherRows(arena_.block->view(), order_, block.view(), 0);
+  return std::move(block).Seal(rows);
+}
+
+absl::Status TrajBuffer::KeepHeldRows() {
+  std::vector<RowInfo> kept;
+  if (held_rows() > 0) {
+    order_.clear();
+    for (int64_t row = 0; row < arena_.used; ++row) {
+      if (infos_[row].ready || infos_[row].state == RowState::kDropped) continue;
+      order_.push_back(row);
+      kept.push_back(infos_[row]);
+    }
+    DING_ASSIGN_OR_RETURN(BatchBuilder block, arena_.pool->Allocate(held_rows()));
+    GatherRows(arena_.block->view(), order_, block.view(), 0);
+    arena_.block = std::move(block);
+    infos_.swap(kept);
+  } else {
+    infos_.clear();
+  }
+  Link();
+  return absl::OkStatus();
+}
+
+void TrajBuffer::Link() {
+  std::fill(newest_.begin(), newest_.end(), -1);
+  arena_.used = static_cast<int64_t>(infos_.size());
+  finals_.used = 0;
+  ready_rows_ = 0;
+  dropped_rows_ = 0;
+  for (int64_t row = 0; row < arena_.used; ++row) {
+    RowInfo& info = infos_[row];
+    info.next = -1;
+    info.ready = false;
+    info.prev = std::exchange(newest_[info.env_id], row);
+    if (info.prev >= 0) infos_[info.prev].next = row;
+    if (Ended(row)) info.final_row = finals_.used++;
+    if (info.state == RowState::kUnderWay) {
+      under_way_.Update(info.env_id, row);
+    } else if (!options_.whole_episodes || Ended(row)) {
+      MarkReady(row);
+    }
+  }
+}
+
+absl::StatusOr<SegmentBatch> TrajBuffer::Take(int64_t max_rows, const ReadyObs& now) {
+  if (ready_rows_ > max_rows) {
+    const int64_t excess = ready_rows_ - max_rows;
+    if (options_.whole_episodes) {
+      DropOfLastEpisodes(excess);
+    } else {
+      DropNewest(excess);
+    }
+  }
+  SegmentBatch data;
+  if (ready_rows_ == 0) {
+    if (dropped_rows_ > 0) DING_RETURN_IF_ERROR(KeepHeldRows());
+    return data;
+  }
+  data.segments = FindSegments();
+  DING_ASSIGN_OR_RETURN(data.final_obs, FinalObs(data.segments, now));
+  DING_ASSIGN_OR_RETURN(data.rows, TakeRows());
+  DING_RETURN_IF_ERROR(KeepHeldRows());
+  return data;
+}
+
+absl::Status TrajBuffer::SaveState(StateWriter* writer) const {
+  std::vector<int64_t> rows;
+  std::vector<int64_t> finals;
+  std::array<std::vector<int64_t>, 3> infos;
+  for (int64_t row = 0; row < arena_.used; ++row) {
+    const RowInfo& info = infos_[row];
+    if (info.state == RowState::kDropped || info.state == RowState::kUnderWay) continue;
+    rows.push_back(row);
+    if (Ended(row)) finals.push_back(info.final_row);
+    infos[0].push_back(info.env_id);
+    infos[1].push_back(info.step);
+    infos[2].push_back(static_cast<int64_t>(info.state));
+  }
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("next_step", next_step_));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_env", infos[0]));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_step", infos[1]));
+  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_state", infos[2]));
+  if (!rows.empty()) {
+    DING_ASSIGN_OR_RETURN(BatchBuilder block,
+                          BatchBuilder::Create(layout_.row, static_cast<int64_t>(rows.size())));
+    GatherRows(arena_.block->view(), rows, block.view(), 0);
+    DING_RETURN_IF_ERROR(SaveColumns(block.view(), "rows/", writer));
+  }
+  if (!finals.empty()) {
+    DING_ASSIGN_OR_RETURN(
+        BatchBuilder block,
+        BatchBuilder::Create(layout_.observation, static_cast<int64_t>(finals.size())));
+    GatherRows(finals_.block->view(), finals, block.view(), 0);
+    DING_RETURN_IF_ERROR(SaveColumns(block.view(), "final_obs/", writer));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<TrajBuffer::RowInfo>> TrajBuffer::LoadInfos(StateReader* reader) const {
+  DING_ASSIGN_OR_RETURN(const TensorInfo shape, reader->Info("row_env"));
+  const size_t rows = static_cast<size_t>(NumElements(shape.shape));
+  std::vector<int64_t> env(rows);
+  std::vector<int64_t> step(rows);
+  std::vector<int64_t> state(rows);
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_env", absl::MakeSpan(env)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_step", absl::MakeSpan(step)));
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_state", absl::MakeSpan(state)));
+  std::vector<RowInfo> infos(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    if (env[i] < 0 || env[i] >= options_.env_num ||
+        state[i] < static_cast<int64_t>(RowState::kOpen) ||
+        state[i] > static_cast<int64_t>(RowState::kTruncated)) {
+      return absl::DataLossError(absl::StrCat("saved row ", i, " is of env ", env[i],
+                                              " and in state ", state[i], ", which cannot be"));
+    }
+    infos[i].env_id = static_cast<int>(env[i]);
+    infos[i].step = step[i];
+    infos[i].state = static_cast<RowState>(state[i]);
+  }
+  return infos;
+}
+
+absl::Status TrajBuffer::LoadState(StateReader* reader) {
+  TrajBuffer loaded(layout_, options_);
+  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("next_step", absl::MakeSpan(loaded.next_step_)));
+  DING_ASSIGN_OR_RETURN(loaded.infos_, LoadInfos(reader));
+  loaded.Link();
+  const int64_t rows = std::exchange(loaded.arena_.used, 0);
+  const int64_t finals = std::exchange(loaded.finals_.used, 0);
+  if (rows > 0) {
+    DING_RETURN_IF_ERROR(loaded.arena_.Grow(rows));
+    DING_RETURN_IF_ERROR(LoadColumns("rows/", loaded.arena_.block->view().Slice(0, rows), reader));
+  }
+  if (finals > 0) {
+    DING_RETURN_IF_ERROR(loaded.finals_.Grow(finals));
+    DING_RETURN_IF_ERROR(
+        LoadColumns("final_obs/", loaded.finals_.block->view().Slice(0, finals), reader));
+  }
+  loaded.arena_.used = rows;
+  loaded.finals_.used = finals;
+  *this = std::move(loaded);
+  return absl::OkStatus();
+}
+
+}  // namespace ding

@@ -1,0 +1,208 @@
+// Builds segments: stores the rows of several envs, one vector step after the other, and returns them as
+// runs of consecutive rows per stream.
+//
+//     Append(obs) ──► rows of the arena ──► the policy writes its outputs to them
+//     Store(timesteps) ──► reward and end of each row
+//     Take(n) ──► SegmentBatch: the arena itself if the rows of each segment are contiguous in it, else
+//                 a gathered copy
+//
+// A row has the observation fields, the output fields of the policy, `reward` [] float32, `collect_iter` []
+// int64, and optionally `level_seed` [] int64. An observation is copied once, from the block of the env
+// manager to the arena.
+//
+// `step` numbers the rows of stream `stream_base + env`. Dropped rows keep their number, so that there is a
+// gap where rows are missing and no buffer links across it.
+//
+// Ownership: owns its arena; the result of Take() owns its memory. Blocks come from pools and return to
+//            them after their last use.
+// Threads:   thread-compatible.
+// Errors:    kResourceExhausted without the memory for the rows.
+#ifndef DING_WORKER_COLLECTOR_CORE_TRAJ_BUFFER_H_
+#define DING_WORKER_COLLECTOR_CORE_TRAJ_BUFFER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/collector/core/cache_pool.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/env_manager.h"
+
+namespace ding {
+
+// The layout of a collected row.
+struct TrajLayout {
+  SpecPtr observation;  // fields [0, observation->size())
+  SpecPtr output;       // the output fields of the policy, after the observation
+  SpecPtr row;
+  int reward = 0;
+  int collect_iter = 0;
+  int level_seed = -1;  // -1: not stored
+
+  // kInvalidArgument if two fields have the same name.
+  static absl::StatusOr<TrajLayout> Create(SpecPtr observation, SpecPtr output,
+                                           bool with_level_seed);
+};
+bool operator==(const TrajLayout& a, const TrajLayout& b);
+inline bool operator!=(const TrajLayout& a, const TrajLayout& b) { return !(a == b); }
+
+// Some or all of the ready envs, for which to act: the observation of env_ids[i] is row rows[i] of `obs`, or
+// row i if `rows` is empty.
+struct ActingEnvs {
+  ActingEnvs() = default;
+  ActingEnvs(const ReadyObs& all) : env_ids(all.env_ids), obs(all.obs) {}  // NOLINT: all of them.
+  ActingEnvs(absl::Span<const int> ids, const ColumnsView& of_ready,
+             absl::Span<const int64_t> rows_of_ready)
+      : env_ids(ids), obs(of_ready), rows(rows_of_ready) {}
+
+  absl::Span<const int> env_ids;
+  ColumnsView obs;
+  absl::Span<const int64_t> rows;
+};
+
+class TrajBuffer {
+ public:
+  struct Options {
+    int env_num = 0;
+    // The stream of env i is stream_base + i * stream_stride.
+    int64_t stream_base = 0;
+    int64_t stream_stride = 1;
+    // Whether to return the rows of an episode only when it is complete. The rest of an episode whose
+    // beginning was dropped counts as complete.
+    bool whole_episodes = false;
+  };
+
+  TrajBuffer(TrajLayout layout, Options options);
+  TrajBuffer(TrajBuffer&&) = default;
+  TrajBuffer& operator=(TrajBuffer&&) = default;
+
+  const TrajLayout& layout() const { return layout_; }
+  const Options& options() const { return options_; }
+  // Whether `other` has the same layout, number of envs and options.
+  bool Fits(const TrajBuffer& other) const;
+  // Continues the numbering of `old`, which it replaces.
+  void ContinueAfter(const TrajBuffer& old);
+  // The step of the next row of each stream.
+  absl::Span<const int64_t> next_step() const { return next_step_; }
+
+  // Makes room for `rows` further rows, so that Append() need not grow the arena.
+  absl::Status Reserve(int64_t rows);
+
+  struct Appended {
+    ColumnsView obs;            // the copied observations
+    MutableColumnsView output;  // the policy must write these fields before Store()
+  };
+  // Adds one row per env with its observation, `collect_iter` and, if the layout has it, its level seed
+  // (level_seeds[env]). The views are valid until the next call. No env may have a row whose answer is
+  // pending.
+  absl::StatusOr<Appended> Append(const ActingEnvs& acting, int64_t collect_iter,
+                                  absl::Span<const int64_t> level_seeds);
+  // Stores the answers of the envs. An abnormal step drops its row and the stored rows of its episode.
+  // kInternal if an env has no pending row, or an episode ends without last observation.
+  absl::Status Store(const Timesteps& timesteps);
+  // Drops the pending row of this env and the stored rows of its running episode, which does not
+  // continue.
+  void DropEpisode(int env_id);
+  // Drops the rows that wait for the end of their episode, but no pending rows.
+  void DropHeldRows();
+  // Calls `reshape` with the rows of the last finished episode of this env, oldest first, and their
+  // rewards, which it may change. A failure changes nothing. Only with whole_episodes, before Take().
+  absl::Status ReshapeRewards(
+      int env_id,
+      absl::FunctionRef<absl::Status(const ColumnsView& rows, absl::Span<float> rewards)> reshape);
+
+  // The number of rows that Take() can return.
+  int64_t ready_rows() const { return ready_rows_; }
+  // The number of rows that wait for the rest of their episode or for the answer of their env.
+  int64_t held_rows() const { return arena_.used - ready_rows_ - dropped_rows_; }
+  // Whether the row of this env waits for the answer of the env.
+  bool under_way(int env_id) const { return under_way_.Holds(env_id); }
+
+  // Returns at most `max_rows` of the ready rows, with segments in the order of their first row, and drops
+  // the others:
+  //   - the newest rows, so that the segments before them end as kCut;
+  //   - with whole_episodes, the first rows of the episode that ended last, so that all returned rows
+  //     reach the end of their episode.
+  // `now` has the observations after the newest rows.
+  absl::StatusOr<SegmentBatch> Take(int64_t max_rows, const ReadyObs& now);
+
+  // Leaves out pending rows, as if dropped: their envs begin a new episode after a load, and the caller
+  // must then call DropEpisode().
+  absl::Status SaveState(StateWriter* writer) const;
+  // kInvalidArgument if the saved state has another layout or number of envs.
+  absl::Status LoadState(StateReader* reader);
+
+ private:
+  enum class RowState : uint8_t {
+    kUnderWay = 0,  // the env has not answered
+    kOpen = 1,      // the episode continues
+    kTerminated = 2,
+    kTruncated = 3,
+    kDropped = 4,
+  };
+  // The state of a row of the arena.
+  struct RowInfo {
+    int64_t step = 0;
+    int64_t prev = -1;       // the previous row of its stream, if it is in the arena
+    int64_t next = -1;       // the next row, likewise
+    int64_t final_row = -1;  // index in finals_ for the last row of an episode
+    int env_id = 0;
+    RowState state = RowState::kUnderWay;
+    bool ready = false;
+  };
+  // A growing block.
+  struct Rows {
+    explicit Rows(const SpecPtr& spec) : pool(std::make_unique<BlockPool>(spec)) {}
+    // Makes room for `extra` rows after the first `used`, which are kept.
+    absl::Status Grow(int64_t extra);
+
+    std::unique_ptr<BlockPool> pool;
+    std::optional<BatchBuilder> block;
+    int64_t used = 0;
+  };
+
+  bool Ended(int64_t row) const;
+  bool Follows(int64_t row, int64_t previous) const;
+  // Marks a row as ready, and with whole_episodes also the earlier rows of its episode.
+  void MarkReady(int64_t row);
+  void DropRow(int64_t row);
+  void DropNewest(int64_t excess);
+  void DropOfLastEpisodes(int64_t excess);
+  bool BeginsSegment(int64_t row) const;
+  // Returns the segments and fills order_ with their arena rows.
+  std::vector<Segment> FindSegments();
+  absl::StatusOr<Batch> FinalObs(const std::vector<Segment>& segments, const ReadyObs& now);
+  // Returns the rows of order_: the arena itself, or a copy.
+  absl::StatusOr<Batch> TakeRows();
+  // Makes a new arena of the rows that are not ready yet.
+  absl::Status KeepHeldRows();
+  // Computes links, final rows and readiness from step, env_id and state of the rows.
+  void Link();
+  absl::StatusOr<std::vector<RowInfo>> LoadInfos(StateReader* reader) const;
+
+  TrajLayout layout_;
+  Options options_;
+  Rows arena_;
+  Rows finals_;                 // last observations of the episodes that end in the arena
+  std::vector<RowInfo> infos_;  // one per row of the arena
+  std::vector<int64_t> next_step_;
+  std::vector<int64_t> newest_;  // per env: its newest row in the arena, or -1
+  CachePool under_way_;
+  int64_t ready_rows_ = 0;
+  int64_t dropped_rows_ = 0;      // dropped rows in the arena
+  std::vector<int64_t> order_;    // scratch of Take()
+  std::vector<int64_t> now_row_;  // scratch of Take()
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_CORE_TRAJ_BUFFER_H_

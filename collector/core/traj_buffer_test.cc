@@ -1,0 +1,322 @@
+// Tests of layouts, storage and errors; sample_serial_collector_exactness_test.cc compares the collected
+// rows with a model.
+#include "ding_worker/collector/core/traj_buffer.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/data/tensor.h"
+#include "ding_worker/env/env_manager.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TrajLayout Layout(bool with_level_seed = false) {
+  return *TrajLayout::Create(*MakeSpec({Box("obs/a", {2}), Scalar("obs/b", DType::kUint8)}),
+                             *MakeSpec({Discrete("action", 3)}), with_level_seed);
+}
+
+TrajBuffer::Options Envs(int env_num) {
+  TrajBuffer::Options options;
+  options.env_num = env_num;
+  return options;
+}
+
+// Acts as an env manager whose observations count up.
+class Feed {
+ public:
+  explicit Feed(int env_num) : rows_(*BatchBuilder::Create(Layout().observation, env_num)) {}
+
+  ReadyObs Ready(std::vector<int> env_ids) {
+    ids_ = std::move(env_ids);
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      ++count_;
+      rows_.column<float>(0)[2 * i] = count_;
+      rows_.column<float>(0)[2 * i + 1] = -count_;
+      rows_.column<uint8_t>(1)[i] = static_cast<uint8_t>(count_);
+    }
+    return {ids_, rows_.view().Slice(0, static_cast<int64_t>(ids_.size()))};
+  }
+
+  // Appends a row for each env and stores the answers; the envs in `ends` terminate.
+  void Step(TrajBuffer* buffer, std::vector<int> env_ids, std::vector<uint8_t> ends) {
+    const absl::StatusOr<TrajBuffer::Appended> added =
+        buffer->Append(Ready(std::move(env_ids)), 5, {});
+    ASSERT_THAT(added, IsOk());
+    for (int64_t& action : added->output.column<int64_t>(0)) action = 2;
+    EXPECT_THAT(buffer->Store(Answer(std::move(ends))), IsOk());
+  }
+
+  Timesteps Answer(std::vector<uint8_t> ends) {
+    ends_ = std::move(ends);
+    none_.assign(ends_.size(), 0);
+    reward_.assign(ends_.size(), 1.5f);
+    finished_.clear();
+    for (size_t i = 0; i < ends_.size(); ++i) {
+      if (ends_[i] == 0) continue;
+      FinishedEpisode finished;
+      finished.row = static_cast<int>(i);
+      finished_.push_back(finished);
+    }
+    Timesteps steps;
+    steps.env_ids = ids_;
+    steps.reward = reward_;
+    steps.terminated = ends_;
+    steps.truncated = none_;
+    steps.abnormal = none_;
+    steps.finished = finished_;
+    steps.final_obs = rows_.view().Slice(0, static_cast<int64_t>(finished_.size()));
+    return steps;
+  }
+
+ private:
+  BatchBuilder rows_;
+  std::vector<int> ids_;
+  float count_ = 0;
+  std::vector<uint8_t> ends_;
+  std::vector<uint8_t> none_;
+  std::vector<float> reward_;
+  std::vector<FinishedEpisode> finished_;
+};
+
+TEST(TrajLayoutTest, OrdersItsFields) {
+  const TrajLayout layout = Layout(/*with_level_seed=*/true);
+  std::vector<std::string> names;
+  for (const FieldSpec& field : layout.row->fields()) names.push_back(field.name);
+  EXPECT_THAT(names,
+              ElementsAre("obs/a", "obs/b", "action", "reward", "collect_iter", "level_seed"));
+  EXPECT_EQ(layout.reward, 3);
+  EXPECT_EQ(layout.collect_iter, 4);
+  EXPECT_EQ(layout.level_seed, 5);
+  EXPECT_NE(layout, Layout());
+  EXPECT_EQ(Layout(), Layout());
+}
+
+TEST(TrajBufferTest, StoresEveryField) {
+  TrajBuffer buffer(Layout(true), Envs(2));
+  Feed feed(2);
+  DING_ASSERT_OK_AND_ASSIGN(const TrajBuffer::Appended added,
+                            buffer.Append(feed.Ready({0, 1}), 9, {70, 71}));
+  EXPECT_THAT(added.obs.column<float>(0), ElementsAre(1, -1, 2, -2));
+  const MutableColumnsView output = added.output;
+  ASSERT_EQ(output.spec().size(), 1);
+  output.column<int64_t>(0)[0] = 1;
+  output.column<int64_t>(0)[1] = 2;
+  ASSERT_THAT(buffer.Store(feed.Answer({0, 1})), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(10, feed.Ready({0, 1})));
+  ASSERT_THAT(ValidateSegments(data), IsOk());
+  EXPECT_THAT(data.rows.column<float>("obs/a"), ElementsAre(1, -1, 2, -2));
+  EXPECT_THAT(data.rows.column<uint8_t>("obs/b"), ElementsAre(1, 2));
+  EXPECT_THAT(data.rows.column<int64_t>("action"), ElementsAre(1, 2));
+  EXPECT_THAT(data.rows.column<float>("reward"), ElementsAre(1.5, 1.5));
+  EXPECT_THAT(data.rows.column<int64_t>("collect_iter"), ElementsAre(9, 9));
+  EXPECT_THAT(data.rows.column<int64_t>("level_seed"), ElementsAre(70, 71));
+  // The row of env 0 is followed by its current observation; the episode of env 1 ended with final_obs,
+  // which this test fills with the first ready row.
+  EXPECT_THAT(data.final_obs.column<float>("obs/a"), ElementsAre(3, -3, 1, -1));
+}
+
+TEST(TrajBufferTest, AcceptsSomeOfTheReadyEnvs) {
+  TrajBuffer buffer(Layout(), Envs(3));
+  Feed feed(3);
+  const ReadyObs ready = feed.Ready({0, 1, 2});
+  const std::vector<int> ids = {0, 2};
+  DING_ASSERT_OK_AND_ASSIGN(const TrajBuffer::Appended added,
+                            buffer.Append(ActingEnvs(ids, ready.obs, {0, 2}), 0, {}));
+  EXPECT_THAT(added.obs.column<float>(0), ElementsAre(1, -1, 3, -3));
+  EXPECT_TRUE(buffer.under_way(0));
+  EXPECT_FALSE(buffer.under_way(1));
+  EXPECT_TRUE(buffer.under_way(2));
+}
+
+TrajBuffer::Options WholeEpisodes(int env_num) {
+  TrajBuffer::Options options = Envs(env_num);
+  options.whole_episodes = true;
+  return options;
+}
+
+TEST(TrajBufferTest, ReshapesTheRewardsOfAnEpisode) {
+  TrajBuffer buffer(Layout(), WholeEpisodes(2));
+  Feed feed(2);
+  feed.Step(&buffer, {0, 1}, {1, 0});  // an episode of env 0 before
+  feed.Step(&buffer, {0, 1}, {0, 0});
+  feed.Step(&buffer, {0, 1}, {1, 0});
+  EXPECT_THAT(buffer.ReshapeRewards(0,
+                                    [](const ColumnsView&, absl::Span<float> rewards) {
+                                      rewards[0] = 99;
+                                      return absl::InternalError("no");
+                                    }),
+              StatusIs(absl::StatusCode::kInternal));
+  const auto reshape = [](const ColumnsView& rows, absl::Span<float> rewards) {
+    EXPECT_THAT(rows.column<float>(0), ElementsAre(3, -3, 5, -5));
+    EXPECT_THAT(rewards, ElementsAre(1.5f, 1.5f));
+    rewards[0] = 7;
+    rewards[1] = 8;
+    return absl::OkStatus();
+  };
+  ASSERT_THAT(buffer.ReshapeRewards(0, reshape), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(10, feed.Ready({0, 1})));
+  EXPECT_THAT(data.rows.column<float>("reward"), ElementsAre(1.5f, 7, 8));
+}
+
+TEST(TrajBufferTest, TakingNoRowsReleasesTheRows) {
+  TrajBuffer buffer(Layout(), Envs(1));
+  Feed feed(1);
+  feed.Step(&buffer, {0}, {0});
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch none, buffer.Take(0, feed.Ready({0})));
+  EXPECT_EQ(none.size(), 0);
+  EXPECT_EQ(buffer.held_rows(), 0);
+  feed.Step(&buffer, {0}, {0});
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(5, feed.Ready({0})));
+  ASSERT_EQ(data.segments.size(), 1u);
+  EXPECT_EQ(data.segments[0].first_step, 1);
+}
+
+TEST(TrajBufferTest, StreamsAreAStrideApart) {
+  TrajBuffer::Options options = Envs(2);
+  options.stream_base = 10;
+  options.stream_stride = 3;
+  TrajBuffer buffer(Layout(), options);
+  Feed feed(2);
+  feed.Step(&buffer, {0, 1}, {0, 0});
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(5, feed.Ready({0, 1})));
+  ASSERT_EQ(data.segments.size(), 2u);
+  EXPECT_EQ(data.segments[0].stream, 10);
+  EXPECT_EQ(data.segments[1].stream, 13);
+}
+
+TEST(TrajBufferTest, GrowsAndKeepsItsRows) {
+  TrajBuffer buffer(Layout(), Envs(1));
+  Feed feed(1);
+  for (int i = 0; i < 100; ++i) feed.Step(&buffer, {0}, {0});
+  EXPECT_EQ(buffer.ready_rows(), 100);
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(100, feed.Ready({0})));
+  ASSERT_EQ(data.segments.size(), 1u);
+  for (int64_t row = 0; row < 100; ++row) {
+    EXPECT_EQ(data.rows.column<float>("obs/a")[2 * row], static_cast<float>(row + 1));
+  }
+}
+
+TEST(TrajBufferTest, ReturnsContiguousRowsWithoutACopy) {
+  TrajBuffer buffer(Layout(), Envs(2));
+  Feed feed(2);
+  const auto take = [&](int steps) {
+    const std::byte* arena = nullptr;
+    for (int i = 0; i < steps; ++i) {
+      const absl::StatusOr<TrajBuffer::Appended> added = buffer.Append(feed.Ready({0, 1}), 0, {});
+      EXPECT_THAT(added, IsOk());
+      if (i == 0) arena = added->output.raw_column(0);
+      EXPECT_THAT(buffer.Store(feed.Answer({0, 0})), IsOk());
+    }
+    const absl::StatusOr<SegmentBatch> data = buffer.Take(100, feed.Ready({0, 1}));
+    EXPECT_THAT(data, IsOk());
+    return data->rows.view().raw_column(2) == arena;
+  };
+  ASSERT_THAT(buffer.Reserve(4), IsOk());
+  EXPECT_TRUE(take(1));
+  ASSERT_THAT(buffer.Reserve(4), IsOk());
+  EXPECT_FALSE(take(2));
+}
+
+TEST(TrajBufferTest, ReturnsNothingWithoutReadyRows) {
+  TrajBuffer buffer(Layout(), Envs(1));
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(10, {}));
+  EXPECT_EQ(data.size(), 0);
+  EXPECT_TRUE(data.segments.empty());
+}
+
+TEST(TrajBufferTest, RefusesContradictionsOfAnEnvManager) {
+  TrajBuffer buffer(Layout(), Envs(2));
+  Feed feed(3);
+  EXPECT_THAT(buffer.Append(feed.Ready({2}), 0, {}),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("env 2 is ready")));
+  ASSERT_THAT(buffer.Append(feed.Ready({0}), 0, {}), IsOk());
+  EXPECT_THAT(buffer.Append(feed.Ready({0}), 0, {}),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("being stepped")));
+  feed.Ready({1});
+  EXPECT_THAT(buffer.Store(feed.Answer({0})),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("env 1, which was not stepped")));
+  feed.Ready({0});
+  Timesteps ended = feed.Answer({1});
+  ended.finished = {};
+  EXPECT_THAT(buffer.Store(ended),
+              StatusIs(absl::StatusCode::kInternal,
+                       AllOf(HasSubstr("env 0"), HasSubstr("without last observation"))));
+}
+
+TEST(TrajBufferTest, AnEnvInMidEpisodeMustHaveItsObservation) {
+  TrajBuffer buffer(Layout(), Envs(2));
+  Feed feed(2);
+  feed.Step(&buffer, {0, 1}, {0, 0});
+  EXPECT_THAT(buffer.Take(10, feed.Ready({0})),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("env 1")));
+  EXPECT_EQ(buffer.ready_rows(), 2);
+}
+
+TEST(TrajBufferTest, DoesNotSaveAPendingRow) {
+  TrajBuffer buffer(Layout(), Envs(2));
+  Feed feed(2);
+  feed.Step(&buffer, {0}, {0});
+  ASSERT_THAT(buffer.Append(feed.Ready({1}), 0, {}), IsOk());
+  StateDict state;
+  ASSERT_THAT(buffer.SaveState(&state), IsOk());
+  TrajBuffer restored(Layout(), Envs(2));
+  ASSERT_THAT(restored.LoadState(&state), IsOk());
+  EXPECT_EQ(restored.ready_rows(), 1);
+  EXPECT_EQ(restored.held_rows(), 0);
+  EXPECT_FALSE(restored.under_way(1));
+  EXPECT_EQ(restored.next_step()[1], 1) << "its number is not used again";
+}
+
+TEST(TrajBufferTest, RefusesAStateOfAnotherLayoutAndAnImpossibleOne) {
+  TrajBuffer buffer(Layout(), Envs(2));
+  Feed feed(2);
+  feed.Step(&buffer, {0, 1}, {0, 1});
+  StateDict state;
+  ASSERT_THAT(buffer.SaveState(&state), IsOk());
+
+  TrajBuffer with_seed(Layout(true), Envs(2));
+  EXPECT_THAT(with_seed.LoadState(&state),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("rows/level_seed")));
+  TrajLayout wide =
+      *TrajLayout::Create(*MakeSpec({Box("obs/a", {5}), Scalar("obs/b", DType::kUint8)}),
+                          *MakeSpec({Discrete("action", 3)}), false);
+  TrajBuffer wider(wide, Envs(2));
+  EXPECT_THAT(wider.LoadState(&state),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("rows/obs/a"), HasSubstr("[2, 5]"))));
+  TrajBuffer one(Layout(), Envs(1));
+  EXPECT_THAT(one.LoadState(&state), StatusIs(absl::StatusCode::kInvalidArgument));
+
+  for (const char* const name : {"row_env", "row_state"}) {
+    TensorMap tensors = state.tensors();
+    tensors.Set(name, Tensor::FromSpan<int64_t>({2}, {0, 9}));
+    StateDict broken(std::move(tensors), "broken");
+    EXPECT_THAT(buffer.LoadState(&broken), StatusIs(absl::StatusCode::kDataLoss)) << name;
+  }
+  EXPECT_EQ(buffer.ready_rows(), 2);
+  EXPECT_THAT(buffer.LoadState(&state), IsOk());
+  EXPECT_EQ(buffer.ready_rows(), 2);
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,320 @@
+#include "ding_worker/collector/evaluator/eval_core.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/problems.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/env/game_spec.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
+
+double Mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+std::vector<std::string> ProblemsOf(const EvalCore::Options& options, const EnvManager* env,
+                                    const std::vector<EvalMode*>& policies) {
+  std::vector<std::string> problems = options.problems;
+  if (env == nullptr) problems.push_back("no env manager");
+  if (policies.empty() || std::count(policies.begin(), policies.end(), nullptr) > 0) {
+    problems.push_back(options.game ? "no policy for some player" : "no policy");
+  }
+  const int64_t n_episode = options.common.n_episode;
+  if (env != nullptr && n_episode >= 1 && n_episode < env->env_num()) {
+    problems.push_back(absl::StrCat("n_episode is ", n_episode, " for ", env->env_num(),
+                                    " envs, expected at least 1 per env"));
+  }
+  return problems;
+}
+
+}  // namespace
+
+std::vector<std::string> SerialEvaluatorOptions::Problems() const {
+  std::vector<std::string> problems;
+  if (eval_freq < 1) {
+    problems.push_back(absl::StrCat("eval_freq is ", eval_freq, ", expected at least 1"));
+  }
+  if (n_episode < 1) {
+    problems.push_back(absl::StrCat("n_episode is ", n_episode, ", expected at least 1 per env"));
+  }
+  if (std::isnan(stop_value)) problems.push_back("stop_value is NaN, expected a number");
+  if (max_abnormal < 1) {
+    problems.push_back(absl::StrCat("max_abnormal is ", max_abnormal, ", expected at least 1"));
+  }
+  return problems;
+}
+
+std::vector<EvalMode*> PoliciesOf(EvalMode* policy) {
+  return policy == nullptr ? std::vector<EvalMode*>() : std::vector<EvalMode*>{policy};
+}
+
+absl::StatusOr<std::unique_ptr<EvalCore>> EvalCore::Create(Options options, EnvManager* env,
+                                                           std::vector<EvalMode*> policies,
+                                                           ComponentDeps deps) {
+  if (deps.name.empty()) deps.name = "evaluator";
+  DING_RETURN_IF_ERROR(ProblemsToStatus(ProblemsOf(options, env, policies), deps.name));
+  auto core = absl::WrapUnique(new EvalCore(std::move(options), std::move(deps)));
+  DING_RETURN_IF_ERROR(core->Reset(std::move(policies), env));
+  return core;
+}
+
+EvalCore::EvalCore(Options options, ComponentDeps deps)
+    : options_(std::move(options)), deps_(std::move(deps)), schedule_(options_.common.eval_freq) {}
+
+absl::Status EvalCore::ResetEnv(EnvManager* env) {
+  if (env != nullptr) return Use(env, policies());
+  return Annotate(env_->Reset(), deps_.name);
+}
+
+absl::Status EvalCore::ResetPolicies(std::vector<EvalMode*> policies) {
+  if (!policies.empty()) DING_RETURN_IF_ERROR(Use(env_, policies));
+  return Annotate(ForgetRecurrentState({}), deps_.name);
+}
+
+absl::Status EvalCore::Reset(std::vector<EvalMode*> policies, EnvManager* env) {
+  DING_RETURN_IF_ERROR(
+      Use(env != nullptr ? env : env_, policies.empty() ? this->policies() : policies));
+  if (env == nullptr) DING_RETURN_IF_ERROR(Annotate(env_->Reset(), deps_.name));
+  best_return_ = -std::numeric_limits<double>::infinity();
+  schedule_ = EvalSchedule(options_.common.eval_freq);
+  return Annotate(ForgetRecurrentState({}), deps_.name);
+}
+
+absl::Status EvalCore::Use(EnvManager* env, const std::vector<EvalMode*>& policies) {
+  std::vector<SpecPtr> outputs;
+  for (const EvalMode* policy : policies) {
+    if (policy == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(deps_.name, ": no policy for some player"));
+    }
+    outputs.push_back(policy->output_spec());
+  }
+  DING_RETURN_IF_ERROR(
+      Annotate(CheckPoliciesFitEnv(outputs, options_.game, env->env_spec()), deps_.name));
+  absl::StatusOr<BatchBuilder> obs =
+      BatchBuilder::Create(env->env_spec().observation, env->env_num());
+  if (!obs.ok()) return Annotate(obs.status(), deps_.name);
+  std::vector<Player> players;
+  for (EvalMode* const policy : policies) {
+    absl::StatusOr<BatchBuilder> output =
+        BatchBuilder::Create(policy->output_spec(), env->env_num());
+    if (!output.ok()) return Annotate(output.status(), deps_.name);
+    players.push_back({policy, *std::move(output)});
+  }
+  if (env->closed()) DING_RETURN_IF_ERROR(Annotate(env->Launch(), deps_.name));
+  env_ = env;
+  player_spec_ = PlayerSpec(env->env_spec());
+  players_ = std::move(players);
+  obs_ = *std::move(obs);
+  action_columns_.resize(players_.size());
+  return absl::OkStatus();
+}
+
+std::vector<EvalMode*> EvalCore::policies() const {
+  std::vector<EvalMode*> policies;
+  for (const Player& player : players_) policies.push_back(player.policy);
+  return policies;
+}
+
+absl::Span<const int> EvalCore::SeatsOf(int player, absl::Span<const int> env_ids) {
+  return GameSeats(player, player_num(), env_ids, &seats_);
+}
+
+absl::Status EvalCore::ForgetRecurrentState(absl::Span<const int> env_ids) {
+  for (int i = 0; i < player_num(); ++i) {
+    const absl::Span<const int> seats = SeatsOf(i, env_ids);
+    DING_RETURN_IF_ERROR(CallPolicy([&] { return players_[i].policy->Reset(seats); }));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EvalCore::Outcome> EvalCore::Eval(const EvalOptions& options, EvalVideos* videos) {
+  const Timer timer(deps_.clock);
+  absl::StatusOr<VectorEvalMonitor> monitor = VectorEvalMonitor::Create(
+      env_->env_num(), options.n_episode.value_or(options_.common.n_episode));
+  if (!monitor.ok()) return Annotate(monitor.status(), deps_.name);
+  const size_t env_num = static_cast<size_t>(env_->env_num());
+  Run run{&*monitor, videos, 0, std::vector<int>(env_num, 0), std::vector<bool>(env_num, false)};
+  DING_RETURN_IF_ERROR(Annotate(env_->Reset(), deps_.name));
+  DING_RETURN_IF_ERROR(Annotate(ForgetRecurrentState({}), deps_.name));
+  DING_RETURN_IF_ERROR(Annotate(Play(options, &run), deps_.name));
+  Outcome outcome{*std::move(monitor), run.envsteps};
+  outcome.mean_return = Mean(outcome.monitor.GetEpisodeReturn());
+  outcome.stop = outcome.mean_return >= options_.common.stop_value && options.train_iter > 0;
+  Log(options, outcome, timer.Seconds());
+  DING_RETURN_IF_ERROR(NoteBest(options, outcome.mean_return));
+  if (outcome.stop) {
+    LOG(INFO) << deps_.name << ": mean return " << outcome.mean_return << " has reached stop_value "
+              << options_.common.stop_value;
+  }
+  return outcome;
+}
+
+absl::Status EvalCore::Play(const EvalOptions& options, Run* run) {
+  while (!run->monitor->is_finished()) {
+    if (options.cancelled && options.cancelled()) {
+      return absl::CancelledError(absl::StrCat("the evaluation was cancelled after ",
+                                               run->monitor->current_episode(), " of ",
+                                               run->monitor->n_episode(), " episodes"));
+    }
+    DING_RETURN_IF_ERROR(StepEnvs(options.policy_settings, run));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EvalCore::StepEnvs(const NamedValues& settings, Run* run) {
+  const ReadyObs playing = Playing(env_->ready_obs(), *run->monitor);
+  const bool waiting = std::count(run->asked.begin(), run->asked.end(), true) > 0;
+  if (playing.env_ids.empty() && !waiting) {
+    const auto plays = [&](int env_id) { return !run->monitor->is_full(env_id); };
+    DING_RETURN_IF_ERROR(WaitForEnv(*env_, plays, &run->waits));
+  } else {
+    run->waits = 0;
+  }
+  if (run->videos != nullptr) DING_RETURN_IF_ERROR(TakePictures(playing, run));
+  for (int i = 0; i < player_num(); ++i) DING_RETURN_IF_ERROR(Act(i, playing, settings));
+  for (const int env_id : playing.env_ids) run->asked[env_id] = true;
+  const ColumnsView actions(env_->env_spec().action.get(), action_columns_.data(), 0,
+                            static_cast<int64_t>(playing.env_ids.size()));
+  DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, env_->Step(playing.env_ids, actions));
+  return Account(*timesteps, run);
+}
+
+ReadyObs EvalCore::Playing(const ReadyObs& ready, const VectorEvalMonitor& monitor) {
+  playing_ids_.clear();
+  playing_rows_.clear();
+  for (size_t i = 0; i < ready.env_ids.size(); ++i) {
+    if (monitor.is_full(ready.env_ids[i])) continue;
+    playing_ids_.push_back(ready.env_ids[i]);
+    playing_rows_.push_back(static_cast<int64_t>(i));
+  }
+  if (playing_ids_.size() == ready.env_ids.size()) return ready;
+  const MutableColumnsView obs = obs_->view();
+  GatherRows(ready.obs, playing_rows_, obs, 0);
+  return {playing_ids_, obs.Slice(0, static_cast<int64_t>(playing_ids_.size()))};
+}
+
+absl::Status EvalCore::TakePictures(const ReadyObs& playing, Run* run) {
+  for (const int env_id : playing.env_ids) {
+    if (run->videos->is_full(env_id)) continue;
+    absl::StatusOr<Image> picture = env_->Render(env_id);
+    if (!picture.ok()) {
+      return Annotate(picture.status(),
+                      absl::StrCat("a video is due, but env ", env_id, " cannot be rendered"));
+    }
+    DING_RETURN_IF_ERROR(run->videos->AddFrame(env_id, *picture));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EvalCore::Act(int player, const ReadyObs& playing, const NamedValues& settings) {
+  const MutableColumnsView output =
+      players_[player].output.view().Slice(0, static_cast<int64_t>(playing.env_ids.size()));
+  action_columns_[player] = output.raw_column(0);
+  // No env acts; the step only waits for the answers of others.
+  if (playing.env_ids.empty()) return absl::OkStatus();
+  const ColumnsView obs = PlayerObs(playing.obs, player_spec_.observation.get(), player);
+  const absl::Span<const int> seats = SeatsOf(player, playing.env_ids);
+  return CallPolicy([&] { return players_[player].policy->Forward(obs, seats, settings, output); });
+}
+
+absl::Status EvalCore::Account(const Timesteps& timesteps, Run* run) {
+  ended_envs_.clear();
+  for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
+    run->asked[timesteps.env_ids[i]] = false;
+    if (timesteps.abnormal[i] == 0) {
+      ++run->envsteps;
+      continue;
+    }
+    ended_envs_.push_back(timesteps.env_ids[i]);
+    if (run->videos != nullptr) run->videos->DropEpisode(timesteps.env_ids[i]);
+    DING_RETURN_IF_ERROR(NoteAbnormal(timesteps.env_ids[i], CauseOfAbnormal(timesteps, i), run));
+  }
+  for (const FinishedEpisode& finished : timesteps.finished) {
+    const int env_id = timesteps.env_ids[finished.row];
+    NamedValues info = finished.info;
+    info.Set("eval_episode_return", finished.episode_return);
+    DING_RETURN_IF_ERROR(
+        run->monitor->Update(env_id, finished.episode_return, info, finished.other_returns));
+    if (run->videos != nullptr) {
+      DING_RETURN_IF_ERROR(run->videos->EndEpisode(env_id, finished.episode_return));
+    }
+    run->abnormal[env_id] = 0;
+    ended_envs_.push_back(env_id);
+    LOG(INFO) << deps_.name << ": env " << env_id << " finished an episode of " << finished.length
+              << " steps, return " << finished.episode_return << " ("
+              << run->monitor->current_episode() << " of " << run->monitor->n_episode() << ")";
+  }
+  if (ended_envs_.empty()) return absl::OkStatus();
+  return ForgetRecurrentState(ended_envs_);
+}
+
+absl::Status EvalCore::NoteAbnormal(int env_id, const std::string& cause, Run* run) const {
+  LOG(WARNING) << deps_.name << ": env " << env_id << ": abnormal step, its episode is dropped"
+               << cause;
+  if (++run->abnormal[env_id] < options_.common.max_abnormal) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("env ", env_id, " was abnormal ", run->abnormal[env_id],
+                   " times without finishing an episode (max_abnormal ",
+                   options_.common.max_abnormal, ")", cause));
+}
+
+void EvalCore::Log(const EvalOptions& options, const Outcome& outcome, double seconds) {
+  const double episodes = static_cast<double>(outcome.monitor.n_episode());
+  const double envsteps = static_cast<double>(outcome.envsteps);
+  NamedValues metrics = {
+      {"episode_count", episodes},
+      {"envstep_count", envsteps},
+      {"avg_envstep_per_episode", envsteps / episodes},
+      {"evaluate_time", seconds},
+      {"avg_envstep_per_sec", Ratio(envsteps, seconds)},
+      {"avg_time_per_episode", seconds / episodes},
+  };
+  AddStatistics("reward", outcome.monitor.GetEpisodeReturn(), &metrics);
+  for (int player = 1; player < player_num(); ++player) {
+    AddStatistics(absl::StrCat("reward", player), outcome.monitor.GetEpisodeReturn(player),
+                  &metrics);
+  }
+  for (const auto& [name, values] : outcome.monitor.GetEpisodeInfo()) {
+    metrics.Set(absl::StrCat(name, "_mean"), Mean(values));
+  }
+  LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
+            << options.train_iter << "): " << MetricsLine(metrics);
+  WriteIterMetrics(metrics, deps_.name, options.train_iter, deps_.metrics.get());
+  WriteStepMetrics(metrics, deps_.name, options.envstep, "", deps_.metrics.get());
+}
+
+absl::Status EvalCore::NoteBest(const EvalOptions& options, double mean_return) {
+  // The comparison is false for NaN, which is never the best.
+  if (!(mean_return > best_return_)) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(SaveBest(options.save_checkpoint, deps_.name));
+  best_return_ = mean_return;
+  return absl::OkStatus();
+}
+
+absl::Status EvalCore::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(writer->WriteDouble("best_return", best_return_));
+  return writer->WriteInt("last_eval_iter", schedule_.last_eval_iter());
+}
+
+absl::Status EvalCore::LoadState(StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(const double best_return, reader->ReadDouble("best_return"));
+  DING_ASSIGN_OR_RETURN(const int64_t last_eval_iter, reader->ReadInt("last_eval_iter"));
+  best_return_ = best_return;
+  schedule_.set_last_eval_iter(last_eval_iter);
+  return absl::OkStatus();
+}
+
+}  // namespace ding

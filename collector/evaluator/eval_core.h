@@ -1,0 +1,138 @@
+// The common part of the evaluators that play episodes: an env manager, a policy per player, the schedule
+// and the best result. A single-player env has one player; player 0 is evaluated.
+//
+// Ownership, threads: as ISerialEvaluator.   Errors: errors name the evaluator.
+#ifndef DING_WORKER_COLLECTOR_EVALUATOR_EVAL_CORE_H_
+#define DING_WORKER_COLLECTOR_EVALUATOR_EVAL_CORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/collector/evaluator/eval_schedule.h"
+#include "ding_worker/collector/evaluator/eval_videos.h"
+#include "ding_worker/collector/evaluator/vector_eval_monitor.h"
+#include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+// The options of all evaluators that play episodes.
+struct SerialEvaluatorOptions {
+  int64_t eval_freq = 1000;  // train iterations between two evaluations, at least 1
+  int64_t n_episode = 4;     // per evaluation, at least one per env
+  double stop_value = 1e10;  // mean return at which training may stop
+  // The number of abnormal steps of one env, without a finished episode in between, after which Eval()
+  // fails; at least 1.
+  int max_abnormal = 10;
+
+  // Returns all problems of the options; empty if there are none.
+  std::vector<std::string> Problems() const;
+};
+
+class EvalCore {
+ public:
+  struct Options {
+    SerialEvaluatorOptions common;
+    bool game = false;                  // whether the env is a game with a player per policy
+    std::vector<std::string> problems;  // problems of the evaluator's own options
+  };
+  // The result of an evaluation.
+  struct Outcome {
+    VectorEvalMonitor monitor;
+    int64_t envsteps = 0;
+    bool stop = false;       // as in EvalResult
+    double mean_return = 0;  // of player 0
+  };
+
+  // Launches `env` if it is not launched.
+  //   kInvalidArgument  lists all problems: options, a null env or policy, or ones that do not fit
+  static absl::StatusOr<std::unique_ptr<EvalCore>> Create(Options options, EnvManager* env,
+                                                          std::vector<EvalMode*> policies,
+                                                          ComponentDeps deps);
+
+  // As in ISerialEvaluator. Empty `policies` keep the current ones.
+  absl::Status ResetEnv(EnvManager* env);
+  absl::Status ResetPolicies(std::vector<EvalMode*> policies);
+  absl::Status Reset(std::vector<EvalMode*> policies, EnvManager* env);
+  bool ShouldEval(int64_t train_iter) { return schedule_.ShouldEval(train_iter); }
+
+  const ComponentDeps& deps() const { return deps_; }
+  int env_num() const { return env_->env_num(); }
+  int player_num() const { return static_cast<int>(players_.size()); }
+  double best_return() const { return best_return_; }
+
+  // Plays, logs and keeps the best result. Records pictures in `videos` unless it is null.
+  absl::StatusOr<Outcome> Eval(const EvalOptions& options, EvalVideos* videos);
+
+  absl::Status SaveState(StateWriter* writer) const;
+  absl::Status LoadState(StateReader* reader);
+
+ private:
+  struct Player {
+    EvalMode* policy = nullptr;
+    BatchBuilder output;
+  };
+  // A running evaluation.
+  struct Run {
+    VectorEvalMonitor* monitor;
+    EvalVideos* videos;
+    int64_t envsteps = 0;
+    std::vector<int> abnormal;  // abnormal steps per env since its last finished episode
+    std::vector<bool> asked;    // per env, whether it has not answered yet
+    int waits = 0;              // consecutive waits for a ready env
+  };
+
+  EvalCore(Options options, ComponentDeps deps);
+
+  // Uses these from now on, if they fit together.
+  absl::Status Use(EnvManager* env, const std::vector<EvalMode*>& policies);
+  std::vector<EvalMode*> policies() const;
+  absl::Status ForgetRecurrentState(absl::Span<const int> env_ids);
+  absl::Span<const int> SeatsOf(int player, absl::Span<const int> env_ids);
+  absl::Status Play(const EvalOptions& options, Run* run);
+  absl::Status StepEnvs(const NamedValues& settings, Run* run);
+  // Returns the ready envs whose quota is not full, with their observations.
+  ReadyObs Playing(const ReadyObs& ready, const VectorEvalMonitor& monitor);
+  absl::Status TakePictures(const ReadyObs& playing, Run* run);
+  absl::Status Act(int player, const ReadyObs& playing, const NamedValues& settings);
+  absl::Status Account(const Timesteps& timesteps, Run* run);
+  absl::Status NoteAbnormal(int env_id, const std::string& cause, Run* run) const;
+  void Log(const EvalOptions& options, const Outcome& outcome, double seconds);
+  absl::Status NoteBest(const EvalOptions& options, double mean_return);
+
+  const Options options_;
+  const ComponentDeps deps_;
+  EnvManager* env_ = nullptr;
+  EnvSpec player_spec_;  // the spec of one player
+  std::vector<Player> players_;
+  std::optional<BatchBuilder> obs_;  // observations of the playing envs, if not all play
+  EvalSchedule schedule_;
+  double best_return_ = -std::numeric_limits<double>::infinity();
+
+  std::vector<std::byte*> action_columns_;  // of the current step, one per player
+  std::vector<int> seats_;                  // scratch of SeatsOf()
+  std::vector<int> playing_ids_;            // scratch of Playing()
+  std::vector<int64_t> playing_rows_;       // scratch of Playing()
+  std::vector<int> ended_envs_;             // scratch of Account()
+};
+
+// Returns the policies of a core with one player; empty if `policy` is null.
+std::vector<EvalMode*> PoliciesOf(EvalMode* policy);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_EVALUATOR_EVAL_CORE_H_

@@ -1,0 +1,46 @@
+// Labelled data to evaluate a policy on. Batches are requested by number, so that they can be read from
+// files when needed.
+//
+// Threads: thread-compatible.
+#ifndef DING_WORKER_COLLECTOR_EVALUATOR_EVAL_DATA_H_
+#define DING_WORKER_COLLECTOR_EVALUATOR_EVAL_DATA_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/data/batch.h"
+
+namespace ding {
+
+struct LabelledBatch {
+  Batch input;  // the observations
+  Batch label;  // the labels, with as many rows
+};
+
+class IEvalData {
+ public:
+  virtual ~IEvalData() = default;
+
+  // The number of batches.
+  virtual int64_t size() const = 0;
+  // Returns batch `index`, below size(); it is the same each time.
+  virtual absl::StatusOr<LabelledBatch> Get(int64_t index) = 0;
+};
+
+// Batches in memory.
+class EvalDataInMemory : public IEvalData {
+ public:
+  explicit EvalDataInMemory(std::vector<LabelledBatch> batches) : batches_(std::move(batches)) {}
+
+  int64_t size() const override { return static_cast<int64_t>(batches_.size()); }
+  absl::StatusOr<LabelledBatch> Get(int64_t index) override { return batches_[index]; }
+
+ private:
+  const std::vector<LabelledBatch> batches_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_EVALUATOR_EVAL_DATA_H_

@@ -1,0 +1,85 @@
+#include "ding_worker/collector/evaluator/eval_videos.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+namespace {
+
+// A usual step of a control problem takes 20 ms, and browsers play this rate.
+constexpr int kFramesPerSecond = 50;
+
+struct Choice {
+  absl::string_view which;
+  size_t place;  // rank among the episodes by return
+};
+
+std::vector<Choice> Choose(size_t episodes) {
+  switch (episodes) {
+    case 0:
+      return {};
+    case 1:
+      return {{"best", 0}};
+    case 2:
+      return {{"worst", 0}, {"best", 1}};
+    case 3:
+      return {{"worst", 0}, {"median", 1}, {"best", 2}};
+    default: {
+      const size_t middle = episodes / 2;
+      return {{"worst", 0},
+              {"median_low", middle - 1},
+              {"median_high", middle},
+              {"best", episodes - 1}};
+    }
+  }
+}
+
+bool IsWorse(const EvalVideos::Video& a, const EvalVideos::Video& b) {
+  if (std::isnan(a.episode_return) || std::isnan(b.episode_return)) {
+    return std::isnan(a.episode_return) && !std::isnan(b.episode_return);
+  }
+  return a.episode_return < b.episode_return;
+}
+
+}  // namespace
+
+EvalVideos::EvalVideos(int env_num, int64_t max_frames)
+    : max_frames_(max_frames), running_(static_cast<size_t>(env_num)) {}
+
+bool EvalVideos::is_full(int env_id) const {
+  return running_[env_id].has_value() && running_[env_id]->frames() >= max_frames_;
+}
+
+absl::Status EvalVideos::AddFrame(int env_id, const Image& picture) {
+  std::optional<GifEncoder>& gif = running_[env_id];
+  if (!gif.has_value()) gif.emplace(kFramesPerSecond);
+  return gif->AddFrame(picture);
+}
+
+absl::Status EvalVideos::EndEpisode(int env_id, double episode_return) {
+  std::optional<GifEncoder>& gif = running_[env_id];
+  Video video;
+  video.episode_return = episode_return;
+  video.width = gif->width();
+  video.height = gif->height();
+  DING_ASSIGN_OR_RETURN(video.gif, gif->Finish());
+  episodes_.push_back(std::move(video));
+  gif.reset();
+  return absl::OkStatus();
+}
+
+std::vector<EvalVideos::Video> EvalVideos::TakeChosen() {
+  std::stable_sort(episodes_.begin(), episodes_.end(), IsWorse);
+  std::vector<Video> chosen;
+  for (const Choice& choice : Choose(episodes_.size())) {
+    chosen.push_back(std::move(episodes_[choice.place]));
+    chosen.back().which = std::string(choice.which);
+  }
+  episodes_.clear();
+  return chosen;
+}
+
+}  // namespace ding

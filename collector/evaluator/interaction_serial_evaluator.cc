@@ -1,0 +1,137 @@
+#include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_macros.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+using RenderMode = InteractionSerialEvaluator::RenderMode;
+
+absl::string_view RenderModeName(RenderMode mode) {
+  return mode == RenderMode::kEnvstep ? "envstep" : "train_iter";
+}
+
+}  // namespace
+
+std::vector<std::string> InteractionSerialEvaluator::Options::Problems() const {
+  std::vector<std::string> problems = SerialEvaluatorOptions::Problems();
+  if (render_freq < 1 && render_freq != -1) {
+    problems.push_back(
+        absl::StrCat("render_freq is ", render_freq, ", expected at least 1, or -1 for never"));
+  }
+  if (max_video_frames < 1) {
+    problems.push_back(
+        absl::StrCat("max_video_frames is ", max_video_frames, ", expected at least 1"));
+  }
+  return problems;
+}
+
+absl::StatusOr<std::unique_ptr<InteractionSerialEvaluator>> InteractionSerialEvaluator::Create(
+    Options options, EnvManager* env, EvalMode* policy, ComponentDeps deps) {
+  EvalCore::Options core_options;
+  core_options.problems = options.Problems();
+  core_options.common = options;
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<EvalCore> core,
+      EvalCore::Create(std::move(core_options), env, PoliciesOf(policy), std::move(deps)));
+  return absl::WrapUnique(new InteractionSerialEvaluator(std::move(options), std::move(core)));
+}
+
+InteractionSerialEvaluator::InteractionSerialEvaluator(Options options,
+                                                       std::unique_ptr<EvalCore> core)
+    : options_(std::move(options)), core_(std::move(core)) {}
+
+absl::Status InteractionSerialEvaluator::ResetEnv(EnvManager* env) { return core_->ResetEnv(env); }
+
+absl::Status InteractionSerialEvaluator::ResetPolicy(EvalMode* policy) {
+  return core_->ResetPolicies(PoliciesOf(policy));
+}
+
+absl::Status InteractionSerialEvaluator::Reset(EvalMode* policy, EnvManager* env) {
+  DING_RETURN_IF_ERROR(core_->Reset(PoliciesOf(policy), env));
+  last_render_iter_ = -1;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EvalResult> InteractionSerialEvaluator::Eval(const EvalOptions& options) {
+  std::optional<EvalVideos> videos;
+  if (ShouldRender(options)) {
+    DING_RETURN_IF_ERROR(CheckFigurePath());
+    videos.emplace(core_->env_num(), options_.max_video_frames);
+  }
+  DING_ASSIGN_OR_RETURN(const EvalCore::Outcome outcome,
+                        core_->Eval(options, videos.has_value() ? &*videos : nullptr));
+  if (videos.has_value()) {
+    DING_RETURN_IF_ERROR(Annotate(WriteVideos(options, &*videos), core_->deps().name));
+    last_render_iter_ = RenderClock(options);
+  }
+  EvalResult result;
+  result.stop = outcome.stop;
+  result.mean_return = outcome.mean_return;
+  result.envstep_count = outcome.envsteps;
+  result.episode_return = outcome.monitor.GetEpisodeReturn();
+  result.episode_info = outcome.monitor.GetEpisodeInfo();
+  return result;
+}
+
+int64_t InteractionSerialEvaluator::RenderClock(const EvalOptions& options) const {
+  return options_.render_mode == RenderMode::kEnvstep ? options.envstep : options.train_iter;
+}
+
+bool InteractionSerialEvaluator::ShouldRender(const EvalOptions& options) const {
+  if (options.force_render) return true;
+  return options_.render_freq != -1 &&
+         RenderClock(options) - last_render_iter_ >= options_.render_freq;
+}
+
+std::string InteractionSerialEvaluator::FigureFolder() const {
+  return JoinPath(core_->deps().exp_dir, options_.figure_path);
+}
+
+absl::Status InteractionSerialEvaluator::CheckFigurePath() const {
+  if (options_.figure_path.empty()) return absl::OkStatus();
+  const std::string folder = FigureFolder();
+  const std::string context =
+      absl::StrCat(core_->deps().name, ": figure_path '", folder, "' cannot be written");
+  DING_RETURN_IF_ERROR(Annotate(CreateDirectories(folder), context));
+  // The file is not committed, so it leaves nothing behind.
+  return Annotate(AtomicFileWriter::Create(JoinPath(folder, "writable")).status(), context);
+}
+
+absl::Status InteractionSerialEvaluator::WriteVideos(const EvalOptions& options,
+                                                     EvalVideos* videos) const {
+  const std::string prefix =
+      absl::StrCat(core_->deps().name, "_", RenderModeName(options_.render_mode));
+  for (const EvalVideos::Video& video : videos->TakeChosen()) {
+    core_->deps().metrics->EncodedImage(absl::StrCat(prefix, "/", video.which),
+                                        RenderClock(options), video.width, video.height, video.gif);
+    if (options_.figure_path.empty()) continue;
+    const std::string path = JoinPath(
+        FigureFolder(), absl::StrCat(prefix, "_", RenderClock(options), "_", video.which, ".gif"));
+    DING_RETURN_IF_ERROR(WriteFileAtomically(path, video.gif));
+    LOG(INFO) << core_->deps().name << ": " << path << " shows the " << video.which
+              << " episode, return " << video.episode_return;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InteractionSerialEvaluator::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(core_->SaveState(writer));
+  return writer->WriteInt("last_render_iter", last_render_iter_);
+}
+
+absl::Status InteractionSerialEvaluator::LoadState(StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(const int64_t last_render_iter, reader->ReadInt("last_render_iter"));
+  DING_RETURN_IF_ERROR(core_->LoadState(reader));
+  last_render_iter_ = last_render_iter;
+  return absl::OkStatus();
+}
+
+}  // namespace ding

@@ -1,0 +1,84 @@
+#include "ding_worker/collector/evaluator/opponent_evaluator.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+
+absl::StatusOr<std::unique_ptr<OpponentEvaluator>> OpponentEvaluator::Create(
+    const MakeBattleEvaluator& make, MakeOpponent make_opponent, EnvManager* env, EvalMode* policy,
+    absl::string_view name) {
+  if (env == nullptr || policy == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": ", env == nullptr ? "no env manager" : "no policy"));
+  }
+  if (env->env_spec().players < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": env '", env->env_spec().name,
+                     "' has 1 player, expected a game of at least 2 to play an opponent"));
+  }
+  auto evaluator =
+      absl::WrapUnique(new OpponentEvaluator(name, std::move(make_opponent), env, policy));
+  DING_ASSIGN_OR_RETURN(evaluator->opponent_, evaluator->NewOpponent());
+  DING_ASSIGN_OR_RETURN(evaluator->games_,
+                        make(env, Seats(policy, evaluator->opponent_.get(), *env)));
+  return evaluator;
+}
+
+OpponentEvaluator::OpponentEvaluator(absl::string_view name, MakeOpponent make_opponent,
+                                     EnvManager* env, EvalMode* policy)
+    : name_(name), make_opponent_(std::move(make_opponent)), env_(env), policy_(policy) {}
+
+absl::StatusOr<std::shared_ptr<Policy>> OpponentEvaluator::NewOpponent() const {
+  absl::StatusOr<std::shared_ptr<Policy>> opponent = make_opponent_();
+  if (!opponent.ok()) return Annotate(opponent.status(), absl::StrCat(name_, ", opponent"));
+  return opponent;
+}
+
+std::vector<EvalMode*> OpponentEvaluator::Seats(EvalMode* policy, Policy* opponent,
+                                                const EnvManager& env) {
+  std::vector<EvalMode*> seats(static_cast<size_t>(env.env_spec().players), opponent->eval_mode());
+  seats[0] = policy;
+  return seats;
+}
+
+absl::Status OpponentEvaluator::ResetEnv(EnvManager* env) {
+  DING_RETURN_IF_ERROR(games_->ResetEnv(env));
+  if (env != nullptr) env_ = env;
+  return absl::OkStatus();
+}
+
+absl::Status OpponentEvaluator::ResetPolicy(EvalMode* policy) {
+  if (policy == nullptr) return games_->ResetPolicies({});
+  DING_RETURN_IF_ERROR(games_->ResetPolicies(Seats(policy, opponent_.get(), *env_)));
+  policy_ = policy;
+  return absl::OkStatus();
+}
+
+absl::Status OpponentEvaluator::Reset(EvalMode* policy, EnvManager* env) {
+  EvalMode* const next_policy = policy == nullptr ? policy_ : policy;
+  EnvManager* const next_env = env == nullptr ? env_ : env;
+  DING_RETURN_IF_ERROR(games_->Reset(Seats(next_policy, opponent_.get(), *next_env), env));
+  policy_ = next_policy;
+  env_ = next_env;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EvalResult> OpponentEvaluator::Eval(const EvalOptions& options) {
+  DING_ASSIGN_OR_RETURN(std::shared_ptr<Policy> opponent, NewOpponent());
+  DING_RETURN_IF_ERROR(games_->ResetPolicies(Seats(policy_, opponent.get(), *env_)));
+  opponent_ = std::move(opponent);
+  DING_ASSIGN_OR_RETURN(BattleEvalResult games, games_->Eval(options));
+  EvalResult result;
+  result.stop = games.stop;
+  result.mean_return = games.mean_return;
+  result.episode_return = std::move(games.episode_return[0]);
+  result.episode_info = std::move(games.episode_info);
+  return result;
+}
+
+}  // namespace ding

@@ -1,0 +1,63 @@
+// Divides the episodes of an evaluation among its envs and keeps their results.
+//
+// Env i gets n_episode / env_num episodes, and one more if i < n_episode % env_num. Without quotas, envs with
+// short (mostly bad) episodes would contribute more episodes.
+//
+// Ownership: a value.   Threads: thread-compatible.
+#ifndef DING_WORKER_COLLECTOR_EVALUATOR_VECTOR_EVAL_MONITOR_H_
+#define DING_WORKER_COLLECTOR_EVALUATOR_VECTOR_EVAL_MONITOR_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/data/named_values.h"
+
+namespace ding {
+
+class VectorEvalMonitor {
+ public:
+  // kInvalidArgument without envs, or with fewer episodes than envs.
+  static absl::StatusOr<VectorEvalMonitor> Create(int env_num, int64_t n_episode);
+
+  // Keeps the result of an episode, in a game also those of players 1, 2, ... kFailedPrecondition, and
+  // nothing is kept, if the quota of the env is full.
+  absl::Status Update(int env_id, double episode_return, const NamedValues& info,
+                      std::vector<double> other_returns = {});
+
+  // Whether every env has filled its quota.
+  bool is_finished() const { return current_episode_ == n_episode_; }
+  bool is_full(int env_id) const {
+    return static_cast<int64_t>(envs_[env_id].returns.size()) == envs_[env_id].quota;
+  }
+  int64_t quota(int env_id) const { return envs_[env_id].quota; }
+  // The number of results so far.
+  int64_t current_episode() const { return current_episode_; }
+  int64_t n_episode() const { return n_episode_; }
+
+  // Returns all returns of a player, env by env.
+  std::vector<double> GetEpisodeReturn(int player = 0) const;
+  // Returns the values of the envs by name, env by env. Episodes may lack a name.
+  std::map<std::string, std::vector<double>> GetEpisodeInfo() const;
+
+ private:
+  struct EnvResults {
+    int64_t quota = 0;
+    std::vector<double> returns;                     // those of player 0
+    std::vector<std::vector<double>> other_returns;  // in a game, those of players 1, 2, ...
+    std::vector<NamedValues> infos;
+  };
+
+  VectorEvalMonitor(int env_num, int64_t n_episode);
+
+  int64_t n_episode_;
+  int64_t current_episode_ = 0;
+  std::vector<EnvResults> envs_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_EVALUATOR_VECTOR_EVAL_MONITOR_H_

@@ -1,0 +1,65 @@
+#include "ding_worker/collector/evaluator/vector_eval_monitor.h"
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "ding_worker/base/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+TEST(VectorEvalMonitorTest, DividesTheEpisodes) {
+  DING_ASSERT_OK_AND_ASSIGN(const VectorEvalMonitor monitor, VectorEvalMonitor::Create(3, 8));
+  EXPECT_EQ(monitor.quota(0), 3);
+  EXPECT_EQ(monitor.quota(1), 3);
+  EXPECT_EQ(monitor.quota(2), 2);
+}
+
+TEST(VectorEvalMonitorTest, QuotasAreExact) {
+  DING_ASSERT_OK_AND_ASSIGN(VectorEvalMonitor monitor, VectorEvalMonitor::Create(2, 3));
+  EXPECT_THAT(monitor.Update(0, 1, {}), IsOk());
+  EXPECT_FALSE(monitor.is_full(0));
+  EXPECT_THAT(monitor.Update(0, 2, {}), IsOk());
+  EXPECT_TRUE(monitor.is_full(0));
+  EXPECT_THAT(monitor.Update(0, 99, {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("env 0")));
+  EXPECT_FALSE(monitor.is_finished());
+  EXPECT_EQ(monitor.current_episode(), 2);
+  EXPECT_THAT(monitor.Update(1, 3, {}), IsOk());
+  EXPECT_TRUE(monitor.is_finished());
+  EXPECT_THAT(monitor.GetEpisodeReturn(), ElementsAre(1, 2, 3));
+}
+
+TEST(VectorEvalMonitorTest, OrdersResultsByEnv) {
+  DING_ASSERT_OK_AND_ASSIGN(VectorEvalMonitor monitor, VectorEvalMonitor::Create(2, 4));
+  EXPECT_THAT(monitor.Update(1, 10, {{"goals", 1}}), IsOk());
+  EXPECT_THAT(monitor.Update(0, 20, {{"goals", 2}}), IsOk());
+  EXPECT_THAT(monitor.Update(1, 30, {{"goals", 3}}), IsOk());
+  EXPECT_THAT(monitor.Update(0, 40, {{"goals", 4}}), IsOk());
+  EXPECT_THAT(monitor.GetEpisodeReturn(), ElementsAre(20, 40, 10, 30));
+  EXPECT_THAT(monitor.GetEpisodeInfo(), ElementsAre(Pair("goals", ElementsAre(2, 4, 1, 3))));
+}
+
+TEST(VectorEvalMonitorTest, EpisodesMayNameDifferentValues) {
+  DING_ASSERT_OK_AND_ASSIGN(VectorEvalMonitor monitor, VectorEvalMonitor::Create(2, 3));
+  EXPECT_THAT(monitor.Update(0, 0, {}), IsOk());
+  EXPECT_THAT(monitor.Update(0, 0, {{"a", 1}}), IsOk());
+  EXPECT_THAT(monitor.Update(1, 0, {{"b", 2}, {"a", 3}}), IsOk());
+  EXPECT_THAT(monitor.GetEpisodeInfo(),
+              ElementsAre(Pair("a", ElementsAre(1, 3)), Pair("b", ElementsAre(2))));
+}
+
+TEST(VectorEvalMonitorTest, NeedsAnEpisodePerEnv) {
+  EXPECT_THAT(VectorEvalMonitor::Create(4, 3),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("n_episode is 3 for 4 envs")));
+  EXPECT_THAT(VectorEvalMonitor::Create(0, 3), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,93 @@
+// Runs one task of a parallel run: acts in its envs with the newest available policy until all episodes
+// of the task are over, and sends the rows.
+//
+//     GetPolicyUpdate ──► policy ──► envs ──► rows ──► SendData        one thread, in this order:
+//           └─── a newer version is loaded between two forward passes ──┘
+//
+// Ownership: link, env manager and policy must outlive the collector.
+// Threads:   one thread may call Run(); any thread may call Close() and GetFinishInfo().
+// Errors:    errors of Run() name the collector and the failed part.
+#ifndef DING_WORKER_COLLECTOR_PARALLEL_BASE_PARALLEL_COLLECTOR_H_
+#define DING_WORKER_COLLECTOR_PARALLEL_BASE_PARALLEL_COLLECTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ding_worker/collector/parallel/collector_link.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+// A task of the commander.
+struct ParallelCollectorTask {
+  std::string task_id;
+  bool eval_flag = false;       // whether to evaluate: without exploration and without data
+  NamedValues collect_setting;  // settings of the forward pass of the policy
+  // The first stream of its rows. Env i has the stream stream_base + i; a two-player game has the streams
+  // stream_base + 2 * i and stream_base + 2 * i + 1.
+  int64_t stream_base = 0;
+  int home_seat = 0;  // in a game, the seat of player 0 in the env
+};
+
+// The result of a task, for the commander.
+struct CollectorFinishInfo {
+  bool eval_flag = false;
+  int64_t env_num = 0;
+  double duration_seconds = 0;
+  int64_t train_iter = -1;  // of the last parameters that acted; -1: none
+  uint64_t policy_version = 0;
+  bool collector_done = false;  // whether all envs ran all their episodes; else it was closed early
+  int64_t predefined_episode_count = 0;
+  int64_t step_count = 0;
+  int64_t sample_count = 0;
+  bool is_game = false;                // whether the sign of a return is the result of a game
+  std::vector<double> episode_return;  // of player 0, for all finished episodes
+};
+
+// One of the two players of a collecting task in a game.
+struct ParallelPlayer {
+  CollectMode* collect_mode = nullptr;
+  // Whether the player learns: its rows are sent and newer versions of its policy are loaded.
+  bool updates = true;
+};
+
+// The parts of a parallel collector.
+struct ParallelCollectorParts {
+  // The envs of the task. Run() launches the manager, if needed, and closes it. If its episode_num is
+  // set, it must be episodes_per_env.
+  EnvManager* env = nullptr;
+  CollectMode* collect_mode = nullptr;  // for collecting tasks in single-player envs
+  EvalMode* eval_mode = nullptr;        // for evaluations
+  CollectorLink* link = nullptr;
+  int64_t episodes_per_env = 1;  // at least 1
+  // The players of collecting tasks in a game; the link identifies them by their index.
+  std::vector<ParallelPlayer> players = {};
+};
+
+class BaseParallelCollector {
+ public:
+  virtual ~BaseParallelCollector() = default;
+
+  // Runs until the task is done or Close() is called; the latter is not an error. Call it once.
+  virtual absl::Status Run() = 0;
+  // Makes Run() return after the current vector step. Idempotent.
+  void Close() { closed_.store(true, std::memory_order_relaxed); }
+
+  // Returns the result as of the last vector step; it is complete after Run(). Thread-safe.
+  virtual CollectorFinishInfo GetFinishInfo() const = 0;
+
+ protected:
+  bool closed() const { return closed_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_PARALLEL_BASE_PARALLEL_COLLECTOR_H_

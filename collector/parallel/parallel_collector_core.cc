@@ -1,0 +1,335 @@
+#include "ding_worker/collector/parallel/parallel_collector_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
+#include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/env/game_spec.h"
+#include "ding_worker/policy/policy.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+// The interval at which a collector that waits for its first policy checks whether it is closed.
+constexpr absl::Duration kPolicyWait = absl::Milliseconds(100);
+// Sends may happen a thousand times a second.
+constexpr absl::Duration kMinLogPeriod = absl::Seconds(5);
+
+// The bytes of a sent row, with its share of the final observations.
+double PayloadBytes(const SegmentBatch& data) {
+  const int64_t bytes = data.rows.rows() * data.rows.spec().row_bytes() +
+                        data.final_obs.rows() * data.final_obs.spec().row_bytes();
+  return static_cast<double>(bytes) / static_cast<double>(data.size());
+}
+
+}  // namespace
+
+std::vector<std::string> ParallelCollectorCore::Options::Problems() const {
+  std::vector<std::string> problems;
+  if (print_freq < 1) {
+    problems.push_back(absl::StrCat("print_freq is ", print_freq, ", expected at least 1"));
+  }
+  if (update_policy_period < absl::ZeroDuration()) {
+    problems.push_back(absl::StrCat("update_policy_second is ",
+                                    absl::ToDoubleSeconds(update_policy_period),
+                                    ", expected 0 or more"));
+  }
+  if (max_abnormal < 1) {
+    problems.push_back(absl::StrCat("max_abnormal is ", max_abnormal, ", expected at least 1"));
+  }
+  return problems;
+}
+
+std::vector<std::string> ParallelCollectorCore::ProblemsOf(
+    const Options& options, const ParallelCollectorTask& task, const ParallelCollectorParts& parts,
+    absl::Span<const ParallelPlayer> players) {
+  std::vector<std::string> problems = options.Problems();
+  if (parts.env == nullptr) problems.push_back("no env manager");
+  if (parts.link == nullptr) problems.push_back("no link");
+  if (parts.episodes_per_env < 1) {
+    problems.push_back(
+        absl::StrCat("episodes_per_env is ", parts.episodes_per_env, ", expected at least 1"));
+  }
+  if (task.eval_flag) {
+    if (parts.eval_mode == nullptr) problems.push_back("no policy that evaluates");
+    return problems;
+  }
+  for (const ParallelPlayer& player : players) {
+    if (player.collect_mode == nullptr) {
+      problems.push_back("no policy that collects");
+      return problems;
+    }
+  }
+  if (players.empty()) return problems;
+  const CollectAttributes attributes = players[0].collect_mode->attributes();
+  if (!attributes.n_sample.has_value() && !attributes.n_episode.has_value()) {
+    problems.push_back("the policy has neither n_sample nor n_episode, expected one of them");
+  }
+  if (attributes.n_sample.value_or(1) < 1) {
+    problems.push_back(
+        absl::StrCat("the policy's n_sample is ", *attributes.n_sample, ", expected at least 1"));
+  }
+  return problems;
+}
+
+std::string ParallelCollectorCore::NameOf(const ParallelCollectorTask& task,
+                                          const ComponentDeps& deps) {
+  if (!deps.name.empty()) return deps.name;
+  return task.eval_flag ? "evaluator" : "collector";
+}
+
+ParallelCollectorCore::ParallelCollectorCore(const Options& options, ParallelCollectorTask task,
+                                             const ParallelCollectorParts& parts,
+                                             ComponentDeps deps,
+                                             std::vector<ParallelPlayer> players, bool is_game)
+    : options_(options),
+      task_(std::move(task)),
+      parts_(parts),
+      deps_(std::move(deps)),
+      players_(std::move(players)),
+      versions_(std::max<size_t>(1, players_.size()), 0),
+      episodes_(static_cast<size_t>(parts.env->env_num()), 0),
+      envs_playing_(parts.env->env_num()),
+      averages_(static_cast<int>(2 * options.print_freq)) {
+  acting_.policy_settings = task_.collect_setting;
+  info_.eval_flag = task_.eval_flag;
+  info_.is_game = is_game;
+  info_.env_num = parts_.env->env_num();
+  info_.predefined_episode_count = info_.env_num * parts_.episodes_per_env;
+}
+
+CollectorFinishInfo ParallelCollectorCore::GetFinishInfo() const {
+  const MutexLock lock(&mutex_);
+  return info_;
+}
+
+absl::Status ParallelCollectorCore::Run() {
+  if (std::exchange(has_run_, true)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(deps_.name, ": Run() has been called before"));
+  }
+  const Timer timer(deps_.clock);
+  const absl::Status status = TryRun();
+  parts_.env->Close();
+  const MutexLock lock(&mutex_);
+  info_.duration_seconds = timer.Seconds();
+  if (absl::IsCancelled(status) && closed()) return absl::OkStatus();
+  info_.collector_done = status.ok();
+  return status;
+}
+
+absl::Status ParallelCollectorCore::TryRun() {
+  DING_RETURN_IF_ERROR(Annotate(WaitForPolicies(), deps_.name));
+  return task_.eval_flag ? Evaluate() : Collect();
+}
+
+absl::Status ParallelCollectorCore::OfLink(const absl::Status& status) {
+  if (absl::IsCancelled(status)) Close();
+  return status;
+}
+
+absl::Status ParallelCollectorCore::WaitForPolicies() {
+  while (std::count(versions_.begin(), versions_.end(), 0) > 0) {
+    if (closed()) return absl::CancelledError("closed before there was a policy");
+    DING_RETURN_IF_ERROR(TakePolicies(kPolicyWait));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParallelCollectorCore::TakePolicies(absl::Duration timeout) {
+  for (size_t i = 0; i < versions_.size(); ++i) {
+    if (versions_[i] > 0 && !task_.eval_flag && !players_[i].updates) continue;
+    DING_RETURN_IF_ERROR(TakePolicy(static_cast<int>(i), timeout));
+  }
+  since_look_.emplace(deps_.clock);
+  return absl::OkStatus();
+}
+
+absl::Status ParallelCollectorCore::TakePolicy(int player, absl::Duration timeout) {
+  uint64_t& version = versions_[static_cast<size_t>(player)];
+  const absl::StatusOr<std::optional<PolicyUpdate>> update =
+      parts_.link->GetPolicyUpdate(player, version, timeout);
+  DING_RETURN_IF_ERROR(OfLink(update.status()));
+  if (!update->has_value()) return absl::OkStatus();
+  const PolicyUpdate& newer = **update;
+  const absl::Status loaded = CallPolicy([&] {
+    return task_.eval_flag
+               ? parts_.eval_mode->LoadModel(newer.model.get())
+               : players_[static_cast<size_t>(player)].collect_mode->LoadModel(newer.model.get());
+  });
+  if (!loaded.ok()) return Annotate(loaded, absl::StrCat("policy version ", newer.version));
+  version = newer.version;
+  if (player > 0) return absl::OkStatus();
+  acting_.train_iter = newer.train_iter;
+  const MutexLock lock(&mutex_);
+  info_.policy_version = newer.version;
+  info_.train_iter = newer.train_iter;
+  return absl::OkStatus();
+}
+
+absl::Status ParallelCollectorCore::Evaluate() {
+  InteractionSerialEvaluator::Options options;
+  options.n_episode = parts_.env->env_num() * parts_.episodes_per_env;
+  options.max_abnormal = options_.max_abnormal;
+  DING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<InteractionSerialEvaluator> evaluator,
+      InteractionSerialEvaluator::Create(options, parts_.env, parts_.eval_mode, deps_));
+  EvalOptions eval;
+  eval.train_iter = acting_.train_iter;
+  eval.policy_settings = task_.collect_setting;
+  eval.cancelled = [this] { return closed(); };
+  DING_ASSIGN_OR_RETURN(EvalResult result, evaluator->Eval(eval));
+  const MutexLock lock(&mutex_);
+  info_.step_count = result.envstep_count;
+  info_.episode_return = std::move(result.episode_return);
+  return absl::OkStatus();
+}
+
+absl::Status ParallelCollectorCore::Collect() {
+  CollectCore::Options options;
+  options.common.max_abnormal = options_.max_abnormal;
+  options.common.stream_base = task_.stream_base;
+  options.whole_episodes = players_[0].collect_mode->attributes().n_episode.has_value();
+  options.game = players_.size() > 1;
+  options.measure_steps = true;
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<CollectCore> core,
+                        CollectCore::Create(std::move(options), parts_.env, Seats(), deps_));
+  if (players_.size() > 1) {
+    absl::StatusOr<TurnTransitions> moves = TurnTransitions::Create(
+        PlayerSpec(parts_.env->env_spec()), players_[0].collect_mode->output_spec());
+    if (!moves.ok()) return Annotate(moves.status(), deps_.name);
+    moves_ = *std::move(moves);
+  }
+  since_log_.emplace(deps_.clock);
+  return Annotate(Play(core.get()), deps_.name);
+}
+
+std::vector<CollectMode*> ParallelCollectorCore::Seats() const {
+  std::vector<CollectMode*> seats;
+  for (size_t i = 0; i < players_.size(); ++i) {
+    seats.push_back(players_[PlayerIn(static_cast<int>(i))].collect_mode);
+  }
+  return seats;
+}
+
+absl::Status ParallelCollectorCore::Play(CollectCore* core) {
+  // All seats have equally many rows.
+  const TrajBuffer& traj = *core->player(0).traj;
+  const CollectAttributes& attributes = core->player(0).attributes;
+  // Whole episodes are sent as soon as they are complete.
+  const int64_t target =
+      attributes.n_episode.has_value() ? 1 : *attributes.n_sample * core->env()->env_num();
+  while (envs_playing_ > 0) {
+    if (closed()) return absl::CancelledError("closed");
+    if (since_look_->Elapsed() >= options_.update_policy_period) {
+      DING_RETURN_IF_ERROR(TakePolicies(absl::ZeroDuration()));
+    }
+    DING_RETURN_IF_ERROR(StepEnvs(core));
+    if (traj.ready_rows() >= target) DING_RETURN_IF_ERROR(HandOver(core));
+  }
+  return traj.ready_rows() > 0 ? HandOver(core) : absl::OkStatus();
+}
+
+absl::Status ParallelCollectorCore::StepEnvs(CollectCore* core) {
+  const ActingEnvs playing = Playing(core->env()->ready_obs());
+  if (playing.env_ids.empty() && !core->waiting()) {
+    const auto plays = [this](int env_id) { return !has_played_all(env_id); };
+    DING_RETURN_IF_ERROR(WaitForEnv(*core->env(), plays, &waits_));
+  } else {
+    waits_ = 0;
+  }
+  DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, core->StepEnvs(playing, acting_));
+  Account(*timesteps, core->statistics().envstep());
+  return absl::OkStatus();
+}
+
+ActingEnvs ParallelCollectorCore::Playing(const ReadyObs& ready) {
+  if (envs_playing_ == parts_.env->env_num()) return ready;
+  playing_ids_.clear();
+  playing_rows_.clear();
+  for (size_t i = 0; i < ready.env_ids.size(); ++i) {
+    if (has_played_all(ready.env_ids[i])) continue;
+    playing_ids_.push_back(ready.env_ids[i]);
+    playing_rows_.push_back(static_cast<int64_t>(i));
+  }
+  return {playing_ids_, ready.obs, playing_rows_};
+}
+
+void ParallelCollectorCore::Account(const Timesteps& timesteps, int64_t step_count) {
+  const MutexLock lock(&mutex_);
+  info_.step_count = step_count;
+  for (const FinishedEpisode& finished : timesteps.finished) {
+    info_.episode_return.push_back(
+        task_.home_seat == 0 ? finished.episode_return
+                             : finished.other_returns[static_cast<size_t>(task_.home_seat - 1)]);
+    const int env_id = timesteps.env_ids[finished.row];
+    ++episodes_[static_cast<size_t>(env_id)];
+    if (has_played_all(env_id)) --envs_playing_;
+  }
+}
+
+// Returns the rows of the players that learn.
+absl::StatusOr<SegmentBatch> ParallelCollectorCore::TakeRows(CollectCore* core) {
+  std::vector<SegmentBatch> wanted;
+  int learner = 0;
+  for (int seat = 0; seat < core->player_num(); ++seat) {
+    const bool learns = players_[PlayerIn(seat)].updates;
+    const int64_t rows = learns ? core->player(seat).traj->ready_rows() : 0;
+    DING_ASSIGN_OR_RETURN(SegmentBatch data, core->Take(seat, rows, core->env()->ready_obs()));
+    if (!learns) continue;
+    learner = seat;
+    core->statistics().CountSamples(data.segments);
+    wanted.push_back(std::move(data));
+  }
+  core->statistics().TakeFinished(/*record=*/false);
+  SegmentBatch data;
+  if (moves_.has_value()) {
+    DING_ASSIGN_OR_RETURN(data, moves_->Take(wanted));
+  } else {
+    data = std::move(wanted[0]);
+  }
+  DING_RETURN_IF_ERROR(core->MakeTrainSamples(learner, &data));
+  return data;
+}
+
+absl::Status ParallelCollectorCore::HandOver(CollectCore* core) {
+  DING_ASSIGN_OR_RETURN(const SegmentBatch data, TakeRows(core));
+  if (data.size() == 0) return absl::OkStatus();
+  CollectorProgress progress;
+  {
+    const MutexLock lock(&mutex_);
+    progress.cur_episode = static_cast<int64_t>(info_.episode_return.size());
+    progress.cur_sample = info_.sample_count + data.size();
+    progress.cur_step = info_.step_count;
+  }
+  DING_RETURN_IF_ERROR(OfLink(parts_.link->SendData(data, progress)));
+  {
+    const MutexLock lock(&mutex_);
+    info_.sample_count = progress.cur_sample;
+  }
+  Log(data, progress, core->TakeStepTimes());
+  return absl::OkStatus();
+}
+
+void ParallelCollectorCore::Log(const SegmentBatch& data, const CollectorProgress& progress,
+                                const CollectCore::StepTimes& times) {
+  const double steps = static_cast<double>(times.steps);
+  averages_.Add("policy_time", absl::ToDoubleSeconds(times.policy) / steps);
+  averages_.Add("env_time", absl::ToDoubleSeconds(times.env) / steps);
+  averages_.Add("payload_bytes", PayloadBytes(data));
+  if (++hand_overs_ % options_.print_freq != 0 || since_log_->Elapsed() < kMinLogPeriod) return;
+  since_log_.emplace(deps_.clock);
+  NamedValues metrics;
+  for (const auto& [name, average] : averages_.Averages()) metrics.Set(name, *average);
+  LOG(INFO) << deps_.name << ": " << progress.cur_sample << " rows, " << progress.cur_episode
+            << " episodes with policy version " << versions_[0] << ": " << MetricsLine(metrics);
+  WriteIterMetrics(metrics, deps_.name, acting_.train_iter, deps_.metrics.get());
+}
+
+}  // namespace ding

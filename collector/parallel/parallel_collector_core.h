@@ -1,0 +1,146 @@
+// The common part of the parallel collectors: runs a task with one player in single-player envs, or with
+// two players against each other.
+//
+//     GetPolicyUpdate ──► policies ──► envs ──► TrajBuffer ──► GetTrainSample ──► SendData
+//      each vector step                             └─ n_sample * env_num rows, or whole episodes
+//
+// It waits for the first version of each player's policy. Before later vector steps it loads newer versions
+// for the players that learn. Each row has the version that acted as `collect_iter` (in games that of
+// player 0). The check for a newer version is a local call of the link.
+//
+// Rows are sent when there are n_sample rows per env on average, those of a running episode as a segment
+// that ends as kCut. With n_episode or traj_len_inf the rows of an episode are sent when it is over. Each env
+// plays episodes_per_env episodes; after the last one the remaining rows are sent. An abnormal step drops
+// the rows of its episode that were not sent yet, and its env plays another episode. When the task is
+// closed, rows that were not sent are dropped.
+//
+// A task with eval_flag waits for a policy, evaluates it like InteractionSerialEvaluator with
+// episodes_per_env episodes per env, and sends no data.
+//
+// Metrics of a collecting task, every print_freq sends and at least 5 seconds apart: averages over the last
+// 2 * print_freq sends of `policy_time` and `env_time` (seconds per vector step) and `payload_bytes` (of a
+// sent row with its share of the final observations), as "<name>_iter/<metric>", and a line in the log.
+//
+// Ownership, threads: as BaseParallelCollector.
+#ifndef DING_WORKER_COLLECTOR_PARALLEL_PARALLEL_COLLECTOR_CORE_H_
+#define DING_WORKER_COLLECTOR_PARALLEL_PARALLEL_COLLECTOR_CORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/collector/core/collect_core.h"
+#include "ding_worker/collector/core/traj_buffer.h"
+#include "ding_worker/collector/core/turn_transitions.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
+#include "ding_worker/collector/parallel/collector_link.h"
+#include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/metrics/averages.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+class ParallelCollectorCore : public BaseParallelCollector {
+ public:
+  struct Options {
+    // The number of sends between two lines of averages, at least 1.
+    int64_t print_freq = 5;
+    // The time between two checks for a newer policy; 0: before every vector step.
+    absl::Duration update_policy_period;
+    // The number of abnormal steps of one env, without a row or episode of it sent in between, after
+    // which Run() fails; at least 1.
+    int max_abnormal = 10;
+
+    // Returns all problems of the options; empty if there are none.
+    std::vector<std::string> Problems() const;
+  };
+
+  //   kInvalidArgument     policy and envs do not fit, or a version of the policy does not fit
+  //   kFailedPrecondition  no env is ready (for instance a too low episode_num), or a second call
+  //   kResourceExhausted   an env was abnormal too often
+  //   other codes          an env, the policy or the link failed
+  absl::Status Run() override;
+  CollectorFinishInfo GetFinishInfo() const override;
+
+ protected:
+  // `players` are those of a collecting task, one or two; an evaluation ignores them.
+  static std::vector<std::string> ProblemsOf(const Options& options,
+                                             const ParallelCollectorTask& task,
+                                             const ParallelCollectorParts& parts,
+                                             absl::Span<const ParallelPlayer> players);
+  // Returns the name of `deps`, by default "collector" or "evaluator".
+  static std::string NameOf(const ParallelCollectorTask& task, const ComponentDeps& deps);
+
+  // The arguments must have no problems.
+  ParallelCollectorCore(const Options& options, ParallelCollectorTask task,
+                        const ParallelCollectorParts& parts, ComponentDeps deps,
+                        std::vector<ParallelPlayer> players, bool is_game);
+
+ private:
+  absl::Status TryRun();
+  absl::Status WaitForPolicies();
+  // Loads newer policies that are available within the timeout.
+  absl::Status TakePolicies(absl::Duration timeout);
+  absl::Status TakePolicy(int player, absl::Duration timeout);
+  absl::Status Evaluate();
+  absl::Status Collect();
+  // Returns the player in a seat of the env; home_seat 1 exchanges the players.
+  size_t PlayerIn(int seat) const {
+    return static_cast<size_t>(seat + task_.home_seat) % players_.size();
+  }
+  std::vector<CollectMode*> Seats() const;
+  absl::Status Play(CollectCore* core);
+  absl::Status StepEnvs(CollectCore* core);
+  ActingEnvs Playing(const ReadyObs& ready);
+  void Account(const Timesteps& timesteps, int64_t step_count);
+  bool has_played_all(int env_id) const {
+    return episodes_[static_cast<size_t>(env_id)] >= parts_.episodes_per_env;
+  }
+  absl::StatusOr<SegmentBatch> TakeRows(CollectCore* core);
+  absl::Status HandOver(CollectCore* core);
+  void Log(const SegmentBatch& data, const CollectorProgress& progress,
+           const CollectCore::StepTimes& times);
+  // Handles an error of the link: kCancelled closes the task.
+  absl::Status OfLink(const absl::Status& status);
+
+  const Options options_;
+  const ParallelCollectorTask task_;
+  const ParallelCollectorParts parts_;
+  const ComponentDeps deps_;
+  const std::vector<ParallelPlayer> players_;  // the players of a collecting task
+
+  // Members of the thread that calls Run().
+  bool has_run_ = false;
+  std::vector<uint64_t> versions_;        // of the acting policies; 0: none yet
+  CollectOptions acting_;                 // have the train iteration of player 0
+  std::optional<TurnTransitions> moves_;  // of a game
+  std::optional<Timer> since_look_;       // time since the last check for a newer policy
+  std::vector<int64_t> episodes_;         // number of finished episodes per env
+  int64_t envs_playing_ = 0;              // number of envs with episodes left
+  int waits_ = 0;                         // consecutive waits for a ready env
+  std::vector<int> playing_ids_;          // scratch of Playing()
+  std::vector<int64_t> playing_rows_;     // scratch of Playing()
+  Monitor averages_;
+  std::optional<Timer> since_log_;
+  int64_t hand_overs_ = 0;
+
+  mutable Mutex mutex_;
+  CollectorFinishInfo info_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COLLECTOR_PARALLEL_PARALLEL_COLLECTOR_CORE_H_

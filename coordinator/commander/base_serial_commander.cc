@@ -1,0 +1,24 @@
+#include "ding_worker/coordinator/commander/base_serial_commander.h"
+
+namespace ding {
+
+BaseSerialCommander::BaseSerialCommander(const BaseLearner* learner,
+                                         const ISerialCollector* collector, CommandMode* policy)
+    : learner_(learner), collector_(collector), policy_(policy) {}
+
+NamedValues BaseSerialCommander::Step() {
+  UpdateInfo();
+  return policy_ == nullptr ? NamedValues() : policy_->GetSettingCollect(info_);
+}
+
+NamedValues BaseSerialCommander::LearnSettings() {
+  UpdateInfo();
+  return policy_ == nullptr ? NamedValues() : policy_->GetSettingLearn(info_);
+}
+
+void BaseSerialCommander::UpdateInfo() {
+  info_.Set("learner_step", static_cast<double>(learner_->train_iter()));
+  info_.Set("envstep", static_cast<double>(collector_->envstep()));
+}
+
+}  // namespace ding

@@ -1,0 +1,54 @@
+// Finds commanders of parallel runs by the name in their config.
+#ifndef DING_WORKER_COORDINATOR_COMMANDER_COMMANDER_REGISTRY_H_
+#define DING_WORKER_COORDINATOR_COMMANDER_COMMANDER_REGISTRY_H_
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/coordinator/commander/eval_opponent.h"
+#include "ding_worker/coordinator/coordinator.pb.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+// What a commander is given beside its config. Made of ComponentDeps by itself.
+struct CommanderDeps : ComponentDeps {
+  CommanderDeps() = default;
+  CommanderDeps(ComponentDeps component) : ComponentDeps(std::move(component)) {}  // NOLINT: above
+
+  // Says how to act, by the progress of the run; may be null. Outlives the commander.
+  CommandMode* policy = nullptr;
+  // Mean return of an evaluation at which the run has converged.
+  double stop_value = std::numeric_limits<double>::infinity();
+  // The opponents that the evaluations of a league play.
+  std::vector<EvalOpponent> eval_opponents;
+};
+
+// What get_parallel_commander_cls() returns: a type of commander before it is made.
+struct CommanderDescriptor {
+  std::string name;
+  CommanderConfig default_config;
+  bool plays_games = false;  // its collecting tasks have two players; else one
+  std::function<absl::StatusOr<std::unique_ptr<BaseCommander>>(const CommanderConfig&,
+                                                               const CommanderDeps&)>
+      create;
+};
+Registry<CommanderDescriptor>& CommanderRegistry();
+
+// kNotFound lists the names that are linked; kInvalidArgument reports every problem of the config
+// at once.
+absl::StatusOr<std::unique_ptr<BaseCommander>> create_parallel_commander(
+    const CommanderConfig& config, const CommanderDeps& deps);
+absl::StatusOr<CommanderDescriptor> get_parallel_commander_cls(const CommanderConfig& config);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_COMMANDER_COMMANDER_REGISTRY_H_

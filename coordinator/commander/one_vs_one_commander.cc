@@ -1,0 +1,236 @@
+#include "ding_worker/coordinator/commander/one_vs_one_commander.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/core/serial_common.h"
+#include "ding_worker/coordinator/league/game_result.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/state.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+// More than this share of an evaluation's games is a win.
+constexpr double kWinShare = 0.7;
+// The scope of the part of the saved state that SoloCommander writes.
+constexpr char kTasksScope[] = "tasks";
+
+std::vector<std::string> OpponentProblems(const std::vector<EvalOpponent>& opponents) {
+  std::vector<std::string> problems;
+  if (opponents.empty()) problems.push_back("no eval_opponent, expected one at least");
+  std::set<std::string> names;
+  for (const EvalOpponent& opponent : opponents) {
+    if (!opponent.name.empty() && names.insert(opponent.name).second) continue;
+    problems.push_back(
+        absl::StrCat("eval_opponent '", opponent.name, "', expected a name that no other has"));
+  }
+  return problems;
+}
+
+GameResult FromMessage(TaskGameResult result) {
+  switch (result) {
+    case TaskGameResult::WINS:
+      return GameResult::kWin;
+    case TaskGameResult::LOSSES:
+      return GameResult::kLoss;
+    default:
+      return GameResult::kDraw;
+  }
+}
+
+bool IsWon(const EvalOpponent& opponent, const CollectorFinished& info) {
+  if (opponent.win_return.has_value()) {
+    const double sum =
+        std::accumulate(info.episode_return().begin(), info.episode_return().end(), 0.0);
+    return info.episode_return_size() > 0 &&
+           sum / info.episode_return_size() >= *opponent.win_return;
+  }
+  const auto wins = std::count(info.game_result().begin(), info.game_result().end(),
+                               static_cast<int>(TaskGameResult::WINS));
+  return static_cast<double>(wins) > kWinShare * info.game_result_size();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OneVsOneCommander>> OneVsOneCommander::Create(
+    const Options& options, CommandMode* policy, const ComponentDeps& deps) {
+  std::vector<std::string> problems = SoloCommander::Problems(options.solo);
+  for (const std::vector<std::string>& more :
+       {OneVsOneLeague::Problems(options.league), OpponentProblems(options.eval_opponents)}) {
+    problems.insert(problems.end(), more.begin(), more.end());
+  }
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, "one_vs_one commander"));
+  DING_ASSIGN_OR_RETURN(OneVsOneLeague league, OneVsOneLeague::Create(options.league));
+  auto commander =
+      absl::WrapUnique(new OneVsOneCommander(std::move(league), options.eval_opponents, deps));
+  SoloCommander::Options solo = options.solo;
+  solo.may_converge = [commander = commander.get()] { return commander->beat_hardest_; };
+  DING_ASSIGN_OR_RETURN(commander->solo_, SoloCommander::Create(solo, policy, deps));
+  return commander;
+}
+
+OneVsOneCommander::OneVsOneCommander(OneVsOneLeague league, std::vector<EvalOpponent> opponents,
+                                     const ComponentDeps& deps)
+    : league_(std::move(league)), opponents_(std::move(opponents)), deps_(deps) {}
+
+std::optional<CollectorTask> OneVsOneCommander::GetCollectorTask() {
+  std::optional<CollectorTask> task = solo_->GetCollectorTask();
+  if (!task.has_value()) return std::nullopt;
+  task->set_task_id(
+      absl::StrCat(task->eval_flag() ? "evaluator_task_" : "collector_task_", task->number()));
+  AddPlayers(&*task);
+  return task;
+}
+
+void OneVsOneCommander::AddPlayers(CollectorTask* task) {
+  TaskPlayer* const home = task->add_player();
+  home->set_update_policy(true);
+  if (task->eval_flag()) {
+    home->set_player_id(league_.active().id());
+    task->set_eval_opponent(eval_opponent().name);
+    return;
+  }
+  const OneVsOneLeague::Job job = league_.GetJob();
+  home->set_player_id(job.home_id);
+  TaskPlayer* const away = task->add_player();
+  away->set_player_id(job.away_id);
+  away->set_update_policy(job.self_play());
+  if (!job.self_play()) *away->mutable_policy() = job.away_policy;
+  task->set_home_seat(static_cast<int>(task->number() % 2));
+}
+
+std::optional<LearnerTask> OneVsOneCommander::GetLearnerTask() {
+  std::optional<LearnerTask> task = solo_->GetLearnerTask();
+  if (task.has_value()) task->set_player_id(league_.active().id());
+  return task;
+}
+
+bool OneVsOneCommander::WouldConverge(const CollectorTask& task,
+                                      const CollectorFinished& info) const {
+  return level_ + 1 == opponents_.size() && task.eval_opponent() == eval_opponent().name &&
+         IsWon(eval_opponent(), info) && solo_->WouldConverge(task, info);
+}
+
+bool OneVsOneCommander::FinishCollectorTask(const CollectorTask& task,
+                                            const CollectorFinished& info) {
+  beat_hardest_ = false;
+  if (task.eval_flag()) {
+    Judge(task, info);
+  } else {
+    Report(task, info);
+  }
+  return solo_->FinishCollectorTask(task, info);
+}
+
+void OneVsOneCommander::Judge(const CollectorTask& evaluation, const CollectorFinished& info) {
+  // One that began before the difficulty was raised says nothing of the next.
+  if (evaluation.eval_opponent() != eval_opponent().name || !IsWon(eval_opponent(), info)) return;
+  beat_hardest_ = level_ + 1 == opponents_.size();
+  if (beat_hardest_) return;
+  ++level_;
+  LOG(INFO) << evaluation.eval_opponent() << " is beaten; evaluations play " << eval_opponent().name
+            << " from now on";
+}
+
+void OneVsOneCommander::Report(const CollectorTask& task, const CollectorFinished& info) {
+  std::vector<GameResult> results;
+  for (int i = 0; i < info.game_result_size(); ++i) {
+    results.push_back(FromMessage(info.game_result(i)));
+  }
+  const std::string& home = task.player(0).player_id();
+  const std::string& away = task.player(1).player_id();
+  league_.FinishJob(home, away, results);
+  if (home != away) games_with_historical_ += info.game_result_size();
+}
+
+void OneVsOneCommander::FinishLearnerTask(const LearnerTask& task) {
+  // What its successor learns is another policy.
+  if (task.policy_id() == solo_->current_policy_id()) league_.NotePolicy(PolicyVersion());
+  solo_->FinishLearnerTask(task);
+}
+
+void OneVsOneCommander::NotifyFailCollectorTask(const CollectorTask& task) {
+  solo_->NotifyFailCollectorTask(task);
+}
+
+void OneVsOneCommander::NotifyFailLearnerTask(const LearnerTask& task) {
+  solo_->NotifyFailLearnerTask(task);
+}
+
+void OneVsOneCommander::PolicyPublished(const PolicyVersion& version) {
+  if (version.policy_id() == solo_->current_policy_id()) league_.NotePolicy(version);
+}
+
+void OneVsOneCommander::UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) {
+  solo_->UpdateLearnerInfo(task, info);
+  if (task.policy_id() != solo_->current_policy_id()) return;
+  if (!league_.NoteTrainStep(info.learner_step())) return;
+  ++snapshots_;
+  MeasureLeague();
+}
+
+void OneVsOneCommander::MeasureLeague() const {
+  const std::vector<double> rates = league_.WinRates();
+  const NamedValues metrics = {{"historical_players", static_cast<double>(rates.size())},
+                               {"min_win_rate", *std::min_element(rates.begin(), rates.end())},
+                               {"rating_mu", league_.active().rating.mu},
+                               {"rating_sigma", league_.active().rating.sigma}};
+  const int64_t train_step = league_.active().train_step();
+  LOG(INFO) << "league: " << league_.historical().back().id
+            << " is a historical player: " << MetricsLine(metrics);
+  WriteIterMetrics(metrics, "league", train_step, deps_.metrics.get());
+}
+
+void OneVsOneCommander::AddStatus(RunStatus* status) const {
+  LeagueStatus* const league = status->mutable_league();
+  const std::vector<double> rates = league_.WinRates();
+  league->set_player_id(league_.active().id());
+  league->set_historical_players(static_cast<int>(rates.size()));
+  league->set_snapshots(snapshots_);
+  league->set_games_with_historical(games_with_historical_);
+  if (!rates.empty()) league->set_min_win_rate(*std::min_element(rates.begin(), rates.end()));
+  league->set_eval_opponent(eval_opponent().name);
+  league->set_rating(league_.active().rating.mu);
+  league->set_rating_sigma(league_.active().rating.sigma);
+}
+
+absl::Status OneVsOneCommander::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(writer->WriteString("eval_opponent", eval_opponent().name));
+  DING_RETURN_IF_ERROR(writer->WriteInt("snapshots", snapshots_));
+  DING_RETURN_IF_ERROR(writer->WriteInt("games_with_historical", games_with_historical_));
+  ScopedStateWriter tasks(writer, kTasksScope);
+  DING_RETURN_IF_ERROR(solo_->SaveState(&tasks));
+  return league_.SaveState(writer);
+}
+
+absl::Status OneVsOneCommander::LoadState(StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(const std::string name, reader->ReadString("eval_opponent"));
+  const auto found =
+      std::find_if(opponents_.begin(), opponents_.end(),
+                   [&name](const EvalOpponent& opponent) { return opponent.name == name; });
+  if (found == opponents_.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("saved eval_opponent is '", name,
+                                                   "', which is none of the ", opponents_.size(),
+                                                   " of this run"));
+  }
+  DING_ASSIGN_OR_RETURN(const int64_t snapshots, reader->ReadInt("snapshots"));
+  DING_ASSIGN_OR_RETURN(const int64_t games, reader->ReadInt("games_with_historical"));
+  OneVsOneLeague league = league_;
+  DING_RETURN_IF_ERROR(league.LoadState(reader));
+  ScopedStateReader tasks(reader, kTasksScope);
+  DING_RETURN_IF_ERROR(solo_->LoadState(&tasks));
+  league_ = std::move(league);
+  level_ = static_cast<size_t>(found - opponents_.begin());
+  snapshots_ = snapshots;
+  games_with_historical_ = games;
+  return absl::OkStatus();
+}
+
+}  // namespace ding

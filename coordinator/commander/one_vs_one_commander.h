@@ -1,0 +1,115 @@
+// Trains one policy in games of two: against itself and what it was before.
+//
+//     SoloCommander ──► tasks, evaluations, measurements
+//     OneVsOneLeague ─► of a collecting task: who plays whom
+//         ▲   ▲
+//         │   └── train iterations, versions of the policy: snapshots
+//         └────── results of collecting tasks: the payoff
+//
+//     evaluation   against an opponent that the env plays, the easiest first. Won, which is more
+//                  than 70 % of its games or as EvalOpponent says: the next one is played
+//     converged    a mean return of stop_value, in an evaluation that was won against the hardest
+//
+// Player 0 of a task is the policy that learns. It sits in seat 0 of the env in every other
+// collecting task, and in seat 1 in the others. Snapshots are versions of the policy that the
+// coordinator does not delete (KeepsPolicy()).
+//
+// Measurements: those of SoloCommander, and with each snapshot "league_iter/historical_players",
+// ".../min_win_rate", ".../rating_mu" and ".../rating_sigma".
+//
+// Ownership: a value of the coordinator's; the command mode is not owned and outlives it.
+// Threads:   as of a BaseCommander.
+//
+// Example:
+//   OneVsOneCommander::Options options;
+//   options.solo.stop_value = 0;
+//   options.eval_opponents = {{"random", std::nullopt}, {"perfect", 0.0}};
+//   DING_ASSIGN_OR_RETURN(auto commander, OneVsOneCommander::Create(options, policy, deps));
+#ifndef DING_WORKER_COORDINATOR_COMMANDER_ONE_VS_ONE_COMMANDER_H_
+#define DING_WORKER_COORDINATOR_COMMANDER_ONE_VS_ONE_COMMANDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/coordinator/commander/eval_opponent.h"
+#include "ding_worker/coordinator/commander/solo_commander.h"
+#include "ding_worker/coordinator/league/league.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+class OneVsOneCommander : public BaseCommander {
+ public:
+  struct Options {
+    SoloCommander::Options solo;  // may_converge is not looked at
+    OneVsOneLeague::Options league;
+    // Easiest first, at least one.
+    std::vector<EvalOpponent> eval_opponents = {{kRuleBasedOpponent, std::nullopt}};
+  };
+  // kInvalidArgument lists what is wrong with the options: a league without players, say. `policy`
+  // may be null: there are no settings then.
+  static absl::StatusOr<std::unique_ptr<OneVsOneCommander>> Create(const Options& options,
+                                                                   CommandMode* policy,
+                                                                   const ComponentDeps& deps);
+
+  std::optional<CollectorTask> GetCollectorTask() override;
+  std::optional<LearnerTask> GetLearnerTask() override;
+  bool WouldConverge(const CollectorTask& task, const CollectorFinished& info) const override;
+  bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
+  void FinishLearnerTask(const LearnerTask& task) override;
+  void NotifyFailCollectorTask(const CollectorTask& task) override;
+  void NotifyFailLearnerTask(const LearnerTask& task) override;
+  void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override;
+  void PolicyPublished(const PolicyVersion& version) override;
+  bool KeepsPolicy(const PolicyVersion& version) const override { return league_.Keeps(version); }
+  void IncreaseCollectorTaskSpace() override { solo_->IncreaseCollectorTaskSpace(); }
+  void DecreaseCollectorTaskSpace() override { solo_->DecreaseCollectorTaskSpace(); }
+  int64_t total_collector_env_step() const override { return solo_->total_collector_env_step(); }
+  std::optional<double> last_eval_value() const override { return solo_->last_eval_value(); }
+  const std::vector<double>& last_eval_returns() const override {
+    return solo_->last_eval_returns();
+  }
+  void AddStatus(RunStatus* status) const override;
+
+  const SoloCommander& solo() const { return *solo_; }
+  const OneVsOneLeague& league() const { return league_; }
+  // Whom the next evaluation plays.
+  const EvalOpponent& eval_opponent() const { return opponents_[level_]; }
+
+  // Tasks, league and difficulty. LoadState() changes nothing if it fails.
+  absl::Status SaveState(StateWriter* writer) const override;
+  absl::Status LoadState(StateReader* reader) override;
+
+ private:
+  OneVsOneCommander(OneVsOneLeague league, std::vector<EvalOpponent> opponents,
+                    const ComponentDeps& deps);
+
+  void AddPlayers(CollectorTask* task);
+  // Takes note of it: whether the hardest opponent was beaten, and who is next.
+  void Judge(const CollectorTask& evaluation, const CollectorFinished& info);
+  void Report(const CollectorTask& task, const CollectorFinished& info);
+  void MeasureLeague() const;
+
+  OneVsOneLeague league_;
+  const std::vector<EvalOpponent> opponents_;
+  const ComponentDeps deps_;
+  std::unique_ptr<SoloCommander> solo_;
+  size_t level_ = 0;           // of opponents_
+  bool beat_hardest_ = false;  // in the last evaluation
+  int64_t snapshots_ = 0;
+  int64_t games_with_historical_ = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_COMMANDER_ONE_VS_ONE_COMMANDER_H_

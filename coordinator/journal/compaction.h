@@ -1,0 +1,59 @@
+// Compacting a journal: when, and which of its records stay. How is the journal's own.
+//
+//     for each record of the journal: NoteRemoved
+//     for each record again:          Keeps ──► copy
+//     still_removed() ──► copy, after them
+//
+// Threads: thread-compatible.
+#ifndef DING_WORKER_COORDINATOR_JOURNAL_COMPACTION_H_
+#define DING_WORKER_COORDINATOR_JOURNAL_COMPACTION_H_
+
+#include <cstdint>
+#include <unordered_set>
+#include <utility>
+
+#include "ding_worker/coordinator/journal/journal.h"
+#include "ding_worker/coordinator/journal/journal.pb.h"
+
+namespace ding {
+
+// A smaller journal is not worth compacting.
+inline constexpr int64_t kMinCompactionBytes = int64_t{16} << 20;
+// What is still to be copied when the appends are stopped is no more than that, if others leave time
+// to copy the rest before, in so many rounds.
+inline constexpr int64_t kShortTailBytes = int64_t{1} << 16;
+inline constexpr int kMaxTailRounds = 8;
+
+// `compacted_bytes`: its size after the last time.
+inline bool IsWorthCompacting(int64_t size_bytes, int64_t compacted_bytes, int64_t min_bytes) {
+  return size_bytes >= min_bytes && size_bytes >= 2 * compacted_bytes;
+}
+
+// Whether a record that was appended while the journal was compacted stays. What else there is, the
+// state at the end says anew.
+inline bool StaysInTail(const JournalRecord& record) {
+  return record.has_push() || record.has_removed();
+}
+
+class LivePushes {
+ public:
+  // Keeps pushes only into buffers that are `alive`.
+  explicit LivePushes(Journal::IsAlive alive) : alive_(std::move(alive)) {}
+
+  void NoteRemoved(const JournalRecord& record) {
+    removed_.insert(record.removed().chunk().begin(), record.removed().chunk().end());
+  }
+  // Whether it is a push with a chunk that was not removed.
+  bool Keeps(const JournalRecord& record);
+  // Other chunks of pushes that were kept; not set: there are none.
+  const JournalRecord& still_removed() const { return still_removed_; }
+
+ private:
+  const Journal::IsAlive alive_;
+  std::unordered_set<int64_t> removed_;
+  JournalRecord still_removed_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_JOURNAL_COMPACTION_H_

@@ -1,0 +1,60 @@
+// Reads what a journal says of a run, for the coordinator that goes on with it.
+//
+//     journal ──ReadJournal──► RecoveredRun     the newest of everything that is small
+//             ──Journal::Read─► pushes ──KeepChunks──► what of them still has data
+//
+// Threads: thread-safe (pure functions).
+#ifndef DING_WORKER_COORDINATOR_JOURNAL_RECOVERY_H_
+#define DING_WORKER_COORDINATOR_JOURNAL_RECOVERY_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/coordinator/commander/base_commander.h"
+#include "ding_worker/coordinator/journal/journal.h"
+#include "ding_worker/coordinator/journal/journal.pb.h"
+#include "ding_worker/data/batch.h"
+
+namespace ding {
+
+struct RecoveredRun {
+  StateRecord state;      // with the env steps of the pushes behind it
+  std::string commander;  // its state, as SaveCommander() makes it
+  // Tasks that were given and are not over, in the order in which they were given.
+  std::vector<LearnerTask> learner_tasks;
+  std::vector<CollectorTask> collector_tasks;
+  // Chunks that had left their buffer.
+  std::unordered_set<int64_t> removed_chunks;
+
+  // The buffer's part of the state; null if the buffer is closed.
+  const BufferRecord* FindBuffer(const std::string& buffer_id) const;
+};
+
+// Calls a visitor for each record, as Journal::Read() does.
+using JournalReader = std::function<absl::Status(const Journal::Visitor& visit)>;
+
+// None if nothing has happened yet. A buffer's rows_total is that of its last push.
+//   kDataLoss  there are pushes, and no state of the run
+absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const Journal& journal);
+absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const JournalReader& read);
+
+// The keys of the store that the run needs to go on: of chunks that are in a buffer, and of
+// policies.
+absl::StatusOr<std::vector<std::string>> LiveKeys(const Journal& journal);
+
+// The rows of `items` whose chunk is accepted by `keep`, in their order.
+absl::StatusOr<Batch> KeepChunks(const Batch& items,
+                                 const std::function<bool(int64_t chunk)>& keep);
+
+// A commander's state as bytes, and back.
+absl::StatusOr<std::string> SaveCommander(const BaseCommander& commander);
+absl::Status LoadCommander(const std::string& bytes, BaseCommander* commander);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_JOURNAL_RECOVERY_H_

@@ -1,0 +1,43 @@
+// Whether what a worker claims can be true, given the time that has passed and what the run knows.
+// What a message shows by itself is checked in interaction/control/message_checks.h; docs/security.md has
+// the table of all fields.
+//
+// Threads: thread-safe (pure functions).
+// Errors:  kInvalidArgument says what was claimed and what was expected.
+#ifndef DING_WORKER_COORDINATOR_STATE_CLAIM_CHECKS_H_
+#define DING_WORKER_COORDINATOR_STATE_CLAIM_CHECKS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/interaction/messages.pb.h"
+
+namespace ding {
+
+// Env steps, rows or train iterations of a task that has run for `elapsed`: no more than any worker
+// makes in that time.
+absl::Status CheckPace(const std::string& task_id, int64_t steps, absl::Duration elapsed);
+
+// The train iteration at which a task begins that goes on from the checkpoint of its predecessor,
+// which was last known to be at iteration `known`. The run has taken `run_elapsed`.
+absl::Status CheckFirstIter(const std::string& task_id, int64_t iter, int64_t known,
+                            absl::Duration run_elapsed);
+
+// Announced items: they have the columns of `expected`, and a row each.
+absl::Status CheckItemLayout(const Spec& expected, const SegmentBatch& items);
+
+// The train iterations at which rows were collected, if the items have them: none is beyond
+// `newest`, the highest one of a published policy.
+absl::Status CheckCollectIters(const SegmentBatch& items, int64_t newest);
+
+// The version that a finished task was played by: it was published.
+absl::Status CheckPlayedVersion(const CollectorTask& task, const CollectorFinished& info,
+                                uint64_t newest_version, int64_t newest_iter);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_STATE_CLAIM_CHECKS_H_

@@ -1,0 +1,66 @@
+// Chunks that left a buffer, kept until nobody who was given items of them reads them any more.
+//
+//     BeginDraw(1)   BeginDraw(2)   Add(chunk 7)   BeginDraw(3)   Read(2)
+//     ─────┴──────────────┴──────────────┴──────────────┴────────────┴───► TakeDeletable: 7
+//
+// A chunk may be in the answers to all demands whose draw began before it left, so it waits for
+// these, and for no later one.
+//
+// Ownership: a value.   Threads: thread-compatible.
+#ifndef DING_WORKER_COORDINATOR_STATE_REMOVED_CHUNKS_H_
+#define DING_WORKER_COORDINATOR_STATE_REMOVED_CHUNKS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace ding {
+
+class RemovedChunks {
+ public:
+  // The reader's demand number `sequence`, which grows, is about to be drawn.
+  void BeginDraw(uint64_t sequence) { unread_[sequence] = ++draws_; }
+  // It was not answered.
+  void CancelDraw(uint64_t sequence) { unread_.erase(sequence); }
+  // The reader has read the answers to all demands up to this one.
+  void Read(uint64_t sequence) { unread_.erase(unread_.begin(), unread_.upper_bound(sequence)); }
+  // The reader is gone; the next one counts its demands anew.
+  void ForgetReader() { unread_.clear(); }
+
+  // They left the buffer now.
+  void Add(absl::Span<const int64_t> chunks) {
+    for (const int64_t chunk : chunks) waiting_.push_back({chunk, draws_});
+  }
+
+  // Those that nobody reads any more, in the order in which they left. Each is returned once.
+  std::vector<int64_t> TakeDeletable() {
+    std::vector<int64_t> chunks;
+    while (!waiting_.empty() &&
+           (unread_.empty() || unread_.begin()->second > waiting_.front().draws)) {
+      chunks.push_back(waiting_.front().chunk);
+      waiting_.pop_front();
+    }
+    return chunks;
+  }
+
+  // Demands that were drawn and are not read.
+  size_t unread() const { return unread_.size(); }
+
+ private:
+  struct Removed {
+    int64_t chunk;
+    uint64_t draws;  // that had begun
+  };
+
+  uint64_t draws_ = 0;                   // begun since the beginning
+  std::map<uint64_t, uint64_t> unread_;  // number of the draw, by sequence; both grow
+  std::deque<Removed> waiting_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_STATE_REMOVED_CHUNKS_H_

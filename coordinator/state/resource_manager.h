@@ -1,0 +1,59 @@
+// Which workers are free, and which of them gets a task.
+//
+//     Update ──► free ──Assign──► assigned ──Update──► free ...
+//                  └──────Delete──────┴──► not there
+//
+// Ownership: a value.
+// Threads:   thread-safe.
+#ifndef DING_WORKER_COORDINATOR_STATE_RESOURCE_MANAGER_H_
+#define DING_WORKER_COORDINATOR_STATE_RESOURCE_MANAGER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/interaction/messages.pb.h"
+
+namespace ding {
+
+// A worker that was assigned, and what it has.
+struct AssignedWorker {
+  uint32_t worker = 0;
+  Resources resources;
+};
+
+class NaiveResourceManager {
+ public:
+  // The worker is free from now on, with these resources.
+  void Update(Hello::Role role, uint32_t worker, const Resources& resources)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Takes the free worker that has all that is needed, of several the one with the most cpus, of
+  // these the one that has been free for longest. None if there is no such worker.
+  // `except`, if there is one, is not assigned.
+  std::optional<AssignedWorker> Assign(Hello::Role role, const Resources& needed,
+                                       std::optional<uint32_t> except = std::nullopt)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whether the worker has been assigned and not been updated since.
+  bool HaveAssigned(Hello::Role role, uint32_t worker) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The worker is gone, free or not. False if it was not there.
+  bool Delete(Hello::Role role, uint32_t worker) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Entry {
+    Resources resources;
+    std::optional<int64_t> free_since;  // number of the update; none: assigned
+  };
+
+  mutable Mutex mutex_;
+  int64_t updates_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::pair<Hello::Role, uint32_t>, Entry> workers_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_STATE_RESOURCE_MANAGER_H_

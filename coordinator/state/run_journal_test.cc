@@ -1,0 +1,193 @@
+#include "ding_worker/coordinator/state/run_journal.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/coordinator/commander/naive_commander.h"
+#include "ding_worker/coordinator/journal/journal.h"
+#include "ding_worker/coordinator/journal/journal.pb.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::string Describe(const JournalRecord& record) {
+  if (record.has_learner_task()) return absl::StrCat("given ", record.learner_task().task_id());
+  if (record.has_collector_task()) return absl::StrCat("given ", record.collector_task().task_id());
+  if (record.has_task_over()) return absl::StrCat("over ", record.task_over());
+  if (record.has_state()) return absl::StrCat("state ", record.state().run());
+  if (record.has_commander()) return "commander";
+  return absl::StrCat("removed ", absl::StrJoin(record.removed().chunk(), ","));
+}
+
+// Keeps descriptions of what is appended, or fails as it is told.
+class FakeJournal : public Journal {
+ public:
+  absl::Status Read(const Visitor& /*visit*/) const override { return absl::OkStatus(); }
+  absl::Status Append(absl::Span<const JournalRecord> records) override {
+    if (!status_.ok()) return status_;
+    for (const JournalRecord& record : records) appended_.push_back(Describe(record));
+    return absl::OkStatus();
+  }
+  bool WantsCompaction() const override { return wants_compaction_; }
+  absl::Status BeginCompaction(const IsAlive& /*alive*/) override { return absl::OkStatus(); }
+  absl::Status FinishCompaction(absl::Span<const JournalRecord> /*state*/) override {
+    return absl::OkStatus();
+  }
+  int64_t size_bytes() const override { return 0; }
+  int64_t compactions() const override { return 0; }
+
+  void set_status(absl::Status status) { status_ = std::move(status); }
+  void set_wants_compaction() { wants_compaction_ = true; }
+  // What was appended since the last call.
+  std::vector<std::string> Take() { return std::exchange(appended_, {}); }
+
+ private:
+  absl::Status status_;
+  bool wants_compaction_ = false;
+  std::vector<std::string> appended_;
+};
+
+LearnerTask Learner(const std::string& task_id) {
+  LearnerTask task;
+  task.set_task_id(task_id);
+  return task;
+}
+
+CollectorTask Collector(const std::string& task_id) {
+  CollectorTask task;
+  task.set_task_id(task_id);
+  return task;
+}
+
+class RunJournalTest : public testing::Test {
+ protected:
+  RunJournalTest() : journal_(&fake_, [this] { ++replacements_; }) {}
+
+  absl::Status Persist() {
+    const auto state = [this] {
+      JournalRecord record;
+      record.mutable_state()->set_run(absl::StrCat(++states_));
+      return record;
+    };
+    return journal_.Persist(state, *commander_);
+  }
+  // Writes what a new coordinator has to write.
+  void Begin() {
+    ASSERT_THAT(Persist(), IsOk());
+    fake_.Take();
+  }
+
+  FakeJournal fake_;
+  const std::unique_ptr<NaiveCommander> commander_ =
+      NaiveCommander::Create(NaiveCommander::Options()).value();
+  int replacements_ = 0;
+  int states_ = 0;  // made
+  RunJournal journal_;
+};
+
+TEST_F(RunJournalTest, WritesStateAndCommanderOnceAtTheBeginning) {
+  EXPECT_THAT(Persist(), IsOk());
+  EXPECT_THAT(fake_.Take(), ElementsAre("state 1", "commander"));
+  EXPECT_THAT(Persist(), IsOk());
+  EXPECT_THAT(fake_.Take(), IsEmpty());
+  EXPECT_EQ(states_, 1) << "a state that is not written is not made";
+}
+
+TEST_F(RunJournalTest, WritesOnlyWhatHasChanged) {
+  Begin();
+  journal_.NoteState();
+  EXPECT_THAT(Persist(), IsOk());
+  EXPECT_THAT(fake_.Take(), ElementsAre("state 2"));
+  journal_.NoteCommander();
+  EXPECT_THAT(Persist(), IsOk());
+  EXPECT_THAT(fake_.Take(), ElementsAre("state 3", "commander"));
+  journal_.NoteGiven(Learner("a"));
+  journal_.NoteGiven(Collector("b"));
+  journal_.NoteOver("a");
+  EXPECT_THAT(Persist(), IsOk());
+  EXPECT_THAT(fake_.Take(), ElementsAre("given a", "given b", "over a", "state 4", "commander"));
+}
+
+TEST_F(RunJournalTest, RetriesRecordsThatCouldNotBeWritten) {
+  Begin();
+  journal_.NoteGiven(Learner("a"));
+  journal_.NoteRemoved({7});
+  fake_.set_status(absl::ResourceExhaustedError("the disk is full"));
+  EXPECT_THAT(Persist(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(Persist(), StatusIs(absl::StatusCode::kResourceExhausted));
+  journal_.PersistRemoved();
+  journal_.NoteOver("a");
+  journal_.NoteRemoved({8, 9});
+  fake_.set_status(absl::OkStatus());
+  EXPECT_THAT(Persist(), IsOk());
+  EXPECT_THAT(fake_.Take(), ElementsAre("given a", "over a", "state 4", "commander"));
+  journal_.PersistRemoved();
+  EXPECT_THAT(fake_.Take(), ElementsAre("removed 7,8,9"));
+  journal_.PersistRemoved();
+  EXPECT_THAT(fake_.Take(), IsEmpty());
+  EXPECT_THAT(journal_.replaced(), IsOk());
+}
+
+TEST_F(RunJournalTest, ReportsItsReplacementOnce) {
+  fake_.set_status(absl::AbortedError("it belongs to coordinator 2"));
+  EXPECT_THAT(Persist(), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(journal_.replaced(), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_EQ(replacements_, 1);
+  journal_.NoteError(absl::AbortedError("it belongs to coordinator 3"));
+  EXPECT_EQ(replacements_, 1);
+}
+
+TEST_F(RunJournalTest, WritesNothingWhenItIsDetached) {
+  journal_.NoteRemoved({7});
+  journal_.Detach();
+  EXPECT_EQ(journal_.get(), nullptr);
+  journal_.NoteGiven(Learner("a"));
+  journal_.NoteRemoved({8});
+  EXPECT_THAT(Persist(), IsOk());
+  journal_.PersistRemoved();
+  EXPECT_THAT(fake_.Take(), IsEmpty());
+  EXPECT_FALSE(journal_.WantsCompaction());
+}
+
+TEST_F(RunJournalTest, ACompactionContainsTheNotesButNotRemovedChunks) {
+  journal_.NoteGiven(Learner("a"));
+  journal_.NoteRemoved({7});
+  journal_.NoteCompacted();
+  EXPECT_THAT(Persist(), IsOk());
+  EXPECT_THAT(fake_.Take(), IsEmpty());
+  journal_.PersistRemoved();
+  EXPECT_THAT(fake_.Take(), ElementsAre("removed 7"));
+}
+
+TEST_F(RunJournalTest, WaitsAfterACompactionThatFailed) {
+  const auto nanos = [](int64_t seconds) {
+    return absl::ToInt64Nanoseconds(absl::Seconds(seconds));
+  };
+  EXPECT_FALSE(journal_.ShouldCompact(nanos(1)));
+  fake_.set_wants_compaction();
+  EXPECT_TRUE(journal_.ShouldCompact(nanos(1)));
+  journal_.NoteCompactionFailed(absl::ResourceExhaustedError("the disk is full"), nanos(2));
+  EXPECT_FALSE(journal_.ShouldCompact(nanos(11)));
+  EXPECT_TRUE(journal_.ShouldCompact(nanos(12)));
+  EXPECT_TRUE(journal_.WantsCompaction());
+  journal_.NoteCompactionFailed(absl::AbortedError("it belongs to coordinator 2"), nanos(12));
+  EXPECT_EQ(replacements_, 1);
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,86 @@
+#include "ding_worker/coordinator/state/run_progress.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/check.h"
+
+namespace ding {
+
+void RunProgress::Start() {
+  DING_CHECK(!started_) << "the coordinator was started before";
+  started_ = true;
+  start_nanos_ = clock_->MonotonicNanos() - elapsed_before_nanos_;
+}
+
+bool RunProgress::BeginCollecting() {
+  if (collecting_nanos_.has_value()) return false;
+  collecting_nanos_ = clock_->MonotonicNanos();
+  return true;
+}
+
+absl::Duration RunProgress::Elapsed() const {
+  return absl::Nanoseconds(started_ ? clock_->MonotonicNanos() - start_nanos_
+                                    : elapsed_before_nanos_);
+}
+
+void RunProgress::NoteEvaluation(double mean_return) {
+  best_return_ = std::max(best_return_, mean_return);
+}
+
+std::optional<std::string> RunProgress::UsedUpBudget(int64_t envsteps) const {
+  if (budgets_.max_env_step > 0 && envsteps >= budgets_.max_env_step) {
+    return absl::StrCat(envsteps, " env steps of ", budgets_.max_env_step);
+  }
+  if (budgets_.max_train_iter > 0 && train_iter_ >= budgets_.max_train_iter) {
+    return absl::StrCat(train_iter_, " train iterations of ", budgets_.max_train_iter);
+  }
+  if (started_ && TimeLeft() <= absl::ZeroDuration()) {
+    return absl::StrCat("the time of ", absl::FormatDuration(budgets_.max_time), " is over");
+  }
+  return std::nullopt;
+}
+
+absl::Duration RunProgress::TimeLeft() const {
+  if (budgets_.max_time <= absl::ZeroDuration()) return absl::InfiniteDuration();
+  return budgets_.max_time - Elapsed();
+}
+
+void RunProgress::FillStatus(int64_t envsteps, bool has_evaluation, RunStatus* status) const {
+  if (started_) status->set_elapsed_seconds(absl::ToDoubleSeconds(Elapsed()));
+  if (collecting_nanos_.has_value()) {
+    const int64_t until = end_nanos_.value_or(clock_->MonotonicNanos());
+    status->set_collecting_seconds(
+        absl::ToDoubleSeconds(absl::Nanoseconds(until - *collecting_nanos_)));
+  }
+  status->set_envstep(envsteps);
+  status->set_train_iter(train_iter_);
+  if (has_evaluation) status->set_best_eval_value(best_return_);
+  status->set_converged(converged_);
+}
+
+void RunProgress::Save(int64_t envsteps, StateRecord* state) const {
+  state->set_envstep(envsteps);
+  state->set_train_iter(train_iter_);
+  if (best_return_ > kNoReturn) state->set_best_eval_value(best_return_);
+  state->set_elapsed_seconds(absl::ToDoubleSeconds(Elapsed()));
+  if (collecting_nanos_.has_value()) {
+    state->set_collecting_seconds(
+        absl::ToDoubleSeconds(absl::Nanoseconds(clock_->MonotonicNanos() - *collecting_nanos_)));
+  }
+  state->set_converged(converged_);
+}
+
+void RunProgress::Load(const StateRecord& state) {
+  finished_steps_ = state.envstep();
+  train_iter_ = state.train_iter();
+  if (state.has_best_eval_value()) best_return_ = state.best_eval_value();
+  elapsed_before_nanos_ = absl::ToInt64Nanoseconds(absl::Seconds(state.elapsed_seconds()));
+  if (state.has_collecting_seconds()) {
+    collecting_nanos_ = clock_->MonotonicNanos() -
+                        absl::ToInt64Nanoseconds(absl::Seconds(state.collecting_seconds()));
+  }
+  converged_ = state.converged();
+}
+
+}  // namespace ding

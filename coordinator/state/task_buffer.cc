@@ -1,0 +1,207 @@
+#include "ding_worker/coordinator/state/task_buffer.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/wire.h"
+#include "ding_worker/interaction/chunk_key.h"
+
+namespace ding {
+namespace {
+
+// Draws for rows in the place of those that are left out, of one batch.
+constexpr int kMaxRefills = 16;
+// Rows of a chunk: far more than fit into a value of the store.
+constexpr int64_t kMaxChunkRows = int64_t{1} << 32;
+
+// Mean iterations since the rows were collected.
+double Staleness(const Batch& batch, int64_t train_iter) {
+  const std::optional<int> index = batch.spec().Find(kColumnCollectIter);
+  if (!index.has_value() || batch.spec().field(*index).dtype != DType::kInt64) return 0;
+  double sum = 0;
+  for (const int64_t iter : batch.column<int64_t>(*index)) {
+    sum += std::max(0.0, static_cast<double>(train_iter) - static_cast<double>(iter));
+  }
+  return sum / static_cast<double>(batch.rows());
+}
+
+// The rows of `batch` that may be drawn.
+std::vector<int64_t> Drawable(const Batch& batch, const ChunkSet& undrawable) {
+  std::vector<int64_t> rows;
+  const absl::Span<const int64_t> chunks = batch.column<int64_t>(kColumnChunk);
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    if (!undrawable.contains(chunks[i])) rows.push_back(static_cast<int64_t>(i));
+  }
+  return rows;
+}
+
+absl::StatusOr<Batch> Sample(IBuffer* rows, const LearnerDemand& demand,
+                             const ChunkSet* undrawable) {
+  const int64_t size = demand.batch_size();
+  DING_ASSIGN_OR_RETURN(Batch drawn, rows->Sample(size, demand.train_iter()));
+  if (undrawable == nullptr) return drawn;
+  std::vector<int64_t> good = Drawable(drawn, *undrawable);
+  if (static_cast<int64_t>(good.size()) == size) return drawn;
+  DING_ASSIGN_OR_RETURN(BatchBuilder batch, BatchBuilder::Create(drawn.spec_ptr(), size));
+  int64_t filled = 0;
+  for (int refills = 0;; ++refills) {
+    GatherRows(drawn.view(), good, batch.view(), filled);
+    filled += static_cast<int64_t>(good.size());
+    if (filled == size) return std::move(batch).Seal(size);
+    if (refills == kMaxRefills) break;
+    DING_ASSIGN_OR_RETURN(drawn, rows->Sample(size - filled, demand.train_iter()));
+    good = Drawable(drawn, *undrawable);
+  }
+  return absl::FailedPreconditionError(absl::StrCat("rows that can be learned from: ", filled,
+                                                    " of ", size, " were found beside those of ",
+                                                    undrawable->size(), " bad chunks"));
+}
+
+}  // namespace
+
+absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand, const ChunkSet* undrawable) {
+  Drawn drawn;
+  for (int i = 0; i < demand.batches(); ++i) {
+    const absl::StatusOr<Batch> batch = Sample(rows, demand, undrawable);
+    if (!batch.ok()) {
+      if (i == 0) return batch.status();
+      break;
+    }
+    drawn.staleness += (Staleness(*batch, demand.train_iter()) - drawn.staleness) / (i + 1);
+    drawn.rows += batch->rows();
+    drawn.answer.add_items(EncodedBatch(*batch).ToString());
+  }
+  drawn.answer.set_task_id(demand.task_id());
+  drawn.answer.set_sequence(demand.sequence());
+  return drawn;
+}
+
+absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker) {
+  const absl::Span<const int64_t> chunk = items.column<int64_t>(kColumnChunk);
+  const absl::Span<const int64_t> row = items.column<int64_t>(kColumnRow);
+  const absl::Span<const int64_t> length = items.column<int64_t>(kColumnLength);
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    if (chunk[i] < 0 || WorkerOfChunk(chunk[i]) != worker) {
+      return absl::InvalidArgumentError(absl::StrCat("an item of chunk ", chunk[i],
+                                                     ", which is none of worker ", worker,
+                                                     "; expected its own"));
+    }
+    if (row[i] < kMaxChunkRows && length[i] < kMaxChunkRows) continue;
+    return absl::InvalidArgumentError(absl::StrCat("an item of ", length[i], " rows from row ",
+                                                   row[i], " on of chunk ", chunk[i],
+                                                   ", expected fewer than ", kMaxChunkRows));
+  }
+  // A row that is announced twice would be drawn, and counted, twice.
+  std::vector<size_t> order(chunk.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto earlier = [&](size_t a, size_t b) {
+    return std::make_pair(chunk[a], row[a]) < std::make_pair(chunk[b], row[b]);
+  };
+  // A collector announces them in this order.
+  if (!std::is_sorted(order.begin(), order.end(), earlier)) {
+    std::sort(order.begin(), order.end(), earlier);
+  }
+  std::vector<int64_t> chunks;
+  for (size_t n = 0; n < order.size(); ++n) {
+    const size_t i = order[n];
+    if (chunks.empty() || chunks.back() != chunk[i]) {
+      chunks.push_back(chunk[i]);
+      continue;
+    }
+    if (row[order[n - 1]] + length[order[n - 1]] <= row[i]) continue;
+    return absl::InvalidArgumentError(absl::StrCat("two items have row ", row[i], " of chunk ",
+                                                   chunk[i], ", expected one for each row"));
+  }
+  return chunks;
+}
+
+void TaskBuffer::Recovered(int64_t rows_total, int64_t rows_lost) {
+  rows_before_ = rows_total - rows_->push_count();
+  rows_lost_ = rows_lost;
+  rows_removed_ = rows_total - rows_lost - rows_->count();
+}
+
+void TaskBuffer::ForgetLearner() {
+  learner_.reset();
+  demands_.clear();
+  removed_.ForgetReader();
+}
+
+absl::Status TaskBuffer::AddDemand(const LearnerDemand& demand) {
+  removed_.Read(demand.read());
+  if (demands_.size() >= kMaxWaitingDemands) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        demands_.size(), " demands wait for data, expected at most ", kMaxWaitingDemands));
+  }
+  if (removed_.unread() >= kMaxUnreadDemands) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        removed_.unread(), " answers are not reported read, expected at most ", kMaxUnreadDemands));
+  }
+  demands_.push_back(demand);
+  return absl::OkStatus();
+}
+
+bool TaskBuffer::BeginServing() {
+  if (serving_) {
+    serve_again_ = true;
+    return false;
+  }
+  serving_ = true;
+  return true;
+}
+
+std::optional<LearnerDemand> TaskBuffer::NextDemand(bool answered) {
+  const bool worth_it = answered || serve_again_;
+  serve_again_ = false;
+  if (demands_.empty() || !worth_it) {
+    serving_ = false;
+    return std::nullopt;
+  }
+  removed_.BeginDraw(demands_.front().sequence());
+  return demands_.front();
+}
+
+bool TaskBuffer::IsAsked(const LearnerDemand& demand) const {
+  return !demands_.empty() && demands_.front().task_id() == demand.task_id();
+}
+
+void TaskBuffer::Answered(const Drawn& drawn) {
+  demands_.pop_front();
+  ++answers_;
+  rows_drawn_ += drawn.rows;
+  staleness_ = drawn.staleness;
+}
+
+void TaskBuffer::Removed(const RemovedItems& removed) {
+  rows_removed_ += static_cast<int64_t>(removed.items.size());
+  removed_.Add(chunks_.Leave(removed.chunks));
+}
+
+std::vector<int64_t> TaskBuffer::TakeDeletable() {
+  std::vector<int64_t> chunks = removed_.TakeDeletable();
+  chunks_.Forget(chunks);
+  return chunks;
+}
+
+void TaskBuffer::FillRows(BufferStatus* status) const {
+  status->set_count(rows_->count());
+  status->set_push_count(rows_total());
+}
+
+void TaskBuffer::FillStatus(BufferStatus* status) const {
+  status->set_buffer_id(id_);
+  status->set_sample_count(rows_drawn_);
+  status->set_removed_count(rows_removed_);
+  status->set_lost_count(rows_lost_);
+  status->set_chunks(chunks_.stored());
+  if (chunks_.marked() > 0) status->set_bad_chunks(chunks_.marked());
+  status->set_staleness_iterations(staleness_);
+}
+
+}  // namespace ding

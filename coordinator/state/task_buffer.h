@@ -1,0 +1,144 @@
+// The rows of one buffer_id, and the demands of the learner that draws from them.
+//
+//     AddDemand ──► demands ──NextDemand──► Draw(rows) ──► Answered, or TooFewRows: it waits on
+//                                              │
+//     Removed ──► chunks that left ────────────┴──► TakeDeletable: those that nobody reads any more
+//
+// One thread at a time serves demands, so that they are answered in order. Another thread that
+// comes meanwhile notes that there may be new rows, so that the first one looks again
+// (BeginServing).
+//
+// Ownership: owns the buffer.
+// Threads:   thread-compatible: the caller holds the coordinator's lock. Only the buffer itself is
+//            thread-safe: rows are pushed and drawn without that lock.
+#ifndef DING_WORKER_COORDINATOR_STATE_TASK_BUFFER_H_
+#define DING_WORKER_COORDINATOR_STATE_TASK_BUFFER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/base/mutex.h"
+#include "ding_worker/coordinator/state/known_chunks.h"
+#include "ding_worker/coordinator/state/removed_chunks.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/replay_buffer/buffer.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
+
+namespace ding {
+
+// What a demand drew.
+struct Drawn {
+  LearnerData answer;
+  int64_t rows = 0;
+  double staleness = 0;  // mean; 0 if the rows do not say
+};
+
+// Draws as many of the demanded batches as there are rows for, at least one; an error if there are
+// too few rows for one. Rows of the chunks in `undrawable` (null: none) are left out, and others
+// are drawn in their place; a row may then be in a batch twice.
+absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand,
+                           const ChunkSet* undrawable = nullptr);
+
+// The chunks of `items`, each once, in the order of their numbers.
+//   kInvalidArgument  `worker` did not make one of them; two items of a chunk have a row in common;
+//                     a row number that no chunk has
+absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker);
+
+class TaskBuffer {
+ public:
+  // The most demands that wait for data, and the most whose answers are not read.
+  static constexpr size_t kMaxWaitingDemands = 64;
+  static constexpr size_t kMaxUnreadDemands = 1024;
+
+  explicit TaskBuffer(std::string id) : id_(std::move(id)) {}
+
+  const std::string& id() const { return id_; }
+  IBuffer* rows() const { return rows_.get(); }
+  // Once. The buffer is made after this object, because it reports to it what it removes.
+  void set_rows(std::unique_ptr<IBuffer> rows) { rows_ = std::move(rows); }
+
+  // Is held while rows are pushed and journaled, so that the journal has the order of the buffer.
+  // It is taken before the coordinator's lock.
+  Mutex* pushing() { return &pushing_; }
+  // Rows that were pushed since the beginning of the run, also under earlier coordinators.
+  int64_t rows_total() const { return rows_before_ + rows_->push_count(); }
+  int64_t rows_lost() const { return rows_lost_; }
+  // The buffer holds what is left of `rows_total` rows of an earlier coordinator; the data of
+  // `rows_lost` of them are gone. To be called before anything is pushed.
+  void Recovered(int64_t rows_total, int64_t rows_lost);
+
+  // A learner has started: collecting for it makes sense.
+  bool started() const { return started_; }
+  void set_started() { started_ = true; }
+  // The last task that learned from it is over.
+  bool closed() const { return closed_; }
+  void set_closed() { closed_ = true; }
+  // The worker that runs its learner's task.
+  std::optional<uint32_t> learner() const { return learner_; }
+  void set_learner(uint32_t worker) { learner_ = worker; }
+  // Drops the demands of the learner; the next learner numbers its own from 1.
+  void ForgetLearner();
+
+  //   kResourceExhausted  too many demands wait, or are not reported read
+  absl::Status AddDemand(const LearnerDemand& demand);
+  // False: another thread serves, and will look again.
+  bool BeginServing();
+  // Chunks whose rows are not to be drawn; null: none.
+  std::shared_ptr<const ChunkSet> undrawable() { return chunks_.undrawable(); }
+  // The next demand to draw for; none: serving is over. `answered`: the last one was answered.
+  std::optional<LearnerDemand> NextDemand(bool answered);
+  // Whether the demand still waits.
+  bool IsAsked(const LearnerDemand& demand) const;
+  void Answered(const Drawn& drawn);
+  void TooFewRows(const LearnerDemand& demand) { removed_.CancelDraw(demand.sequence()); }
+  // The number of demands that were answered: when it grows, a push that waits may have room.
+  int64_t answers() const { return answers_; }
+
+  // Chunks that are about to be pushed, or could not be.
+  void AddChunks(const std::vector<int64_t>& chunks) { chunks_.Add(chunks); }
+  void DropChunks(const std::vector<int64_t>& chunks) { chunks_.Forget(chunks); }
+  // The learner cannot learn from the chunk: its rows are not drawn any more.
+  KnownChunks::Marked MarkBad(int64_t chunk) { return chunks_.MarkBad(chunk); }
+  const KnownChunks& chunks() const { return chunks_; }
+  void Removed(const RemovedItems& removed);
+  // Chunks that nobody reads any more; each is returned once.
+  std::vector<int64_t> TakeDeletable();
+
+  // The counts of the buffer, which may wait for its lock: not to be called under the coordinator's
+  // lock.
+  void FillRows(BufferStatus* status) const;
+  // All other fields.
+  void FillStatus(BufferStatus* status) const;
+
+ private:
+  const std::string id_;
+  std::unique_ptr<IBuffer> rows_;
+  Mutex pushing_;
+  int64_t rows_before_ = 0;  // pushed, and not counted by the buffer
+  int64_t rows_lost_ = 0;
+  bool started_ = false;
+  bool closed_ = false;
+  std::optional<uint32_t> learner_;
+  std::deque<LearnerDemand> demands_;
+  bool serving_ = false;      // a thread draws for the demands
+  bool serve_again_ = false;  // and rows came meanwhile
+  RemovedChunks removed_;
+  int64_t answers_ = 0;
+  int64_t rows_drawn_ = 0;
+  int64_t rows_removed_ = 0;
+  KnownChunks chunks_;
+  double staleness_ = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_COORDINATOR_STATE_TASK_BUFFER_H_

@@ -1,0 +1,214 @@
+#include "ding_worker/coordinator/state/worker_roster.h"
+
+#include <cstddef>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/check.h"
+
+namespace ding {
+namespace internal_coordinator {
+namespace {
+
+// The time for which a worker that was sent away is not admitted again.
+constexpr absl::Duration kSentAwayFor = absl::Minutes(10);
+constexpr size_t kMaxSentAway = 1000;
+
+double Seconds(int64_t from_nanos, int64_t to_nanos) {
+  return absl::ToDoubleSeconds(absl::Nanoseconds(to_nanos - from_nanos));
+}
+
+void FillTask(const RunningTask& task, int64_t now_nanos, WorkerStatus* status) {
+  status->set_task_id(task.state.task_id);
+  status->set_evaluates(task.collector.eval_flag());
+  if (task.stalls) {
+    status->set_stalled_seconds(Seconds(task.progress_nanos, now_nanos));
+    if (status->waits_for().empty()) status->set_waits_for("something that it does not tell");
+  }
+  const double seconds = Seconds(task.state.start_nanos, now_nanos);
+  if (seconds <= 0) return;
+  const bool collects = task.state.kind == Hello::COLLECTOR && !task.collector.eval_flag();
+  const auto steps = static_cast<double>(
+      collects ? task.counted_steps() : task.steps - std::max<int64_t>(task.first_step, 0));
+  status->set_steps_per_second(steps / seconds);
+  // Those of a generation take the same steps.
+  for (WorkerStatus& member : *status->mutable_member()) {
+    if (member.waits_for().empty()) member.set_steps_per_second(steps / seconds);
+  }
+}
+
+void FillWorker(uint32_t id, const Worker& worker, int64_t now_nanos, WorkerStatus* status) {
+  status->set_worker(id);
+  status->set_name(worker.hello.name());
+  status->set_role(worker.hello.role());
+  status->set_peer(worker.peer);
+  status->set_pid(worker.hello.pid());
+  status->set_alive_seconds(Seconds(worker.joined_nanos, now_nanos));
+  status->set_waits_for(worker.waits_for.empty() ? worker.stalled : worker.waits_for);
+  if (worker.draining) status->set_draining(true);
+  if (worker.bad_chunks > 0) status->set_bad_chunks(worker.bad_chunks);
+  for (const WorkerStatus& told : worker.group.member()) {
+    WorkerStatus* const member = status->add_member();
+    *member = told;
+    member->set_alive_seconds(told.alive_seconds() + Seconds(worker.group_nanos, now_nanos));
+  }
+  if (worker.task.has_value()) FillTask(*worker.task, now_nanos, status);
+}
+
+void AddDraining(const std::string& name, int64_t pid, StateRecord* state) {
+  DrainingRecord* const record = state->add_draining();
+  record->set_name(name);
+  record->set_pid(pid);
+}
+
+}  // namespace
+
+bool PlaysBy(const CollectorTask& task, const PolicyVersion& version) {
+  return std::any_of(task.player().begin(), task.player().end(), [&](const TaskPlayer& player) {
+    return !player.update_policy() && player.policy().key() == version.key();
+  });
+}
+
+bool Evaluates(const CollectorTask& task, const PolicyVersion& version) {
+  return task.eval_flag() && task.policy().key() == version.key();
+}
+
+void WorkerRoster::Add(uint32_t id, const Hello& hello, const std::string& peer,
+                       int64_t now_nanos) {
+  const auto [entry, is_new] = workers_.try_emplace(id);
+  DING_CHECK(is_new) << "worker " << id << " joined before";
+  entry->second.hello = hello;
+  entry->second.peer = peer;
+  entry->second.joined_nanos = now_nanos;
+  ++joined_;
+  last_number_ = std::max(last_number_, id);
+}
+
+void WorkerRoster::Remove(uint32_t id) {
+  const auto found = workers_.find(id);
+  if (found == workers_.end()) return;
+  if (!found->second.draining) ++lost_;
+  workers_.erase(found);
+}
+
+Worker* WorkerRoster::Find(uint32_t id) {
+  const auto found = workers_.find(id);
+  return found == workers_.end() ? nullptr : &found->second;
+}
+
+const Worker* WorkerRoster::Find(uint32_t id) const {
+  const auto found = workers_.find(id);
+  return found == workers_.end() ? nullptr : &found->second;
+}
+
+RunningTask* WorkerRoster::FindTask(uint32_t id, const std::string& task_id) {
+  Worker* const worker = Find(id);
+  if (worker == nullptr || !worker->task.has_value()) return nullptr;
+  return worker->task->state.task_id == task_id ? &*worker->task : nullptr;
+}
+
+int64_t WorkerRoster::EnvSteps() const {
+  int64_t steps = 0;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.task.has_value()) steps += worker.task->counted_steps();
+  }
+  return steps;
+}
+
+bool WorkerRoster::IsPlayed(const std::string& policy_id) const {
+  return std::any_of(begin(), end(), [&policy_id](const auto& entry) {
+    return entry.second.task.has_value() && entry.second.task->collector.policy_id() == policy_id;
+  });
+}
+
+bool WorkerRoster::Needs(const PolicyVersion& version) const {
+  return std::any_of(begin(), end(), [&version](const auto& entry) {
+    return entry.second.task.has_value() && (PlaysBy(entry.second.task->collector, version) ||
+                                             Evaluates(entry.second.task->collector, version));
+  });
+}
+
+bool WorkerRoster::HasOtherCollector(uint32_t id) const {
+  return std::any_of(begin(), end(), [id](const auto& entry) {
+    return entry.first != id && entry.second.hello.role() == Hello::COLLECTOR &&
+           !entry.second.draining;
+  });
+}
+
+int WorkerRoster::collectors() const {
+  return static_cast<int>(std::count_if(begin(), end(), [](const auto& entry) {
+    return entry.second.hello.role() == Hello::COLLECTOR;
+  }));
+}
+
+std::vector<uint32_t> WorkerRoster::Surplus(int64_t wanted) const {
+  std::vector<uint32_t> busy;
+  std::vector<uint32_t> order;  // the first ones are drained last
+  for (const auto& [id, worker] : workers_) {
+    if (worker.hello.role() != Hello::COLLECTOR || worker.draining) continue;
+    (worker.task.has_value() ? busy : order).push_back(id);
+  }
+  order.insert(order.begin(), busy.begin(), busy.end());
+  const size_t left = std::min(order.size(), static_cast<size_t>(wanted));
+  return {order.rbegin(), order.rend() - static_cast<ptrdiff_t>(left)};
+}
+
+std::vector<std::string> WorkerRoster::Names() const {
+  std::vector<std::string> names;
+  for (const auto& [id, worker] : workers_) {
+    names.push_back(worker.hello.name());
+    for (const WorkerStatus& member : worker.group.member()) names.push_back(member.name());
+  }
+  return names;
+}
+
+void WorkerRoster::NoteSentAway(const Hello& hello, const std::string& why, int64_t now_nanos) {
+  for (auto it = sent_away_.begin(); it != sent_away_.end();) {
+    const bool over = absl::Nanoseconds(now_nanos - it->second.since_nanos) >= kSentAwayFor;
+    it = over ? sent_away_.erase(it) : std::next(it);
+  }
+  if (sent_away_.size() >= kMaxSentAway) return;
+  sent_away_[{hello.name(), hello.pid()}] = {why, now_nanos};
+}
+
+absl::Status WorkerRoster::CheckNotSentAway(const Hello& hello, int64_t now_nanos) const {
+  const auto found = sent_away_.find({hello.name(), hello.pid()});
+  if (found == sent_away_.end()) return absl::OkStatus();
+  const absl::Duration since = absl::Nanoseconds(now_nanos - found->second.since_nanos);
+  if (since >= kSentAwayFor) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      hello.name(), " (pid ", hello.pid(), ") was sent away ",
+      absl::FormatDuration(absl::Trunc(since, absl::Seconds(1))), " ago: ", found->second.why));
+}
+
+bool WorkerRoster::TakeWasDraining(const Hello& hello) {
+  return were_draining_.erase({hello.name(), hello.pid()}) > 0;
+}
+
+void WorkerRoster::FillStatus(int64_t now_nanos, RunStatus* status) const {
+  status->set_workers_lost(lost_);
+  status->set_workers_joined(joined_);
+  for (const auto& [id, worker] : workers_) FillWorker(id, worker, now_nanos, status->add_worker());
+}
+
+void WorkerRoster::Save(StateRecord* state) const {
+  state->set_last_worker(last_number_);
+  state->set_workers_joined(joined_);
+  state->set_workers_lost(lost_);
+  for (const auto& [name, pid] : were_draining_) AddDraining(name, pid, state);
+  for (const auto& [id, worker] : workers_) {
+    if (worker.draining) AddDraining(worker.hello.name(), worker.hello.pid(), state);
+  }
+}
+
+void WorkerRoster::Load(const StateRecord& state) {
+  last_number_ = state.last_worker();
+  joined_ = state.workers_joined();
+  lost_ = state.workers_lost();
+  for (const DrainingRecord& collector : state.draining()) {
+    were_draining_.emplace(collector.name(), collector.pid());
+  }
+}
+
+}  // namespace internal_coordinator
+}  // namespace ding

@@ -1,0 +1,32 @@
+// Measures the cost of a session over the cost of its bare connection, between two threads.
+//
+//   Pipelined/bytes        messages in one direction, as fast as the window allows
+//   PipelinedFloor/bytes   the same over the bare connection
+//   RoundTrip              a question and its answer, one at a time
+//   RoundTripFloor         the same over the bare connection
+#include <memory>
+
+#include "benchmark/benchmark.h"
+#include "ding_worker/interaction/testing/message_runs.h"
+#include "ding_worker/interaction/transport/in_process_transport.h"
+
+namespace ding {
+namespace {
+
+MessagePeers* Peers() {
+  static auto* const peers = new MessagePeers(std::make_unique<InProcessTransport>(), "there");
+  return peers;
+}
+
+void Pipelined(benchmark::State& state) { RunPipelined(Peers()->ConnectInSession(), state); }
+void PipelinedFloor(benchmark::State& state) { RunPipelined(Peers()->Connect(), state); }
+void RoundTrip(benchmark::State& state) { RunRoundTrips(Peers()->ConnectInSession(), state); }
+void RoundTripFloor(benchmark::State& state) { RunRoundTrips(Peers()->Connect(), state); }
+
+BENCHMARK(Pipelined)->Arg(64)->Arg(16 << 10)->UseRealTime();
+BENCHMARK(PipelinedFloor)->Arg(64)->Arg(16 << 10)->UseRealTime();
+BENCHMARK(RoundTrip)->UseRealTime();
+BENCHMARK(RoundTripFloor)->UseRealTime();
+
+}  // namespace
+}  // namespace ding

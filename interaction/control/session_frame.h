@@ -1,0 +1,53 @@
+// The frame of a session: what it sends as one message of its connection. Numbers are little-endian.
+//
+//     message bytes | kind u8 | sequence u64 | taken u64 | window bytes u64 | version u8 | check u32
+//
+// The fields are behind the message, so that the receiver need not move the message. Version 1 had other fields
+// and did not contain its version number. Its frames are recognized and refused with an error that says so.
+//
+// Threads: thread-safe (pure functions).
+#ifndef DING_WORKER_INTERACTION_CONTROL_SESSION_FRAME_H_
+#define DING_WORKER_INTERACTION_CONTROL_SESSION_FRAME_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace ding {
+
+inline constexpr int kSessionFrameVersion = 2;
+
+struct SessionFrame {
+  enum class Kind : uint8_t {
+    kSignOfLife,  // renews the lease; has no number and no message
+    kMessage,
+    kClose,  // has the last number; the message is the reason
+  };
+
+  Kind kind = Kind::kSignOfLife;
+  uint64_t sequence = 0;  // numbers the messages and the close: 1, 2, 3 and so on
+  uint64_t taken = 0;     // the number of messages that the sender's user has received
+  // How many bytes of messages may be under way to the sender of this frame. It never shrinks.
+  uint64_t window_bytes = 0;
+  std::string message;
+};
+
+inline constexpr size_t kSessionFrameBytes =
+    2 * sizeof(uint8_t) + 3 * sizeof(uint64_t) + sizeof(uint32_t);
+
+std::string EncodeSessionFrame(const SessionFrame& frame);
+
+//   kDataLoss            `bytes` are not a valid frame
+//   kFailedPrecondition  the frame has another version; the message names both versions
+absl::StatusOr<SessionFrame> DecodeSessionFrame(std::string bytes);
+
+// Encodes the first frame of a version 1 session: a close with `reason`. A peer of version 1 that is refused
+// learns the reason from it.
+std::string EncodeCloseForVersion1(absl::string_view reason);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_CONTROL_SESSION_FRAME_H_

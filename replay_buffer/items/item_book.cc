@@ -1,0 +1,67 @@
+#include "ding_worker/replay_buffer/items/item_book.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/spec.h"
+
+namespace ding {
+
+absl::StatusOr<std::unique_ptr<ItemBook>> ItemBook::Create(const RowStore& store) {
+  const Spec& spec = *store.spec();
+  if (!IsItems(spec)) {
+    return absl::InvalidArgumentError(
+        "on_removed is set, expected rows that are items (chunk, row, length)");
+  }
+  DING_RETURN_IF_ERROR(CheckItemFields(spec));
+  std::vector<RowLocation> rows;
+  for (int64_t id = store.begin_id(); id < store.end_id(); ++id) rows.push_back(store.Locate(id));
+  const auto column = [&](absl::string_view name) {
+    std::vector<int64_t> values(rows.size());
+    store.Gather(*spec.Find(name), rows, reinterpret_cast<std::byte*>(values.data()));
+    return values;
+  };
+  std::unique_ptr<ItemBook> held(new ItemBook(store.begin_id()));
+  held->Add(column(kColumnChunk), column(kColumnRow), column(kColumnLength));
+  return held;
+}
+
+void ItemBook::Add(absl::Span<const int64_t> chunks, absl::Span<const int64_t> rows,
+                   absl::Span<const int64_t> lengths) {
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    items_.push_back({{chunks[i], rows[i], lengths[i]}, true});
+    chunks_.Add(chunks[i]);
+  }
+}
+
+void ItemBook::Append(const Batch& rows, int64_t begin, int64_t end, RemovedItems* removed) {
+  DING_CHECK(end_id() + rows.rows() == end)
+      << rows.rows() << " rows after " << end_id() << ", but the ring ends at " << end;
+  // New items are added first, so that chunks which they refer to are not reported as removed.
+  Add(rows.column<int64_t>(kColumnChunk), rows.column<int64_t>(kColumnRow),
+      rows.column<int64_t>(kColumnLength));
+  EvictBefore(begin, removed);
+}
+
+void ItemBook::Remove(int64_t begin, int64_t end, RemovedItems* removed) {
+  for (int64_t id = std::max(begin, begin_); id < end; ++id) {
+    Held& held = items_[static_cast<size_t>(id - begin_)];
+    if (!held.there) continue;
+    held.there = false;
+    removed->items.push_back(held.item);
+    if (chunks_.Remove(held.item.chunk)) removed->chunks.push_back(held.item.chunk);
+  }
+}
+
+void ItemBook::EvictBefore(int64_t id, RemovedItems* removed) {
+  Remove(begin_, id, removed);
+  items_.erase(items_.begin(), items_.begin() + (id - begin_));
+  begin_ = id;
+}
+
+}  // namespace ding

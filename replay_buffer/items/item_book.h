@@ -1,0 +1,61 @@
+// The items that a buffer holds, by the ids of its rows. It finds each item exactly once when the
+// item leaves the buffer.
+//
+//     ids     [begin ............... end)
+//     items     7 7 7 . 8 8 . 8 9 9           '.': removed already, but not yet overwritten
+//     chunks    7: 3   8: 3   9: 2            ChunkReferences
+//
+// Memory:  32 bytes per row of the ring, and the memory of ChunkReferences.
+// Threads: thread-compatible: the caller holds the buffer's lock for every call, and calls
+//          TellRemoved() after releasing it.
+#ifndef DING_WORKER_REPLAY_BUFFER_ITEMS_ITEM_BOOK_H_
+#define DING_WORKER_REPLAY_BUFFER_ITEMS_ITEM_BOOK_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/items.h"
+#include "ding_worker/replay_buffer/items/chunk_references.h"
+#include "ding_worker/replay_buffer/items/removed_items.h"
+#include "ding_worker/replay_buffer/storage/row_store.h"
+
+namespace ding {
+
+class ItemBook {
+ public:
+  // Creates an object that holds all rows of `store`. kInvalidArgument if they are not items.
+  static absl::StatusOr<std::unique_ptr<ItemBook>> Create(const RowStore& store);
+
+  // Must be called when the ring has become [begin, end) by a push of `rows`, which include those
+  // that the ring had no room for. Adds `rows` and removes the rows before `begin`.
+  void Append(const Batch& rows, int64_t begin, int64_t end, RemovedItems* removed);
+  // Removes the items of rows [begin, end) that were not removed before.
+  void Remove(int64_t begin, int64_t end, RemovedItems* removed);
+  // Removes all items.
+  void Clear(RemovedItems* removed) { EvictBefore(end_id(), removed); }
+
+ private:
+  struct Held {
+    Item item;
+    bool there;
+  };
+
+  explicit ItemBook(int64_t begin_id) : begin_(begin_id) {}
+
+  int64_t end_id() const { return begin_ + static_cast<int64_t>(items_.size()); }
+  void Add(absl::Span<const int64_t> chunks, absl::Span<const int64_t> rows,
+           absl::Span<const int64_t> lengths);
+  void EvictBefore(int64_t id, RemovedItems* removed);
+
+  int64_t begin_;
+  std::deque<Held> items_;  // by id - begin_
+  ChunkReferences chunks_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_ITEMS_ITEM_BOOK_H_

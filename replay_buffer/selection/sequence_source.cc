@@ -1,0 +1,188 @@
+#include "ding_worker/replay_buffer/selection/sequence_source.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/dtype.h"
+#include "ding_worker/data/items.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/storage/buffer_checks.h"
+#include "ding_worker/replay_buffer/storage/row_layout.h"
+
+namespace ding {
+namespace {
+
+// With padding and repetitions a batch may have more rows than there are; more than this is a slip.
+constexpr int64_t kMaxRowsOfABatch = kMaxCapacityRows;
+
+absl::Status CheckBatch(int64_t sequences, int64_t rows) {
+  if (sequences <= kMaxRowsOfABatch / rows) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("a batch of ", sequences, " sequences of ", rows,
+                                                   " rows, expected at most ", kMaxRowsOfABatch,
+                                                   " rows"));
+}
+
+// The row after `id` in a sequence; -1: none (yet).
+int64_t NextRow(const RowStore& store, const SequenceIndex& sequences, int64_t id) {
+  const int64_t next = store.Next(id).id;
+  return next >= 0 ? next : sequences.NextEpisode(id);
+}
+
+}  // namespace
+
+SequenceSource::SequenceSource(const SequenceDrawOptions& options, const Fields& fields,
+                               std::shared_ptr<TransitionReader> reader)
+    : DrawSource(std::move(reader)),
+      options_(options),
+      fields_(fields),
+      sequences_(options.index, store().capacity_rows()) {}
+
+absl::StatusOr<std::unique_ptr<SequenceSource>> SequenceSource::Create(
+    const SequenceDrawOptions& options, std::shared_ptr<RowStore> store) {
+  if (IsItems(*store->spec())) {
+    return absl::InvalidArgumentError(
+        "the rows are items (chunk, row, length), expected rows with their data: sequences are "
+        "made of steps that follow each other here");
+  }
+  if (options.index.rows.value_or(1) > store->capacity_rows()) {
+    return absl::InvalidArgumentError(absl::StrCat("unroll_len is ", *options.index.rows,
+                                                   ", but replay_buffer_bytes holds ",
+                                                   store->capacity_rows(), " rows"));
+  }
+  std::vector<FieldSpec> added = {Scalar(kColumnMask, DType::kBool),
+                                  Scalar(kColumnBurnIn, DType::kBool)};
+  if (options.index.cross_episodes) added.push_back(Scalar(kColumnIsFirst, DType::kBool));
+  DING_ASSIGN_OR_RETURN(
+      std::shared_ptr<TransitionReader> reader,
+      TransitionReader::Create(std::move(store), options.nstep, options.gamma, added));
+  const Spec& batch = *reader->spec();
+  Fields fields;
+  DING_ASSIGN_OR_RETURN(fields.mask, batch.IndexOf(kColumnMask, "batch"));
+  DING_ASSIGN_OR_RETURN(fields.burn_in, batch.IndexOf(kColumnBurnIn, "batch"));
+  if (options.index.cross_episodes) {
+    DING_ASSIGN_OR_RETURN(fields.is_first, batch.IndexOf(kColumnIsFirst, "batch"));
+  }
+  return std::unique_ptr<SequenceSource>(new SequenceSource(options, fields, std::move(reader)));
+}
+
+absl::Status SequenceSource::Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) {
+  std::vector<int64_t> starts(static_cast<size_t>(request.size));
+  DING_RETURN_IF_ERROR(Select(request, absl::MakeSpan(starts)));
+  int64_t rows = options_.index.rows.value_or(1);
+  if (!options_.index.rows.has_value()) {
+    for (const int64_t start : starts) rows = std::max(rows, LengthFrom(start));
+  }
+  DING_RETURN_IF_ERROR(CheckBatch(request.size, rows));
+  DING_RETURN_IF_ERROR(reader().Start(request.size * rows, draw));
+  Fill(starts, &**draw);
+  if (options_.index.cross_episodes) FillIsFirst(&**draw);
+  return absl::OkStatus();
+}
+
+bool SequenceSource::RanksToIds(absl::Span<int64_t> ranks) const {
+  if (!InRange(ranks, size())) return false;
+  for (int64_t& rank : ranks) rank = sequences_.Select(rank);
+  return true;
+}
+
+// Rows of the sequence that begins there.
+int64_t SequenceSource::LengthFrom(int64_t id) const {
+  const int64_t most = options_.index.rows.value_or(std::numeric_limits<int64_t>::max());
+  int64_t length = 1;
+  const RowStore& store = this->store();
+  while (length < most && (id = NextRow(store, sequences_, id)) >= 0) ++length;
+  return length;
+}
+
+std::vector<int64_t> SequenceSource::Lengths() const {
+  std::vector<int64_t> lengths;
+  for (int64_t rank = 0; rank < size(); ++rank)
+    lengths.push_back(LengthFrom(sequences_.Select(rank)));
+  return lengths;
+}
+
+void SequenceSource::Fill(absl::Span<const int64_t> starts, TransitionDraw* draw) const {
+  const RowStore& store = this->store();
+  const absl::Span<uint8_t> mask = draw->column<uint8_t>(fields_.mask);
+  const absl::Span<uint8_t> burn_in = draw->column<uint8_t>(fields_.burn_in);
+  const absl::Span<int64_t> ids = draw->ids();
+  const size_t rows = ids.size() / starts.size();
+  const int64_t burn_in_rows = options_.burn_in;
+  for (size_t sequence = 0; sequence < starts.size(); ++sequence) {
+    int64_t id = starts[sequence];
+    bool there = true;
+    for (size_t t = 0; t < rows; ++t) {
+      const size_t row = sequence * rows + t;
+      ids[row] = id;
+      mask[row] = there;
+      burn_in[row] = static_cast<int64_t>(t) < burn_in_rows;
+      if (!there) continue;
+      const int64_t next = NextRow(store, sequences_, id);
+      there = next >= 0;
+      if (there) id = next;
+    }
+  }
+}
+
+// After Fill().
+void SequenceSource::FillIsFirst(TransitionDraw* draw) const {
+  const absl::Span<const int64_t> ids = draw->ids();
+  const absl::Span<const uint8_t> mask = draw->column<uint8_t>(fields_.mask);
+  const absl::Span<uint8_t> is_first = draw->column<uint8_t>(fields_.is_first);
+  for (size_t row = 0; row < ids.size(); ++row) {
+    is_first[row] = mask[row] != 0 && sequences_.BeginsEpisode(ids[row]);
+  }
+}
+
+StateSnapshot SequenceSource::Snapshot() const {
+  return [sequences = sequences_.Snapshot(store())](StateWriter* writer) {
+    ScopedStateWriter sequences_writer(writer, "sequences");
+    return sequences(&sequences_writer);
+  };
+}
+
+absl::Status SequenceSource::Load(StateReader* reader) {
+  ScopedStateReader sequences_reader(reader, "sequences");
+  return sequences_.Load(&sequences_reader, store());
+}
+
+absl::string_view SequenceDraws::state_type() const {
+  // Across episodes there is more in a state.
+  return options_.index.cross_episodes ? "sequence with cross_episodes" : "sequence";
+}
+
+absl::StatusOr<std::unique_ptr<DrawSource>> SequenceDraws::MakeSource(
+    std::shared_ptr<RowStore> store) {
+  return SequenceSource::Create(options_, std::move(store));
+}
+
+std::string SequenceDraws::candidates() const {
+  return options_.index.rows.has_value()
+             ? absl::StrCat("sequences of ", *options_.index.rows, " rows")
+             : "whole episodes";
+}
+
+absl::Status SequenceDraws::CheckSize(int64_t size) const {
+  return CheckBatch(size, options_.index.rows.value_or(1));
+}
+
+StateSnapshot SequenceDraws::Snapshot() const {
+  return [index = options_.index](StateWriter* writer) -> absl::Status {
+    DING_RETURN_IF_ERROR(writer->WriteInt("unroll_len", index.rows.value_or(0)));
+    DING_RETURN_IF_ERROR(writer->WriteInt("period", index.period));
+    return writer->WriteInt("padding", index.padding);
+  };
+}
+
+absl::StatusOr<std::function<void()>> SequenceDraws::Read(StateReader* reader) {
+  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "unroll_len", options_.index.rows.value_or(0)));
+  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "period", options_.index.period));
+  DING_RETURN_IF_ERROR(CheckSavedInt(reader, "padding", options_.index.padding));
+  return DrawKind::Read(reader);
+}
+
+}  // namespace ding

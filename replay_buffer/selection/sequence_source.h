@@ -1,0 +1,94 @@
+// Draws sequences of consecutive rows, or whole episodes, each of which is a candidate and has the id of its
+// first row. SequenceReplayBuffer and EpisodeReplayBuffer draw in this way; sequence_buffer.h says what a
+// batch looks like.
+//
+// Threads: as DrawKind.
+#ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_SEQUENCE_SOURCE_H_
+#define DING_WORKER_REPLAY_BUFFER_SELECTION_SEQUENCE_SOURCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/replay_buffer/selection/draw_source.h"
+#include "ding_worker/replay_buffer/selection/sequence_index.h"
+#include "ding_worker/replay_buffer/storage/row_store.h"
+#include "ding_worker/replay_buffer/storage/transition_reader.h"
+
+namespace ding {
+
+struct SequenceDrawOptions {
+  SequenceIndex::Options index;
+  int64_t burn_in = 0;
+  int64_t nstep = 1;
+  double gamma = 0.99;
+};
+
+class SequenceSource : public DrawSource {
+ public:
+  static absl::StatusOr<std::unique_ptr<SequenceSource>> Create(const SequenceDrawOptions& options,
+                                                                std::shared_ptr<RowStore> store);
+
+  int64_t size() const override { return sequences_.size(); }
+  void Append(const SegmentBatch& data, int64_t first_id) override {
+    sequences_.Append(data.segments, first_id, store().begin_id());
+  }
+  void Clear() override { sequences_.EvictBefore(store().end_id()); }
+  absl::Status Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) override;
+  StateSnapshot Snapshot() const override;
+  absl::Status Load(StateReader* reader) override;
+
+  // Returns the number of rows of each candidate, without padding.
+  std::vector<int64_t> Lengths() const;
+
+ protected:
+  bool RanksToIds(absl::Span<int64_t> ranks) const override;
+
+ private:
+  // The fields of a batch that a draw fills.
+  struct Fields {
+    int mask = -1;
+    int burn_in = -1;
+    int is_first = -1;  // only across episodes
+  };
+
+  SequenceSource(const SequenceDrawOptions& options, const Fields& fields,
+                 std::shared_ptr<TransitionReader> reader);
+
+  int64_t LengthFrom(int64_t id) const;
+  void Fill(absl::Span<const int64_t> starts, TransitionDraw* draw) const;
+  void FillIsFirst(TransitionDraw* draw) const;
+
+  const SequenceDrawOptions options_;
+  const Fields fields_;
+  SequenceIndex sequences_;
+};
+
+class SequenceDraws : public DrawKind {
+ public:
+  explicit SequenceDraws(const SequenceDrawOptions& options) : options_(options) {}
+
+  absl::string_view state_type() const override;
+  int64_t state_version() const override { return 1; }
+  absl::StatusOr<std::unique_ptr<DrawSource>> MakeSource(std::shared_ptr<RowStore> store) override;
+  std::string candidates() const override;
+  absl::Status CheckSize(int64_t size) const override;
+  StateSnapshot Snapshot() const override;
+  absl::StatusOr<std::function<void()>> Read(StateReader* reader) override;
+
+ private:
+  const SequenceDrawOptions options_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_SELECTION_SEQUENCE_SOURCE_H_

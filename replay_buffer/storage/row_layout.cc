@@ -1,0 +1,173 @@
+#include "ding_worker/replay_buffer/storage/row_layout.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "ding_worker/base/status_macros.h"
+
+namespace ding {
+namespace {
+
+constexpr int64_t kColumnAlignment = 64;
+constexpr int64_t kTargetBlockBytes = int64_t{1} << 20;
+// A store of this many blocks wastes at most an eighth of its memory on partly filled blocks at its
+// ends.
+constexpr int64_t kMinBlocks = 8;
+constexpr int64_t kLinkBytes = sizeof(int32_t);
+
+int64_t AlignUp(int64_t size) {
+  return (size + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;
+}
+
+// The largest shift with 1 << shift <= value; value >= 1.
+int FloorLog2(int64_t value) {
+  int shift = 0;
+  while (value >> (shift + 1) != 0) ++shift;
+  return shift;
+}
+
+// log2 of the rows of the largest block of about kTargetBlockBytes; a block has at least one row.
+int LargestShift(int64_t row_bytes) {
+  return FloorLog2(std::max<int64_t>(kTargetBlockBytes / std::max<int64_t>(row_bytes, 1), 1));
+}
+
+bool IsStack(const FieldSpec& field) {
+  return field.frame_stack_axis >= 0 &&
+         field.shape[static_cast<size_t>(field.frame_stack_axis)] > 1;
+}
+
+// The bytes that a row takes in a block.
+int64_t StoredRowBytes(const Spec& rows, int obs_fields) {
+  int64_t bytes = rows.row_bytes() + kLinkBytes;
+  bool has_stacks = false;
+  for (int field = 0; field < obs_fields; ++field) {
+    if (!IsStack(rows.field(field))) continue;
+    bytes -= rows.row_bytes(field) - FrameStack(rows.field(field)).frame_bytes();
+    has_stacks = true;
+  }
+  return bytes + (has_stacks ? kLinkBytes : 0);
+}
+
+int LargestBlockShift(const Spec& rows, int obs_fields) {
+  return LargestShift(StoredRowBytes(rows, obs_fields));
+}
+
+RowLayout LayOut(const Spec& rows, int obs_fields, int block_shift) {
+  RowLayout layout;
+  int64_t slot_bytes = 0;
+  for (int field = 0; field < obs_fields; ++field) slot_bytes += rows.row_bytes(field);
+  layout.block_shift = block_shift;
+  layout.slot_shift = std::min(block_shift, LargestShift(slot_bytes));
+  layout.offsets.resize(static_cast<size_t>(rows.size()));
+  int64_t at = 0;
+  const auto place = [&layout, &at](int field, int64_t row_bytes) {
+    layout.offsets[field] = at;
+    at += AlignUp(row_bytes << layout.block_shift);
+  };
+  for (int field = 0; field < rows.size(); ++field) {
+    layout.stored_bytes.push_back(rows.row_bytes(field));
+    if (field >= obs_fields) continue;
+    if (IsStack(rows.field(field))) {
+      const FrameStack frames(rows.field(field));
+      layout.stored_bytes[field] = frames.frame_bytes();
+      layout.stacks.push_back({field, frames, 0, rows.row_bytes(field)});
+    } else {
+      place(field, rows.row_bytes(field));
+    }
+  }
+  layout.side_block_bytes = at;
+  for (RowLayout::Stack& stack : layout.stacks) {
+    stack.side_offset = layout.side_block_bytes;
+    layout.side_block_bytes += AlignUp(stack.bytes << layout.slot_shift);
+    place(stack.field, stack.frames.frame_bytes());
+  }
+  for (int field = obs_fields; field < rows.size(); ++field) place(field, rows.row_bytes(field));
+  layout.links_offset = at;
+  at += AlignUp(kLinkBytes << block_shift);
+  layout.previous_offset = at;
+  if (!layout.stacks.empty()) at += AlignUp(kLinkBytes << block_shift);
+  layout.block_bytes = at;
+  return layout;
+}
+
+// The most blocks that a store has as long as no reader holds any back.
+int64_t BlocksFor(int64_t capacity_rows, int block_shift) {
+  // The first and the last block may each hold as little as one valid row.
+  return ((capacity_rows + (int64_t{1} << block_shift) - 2) >> block_shift) + 1 + kMaxSpareBlocks;
+}
+
+int64_t PhysicalMemoryBytes() {
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+absl::Status CheckCapacity(int64_t capacity_rows, int64_t row_bytes) {
+  if (capacity_rows < 1 || capacity_rows > kMaxCapacityRows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("capacity of ", capacity_rows, " rows, expected 1 to ", kMaxCapacityRows));
+  }
+  const double bytes = static_cast<double>(capacity_rows) * static_cast<double>(row_bytes);
+  const auto memory = static_cast<double>(PhysicalMemoryBytes());
+  if (bytes <= memory) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "capacity of %d rows x %d bytes = %.1f GB is more than this machine's memory of %.1f GB",
+      capacity_rows, row_bytes, bytes * 1e-9, memory * 1e-9));
+}
+
+// The largest capacity that needs no more than capacity.bytes.
+absl::StatusOr<int64_t> RowsWithin(const Spec& rows, int obs_fields, const RowCapacity& capacity) {
+  const int64_t memory = PhysicalMemoryBytes();
+  if (*capacity.bytes > memory) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "capacity of %d bytes = %.1f GB is more than this machine's memory of %.1f GB",
+        *capacity.bytes, static_cast<double>(*capacity.bytes) * 1e-9,
+        static_cast<double>(memory) * 1e-9));
+  }
+  // Blocks grow with the capacity up to a limit, so each block size is tried, the largest first,
+  // with the capacities that use it.
+  const int largest = LargestBlockShift(rows, obs_fields);
+  for (int shift = largest; shift >= 0; --shift) {
+    const int64_t block_bytes = LayOut(rows, obs_fields, shift).block_bytes;
+    const auto fits = [&](int64_t capacity_rows) {
+      const int64_t owner_bytes = capacity_rows * capacity.owner_row_bytes;
+      return BlocksFor(capacity_rows, shift) <= (*capacity.bytes - owner_bytes) / block_bytes;
+    };
+    int64_t low = shift == 0 ? 1 : kMinBlocks << shift;
+    int64_t high = shift == largest ? kMaxCapacityRows : (kMinBlocks << (shift + 1)) - 1;
+    if (!fits(low)) continue;
+    while (low < high) {
+      const int64_t middle = low + (high - low + 1) / 2;
+      if (fits(middle)) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low;
+  }
+  const int64_t block_bytes = LayOut(rows, obs_fields, 0).block_bytes;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "capacity of ", *capacity.bytes, " bytes holds no row: one takes ", BlocksFor(1, 0),
+      " blocks (", kMaxSpareBlocks, " of them spare) of ", block_bytes, " bytes + ",
+      capacity.owner_row_bytes,
+      " bytes = ", BlocksFor(1, 0) * block_bytes + capacity.owner_row_bytes, " bytes"));
+}
+
+}  // namespace
+
+RowLayout LayOutRows(const Spec& rows, int obs_fields, int64_t capacity_rows) {
+  const int shift = FloorLog2(std::max<int64_t>(capacity_rows / kMinBlocks, 1));
+  return LayOut(rows, obs_fields, std::min(shift, LargestBlockShift(rows, obs_fields)));
+}
+
+absl::StatusOr<int64_t> RowsOfCapacity(const Spec& rows, int obs_fields,
+                                       const RowCapacity& capacity) {
+  if (capacity.bytes.has_value()) return RowsWithin(rows, obs_fields, capacity);
+  DING_RETURN_IF_ERROR(CheckCapacity(capacity.rows, StoredRowBytes(rows, obs_fields)));
+  return capacity.rows;
+}
+
+}  // namespace ding

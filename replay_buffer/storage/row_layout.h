@@ -1,0 +1,72 @@
+// The memory layout of a RowStore: where each column lies in a block and in a side block, and how
+// many rows fit into a number of bytes.
+//
+//   block       | obs fields | ... one frame of each stack | other fields | links | previous |
+//   side block  | obs fields | ... whole stacks  |
+//                 same offsets   slots of their own width
+//
+// An observation field whose frame_stack_axis has two or more frames is a stack: a row holds only
+// its newest frame. Side blocks hold whole stacks, one frame after the other, whichever axis the
+// field is stacked along. A layout without stacks has no `previous` column, and its side blocks
+// have as many slots as its blocks have rows.
+//
+// Threads: thread-safe.
+#ifndef DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_LAYOUT_H_
+#define DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_LAYOUT_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/storage/frame_stack.h"
+
+namespace ding {
+
+// The largest capacity of a store; links are 32 bits wide.
+constexpr int64_t kMaxCapacityRows = int64_t{1} << 29;
+// The most spare blocks that a store keeps for the next rows.
+constexpr int64_t kMaxSpareBlocks = 2;
+
+// The capacity of a store, in rows or in bytes. The bytes include all blocks, spare ones too, and
+// what the owner of the store keeps for each row of the capacity. They do not include side blocks,
+// whose number depends on the streams and episodes that are pushed.
+struct RowCapacity {
+  int64_t rows = 0;
+  std::optional<int64_t> bytes = std::nullopt;  // if set, as many rows as fit; `rows` is ignored
+  int64_t owner_row_bytes = 0;
+};
+
+struct RowLayout {
+  struct Stack {
+    int field;
+    FrameStack frames;
+    int64_t side_offset;  // where the column of whole stacks begins in a side block
+    int64_t bytes;        // size of a whole stack
+  };
+
+  int block_shift = 0;  // log2 of the rows of a block
+  int slot_shift = 0;   // log2 of the slots of a side block
+  int64_t block_bytes = 0;
+  int64_t side_block_bytes = 0;
+  std::vector<int64_t> offsets;       // where each field's column begins in a block
+  std::vector<int64_t> stored_bytes;  // size of a row in each of these columns
+  std::vector<Stack> stacks;
+  int64_t links_offset = 0;
+  int64_t previous_offset = 0;
+};
+
+// Lays out rows whose first `obs_fields` fields are the observation, for a store of
+// `capacity_rows`.
+RowLayout LayOutRows(const Spec& rows, int obs_fields, int64_t capacity_rows);
+
+// Returns how many rows a store may hold.
+//   kInvalidArgument    the capacity is not 1 ... kMaxCapacityRows rows, or its bytes hold no row
+//   kResourceExhausted  the capacity exceeds this machine's memory; the message shows the sum
+absl::StatusOr<int64_t> RowsOfCapacity(const Spec& rows, int obs_fields,
+                                       const RowCapacity& capacity);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_LAYOUT_H_

@@ -1,0 +1,126 @@
+#include "ding_worker/replay_buffer/storage/row_store.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/replay_buffer/storage/row_ring.h"
+#include "ding_worker/replay_buffer/storage/row_store_state.h"
+
+namespace ding {
+namespace {
+
+template <int kBytes>
+void CopyFixed(absl::Span<const RowLocation> rows, int64_t offset, std::byte* to) {
+  for (const RowLocation& row : rows) {
+    std::memcpy(to, row.block + offset + row.row * kBytes, kBytes);
+    to += kBytes;
+  }
+}
+
+void CopyAny(absl::Span<const RowLocation> rows, int64_t offset, int64_t bytes, std::byte* to) {
+  for (const RowLocation& row : rows) {
+    std::memcpy(to, row.block + offset + row.row * bytes, static_cast<size_t>(bytes));
+    to += bytes;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Create(SpecPtr rows, int obs_fields,
+                                                           const RowCapacity& capacity) {
+  DING_CHECK(obs_fields >= 0 && obs_fields <= rows->size())
+      << obs_fields << " observation fields of " << rows->size();
+  DING_ASSIGN_OR_RETURN(const int64_t capacity_rows, RowsOfCapacity(*rows, obs_fields, capacity));
+  return std::unique_ptr<RowStore>(new RowStore(std::move(rows), obs_fields, capacity_rows));
+}
+
+absl::Status RowStore::CheckLayout(const SegmentBatch& data, absl::string_view where) const {
+  // A collector uses one spec for all its pushes, so the comparison is rarely needed.
+  if (data.rows.spec_ptr() != spec()) {
+    DING_RETURN_IF_ERROR(CheckSameLayout(*spec(), data.rows.spec(), where));
+  }
+  // ValidateSegments() has found that these fields are the first of the rows', which were checked.
+  if (data.final_obs.spec().size() == obs_fields()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      where, ": final_obs has ", data.final_obs.spec().size(), " fields, expected ", obs_fields()));
+}
+
+absl::Status RowStore::Append(const SegmentBatch& data) {
+  RowRing& ring = rows_.ring();
+  const int64_t rows = data.size();
+  // Only the newest rows of a push larger than the store are kept.
+  const int64_t skipped = std::max<int64_t>(0, rows - capacity_rows());
+  const int64_t first_id = end_id() + skipped;
+  const int64_t first_kept = std::clamp(end_id() + rows - capacity_rows(), begin_id(), end_id());
+  const bool has_stacks = frames_per_row() > 0;
+  auto slots = static_cast<int64_t>(data.segments.size());
+  ring.memory().Reclaim();
+  if (has_stacks) {
+    frames_.Plan(data, skipped, first_kept);
+    slots += frames_.slots_planned();
+  }
+  DING_RETURN_IF_ERROR(rows_.Reserve(first_id, rows - skipped, slots));
+  // From here on nothing fails.
+  if (has_stacks) frames_.CutBefore(first_kept);
+  rows_.EvictBefore(first_kept);
+  if (skipped > 0) {
+    ring.StartAt(first_id);
+    frames_.StartAt(first_id);
+  }
+  const ColumnsView view = data.rows.view();
+  const ColumnsView kept = view.Slice(skipped, rows - skipped);
+  const ColumnsView final_obs = data.final_obs.view();
+  rows_.Append(kept);
+  if (has_stacks) frames_.Append(kept);
+  for (size_t i = 0; i < data.segments.size(); ++i) {
+    const Segment segment = WithoutFirstRows(data.segments[i], skipped);
+    if (segment.length < 1) continue;
+    const int64_t id = first_id + segment.begin - skipped;
+    const auto final_row = static_cast<int64_t>(i);
+    const LinkedRows::Linked linked = rows_.LinkSegment(segment, id, final_obs, final_row);
+    if (has_stacks) frames_.LinkSegment(id, linked, final_obs, final_row);
+  }
+  if (has_stacks) frames_.KeepOlderFrames(view, first_id - skipped);
+  ring.memory().TrimSpareBlocks();
+  return absl::OkStatus();
+}
+
+void RowStore::Clear() {
+  if (frames_per_row() > 0) frames_.CutAll();
+  rows_.EvictBefore(end_id());
+}
+
+void RowStore::Gather(int field, absl::Span<const RowLocation> rows, std::byte* to) const {
+  const int64_t offset = rows_.ring().layout().offsets[field];
+  const int64_t bytes = spec()->row_bytes(field);
+  switch (bytes) {
+    case 1:
+      return CopyFixed<1>(rows, offset, to);
+    case 4:
+      return CopyFixed<4>(rows, offset, to);
+    case 8:
+      return CopyFixed<8>(rows, offset, to);
+    case 16:
+      return CopyFixed<16>(rows, offset, to);
+    default:
+      return CopyAny(rows, offset, bytes, to);
+  }
+}
+
+StateSnapshot RowStore::Snapshot() { return SnapshotRows(&rows_, frames_); }
+
+absl::StatusOr<std::unique_ptr<RowStore>> RowStore::Load(StateReader* reader,
+                                                         const RowCapacity& capacity) {
+  DING_ASSIGN_OR_RETURN(const SavedRowsHeader header, ReadSavedRowsHeader(reader));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<RowStore> store,
+                        Create(header.spec, header.obs_fields, capacity));
+  DING_RETURN_IF_ERROR(LoadRows(header, reader, &store->rows_, &store->frames_));
+  return store;
+}
+
+}  // namespace ding

@@ -1,0 +1,134 @@
+// The memory of all replay buffers: it stores the rows of segments in columns, keeps one copy of
+// each observation, and evicts the oldest rows first. Its parts have one job each:
+//
+//     RowStore ─┬─ LinkedRows ── RowRing ── RowMemory
+//               │   what followed  rows in    blocks and side slots,
+//               │   each row       columns    held back by pins
+//               └─ FrameStore      the frames of stacked observations
+//     saved and loaded by row_store_state
+//
+// Rows are numbered by a 64-bit id in the order of arrival, and an id is never used again. The
+// observation after a row is that of its successor, the next row of its stream. While a row has no
+// successor, the observation after it lies in a side slot. Readers see no difference.
+//
+// Committed rows never change. So a reader locates its rows under the owner's lock, takes a RowPin,
+// and copies after releasing the lock.
+//
+// Memory:  for each row its columns (one frame of a stack) and 4 bytes, 8 with stacks; for each
+//          side slot an observation with whole stacks and 8 bytes; about 50 bytes for each open
+//          stream; two spare blocks. Blocks are allocated when rows arrive. There is a side slot
+//          for each episode end and each open stream; with stacks also for each row whose stack is
+//          not that of its predecessor shifted by one frame.
+// Threads: the caller holds the owner's lock for every call, except for the const functions marked
+//          "callable without the lock".
+#ifndef DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_STORE_H_
+#define DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_STORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/replay_buffer/storage/frame_store.h"
+#include "ding_worker/replay_buffer/storage/linked_rows.h"
+#include "ding_worker/replay_buffer/storage/row_layout.h"
+#include "ding_worker/replay_buffer/storage/row_memory.h"
+
+namespace ding {
+
+class RowStore {
+ public:
+  using Successor = RowSuccessor;
+
+  // Creates a store for rows of the spec `rows`, whose first `obs_fields` fields are the
+  // observation. The first row gets the id 0. Returns the errors of RowsOfCapacity().
+  static absl::StatusOr<std::unique_ptr<RowStore>> Create(SpecPtr rows, int obs_fields,
+                                                          const RowCapacity& capacity);
+
+  RowStore(const RowStore&) = delete;
+  RowStore& operator=(const RowStore&) = delete;
+
+  // Appends all rows, evicting the oldest. `data` has passed ValidateSegments() and CheckLayout().
+  //   kResourceExhausted  out of memory; nothing was appended or evicted
+  absl::Status Append(const SegmentBatch& data);
+
+  // kInvalidArgument, naming the field, if the rows or final observations have other fields than
+  // the store.
+  absl::Status CheckLayout(const SegmentBatch& data, absl::string_view where) const;
+
+  // Drops all rows. The next row gets the id that it would have got without Clear().
+  void Clear();
+
+  // Valid ids are [begin_id, end_id).
+  int64_t begin_id() const { return rows_.ring().begin_id(); }
+  int64_t end_id() const { return rows_.ring().end_id(); }
+  int64_t size() const { return rows_.ring().size(); }
+  int64_t capacity_rows() const { return rows_.ring().capacity_rows(); }
+
+  RowLocation Locate(int64_t id) const { return rows_.ring().Locate(id); }
+  // What follows a row in its stream.
+  Successor Next(int64_t id) const { return rows_.Next(id); }
+
+  // The number of frames of the longest stack; 0 if no field is a stack.
+  int frames_per_row() const { return frames_.frames_per_row(); }
+  // Locates the frames of a row, or of the observation after one, the newest first: as many as
+  // `frames` has room for, which is at most frames_per_row().
+  void LocateFrames(int64_t id, absl::Span<FrameLocation> frames) const {
+    frames_.Locate(id, frames);
+  }
+  void LocateFrames(const Successor& next, absl::Span<FrameLocation> frames) const {
+    frames_.Locate(next, frames);
+  }
+
+  // Returns a pin, which must not outlive the store.
+  RowPin Pin() { return rows_.ring().memory().Pin(); }
+
+  // The following functions are callable without the lock.
+  const SpecPtr& spec() const { return rows_.ring().spec(); }
+  int obs_fields() const { return rows_.ring().obs_fields(); }
+  // Whether field `field` is a stack, of which a row stores only the newest frame.
+  bool IsStack(int field) const { return rows_.ring().IsStack(field); }
+  // The address of field `field` of a row, which for a stack is that of its newest frame. For the
+  // observation after a row, `field` must be an observation field that is not a stack.
+  const std::byte* At(const RowLocation& location, int field) const {
+    return rows_.ring().At(location, field);
+  }
+  // Copies field `field`, which is not a stack, of pinned rows to `to`, one after the other.
+  void Gather(int field, absl::Span<const RowLocation> rows, std::byte* to) const;
+  // Does the same for a field that is a stack. `frames` has frames_per_row() locations for each
+  // row.
+  void GatherStacks(int field, absl::Span<const FrameLocation> frames, std::byte* to) const {
+    frames_.Gather(field, frames, to);
+  }
+
+  // A snapshot of the valid rows, links and final observations; the same rows in the same order
+  // give the same bytes. The snapshot holds a pin, so it must not outlive the store.
+  StateSnapshot Snapshot();
+  // Creates a store with the saved rows and ids. kInvalidArgument, with found and expected, for
+  // anything that a snapshot of a store of this capacity cannot have written.
+  static absl::StatusOr<std::unique_ptr<RowStore>> Load(StateReader* reader,
+                                                        const RowCapacity& capacity);
+
+  // The number of streams whose newest row waits for a successor.
+  int64_t open_streams() const { return rows_.open_streams(); }
+  // The bytes allocated for rows, links and final observations, spare blocks included.
+  int64_t allocated_bytes() const { return rows_.ring().memory().allocated_bytes(); }
+
+ private:
+  RowStore(SpecPtr rows, int obs_fields, int64_t capacity_rows)
+      : rows_(std::move(rows), obs_fields, capacity_rows), frames_(&rows_) {}
+
+  LinkedRows rows_;
+  FrameStore frames_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_STORE_H_

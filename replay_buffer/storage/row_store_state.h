@@ -1,0 +1,55 @@
+// Saves and loads the rows of a RowStore: what its parts hold at one moment, as named tensors
+// (data/state.h).
+//
+//   spec, obs_fields                            SavedRowsHeader
+//   begin_id                                    id of the oldest row
+//   links      int32[rows]                      see LinkedRows; slots are numbered in row order
+//   previous   int32[rows]                      see FrameStore; the same, only with stacks
+//   open_tails, open_streams, open_next_steps   int64[open streams]
+//   rows/<field>          [rows, ...]           only the newest frame of a stack
+//   final_obs/<field>     [links to slots, ...] all frames of a stack, the oldest first
+//   older_frames/<field>  [slots of previous, frames - 1, ...]; only for stacks
+//
+// The saved bytes depend only on the valid rows and their order, not on rows that were evicted
+// before.
+//
+// Ownership: a snapshot shares the rows by a pin, so it must not outlive them.
+// Threads:   the caller holds the owner's lock for SnapshotRows() and LoadRows(), but need not hold
+//            it while a snapshot writes.
+// Errors:    kInvalidArgument, with found and expected, for anything that SnapshotRows() cannot have
+//            written.
+#ifndef DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_STORE_STATE_H_
+#define DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_STORE_STATE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/replay_buffer/storage/frame_store.h"
+#include "ding_worker/replay_buffer/storage/linked_rows.h"
+
+namespace ding {
+
+// Takes a snapshot of `rows` and of `frames`, which holds the frames of these rows.
+StateSnapshot SnapshotRows(LinkedRows* rows, const FrameStore& frames);
+
+// The part of the saved state that is needed to create the store to load into.
+struct SavedRowsHeader {
+  SpecPtr spec;
+  int obs_fields;
+  int64_t rows;
+  int64_t begin_id;
+};
+absl::StatusOr<SavedRowsHeader> ReadSavedRowsHeader(StateReader* reader);
+
+// Loads into a new store that has this spec and room for the rows. After an error the store must
+// not be used.
+//   kResourceExhausted  out of memory
+absl::Status LoadRows(const SavedRowsHeader& header, StateReader* reader, LinkedRows* rows,
+                      FrameStore* frames);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_REPLAY_BUFFER_STORAGE_ROW_STORE_STATE_H_

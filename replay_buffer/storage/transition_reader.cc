@@ -1,0 +1,151 @@
+#include "ding_worker/replay_buffer/storage/transition_reader.h"
+
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/items.h"
+#include "ding_worker/data/returns.h"
+#include "ding_worker/data/segment.h"
+
+namespace ding {
+namespace {
+
+absl::Status CheckNStep(const Spec& rows, int64_t nstep) {
+  if (nstep == 1 || !IsItems(rows)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "nstep is ", nstep,
+      ", expected 1: the rows are items, whose returns are made where their data lie"));
+}
+
+}  // namespace
+
+TransitionReader::TransitionReader(std::shared_ptr<RowStore> store, TransitionLayout layout,
+                                   int64_t nstep, double gamma)
+    : store_(std::move(store)),
+      layout_(std::move(layout)),
+      items_(IsItems(*store_->spec())),
+      nstep_(nstep),
+      gamma_(gamma),
+      pool_(layout_.spec) {}
+
+absl::StatusOr<std::shared_ptr<TransitionReader>> TransitionReader::Create(
+    std::shared_ptr<RowStore> store, int64_t nstep, double gamma,
+    absl::Span<const FieldSpec> added) {
+  DING_ASSIGN_OR_RETURN(TransitionLayout layout,
+                        MakeTransitionLayout(*store->spec(), store->obs_fields(), added));
+  DING_RETURN_IF_ERROR(CheckNStep(*store->spec(), nstep));
+  return std::shared_ptr<TransitionReader>(
+      new TransitionReader(std::move(store), std::move(layout), nstep, gamma));
+}
+
+absl::Status TransitionReader::Start(int64_t size, std::optional<TransitionDraw>* draw) {
+  // The draw itself holds two locations per row and two per frame.
+  const int frames = store_->frames_per_row();
+  const int64_t row_bytes =
+      spec()->row_bytes() +
+      2 * static_cast<int64_t>(sizeof(RowLocation) + sizeof(FrameLocation) * frames);
+  if (size > std::numeric_limits<int64_t>::max() / 2 / row_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a batch of ", size, " rows of ", row_bytes, " bytes fits in no memory"));
+  }
+  DING_ASSIGN_OR_RETURN(BatchBuilder block, pool_.Allocate(size));
+  draw->emplace(std::move(block), size, layout_.replay_unique_id, frames);
+  return absl::OkStatus();
+}
+
+void TransitionReader::Resolve(TransitionDraw* draw) const {
+  draw->pin_ = store_->Pin();
+  if (items_) {
+    ResolveItems(draw);
+  } else if (nstep_ == 1) {
+    ResolveOneStep(draw);
+  } else {
+    ResolveWindows(draw);
+  }
+}
+
+void TransitionReader::ResolveItems(TransitionDraw* draw) const {
+  for (size_t i = 0; i < draw->ids_.size(); ++i) draw->rows_[i] = store_->Locate(draw->ids_[i]);
+}
+
+void TransitionReader::ResolveOneStep(TransitionDraw* draw) const {
+  const absl::Span<float> discount = draw->block_.column<float>(layout_.discount);
+  const absl::Span<int32_t> n_step = draw->block_.column<int32_t>(layout_.n_step);
+  const auto gamma = static_cast<float>(gamma_);
+  const RowStore& store = *store_;
+  const bool stacks = store.frames_per_row() > 0;
+  for (size_t i = 0; i < draw->ids_.size(); ++i) {
+    const int64_t id = draw->ids_[i];
+    const RowStore::Successor next = store.Next(id);
+    draw->rows_[i] = store.Locate(id);
+    draw->next_obs_[i] = next.obs;
+    if (stacks) ResolveStacks(i, next, draw);
+    discount[i] = next.end == SegmentEnd::kTerminated ? 0.0f : gamma;
+    n_step[i] = 1;
+  }
+}
+
+void TransitionReader::ResolveWindows(TransitionDraw* draw) const {
+  const absl::Span<float> discount = draw->block_.column<float>(layout_.discount);
+  const absl::Span<int32_t> n_step = draw->block_.column<int32_t>(layout_.n_step);
+  const absl::Span<float> reward = draw->block_.column<float>(layout_.reward);
+  std::vector<float> window;
+  for (size_t i = 0; i < draw->ids_.size(); ++i) {
+    int64_t id = draw->ids_[i];
+    draw->rows_[i] = store_->Locate(id);
+    window.clear();
+    RowStore::Successor next;
+    for (;; id = next.id) {
+      float value;
+      std::memcpy(&value, store_->At(store_->Locate(id), layout_.reward), sizeof(value));
+      window.push_back(value);
+      next = store_->Next(id);
+      if (next.id < 0 || static_cast<int64_t>(window.size()) == nstep_) break;
+    }
+    const NStepReturn ret = ComputeNStepReturn(window, next.end, nstep_, gamma_);
+    draw->next_obs_[i] = next.obs;
+    if (store_->frames_per_row() > 0) ResolveStacks(i, next, draw);
+    reward[i] = ret.reward;
+    discount[i] = ret.bootstrap_discount;
+    n_step[i] = static_cast<int32_t>(ret.steps);
+  }
+}
+
+void TransitionReader::ResolveStacks(size_t row, const RowStore::Successor& next,
+                                     TransitionDraw* draw) const {
+  const auto frames = static_cast<size_t>(store_->frames_per_row());
+  store_->LocateFrames(draw->ids_[row],
+                       absl::MakeSpan(draw->frames_).subspan(row * frames, frames));
+  store_->LocateFrames(next, absl::MakeSpan(draw->next_frames_).subspan(row * frames, frames));
+}
+
+void TransitionReader::GatherStored(const TransitionDraw& draw, int field, std::byte* to) const {
+  if (store_->IsStack(field)) {
+    store_->GatherStacks(field, draw.frames_, to);
+  } else {
+    store_->Gather(field, draw.rows_, to);
+  }
+}
+
+Batch TransitionReader::Gather(TransitionDraw* draw) const {
+  const MutableColumnsView to = draw->block_.view();
+  for (const int field : layout_.stored) {
+    if (field == layout_.reward && nstep_ > 1) continue;  // Resolve() has summed it.
+    GatherStored(*draw, field, to.raw_column(field));
+  }
+  for (int field = 0; field < store_->obs_fields(); ++field) {
+    std::byte* const column = to.raw_column(layout_.first_next_obs + field);
+    if (store_->IsStack(field)) {
+      store_->GatherStacks(field, draw->next_frames_, column);
+    } else {
+      store_->Gather(field, draw->next_obs_, column);
+    }
+  }
+  draw->pin_ = RowPin();
+  return std::move(draw->block_).Seal(static_cast<int64_t>(draw->ids_.size()));
+}
+
+}  // namespace ding

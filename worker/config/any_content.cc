@@ -1,0 +1,45 @@
+#include "ding_worker/worker/config/any_content.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace ding {
+namespace {
+
+using google::protobuf::Any;
+using google::protobuf::Descriptor;
+using google::protobuf::DescriptorPool;
+using google::protobuf::Message;
+using google::protobuf::MessageFactory;
+
+std::string TypeName(const Any& any) {
+  const size_t slash = any.type_url().rfind('/');
+  return slash == std::string::npos ? any.type_url() : any.type_url().substr(slash + 1);
+}
+
+}  // namespace
+
+const Descriptor* TypeOfAny(const Any& any) {
+  return DescriptorPool::generated_pool()->FindMessageTypeByName(TypeName(any));
+}
+
+absl::StatusOr<std::unique_ptr<Message>> UnpackAny(const Any& any) {
+  const std::string name = TypeName(any);
+  const Descriptor* const descriptor = TypeOfAny(any);
+  if (descriptor == nullptr) {
+    return absl::InvalidArgumentError(
+        name.empty()
+            ? std::string("params is empty: set it in the config file first")
+            : absl::StrCat("params is of type '", name, "', which this program does not know"));
+  }
+  std::unique_ptr<Message> message(
+      MessageFactory::generated_factory()->GetPrototype(descriptor)->New());
+  if (!message->ParseFromString(any.value())) {
+    return absl::InvalidArgumentError(absl::StrCat("its content is not a valid ", name));
+  }
+  return message;
+}
+
+}  // namespace ding

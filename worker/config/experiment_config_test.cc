@@ -1,0 +1,237 @@
+#include "ding_worker/worker/config/experiment_config.h"
+
+#include <string>
+#include <vector>
+
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/registry.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kMinimal[] = R"(env { type: "CartPole-v0" } policy { type: "dqn" })";
+
+absl::StatusOr<ExperimentConfig> Parse(const std::string& text,
+                                       const std::vector<std::string>& settings = {}) {
+  return ParseExperimentConfig(text, "test", settings);
+}
+
+TEST(ExperimentConfigTest, FillsInDefaultsAndSharesAmongSections) {
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
+                            Parse(kMinimal, {"env.stop_value=7", "env.n_evaluator_episode=9",
+                                             "policy.nstep=3", "policy.discount_factor=0.5"}));
+  EXPECT_EQ(config.exp_name(), "default_experiment");
+  EXPECT_TRUE(config.policy().learn().learner().hook().has_save_ckpt_after_iter());
+  EXPECT_EQ(config.policy().other().replay_buffer().nstep(), 3);
+  EXPECT_EQ(config.policy().other().replay_buffer().discount_factor(), 0.5);
+  EXPECT_EQ(config.policy().eval().evaluator().stop_value(), 7);
+  EXPECT_EQ(config.policy().eval().evaluator().n_episode(), 9);
+  const PolicyConfig policy = MakePolicyConfig(config);
+  EXPECT_EQ(policy.nstep(), 3);
+  EXPECT_EQ(policy.n_sample(), 8);
+}
+
+TEST(ExperimentConfigTest, ResolvedConfigReadsBackAsTheSame) {
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config, Parse(kMinimal, {"policy.nstep=3"}));
+  const std::string text = PrintTextConfig(config);
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig again, Parse(text));
+  EXPECT_EQ(PrintTextConfig(again), text);
+}
+
+TEST(ExperimentConfigTest, ReportsEveryProblemAtOnce) {
+  EXPECT_THAT(
+      Parse(R"(
+exp_name: "a/b"
+max_env_step: -1
+env { type: "CartPole-v9" collector_env_num: 0 evaluator_env_num: 6 n_evaluator_episode: 5
+      manager { type: "base" max_retry: 0 } }
+policy {
+  type: "dqm"
+  discount_factor: 1.5
+  nstep: 0
+  learn { batch_size: 0 learner { hook { hook { type: "x" freq: 0 } } } }
+  other { replay_buffer { type: "nave" replay_buffer_size: 0 nstep: 2 } }
+}
+typo: 3)",
+            {"policy.learn.batch_sise=1"}),
+      StatusIs(
+          absl::StatusCode::kInvalidArgument,
+          AllOf(HasSubstr("exp_name is 'a/b'"), HasSubstr("max_env_step is -1, expected 0 or more"),
+                HasSubstr("env.type: unknown env type 'CartPole-v9'; this program has: Acrobot-v1, "
+                          "CartPole-v0"),
+                HasSubstr("env.collector_env_num is 0, expected 1 or more"),
+                HasSubstr("env.n_evaluator_episode is 5, expected 6 or more"),
+                HasSubstr("env.manager.max_retry is 0"), HasSubstr("unknown policy type 'dqm'"),
+                AllOf(HasSubstr("policy.discount_factor is 1.5, expected within [0, 1]"),
+                      HasSubstr("policy.nstep is 0"), HasSubstr("policy.learn.batch_size is 0"),
+                      HasSubstr("hook[0].type: unknown learner hook type 'x'"),
+                      HasSubstr("hook[0].freq is 0"), HasSubstr("unknown buffer type 'nave'"),
+                      HasSubstr("replay_buffer_size is 0")),
+                HasSubstr("replay_buffer.nstep is 2, but policy.nstep is 0: set only the latter"),
+                HasSubstr("test:13:"), HasSubstr("unknown field 'typo'"),
+                HasSubstr("--set: cannot set 'policy.learn.batch_sise'"))));
+}
+
+TEST(ExperimentConfigTest, MissingTypesAreProblemsUnlessTheFileIsBroken) {
+  EXPECT_THAT(Parse("seed: 1"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         AllOf(HasSubstr("2 problems"),
+                                               HasSubstr("env.type is missing; this program has: "),
+                                               HasSubstr("policy.type is missing"))));
+  EXPECT_THAT(Parse("env { type: 3 }"),
+              StatusIs(absl::StatusCode::kInvalidArgument, Not(HasSubstr("is missing"))));
+}
+
+TEST(ExperimentConfigTest, NanIsNoStopValue) {
+  EXPECT_THAT(Parse(kMinimal, {"env.stop_value=nan"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("env.stop_value is nan")));
+}
+
+TEST(ExperimentConfigTest, FilesThatAreNotThereOrEmpty) {
+  EXPECT_THAT(LoadExperimentConfig("/no/such/file", {}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/file")));
+  const std::string path = JoinPath(testing::TempDir(), "empty.textproto");
+  ASSERT_THAT(WriteFileAtomically(path, ""), IsOk());
+  EXPECT_THAT(LoadExperimentConfig(path, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is empty")));
+  EXPECT_THAT(LoadExperimentConfig(testing::TempDir(), {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(testing::TempDir())));
+}
+
+// This function reads all configs: from files, --set, checkpoints, resumed runs and coordinators.
+TEST(ParseExperimentConfigTest, AConfigThatIsNestedTooDeepIsRefused) {
+  constexpr int kLevels = 10000;
+  std::string text = "env { params { ";
+  for (int i = 0; i < kLevels; ++i) text += "[type.googleapis.com/google.protobuf.Any] { ";
+  text += std::string(kLevels, '}') + " } }";
+  EXPECT_THAT(ParseExperimentConfig(text, "test", {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("messages are nested more than 50 deep")));
+}
+
+// Every shipped config is valid, and the modules that it names are linked by default.
+TEST(ExperimentConfigTest, ShippedConfigsAreValid) {
+  const std::string folder = "worker/configs";
+  DING_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, ListDirectory(folder));
+  EXPECT_GE(names.size(), 2u);
+  for (const std::string& name : names) {
+    EXPECT_THAT(LoadExperimentConfig(JoinPath(folder, name), {}), IsOk()) << name;
+  }
+}
+
+TEST(RegistryTest, ListsWhatIsLinked) {
+  EXPECT_THAT(
+      ListModules(),
+      AllOf(HasSubstr("env: Acrobot-v1, CartPole-v0, CartPole-v0-masked-velocity, CartPole-v1, "
+                      "CartPole-v1-masked-velocity, ConnectFour, ConnectFour-vs-random, "
+                      "ConnectFour-vs-search, MountainCar-v0, MountainCarContinuous-v0, "
+                      "Orchard-v0, Orchard-v0-stack4, Pendulum-v1, "
+                      "Pendulum-v1-masked-velocity, TicTacToe, TicTacToe-vs-perfect, "
+                      "TicTacToe-vs-random\n"),
+            HasSubstr("buffer: advanced, deque, elastic, episode, naive, sequence\n"),
+            HasSubstr("policy: a2c, bc, dqn, ppo"),
+            HasSubstr("\nserial collector: episode, sample\n"),
+            HasSubstr("\nbattle collector: episode_1v1, sample_1v1\n"),
+            HasSubstr("\nserial evaluator: interaction\n"),
+            HasSubstr("\nbattle evaluator: battle_interaction\n"),
+            HasSubstr("\nmetric evaluator: metric\n"), HasSubstr("learner: base\n")));
+}
+
+TEST(ExperimentConfigTest, TheCapacityOfAReplayBufferIsInRowsOrInBytes) {
+  const std::string bytes = "policy.other.replay_buffer.replay_buffer_bytes=";
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig resolved, Parse(kMinimal));
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
+                            Parse(PrintTextConfig(resolved), {bytes + "1000000"}));
+  EXPECT_EQ(config.policy().other().replay_buffer().replay_buffer_bytes(), 1000000);
+  EXPECT_FALSE(config.policy().other().replay_buffer().has_replay_buffer_size());
+  EXPECT_THAT(Parse(kMinimal, {bytes + "0"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("policy.other.replay_buffer.replay_buffer_bytes is 0")));
+  EXPECT_THAT(
+      Parse("policy { other { replay_buffer { replay_buffer_size: 9 replay_buffer_bytes: 9 } } }"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("replay_buffer_bytes"), HasSubstr("replay_buffer_size"),
+                     HasSubstr("oneof"))));
+}
+
+TEST(ExperimentConfigTest, ACollectIsOfRowsOrOfEpisodesAsItsCollectorSays) {
+  const std::string episodes = "policy.collect.collector.type=episode";
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
+                            Parse(kMinimal, {episodes, "policy.collect.n_episode=9"}));
+  EXPECT_FALSE(config.policy().collect().has_n_sample());
+  const PolicyConfig policy = MakePolicyConfig(config);
+  EXPECT_EQ(policy.n_episode(), 9);
+  EXPECT_FALSE(policy.has_n_sample());
+  EXPECT_THAT(Parse(PrintTextConfig(config)), IsOk());
+
+  EXPECT_THAT(Parse(kMinimal, {episodes}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("policy.collect.n_episode is not set, expected it in the place of "
+                                 "n_sample: collector 'episode' collects episodes")));
+  EXPECT_THAT(Parse(kMinimal, {"policy.collect.collector.type=episode_1v1"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("collector 'episode_1v1' collects episodes")));
+  EXPECT_THAT(Parse(kMinimal, {"policy.collect.n_episode=9"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("policy.collect.n_sample is not set, expected it in the place of "
+                                 "n_episode: collector 'sample' collects rows")));
+  EXPECT_THAT(
+      Parse(kMinimal, {episodes, "policy.collect.n_episode=7", "policy.random_collect_size=3"}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("policy.collect.n_episode is 7, expected 8 or more, one for each of "
+                               "env.collector_env_num"),
+                     HasSubstr("policy.random_collect_size is 3, expected 8 or more episodes"))));
+  EXPECT_THAT(Parse("policy { collect { n_sample: 9 n_episode: 9 } }"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("n_sample"), HasSubstr("n_episode"), HasSubstr("oneof"))));
+}
+
+TEST(ExperimentConfigTest, CollectorsAndEvaluatorsAreOfEnvsForOneOrOfGames) {
+  EXPECT_THAT(
+      Parse(kMinimal,
+            {"policy.collect.collector.type=sampel", "policy.eval.evaluator.type=interactive"}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("unknown serial collector type 'sampel'; this program has: "
+                               "episode, sample; battle collector: episode_1v1, sample_1v1"),
+                     HasSubstr("unknown serial evaluator type 'interactive'"),
+                     HasSubstr("; battle evaluator: battle_interaction"))));
+  EXPECT_THAT(Parse(kMinimal, {"policy.collect.collector.type=sample_1v1",
+                               "policy.eval.evaluator.type=battle_interaction"}),
+              IsOk());
+}
+
+TEST(ExperimentConfigTest, AnotherEnvMayEvaluate) {
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig same, Parse(kMinimal));
+  EXPECT_EQ(MakeEvaluatorEnvConfig(same).type(), "CartPole-v0");
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig other,
+                            Parse(kMinimal, {"env.evaluator_type=CartPole-v1"}));
+  EXPECT_EQ(MakeEvaluatorEnvConfig(other).type(), "CartPole-v1");
+  EXPECT_EQ(MakeEnvConfig(other).type(), "CartPole-v0");
+  EXPECT_THAT(Parse(kMinimal, {"env.evaluator_type=CartPole-v9"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("env.evaluator_type: unknown env type 'CartPole-v9'")));
+  EXPECT_THAT(
+      Parse(R"(env { type: "TicTacToe" evaluator_params {
+                 [type.googleapis.com/ding.BoardGameConfig] { opening_moves: 1 } } })"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("env.evaluator_params is set, expected env.evaluator_type beside it")));
+}
+
+TEST(ExperimentConfigTest, AResolvedConfigCanBeChangedAtTheSourceOfASharedValue) {
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig resolved,
+                            ParseExperimentConfig(kMinimal, "test", {"env.stop_value=10"}));
+  DING_ASSERT_OK_AND_ASSIGN(
+      const ExperimentConfig changed,
+      ParseExperimentConfig(PrintTextConfig(resolved), "test", {"env.stop_value=20"}));
+  EXPECT_EQ(changed.policy().eval().evaluator().stop_value(), 20);
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,51 @@
+#include "ding_worker/worker/config/field_suggestion.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace ding {
+namespace {
+
+using google::protobuf::Descriptor;
+
+// The Levenshtein distance.
+size_t EditDistance(absl::string_view a, absl::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+std::vector<std::string> FieldNames(const Descriptor& descriptor) {
+  std::vector<std::string> names;
+  for (int i = 0; i < descriptor.field_count(); ++i) names.push_back(descriptor.field(i)->name());
+  return names;
+}
+
+}  // namespace
+
+std::string SuggestField(const Descriptor& descriptor, absl::string_view name) {
+  const std::vector<std::string> names = FieldNames(descriptor);
+  const auto nearest = std::min_element(names.begin(), names.end(),
+                                        [name](const std::string& a, const std::string& b) {
+                                          return EditDistance(a, name) < EditDistance(b, name);
+                                        });
+  if (nearest != names.end() &&
+      EditDistance(*nearest, name) * 3 <= std::max<size_t>(name.size(), 3)) {
+    return absl::StrCat("did you mean '", *nearest, "'?");
+  }
+  return absl::StrCat("it has: ", absl::StrJoin(names, ", "));
+}
+
+}  // namespace ding

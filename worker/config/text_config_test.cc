@@ -1,0 +1,277 @@
+#include "ding_worker/worker/config/text_config.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/policy/actor_critic/actor_critic.pb.h"
+#include "ding_worker/policy/dqn/dqn.pb.h"
+#include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/testing/sample_config.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/any.pb.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using google::protobuf::Any;
+using google::protobuf::TextFormat;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+ExperimentConfig Parsed() {
+  ExperimentConfig config;
+  EXPECT_THAT(ParseTextConfig(kSampleConfig, "test", &config), IsEmpty());
+  return config;
+}
+
+DqnConfig Dqn(const ExperimentConfig& config) {
+  DqnConfig dqn;
+  EXPECT_TRUE(config.policy().params().UnpackTo(&dqn));
+  return dqn;
+}
+
+TEST(ParseTextConfigTest, UnknownFieldHasLineColumnAndSuggestion) {
+  ExperimentConfig config;
+  EXPECT_THAT(ParseTextConfig("exp_name: 'x'\npolicy {\n  typ: 'dqn'\n}", "a.textproto", &config),
+              ElementsAre(AllOf(HasSubstr("a.textproto:3:"),
+                                HasSubstr("unknown field 'typ' in ding.PolicySection; did you mean "
+                                          "'type'?"))));
+}
+
+TEST(ParseTextConfigTest, FarNamesGetTheListOfFields) {
+  ExperimentConfig config;
+  EXPECT_THAT(ParseTextConfig("zzzzzzzzzz: 1", "c", &config),
+              ElementsAre(AllOf(HasSubstr("c:1:"), HasSubstr("it has: exp_name, seed"))));
+}
+
+TEST(ParseTextConfigTest, ReportsEveryErrorAndKeepsTheRest) {
+  ExperimentConfig config;
+  const std::vector<std::string> problems = ParseTextConfig(
+      "seed: 3\nmax_env_step: 'many'\nwhat { is { this: 1 }\n}\nenv {\n  stop_value: 1.5\n"
+      "  collector_env_num: x\n}\n",
+      "c", &config);
+  EXPECT_THAT(problems,
+              ElementsAre(HasSubstr("c:2:"), HasSubstr("unknown field 'what'"), HasSubstr("c:7:")));
+  EXPECT_EQ(config.seed(), 3u);
+  EXPECT_EQ(config.env().stop_value(), 1.5);
+}
+
+TEST(ParseTextConfigTest, BrokenBracesAndTextEndWithAnError) {
+  for (const char* text :
+       {"env {", "}", "env }", "\"", "env { stop_value: { }", "\x01\xff", "a:"}) {
+    ExperimentConfig config;
+    EXPECT_FALSE(ParseTextConfig(text, "c", &config).empty()) << text;
+  }
+}
+
+TEST(ParseTextConfigTest, UnknownTypeInAny) {
+  ExperimentConfig config;
+  EXPECT_THAT(ParseTextConfig("policy { params { [type.googleapis.com/ding.Nope] { a: 1 } } }", "c",
+                              &config),
+              ElementsAre(HasSubstr("ding.Nope")));
+}
+
+TEST(SetByPathTest, SetsScalarsListsEnumsAndStrings) {
+  ExperimentConfig config = Parsed();
+  for (const char* setting :
+       {"exp_name=other run", "seed=7", "env.stop_value=-3.5", "env.manager.retry_type=RENEW",
+        "env.manager.auto_reset=false", "policy.params.learning_rate=1e-4",
+        "policy.params.model.encoder_hidden_size=[4, 2, 1]",
+        "policy.learn.learner.hook.hook[1].freq=9"}) {
+    EXPECT_THAT(ApplySetting(setting, &config), IsOk()) << setting;
+  }
+  EXPECT_EQ(config.exp_name(), "other run");
+  EXPECT_EQ(config.seed(), 7u);
+  EXPECT_EQ(config.env().stop_value(), -3.5);
+  EXPECT_EQ(config.env().manager().retry_type(), EnvManagerConfig::RENEW);
+  EXPECT_FALSE(config.env().manager().auto_reset());
+  EXPECT_EQ(Dqn(config).learning_rate(), 1e-4);
+  EXPECT_THAT(Dqn(config).model().encoder_hidden_size(), ElementsAre(4, 2, 1));
+  EXPECT_EQ(config.policy().learn().learner().hook().hook(1).freq(), 9);
+  EXPECT_FALSE(config.policy().learn().learner().hook().hook(0).has_freq());
+}
+
+TEST(SetByPathTest, StringsAreTakenAsTheyStand) {
+  ExperimentConfig config;
+  EXPECT_THAT(ApplySetting("exp_name=a\"b\\c=d", &config), IsOk());
+  EXPECT_EQ(config.exp_name(), "a\"b\\c=d");
+  EXPECT_THAT(ApplySetting("exp_name=\"quoted\"", &config), IsOk());
+  EXPECT_EQ(config.exp_name(), "quoted");
+}
+
+TEST(SetByPathTest, ErrorsSayWhatIsWrongAndChangeNothing) {
+  const struct {
+    const char* setting;
+    const char* message;
+  } kCases[] = {
+      {"no_equals", "not of the form path=value"},
+      {"=3", "not of the form path=value"},
+      {"env.stop_valu=3", "did you mean 'stop_value'?"},
+      {"env.stop_value=high", "'high' is not a value of field 'stop_value'"},
+      {"env.stop_value.x=3", "has no fields inside"},
+      {"policy.params.lr=3", "no field 'lr' in ding.DqnConfig"},
+      {"env.params.x=3", "params is empty"},
+      {"policy.learn.learner.hook.hook.freq=3", "is a list of 2: name one as hook[0]"},
+      {"policy.learn.learner.hook.hook[2].freq=3", "is a list of 2"},
+      {"policy.learn.learner.hook.hook[x].freq=3", "not a field or field[index]"},
+      {"seed[0]=3", "is not a list"},
+      {"seed=-1", "'-1' is not a value of field 'seed'"},
+      {"seed=1 max_env_step: 5 }", "is not a value"},
+      {"..=1", "no field ''"},
+  };
+  for (const auto& test : kCases) {
+    ExperimentConfig config = Parsed();
+    EXPECT_THAT(ApplySetting(test.setting, &config),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(test.message)))
+        << test.setting;
+    EXPECT_EQ(config.SerializeAsString(), Parsed().SerializeAsString()) << test.setting;
+  }
+}
+
+TEST(FillInDefaultsTest, ReachesIntoMessagesAndAnys) {
+  ExperimentConfig config = Parsed();
+  FillInDefaults(&config);
+  EXPECT_TRUE(config.policy().learn().has_batch_size());
+  EXPECT_TRUE(config.env().manager().has_max_retry());
+  EXPECT_TRUE(config.policy().learn().learner().hook().hook(0).has_priority());
+  EXPECT_TRUE(Dqn(config).has_double_dqn());
+  EXPECT_EQ(Dqn(config).learning_rate(), 0.5);
+  EXPECT_FALSE(config.env().has_type());  // The field has no default.
+}
+
+TEST(FillInDefaultsTest, ADefaultDoesNotReplaceAnAlternativeThatIsSet) {
+  constexpr char kBytes[] = "policy { other { replay_buffer { replay_buffer_bytes: 1000 } } }";
+  ExperimentConfig config;
+  EXPECT_THAT(ParseTextConfig(kBytes, "test", &config), IsEmpty());
+  FillInDefaults(&config);
+  EXPECT_EQ(config.policy().other().replay_buffer().replay_buffer_bytes(), 1000);
+  EXPECT_FALSE(config.policy().other().replay_buffer().has_replay_buffer_size());
+}
+
+TEST(PrintTextConfigTest, ReadsBackAsTheSame) {
+  ExperimentConfig config = Parsed();
+  FillInDefaults(&config);
+  const std::string text = PrintTextConfig(config);
+  EXPECT_THAT(text, HasSubstr("[type.googleapis.com/ding.DqnConfig]"));
+  ExperimentConfig again;
+  EXPECT_THAT(ParseTextConfig(text, "printed", &again), IsEmpty());
+  EXPECT_EQ(PrintTextConfig(again), text);
+}
+
+TEST(FillInDefaultsTest, WhichMemberOfAOneofIsSetIsAChoice) {
+  ActorCriticConfig config;
+  FillInDefaults(&config);
+  EXPECT_TRUE(config.model().has_type());
+  EXPECT_FALSE(config.has_critic());
+  config.mutable_critic()->add_encoder_hidden_size(8);
+  FillInDefaults(&config);
+  EXPECT_EQ(config.critic().type(), "mlp");
+  EXPECT_TRUE(config.critic().has_head_layer_num());
+}
+
+// Returns a text with `levels` messages, nested inside an Any of env.params.
+std::string NestedText(int levels) {
+  std::string text = "env { params { ";
+  for (int i = 0; i < levels; ++i) text += "[type.googleapis.com/google.protobuf.Any] { ";
+  return text + std::string(static_cast<size_t>(levels), '}') + " } }";
+}
+
+// The same in binary form, as the value of the outermost Any.
+std::string NestedBytes(int levels) {
+  Any any;
+  for (int i = 1; i < levels; ++i) {
+    Any outer;
+    outer.PackFrom(any);
+    any = std::move(outer);
+  }
+  ExperimentConfig config;
+  config.mutable_env()->mutable_params()->PackFrom(any);
+  std::string text;
+  TextFormat::PrintToString(config, &text);  // This does not expand Anys.
+  return text;
+}
+
+TEST(NestingTest, WhatIsDeepIsReadPrintedAndReadAgain) {
+  // The levels are env, params and the content of params.
+  for (const std::string& text :
+       {NestedText(kMaxConfigDepth - 2), NestedBytes(kMaxConfigDepth - 2)}) {
+    ExperimentConfig config;
+    ASSERT_THAT(ParseTextConfig(text, "c", &config), IsEmpty());
+    FillInDefaults(&config);
+    ExperimentConfig again;
+    EXPECT_THAT(ParseTextConfig(PrintTextConfig(config), "printed", &again), IsEmpty());
+    EXPECT_EQ(PrintTextConfig(again), PrintTextConfig(config));
+  }
+}
+
+TEST(NestingTest, ATextThatIsTooDeepIsRefusedWhereItGetsSo) {
+  for (const int levels : {kMaxConfigDepth - 1, 10000, 100000}) {
+    ExperimentConfig config;
+    EXPECT_THAT(ParseTextConfig(NestedText(levels), "c", &config),
+                ElementsAre(AllOf(StartsWith("c:1:"), HasSubstr("nested more than 50 deep"))));
+    EXPECT_FALSE(config.has_env());
+  }
+}
+
+TEST(NestingTest, BytesThatAreTooDeepAreRefusedWithTheirField) {
+  for (const int levels : {kMaxConfigDepth - 1, 2000}) {
+    ExperimentConfig config;
+    EXPECT_THAT(
+        ParseTextConfig(NestedBytes(levels), "c", &config),
+        ElementsAre(AllOf(StartsWith("c:1:1: env"), HasSubstr("nested more than 50 deep"))));
+    EXPECT_FALSE(config.has_env());
+  }
+}
+
+TEST(NestingTest, ASettingThatIsTooDeepIsRefused) {
+  const std::string nested = NestedText(10000);
+  ExperimentConfig config = Parsed();
+  EXPECT_THAT(ApplySetting(absl::StrCat("env=", nested.substr(nested.find('{'))), &config),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("cannot set 'env'"), HasSubstr("nested more than"))));
+  // The value itself is deep, and so is the place where it is put.
+  const std::string half = NestedText(30);
+  ASSERT_THAT(ApplySetting(absl::StrCat("env=", half.substr(half.find('{'))), &config), IsOk());
+  EXPECT_THAT(ApplySetting(absl::StrCat("env=", NestedBytes(60).substr(4)), &config),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nested more than")));
+}
+
+TEST(NestingTest, BracesInStringsAndCommentsAreNotCounted) {
+  const std::string braces(1000, '{');
+  ExperimentConfig config;
+  EXPECT_THAT(
+      ParseTextConfig(absl::StrCat("# ", braces, "\nexp_name: '", braces, "'"), "c", &config),
+      IsEmpty());
+  EXPECT_EQ(config.exp_name(), braces);
+}
+
+TEST(CheckConfigContentTest, BytesInAnAnyWithAFieldThatItsTypeHasNotAreRefused) {
+  // Field 200 would be printed as "200: 1" and could not be read again.
+  ExperimentConfig config;
+  EXPECT_THAT(
+      ParseTextConfig("policy { params { type_url: 'type.googleapis.com/ding.DqnConfig' "
+                      "value: '\\xc0\\x0c\\x01' } }",
+                      "c", &config),
+      ElementsAre("c:1:1: policy.params: contains field number 200, which ding.DqnConfig does "
+                  "not have"));
+}
+
+TEST(CheckConfigContentTest, BytesInAnAnyThatAreNoMessageOfItsTypeAreRefused) {
+  ExperimentConfig config;
+  EXPECT_THAT(ParseTextConfig("policy { params { type_url: 'type.googleapis.com/ding.DqnConfig' "
+                              "value: 'x' } }",
+                              "c", &config),
+              ElementsAre("c:1:1: policy.params: its content is not a valid ding.DqnConfig"));
+}
+
+}  // namespace
+}  // namespace ding

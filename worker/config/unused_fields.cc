@@ -1,0 +1,139 @@
+#include "ding_worker/worker/config/unused_fields.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/worker/config/text_config.h"
+
+namespace ding {
+namespace {
+
+constexpr unsigned kSerial = static_cast<unsigned>(RunKind::kSerial);
+constexpr unsigned kOnPolicy = static_cast<unsigned>(RunKind::kOnPolicy);
+constexpr unsigned kSupervised = static_cast<unsigned>(RunKind::kSupervised);
+constexpr unsigned kParallel = static_cast<unsigned>(RunKind::kParallel);
+constexpr unsigned kLeague = static_cast<unsigned>(RunKind::kLeague);
+constexpr unsigned kCollectsSerially = kSerial | kOnPolicy;
+constexpr unsigned kOneProcess = kCollectsSerially | kSupervised;
+constexpr unsigned kManyProcesses = kParallel | kLeague;
+
+// A field, or all fields inside of it, and the kinds of run that do not use it.
+struct Unused {
+  absl::string_view path;
+  unsigned kinds;
+  absl::string_view instead;  // the reason, or what has an effect instead
+};
+
+// Values that two sections share (ShareAmongSections in experiment_config.cc) are not listed at the
+// place to which they are copied.
+constexpr Unused kUnused[] = {
+    {"resume.period_rounds", kManyProcesses, "there are no rounds; set resume.period_seconds"},
+    {"resume.max_replay_bytes", kOnPolicy | kSupervised, "it has no replay buffer"},
+    {"data_set.held_out", kCollectsSerially | kManyProcesses, "there is no data_set.path"},
+    {"system", kOneProcess, "it is one process"},
+    {"env.evaluator_type", kSupervised, "env.type is what the policy plays in"},
+    {"env.evaluator_params", kSupervised, "env.type is what the policy plays in"},
+    {"env.collector_env_num", kSupervised, "nothing is collected"},
+    {"env.collector_episode_num", kOneProcess, "there are no tasks; see policy.collect"},
+    {"env.evaluator_episode_num", kOneProcess, "set env.n_evaluator_episode"},
+    {"env.eval_opponent", kOneProcess | kParallel,
+     "it is for a league; otherwise set env.evaluator_type"},
+    {"policy.discount_factor", kSupervised, "there are no returns"},
+    {"policy.nstep", kSupervised, "there are no returns"},
+    {"policy.random_collect_size", kOnPolicy, "nothing is kept from one collect to the next"},
+    {"policy.random_collect_size", kManyProcesses, "the policy collects from the beginning on"},
+    {"policy.learn.update_per_collect", kOnPolicy,
+     "it learns once from what was collected; see epoch_per_collect of 'ppo'"},
+    {"policy.learn.update_per_collect", kManyProcesses,
+     "the learner trains all the time; limit it by the buffer's thruput"},
+    {"policy.learn.learner.train_iterations", kOneProcess, "set max_train_iter"},
+    {"policy.learn.learner.only_monitor_rank0", kOneProcess, "there is one learner"},
+    {"policy.learn.learner.hook.log_reduce_after_iter", kOneProcess, "there is one learner"},
+    {"policy.learn.resume_training", kSupervised | kManyProcesses,
+     "a run goes on counting by --resume"},
+    {"policy.learn.send_policy_freq", kOneProcess, "the policy is in the same process"},
+    {"policy.learn.prefetch_batches", kOneProcess, "batches are not loaded"},
+    {"policy.learn.loader_threads", kOneProcess, "batches are not loaded"},
+    {"policy.learn.data_timeout", kOneProcess, "batches are not loaded"},
+    {"policy.learn.learner_num", kOneProcess, "there is one learner"},
+    {"policy.learn.all_reduce_timeout", kOneProcess, "there is one learner"},
+    {"policy.collect.n_sample", kSupervised, "nothing is collected"},
+    {"policy.collect.n_episode", kSupervised, "nothing is collected"},
+    {"policy.collect.n_episode", kManyProcesses,
+     "n_sample is the rows per env that are handed over together"},
+    {"policy.collect.unroll_len", kManyProcesses, "rows are handed over one by one"},
+    {"policy.collect.collector", kSupervised, "nothing is collected"},
+    {"policy.collect.collector", kManyProcesses, "policy.collect.parallel_collector collects"},
+    {"policy.collect.parallel_collector", kOneProcess, "policy.collect.collector collects"},
+    {"policy.collect.collector_num", kOneProcess, "there is one collector"},
+    {"policy.eval.evaluator.type", kManyProcesses, "collectors evaluate"},
+    {"policy.eval.evaluator.eval_freq", kManyProcesses,
+     "policy.other.commander.eval_interval says how often"},
+    {"policy.eval.evaluator.max_abnormal", kManyProcesses,
+     "that of policy.collect.parallel_collector counts in evaluations, too"},
+    {"policy.eval.evaluator.params", kManyProcesses, "videos are made by a serial run"},
+    {"policy.eval.metric_evaluator", kCollectsSerially | kManyProcesses,
+     "there is no data_set.path"},
+    {"policy.eval.opponent_checkpoint", kSupervised | kManyProcesses,
+     "env.evaluator_type plays the opponent itself"},
+    {"policy.other.replay_buffer", kOnPolicy | kSupervised, "it has no replay buffer"},
+    {"policy.other.commander", kOneProcess, "there are no tasks"},
+    {"policy.other.commander.league", kParallel, "it is that of commander 'one_vs_one'"},
+    {"policy.other.commander.learner_task_space", kManyProcesses,
+     "there is one learning task; set policy.learn.learner_num to learn in several processes"},
+};
+
+// Values that are filled in from another field, and refused if they are set to something else.
+constexpr absl::string_view kShared[] = {
+    "policy.other.replay_buffer.nstep", "policy.other.replay_buffer.discount_factor",
+    "policy.eval.evaluator.n_episode", "policy.eval.evaluator.stop_value"};
+
+absl::string_view NameOf(RunKind kind) {
+  // A switch, like those of other enums, and not a shared table: the compiler warns if a name is missing.
+  switch (kind) {
+    case RunKind::kSerial:
+      return "a serial run";
+    case RunKind::kOnPolicy:
+      return "a run whose policy is on-policy";
+    case RunKind::kSupervised:
+      return "a run with a data_set";
+    case RunKind::kParallel:
+      return "a parallel run";
+    case RunKind::kLeague:
+      return "a league";
+  }
+  return "";
+}
+
+bool IsWithin(absl::string_view path, absl::string_view outer) {
+  if (!absl::StartsWith(path, outer)) return false;
+  return path.size() == outer.size() || path[outer.size()] == '.' || path[outer.size()] == '[';
+}
+
+bool IsShared(absl::string_view path) {
+  for (const absl::string_view shared : kShared) {
+    if (path == shared) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKind kind) {
+  std::vector<std::string> problems;
+  for (const SetField& field : ListSetFields(config)) {
+    if (IsShared(field.path)) continue;
+    for (const Unused& unused : kUnused) {
+      if ((unused.kinds & static_cast<unsigned>(kind)) == 0) continue;
+      if (!IsWithin(field.path, unused.path)) continue;
+      problems.push_back(absl::StrCat(
+          field.path, " is ", field.value, ", which has no effect in ", NameOf(kind), ": expected ",
+          field.default_value.empty() ? "that it is not set" : field.default_value, "; ",
+          unused.instead));
+      break;
+    }
+  }
+  return problems;
+}
+
+}  // namespace ding

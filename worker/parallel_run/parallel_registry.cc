@@ -1,0 +1,21 @@
+#include "ding_worker/worker/parallel_run/parallel_registry.h"
+
+#include "ding_worker/interaction/all_reduce/all_reduce_registry.h"
+#include "ding_worker/interaction/store/codec.h"
+#include "ding_worker/worker/list_registry.h"
+
+namespace ding {
+
+std::string ListParallelModules() {
+  std::string text;
+  ListRegistry(ParallelCollectorRegistry(), &text);
+  ListRegistry(CommanderRegistry(), &text);
+  ListRegistry(CommCollectorRegistry(), &text);
+  ListRegistry(CommLearnerRegistry(), &text);
+  ListRegistry(AllReduceRegistry(), &text);
+  ListRegistry(StoreRegistry(), &text);
+  ListRegistry(CodecRegistry(), &text);
+  return text;
+}
+
+}  // namespace ding

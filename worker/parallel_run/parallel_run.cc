@@ -1,0 +1,251 @@
+#include "ding_worker/worker/parallel_run/parallel_run.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/coordinator/comm_coordinator.h"
+#include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/progress.h"
+#include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/parallel_run/parallel_run_data.h"
+#include "ding_worker/worker/parallel_run/parallel_run_folder.h"
+#include "ding_worker/worker/parallel_run/parallel_run_store.h"
+#include "ding_worker/worker/parallel_run/parallel_setup.h"
+#include "ding_worker/worker/run/run_folder.h"
+#include "ding_worker/worker/run/run_result.h"
+#include "ding_worker/worker/run/status_text.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+// Pause between two checks for interrupts and processes, with an update of the status line.
+constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
+// Time for workers to end their tasks (a learner saves a checkpoint) and leave.
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(20);
+// How long to retry while the address of a resumed run is taken: its last coordinator may be
+// ending.
+constexpr absl::Duration kListenPatience = absl::Seconds(5);
+constexpr absl::Duration kListenRetry = absl::Milliseconds(20);
+
+ParallelRunData::Options DataOptions(const ParallelRunOptions& options) {
+  return {options.exp_dir, options.resume, options.again};
+}
+
+// The coordinator of one run, with its data.
+class Run {
+ public:
+  Run(const ExperimentConfig& config, const ParallelRunOptions& options)
+      : config_(config), options_(options), data_(config, DataOptions(options)) {}
+
+  absl::Status Start(Transport* transport);
+  // Removes the folder of a run that could not start, since it holds nothing yet. The folder of a
+  // run that was to be resumed stays as it is.
+  void GiveUp();
+  // Waits until the run is over. Returns the reason if it is an error.
+  absl::Status Watch();
+  // Lets the workers leave, and cleans up.
+  void Finish();
+  // Returns the result, and writes it to the folder.
+  absl::StatusOr<std::string> WriteResult();
+  // The status for ParallelOutcome; valid after Finish().
+  const absl::Status& saved() const { return saved_; }
+
+ private:
+  absl::Status Listen(Transport* transport);
+  void EndWorkers();
+  void SaveData();
+  void LogRows() const;
+
+  const ExperimentConfig& config_;
+  const ParallelRunOptions& options_;
+  ParallelRunData data_;
+  absl::Status saved_;
+  bool gives_up_ = false;  // the run could not start
+  std::unique_ptr<CommCoordinator> comm_;
+  CoordinatorParts parts_;
+};
+
+absl::Status Run::Start(Transport* transport) {
+  DING_RETURN_IF_ERROR(data_.Open());
+  DING_RETURN_IF_ERROR(Listen(transport));
+  RunFolder* const folder = data_.folder();
+  ComponentDeps deps;
+  deps.metrics = folder->metrics();
+  deps.exp_dir = folder->path();
+  deps.seed = config_.seed();
+  // A person who resumes a stopped run wants it to continue.
+  const bool by_hand = options_.resume && !options_.again;
+  DING_ASSIGN_OR_RETURN(parts_, MakeCoordinator(config_, data_.info().run(), deps, data_.store(),
+                                                comm_.get(), data_.journal(), by_hand));
+  parts_.coordinator->Start();
+  DING_RETURN_IF_ERROR(comm_->Start(parts_.coordinator.get()));
+  DING_RETURN_IF_ERROR(folder->WriteText(run_files::kAddress, comm_->address()));
+  std::fprintf(stderr, "run folder: %s\ncoordinator: %s\n", folder->path().c_str(),
+               comm_->address().c_str());
+  return absl::OkStatus();
+}
+
+absl::Status Run::Listen(Transport* transport) {
+  CommCoordinator::Options comm;
+  comm.address = options_.listen;
+  comm.welcome.set_run(data_.info().run());
+  comm.welcome.set_config(PrintTextConfig(config_));
+  comm.welcome.set_store_url(data_.info().store_url());
+  comm.welcome.set_exp_dir(data_.folder()->path());
+  comm.welcome.set_lease_seconds(config_.system().coordinator().lease_seconds());
+  comm.welcome.set_rejoin_seconds(config_.system().coordinator().rejoin_seconds());
+  comm.config_digest = ConfigDigest(config_);
+  comm.session.lease = absl::Seconds(config_.system().coordinator().lease_seconds());
+  comm.report = [](const std::string& what) { LOG(WARNING) << what; };
+  const absl::StatusOr<std::string> before = ReadRunAddress(data_.folder()->path());
+  if (options_.as_before && before.ok()) comm.address = *before;
+  const Timer waited(Clock::Real());
+  while (true) {
+    absl::StatusOr<std::unique_ptr<CommCoordinator>> made =
+        CommCoordinator::Create(comm, transport);
+    if (made.ok()) {
+      comm_ = *std::move(made);
+      return absl::OkStatus();
+    }
+    const bool taken = (options_.resume || options_.again) && absl::IsAlreadyExists(made.status());
+    if (!taken || waited.Elapsed() >= kListenPatience) return made.status();
+    absl::SleepFor(kListenRetry);
+  }
+}
+
+void Run::GiveUp() {
+  if (data_.is_resumed()) {
+    data_.KeepMemory();
+    return;
+  }
+  gives_up_ = true;
+  Finish();
+  data_.RemoveFolder();
+}
+
+absl::Status Run::Watch() {
+  ProgressOptions progress_options = ProgressTo(stderr);
+  progress_options.start = ProgressOf(parts_.coordinator->status());
+  if (config_.max_env_step() > 0) progress_options.max_env_step = config_.max_env_step();
+  if (config_.max_train_iter() > 0) progress_options.max_train_iter = config_.max_train_iter();
+  Progress progress(progress_options);
+  while (!options_.interrupted()) {
+    const absl::Status done = parts_.coordinator->WaitUntilDone(kWatchPeriod);
+    progress.Update(ProgressOf(parts_.coordinator->status()));
+    if (!absl::IsDeadlineExceeded(done)) return done;
+  }
+  return absl::OkStatus();
+}
+
+void Run::Finish() {
+  if (parts_.coordinator != nullptr) EndWorkers();
+  data_.Clear();
+}
+
+void Run::EndWorkers() {
+  parts_.coordinator->RequestEnd("the run is over");
+  if (!comm_->WaitForWorkersToLeave(kLeaveTimeout)) {
+    LOG(WARNING) << "some workers have not left within " << absl::FormatDuration(kLeaveTimeout);
+  }
+  comm_->Close("the run is over");
+  LogRows();
+  SaveData();
+  const absl::Status closed = parts_.coordinator->Close("the run is over");
+  if (!closed.ok()) LOG(WARNING) << "some data are not deleted: " << closed.message();
+}
+
+// Saves what the run needs to continue, if it is to be continued.
+void Run::SaveData() {
+  const absl::Status closed =
+      RetryWhileStoreIsAway([this] { return parts_.coordinator->CloseJournal(); });
+  if (!absl::IsAborted(closed)) {  // Otherwise another coordinator continues the run.
+    if (gives_up_) return;
+    if (parts_.coordinator->status().converged()) {
+      data_.NoteConverged();
+      return;
+    }
+  }
+  saved_ = data_.Save(closed);
+  if (data_.keeps_store()) parts_.coordinator->KeepData();
+}
+
+// Logs that no acknowledged row is lost: each is in the buffer, or has left it by its rules.
+void Run::LogRows() const {
+  const Coordinator::Counters counters = parts_.coordinator->counters();
+  LOG(INFO) << "rows: " << counters.rows_pushed << " pushed, " << counters.rows_acknowledged
+            << " acknowledged";
+  const RunStatus status = parts_.coordinator->status();
+  for (const BufferStatus& buffer : status.buffer()) {
+    LOG(INFO) << buffer.buffer_id() << ": " << buffer.push_count() << " rows pushed, "
+              << buffer.count() << " in it, " << buffer.removed_count() << " evicted, "
+              << buffer.lost_count() << " lost";
+  }
+}
+
+absl::StatusOr<std::string> Run::WriteResult() {
+  const RunStatus status = parts_.coordinator->status();
+  RunResult result;
+  result.stop = status.converged();
+  result.env_step = status.envstep();
+  result.train_iter = status.train_iter();
+  if (status.has_eval_value()) result.eval_value = status.eval_value();
+  result.eval_value_raw.assign(status.eval_return().begin(), status.eval_return().end());
+  result.wall_seconds = status.elapsed_seconds();  // includes the time under earlier coordinators
+  if (status.has_collecting_seconds()) result.collecting_seconds = status.collecting_seconds();
+  result.finish_time = Clock::Real()->Now();
+  std::string json = ToJson(result);
+  DING_RETURN_IF_ERROR(data_.folder()->WriteText(run_files::kResult, absl::StrCat(json, "\n")));
+  return json;
+}
+
+}  // namespace
+
+absl::StatusOr<ParallelOutcome> RunParallel(const ExperimentConfig& config,
+                                            const ParallelRunOptions& options,
+                                            Transport* transport) {
+  ParallelOutcome outcome;
+  if (options.resume && !options.again) {
+    DING_ASSIGN_OR_RETURN(const std::optional<std::string> result,
+                          ResultOfConvergedRun(config, options.exp_dir));
+    if (result.has_value()) {
+      outcome.result = *result;
+      return outcome;
+    }
+  }
+  Run run(config, options);
+  const absl::Status started = run.Start(transport);
+  if (!started.ok()) {
+    run.GiveUp();
+    return started;
+  }
+  const absl::Status status = run.Watch();
+  if (!status.ok()) LOG(INFO) << "the run failed: " << status.message();
+  run.Finish();
+  outcome.saved = run.saved();
+  // The error that ended the run comes first, but it must not hide that the data are still there.
+  if (!status.ok()) {
+    if (!outcome.saved.ok()) LOG(ERROR) << outcome.saved.message();
+    return status;
+  }
+  absl::StatusOr<std::string> result = run.WriteResult();
+  if (result.ok()) {
+    outcome.result = *std::move(result);
+  } else if (outcome.saved.ok()) {
+    return result.status();
+  } else {
+    outcome.saved = Annotate(result.status(), outcome.saved.message());
+  }
+  return outcome;
+}
+
+}  // namespace ding

@@ -1,0 +1,202 @@
+#include "ding_worker/worker/parallel_run/parallel_run_data.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/coordinator/coordinator.pb.h"
+#include "ding_worker/coordinator/journal/file_journal.h"
+#include "ding_worker/coordinator/journal/store_journal.h"
+#include "ding_worker/interaction/store/store_registry.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/text_config.h"
+#include "ding_worker/worker/parallel_run/parallel_run_folder.h"
+#include "ding_worker/worker/parallel_run/parallel_run_store.h"
+#include "ding_worker/worker/parallel_run/saved_values.h"
+#include "ding_worker/worker/run/paths.h"
+#include "ding_worker/worker/run/resume.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+// The name of the coordinator's logs.
+constexpr char kProcess[] = "coordinator";
+
+// Returns the config of the run in `exp_dir`. kInvalidArgument: `config` is that of another run.
+absl::StatusOr<ExperimentConfig> ReadSameExperiment(const ExperimentConfig& config,
+                                                    const std::string& exp_dir) {
+  DING_ASSIGN_OR_RETURN(const std::string text, ReadRunConfig(exp_dir));
+  DING_ASSIGN_OR_RETURN(ExperimentConfig saved,
+                        ParseExperimentConfig(text, "the run's config", {}));
+  DING_RETURN_IF_ERROR(CheckSameExperiment(saved, config));
+  return saved;
+}
+
+}  // namespace
+
+ParallelRunData::ParallelRunData(const ExperimentConfig& config, const Options& options)
+    : config_(config),
+      options_(options),
+      resume_(options.resume ||
+              (options.again && PathExists(JoinPath(options.exp_dir, run_files::kInfo)))) {}
+
+absl::Status ParallelRunData::Open() {
+  DING_RETURN_IF_ERROR(OpenFolder());
+  DING_RETURN_IF_ERROR(folder_->WriteText(run_files::kConfig, PrintTextConfig(config_)));
+  // This is written first, so that everything made from here on can be found when the run is
+  // resumed.
+  DING_RETURN_IF_ERROR(folder_->WriteText(run_files::kInfo, PrintRunFile(info_)));
+  DING_RETURN_IF_ERROR(resume_ ? OpenStore() : MakeStore());
+  DING_RETURN_IF_ERROR(OpenJournal());
+  return resume_ ? RestoreValues(*journal_, *folder_, store_.get()) : absl::OkStatus();
+}
+
+absl::Status ParallelRunData::OpenFolder() {
+  if (!resume_) {
+    const bool made = options_.again && PathExists(options_.exp_dir);
+    DING_ASSIGN_OR_RETURN(
+        folder_,
+        made ? RunFolder::Continue(options_.exp_dir, kProcess, Clock::Real())
+             : RunFolder::Create(options_.exp_dir, config_.exp_name(), kProcess, Clock::Real()));
+    info_ = NameRun(folder_->path(), config_.system().store_url());
+    return CreateDirectories(JoinPath(folder_->path(), run_files::kCoordinatorFolder));
+  }
+  DING_ASSIGN_OR_RETURN(info_, ReadRunInfo(options_.exp_dir));
+  DING_RETURN_IF_ERROR(ReadSameExperiment(config_, options_.exp_dir).status());
+  DING_ASSIGN_OR_RETURN(folder_, RunFolder::Continue(options_.exp_dir, kProcess, Clock::Real()));
+  return absl::OkStatus();
+}
+
+absl::Status ParallelRunData::MakeStore() {
+  if (!info_.memory().empty()) {
+    for (const std::string& dead : RemoveDeadRuns(RunMemoryBase())) {
+      LOG(WARNING) << "removed what run " << dead << ", which was killed, left in "
+                   << RunMemoryBase();
+    }
+    DING_ASSIGN_OR_RETURN(memory_, RunMemory::Create(RunMemoryBase(), info_.run()));
+  }
+  DING_ASSIGN_OR_RETURN(store_, create_store(info_.store_url()));
+  return absl::OkStatus();
+}
+
+absl::Status ParallelRunData::OpenStore() {
+  if (!info_.memory().empty()) {
+    DING_ASSIGN_OR_RETURN(memory_, RunMemory::Reopen(RunMemoryBase(), info_.run()));
+  }
+  DING_ASSIGN_OR_RETURN(store_, create_store(info_.store_url()));
+  return absl::OkStatus();
+}
+
+absl::Status ParallelRunData::OpenJournal() {
+  if (!journal_is_in_store()) {
+    DING_ASSIGN_OR_RETURN(journal_,
+                          FileJournal::Open({JoinPath(folder_->path(), run_files::kJournal)}));
+    return absl::OkStatus();
+  }
+  StoreJournal::Options journal;
+  journal.store = store_.get();
+  // A coordinator that was killed before it listened had not promised anything to anybody.
+  journal.must_exist = options_.resume || ReadRunAddress(folder_->path()).ok();
+  DING_ASSIGN_OR_RETURN(journal_, StoreJournal::Open(journal));
+  return PutDescription(info_, config_, store_.get());
+}
+
+void ParallelRunData::NoteConverged() {
+  SavedRun nothing;
+  nothing.set_converged(true);
+  const absl::Status noted = folder_->WriteText(run_files::kSaved, PrintRunFile(nothing));
+  if (!noted.ok()) LOG(WARNING) << "cannot note that the run has converged: " << noted.message();
+}
+
+absl::Status ParallelRunData::Save(const absl::Status& journal) {
+  absl::Status status = journal;
+  const std::string& exp_dir = folder_->path();
+  if (journal_is_in_store()) {
+    KeepStore();
+    // The store may have lost the description.
+    if (status.ok()) {
+      status =
+          RetryWhileStoreIsAway([this] { return PutDescription(info_, config_, store_.get()); });
+    }
+    LOG(INFO) << "journal, chunks and policies stay in " << info_.store_url()
+              << ", from which the run can continue";
+    if (status.ok() || absl::IsAborted(status)) return absl::OkStatus();
+    return Annotate(status, absl::StrCat("what the run needs to continue may be incomplete in ",
+                                         info_.store_url()));
+  }
+  if (status.ok()) {
+    status = RetryWhileStoreIsAway([this] {
+      return SaveValues(*journal_, config_.resume().max_replay_bytes(), store_.get(), *folder_);
+    });
+  }
+  if (status.ok()) return status;
+  const std::string journal_path = JoinPath(exp_dir, run_files::kJournal);
+  if (!PathExists(journal_path)) {
+    LOG(WARNING) << "the run cannot continue, and its data are deleted: '" << journal_path
+                 << "', which describes them, was removed";
+    return absl::OkStatus();
+  }
+  KeepStore();
+  // An incomplete copy is useless, and takes up space that the rest of the folder may need.
+  const absl::Status removed = RemoveRecursively(JoinPath(exp_dir, run_files::kSavedFolder));
+  if (!removed.ok()) LOG(WARNING) << removed.message();
+  return Annotate(status, absl::StrCat("the data of this run are not saved; they stay in ",
+                                       DescribePlace(info_),
+                                       ". When the following problem is solved, continue with "
+                                       "them by: ",
+                                       ResumeCommand(exp_dir)));
+}
+
+void ParallelRunData::KeepStore() {
+  keeps_store_ = true;
+  if (memory_ == nullptr) return;
+  memory_->Keep();
+  const absl::Status kept = KeepRunMemory(memory_->path());
+  if (!kept.ok()) LOG(WARNING) << kept.message();
+}
+
+void ParallelRunData::Clear() {
+  const absl::Status cleared = store_ == nullptr || keeps_store_
+                                   ? absl::OkStatus()
+                                   : RetryWhileStoreIsAway([this] { return store_->Clear(); });
+  if (!cleared.ok()) LOG(WARNING) << "the store could not be cleared: " << cleared.message();
+  if (folder_ == nullptr) return;
+  const absl::Status logs = folder_->FlushLogs();
+  if (!logs.ok()) LOG(WARNING) << "some of the logs could not be written: " << logs.message();
+}
+
+void ParallelRunData::KeepMemory() {
+  if (memory_ != nullptr) memory_->Keep();
+}
+
+void ParallelRunData::RemoveFolder() {
+  if (folder_ == nullptr) return;
+  const std::string path = folder_->path();
+  folder_.reset();
+  const absl::Status removed = RemoveRecursively(path);
+  if (!removed.ok()) LOG(WARNING) << removed.message();
+}
+
+absl::StatusOr<std::optional<std::string>> ResultOfConvergedRun(const ExperimentConfig& config,
+                                                                const std::string& exp_dir) {
+  const absl::StatusOr<SavedRun> saved = ReadSavedRun(exp_dir);
+  const absl::StatusOr<std::string> result = ReadFile(ResultPath(exp_dir));
+  if (!saved.ok() || !saved->converged() || !result.ok()) return std::nullopt;
+  DING_ASSIGN_OR_RETURN(const ExperimentConfig before, ReadSameExperiment(config, exp_dir));
+  if (config.env().stop_value() > before.env().stop_value()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the run in '", exp_dir, "' had converged, at env.stop_value ", before.env().stop_value(),
+        ", and let its rows go: it cannot continue to ", config.env().stop_value(),
+        ". A new run can start from its policy with --set policy.learn.learner.hook."
+        "load_ckpt_before_run=",
+        ShellWord(JoinPath(exp_dir, "ckpt/learner_resume"))));
+  }
+  LOG(WARNING) << "the run in '" << exp_dir
+               << "' had converged and let its rows go: it has nothing from which to continue, and "
+                  "this is its result";
+  return std::string(absl::StripTrailingAsciiWhitespace(*result));
+}
+
+}  // namespace ding

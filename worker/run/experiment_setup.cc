@@ -1,0 +1,112 @@
+#include "ding_worker/worker/run/experiment_setup.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/env_registry.h"
+#include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/text_config.h"
+
+namespace ding {
+namespace {
+
+constexpr char kConfigField[] = "config";
+
+absl::StatusOr<std::unique_ptr<EnvManager>> ManagerOf(EnvConfig env, const ExperimentConfig& config,
+                                                      int env_num, const Clock* clock) {
+  const EnvFactory factory = [env = std::move(env)] { return create_env(env); };
+  std::vector<EnvFactory> factories(static_cast<size_t>(env_num), factory);
+  return create_env_manager(config.env().manager(), std::move(factories), clock);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeEnvManager(const ExperimentConfig& config,
+                                                           int env_num, const Clock* clock) {
+  return ManagerOf(MakeEnvConfig(config), config, env_num, clock);
+}
+
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(const ExperimentConfig& config,
+                                                                    int env_num,
+                                                                    const Clock* clock) {
+  return ManagerOf(MakeEvaluatorEnvConfig(config), config, env_num, clock);
+}
+
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const ExperimentConfig& config,
+                                                                   const std::string& opponent,
+                                                                   int env_num,
+                                                                   const Clock* clock) {
+  if (config.env().eval_opponent_size() == 0) {
+    return MakeEvaluatorEnvManager(config, env_num, clock);
+  }
+  for (const EvalOpponentConfig& found : config.env().eval_opponent()) {
+    if (found.name() != opponent) continue;
+    EnvConfig env;
+    env.set_type(found.evaluator_type());
+    if (found.has_evaluator_params()) *env.mutable_params() = found.evaluator_params();
+    return ManagerOf(std::move(env), config, env_num, clock);
+  }
+  return absl::NotFoundError(
+      absl::StrCat("the config has no env.eval_opponent named '", opponent, "'"));
+}
+
+PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& env,
+                                const PolicyModes& modes) {
+  PolicyContext context;
+  context.observation = env.observation;
+  context.action = env.action;
+  context.seed = config.seed();
+  context.modes = modes;
+  return context;
+}
+
+void DescribeRun(const ExperimentConfig& config, absl::string_view env_name, CheckpointInfo* info) {
+  info->fields[kConfigField] = PrintTextConfig(config);
+  info->fields["env"] = std::string(env_name);
+  info->fields["policy"] = config.policy().type();
+}
+
+absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info) {
+  const auto found = info.fields.find(kConfigField);
+  if (found == info.fields.end()) {
+    return absl::NotFoundError(
+        "the checkpoint holds no config; it was not saved by //worker:serial");
+  }
+  return ParseExperimentConfig(found->second, "config in the checkpoint", {});
+}
+
+PolicyModes EvalModeOnly() {
+  PolicyModes modes;
+  modes.learn = modes.collect = modes.command = false;
+  return modes;
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const CheckpointReader& checkpoint,
+                                                       const ExperimentConfig& config,
+                                                       const EnvSpec& player) {
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<Policy> policy,
+      create_policy(MakePolicyConfig(config), MakePolicyContext(config, player, EvalModeOnly())));
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> model,
+                        checkpoint.Component(kModelComponent));
+  DING_RETURN_IF_ERROR(policy->eval_mode()->LoadModel(model.get()));
+  return policy;
+}
+
+absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const std::string& checkpoint,
+                                                       const EnvSpec& player) {
+  const auto load = [&]() -> absl::StatusOr<std::unique_ptr<Policy>> {
+    DING_ASSIGN_OR_RETURN(const CheckpointReader reader, OpenTrainCheckpoint(checkpoint));
+    DING_ASSIGN_OR_RETURN(const ExperimentConfig config, ConfigOfCheckpoint(reader.info()));
+    return LoadEvalPolicy(reader, config, player);
+  };
+  absl::StatusOr<std::unique_ptr<Policy>> policy = load();
+  if (!policy.ok()) return Annotate(policy.status(), absl::StrCat("checkpoint ", checkpoint));
+  return policy;
+}
+
+}  // namespace ding

@@ -1,0 +1,59 @@
+// Makes the parts that serial training and evaluation have in common from an experiment config.
+//
+// Threads: thread-safe (pure functions).
+#ifndef DING_WORKER_WORKER_RUN_EXPERIMENT_SETUP_H_
+#define DING_WORKER_WORKER_RUN_EXPERIMENT_SETUP_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/worker/experiment.pb.h"
+
+namespace ding {
+
+// Makes a manager of `env_num` envs, which is not launched and not seeded.
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeEnvManager(const ExperimentConfig& config,
+                                                           int env_num, const Clock* clock);
+// The same for the envs that evaluate.
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvManager(const ExperimentConfig& config,
+                                                                    int env_num,
+                                                                    const Clock* clock);
+// The same for the envs in which the policy of a league plays against `opponent`. kNotFound: the
+// config has no opponent of that name.
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeOpponentEnvManager(const ExperimentConfig& config,
+                                                                   const std::string& opponent,
+                                                                   int env_num, const Clock* clock);
+
+// Makes the context of a policy. `env` is the spec of an env for one player; for a game it is its
+// PlayerSpec().
+PolicyContext MakePolicyContext(const ExperimentConfig& config, const EnvSpec& env,
+                                const PolicyModes& modes);
+
+// Adds to a checkpoint what an evaluation needs to start from it alone: "config", "env", "policy".
+void DescribeRun(const ExperimentConfig& config, absl::string_view env_name, CheckpointInfo* info);
+// Returns the config that DescribeRun() wrote. kNotFound: the checkpoint has none.
+absl::StatusOr<ExperimentConfig> ConfigOfCheckpoint(const CheckpointInfo& info);
+
+// Returns the modes of a policy that only acts without exploration.
+PolicyModes EvalModeOnly();
+// Loads the policy, with its eval mode only, from a checkpoint that DescribeRun() described, for a
+// player of this spec. Only the model in the checkpoint is needed. Errors name the checkpoint:
+//   kNotFound, kDataLoss  it does not exist, or it is truncated or corrupted
+//   kInvalidArgument      its model does not fit
+absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const std::string& checkpoint,
+                                                       const EnvSpec& player);
+// The same for a checkpoint that is already open, and its config; errors do not name the
+// checkpoint.
+absl::StatusOr<std::unique_ptr<Policy>> LoadEvalPolicy(const CheckpointReader& checkpoint,
+                                                       const ExperimentConfig& config,
+                                                       const EnvSpec& player);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_RUN_EXPERIMENT_SETUP_H_

@@ -1,0 +1,51 @@
+// Makes the collector and the evaluator of a run, for envs with one player and for games:
+//
+//     policy.collect.collector   env for one        game
+//       sample, episode          of that type       refused
+//       sample_1v1, episode_1v1  refused            self-play: the policy in all seats
+//                                                   (collector/battle/self_play_collector.h)
+//     policy.eval.evaluator
+//       interaction              of that type       refused
+//       battle_interaction       refused            the policy against an opponent: the policy in
+//                                                   policy.eval.opponent_checkpoint, or random
+//                                                   (collector/evaluator/opponent_evaluator.h)
+//
+// So the same loop runs both kinds. A run may collect in a game and evaluate in an env for one
+// player, or the other way round (env.evaluator_type), if the player's observations and actions are
+// the same.
+//
+// Ownership: envs and policies must outlive what is made from them.   Threads: thread-safe.
+// Errors:    kInvalidArgument names the setting that does not fit, and the values that would.
+#ifndef DING_WORKER_WORKER_RUN_GAME_SETUP_H_
+#define DING_WORKER_WORKER_RUN_GAME_SETUP_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/worker/experiment.pb.h"
+
+namespace ding {
+
+absl::StatusOr<std::unique_ptr<ISerialCollector>> MakeCollector(const ExperimentConfig& config,
+                                                                EnvManager* envs,
+                                                                CollectMode* policy,
+                                                                const ComponentDeps& deps);
+
+absl::StatusOr<std::unique_ptr<ISerialEvaluator>> MakeEvaluator(const ExperimentConfig& config,
+                                                                EnvManager* envs, EvalMode* policy,
+                                                                const ComponentDeps& deps);
+
+// OK if a player has the same observations and actions in both envs; else an error that lists the
+// differences.
+absl::Status CheckSamePlayer(const EnvSpec& collector_env, const EnvSpec& evaluator_env);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_RUN_GAME_SETUP_H_

@@ -1,0 +1,170 @@
+#include "ding_worker/worker/run/program.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/metrics/progress.h"
+#include "ding_worker/metrics/testing/screen.h"
+#include "glog/logging.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(TakeSettingsTest, TakesEverySettingInOrderAndLeavesTheRest) {
+  std::vector<std::string> words = {"serial",    "--set",       "a=1",    "--config=c", "-set",
+                                    "b.c=[1,2]", "--set=d=x y", "--seed", "3"};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int argc = static_cast<int>(words.size());
+  std::vector<std::string> settings;
+  EXPECT_THAT(TakeSettings(&argc, argv.data(), &settings), IsOk());
+  EXPECT_THAT(settings, ElementsAre("a=1", "b.c=[1,2]", "d=x y"));
+  EXPECT_THAT(std::vector<std::string>(argv.begin(), argv.begin() + argc),
+              ElementsAre("serial", "--config=c", "--seed", "3"));
+}
+
+TEST(TakeSettingsTest, ASettingNeedsAValue) {
+  std::vector<std::string> words = {"serial", "--set"};
+  std::vector<char*> argv = {words[0].data(), words[1].data(), nullptr};
+  int argc = 2;
+  std::vector<std::string> settings;
+  EXPECT_THAT(TakeSettings(&argc, argv.data(), &settings),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("path=value")));
+}
+
+// Returns the exit status of a process that calls `act`.
+int StatusOf(const std::function<void()>& act) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    act();
+    exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+TEST(ExitGuardTest, ACallOfExitIsNoEndOfARun) {
+  EXPECT_EQ(StatusOf([] {
+              const ExitGuard guard("the run is lost");
+              exit(0);
+            }),
+            1);
+  EXPECT_EQ(StatusOf([] {
+              const ExitGuard guard("the run is lost");
+              exit(7);
+            }),
+            7);
+}
+
+TEST(ExitGuardTest, WithoutAGuardExitIsAsEver) {
+  EXPECT_EQ(StatusOf([] { ExitGuard guard("the run is lost"); }), 0);
+}
+
+// For example, a child that cannot execute a program calls exit().
+TEST(ExitGuardTest, AChildOfTheProcessMayCallExit) {
+  const ExitGuard guard("the run is lost");
+  EXPECT_EQ(StatusOf([] { exit(0); }), 0);
+}
+
+// This runs in a child, since a process can set up gflags and glog only once.
+TEST(InitProgramTest, AFileThatMayNotGrowIsAnErrorAndNotTheEnd) {
+  const std::string path = JoinPath(FreshTestFolder(), "f");
+  const pid_t pid = fork();
+  if (pid == 0) {
+    std::string name = "program";
+    char* words[] = {name.data(), nullptr};
+    char** argv = words;
+    int argc = 1;
+    InitProgram(&argc, &argv, "help");
+    const rlimit limit = {100, 100};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const absl::Status written = WriteFileAtomically(path, std::string(200, 'x'));
+    _exit(absl::IsResourceExhausted(written) ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Returns what this process writes to stderr while `act` runs, if stderr is a terminal of 120
+// columns.
+std::string OnTerminal(const std::function<void()>& act) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  EXPECT_TRUE(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+  const int other_end = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+  EXPECT_GE(other_end, 0);
+  termios raw;  // The terminal must not change newlines.
+  tcgetattr(other_end, &raw);
+  cfmakeraw(&raw);
+  tcsetattr(other_end, TCSANOW, &raw);
+  winsize size = {};
+  size.ws_col = 120;
+  ioctl(other_end, TIOCSWINSZ, &size);
+  const int stderr_before = dup(STDERR_FILENO);
+  dup2(other_end, STDERR_FILENO);
+  act();
+  dup2(stderr_before, STDERR_FILENO);
+  close(stderr_before);
+  close(other_end);
+  // Reads everything that was written, until nobody can write any more.
+  std::string text;
+  char part[512];
+  for (ssize_t count = 0; (count = read(terminal, part, sizeof(part))) > 0;) {
+    text.append(part, static_cast<size_t>(count));
+  }
+  close(terminal);
+  return text;
+}
+
+TEST(InitProgramTest, ALogLineBesideAProgressLineIsOnALineOfItsOwn) {
+  std::vector<std::string> words = {"program"};
+  std::vector<char*> arguments = {words[0].data(), nullptr};
+  int argc = 1;
+  char** argv = arguments.data();
+  InitProgram(&argc, &argv, "");
+  Screen screen(120);
+  screen.Write(OnTerminal([] {
+    ProgressOptions options = ProgressTo(stderr);
+    EXPECT_TRUE(options.is_terminal);
+    Progress progress(options);
+    ProgressState state;
+    state.env_step = 7;
+    progress.Update(state);
+    LOG(WARNING) << "rows are dropped";
+    LOG(INFO) << "not for the terminal";
+    EXPECT_EQ(ReportFailure(absl::InternalError("it failed")), 1);
+    progress.Finish();
+  }));
+  EXPECT_THAT(screen.Lines(),
+              ElementsAre(AllOf(StartsWith("W"), EndsWith("rows are dropped")),
+                          EndsWith(": it failed"), StartsWith("env_step 7  train_iter 0"), ""));
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,31 @@
+#include "ding_worker/worker/run/run_flags.h"
+
+#include "absl/strings/str_cat.h"
+#include "gflags/gflags.h"
+
+DEFINE_int64(seed, -1, "seed of the run; overrides the config's");
+DEFINE_int64(max_env_step, -1, "env steps after which the run ends; overrides the config's");
+DEFINE_int64(max_train_iter, -1,
+             "train iterations after which the run ends; overrides the config's");
+
+namespace ding {
+
+const char kRunFlagsHelp[] =
+    R"(  --seed=N              seed of the run
+  --max_env_step=N      ends the run after N env steps
+  --max_train_iter=N    ends the run after N train iterations
+)";
+
+std::vector<std::string> RunFlagSettings() {
+  std::vector<std::string> settings;
+  if (FLAGS_seed >= 0) settings.push_back(absl::StrCat("seed=", FLAGS_seed));
+  if (FLAGS_max_env_step >= 0) {
+    settings.push_back(absl::StrCat("max_env_step=", FLAGS_max_env_step));
+  }
+  if (FLAGS_max_train_iter >= 0) {
+    settings.push_back(absl::StrCat("max_train_iter=", FLAGS_max_train_iter));
+  }
+  return settings;
+}
+
+}  // namespace ding

@@ -1,0 +1,36 @@
+// The result of a run for other programs: result.json and the last line of stdout.
+#ifndef DING_WORKER_WORKER_RUN_RUN_RESULT_H_
+#define DING_WORKER_WORKER_RUN_RUN_RESULT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "ding_worker/data/named_values.h"
+
+namespace ding {
+
+struct RunResult {
+  bool stop = false;  // the stop value was reached
+  int64_t env_step = 0;
+  int64_t train_iter = 0;
+  // Mean return and all returns of the last evaluation; none if there was no evaluation.
+  std::optional<double> eval_value;
+  std::vector<double> eval_value_raw;
+  NamedValues metric;  // of the last evaluation on held-out data; empty: none
+  double wall_seconds = 0;
+  // For parallel runs: time since the first collecting task was given, without the start and end of
+  // processes.
+  std::optional<double> collecting_seconds;
+  absl::Time finish_time;
+};
+
+// Returns one line: {"stop": true, "env_step": 1080, ...}. A value that is missing or not finite is
+// null; "metric" and "collecting_seconds" are left out if there are none.
+std::string ToJson(const RunResult& result);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_RUN_RUN_RESULT_H_

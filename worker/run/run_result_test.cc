@@ -1,0 +1,48 @@
+#include "ding_worker/worker/run/run_result.h"
+
+#include <limits>
+
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+TEST(RunResultTest, IsOneLineOfJson) {
+  RunResult result;
+  result.stop = true;
+  result.env_step = 1080;
+  result.train_iter = 640;
+  result.eval_value = 197.5;
+  result.eval_value_raw = {195, 200};
+  result.wall_seconds = 0.5;
+  result.finish_time = absl::FromUnixSeconds(86400);
+  EXPECT_EQ(ToJson(result), R"({"stop":true,"env_step":1080,"train_iter":640,"eval_value":197.5,)"
+                            R"("eval_value_raw":[195.0,200.0],"wall_seconds":0.5,)"
+                            R"("finish_time":"1970-01-02T00:00:00Z"})");
+}
+
+TEST(RunResultTest, HasAMetricIfThereIsOne) {
+  RunResult result;
+  EXPECT_EQ(ToJson(result).find("metric"), std::string::npos);
+  result.metric = {{"accuracy", 0.5}, {"loss", 2}};
+  const std::string json = ToJson(result);
+  EXPECT_NE(json.find(R"("metric":{"accuracy":0.5,"loss":2.0})"), std::string::npos) << json;
+}
+
+TEST(RunResultTest, HasTheTimeOfCollectingIfThereIsOne) {
+  RunResult result;
+  EXPECT_EQ(ToJson(result).find("collecting"), std::string::npos);
+  result.collecting_seconds = 0.25;
+  const std::string json = ToJson(result);
+  EXPECT_NE(json.find(R"("collecting_seconds":0.25)"), std::string::npos) << json;
+}
+
+TEST(RunResultTest, WhatThereIsNotIsNull) {
+  RunResult result;
+  result.eval_value_raw = {std::numeric_limits<double>::quiet_NaN()};
+  const std::string json = ToJson(result);
+  EXPECT_NE(json.find(R"("eval_value":null,"eval_value_raw":[null])"), std::string::npos) << json;
+}
+
+}  // namespace
+}  // namespace ding

@@ -1,0 +1,129 @@
+#include "ding_worker/worker/run/status_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "ding_worker/interaction/control/protocol.h"
+
+namespace ding {
+namespace {
+
+std::string Minutes(double seconds) {
+  const int64_t whole = std::llround(std::max(0.0, seconds));
+  return absl::StrFormat("%d:%02d", whole / 60, whole % 60);
+}
+
+// The number of workers, the state of the buffers, and what workers wait for.
+std::string Summary(const RunStatus& status) {
+  std::vector<std::string> waiting;
+  for (const WorkerStatus& worker : status.worker()) {
+    if (!worker.waits_for().empty()) {
+      waiting.push_back(absl::StrCat(worker.name(), " waits for ", worker.waits_for()));
+    }
+  }
+  std::string summary = absl::StrCat(status.worker_size(), " workers");
+  for (const BufferStatus& buffer : status.buffer()) {
+    absl::StrAppend(&summary, "  buffer ", buffer.count());
+    if (buffer.has_staleness_iterations()) {
+      absl::StrAppend(&summary, "  staleness ", std::llround(buffer.staleness_iterations()));
+    }
+  }
+  if (!waiting.empty()) absl::StrAppend(&summary, "  ", absl::StrJoin(waiting, ", "));
+  return summary;
+}
+
+std::string TaskText(const WorkerStatus& worker) {
+  const std::string task = worker.task_id().empty() ? "-" : worker.task_id();
+  return absl::StrCat(task, worker.evaluates() ? ", eval" : "",
+                      worker.draining() ? ", leaves" : "");
+}
+
+// What the worker waits for, and what is wrong with it.
+std::string TroubleText(const WorkerStatus& worker) {
+  std::string text = worker.waits_for();
+  if (worker.has_stalled_seconds()) {
+    absl::StrAppend(&text, " (no progress for ", Minutes(worker.stalled_seconds()), ")");
+  }
+  if (worker.bad_chunks() > 0) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", worker.bad_chunks(), " bad chunks");
+  }
+  return text;
+}
+
+std::string WorkerLine(const std::string& number, const std::string& name,
+                       const WorkerStatus& worker) {
+  return absl::StrFormat("%6s  %-14s %-10s %8d  %-25s %10.0f/s  %s\n", number, name,
+                         std::string(RoleName(worker.role())), worker.pid(), TaskText(worker),
+                         worker.steps_per_second(), TroubleText(worker));
+}
+
+std::string LeagueText(const LeagueStatus& league) {
+  std::string text = absl::StrCat("league: ", league.player_id(), " has ",
+                                  league.historical_players(), " historical players");
+  if (league.has_min_win_rate()) {
+    absl::StrAppend(&text, absl::StrFormat(", wins %.0f %% against the strongest",
+                                           100 * league.min_win_rate()));
+  }
+  absl::StrAppend(&text,
+                  absl::StrFormat(", rating %.2f +- %.2f", league.rating(), league.rating_sigma()),
+                  ", is evaluated against ", league.eval_opponent());
+  return text;
+}
+
+}  // namespace
+
+ProgressState ProgressOf(const RunStatus& status) {
+  ProgressState state;
+  state.env_step = status.envstep();
+  state.train_iter = status.train_iter();
+  if (status.has_eval_value()) state.last_eval = status.eval_value();
+  if (status.has_best_eval_value()) state.best_eval = status.best_eval_value();
+  state.detail = Summary(status);
+  return state;
+}
+
+std::string FormatRunStatus(const RunStatus& status) {
+  std::string text =
+      absl::StrCat("run ", status.run(), " for ", Minutes(status.elapsed_seconds()), "  env_step ",
+                   status.envstep(), "  train_iter ", status.train_iter());
+  if (status.has_eval_value()) {
+    absl::StrAppend(&text, "  eval ", absl::StrFormat("%.6g", status.eval_value()));
+  }
+  absl::StrAppend(&text, "  policy ", status.policy_version(), "  joined ", status.workers_joined(),
+                  "  lost ", status.workers_lost());
+  if (status.has_wanted_collectors()) {
+    absl::StrAppend(&text, "  collectors wanted ", status.wanted_collectors());
+  }
+  absl::StrAppend(&text, status.converged() ? "  converged" : "", "\n");
+  absl::StrAppend(&text, absl::StrFormat("%6s  %-14s %-10s %8s  %-25s %12s  %s\n", "worker", "name",
+                                         "role", "pid", "task", "rate", "waits for"));
+  for (const WorkerStatus& worker : status.worker()) {
+    absl::StrAppend(&text, WorkerLine(absl::StrCat(worker.worker()), worker.name(), worker));
+    // Members are numbered by their aggregator, not by the run.
+    for (const WorkerStatus& member : worker.member()) {
+      absl::StrAppend(&text, WorkerLine("", absl::StrCat("  ", member.name()), member));
+    }
+  }
+  for (const std::string& warning : status.warning()) {
+    absl::StrAppend(&text, "warning: ", warning, "\n");
+  }
+  if (status.has_league()) absl::StrAppend(&text, LeagueText(status.league()), "\n");
+  for (const BufferStatus& buffer : status.buffer()) {
+    absl::StrAppend(&text, "buffer ", buffer.buffer_id(), ": ", buffer.count(), " rows of ",
+                    buffer.push_count(), " pushed, ", buffer.sample_count(), " drawn, ",
+                    buffer.chunks(), " chunks");
+    if (buffer.has_staleness_iterations()) {
+      absl::StrAppend(&text, absl::StrFormat(", drawn rows are %.0f train iterations old",
+                                             buffer.staleness_iterations()));
+    }
+    if (buffer.bad_chunks() > 0) absl::StrAppend(&text, ", ", buffer.bad_chunks(), " bad chunks");
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+}  // namespace ding

@@ -1,0 +1,72 @@
+// A run in one process, from its config to its result. This is the interface that the serial
+// program uses.
+//
+// Ownership: a pipeline owns all of its workers.
+// Threads:   thread-compatible; runs on the caller's thread.
+#ifndef DING_WORKER_WORKER_SERIAL_RUN_PIPELINE_H_
+#define DING_WORKER_WORKER_SERIAL_RUN_PIPELINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/progress.h"
+
+namespace ding {
+
+struct SerialOptions {
+  std::string exp_dir;  // folder of the run; must exist
+  std::shared_ptr<MetricSink> metrics = std::make_shared<NullSink>();
+  const Clock* clock = Clock::Real();
+  // Called after every round with the progress of the run.
+  std::function<void(const ProgressState&)> progress = [](const ProgressState&) {};
+  // Polled at every safe point: returns whether to save `ckpt_interrupt` and end.
+  std::function<bool()> interrupted = [] { return false; };
+  // Adds to a resume point's manifest what the program needs besides the pipeline's state. A resume
+  // point for which this fails is not written.
+  std::function<absl::Status(CheckpointInfo*)> describe = [](CheckpointInfo*) {
+    return absl::OkStatus();
+  };
+};
+
+struct SerialResult {
+  bool stop = false;  // the stop value was reached
+  bool interrupted = false;
+  int64_t env_step = 0;
+  int64_t train_iter = 0;
+  // Mean return and all returns of the last evaluation; none if there was no evaluation.
+  std::optional<double> eval_value;
+  std::vector<double> eval_value_raw;
+  NamedValues metric;  // of the last evaluation on held-out data; empty: none
+  // Duration of the whole run, including the time before it was resumed.
+  double wall_seconds = 0;
+};
+
+class Pipeline {
+ public:
+  virtual ~Pipeline() = default;
+
+  // Restores the state of a resume point, so that Run() continues from there. The config must be
+  // that of the run that wrote it (CheckSameExperiment). After an error the pipeline must not be
+  // used.
+  //   kInvalidArgument  it was written by other modules or another env; the component is named
+  virtual absl::Status Resume(const CheckpointReader& checkpoint) = 0;
+
+  // May be called once. After an error, the checkpoints saved before it are intact.
+  virtual absl::Status Run(SerialResult* result) = 0;
+
+  // The progress of the run so far.
+  virtual ProgressState progress() const = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_SERIAL_RUN_PIPELINE_H_

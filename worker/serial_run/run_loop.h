@@ -1,0 +1,143 @@
+// The loop that every kind of run in one process shares: rounds until a budget is spent or the stop
+// value is reached, and between them safe points with checkpoints and resume points.
+//
+//     Begin ──► ┌─► interrupted? ──► resume point, if due ──► evaluation, if due ──► round ──┐
+//               └────────────────────────────── progress ◄───────────────────────────────────┘
+//     at the end: resume point, hooks (or ckpt_interrupt)
+//
+// Ownership: the pipeline owns the loop and everything that the loop is given; the pipeline's
+//            workers must exist before Run() and Resume().
+// Threads:   thread-compatible.
+#ifndef DING_WORKER_WORKER_SERIAL_RUN_RUN_LOOP_H_
+#define DING_WORKER_WORKER_SERIAL_RUN_RUN_LOOP_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/learner/base_learner.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/progress.h"
+#include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/run/run_checkpoints.h"
+#include "ding_worker/worker/serial_run/pipeline.h"
+
+namespace ding {
+
+// The work of one kind of run. Pipelines implement it.
+class RunWork {
+ public:
+  virtual ~RunWork() = default;
+
+  virtual BaseLearner* learner() = 0;
+  virtual int64_t env_step() const = 0;
+  // The number in the names of resume points, which grows from round to round.
+  virtual int64_t position() const = 0;
+  // Name of the env in checkpoints; empty: there is none.
+  virtual std::string env_name() const = 0;
+
+  // Called before the first round of a run that is not resumed.
+  virtual absl::Status Begin() = 0;
+  // Evaluates by RunLoop::Evaluate(), if an evaluation is due.
+  virtual absl::Status EvaluateIfDue() = 0;
+  // Whether an evaluation has ended the run for another reason than the mean return.
+  virtual bool Stopped() const { return false; }
+  virtual absl::Status Round() = 0;
+
+  // The parts of a resume point other than learner and loop. Components() are copied when the
+  // resume point is taken; AddSnapshots() adds those that are already snapshots.
+  virtual std::vector<CheckpointComponent> Components() = 0;
+  virtual absl::Status AddSnapshots(std::vector<CheckpointComponent>* /*components*/) {
+    return absl::OkStatus();
+  }
+  // Restores these parts. The model and the train state have been loaded before.
+  virtual absl::Status LoadComponents(const CheckpointReader& checkpoint) = 0;
+};
+
+class RunLoop {
+ public:
+  // All arguments must outlive the loop.
+  RunLoop(const ExperimentConfig& config, const SerialOptions& options, RunWork* work);
+
+  // These three are those of Pipeline.
+  absl::Status Resume(const CheckpointReader& checkpoint);
+  absl::Status Run(SerialResult* result);
+  ProgressState progress() const;
+
+  // Dependencies with which workers are created; `name` is that of the worker.
+  ComponentDeps Deps(absl::string_view name) const;
+  bool TrainBudgetSpent() const;
+  // Plays with `evaluator` in its `envs` and records the result; the best one so far is saved as
+  // the checkpoint `best`. Each evaluation has the same episodes, which differ from each other, so
+  // that results can be compared. `envstep` is the x axis of some logs.
+  absl::Status Evaluate(ISerialEvaluator* evaluator, EnvManager* envs, absl::string_view best,
+                        int64_t envstep);
+  absl::Status SaveCheckpoint(absl::string_view name);
+
+  // The result of the run so far.
+  SerialResult* result() { return &result_; }
+  RunCheckpoints* checkpoints() { return &checkpoints_; }
+
+ private:
+  absl::Status Loop();
+  bool BudgetSpent() const;
+  bool StopValueReached() const;
+  double WallSeconds() const { return earlier_seconds_ + run_timer_.Seconds(); }
+  // A resume point that cannot be saved is only a warning: the run may still come to its end.
+  void SaveResumePointIfDue();
+  absl::Status SaveResumePoint();
+  absl::StatusOr<std::vector<CheckpointComponent>> TakeSnapshots();
+  absl::Status SaveRunState(StateWriter* writer) const;
+  absl::Status LoadRunState(StateReader* reader);
+
+  const ExperimentConfig& config_;
+  const SerialOptions& options_;
+  RunWork& work_;
+  RunCheckpoints checkpoints_;
+  const Timer run_timer_;
+  Timer resume_point_timer_;    // since the last resume point
+  double earlier_seconds_ = 0;  // duration of the run before it was resumed
+  bool resumed_ = false;
+  // The state of the run besides that of its workers.
+  int64_t rounds_ = 0;
+  int64_t last_eval_iter_ = 0;
+  SerialResult result_;
+  std::optional<double> best_eval_;
+};
+
+// The component that `component` saves; `component` must live until it is copied.
+template <typename T>
+CheckpointComponent ComponentOf(absl::string_view name, const T* component) {
+  return {std::string(name),
+          [component](StateWriter* writer) { return component->SaveState(writer); }};
+}
+
+// Passes the component named `name` to `load`.
+template <typename F>
+absl::Status LoadComponent(const CheckpointReader& checkpoint, absl::string_view name, F load) {
+  DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> reader, checkpoint.Component(name));
+  return Annotate(load(reader.get()), absl::StrCat("resume point, ", name));
+}
+// The same for an object that has LoadState(StateReader*).
+template <typename T>
+absl::Status LoadComponent(const CheckpointReader& checkpoint, absl::string_view name,
+                           T* component) {
+  return LoadComponent(checkpoint, name,
+                       [component](StateReader* reader) { return component->LoadState(reader); });
+}
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_SERIAL_RUN_RUN_LOOP_H_

@@ -1,0 +1,260 @@
+#include "ding_worker/worker/serial_run/serial_pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/env/game_spec.h"
+#include "ding_worker/policy/random_policy.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/sequence_buffer.pb.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/unused_fields.h"
+#include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/game_setup.h"
+#include "ding_worker/worker/run/startup_problems.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+// The components of a resume point, in the order in which they are loaded: model and train_state
+// come before all others (see LearnMode::LoadModel).
+constexpr char kCollectPolicy[] = "collect_policy";
+constexpr char kCollectorEnv[] = "collector_env";
+constexpr char kEvaluatorEnv[] = "evaluator_env";
+constexpr char kCollector[] = "collector";
+constexpr char kEvaluator[] = "evaluator";
+constexpr char kReplayBuffer[] = "replay_buffer";
+
+// Refuses options that add rows to sequences: a policy that learns from single rows (unroll_len 1)
+// would also learn from padding and from rows that only warm up a recurrent state.
+void CheckRowsAreWhole(const BufferConfig& config, std::vector<std::string>* problems) {
+  SequenceBufferConfig sequence;
+  if (config.type() != "sequence" || !config.params().UnpackTo(&sequence)) return;
+  const auto refuse = [problems](absl::string_view field, absl::string_view found,
+                                 absl::string_view expected) {
+    problems->push_back(absl::StrCat(
+        "policy.other.replay_buffer.params.", field, " is ", found,
+        ", but the policy learns from every row of a batch (policy.collect.unroll_len is 1), also "
+        "from those that ",
+        field, " adds: expected ", expected));
+  };
+  if (sequence.padding()) refuse("padding", "true", "false");
+  if (sequence.burn_in() > 0) refuse("burn_in", absl::StrCat(sequence.burn_in()), "0");
+}
+
+// Adds up the bytes that it is given.
+class ByteCounter : public StateWriter {
+ public:
+  absl::Status Write(absl::string_view, DType, absl::Span<const int64_t>,
+                     absl::Span<const absl::string_view> parts) override {
+    for (const absl::string_view part : parts) bytes_ += static_cast<int64_t>(part.size());
+    return absl::OkStatus();
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SerialPipeline>> SerialPipeline::Create(
+    const ExperimentConfig& config, const SerialOptions& options) {
+  auto pipeline = std::unique_ptr<SerialPipeline>(new SerialPipeline(config, options));
+  DING_RETURN_IF_ERROR(pipeline->CreateEnvs());
+  DING_RETURN_IF_ERROR(pipeline->CreateWorkers());
+  return pipeline;
+}
+
+SerialPipeline::SerialPipeline(const ExperimentConfig& config, const SerialOptions& options)
+    : config_(config), options_(options), loop_(config_, options_, this) {}
+
+absl::Status SerialPipeline::CreateEnvs() {
+  std::vector<std::string> problems;
+  TakeOrReport(MakeEnvManager(config_, config_.env().collector_env_num(), options_.clock),
+               "collector envs", &collector_env_, &problems);
+  TakeOrReport(MakeEvaluatorEnvManager(config_, config_.env().evaluator_env_num(), options_.clock),
+               "evaluator envs", &evaluator_env_, &problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  DING_RETURN_IF_ERROR(CheckSamePlayer(collector_env_->env_spec(), evaluator_env_->env_spec()));
+  return collector_env_->Seed(Rng::DeriveSeed(config_.seed(), "collector_env"), /*dynamic=*/true);
+}
+
+absl::Status SerialPipeline::CreateWorkers() {
+  std::vector<std::string> problems;
+  const PolicySection& section = config_.policy();
+  TakeOrReport(create_policy(MakePolicyConfig(config_),
+                             MakePolicyContext(config_, PlayerSpec(collector_env_->env_spec()),
+                                               PolicyModes())),
+               "policy", &policy_, &problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  if (policy_->learn_mode()->attributes().supervised) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("policy.type '", section.type(),
+                     "' learns from what somebody else did: data_set.path, a file of episodes, is "
+                     "missing (//worker:evaluate --record_episodes writes one)"));
+  }
+  CreateBuffer(&problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+
+  TakeOrReport(create_learner(section.learn().learner(), policy_->learn_mode(), Deps("learner")),
+               "learner", &learner_, &problems);
+  TakeOrReport(
+      MakeCollector(config_, collector_env_.get(), policy_->collect_mode(), Deps("collector")),
+      "collector", &collector_, &problems);
+  TakeOrReport(
+      MakeEvaluator(config_, evaluator_env_.get(), policy_->eval_mode(), Deps("evaluator")),
+      "evaluator", &evaluator_, &problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  learner_->set_checkpoint_fn([this](absl::string_view name) { return SaveCheckpoint(name); });
+  commander_ = std::make_unique<BaseSerialCommander>(learner_.get(), collector_.get(),
+                                                     policy_->command_mode());
+  return absl::OkStatus();
+}
+
+void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
+  const bool on_policy = policy_->collect_mode()->attributes().on_policy;
+  const RunKind kind = on_policy ? RunKind::kOnPolicy : RunKind::kSerial;
+  for (std::string& problem : FindUnusedFields(config_, kind)) {
+    problems->push_back(std::move(problem));
+  }
+  const BufferConfig& config = config_.policy().other().replay_buffer();
+  if (config_.policy().collect().unroll_len() == 1) CheckRowsAreWhole(config, problems);
+  if (on_policy) return;
+  TakeOrReport(create_buffer(config, Deps("replay_buffer")), "replay buffer", &buffer_, problems);
+}
+
+absl::Status SerialPipeline::Run(SerialResult* result) {
+  const absl::Status status = loop_.Run(result);
+  if (status.ok() && result->train_iter == 0 && !last_refused_draw_.ok()) {
+    LOG(WARNING) << "the run ends without any training: " << last_refused_draw_.message();
+  }
+  return status;
+}
+
+absl::Status SerialPipeline::Begin() {
+  DING_RETURN_IF_ERROR(learner_->CallHooks(HookPosition::kBeforeRun));
+  if (config_.policy().learn().resume_training() && learner_->collector_envstep() > 0) {
+    collector_->set_envstep(learner_->collector_envstep());
+  }
+  return RandomCollect();
+}
+
+absl::Status SerialPipeline::RandomCollect() {
+  const int64_t size = config_.policy().random_collect_size();
+  if (size == 0) return absl::OkStatus();
+  const EnvSpec player = PlayerSpec(collector_env_->env_spec());
+  DING_ASSIGN_OR_RETURN(
+      const std::unique_ptr<CollectMode> random,
+      RandomCollectMode::Create(player.action, Rng::DeriveSeed(config_.seed(), "random_collect"),
+                                policy_->collect_mode()->attributes(), player.observation));
+  DING_RETURN_IF_ERROR(collector_->ResetPolicy(random.get()));
+  CollectOptions options;
+  options.target = size;
+  options.record_episodes = false;
+  DING_ASSIGN_OR_RETURN(const SegmentBatch data, collector_->Collect(options));
+  DING_RETURN_IF_ERROR(buffer_->Push(data, /*cur_collector_envstep=*/0));
+  return collector_->ResetPolicy(policy_->collect_mode());
+}
+
+absl::Status SerialPipeline::EvaluateIfDue() {
+  if (!evaluator_->ShouldEval(learner_->train_iter())) return absl::OkStatus();
+  return loop_.Evaluate(evaluator_.get(), evaluator_env_.get(), "ckpt_best", env_step());
+}
+
+absl::Status SerialPipeline::Round() {
+  CollectOptions options;
+  options.train_iter = learner_->train_iter();
+  options.policy_settings = commander_->Step();
+  DING_ASSIGN_OR_RETURN(const SegmentBatch data, collector_->Collect(options));
+  return buffer_ == nullptr ? Learn(data.rows) : LearnFromBuffer(data);
+}
+
+absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
+  const absl::Status pushed = buffer_->Push(collected, collector_->envstep());
+  if (absl::IsUnavailable(pushed)) {  // There are more rows than the buffer's rate control admits.
+    LOG_FIRST_N(WARNING, 1) << "rows are dropped: " << pushed.message();
+  } else {
+    DING_RETURN_IF_ERROR(pushed);
+  }
+  const LearnSection& learn = config_.policy().learn();
+  for (int64_t i = 0; i < learn.update_per_collect() && !loop_.TrainBudgetSpent(); ++i) {
+    const absl::StatusOr<Batch> batch = buffer_->Sample(learn.batch_size(), learner_->train_iter());
+    if (absl::IsFailedPrecondition(batch.status())) {  // There are too few rows yet.
+      LOG_FIRST_N(INFO, 1) << "no training in this round: " << batch.status().message();
+      last_refused_draw_ = batch.status();
+      return absl::OkStatus();
+    }
+    DING_RETURN_IF_ERROR(batch.status());
+    DING_RETURN_IF_ERROR(Learn(*batch));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SerialPipeline::Learn(const Batch& batch) {
+  DING_RETURN_IF_ERROR(learner_->Train(batch, collector_->envstep(), commander_->LearnSettings()));
+  if (buffer_ == nullptr || !config_.policy().priority()) return absl::OkStatus();
+  const LearnInfo info = learner_->learn_info();
+  return info.priority_info ? buffer_->Update(*info.priority_info) : absl::OkStatus();
+}
+
+std::vector<CheckpointComponent> SerialPipeline::Components() {
+  return {ComponentOf(kCollectPolicy, policy_->collect_mode()),
+          ComponentOf(kCollectorEnv, collector_env_.get()),
+          ComponentOf(kEvaluatorEnv, evaluator_env_.get()),
+          ComponentOf(kCollector, collector_.get()), ComponentOf(kEvaluator, evaluator_.get())};
+}
+
+absl::Status SerialPipeline::AddSnapshots(std::vector<CheckpointComponent>* components) {
+  if (buffer_ == nullptr) return absl::OkStatus();
+  StateSnapshot replay = buffer_->Snapshot();
+  ByteCounter size;
+  DING_RETURN_IF_ERROR(replay(&size));
+  if (size.bytes() > config_.resume().max_replay_bytes()) {
+    LOG_FIRST_N(WARNING, 1) << "the replay buffer has " << size.bytes()
+                            << " bytes, more than resume.max_replay_bytes ("
+                            << config_.resume().max_replay_bytes()
+                            << "): resume points are without it, and a run that is resumed begins "
+                               "with an empty one";
+    return absl::OkStatus();
+  }
+  components->push_back({kReplayBuffer, std::move(replay)});
+  return absl::OkStatus();
+}
+
+absl::Status SerialPipeline::LoadComponents(const CheckpointReader& checkpoint) {
+  std::vector<int> restarted;
+  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollectPolicy, policy_->collect_mode()));
+  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollectorEnv, [&](StateReader* reader) {
+    return collector_env_->LoadState(reader, &restarted);
+  }));
+  std::vector<int> evaluators_restarted;  // Evaluations begin new episodes anyway.
+  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kEvaluatorEnv, [&](StateReader* reader) {
+    return evaluator_env_->LoadState(reader, &evaluators_restarted);
+  }));
+  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kCollector, collector_.get()));
+  if (!restarted.empty()) {
+    LOG(WARNING) << "envs " << absl::StrJoin(restarted, ", ")
+                 << " cannot save their state: they begin new episodes, the run goes on inexactly";
+    DING_RETURN_IF_ERROR(collector_->DropEpisodes(restarted));
+  }
+  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kEvaluator, evaluator_.get()));
+  const std::vector<std::string> names = checkpoint.Components();
+  if (buffer_ == nullptr) {
+    // An on-policy run keeps nothing from one collect to the next.
+  } else if (std::find(names.begin(), names.end(), kReplayBuffer) != names.end()) {
+    DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kReplayBuffer, buffer_.get()));
+  } else {
+    LOG(WARNING) << "the resume point is without the replay buffer: the run goes on inexactly, "
+                    "with an empty one";
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ding

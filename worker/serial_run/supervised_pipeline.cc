@@ -1,0 +1,168 @@
+#include "ding_worker/worker/serial_run/supervised_pipeline.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/unused_fields.h"
+#include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/startup_problems.h"
+#include "glog/logging.h"
+
+namespace ding {
+namespace {
+
+// Components of a resume point.
+constexpr char kData[] = "data_set";
+constexpr char kMetricEvaluator[] = "metric_evaluator";
+constexpr char kEvaluatorEnv[] = "evaluator_env";
+constexpr char kEvaluator[] = "evaluator";
+
+constexpr char kChecksum[] = "checksum";
+// The run has no env steps, so no metric is written over them.
+constexpr int64_t kNoEnvStep = -1;
+
+std::unique_ptr<IMetric> MakeMetric(const FieldSpec& action) {
+  if (action.is_discrete()) return std::make_unique<ActionAccuracy>();
+  return std::make_unique<ActionSquaredError>();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SupervisedPipeline>> SupervisedPipeline::Create(
+    const ExperimentConfig& config, const SerialOptions& options) {
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(FindUnusedFields(config, RunKind::kSupervised)));
+  auto pipeline = std::unique_ptr<SupervisedPipeline>(new SupervisedPipeline(config, options));
+  if (!config.env().type().empty()) DING_RETURN_IF_ERROR(pipeline->CreateEnv());
+  DING_ASSIGN_OR_RETURN(
+      pipeline->data_,
+      LoadDataSet({config.data_set().path(), config.data_set().held_out(), config.seed()},
+                  pipeline->evaluator_env_ == nullptr ? nullptr : &pipeline->env_spec_));
+  DING_RETURN_IF_ERROR(pipeline->CreateWorkers());
+  LOG(INFO) << "data set " << config.data_set().path() << ": " << pipeline->data_.description;
+  return pipeline;
+}
+
+SupervisedPipeline::SupervisedPipeline(const ExperimentConfig& config, const SerialOptions& options)
+    : config_(config), options_(options), loop_(config_, options_, this) {}
+
+absl::Status SupervisedPipeline::CreateEnv() {
+  std::vector<std::string> problems;
+  TakeOrReport(MakeEnvManager(config_, config_.env().evaluator_env_num(), options_.clock),
+               "evaluator envs", &evaluator_env_, &problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  env_spec_ = evaluator_env_->env_spec();
+  return absl::OkStatus();
+}
+
+absl::Status SupervisedPipeline::CreateWorkers() {
+  std::vector<std::string> problems;
+  const PolicySection& section = config_.policy();
+  env_spec_.observation = data_.observation;
+  env_spec_.action = data_.action;
+  PolicyModes modes;
+  modes.collect = false;
+  TakeOrReport(
+      create_policy(MakePolicyConfig(config_), MakePolicyContext(config_, env_spec_, modes)),
+      "policy", &policy_, &problems);
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  if (policy_->learn_mode() == nullptr || !policy_->learn_mode()->attributes().supervised) {
+    problems.push_back(absl::StrCat("policy.type '", section.type(),
+                                    "' does not learn from what somebody else did, but there is a "
+                                    "data_set; expected one that does, such as 'bc'"));
+  }
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  TakeOrReport(ShuffledEpochs::Create(data_.training, section.learn().batch_size(), config_.seed()),
+               "data set", &epochs_, &problems);
+  TakeOrReport(
+      create_learner(section.learn().learner(), policy_->learn_mode(), loop_.Deps("learner")),
+      "learner", &learner_, &problems);
+  metric_ = MakeMetric(data_.action->field(0));
+  TakeOrReport(
+      create_metric_evaluator(section.eval().metric_evaluator(), data_.held_out.get(),
+                              metric_.get(), policy_->eval_mode(), loop_.Deps("metric_evaluator")),
+      "metric evaluator", &metric_evaluator_, &problems);
+  if (evaluator_env_ != nullptr) {
+    TakeOrReport(create_serial_evaluator(section.eval().evaluator(), evaluator_env_.get(),
+                                         policy_->eval_mode(), loop_.Deps("evaluator")),
+                 "evaluator", &evaluator_, &problems);
+  }
+  DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
+  learner_->set_checkpoint_fn(
+      [this](absl::string_view name) { return loop_.SaveCheckpoint(name); });
+  return absl::OkStatus();
+}
+
+absl::Status SupervisedPipeline::SetMetric(const IMetric* metric) {
+  return metric_evaluator_->ResetData(data_.held_out.get(), metric);
+}
+
+absl::Status SupervisedPipeline::Run(SerialResult* result) {
+  const absl::Status status = loop_.Run(result);
+  if (metric_evaluator_->last().has_value()) result->metric = metric_evaluator_->last()->metric;
+  return status;
+}
+
+absl::Status SupervisedPipeline::EvaluateIfDue() {
+  const int64_t train_iter = learner_->train_iter();
+  if (metric_evaluator_->ShouldEval(train_iter)) {
+    EvalOptions options;
+    options.save_checkpoint = [this](absl::string_view name) { return loop_.SaveCheckpoint(name); };
+    options.train_iter = train_iter;
+    DING_RETURN_IF_ERROR(metric_evaluator_->Eval(options).status());
+  }
+  if (evaluator_ == nullptr || !evaluator_->ShouldEval(train_iter)) return absl::OkStatus();
+  return loop_.Evaluate(evaluator_.get(), evaluator_env_.get(), "ckpt_best_return", kNoEnvStep);
+}
+
+bool SupervisedPipeline::Stopped() const {
+  return metric_evaluator_->last().has_value() && metric_evaluator_->last()->stop;
+}
+
+absl::Status SupervisedPipeline::Round() {
+  DING_ASSIGN_OR_RETURN(const Batch batch, epochs_->Next());
+  const NamedValues settings = policy_->command_mode()->GetSettingLearn(
+      {{"learner_step", static_cast<double>(learner_->train_iter())}, {"envstep", 0}});
+  return learner_->Train(batch, kNoEnvStep, settings);
+}
+
+std::vector<CheckpointComponent> SupervisedPipeline::Components() {
+  std::vector<CheckpointComponent> components = {
+      {kData, [this](StateWriter* writer) { return SaveDataState(writer); }},
+      ComponentOf(kMetricEvaluator, metric_evaluator_.get())};
+  if (evaluator_ == nullptr) return components;
+  components.push_back(ComponentOf(kEvaluatorEnv, evaluator_env_.get()));
+  components.push_back(ComponentOf(kEvaluator, evaluator_.get()));
+  return components;
+}
+
+absl::Status SupervisedPipeline::SaveDataState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(writer->WriteInt(kChecksum, data_.checksum));
+  return epochs_->SaveState(writer);
+}
+
+absl::Status SupervisedPipeline::LoadDataState(StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(const int64_t checksum, reader->ReadInt(kChecksum));
+  if (checksum != data_.checksum) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", config_.data_set().path(), "' has other content than when the run began: checksum ",
+        data_.checksum, ", expected ", checksum));
+  }
+  return epochs_->LoadState(reader);
+}
+
+absl::Status SupervisedPipeline::LoadComponents(const CheckpointReader& checkpoint) {
+  DING_RETURN_IF_ERROR(LoadComponent(
+      checkpoint, kData, [this](StateReader* reader) { return LoadDataState(reader); }));
+  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kMetricEvaluator, metric_evaluator_.get()));
+  if (evaluator_ == nullptr) return absl::OkStatus();
+  std::vector<int> restarted;  // Evaluations begin new episodes anyway.
+  DING_RETURN_IF_ERROR(LoadComponent(checkpoint, kEvaluatorEnv, [&](StateReader* reader) {
+    return evaluator_env_->LoadState(reader, &restarted);
+  }));
+  return LoadComponent(checkpoint, kEvaluator, evaluator_.get());
+}
+
+}  // namespace ding
