@@ -12,11 +12,17 @@
 // seldom the one that goes, even if all come from the same address. A proven connection is never
 // closed to make room.
 //
-// A connection that begins more calls than its allowance is cut, and for a time the connections of its
-// address are handed over one after another, with pauses. gRPC itself takes any number of
-// them, and needs some 20 kB for each; calls that are reset at once or name an unknown method count,
-// too. The gate accepts by itself because the listener of gRPC 1.51 is deaf for ever once accept()
-// has failed for want of a descriptor.
+// A connection that begins more calls than its allowance, or sends too much before it is proven, is cut.
+// For a time the connections of its address are then handed over one after another, with pauses. gRPC
+// itself takes any number of calls, and needs some 20 kB for each; calls that are reset at once or name an
+// unknown method count, too. The gate accepts by itself because the listener of gRPC 1.51 never accepts
+// again once accept() has failed for want of a descriptor.
+//
+// The gate owns the connections until they have spoken. The parts that it is made of:
+// connection_bounds.h    how many connections and calls there may be
+// gate_socket.h          the system calls for sockets
+// taken_connections.h    the connections that gRPC has taken over: which are proven, which are cut
+// victim_chooser.h       which connection goes when there are too many
 //
 // Threads: CountCall(), LetIn() and StopListening() are thread-safe; one thread owns the rest. The
 //          gate has a thread of its own.
@@ -35,36 +41,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "ding_worker/interaction/grpc/connection_bounds.h"
 #include "ding_worker/interaction/grpc/link_address.h"
 
 namespace ding {
 
-// How many connections of each kind there may be at once.
-struct ConnectionBounds {
-  // A quarter of the descriptors, at least 64, stays free for everything else.
-  static ConnectionBounds Within(int64_t descriptor_limit);
-
-  int64_t silent = 0;
-  int64_t unproven = 0;
-  int64_t proven = 0;
-};
-
-// How many calls a connection may begin: some at once, and more as time passes.
-class CallAllowance {
- public:
-  static constexpr int kAtOnce = 32;
-  // An honest peer that is told to come back later does so ten times in a second.
-  static constexpr int kPerSecond = 20;
-
-  // Whether `calls` more are allowed at `nanos` of a monotonic clock.
-  bool Take(int64_t calls, int64_t nanos);
-
- private:
-  double left_ = kAtOnce;
-  int64_t last_nanos_ = 0;
-};
-
-// The streams that a connection has begun since it was made.
+// How many streams a connection has begun since it was made.
 struct BegunStreams {
   std::string peer;
   int64_t count = 0;
@@ -75,7 +57,8 @@ class ConnectionGate {
   static constexpr absl::Duration kSpeakWithin = absl::Seconds(2);
   static constexpr absl::Duration kProveWithin = absl::Seconds(10);
 
-  // What stands behind the gate. The gate's thread calls it, `report` also that of CountCall().
+  // The server behind the gate. The gate's thread calls these functions; threads that call CountCall() and
+  // LetIn() call `report`, too.
   struct Backend {
     // Takes over a connected, non-blocking socket, and closes it when the connection has ended.
     std::function<void(int fd)> take;
@@ -91,26 +74,26 @@ class ConnectionGate {
   //   kUnavailable    the machine has no such address, or no descriptor
   static absl::StatusOr<std::unique_ptr<ConnectionGate>> Listen(const LinkAddress& endpoint,
                                                                 const ConnectionBounds& bounds);
-  // Stops listening, and watching connections.
+  // Stops listening, and no longer watches connections.
   ~ConnectionGate();
 
   // Begins to accept. At most once.
   //   kResourceExhausted  the system refuses a thread
   absl::Status Start(Backend backend);
   // Returns when somebody else can listen there; connections that are not proven are cut. Proven
-  // ones go on and are watched on. May be repeated.
+  // ones go on, and the gate goes on watching them. May be repeated.
   void StopListening();
 
-  // The one that was chosen, if 0 was asked for.
+  // The port it listens on: the one that the machine has chosen, if 0 was asked for.
   int port() const;
 
-  // A call of `peer` ("127.0.0.1:41234") has arrived, whatever becomes of it. False: it was one too
-  // many, and the connection is cut.
+  // A call of `peer` ("127.0.0.1:41234") has arrived, whether or not it is let in later. Returns false if it
+  // was one too many; the connection is cut then.
   bool CountCall(const std::string& peer);
   // A call of `peer` is let in: its connection is proven from now on. `known`: by a token.
   //   kFailedPrecondition  one was let in before; the connection is cut
-  //   kResourceExhausted  there are as many of them as there may be
-  //   kUnavailable        it was cut
+  //   kResourceExhausted   there are as many proven connections as there may be
+  //   kUnavailable         it was cut
   absl::Status LetIn(const std::string& peer, bool known);
 
  private:

@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/interaction/grpc/connection_bounds.h"
 #include "ding_worker/interaction/grpc/link_address.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -152,34 +153,7 @@ class ConnectionGateTest : public testing::Test {
   std::unique_ptr<ConnectionGate> gate_;
 };
 
-TEST(ConnectionBoundsTest, LeaveDescriptorsForEverythingElse) {
-  for (const int64_t limit : {16, 64, 256, 1024, 4096, 20000, 65536}) {
-    const ConnectionBounds bounds = ConnectionBounds::Within(limit);
-    const int64_t all = bounds.silent + bounds.unproven + bounds.proven;
-    EXPECT_LE(all, limit - limit / 4) << limit;
-    if (limit >= 128) {
-      EXPECT_LE(all, limit - 64) << limit;
-    }
-    EXPECT_GE(bounds.silent, 1) << limit;
-    EXPECT_GE(bounds.unproven, 1) << limit;
-    EXPECT_GE(bounds.proven, bounds.unproven) << limit;
-  }
-}
-
-TEST(CallAllowanceTest, AllowsABurstAndARate) {
-  constexpr int64_t kSecond = 1'000'000'000;
-  CallAllowance allowance;
-  EXPECT_TRUE(allowance.Take(CallAllowance::kAtOnce, 0));
-  EXPECT_FALSE(allowance.Take(1, 0));
-  CallAllowance patient;
-  for (int i = 0; i < 100; ++i) {
-    EXPECT_TRUE(patient.Take(CallAllowance::kPerSecond, i * kSecond)) << i;
-  }
-  // An unused allowance does not grow without bound.
-  EXPECT_FALSE(patient.Take(CallAllowance::kAtOnce + 1, 1'000'000 * kSecond));
-}
-
-TEST_F(ConnectionGateTest, OldestSilentConnectionIsClosedFirst) {
+TEST_F(ConnectionGateTest, TheOldestSilentConnectionGoesFirst) {
   Listen({2, 2, 2});
   const Client first = Connect(), second = Connect(), third = Connect();
   EXPECT_TRUE(first.IsClosed(kLong));

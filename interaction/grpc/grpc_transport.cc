@@ -21,6 +21,7 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/grpc/begun_streams.h"
+#include "ding_worker/interaction/grpc/connection_bounds.h"
 #include "ding_worker/interaction/grpc/connection_gate.h"
 #include "ding_worker/interaction/grpc/frames_connection.h"
 #include "ding_worker/interaction/grpc/grpc_log.h"

@@ -1,0 +1,112 @@
+// The connections that a gRPC server has taken over from its ConnectionGate: which of them are proven, how
+// many calls they make, and which of them are cut.
+//
+//   Add ──► unproven ──LetIn──► proven ──► ended: forgotten by Sweep
+//              │                   │
+//              └──────── cut ◄─────┘
+//
+// A connection that begins more calls than its allowance, or sends too much before it is proven, is cut as
+// a flood: for some time after that, the connections of its address are to be handed over one after another,
+// with pauses (IsItsTurn). A cut connection is counted until the server has closed it.
+//
+// Reports: functions that cut a connection return a sentence for the log, or set `*report` to it.
+//
+// Ownership: the server owns the sockets, and closes them when it likes. The number of a closed one may be
+//            another file's by then: its inode tells.
+// Threads:   thread-compatible.
+#ifndef DING_WORKER_INTERACTION_GRPC_TAKEN_CONNECTIONS_H_
+#define DING_WORKER_INTERACTION_GRPC_TAKEN_CONNECTIONS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/interaction/grpc/connection_bounds.h"
+#include "ding_worker/interaction/grpc/gate_socket.h"
+#include "ding_worker/interaction/grpc/victim_chooser.h"
+
+namespace ding {
+
+class TakenConnections {
+ public:
+  // A connection that is not proven `prove_within` after it was accepted is cut. `clock` must outlive this.
+  TakenConnections(const ConnectionBounds& bounds, absl::Duration prove_within, const Clock* clock)
+      : bounds_(bounds), prove_within_(prove_within), clock_(clock) {}
+
+  // Adds an unproven connection, which was accepted at the start of `since`. Returns false, and changes
+  // nothing, if another connection of the same peer is still open.
+  bool Add(int fd, const Remote& remote, const Timer& since);
+  // Whether a connection of `address` may be handed over now. The answer "yes" uses up the turn of an
+  // address that has flooded us.
+  bool IsItsTurn(const std::string& address);
+
+  bool empty() const { return connections_.empty(); }
+  // Connections that are not proven, cut ones included.
+  int64_t unproven() const;
+
+  // Counts a call of `peer` that has arrived. Returns false if the connection is cut, now or before.
+  bool CountCall(const std::string& peer, std::string* report);
+  // `peer` has begun `begun` streams since it connected. Calls that are reset at once are seen only here.
+  std::string CountStreams(const std::string& peer, int64_t begun);
+  // A call of `peer` is let in: its connection is proven from now on. `known`: by a token.
+  //   kFailedPrecondition  one was let in before; the connection is cut
+  //   kResourceExhausted   there are as many proven connections as there may be
+  //   kUnavailable         it was cut
+  absl::Status LetIn(const std::string& peer, bool known, std::string* report);
+
+  // Forgets connections that have ended, cuts those that are late or send too much, and cuts some unproven
+  // ones if there are as many as there may be while `waiting` other connections wait for their place.
+  std::vector<std::string> Sweep(int64_t waiting, VictimChooser* chooser);
+  // Cuts all that are not proven.
+  void CutUnproven(absl::string_view why);
+
+  // Whether a connection was cut as a flood since the last call.
+  bool TakeFlooded() { return std::exchange(flooded_, false); }
+
+ private:
+  struct Taken {
+    Taken(int fd, const std::string& address, const Timer& since);
+    bool ended() const;
+
+    int fd;
+    ino_t inode;
+    std::string address;
+    Timer since;
+    bool proven = false;
+    bool cut = false;
+    CallAllowance calls;    // those that have arrived
+    CallAllowance streams;  // all that were begun
+    int64_t begun = 0;
+  };
+
+  // An address of which a connection was cut as a flood.
+  struct Flooder {
+    Timer since_flood;
+    Timer since_turn;  // since one of its connections was handed over
+  };
+
+  int64_t Nanos() const { return clock_->MonotonicNanos(); }
+  absl::Status Prove(Taken* taken, bool known);
+  std::string CutOneUnproven(VictimChooser* chooser);
+  std::string Cut(const std::string& peer, Taken* taken, absl::string_view why);
+  std::string CutFlood(const std::string& peer, Taken* taken, absl::string_view why);
+
+  const ConnectionBounds bounds_;
+  const absl::Duration prove_within_;
+  const Clock* const clock_;
+  std::unordered_map<std::string, Taken> connections_;  // by peer
+  std::unordered_map<std::string, Flooder> flooders_;   // by address
+  bool flooded_ = false;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_INTERACTION_GRPC_TAKEN_CONNECTIONS_H_
