@@ -81,6 +81,9 @@ void EnvProcessPool::Start(int i) {
   shared.leave.store(0);
   shared.sleeping.store(0);
   shared.call.store(static_cast<uint32_t>(EnvCall::kStarting));
+  // The process has called no env yet. If it ends now, the values of its predecessor must not be reported.
+  shared.env_id.store(-1);
+  shared.attempts.store(0);
   process(i).up = true;
   process(i).deadline.Start(Now(), shared.progress.load());
   // An error means that the server is gone, which Alive() reports to the caller that waits.

@@ -42,10 +42,10 @@ class EnvProcessPool {
   };
   struct Ending {
     absl::Status cause;  // how the process ended, with its last lines; never OK
-    // The env that the process called last, or that its predecessor called last if it called none; -1 if
-    // there is no such env.
+    // The env that the process called last; -1 if it ended before it called any.
     int env_id = -1;
-    int attempts = 0;  // at the last reset, including those of earlier processes
+    // The attempts at the reset that it made last, including those of earlier processes; 0 if it made none.
+    int attempts = 0;
   };
 
   // Starts the fork server; a process starts with its first call. Each env is built in its process by its

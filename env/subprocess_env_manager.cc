@@ -272,15 +272,18 @@ class ProcessEnvWorkers : public EnvWorkers {
         AnswerFor(env_id, its_cause);
         continue;
       }
-      // An env that the process had not yet turned to has lost no attempt.
-      const int made = env_id == running ? std::max(ending.attempts, seat.attempts_made + 1)
-                                         : seat.attempts_made;
+      // An env that the process had not yet turned to has lost no attempt. But if the process ended before
+      // it called any env, all its envs have lost one; otherwise the attempts would never end if no process
+      // can start.
+      const bool lost_attempt = env_id == running || running < 0;
+      const int made =
+          lost_attempt ? std::max(ending.attempts, seat.attempts_made + 1) : seat.attempts_made;
       seat.attempts_made = made;
       if (made >= max_retry_) {
         AnswerFor(env_id, its_cause);
       } else {
-        seat.retry_at = EnvProcessPool::Now() +
-                        (env_id == running ? retry_waiting_time_ : absl::ZeroDuration());
+        seat.retry_at =
+            EnvProcessPool::Now() + (lost_attempt ? retry_waiting_time_ : absl::ZeroDuration());
       }
     }
   }
