@@ -4,7 +4,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/memory/memory.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_macros.h"
@@ -23,24 +22,26 @@ int QuotientRoundedUp(int number, int divisor) { return (number + divisor - 1) /
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<EnvProcessPool>> EnvProcessPool::Create(
-    Options options, const EnvSpec& spec, std::vector<EnvFactory> factories) {
+absl::StatusOr<EnvProcessPool> EnvProcessPool::Create(Options options, const EnvSpec& spec,
+                                                      std::vector<EnvFactory> factories) {
   const int env_num = static_cast<int>(factories.size());
   const int envs_per_process =
       options.envs_per_process > 0 ? options.envs_per_process : QuotientRoundedUp(env_num, Cores());
   const int process_num = QuotientRoundedUp(env_num, envs_per_process);
   DING_ASSIGN_OR_RETURN(std::unique_ptr<ProcessMemory> memory,
                         ProcessMemory::Create(spec, env_num, process_num));
-  auto pool = absl::WrapUnique(new EnvProcessPool(std::move(options), spec, std::move(factories),
-                                                  envs_per_process, std::move(memory)));
+  EnvProcessPool pool(std::move(options), spec, std::move(factories), envs_per_process,
+                      std::move(memory));
   ForkServer::Options server;
   server.num_children = process_num;
-  server.run = [self = pool.get()](int process) { return self->RunProcess(process); };
-  server.on_end = [memory = pool->memory()](int) {
+  // The server never leaves this stack frame: it and its processes have a copy of the frame from the moment
+  // of the fork. So they may point to `pool`, although in the caller's process it is moved away.
+  server.run = [self = &pool](int process) { return self->RunProcess(process); };
+  server.on_end = [memory = pool.memory()](int) {
     memory->manager().event.fetch_add(1);
     FutexWake(&memory->manager().event);
   };
-  DING_ASSIGN_OR_RETURN(pool->server_, ForkServer::Start(std::move(server)));
+  DING_ASSIGN_OR_RETURN(pool.server_, ForkServer::Start(std::move(server)));
   return pool;
 }
 
@@ -80,6 +81,9 @@ void EnvProcessPool::Start(int i) {
   shared.leave.store(0);
   shared.sleeping.store(0);
   shared.call.store(static_cast<uint32_t>(EnvCall::kStarting));
+  // The process has called no env yet. If it ends now, the values of its predecessor must not be reported.
+  shared.env_id.store(-1);
+  shared.attempts.store(0);
   process(i).up = true;
   process(i).deadline.Start(Now(), shared.progress.load());
   // An error means that the server is gone, which Alive() reports to the caller that waits.

@@ -9,7 +9,7 @@
 // The caller itself writes requests and reads answers in memory().
 //
 // Ownership: owns the memory that it shares with the processes, and the fork server. The destructor ends
-//            all processes.
+//            all processes. A pool may be moved while its processes run; memory() stays where it is.
 // Threads:   thread-compatible. Create() forks: see ForkServer.
 // Errors:    kInternal if the fork server is gone or if a killed process does not end. A process that
 //            ends is no error here: TakeEnding() says how it ended.
@@ -42,20 +42,19 @@ class EnvProcessPool {
   };
   struct Ending {
     absl::Status cause;  // how the process ended, with its last lines; never OK
-    // The env that the process called last, or that its predecessor called last if it called none; -1 if
-    // there is no such env.
+    // The env that the process called last; -1 if it ended before it called any.
     int env_id = -1;
-    int attempts = 0;  // at the last reset, including those of earlier processes
+    // The attempts at the reset that it made last, including those of earlier processes; 0 if it made none.
+    int attempts = 0;
   };
 
   // Starts the fork server; a process starts with its first call. Each env is built in its process by its
-  // factory; its spec must be `spec`.
+  // factory, of which there must be at least one; its spec must be `spec`.
   //   kUnavailable  the system refuses processes or memory
-  static absl::StatusOr<std::unique_ptr<EnvProcessPool>> Create(Options options,
-                                                                const EnvSpec& spec,
-                                                                std::vector<EnvFactory> factories);
-  EnvProcessPool(const EnvProcessPool&) = delete;
-  EnvProcessPool& operator=(const EnvProcessPool&) = delete;
+  static absl::StatusOr<EnvProcessPool> Create(Options options, const EnvSpec& spec,
+                                               std::vector<EnvFactory> factories);
+  EnvProcessPool(EnvProcessPool&&) = default;
+  EnvProcessPool& operator=(EnvProcessPool&&) = delete;
   ~EnvProcessPool() { EndAll(); }
 
   ProcessMemory* memory() { return memory_.get(); }
@@ -123,14 +122,16 @@ class EnvProcessPool {
   int RunProcess(int i) const;
   void Start(int i);
 
-  const Options options_;
-  const EnvSpec spec_;
-  const std::vector<EnvFactory> factories_;
-  const int envs_per_process_;
-  const std::unique_ptr<ProcessMemory> memory_;
+  // All but processes_ stay the same after Create(). They are not const because a pool can be moved.
+  Options options_;
+  EnvSpec spec_;
+  std::vector<EnvFactory> factories_;
+  int envs_per_process_;
+  std::unique_ptr<ProcessMemory> memory_;
   std::vector<Process> processes_;
-  const bool crowded_;
-  std::unique_ptr<ForkServer> server_;  // uses memory_, so it must be destroyed first
+  bool crowded_;
+  // It uses memory_, so it must be destroyed first. It is null after a move.
+  std::unique_ptr<ForkServer> server_;
 };
 
 }  // namespace ding

@@ -34,21 +34,21 @@ class ProcessEnvWorkers : public EnvWorkers {
     pool.memory_limit_mb = options.memory_limit_mb;
     pool.limits = {options.connect_timeout, options.step_timeout, options.reset_timeout};
     pool.retry = options;
-    DING_ASSIGN_OR_RETURN(std::unique_ptr<EnvProcessPool> processes,
+    DING_ASSIGN_OR_RETURN(EnvProcessPool processes,
                           EnvProcessPool::Create(std::move(pool), spec, std::move(factories)));
     return std::make_unique<ProcessEnvWorkers>(options, std::move(spec), std::move(processes));
   }
   ProcessEnvWorkers(const SubprocessEnvManagerOptions& options, EnvSpec spec,
-                    std::unique_ptr<EnvProcessPool> processes)
+                    EnvProcessPool processes)
       : max_retry_(options.max_retry),
         retry_waiting_time_(options.retry_waiting_time),
         spec_(std::move(spec)),
         processes_(std::move(processes)),
-        memory_(processes_->memory()),
-        crowded_(processes_->crowded()),
-        seats_(static_cast<size_t>(processes_->env_num())) {
+        memory_(processes_.memory()),
+        crowded_(processes_.crowded()),
+        seats_(static_cast<size_t>(processes_.env_num())) {
     busy_.reserve(seats_.size());
-    to_wake_.reserve(static_cast<size_t>(processes_->size()));
+    to_wake_.reserve(static_cast<size_t>(processes_.size()));
   }
 
   int env_num() const override { return static_cast<int>(seats_.size()); }
@@ -59,7 +59,7 @@ class ProcessEnvWorkers : public EnvWorkers {
   void AskStep(int env_id) override {
     Seat& seat = Take(env_id, EnvCall::kStep);
     // If its process has ended, the env has lost its episode and cannot step.
-    CheckEnd(processes_->ProcessOf(env_id));
+    CheckEnd(processes_.ProcessOf(env_id));
     if (!seat.lost.ok()) {
       AnswerFor(env_id, seat.lost);
       return;
@@ -70,7 +70,7 @@ class ProcessEnvWorkers : public EnvWorkers {
   void AskReset(int env_id, const EpisodeStart& start) override {
     Seat& seat = Take(env_id, EnvCall::kReset);
     seat.start = start;
-    CheckEnd(processes_->ProcessOf(env_id));
+    CheckEnd(processes_.ProcessOf(env_id));
     AskReset(env_id, /*attempts_made=*/0);
   }
 
@@ -123,7 +123,7 @@ class ProcessEnvWorkers : public EnvWorkers {
   }
 
   void End() override {
-    processes_->EndAll();
+    processes_.EndAll();
     for (int i = 0; i < env_num(); ++i) {
       memory_->env(i).turn.store(ProcessMemory::kIdle);
       seat(i) = Seat();
@@ -158,7 +158,7 @@ class ProcessEnvWorkers : public EnvWorkers {
   }
   void Release(int env_id) {
     Seat& seat = this->seat(env_id);
-    if (!seat.synthetic) processes_->RemoveCall(processes_->ProcessOf(env_id));
+    if (!seat.synthetic) processes_.RemoveCall(processes_.ProcessOf(env_id));
     seat.call = EnvCall::kIdle;
     seat.synthetic = false;
     memory_->env(env_id).turn.store(ProcessMemory::kIdle, std::memory_order_relaxed);
@@ -182,14 +182,14 @@ class ProcessEnvWorkers : public EnvWorkers {
 
   // Hands the request over, and starts the process of the env if there is none.
   void Ask(int env_id) {
-    const int i = processes_->ProcessOf(env_id);
+    const int i = processes_.ProcessOf(env_id);
     ProcessMemory::Env& env = memory_->env(env_id);
     env.call = static_cast<uint32_t>(seat(env_id).call);
     env.turn.store(ProcessMemory::kAsked);
-    if (processes_->AddCall(i)) to_wake_.push_back(i);
+    if (processes_.AddCall(i)) to_wake_.push_back(i);
   }
   void WakeAsked() {
-    for (const int i : to_wake_) processes_->Wake(i);
+    for (const int i : to_wake_) processes_.Wake(i);
     to_wake_.clear();
   }
 
@@ -215,7 +215,7 @@ class ProcessEnvWorkers : public EnvWorkers {
     if (SpinUntil(done, crowded_)) return absl::OkStatus();
     ProcessMemory::Manager& shared = memory_->manager();
     // Processes are measured only from the first wait that sleeps.
-    processes_->WatchTimes();
+    processes_.WatchTimes();
     while (true) {
       const uint32_t answered = shared.answered.load();
       const int missing = std::max(1, at_least - CountAnswered(0));
@@ -233,11 +233,11 @@ class ProcessEnvWorkers : public EnvWorkers {
   // Handles processes that have ended, kills those that take too long, and makes the attempts at a reset
   // that are due.
   absl::Status CheckProcesses() {
-    DING_RETURN_IF_ERROR(processes_->Alive());
+    DING_RETURN_IF_ERROR(processes_.Alive());
     const absl::Time now = EnvProcessPool::Now();
-    for (int i = 0; i < processes_->size(); ++i) {
+    for (int i = 0; i < processes_.size(); ++i) {
       CheckEnd(i);
-      DING_RETURN_IF_ERROR(processes_->CheckTime(i, now));
+      DING_RETURN_IF_ERROR(processes_.CheckTime(i, now));
     }
     for (const int env_id : busy_) {
       if (seat(env_id).retry_at <= now) AskReset(env_id, seat(env_id).attempts_made);
@@ -248,13 +248,13 @@ class ProcessEnvWorkers : public EnvWorkers {
 
   // If process i has ended, answers for its busy envs and notes that all its envs are lost.
   void CheckEnd(int i) {
-    if (processes_->HasEnded(i)) HandleEnd(i);
+    if (processes_.HasEnded(i)) HandleEnd(i);
   }
 
   void HandleEnd(int i) {
-    const EnvProcessPool::Ending ending = processes_->TakeEnding(i);
+    const EnvProcessPool::Ending ending = processes_.TakeEnding(i);
     const int running = ending.env_id;
-    const std::vector<int> env_ids = processes_->EnvsOf(i);
+    const std::vector<int> env_ids = processes_.EnvsOf(i);
     for (const int env_id : env_ids) {
       Seat& seat = this->seat(env_id);
       absl::Status its_cause = ending.cause;
@@ -266,21 +266,24 @@ class ProcessEnvWorkers : public EnvWorkers {
                          memory_->env(env_id).turn.load() == ProcessMemory::kAsked;
       seat.lost = its_cause;
       if (!waits) continue;
-      processes_->RemoveCall(i);
+      processes_.RemoveCall(i);
       memory_->env(env_id).turn.store(ProcessMemory::kIdle);
       if (seat.call != EnvCall::kReset) {
         AnswerFor(env_id, its_cause);
         continue;
       }
-      // An env that the process had not yet turned to has lost no attempt.
-      const int made = env_id == running ? std::max(ending.attempts, seat.attempts_made + 1)
-                                         : seat.attempts_made;
+      // An env that the process had not yet turned to has lost no attempt. But if the process ended before
+      // it called any env, all its envs have lost one; otherwise the attempts would never end if no process
+      // can start.
+      const bool lost_attempt = env_id == running || running < 0;
+      const int made =
+          lost_attempt ? std::max(ending.attempts, seat.attempts_made + 1) : seat.attempts_made;
       seat.attempts_made = made;
       if (made >= max_retry_) {
         AnswerFor(env_id, its_cause);
       } else {
-        seat.retry_at = EnvProcessPool::Now() +
-                        (env_id == running ? retry_waiting_time_ : absl::ZeroDuration());
+        seat.retry_at =
+            EnvProcessPool::Now() + (lost_attempt ? retry_waiting_time_ : absl::ZeroDuration());
       }
     }
   }
@@ -334,7 +337,7 @@ class ProcessEnvWorkers : public EnvWorkers {
 
   // Makes one call of an idle env and returns what the env sent back. Other envs may be busy meanwhile.
   absl::StatusOr<std::string> Call(int env_id, EnvCall call, absl::string_view request) {
-    CheckEnd(processes_->ProcessOf(env_id));
+    CheckEnd(processes_.ProcessOf(env_id));
     Seat& seat = this->seat(env_id);
     if (!seat.lost.ok() && call != EnvCall::kLoad) return seat.lost;
     if (!memory_->PutMessage(env_id, request)) {
@@ -362,7 +365,7 @@ class ProcessEnvWorkers : public EnvWorkers {
   const int max_retry_;
   const absl::Duration retry_waiting_time_;
   const EnvSpec spec_;
-  const std::unique_ptr<EnvProcessPool> processes_;
+  EnvProcessPool processes_;  // held by value: each step passes through it
   ProcessMemory* const memory_;
   const bool crowded_;  // see SpinUntil()
   std::vector<Seat> seats_;

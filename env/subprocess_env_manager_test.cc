@@ -365,6 +365,44 @@ TEST_F(SubprocessTest, AResetThatHangsOrCrashesIsTriedAgainInANewProcess) {
               StatusIs(kUnavailable, AllOf(HasSubstr("env 1"), HasSubstr("its process"))));
 }
 
+// Shared by all processes.
+std::atomic<int>& StartsToFail() {
+  static auto* const starts = new (mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<int>(0);
+  return *starts;
+}
+
+// A process copies the factories of its envs when it starts, before it calls any env. So the copy can end
+// the process at its start.
+struct FailingStart {
+  FailingStart() = default;
+  FailingStart(const FailingStart& other) : made_in(other.made_in) {
+    if (getpid() != made_in && StartsToFail().fetch_sub(1) > 0) Do(kExit);
+  }
+  absl::StatusOr<std::unique_ptr<Env>> operator()() const { return MakeFragile(); }
+
+  const pid_t made_in = getpid();
+};
+
+TEST_F(SubprocessTest, AProcessThatEndsAtItsStartCostsAnAttempt) {
+  options_.max_retry = 3;
+  StartsToFail().store(0);
+  DING_ASSERT_OK_AND_ASSIGN(const auto manager,
+                            CreateSubprocessEnvManager(options_, {FailingStart()}));
+  ASSERT_THAT(manager->Launch(), IsOk());
+  StartsToFail().store(2);
+  ASSERT_THAT(Step(manager.get(), {kExit}), IsOk());
+  EXPECT_EQ(StartsToFail().load(), -1) << "the third process has started";
+  ASSERT_THAT(Step(manager.get(), {0}), IsOk());
+
+  StartsToFail().store(1000);
+  EXPECT_THAT(Step(manager.get(), {kExit}),
+              StatusIs(kUnavailable,
+                       AllOf(HasSubstr("env 0 (Fragile): reset failed"), HasSubstr("attempts: 3"),
+                             HasSubstr("its process exited with code 3"))));
+  EXPECT_EQ(StartsToFail().load(), 997);
+}
+
 TEST_F(SubprocessTest, AnEnvThatIsNeverReadyIsNamed) {
   options_.connect_timeout = absl::Milliseconds(300);
   const EnvFactory never = []() -> absl::StatusOr<std::unique_ptr<Env>> {
