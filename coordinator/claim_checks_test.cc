@@ -27,7 +27,7 @@ TEST(CheckPaceTest, AllowsTheStepsThatAWorkerCanMakeInTheTime) {
   EXPECT_THAT(CheckPace("task_0", 21000001, absl::Seconds(2)), StatusIs(kInvalid));
 }
 
-TEST(CheckFirstIterTest, AllowsWhatThePredecessorMayHaveTrainedSince) {
+TEST(CheckFirstIterTest, AllowsTheIterationsThatItsPredecessorMayHaveTrained) {
   EXPECT_THAT(CheckFirstIter("task_0", 1000500, 500, absl::ZeroDuration()), IsOk());
   EXPECT_THAT(CheckFirstIter("task_0", 1000501, 500, absl::ZeroDuration()),
               StatusIs(kInvalid, HasSubstr("task_0 begins at train iteration 1000501, expected "

@@ -282,7 +282,7 @@ TEST_F(SoloCommanderTest, ATaskWithoutAnEpisodeHasNoReward) {
   }
 }
 
-TEST_F(SoloCommanderTest, TasksNameWhatTheyNeed) {
+TEST_F(SoloCommanderTest, TasksHaveTheConfiguredResources) {
   options_.collector_resources.set_cpus(2);
   options_.learner_resources.set_gpus(1);
   const auto commander = Make();

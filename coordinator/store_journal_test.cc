@@ -159,7 +159,7 @@ TEST_F(StoreJournalTest, AFullStoreLeavesTheJournalUnchanged) {
   EXPECT_THAT(Read(*Open()), ElementsAre("push 1", "push 3"));
 }
 
-TEST_F(StoreJournalTest, ACompactedJournalHasSeveralValuesAndNothingElseIsLeft) {
+TEST_F(StoreJournalTest, CompactionLeavesFewerEntriesAndNoOtherValues) {
   const auto journal = Open();
   for (int i = 0; i < 100; ++i) ASSERT_THAT(journal->Append({Push(i)}), IsOk());
   ASSERT_THAT(Compact(journal.get(), State(1)), IsOk());
@@ -279,7 +279,7 @@ TEST(RedisJournalTest, ContinuesWhenRedisWasFullAReplicaOrKilled) {
 // With a store that fails, loses what was put, is emptied, and does late what it said it did not;
 // processes that die at any moment, and ones that hang and wake: what was acknowledged is there, in
 // its order, and at most one append that was not.
-TEST_F(StoreJournalTest, EqualsTheModelWhateverTheStoreDoes) {
+TEST_F(StoreJournalTest, EqualsTheModelDespiteFaultsOfTheStore) {
   const uint64_t seed = NewSeed();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   for (uint64_t round = 0; round < 30; ++round) {

@@ -30,7 +30,7 @@ SafetensorsEntry Entry(const std::string& name, DType dtype, const Shape& shape,
   return entry;
 }
 
-TEST(SafetensorsHeaderTest, WhatIsMadeIsParsedInTheSameOrder) {
+TEST(SafetensorsHeaderTest, RoundTripKeepsTheOrder) {
   const SafetensorsHeader header{{Entry("w \"\xc3\xa9\"", DType::kFloat32, {2, 3}, 8, 32),
                                   Entry("a", DType::kInt64, {}, 0, 8)},
                                  {{"who", "test"}}};
@@ -58,7 +58,7 @@ TEST(SafetensorsHeaderTest, TextThatIsNotUtf8IsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not UTF-8")));
 }
 
-TEST(SafetensorsHeaderTest, WhatTheFormatDoesNotHaveIsRefused) {
+TEST(SafetensorsHeaderTest, InvalidHeadersAreRefused) {
   const auto tensor = [](const std::string& fields) {
     return absl::StrCat("{\"t\":{", fields, "}}");
   };

@@ -81,7 +81,7 @@ TEST_F(SafetensorsTest, EverythingRoundTrips) {
   EXPECT_EQ(reader->metadata().at("ding_worker_version"), "1.0");
 }
 
-TEST_F(SafetensorsTest, NothingIsAFileToo) {
+TEST_F(SafetensorsTest, AFileMayHaveNoTensors) {
   ASSERT_THAT(WriteSafetensors(path_, [](StateWriter*) { return absl::OkStatus(); }), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const auto reader, SafetensorsReader::Open(path_));
   EXPECT_THAT(reader->Names(), IsEmpty());
@@ -311,7 +311,7 @@ TEST_F(SafetensorsTest, AnImpossibleHeaderSizeIsRefusedBeforeMemoryIsTaken) {
   EXPECT_THAT(OpenBytes("short"), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("only 5 bytes")));
 }
 
-TEST_F(SafetensorsTest, WhatWeCannotReadIsSaidSo) {
+TEST_F(SafetensorsTest, UnsupportedTypesAndVersionsAreNamed) {
   EXPECT_THAT(
       OpenBytes(WithLength(R"({"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}})") + "xx"),
       StatusIs(absl::StatusCode::kUnimplemented,

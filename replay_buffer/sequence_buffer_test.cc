@@ -403,7 +403,7 @@ TEST(SequencesAcrossEpisodes, GoOnWithTheNextEpisodeOfTheirStream) {
 }
 
 // What is of a row stays within its episode.
-TEST(SequencesAcrossEpisodes, TheLastRowOfAnEpisodeKeepsWhatFollowedIt) {
+TEST(SequencesAcrossEpisodes, TheLastRowOfAnEpisodeKeepsItsOwnNextObservation) {
   for (const int64_t nstep : {1, 3}) {
     SCOPED_TRACE(nstep);
     SequenceReplayBuffer::Options options = Across(5);
@@ -455,7 +455,7 @@ TEST(SequencesAcrossEpisodes, EndWhereStepsAreLost) {
 }
 
 // A repetition begins no episode.
-TEST(SequencesAcrossEpisodes, PaddingIsNoFirstRow) {
+TEST(SequencesAcrossEpisodes, PaddingIsNotAFirstRow) {
   SequenceReplayBuffer::Options options = Across(2);
   options.overlap = 0;
   options.padding = true;

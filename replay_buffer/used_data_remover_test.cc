@@ -71,7 +71,7 @@ TEST(UsedDataRemover, DeletesOnlyTheNamedFiles) {
   EXPECT_EQ(remover.failed(), 0);
 }
 
-TEST(UsedDataRemover, MissingFilesAreNoError) {
+TEST(UsedDataRemover, MissingFilesAreNotErrors) {
   UsedDataRemover remover(DeleteFilesIn(FreshTestFolder()));
   remover.Add("never_there");
   EXPECT_THAT(remover.Close(), IsOk());

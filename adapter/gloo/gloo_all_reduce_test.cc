@@ -105,7 +105,7 @@ class ToldRendezvous : public Rendezvous {
 };
 
 // A rank may send any address: the others then cannot connect, and return an error.
-TEST(GlooAllReduceFuzz, ConnectingEndsWhateverAddressARankSends) {
+TEST(GlooAllReduceFuzz, ConnectFailsIfARankSendsAnInvalidAddress) {
   AllReduceOptions options;
   options.world_size = 2;
   options.timeout = absl::Milliseconds(20);

@@ -220,7 +220,7 @@ TEST_F(DemandSourceTest, TheEndOfTheSessionIsAnError) {
   closing.join();
 }
 
-TEST_F(DemandSourceTest, AnAnswerThatIsNoBatchIsAnError) {
+TEST_F(DemandSourceTest, AnInvalidAnswerIsAnError) {
   DemandSource source(options_, &slave_, loader_.get());
   Answer(1, {"garbage"});
   const BatchLoader load = *source.Next().value();

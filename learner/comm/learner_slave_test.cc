@@ -78,7 +78,7 @@ TEST_F(LearnerSlaveTest, AnswersOfOtherTasksAreDropped) {
   EXPECT_EQ(sequence, 1u) << "numbers are of the worker";
 }
 
-TEST_F(LearnerSlaveTest, ClosingTheTaskWakesWhoWaits) {
+TEST_F(LearnerSlaveTest, ClosingTheTaskEndsTheWaitForData) {
   Start("a");
   std::thread closing([this] { coordinator_.CloseTask("a"); });
   EXPECT_THAT(slave_.NextData(kLong), StatusIs(absl::StatusCode::kCancelled));
@@ -86,7 +86,7 @@ TEST_F(LearnerSlaveTest, ClosingTheTaskWakesWhoWaits) {
   EXPECT_THAT(slave_.Demand(1, 1, 0), StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST_F(LearnerSlaveTest, TheEndOfTheSessionWakesWhoWaits) {
+TEST_F(LearnerSlaveTest, TheEndOfTheSessionEndsTheWaitForData) {
   Start("a");
   std::thread closing([this] { coordinator_.session()->Close("enough"); });
   EXPECT_THAT(slave_.NextData(kLong), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));

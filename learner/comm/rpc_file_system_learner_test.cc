@@ -415,7 +415,7 @@ TEST_F(RpcFileSystemLearnerTest, LaterPoliciesAreLeftOutWhileTheStoreIsFullAndTr
   EXPECT_THAT(heard.stalls, Contains(HasSubstr("the store takes no policy: no space left")));
 }
 
-TEST_F(RpcFileSystemLearnerTest, ClosedWhileTheFirstPolicyWaitsItEnds) {
+TEST_F(RpcFileSystemLearnerTest, ATaskClosedWhileItsFirstPolicyWaitsEnds) {
   store_.on_put = [](int) { return absl::ResourceExhaustedError("no space left"); };
   Run();
   coordinator_.StartLearner("a");
@@ -538,7 +538,7 @@ TEST(RpcFileSystemLearnerFuzz, TheRunEndsAfterRandomMessages) {
   FuzzWorker(RandomMessage, [](WorkerSession* session) { return RunOne({}, session); });
 }
 
-TEST(RpcFileSystemLearnerFuzz, WhateverItsAggregatorSaysTheRunEnds) {
+TEST(RpcFileSystemLearnerFuzz, TheRunEndsAfterRandomMessagesOfItsAggregator) {
   Connections connections;
   FuzzWorker(RandomMessageToAGroup, [&connections](WorkerSession* session) {
     InProcessAllReduceHub hub;
