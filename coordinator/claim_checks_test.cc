@@ -30,8 +30,9 @@ TEST(CheckPaceTest, AllowsTheStepsThatAWorkerCanMakeInTheTime) {
 TEST(CheckFirstIterTest, AllowsTheIterationsThatItsPredecessorMayHaveTrained) {
   EXPECT_THAT(CheckFirstIter("task_0", 1000500, 500, absl::ZeroDuration()), IsOk());
   EXPECT_THAT(CheckFirstIter("task_0", 1000501, 500, absl::ZeroDuration()),
-              StatusIs(kInvalid, HasSubstr("task_0 begins at train iteration 1000501, expected "
-                                           "what its predecessor has left, which was at 500")));
+              StatusIs(kInvalid,
+                       HasSubstr("task_0 begins at train iteration 1000501, expected "
+                                 "an iteration that its predecessor can have reached since 500")));
   EXPECT_THAT(CheckFirstIter("task_0", 1000501, 500, absl::Seconds(1)), IsOk());
 }
 

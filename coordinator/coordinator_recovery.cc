@@ -85,8 +85,8 @@ std::optional<std::unordered_set<std::string>> CoordinatorImpl::ListKeys(
   if (list_keys_ == nullptr) return std::nullopt;
   const absl::StatusOr<std::vector<std::string>> keys = list_keys_(prefix);
   if (keys.ok()) return std::unordered_set<std::string>(keys->begin(), keys->end());
-  LOG(WARNING) << "the store does not say what is in it: " << keys.status().message()
-               << "; it is taken to be complete";
+  LOG(WARNING) << "cannot list the keys of the store: " << keys.status().message()
+               << "; all stored data are assumed to be there";
   return std::nullopt;
 }
 

@@ -231,7 +231,7 @@ TEST_F(FileJournalTest, AJournalTruncatedWhileOpenIsDamaged) {
   ASSERT_THAT(journal->Append({State(1), Push(1), Push(2)}), IsOk());
   ASSERT_EQ(truncate(options_.path.c_str(), journal->size_bytes() - 10), 0);
   EXPECT_THAT(journal->BeginCompaction(All),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("by somebody else")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("by another process")));
 }
 
 TEST_F(FileJournalTest, ASecondProcessIsRefused) {

@@ -280,7 +280,7 @@ absl::StatusOr<int64_t> FindJournalBegin(int fd, const std::string& path, int64_
     if (torn) return 0;
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("'", path, "' of ", size, " bytes is no journal of a coordinator"));
+      absl::StrCat("'", path, "' of ", size, " bytes is not a journal of a coordinator"));
 }
 
 absl::Status LockJournalFile(int fd, const std::string& path) {

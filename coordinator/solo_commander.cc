@@ -300,7 +300,7 @@ absl::Status SoloCommander::LoadState(StateReader* reader) {
     const absl::Status parsed = ParseProto(bytes, &failed.emplace_back());
     if (!parsed.ok()) {
       return absl::DataLossError(
-          absl::StrCat("solo commander: ", name, " is no task: ", parsed.message()));
+          absl::StrCat("solo commander: ", name, " is not a task: ", parsed.message()));
     }
   }
   const int64_t now = deps_.clock->MonotonicNanos();

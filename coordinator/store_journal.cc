@@ -48,7 +48,8 @@ absl::Status VisitFrames(absl::string_view frames, Visit visit) {
     if (!cursor.ok()) return absl::DataLossError("has a record that is cut off");
     const absl::Status parsed = ParseProto(bytes, &record, kMaxParsedRecordBytes);
     if (!parsed.ok()) {
-      return absl::DataLossError(absl::StrCat("has a record that is none: ", parsed.message()));
+      return absl::DataLossError(
+          absl::StrCat("has a record that cannot be parsed: ", parsed.message()));
     }
     DING_RETURN_IF_ERROR(visit(record, frames.substr(begin, sizeof(size) + bytes.size())));
   }
@@ -90,7 +91,7 @@ std::string OwnerOf(absl::string_view folder) {
 std::string EntryName(size_t number) { return absl::StrCat(absl::Hex(number, absl::kZeroPad8)); }
 
 // What the store had is not there any more. Of no caller's: Note().
-absl::Status Lost() { return absl::DataLossError("the store has lost what was put"); }
+absl::Status Lost() { return absl::DataLossError("the store has lost entries that were put"); }
 
 }  // namespace
 
@@ -169,7 +170,7 @@ absl::Status StoreJournal::Load() {
   }
   if (loaded.folder.empty() && !found.empty()) return damaged("lacks its beginning");
   if (loaded.folder.empty()) {
-    if (options_.must_exist) return damaged("is gone, but for its owner");
+    if (options_.must_exist) return damaged("is gone, except for the name of its owner");
     current_ = std::make_unique<Generation>();
     return Renew(nullptr);
   }
@@ -177,12 +178,12 @@ absl::Status StoreJournal::Load() {
   DING_RETURN_IF_ERROR(annotated(store_->Get(loaded.head(), &head)));
   if (!absl::StartsWith(head, kVersion)) {
     return annotated(absl::FailedPreconditionError(absl::StrCat(
-        "is none of this version of the coordinator: it has version ",
+        "is of another version of the coordinator: it has version ",
         absl::CHexEscape(head.substr(0, std::min<size_t>(head.find(' '), 20))),
         ", this program reads version ", absl::StripTrailingAsciiWhitespace(kVersion))));
   }
   if (!absl::SimpleAtoi(absl::StripPrefix(head, kVersion), &begins_with)) {
-    return damaged("has a head that is none");
+    return damaged("has a head that cannot be parsed");
   }
   for (const std::string& name : found.at(loaded.folder)) {
     if (name == kHeadName) continue;
@@ -234,7 +235,7 @@ absl::Status StoreJournal::Append(absl::Span<const JournalRecord> records) {
   absl::Status status = PutNext(current_->KeyOf(current_->entries.size() + 1), *entry, &last_key);
   if (status.ok()) status = CheckOwner();
   if (absl::IsDataLoss(status)) {
-    LOG(WARNING) << "store '" << store_->url() << "' has lost what was put last";
+    LOG(WARNING) << "store '" << store_->url() << "' has lost the newest entries";
     return Renew(entry);
   }
   if (!status.ok()) return Note(status);

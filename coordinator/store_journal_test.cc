@@ -192,10 +192,10 @@ TEST_F(StoreJournalTest, DamagedOrMissingEntriesAreRefused) {
   const std::string head = Entries()[0].substr(0, Entries()[0].rfind('/')) + "/head";
   ASSERT_THAT(memory_.Put(head, {"2 7"}), IsOk());
   EXPECT_THAT(OpenStatus(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                     HasSubstr("is none of this version of the coordinator: it has "
+                                     HasSubstr("is of another version of the coordinator: it has "
                                                "version 2, this program reads version 1")));
   ASSERT_THAT(memory_.Put(head, {"1 x"}), IsOk());
-  EXPECT_THAT(OpenStatus(), is_refused("has a head that is none"));
+  EXPECT_THAT(OpenStatus(), is_refused("has a head that cannot be parsed"));
   ASSERT_THAT(memory_.Delete(head), IsOk());
   EXPECT_THAT(OpenStatus(), is_refused("lacks its beginning"));
   fill();

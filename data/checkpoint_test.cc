@@ -152,14 +152,14 @@ TEST_F(CheckpointTest, NamesMustBeFitForFiles) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'" + name + "'")));
   }
   EXPECT_THAT(WriteCheckpoint(path_, {}, {Saves("a", 1), Saves("a", 2)}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'a' stands twice")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'a' appears twice")));
   EXPECT_THAT(Names(), testing::IsEmpty());
 }
 
 TEST_F(CheckpointTest, OtherFoldersAreNotReplaced) {
   ASSERT_THAT(CreateDirectories(JoinPath(path_, "precious")), IsOk());
   EXPECT_THAT(Write(1), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                 AllOf(HasSubstr(path_), HasSubstr("is no checkpoint"))));
+                                 AllOf(HasSubstr(path_), HasSubstr("is not a checkpoint"))));
   EXPECT_TRUE(IsDirectory(JoinPath(path_, "precious")));
 }
 
@@ -272,19 +272,19 @@ TEST_F(ManifestTest, InvalidValuesAreRefusedEvenWithAGoodChecksum) {
                 StatusIs(absl::StatusCode::kDataLoss, HasSubstr(std::string(reason))));
   };
   expect_refused("ding_worker checkpoint", "other", "format is 'other'");
-  expect_refused("\"kind\": \"kind\"", "\"kind\": 3", "'kind' is no string");
+  expect_refused("\"kind\": \"kind\"", "\"kind\": 3", "'kind' is not a string");
   expect_refused("\"kind\": \"kind\"", "\"dink\": \"\"", "'kind' is missing");
-  expect_refused("\"a\": \"1\"", "\"a\": 1", "a field is no string");
-  expect_refused("123", "-123", "'size_bytes' is no count");
-  expect_refused("123", "1.5", "'size_bytes' is no count");
-  expect_refused("123", "18446744073709551615", "'size_bytes' is no count");
-  expect_refused("deadbeef", "deadbee", "is no checksum");
-  expect_refused("deadbeef", "deadbeeg", "is no checksum");
-  expect_refused("model.safetensors", "../model.safetensors", "is no name of a file");
-  expect_refused("model.safetensors", "/etc/passwd", "is no name of a file");
-  expect_refused("model.safetensors", "model", "is no name of a file");
-  expect_refused("\"major_version\": 1", "\"major_version\": \"1\"", "no count");
-  EXPECT_THAT(DecodeManifest(""), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no JSON")));
+  expect_refused("\"a\": \"1\"", "\"a\": 1", "a field is not a string");
+  expect_refused("123", "-123", "'size_bytes' is not a count");
+  expect_refused("123", "1.5", "'size_bytes' is not a count");
+  expect_refused("123", "18446744073709551615", "'size_bytes' is not a count");
+  expect_refused("deadbeef", "deadbee", "is not a checksum");
+  expect_refused("deadbeef", "deadbeeg", "is not a checksum");
+  expect_refused("model.safetensors", "../model.safetensors", "is not a file name");
+  expect_refused("model.safetensors", "/etc/passwd", "is not a file name");
+  expect_refused("model.safetensors", "model", "is not a file name");
+  expect_refused("\"major_version\": 1", "\"major_version\": \"1\"", "not a count");
+  EXPECT_THAT(DecodeManifest(""), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("not JSON")));
   EXPECT_THAT(DecodeManifest("[]"), StatusIs(absl::StatusCode::kDataLoss));
   EXPECT_THAT(DecodeManifest(std::string(1 << 20, '[')), StatusIs(absl::StatusCode::kDataLoss));
 }

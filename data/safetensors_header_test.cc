@@ -63,7 +63,7 @@ TEST(SafetensorsHeaderTest, InvalidHeadersAreRefused) {
     return absl::StrCat("{\"t\":{", fields, "}}");
   };
   EXPECT_THAT(ParseSafetensorsHeader("{"),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bad header: no JSON at byte")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bad header: not JSON at byte")));
   EXPECT_THAT(ParseSafetensorsHeader("[]"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("unexpected an array")));
   EXPECT_THAT(ParseSafetensorsHeader(tensor(R"("dtype":"U8","shape":[1])")),

@@ -163,7 +163,7 @@ class EnvProcess {
         return host->LoadState(&state);
       }
       default:
-        return absl::InternalError("asked for what it does not know");
+        return absl::InternalError("received an unknown call");
     }
   }
 

@@ -231,7 +231,7 @@ TEST(NaiveReplayBuffer, RowsThatDoNotFormTransitionsAreRefused) {
                        HasSubstr("field 0 'camera' stands among the final")));
   EXPECT_THAT(
       push({obs, reward, Scalar("discount", DType::kFloat32)}, 1),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("field 'discount' stands twice")));
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("field 'discount' appears twice")));
   EXPECT_THAT(push({obs, reward}, 0),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'obs' does not stand")));
 }

@@ -184,7 +184,7 @@ absl::Status SequenceIndex::Load(StateReader* reader, const RowStore& store) {
     if (last_ids[i] < 0 || last_ids[i] >= end_id || rows[i] < 0 || rows[i] > kMaxRows ||
         counts[i] < 0 || counts[i] > left || counts[i] > rows[i] || at_beginning[i] < 0 ||
         at_beginning[i] > 1) {
-      return Damaged(absl::StrCat("the run of stream ", streams[i], " cannot be"));
+      return Damaged(absl::StrCat("the run of stream ", streams[i], " is impossible"));
     }
     const Run run = {
         next_steps[i], last_ids[i], rows[i], {from, from + counts[i]}, at_beginning[i] == 1};

@@ -92,7 +92,7 @@ TEST(UsedDataRemover, RefusesIdsOutsideTheFolder) {
   EXPECT_THAT(remover.Close(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("4 of 5 used data could not be deleted, the first: "),
-                             HasSubstr("'../kept' is no path below"))));
+                             HasSubstr("'../kept' is not a path below"))));
   EXPECT_TRUE(PathExists(JoinPath(parent, "kept")));
   EXPECT_FALSE(PathExists(JoinPath(folder, "sub/..gone")));
 }

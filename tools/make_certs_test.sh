@@ -63,7 +63,7 @@ refused "--days is '0'" --days=0 x host
 refused "--days is 'many'" --days=many x host
 refused "unknown argument '--force'" --force x host
 refused "'trainer.lan:7235,DNS:evil'" x trainer.lan:7235,DNS:evil
-refused "'a b' is no name" x 'a b'
+refused "'a b' is not a name" x 'a b'
 refused "no key 'none/ca/ca.key'" --ca=none x host
 refused 'failed' x 1.2.3.4.5
 [ "$(ls | xargs)" = "new next other out said" ] || fail "left behind: $(ls | xargs)"

@@ -206,7 +206,7 @@ std::map<std::string, Row> ReadTable() {
     row.settings = absl::StrSplit(column(3), " ; ", absl::SkipEmpty());
     row.note = column(4);
     EXPECT_EQ(row.uses.size(), kKinds) << line;
-    EXPECT_TRUE(rows.emplace(column(0), row).second) << line << ": stands twice";
+    EXPECT_TRUE(rows.emplace(column(0), row).second) << line << ": appears twice";
   }
   return rows;
 }

@@ -61,7 +61,7 @@ TEST_F(ParallelTest, GoesOnWhenItsCoordinatorIsStopped) {
   EXPECT_EQ(PidOf(after, "learner-0"), PidOf(before, "learner-0")) << "the same process";
   EXPECT_THAT(program->err(),
               AllOf(HasSubstr(absl::StrCat("the coordinator (process ", before.coordinator_pid(),
-                                           ") answers nobody")),
+                                           ") does not answer")),
                     HasSubstr("signal 9 (Killed)")));
   ExpectGoesOn(*program);
   Interrupt(program.get());

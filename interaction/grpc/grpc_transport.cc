@@ -237,7 +237,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
           return absl::CancelledError(absl::StrCat("the listener on ", address(), " was closed"));
         }
         if (waiting_.empty()) {
-          return absl::DeadlineExceededError(absl::StrCat("nobody connected to ", address(),
+          return absl::DeadlineExceededError(absl::StrCat("no peer connected to ", address(),
                                                           " for ", absl::FormatDuration(timeout)));
         }
         connection = std::move(waiting_.front());
@@ -462,7 +462,8 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
   const Deadline deadline = Deadline::After(timeout);
   DING_ASSIGN_OR_RETURN(const LinkAddress endpoint, ParseLinkAddress(address));
   if (endpoint.port == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("'", address, "': nobody listens on port 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", address, "': port 0 is not an address to connect to"));
   }
   DING_ASSIGN_OR_RETURN(const LinkCredentials credentials,
                         LoadCallerCredentials(options_, endpoint, Clock::Real()->Now()));

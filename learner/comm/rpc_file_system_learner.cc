@@ -332,7 +332,7 @@ absl::Status RpcFileSystemLearner::EnterGeneration(const FormGroup& form, BaseLe
                         options_.connect_group(options, &slave_));
   group_.Enter(std::move(generation));
   // It was over before it began.
-  if (slave_.GroupIsBroken()) return absl::AbortedError("somebody left meanwhile");
+  if (slave_.GroupIsBroken()) return absl::AbortedError("a learner left the group before it began");
   std::string state;
   if (group_.rank() == 0) {
     DING_ASSIGN_OR_RETURN(const EncodedBatch encoded, EncodeLearner(*learner));
