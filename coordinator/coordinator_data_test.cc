@@ -101,7 +101,7 @@ TEST_F(CoordinatorTest, DataOfTasksThatAreOverAreDeleted) {
   EXPECT_THAT(TakeAcks(kCollector), IsEmpty());
   EXPECT_EQ(coordinator_->counters().late_messages, 1);
   EXPECT_THAT(DeletedWhen(1), ElementsAre(ChunkKey(Chunk(kCollector, 0))));
-  // What comes after them is not taken for a gap.
+  // The next message does not count as a gap.
   Handle(kCollector, Data(collector_.task_id(), 2, TestItemsOfChunk(Chunk(kCollector, 1), 3)));
   EXPECT_THAT(TakeAcks(kCollector), ElementsAre(2));
   EXPECT_EQ(rows(), 3);
@@ -323,7 +323,7 @@ class HookedBuffer : public IBuffer {
   Hooks* const hooks_;
 };
 
-// What happens while another call is at the buffer.
+// Calls that come while another call uses the buffer.
 class InTheMiddleTest : public CoordinatorTest {
  protected:
   InTheMiddleTest() {

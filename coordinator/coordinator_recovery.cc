@@ -35,7 +35,7 @@ namespace internal_coordinator {
 absl::Status CoordinatorImpl::Recover() {
   const absl::Status status = RecoverFromJournal();
   if (status.ok()) return status;
-  // What was not read must not be replaced by the state of a run that has just begun.
+  // A state that could not be read must not be replaced by that of a run that has just begun.
   MutexLock lock(&mutex_);
   journal_.Detach();
   keeps_data_ = true;

@@ -1,5 +1,5 @@
-// What is believed of what workers say, beyond what one message can show by itself, and what follows
-// when it is not. What is checked for each field: docs/security.md.
+// The checks of workers' claims that need more than one message, and the consequences of a false
+// claim. docs/security.md lists the checks of each field.
 #include <algorithm>
 #include <cstdint>
 #include <map>

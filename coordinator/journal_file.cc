@@ -67,7 +67,7 @@ bool AllZero(absl::string_view bytes) {
   return bytes.find_first_not_of('\0') == absl::string_view::npos;
 }
 
-// What there is of [offset, offset + size).
+// Reads the part of [offset, offset + size) that exists.
 absl::StatusOr<std::string> ReadPiece(int fd, const std::string& path, int64_t offset,
                                       int64_t size) {
   std::string bytes(static_cast<size_t>(size), '\0');

@@ -151,7 +151,7 @@ void OneVsOneCommander::Report(const CollectorTask& task, const CollectorFinishe
 }
 
 void OneVsOneCommander::FinishLearnerTask(const LearnerTask& task) {
-  // What its successor learns is another policy.
+  // The successor of this task learns another policy.
   if (task.policy_id() == solo_->current_policy_id()) league_.NotePolicy(PolicyVersion());
   solo_->FinishLearnerTask(task);
 }

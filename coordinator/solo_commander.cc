@@ -281,7 +281,7 @@ absl::Status SoloCommander::LoadState(StateReader* reader) {
     DING_ASSIGN_OR_RETURN(policy_id, reader->ReadString("current_policy_id"));
     DING_ASSIGN_OR_RETURN(buffer_id, reader->ReadString("current_buffer_id"));
   }
-  // What is not there is not made room for: the numbers come from a file.
+  // The size is compared with the tensor before memory is taken: the numbers come from a file.
   std::vector<double> returns;
   if (number["last_eval_returns_size"] != 0) {
     DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info("last_eval_returns"));

@@ -90,7 +90,7 @@ std::string OwnerOf(absl::string_view folder) {
 
 std::string EntryName(size_t number) { return absl::StrCat(absl::Hex(number, absl::kZeroPad8)); }
 
-// What the store had is not there any more. Of no caller's: Note().
+// The error for entries that the store had and has no more. Callers do not see it: see Note().
 absl::Status Lost() { return absl::DataLossError("the store has lost entries that were put"); }
 
 }  // namespace
@@ -228,7 +228,8 @@ absl::Status StoreJournal::Append(absl::Span<const JournalRecord> records) {
   const int64_t failures = failures_.load();
   MutexLock lock(&mutex_);
   DING_RETURN_IF_ERROR(replaced_);
-  // Who waited while another one found that the store says nothing does not wait for that again.
+  // If a call failed while this one waited for the lock, this one fails in the same way and does not
+  // wait for the silent store again.
   if (failures_.load() != failures) return last_failure_;
   if (must_renew_) return Renew(entry);
   std::string last_key = current_->last_key;
@@ -308,7 +309,7 @@ absl::Status StoreJournal::CopyLive(const IsAlive& alive, Rewrite* rewrite) cons
   return Flush(to);
 }
 
-// What came after the entries that were copied.
+// Copies the entries that were appended after those that were copied before.
 absl::Status StoreJournal::CopyTail(const std::vector<Entry>& source, Rewrite* rewrite) const {
   for (; rewrite->copied < source.size(); ++rewrite->copied) {
     DING_RETURN_IF_ERROR(VisitFrames(
@@ -414,7 +415,8 @@ absl::Status StoreJournal::Publish(Generation* generation) const {
                                  << "' had no journal any more: it was emptied, or restarted "
                                  << "without its data; all of it was put there again";
   }
-  // Who opens the journal now reads this generation: to the one before nothing may be added.
+  // A coordinator that opens the journal now reads this generation, so no entry may be added to the
+  // one before.
   return absl::IsResourceExhausted(status) ? absl::UnavailableError(status.message()) : status;
 }
 
@@ -429,7 +431,7 @@ absl::Status StoreJournal::CheckOwner() const {
 }
 
 absl::Status StoreJournal::Renew(const Entry& entry) {
-  DropKeys(&dropped_);  // What the last attempt left may take the room.
+  DropKeys(&dropped_);  // The keys that the last attempt left may take the room.
   Generation generation = NewGeneration();
   absl::Status status;
   for (size_t i = 0; status.ok() && i < current_->entries.size(); ++i) {

@@ -307,7 +307,7 @@ TEST_F(StoreJournalTest, EqualsTheModelDespiteFaultsOfTheStore) {
           const Said found = SaidBy(*journal);
           might_say.push_back(said);
           ASSERT_THAT(might_say, Contains(found));
-          // What was not acknowledged may appear until this one has written something.
+          // Records that were not acknowledged may appear until this journal has written something.
           said = found;
           if (zombie == nullptr) break;
           const JournalRecord state = records.NextState();

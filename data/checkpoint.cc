@@ -59,7 +59,7 @@ absl::Status CheckNames(absl::Span<const CheckpointComponent> components) {
   return absl::OkStatus();
 }
 
-// What is replaced is removed: so it must be ours.
+// Checks that `path` is free or a checkpoint: the folder that is replaced is removed.
 absl::Status CheckReplaceable(const std::string& path) {
   if (!PathExists(path) || PathExists(JoinPath(path, kManifestName))) return absl::OkStatus();
   return absl::FailedPreconditionError(

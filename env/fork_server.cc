@@ -103,7 +103,7 @@ struct ForkServer::Shared {
   Child children[1];
 };
 
-// What the server process does.
+// The work of the server process.
 class ForkServer::Server {
  public:
   Server(Options options, Shared* shared, int socket, pid_t parent)

@@ -402,7 +402,7 @@ TEST(SequencesAcrossEpisodes, GoOnWithTheNextEpisodeOfTheirStream) {
   EXPECT_THAT(buffer->SequenceLengths(), ElementsAre(5, 5));
 }
 
-// What is of a row stays within its episode.
+// The next observation and the n-step window of a row stay within its episode.
 TEST(SequencesAcrossEpisodes, TheLastRowOfAnEpisodeKeepsItsOwnNextObservation) {
   for (const int64_t nstep : {1, 3}) {
     SCOPED_TRACE(nstep);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What tools/make_certs makes is what it says, nobody else can read it, and what is there is never touched. That the
-# programs take it: //worker:parallel_test and //worker:hosts_test.
+# Tests that tools/make_certs writes the files that it lists, that no other user can read them, and that it never changes
+# existing files. //worker:parallel_test and //worker:hosts_test check that the programs accept the files.
 set -euo pipefail
 make_certs=$(readlink -f tools/make_certs)
 cd "$TEST_TMPDIR"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What tools/new_env writes and refuses. What it writes for a workspace of its own is examples/new_env, which tools/test builds
-# and tests: this test sees to it that they are the same.
+# Tests what tools/new_env writes and refuses. Its output for a workspace of its own must equal examples/new_env, which
+# tools/test builds and tests.
 set -euo pipefail
 new_env=$(readlink -f tools/new_env)
 root=$(dirname "$(dirname "$new_env")")

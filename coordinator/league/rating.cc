@@ -10,7 +10,7 @@ namespace {
 
 // Below it, a quotient of two probabilities is taken from its limit.
 constexpr double kTinyProbability = 1e-150;
-// What is left of sigma^2 after a game, at least: rounding must not take all of it.
+// The least share of sigma^2 that is left after a game: rounding must not take all of it.
 constexpr double kMinShare = 1e-9;
 
 double Density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }
@@ -27,7 +27,7 @@ double Quantile(double p) {
   return (low + high) / 2;
 }
 
-// What a game says of the difference of two skills: how far its mean moves, and how much its
+// The effect of a game on the difference of two skills: how far its mean moves, and how much its
 // variance shrinks, both in units of its spread.
 struct Correction {
   double v;

@@ -318,7 +318,7 @@ TEST_F(ItemLoaderTest, OtherErrorsOfTheStoreAreErrors) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("memory")));
 }
 
-// What collectors announce and put is not trusted: such chunks are left out, and named.
+// Announcements and chunks of collectors are not trusted: bad chunks are left out and named.
 TEST_F(ItemLoaderTest, ChunksThatCannotBeLearnedFromAreLeftOutByName) {
   const auto with = [](float obs, int64_t action, float reward, float final_obs) {
     SegmentBatch data = HandMade();

@@ -57,7 +57,7 @@ TEST_F(LearnerSlaveTest, DemandsAreNumberedAndAnswersComeInOrder) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("10ms")));
 }
 
-// Who counts what is read of an answer counts it once.
+// So a caller that counts the read parts of an answer counts each once.
 TEST_F(LearnerSlaveTest, AnAnswerThatComesTwiceIsHandedOutOnce) {
   Start("a");
   for (const uint64_t sequence : {1, 2, 2, 1, 3}) Answer("a", sequence);

@@ -87,7 +87,7 @@ absl::StatusOr<std::string> ModelDigest(const LearnMode& policy) {
   return absl::StrCat(absl::Hex(Crc32c(shapes.text()), absl::kZeroPad8), "-", shapes.text().size());
 }
 
-// What is under the key is no policy: putting it again mends that.
+// Returns whether the value of the key is not a policy, which putting the policy again mends.
 bool IsLost(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) ||
          absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
