@@ -20,7 +20,7 @@ namespace ding {
 
 // Our locks are held for microseconds, but a thread that sleeps until a lock is free wakes up only tens of
 // microseconds later, and may find that the thread that released the lock has taken it again. Therefore a
-// thread tries for a while (kLooks times) before it sleeps, and a thread that comes later lets the waiting
+// thread tries for a while (kAttempts times) before it sleeps, and a thread that comes later lets the waiting
 // ones go first for as long.
 class ABSL_LOCKABLE Mutex {
  public:
@@ -29,10 +29,10 @@ class ABSL_LOCKABLE Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
-    for (int i = 0; i < kLooks && waiting_.load(std::memory_order_relaxed) > 0; ++i) Pause();
+    for (int i = 0; i < kAttempts && waiting_.load(std::memory_order_relaxed) > 0; ++i) Pause();
     if (mutex_.try_lock()) return;
     waiting_.fetch_add(1, std::memory_order_relaxed);
-    for (int i = 0; i < kLooks; ++i) {
+    for (int i = 0; i < kAttempts; ++i) {
       if (mutex_.try_lock()) {
         waiting_.fetch_sub(1, std::memory_order_relaxed);
         return;
@@ -47,7 +47,7 @@ class ABSL_LOCKABLE Mutex {
 
  private:
   friend class CondVar;
-  static constexpr int kLooks = 500;  // some 15 microseconds on an EPYC at 2.6 GHz
+  static constexpr int kAttempts = 500;  // some 15 microseconds on an EPYC at 2.6 GHz
 
   static void Pause() {
 #ifdef __x86_64__

@@ -91,7 +91,9 @@ std::string OwnerOf(absl::string_view folder) {
 std::string EntryName(size_t number) { return absl::StrCat(absl::Hex(number, absl::kZeroPad8)); }
 
 // The error for entries that the store had and has no more. Callers do not see it: see Note().
-absl::Status Lost() { return absl::DataLossError("the store has lost entries that were put"); }
+absl::Status EntriesLost() {
+  return absl::DataLossError("the store has lost entries that were put");
+}
 
 }  // namespace
 
@@ -395,7 +397,7 @@ absl::Status StoreJournal::PutNext(const std::string& key, absl::string_view val
   if (!last_key->empty()) {
     std::string before;
     const absl::Status there = store_->Get(*last_key, &before);
-    if (absl::IsNotFound(there)) return Lost();
+    if (absl::IsNotFound(there)) return EntriesLost();
     DING_RETURN_IF_ERROR(there);
   }
   *last_key = key;
@@ -423,11 +425,11 @@ absl::Status StoreJournal::Publish(Generation* generation) const {
 absl::Status StoreJournal::CheckOwner() const {
   std::string found;
   const absl::Status read = store_->Get(OwnerKey(), &found);
-  if (absl::IsNotFound(read)) return Lost();
+  if (absl::IsNotFound(read)) return EntriesLost();
   DING_RETURN_IF_ERROR(read);
   if (found == owner_) return absl::OkStatus();
   // One that is older cannot go on with it: it found the store without an owner.
-  return found > owner_ ? absl::AbortedError("") : Lost();
+  return found > owner_ ? absl::AbortedError("") : EntriesLost();
 }
 
 absl::Status StoreJournal::Renew(const Entry& entry) {

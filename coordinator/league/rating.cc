@@ -35,7 +35,7 @@ struct Correction {
 };
 
 // `t`: the winner's lead before the game.
-Correction OfWin(double t, double margin) {
+Correction CorrectionOfWin(double t, double margin) {
   const double x = t - margin;
   const double probability = Probability(x);
   if (probability < kTinyProbability) return {-x, 1};
@@ -43,7 +43,7 @@ Correction OfWin(double t, double margin) {
   return {v, v * (v + x)};
 }
 
-Correction OfDraw(double t, double margin) {
+Correction CorrectionOfDraw(double t, double margin) {
   const double lead = std::abs(t);
   const double upper = margin - lead;
   const double lower = -margin - lead;
@@ -82,10 +82,10 @@ void LeagueMetric::Rate(GameResult result, Rating* home, Rating* away) const {
   const double spread = std::sqrt(2 * options_.beta * options_.beta + home2 + away2);
   const double lead = (home->mu - away->mu) / spread;
   const double margin = draw_margin_ / spread;
-  Correction correction = OfDraw(lead, margin);
-  if (result == GameResult::kWin) correction = OfWin(lead, margin);
+  Correction correction = CorrectionOfDraw(lead, margin);
+  if (result == GameResult::kWin) correction = CorrectionOfWin(lead, margin);
   if (result == GameResult::kLoss) {
-    correction = OfWin(-lead, margin);
+    correction = CorrectionOfWin(-lead, margin);
     correction.v = -correction.v;
   }
   home->mu += home2 / spread * correction.v;

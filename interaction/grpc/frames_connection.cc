@@ -126,7 +126,7 @@ void FramesConnection::SetMaxReceivedBytes(int64_t bytes) {
   Advance();
 }
 
-void FramesConnection::EndWaiting() {
+void FramesConnection::NotifyAccepted() {
   {
     MutexLock lock(&mutex_);
     waits_ = false;
@@ -253,7 +253,7 @@ void FramesConnection::WriteDone(bool ok) {
   Call(ready);
 }
 
-void FramesConnection::Gone(absl::string_view reason) {
+void FramesConnection::Released(absl::string_view reason) {
   Ready ready;
   {
     MutexLock lock(&mutex_);

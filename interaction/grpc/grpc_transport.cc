@@ -107,7 +107,7 @@ class ServerConnection final : public FramesConnection,
   // From now on the connection keeps its server alive.
   void Keep(std::shared_ptr<Server> server) {
     server_ = std::move(server);
-    EndWaiting();
+    NotifyAccepted();
   }
 
  private:
@@ -122,7 +122,7 @@ class ServerConnection final : public FramesConnection,
   void OnReadDone(bool ok) override { ReadDone(ok); }
   void OnWriteDone(bool ok) override { WriteDone(ok); }
   void OnCancel() override { cancelled_ = true; }
-  void OnDone() override { Gone(""); }
+  void OnDone() override { Released(""); }
 
   const std::string identity_;
   std::atomic<bool> cancelled_{false};
@@ -378,10 +378,10 @@ class ClientConnection final : public FramesConnection,
   void OnWritesDoneDone(bool ok) override { WriteDone(ok); }
   void OnDone(const grpc::Status& status) override {
     end_ = status;
-    Gone(status.error_message());
+    Released(status.error_message());
   }
 
-  grpc::Status end_;  // written before Gone()
+  grpc::Status end_;  // written before Released()
   const std::unique_ptr<Link::Stub> stub_;
   grpc::ClientContext context_;
 };
