@@ -102,7 +102,7 @@ TEST(GroupDemandsTest, ADemandIsReadWhenAllLearnersHaveReadTheirShares) {
   EXPECT_EQ(next(5, 2, 2), 2u);
 }
 
-TEST(GroupDemandsTest, RefusesWhatTheCoordinatorWouldRefuse) {
+TEST(GroupDemandsTest, RefusesDemandsThatTheCoordinatorWouldRefuse) {
   GroupDemands demands;
   demands.BeginGeneration({1, 2});
   EXPECT_THAT(demands.Add(1, Demand(1, std::numeric_limits<int64_t>::max())),

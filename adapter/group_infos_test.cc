@@ -72,7 +72,7 @@ TEST(GroupInfosTest, OnlyTheStalledReportOfRank0IsPassedOn) {
   EXPECT_FALSE(no_more.has_value());
 }
 
-TEST(GroupInfosTest, RefusesWhatTheCoordinatorWouldRefuse) {
+TEST(GroupInfosTest, RefusesReportsThatTheCoordinatorWouldRefuse) {
   GroupInfos infos;
   infos.BeginGeneration({1, 2});
   EXPECT_THAT(infos.Add(1, Info(-5, 0)),

@@ -5,7 +5,7 @@
 namespace ding {
 namespace {
 
-// What the learner waits for; empty if it is training.
+// Returns what the learner waits for; empty if it is training.
 std::string WaitsFor(const GroupRoster::Learner& learner, const GroupTask* task) {
   switch (learner.state) {
     case GroupRoster::State::kIdle:

@@ -43,7 +43,7 @@ class GroupStatusTest : public testing::Test {
   GroupRoster roster_;
 };
 
-TEST_F(GroupStatusTest, TellsWhoALearnerIsAndWhatItWaitsFor) {
+TEST_F(GroupStatusTest, HasTheIdentityOfALearnerAndTheReasonForItsWait) {
   Add(3, "learner-3");
   clock_.Advance(absl::Seconds(9));
   const WorkerStatus idle = StatusOf(3, nullptr);

@@ -67,7 +67,7 @@ class GroupTask {
   // The members that have not left the last generation within form_timeout after its end. The caller gives
   // them the task anew before it calls NextStep().
   std::vector<uint32_t> Late(const GroupRoster& roster) const;
-  // What to do now. Changes nothing.
+  // Returns the next step to take. Changes nothing.
   Step NextStep(const GroupRoster& roster) const;
 
   // Begins a generation of all learners that are ready. There must be at least one.

@@ -459,7 +459,7 @@ TEST_F(LearnerAggregatorTest, TooManyDemandsWaitInTheAggregator) {
   EXPECT_EQ(coordinator_.Receive().learner_demand().sequence(), 33u);
 }
 
-TEST_F(LearnerAggregatorTest, ALearnerIsDisconnectedForWhatTheCoordinatorWouldRefuse) {
+TEST_F(LearnerAggregatorTest, ALearnerThatSendsInvalidMessagesIsDisconnected) {
   Run(2);
   const auto refuses = [&](const std::string& why, const auto& say) {
     auto learners = Learners(2);

@@ -10,7 +10,7 @@
 namespace ding {
 namespace {
 
-TEST(CallUser, ReturnsWhatTheCallReturns) {
+TEST(CallUser, ReturnsTheResultOfTheCall) {
   EXPECT_THAT(CallUser("the hook", [] { return absl::OkStatus(); }), IsOk());
   EXPECT_THAT(CallUser("the hook", [] { return absl::DataLossError("torn"); }),
               StatusIs(absl::StatusCode::kDataLoss, "torn"));

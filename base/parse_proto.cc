@@ -19,8 +19,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-// So few bytes are parsed without a scan, because they cannot take much memory.
-constexpr size_t kFewBytes = 4096;
+// Up to this size, bytes are parsed without a scan, because they cannot take much memory.
+constexpr size_t kMaxUnscannedBytes = 4096;
 
 // Upper bounds of the memory of an object, with the allocator's overhead. Arrays grow by doubling.
 constexpr int64_t kAllocation = 16;
@@ -33,20 +33,20 @@ constexpr int64_t kField = 32;     // repeated fields are the largest
 constexpr int64_t kMapEntry = 64;  // in addition to its message
 
 // Scans the bytes of one message and adds up the memory that it may take.
-class Walk {
+class MemoryScan {
  public:
-  Walk(absl::string_view bytes, int64_t max_bytes)
+  MemoryScan(absl::string_view bytes, int64_t max_bytes)
       : input_(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size())),
         size_(bytes.size()),
         max_bytes_(max_bytes) {}
 
   absl::Status Run(const Descriptor* type) {
     DING_RETURN_IF_ERROR(Message(type, 0));
-    return input_.ConsumedEntireMessage() ? absl::OkStatus() : NoMessage();
+    return input_.ConsumedEntireMessage() ? absl::OkStatus() : InvalidBytes();
   }
 
  private:
-  absl::Status NoMessage() const {
+  absl::Status InvalidBytes() const {
     return absl::InvalidArgumentError(absl::StrCat("cannot parse ", size_,
                                                    " bytes as a message: they are invalid at byte ",
                                                    input_.CurrentPosition()));
@@ -84,9 +84,9 @@ class Walk {
         DING_RETURN_IF_ERROR(
             Message(field == nullptr ? nullptr : field->message_type(), depth + 1));
         const auto end = WireFormatLite::MakeTag(number, WireFormatLite::WIRETYPE_END_GROUP);
-        if (!input_.LastTagWas(end)) return NoMessage();
+        if (!input_.LastTagWas(end)) return InvalidBytes();
       } else {
-        if (!SkipNumber(wire_type)) return NoMessage();
+        if (!SkipNumber(wire_type)) return InvalidBytes();
         if (field != nullptr && field->is_repeated()) DING_RETURN_IF_ERROR(Take(kNumber));
       }
     }
@@ -118,16 +118,16 @@ class Walk {
   // Scans a field whose length stands before it: a message, a string or packed numbers.
   absl::Status Delimited(const FieldDescriptor* field, int depth) {
     uint32_t length = 0;
-    if (!input_.ReadVarint32(&length) || length > INT_MAX) return NoMessage();
+    if (!input_.ReadVarint32(&length) || length > INT_MAX) return InvalidBytes();
     const int limit_left = input_.BytesUntilLimit();
     const int left =
         limit_left >= 0 ? limit_left : static_cast<int>(size_) - input_.CurrentPosition();
-    if (static_cast<int>(length) > left) return NoMessage();
+    if (static_cast<int>(length) > left) return InvalidBytes();
     if (field != nullptr && field->type() == FieldDescriptor::TYPE_MESSAGE) {
       if (field->is_map()) DING_RETURN_IF_ERROR(Take(kMapEntry));
       const CodedInputStream::Limit outer = input_.PushLimit(static_cast<int>(length));
       DING_RETURN_IF_ERROR(Message(field->message_type(), depth + 1));
-      if (!input_.ConsumedEntireMessage()) return NoMessage();
+      if (!input_.ConsumedEntireMessage()) return InvalidBytes();
       input_.PopLimit(outer);
       return absl::OkStatus();
     }
@@ -135,7 +135,7 @@ class Walk {
                            field->cpp_type() != FieldDescriptor::CPPTYPE_STRING;
     DING_RETURN_IF_ERROR(Take(is_packed ? kNumber * CountNumbers(*field, static_cast<int>(length))
                                         : kString + static_cast<int64_t>(length)));
-    return input_.Skip(static_cast<int>(length)) ? absl::OkStatus() : NoMessage();
+    return input_.Skip(static_cast<int>(length)) ? absl::OkStatus() : InvalidBytes();
   }
 
   // Counts the numbers that are packed in the next `length` bytes.
@@ -176,8 +176,8 @@ absl::Status ParseProto(absl::string_view bytes, google::protobuf::Message* mess
     return absl::InvalidArgumentError(absl::StrCat("cannot parse a message of ", bytes.size(),
                                                    " bytes, expected at most ", INT_MAX));
   }
-  if (bytes.size() > kFewBytes) {
-    DING_RETURN_IF_ERROR(Walk(bytes, max_bytes).Run(message->GetDescriptor()));
+  if (bytes.size() > kMaxUnscannedBytes) {
+    DING_RETURN_IF_ERROR(MemoryScan(bytes, max_bytes).Run(message->GetDescriptor()));
   }
   CodedInputStream input(reinterpret_cast<const uint8_t*>(bytes.data()),
                          static_cast<int>(bytes.size()));

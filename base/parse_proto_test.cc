@@ -53,7 +53,7 @@ std::string Nested(int depth) {
   return std::string(reversed.rbegin(), reversed.rend());
 }
 
-TEST(ParseProtoTest, ParsesWhatWasWritten) {
+TEST(ParseProtoTest, ParsesASerializedMessage) {
   const ParsedThing example = Example();
   ParsedThing parsed;
   parsed.add_names("from before");

@@ -21,7 +21,7 @@ Registry<Factory>& Numbers() {
 DING_REGISTER(Numbers(), "two", [] { return 2; });
 DING_REGISTER(Numbers(), "one", [] { return 1; });
 
-TEST(Registry, FindsWhatWasRegisteredAtStartUp) {
+TEST(Registry, FindsFactoriesRegisteredAtStartUp) {
   DING_ASSERT_OK_AND_ASSIGN(const Factory factory, Numbers().Find("two"));
   EXPECT_EQ(factory(), 2);
   EXPECT_THAT(Numbers().Names(), ElementsAre("one", "two"));

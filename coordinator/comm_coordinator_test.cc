@@ -111,7 +111,7 @@ class NotingCoordinator : public Coordinator {
       if (!changed_.WaitFor(&mutex_, kLong)) return 0;
     }
   }
-  // Who has a Welcome is known a moment later.
+  // Waits for that many workers: a worker has its Welcome a moment before the handler knows it.
   bool WaitForWorkers(size_t count) {
     MutexLock lock(&mutex_);
     while (names_.size() < count) {
@@ -311,8 +311,8 @@ TEST_F(CommCoordinatorTest, AdmitsWorkersAndPassesOnTheirMessages) {
   comm_->Send(999, message);  // Nobody: no error.
 }
 
-// What is meant for one incarnation of a worker does not reach another, and their messages are told
-// apart.
+// Messages for one incarnation of a worker do not reach another, and the coordinator tells apart the
+// messages of both.
 TEST_F(CommCoordinatorTest, AWorkerThatJoinsAgainGetsANewNumber) {
   std::vector<uint32_t> senders;
   coordinator_.on_handle = [&senders](uint32_t worker, const WorkerMessage&) {
@@ -372,7 +372,7 @@ TEST_F(CommCoordinatorTest, AnotherMajorProtocolVersionIsRefused) {
   EXPECT_EQ(coordinator_.joined(), 0u);
 }
 
-// What a peer sends before it is admitted, and what it is told.
+// A peer that does not begin with a Hello gets the reason for its refusal.
 TEST_F(CommCoordinatorTest, APeerWithoutAHelloIsTurnedAway) {
   options_.hello_timeout = absl::Milliseconds(100);
   Start();
@@ -664,7 +664,7 @@ TEST_F(CommCoordinatorTest, MutatedMessagesDoNotDisturbOtherWorkers) {
       std::string bytes = message.SerializeAsString();
       if (mutator->rng()->UniformInt(8) == 0) bytes = mutator->Mutate(bytes);
       session->Send(bytes, kLong).IgnoreError();
-      // Who was welcomed hears no more, who was not that the session is over.
+      // A welcomed worker receives nothing more; a refused one receives the end of the session.
       heard = session->Receive(i == 0 ? kLong : absl::ZeroDuration());
       if (absl::IsDeadlineExceeded(heard.status())) heard = "";
     }

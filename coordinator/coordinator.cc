@@ -59,7 +59,7 @@ absl::StatusOr<std::optional<Hello::Role>> SenderOf(const WorkerMessage& message
   }
   return absl::InvalidArgumentError(
       absl::StrCat("a message of kind ", static_cast<int>(message.message_case()),
-                   ", which nobody sends in the middle of a session"));
+                   ", which is not allowed in the middle of a session"));
 }
 
 }  // namespace
@@ -165,7 +165,7 @@ absl::Status CoordinatorImpl::Dispatch(uint32_t worker, const WorkerMessage& mes
     if (sender == nullptr) return absl::NotFoundError("there is no such worker");
     if (expected.has_value() && sender->hello.role() != *expected) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "a ", Hello::Role_Name(sender->hello.role()), " sent what only a ",
+          "a ", Hello::Role_Name(sender->hello.role()), " sent a message that only a ",
           Hello::Role_Name(*expected), " sends: kind ", static_cast<int>(message.message_case())));
     }
     if (!sender->sent_away.empty()) {

@@ -1,5 +1,5 @@
-// What a message of a collector and a demand of a learner cost the coordinator, beside the work that
-// nobody can leave out: to decode and push the items, to draw and encode them.
+// The cost of a collector's message and of a learner's demand for the coordinator, beside the floor:
+// decoding and pushing the items, drawing and encoding them.
 //
 //   TakeData/items, TakeDataFloor/items     one message with that many items
 //   AnswerDemand/rows, AnswerDemandFloor/rows

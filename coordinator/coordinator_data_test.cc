@@ -65,8 +65,9 @@ TEST_F(CoordinatorTest, InvalidDataEndsItsWorkerOnly) {
   const SegmentBatch items = TestItemsOfChunk(Chunk(kCollector, 3), 3);
   refused(Data(id, 2, items), kInvalid, "data 2, expected data 1");
   refused(Data(id, 0, items), kInvalid, "without a sequence number");
-  refused(Data(id, 1, TestItemsOfChunk(Chunk(kOther, 0), 3)), kInvalid, "none of worker 2");
-  refused(Data(id, 1, TestItemsOfChunk(-1, 3)), kInvalid, "none of worker 2");
+  refused(Data(id, 1, TestItemsOfChunk(Chunk(kOther, 0), 3)), kInvalid,
+          "does not belong to worker 2");
+  refused(Data(id, 1, TestItemsOfChunk(-1, 3)), kInvalid, "does not belong to worker 2");
   WorkerMessage message = Data(id, 1, items);
   std::string* const bytes = message.mutable_collector_data()->mutable_items();
   (*bytes)[bytes->size() / 2] ^= 1;
@@ -80,11 +81,11 @@ TEST_F(CoordinatorTest, InvalidDataEndsItsWorkerOnly) {
   message.mutable_collector_data()->set_items(EncodedBatch(std::move(builder).Seal(1)).ToString());
   refused(message, kInvalid, "chunk");
   refused(Data(id, 1, items, /*cur_step=*/-1), kInvalid, "-1 steps");
-  refused(Demand(id, 1, 1), kInvalid, "a COLLECTOR sent what only a LEARNER sends");
-  refused(WorkerMessage(), kInvalid, "which nobody sends");
+  refused(Demand(id, 1, 1), kInvalid, "a COLLECTOR sent a message that only a LEARNER sends");
+  refused(WorkerMessage(), kInvalid, "which is not allowed");
   message.Clear();
   message.mutable_hello();
-  refused(message, kInvalid, "which nobody sends");
+  refused(message, kInvalid, "which is not allowed");
   EXPECT_EQ(rows(), 0);
   EXPECT_THAT(TakeAcks(kCollector), IsEmpty());
 
@@ -100,7 +101,7 @@ TEST_F(CoordinatorTest, DataOfTasksThatAreOverAreDeleted) {
   EXPECT_THAT(TakeAcks(kCollector), IsEmpty());
   EXPECT_EQ(coordinator_->counters().late_messages, 1);
   EXPECT_THAT(DeletedWhen(1), ElementsAre(ChunkKey(Chunk(kCollector, 0))));
-  // What comes after them is not taken for a gap.
+  // The next message does not count as a gap.
   Handle(kCollector, Data(collector_.task_id(), 2, TestItemsOfChunk(Chunk(kCollector, 1), 3)));
   EXPECT_THAT(TakeAcks(kCollector), ElementsAre(2));
   EXPECT_EQ(rows(), 3);
@@ -322,7 +323,7 @@ class HookedBuffer : public IBuffer {
   Hooks* const hooks_;
 };
 
-// What happens while another call is at the buffer.
+// Calls that come while another call uses the buffer.
 class InTheMiddleTest : public CoordinatorTest {
  protected:
   InTheMiddleTest() {

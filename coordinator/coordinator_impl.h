@@ -71,7 +71,7 @@ inline constexpr char kPolicyPrefix[] = "policy/";
 // Why a run has ended that an operator has stopped.
 inline constexpr char kStopped[] = "an operator has stopped it";
 
-// What a message of a collector announces. Empty: it reports progress only.
+// The items that a message of a collector announces. Empty if it reports progress only.
 struct AnnouncedItems {
   SegmentBatch items;
   std::vector<int64_t> chunks;  // of the items, each once
@@ -243,8 +243,8 @@ class CoordinatorImpl : public Coordinator {
   absl::Status Compact() ABSL_LOCKS_EXCLUDED(mutex_);
   void CompactIfWorthIt() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What is to be deleted is noted under the lock. DeleteForgotten() runs without it, because it
-  // waits for the store.
+  // These functions note, under the lock, what to delete. DeleteForgotten() runs without the lock,
+  // because it waits for the store.
   void ForgetKeys(const std::vector<std::string>& keys) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetChunks(const std::vector<int64_t>& chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetRemoved(TaskBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -294,7 +294,7 @@ class CoordinatorImpl : public Coordinator {
   std::string end_reason_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
-  // What is to be deleted: keys of the store, and the rows of buffers.
+  // Noted for deletion: keys of the store, and the rows of buffers.
   std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<TaskBuffer>> forgotten_buffers_ ABSL_GUARDED_BY(mutex_);
   // Keys of the chunks that were there when this coordinator began.

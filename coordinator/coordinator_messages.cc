@@ -72,7 +72,7 @@ absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
   }
   scheduler_.NoteSuccess(Hello::COLLECTOR, worker);
   const RunningTask finished = EndTask(worker, workers_.Find(worker));
-  // What the commander is told is what counts.
+  // The commander gets the numbers that the coordinator has counted, not those that the worker claims.
   CollectorFinished result = info;
   result.set_eval_flag(finished.collector.eval_flag());
   if (!result.eval_flag()) {
@@ -129,7 +129,8 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
 
 absl::Status CoordinatorImpl::HandlePolicyVersion(uint32_t worker, const PolicyVersion& version) {
   MutexLock lock(&mutex_);
-  // What is deleted later is a key of a policy, whatever a learner sends.
+  // The key is made here and not taken from the learner: it will be deleted later, so it must be the
+  // key of a policy.
   const std::string key = PolicyKey(version.policy_id(), version.version(), worker);
   Worker* const sender = workers_.Find(worker);
   if (sender == nullptr || !sender->task.has_value() ||
@@ -187,8 +188,8 @@ absl::Status CoordinatorImpl::HandleGroupStatus(uint32_t worker, const GroupStat
   return absl::OkStatus();
 }
 
-// Who is silent, stopped perhaps, gets no further versions until it says something, and then the
-// newest: else its messages would pile up, and it would be taken for stuck.
+// A silent worker, which may be stopped, gets no further versions until it sends something, and then
+// only the newest. Otherwise its messages would pile up, and it would count as stuck.
 void CoordinatorImpl::SendPolicy(uint32_t id, const PolicyVersion& version, Worker* worker) {
   worker->withheld_policy = version;
   if (worker->policies_since_heard >= kMaxPoliciesUnheard) return;

@@ -1,4 +1,4 @@
-// What operators are told, and what they may ask for.
+// The requests of operators and the answers that they get.
 #include <string>
 #include <vector>
 

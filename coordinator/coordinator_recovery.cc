@@ -35,7 +35,7 @@ namespace internal_coordinator {
 absl::Status CoordinatorImpl::Recover() {
   const absl::Status status = RecoverFromJournal();
   if (status.ok()) return status;
-  // What was not read must not be replaced by the state of a run that has just begun.
+  // A state that could not be read must not be replaced by that of a run that has just begun.
   MutexLock lock(&mutex_);
   journal_.Detach();
   keeps_data_ = true;
@@ -85,8 +85,8 @@ std::optional<std::unordered_set<std::string>> CoordinatorImpl::ListKeys(
   if (list_keys_ == nullptr) return std::nullopt;
   const absl::StatusOr<std::vector<std::string>> keys = list_keys_(prefix);
   if (keys.ok()) return std::unordered_set<std::string>(keys->begin(), keys->end());
-  LOG(WARNING) << "the store does not say what is in it: " << keys.status().message()
-               << "; it is taken to be complete";
+  LOG(WARNING) << "cannot list the keys of the store: " << keys.status().message()
+               << "; all stored data are assumed to be there";
   return std::nullopt;
 }
 

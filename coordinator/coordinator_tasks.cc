@@ -239,7 +239,7 @@ void CoordinatorImpl::ForgetRemoved(TaskBuffer* buffer) {
   ForgetChunks(chunks);
 }
 
-// What a collector stored and could not announce before it went.
+// Forgets the chunks that a collector stored and could not announce before it left.
 void CoordinatorImpl::ForgetUnannounced(uint32_t id, const Worker& worker) {
   const int64_t next = std::max(worker.newest_chunk + 1, ChunkNumber(id, 0));
   for (int64_t chunk = next; chunk < next + kMaxUnannouncedChunks; ++chunk) {
@@ -257,8 +257,8 @@ void CoordinatorImpl::DeleteForgotten() {
       MutexLock lock(&mutex_);
       buffers.swap(forgotten_buffers_);
       keys.swap(forgotten_keys_);
-      // That they are gone is known before they are. If it cannot be written, they count as lost
-      // when the coordinator is started again.
+      // The journal records the removal before the data are deleted. If it cannot be written, the
+      // data count as lost when the coordinator is started again.
       journal_.PersistRemoved();
       // The other coordinator's rows may need them.
       if (!journal_.replaced().ok()) keys.clear();

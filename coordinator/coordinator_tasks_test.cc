@@ -121,7 +121,7 @@ TEST_F(CoordinatorTest, AFinishedLearnerTaskClosesItsBuffer) {
                                                    PolicyKey(learner_.policy_id(), 1, kLearner)));
   EXPECT_EQ(coordinator_->status().buffer_size(), 1);
   EXPECT_EQ(coordinator_->status().buffer(0).buffer_id(), next.buffer_id());
-  // What the collector had under way is dropped, and it goes on with the next policy.
+  // The data that the collector had under way are dropped, and it continues with the next policy.
   Handle(kCollector, Data(collector_.task_id(), 2, TestItemsOfChunk(Chunk(kCollector, 1), 3)));
   EXPECT_THAT(DeletedWhen(3), SizeIs(3));
   Handle(kLearner, Started(next.task_id()));

@@ -1,5 +1,5 @@
-// What is believed of what workers say, beyond what one message can show by itself, and what follows
-// when it is not. What is checked for each field: docs/security.md.
+// The checks of workers' claims that need more than one message, and the consequences of a false
+// claim. docs/security.md lists the checks of each field.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -231,8 +231,8 @@ bool CoordinatorImpl::IsDoubted(const std::string& learner, RunningTask* task) {
   const bool of_many = chunks.marked() >= kManyBadChunks && 10 * chunks.marked() > chunks.added();
   if ((of_all && !task->doubted) || (of_many && !task->complains)) {
     Warn(absl::StrCat(learner, " cannot learn from ", chunks.marked(), " of ", chunks.added(),
-                      " chunks, of ", task->accused.size(), " collectors: it may be that what is ",
-                      "wrong is the learner or the store",
+                      " chunks, of ", task->accused.size(),
+                      " collectors: the learner or the store ", "may be at fault",
                       of_all ? "; no further collector is sent away for it" : ""));
   }
   task->doubted = task->doubted || of_all;
@@ -277,7 +277,7 @@ void CoordinatorImpl::NoteStalls() {
     LOG(WARNING) << worker.hello.name() << " (worker " << id << ") has made no progress in "
                  << task.state.task_id << " for " << Elapsed(task.progress_nanos)
                  << ": it waits for "
-                 << (waits_for.empty() ? "something that it does not tell" : waits_for);
+                 << (waits_for.empty() ? "something that it has not reported" : waits_for);
   }
 }
 

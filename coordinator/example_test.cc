@@ -25,7 +25,7 @@
 namespace ding {
 namespace {
 
-// What each worker was told last. A program's sender puts messages into the workers' sessions.
+// Keeps the last message to each worker. A program's sender puts messages into the workers' sessions.
 class LastMessages : public CoordinatorSender {
  public:
   void Send(uint32_t worker, const CoordinatorMessage& message) override {

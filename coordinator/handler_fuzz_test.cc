@@ -95,7 +95,7 @@ class Workers : public CoordinatorSender {
     return versions_;
   }
 
-  // What such a worker says next; an error if its bytes are no message.
+  // Returns the next message of such a worker, or an error if its bytes are not a message.
   absl::StatusOr<WorkerMessage> Says(uint32_t id, Mutator* mutator) {
     MutexLock lock(&mutex_);
     Worker& worker = workers_[id];

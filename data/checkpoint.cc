@@ -53,17 +53,17 @@ absl::Status CheckNames(absl::Span<const CheckpointComponent> components) {
     }
     if (!names.insert(component.name).second) {
       return absl::InvalidArgumentError(
-          absl::StrCat("component '", component.name, "' stands twice"));
+          absl::StrCat("component '", component.name, "' appears twice"));
     }
   }
   return absl::OkStatus();
 }
 
-// What is replaced is removed: so it must be ours.
+// Checks that `path` is free or a checkpoint: the folder that is replaced is removed.
 absl::Status CheckReplaceable(const std::string& path) {
   if (!PathExists(path) || PathExists(JoinPath(path, kManifestName))) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("'", path, "' exists and is no checkpoint; it is left as it is"));
+      absl::StrCat("'", path, "' exists and is not a checkpoint; it is unchanged"));
 }
 
 absl::Status WriteInto(const std::string& folder, const CheckpointInfo& info,
@@ -97,7 +97,7 @@ absl::StatusOr<const Json*> Member(const Json& object, const char* name) {
 absl::StatusOr<std::string> StringMember(const Json& object, const char* name) {
   DING_ASSIGN_OR_RETURN(const Json* const member, Member(object, name));
   if (member->is_string()) return member->get_ref<const std::string&>();
-  return Malformed(absl::StrCat("'", name, "' is no string"));
+  return Malformed(absl::StrCat("'", name, "' is not a string"));
 }
 
 absl::StatusOr<int64_t> CountMember(const Json& object, const char* name) {
@@ -106,19 +106,19 @@ absl::StatusOr<int64_t> CountMember(const Json& object, const char* name) {
     const auto value = member->get<int64_t>();
     if (value >= 0) return value;
   }
-  return Malformed(absl::StrCat("'", name, "' is no count"));
+  return Malformed(absl::StrCat("'", name, "' is not a count"));
 }
 
 absl::StatusOr<ManifestFile> FileOf(const Json& object) {
   ManifestFile file;
   DING_ASSIGN_OR_RETURN(file.name, StringMember(object, "name"));
   if (!IsFileName(file.name) || !absl::EndsWith(file.name, kSuffix)) {
-    return Malformed(absl::StrCat("'", file.name, "' is no name of a file"));
+    return Malformed(absl::StrCat("'", file.name, "' is not a file name"));
   }
   DING_ASSIGN_OR_RETURN(file.size_bytes, CountMember(object, "size_bytes"));
   DING_ASSIGN_OR_RETURN(const std::string crc, StringMember(object, "crc32c"));
   if (crc.size() != 8 || !absl::SimpleHexAtoi(crc, &file.crc32c)) {
-    return Malformed(absl::StrCat("'", crc, "' is no checksum"));
+    return Malformed(absl::StrCat("'", crc, "' is not a checksum"));
   }
   return file;
 }
@@ -137,9 +137,9 @@ absl::StatusOr<CheckpointInfo> InfoOf(const Json& root) {
   CheckpointInfo info;
   DING_ASSIGN_OR_RETURN(info.kind, StringMember(root, "kind"));
   DING_ASSIGN_OR_RETURN(const Json* const fields, Member(root, "fields"));
-  if (!fields->is_object()) return Malformed("'fields' is no object");
+  if (!fields->is_object()) return Malformed("'fields' is not an object");
   for (const auto& field : fields->items()) {
-    if (!field.value().is_string()) return Malformed("a field is no string");
+    if (!field.value().is_string()) return Malformed("a field is not a string");
     info.fields[field.key()] = field.value().get<std::string>();
   }
   return info;
@@ -211,7 +211,7 @@ absl::StatusOr<std::string> EncodeManifest(const Manifest& manifest) {
 
 absl::StatusOr<Manifest> DecodeManifest(absl::string_view text) {
   const Json root = ParseBounded(text);
-  if (root.is_discarded()) return Malformed("no JSON");
+  if (root.is_discarded()) return Malformed("not JSON");
   // Before the checksum, whose place another major version may have changed.
   DING_RETURN_IF_ERROR(CheckFormatAndVersion(root));
   const size_t end_size = ManifestEnd("").size();
@@ -222,7 +222,7 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view text) {
   Manifest manifest;
   DING_ASSIGN_OR_RETURN(manifest.info, InfoOf(root));
   DING_ASSIGN_OR_RETURN(const Json* const files, Member(root, "files"));
-  if (!files->is_array()) return Malformed("'files' is no array");
+  if (!files->is_array()) return Malformed("'files' is not an array");
   for (const Json& object : *files) {
     DING_ASSIGN_OR_RETURN(ManifestFile file, FileOf(object));
     manifest.files.push_back(std::move(file));

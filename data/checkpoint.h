@@ -45,7 +45,7 @@ struct CheckpointComponent {
   std::function<absl::Status(StateWriter*)> save;
 };
 
-// What the writer wants the reader to know before it loads anything.
+// Facts that the writer gives to the reader, who gets them before it loads anything.
 struct CheckpointInfo {
   std::string kind;                           // what it is for: the writer's word
   std::map<std::string, std::string> fields;  // any text
@@ -82,7 +82,7 @@ class CheckpointReader {
 
 namespace internal_data {
 
-// What manifest.json holds. For checkpoint.cc and its tests.
+// The content of manifest.json, for checkpoint.cc and its tests.
 struct ManifestFile {
   std::string name;
   int64_t size_bytes = 0;

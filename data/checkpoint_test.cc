@@ -88,7 +88,7 @@ TEST_F(CheckpointTest, TheManifestIsReadable) {
                               "  \"files\": [\n    {\n      \"name\": \"model.safetensors\",\n"));
 }
 
-TEST_F(CheckpointTest, AMissingComponentIsNamedWithThoseThereAre) {
+TEST_F(CheckpointTest, TheErrorForAMissingComponentListsTheExistingOnes) {
   ASSERT_THAT(Write(5), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const CheckpointReader reader, CheckpointReader::Open(path_));
   EXPECT_THAT(
@@ -97,14 +97,14 @@ TEST_F(CheckpointTest, AMissingComponentIsNamedWithThoseThereAre) {
                                                   HasSubstr("it has: model, optimizer.adam"))));
 }
 
-TEST_F(CheckpointTest, ReplacesOneOfTheSameName) {
+TEST_F(CheckpointTest, ReplacesACheckpointOfTheSameName) {
   ASSERT_THAT(Write(1), IsOk());
   ASSERT_THAT(Write(2), IsOk());
   EXPECT_EQ(Value(), 2);
   EXPECT_THAT(Names(), ElementsAre("c"));
 }
 
-TEST_F(CheckpointTest, WhateverFailsTheOldOneStays) {
+TEST_F(CheckpointTest, AFailedWriteKeepsTheOldCheckpoint) {
   ASSERT_THAT(Write(1), IsOk());
   const CheckpointComponent failing = {
       "broken", [](StateWriter*) { return absl::InternalError("cannot save this"); }};
@@ -123,7 +123,7 @@ TEST_F(CheckpointTest, WhateverFailsTheOldOneStays) {
 }
 
 // The disk is full after any number of bytes: of a component, or of the manifest.
-TEST_F(CheckpointTest, AFullDiskAtAnySizeLeavesTheOldOne) {
+TEST_F(CheckpointTest, AFullDiskAtAnySizeKeepsTheOldCheckpoint) {
   ASSERT_THAT(Write(1), IsOk());
   int failures = 0;
   for (rlim_t bytes = 0; bytes < 1000; bytes += 50) {
@@ -152,14 +152,14 @@ TEST_F(CheckpointTest, NamesMustBeFitForFiles) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'" + name + "'")));
   }
   EXPECT_THAT(WriteCheckpoint(path_, {}, {Saves("a", 1), Saves("a", 2)}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'a' stands twice")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'a' appears twice")));
   EXPECT_THAT(Names(), testing::IsEmpty());
 }
 
-TEST_F(CheckpointTest, WhatIsNoCheckpointIsNotReplaced) {
+TEST_F(CheckpointTest, OtherFoldersAreNotReplaced) {
   ASSERT_THAT(CreateDirectories(JoinPath(path_, "precious")), IsOk());
   EXPECT_THAT(Write(1), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                 AllOf(HasSubstr(path_), HasSubstr("is no checkpoint"))));
+                                 AllOf(HasSubstr(path_), HasSubstr("is not a checkpoint"))));
   EXPECT_TRUE(IsDirectory(JoinPath(path_, "precious")));
 }
 
@@ -168,7 +168,7 @@ TEST_F(CheckpointTest, AMissingParentFolderIsNamed) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("none/c")));
 }
 
-TEST_F(CheckpointTest, WhatIsNotThereIsNotFound) {
+TEST_F(CheckpointTest, AMissingCheckpointIsNotFound) {
   EXPECT_THAT(CheckpointReader::Open(path_),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no checkpoint at '" + path_)));
   ASSERT_THAT(CreateDirectories(path_), IsOk());
@@ -252,7 +252,7 @@ TEST_F(ManifestTest, RoundTrips) {
   EXPECT_THAT(DecodeManifest(EncodeManifest({}).value()), IsOk());
 }
 
-TEST_F(ManifestTest, SameMajorVersionIsReadAndAnotherIsNot) {
+TEST_F(ManifestTest, OnlyTheSameMajorVersionIsRead) {
   EXPECT_THAT(DecodeManifest(Replaced("\"minor_version\": 0", "\"minor_version\": 9")), IsOk());
   EXPECT_THAT(DecodeManifest(Replaced("\"kind\":", "\"new_in_1_9\": [1],\n  \"kind\":")), IsOk());
   EXPECT_THAT(DecodeManifest(Replaced("\"major_version\": 1", "\"major_version\": 2")),
@@ -260,31 +260,31 @@ TEST_F(ManifestTest, SameMajorVersionIsReadAndAnotherIsNot) {
                        AllOf(HasSubstr("version 2.0"), HasSubstr("reads versions 1.x"))));
 }
 
-TEST_F(ManifestTest, AnEditedOneIsRefused) {
+TEST_F(ManifestTest, AnEditedManifestIsRefused) {
   EXPECT_THAT(DecodeManifest(absl::StrReplaceAll(good_, {{"123", "124"}})),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("corrupted or edited")));
 }
 
-TEST_F(ManifestTest, WhatDoesNotBelongIsRefusedEvenWithAGoodChecksum) {
+TEST_F(ManifestTest, InvalidValuesAreRefusedEvenWithAGoodChecksum) {
   const auto expect_refused = [&](absl::string_view from, absl::string_view to,
                                   absl::string_view reason) {
     EXPECT_THAT(DecodeManifest(Replaced(from, to)),
                 StatusIs(absl::StatusCode::kDataLoss, HasSubstr(std::string(reason))));
   };
   expect_refused("ding_worker checkpoint", "other", "format is 'other'");
-  expect_refused("\"kind\": \"kind\"", "\"kind\": 3", "'kind' is no string");
+  expect_refused("\"kind\": \"kind\"", "\"kind\": 3", "'kind' is not a string");
   expect_refused("\"kind\": \"kind\"", "\"dink\": \"\"", "'kind' is missing");
-  expect_refused("\"a\": \"1\"", "\"a\": 1", "a field is no string");
-  expect_refused("123", "-123", "'size_bytes' is no count");
-  expect_refused("123", "1.5", "'size_bytes' is no count");
-  expect_refused("123", "18446744073709551615", "'size_bytes' is no count");
-  expect_refused("deadbeef", "deadbee", "is no checksum");
-  expect_refused("deadbeef", "deadbeeg", "is no checksum");
-  expect_refused("model.safetensors", "../model.safetensors", "is no name of a file");
-  expect_refused("model.safetensors", "/etc/passwd", "is no name of a file");
-  expect_refused("model.safetensors", "model", "is no name of a file");
-  expect_refused("\"major_version\": 1", "\"major_version\": \"1\"", "no count");
-  EXPECT_THAT(DecodeManifest(""), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no JSON")));
+  expect_refused("\"a\": \"1\"", "\"a\": 1", "a field is not a string");
+  expect_refused("123", "-123", "'size_bytes' is not a count");
+  expect_refused("123", "1.5", "'size_bytes' is not a count");
+  expect_refused("123", "18446744073709551615", "'size_bytes' is not a count");
+  expect_refused("deadbeef", "deadbee", "is not a checksum");
+  expect_refused("deadbeef", "deadbeeg", "is not a checksum");
+  expect_refused("model.safetensors", "../model.safetensors", "is not a file name");
+  expect_refused("model.safetensors", "/etc/passwd", "is not a file name");
+  expect_refused("model.safetensors", "model", "is not a file name");
+  expect_refused("\"major_version\": 1", "\"major_version\": \"1\"", "not a count");
+  EXPECT_THAT(DecodeManifest(""), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("not JSON")));
   EXPECT_THAT(DecodeManifest("[]"), StatusIs(absl::StatusCode::kDataLoss));
   EXPECT_THAT(DecodeManifest(std::string(1 << 20, '[')), StatusIs(absl::StatusCode::kDataLoss));
 }

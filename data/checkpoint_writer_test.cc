@@ -26,7 +26,7 @@ int64_t NumberIn(const std::string& path) {
   return checkpoint.ok() ? *(*checkpoint->Component("number"))->ReadInt("value") : -1;
 }
 
-TEST(CheckpointWriter, WritesInTheOrderAskedAndAllBeforeItGoes) {
+TEST(CheckpointWriter, WritesInOrderAndFinishesBeforeDestruction) {
   std::vector<int> done;
   {
     CheckpointWriter writer;
@@ -62,7 +62,7 @@ class SlowComponent {
   std::promise<void> go_on_;
 };
 
-TEST(CheckpointWriter, GoesOnWhileItWritesAndWaitsWhenAsked) {
+TEST(CheckpointWriter, WriteReturnsBeforeItIsDoneAndFlushWaits) {
   SlowComponent slow;
   CheckpointWriter writer;
   EXPECT_TRUE(writer.idle());
@@ -79,7 +79,7 @@ TEST(CheckpointWriter, GoesOnWhileItWritesAndWaitsWhenAsked) {
   EXPECT_EQ(NumberIn(Path("slow")), 7);
 }
 
-TEST(CheckpointWriter, LetsNoMoreWaitThanItsBound) {
+TEST(CheckpointWriter, WriteBlocksWhenTooManyWritesWait) {
   SlowComponent slow;
   std::atomic<bool> let_go{false};
   CheckpointWriter writer;
@@ -102,7 +102,7 @@ TEST(CheckpointWriter, LetsNoMoreWaitThanItsBound) {
   EXPECT_EQ(NumberIn(Path("bound")), 2);
 }
 
-TEST(CheckpointWriter, TellsWhatFailedAndGoesOn) {
+TEST(CheckpointWriter, ReportsAFailedWriteAndContinues) {
   absl::Status missing_folder;
   {
     CheckpointWriter writer;

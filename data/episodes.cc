@@ -145,7 +145,7 @@ absl::StatusOr<EpisodeSet> ReadEpisodes(const std::string& path) {
   const absl::Status status = absl::IsNotFound(set.status())
                                   ? absl::InvalidArgumentError(set.status().message())
                                   : set.status();
-  return Annotate(status, absl::StrCat("'", path, "' is no file of episodes"));
+  return Annotate(status, absl::StrCat("'", path, "' is not a file of episodes"));
 }
 
 absl::StatusOr<std::vector<double>> EpisodeReturns(const SegmentBatch& episodes) {

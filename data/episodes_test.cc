@@ -59,7 +59,7 @@ SegmentBatch Episodes(const std::vector<int64_t>& lengths) {
 
 std::string PathOf(const std::string& name) { return JoinPath(testing::TempDir(), name); }
 
-TEST(Episodes, ComeBackAsTheyWere) {
+TEST(Episodes, RoundTrip) {
   SegmentBatch episodes = Episodes({3, 1, 4});
   episodes.segments[2].stream = 0;  // of the env that played the first one, too
   episodes.segments[2].first_step = 3;
@@ -84,7 +84,7 @@ TEST(Episodes, ComeBackAsTheyWere) {
   EXPECT_THAT(returns, ElementsAre(3, 2, 12));
 }
 
-TEST(Episodes, AreToldApartByTheirChecksum) {
+TEST(Episodes, DifferentEpisodesHaveDifferentChecksums) {
   ASSERT_THAT(WriteEpisodes(PathOf("a"), {Episodes({3, 1}), "Env-v1"}), IsOk());
   ASSERT_THAT(WriteEpisodes(PathOf("same"), {Episodes({3, 1}), "Env-v1"}), IsOk());
   ASSERT_THAT(WriteEpisodes(PathOf("other"), {Episodes({3, 2}), "Env-v1"}), IsOk());
@@ -92,7 +92,7 @@ TEST(Episodes, AreToldApartByTheirChecksum) {
   EXPECT_NE(ReadEpisodes(PathOf("a"))->checksum, ReadEpisodes(PathOf("other"))->checksum);
 }
 
-TEST(Episodes, WhatIsNotWholeIsNotWritten) {
+TEST(Episodes, WritesWholeEpisodesOnly) {
   SegmentBatch cut = Episodes({3, 1});
   cut.segments[1].end = SegmentEnd::kCut;
   EXPECT_THAT(WriteEpisodes(PathOf("none"), {cut, ""}),
@@ -120,7 +120,7 @@ TEST(Episodes, AFileCutOffAnywhereOrWithAnyByteChangedIsRefused) {
 }
 
 // Whole files, with something else in them than their writer would have.
-TEST(Episodes, WhatIsNoFileOfEpisodesIsRefused) {
+TEST(Episodes, InvalidFilesAreRefused) {
   EXPECT_THAT(ReadEpisodes(PathOf("missing")), StatusIs(absl::StatusCode::kNotFound));
   ASSERT_THAT(WriteEpisodes(PathOf("good"), {Episodes({2, 1}), "Env-v1"}), IsOk());
   const auto read_with = [](const std::string& name, const auto& write) {

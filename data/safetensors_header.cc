@@ -58,7 +58,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   bool key(std::string& key) override {
     key_ = key;
     if (place_ == Place::kTop && !names_.insert(key).second) {
-      return Fail(absl::StrCat("'", key, "' stands twice"));
+      return Fail(absl::StrCat("'", key, "' appears twice"));
     }
     return true;
   }
@@ -105,7 +105,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   bool string(std::string& value) override {
     if (place_ == Place::kMetadata) {
       if (header_.metadata.emplace(key_, value).second) return true;
-      return Fail(absl::StrCat("metadata '", key_, "' stands twice"));
+      return Fail(absl::StrCat("metadata '", key_, "' appears twice"));
     }
     if (place_ == Place::kTensor && key_ == "dtype" && !std::exchange(has_dtype_, true)) {
       for (const NamedDType& known : kDTypes) {
@@ -142,8 +142,8 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   bool number_float(double, const std::string&) override { return Unexpected("a fraction"); }
   bool binary(json::binary_t&) override { return Unexpected("binary data"); }
   bool parse_error(size_t position, const std::string&, const json::exception&) override {
-    return Fail(
-        absl::StrCat("no JSON at byte ", kSafetensorsLengthBytes + static_cast<int64_t>(position)));
+    return Fail(absl::StrCat("not JSON at byte ",
+                             kSafetensorsLengthBytes + static_cast<int64_t>(position)));
   }
 
   SafetensorsHeader& header() { return header_; }

@@ -30,7 +30,7 @@ SafetensorsEntry Entry(const std::string& name, DType dtype, const Shape& shape,
   return entry;
 }
 
-TEST(SafetensorsHeaderTest, WhatIsMadeIsParsedInTheSameOrder) {
+TEST(SafetensorsHeaderTest, RoundTripKeepsTheOrder) {
   const SafetensorsHeader header{{Entry("w \"\xc3\xa9\"", DType::kFloat32, {2, 3}, 8, 32),
                                   Entry("a", DType::kInt64, {}, 0, 8)},
                                  {{"who", "test"}}};
@@ -58,12 +58,12 @@ TEST(SafetensorsHeaderTest, TextThatIsNotUtf8IsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not UTF-8")));
 }
 
-TEST(SafetensorsHeaderTest, WhatTheFormatDoesNotHaveIsRefused) {
+TEST(SafetensorsHeaderTest, InvalidHeadersAreRefused) {
   const auto tensor = [](const std::string& fields) {
     return absl::StrCat("{\"t\":{", fields, "}}");
   };
   EXPECT_THAT(ParseSafetensorsHeader("{"),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bad header: no JSON at byte")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bad header: not JSON at byte")));
   EXPECT_THAT(ParseSafetensorsHeader("[]"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("unexpected an array")));
   EXPECT_THAT(ParseSafetensorsHeader(tensor(R"("dtype":"U8","shape":[1])")),

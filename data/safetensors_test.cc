@@ -81,7 +81,7 @@ TEST_F(SafetensorsTest, EverythingRoundTrips) {
   EXPECT_EQ(reader->metadata().at("ding_worker_version"), "1.0");
 }
 
-TEST_F(SafetensorsTest, NothingIsAFileToo) {
+TEST_F(SafetensorsTest, AFileMayHaveNoTensors) {
   ASSERT_THAT(WriteSafetensors(path_, [](StateWriter*) { return absl::OkStatus(); }), IsOk());
   DING_ASSERT_OK_AND_ASSIGN(const auto reader, SafetensorsReader::Open(path_));
   EXPECT_THAT(reader->Names(), IsEmpty());
@@ -257,24 +257,24 @@ TEST_F(SafetensorsTest, AMalformedHeaderIsRefusedWithTheReason) {
   const std::string good = R"("dtype":"U8","shape":[8],"data_offsets":[0,8])";
   EXPECT_THAT(OpenBytes(WithLength(tensor(good)) + "datadata"), IsOk());
 
-  expect_refused("", "no JSON");
-  expect_refused("{", "no JSON");
-  expect_refused("{}}", "no JSON");
+  expect_refused("", "not JSON");
+  expect_refused("{", "not JSON");
+  expect_refused("{}}", "not JSON");
   expect_refused("[]", "unexpected an array");
   expect_refused("7", "unexpected a number");
-  expect_refused("{\"\xff\":1}", "no JSON");
+  expect_refused("{\"\xff\":1}", "not JSON");
   expect_refused(R"({"a":1})", "unexpected a number at 'a'");
   expect_refused(R"({"a":null})", "unexpected null at 'a'");
   expect_refused(R"({"a":true})", "unexpected a boolean at 'a'");
   expect_refused(R"({"a":{}})", "'a' has not all of dtype");
   expect_refused(R"({"__metadata__":{"k":1}})", "unexpected a number at 'k'");
   expect_refused(R"({"__metadata__":{"k":{}}})", "unexpected an object at 'k'");
-  expect_refused(R"({"__metadata__":{"k":"1","k":"2"}})", "metadata 'k' stands twice");
+  expect_refused(R"({"__metadata__":{"k":"1","k":"2"}})", "metadata 'k' appears twice");
   expect_refused(tensor(good + R"(,"x":{})"), "unexpected an object at 'x'");
   expect_refused(tensor(good + R"(,"x":"y")"), "unexpected a string at 'x'");
   expect_refused(tensor(good + R"(,"dtype":"U8")"), "unexpected a string at 'dtype'");
   expect_refused(tensor(good + R"(,"shape":[])"), "unexpected an array at 'shape'");
-  expect_refused(absl::StrCat("{\"a\":{", good, "},\"a\":{", good, "}}"), "'a' stands twice");
+  expect_refused(absl::StrCat("{\"a\":{", good, "},\"a\":{", good, "}}"), "'a' appears twice");
   const auto with = [&](absl::string_view shape, absl::string_view offsets) {
     return tensor(absl::StrCat(R"("dtype":"U8","shape":)", shape, R"(,"data_offsets":)", offsets));
   };
@@ -311,7 +311,7 @@ TEST_F(SafetensorsTest, AnImpossibleHeaderSizeIsRefusedBeforeMemoryIsTaken) {
   EXPECT_THAT(OpenBytes("short"), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("only 5 bytes")));
 }
 
-TEST_F(SafetensorsTest, WhatWeCannotReadIsSaidSo) {
+TEST_F(SafetensorsTest, UnsupportedTypesAndVersionsAreNamed) {
   EXPECT_THAT(
       OpenBytes(WithLength(R"({"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}})") + "xx"),
       StatusIs(absl::StatusCode::kUnimplemented,

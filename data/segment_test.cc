@@ -30,7 +30,7 @@ SegmentBatch Good() {
   return data;
 }
 
-TEST(ValidateSegments, AcceptsValidSegmentsAndNone) {
+TEST(ValidateSegments, AcceptsValidSegmentsAndAnEmptyBatch) {
   EXPECT_THAT(ValidateSegments(Good()), IsOk());
   EXPECT_THAT(ValidateSegments(SegmentBatch()), IsOk());
   EXPECT_EQ(Good().size(), 6);

@@ -144,7 +144,7 @@ TEST(SegmentWire, AnyFlippedBitAndAnyMissingByteIsFound) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("version 2.0")));
 }
 
-TEST(SegmentWire, SegmentsThatCannotBeAreRefused) {
+TEST(SegmentWire, ImpossibleSegmentsAreRefused) {
   const SegmentBatch data = ThreeSegments();
   ASSERT_THAT(DecodeSegments(WithTable(data, 0, 0, -5)), IsOk()) << "as it was";
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();

@@ -147,7 +147,7 @@ absl::StatusOr<Spec> Spec::Create(std::vector<FieldSpec> fields) {
     for (const FieldSpec& other : fields) {
       if (&other == &field) break;
       if (other.name == field.name) {
-        return absl::InvalidArgumentError(absl::StrCat("field '", field.name, "' stands twice"));
+        return absl::InvalidArgumentError(absl::StrCat("field '", field.name, "' appears twice"));
       }
     }
     spec.layout_.push_back({field.row_bytes(), field.dtype});

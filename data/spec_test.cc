@@ -69,7 +69,7 @@ TEST(SpecCreate, NamesTheFieldAndTheProblem) {
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   expect_refused(Box("", {1}), "empty name");
-  expect_refused(Box("fine", {2}), "field 'fine' stands twice");
+  expect_refused(Box("fine", {2}), "field 'fine' appears twice");
   expect_refused(Box("x", {3, 0}), "field 'x': shape [3, 0] has an extent below 1");
   expect_refused(Box("x", {-3}), "extent below 1");
   expect_refused(Box("x", {int64_t{1} << 40, int64_t{1} << 40}), "field 'x': a row of float32");

@@ -22,7 +22,7 @@
 
 namespace ding {
 
-// What `save` writes, copied.
+// Encodes a copy of the state that `save` writes.
 //   kInvalidArgument    a tensor without elements: a spec has none
 //   others              of `save`
 absl::StatusOr<EncodedBatch> EncodeState(const std::function<absl::Status(StateWriter*)>& save);

@@ -28,7 +28,7 @@ absl::Status Save(StateWriter* writer) {
   return status;
 }
 
-TEST(StateWireTest, ComesBackWithNamesTypesAndShapesInTheirOrder) {
+TEST(StateWireTest, RoundTripKeepsNamesTypesShapesAndOrder) {
   const absl::StatusOr<EncodedBatch> encoded = EncodeState(Save);
   ASSERT_THAT(encoded, IsOk());
   const absl::StatusOr<std::shared_ptr<StateReader>> state =

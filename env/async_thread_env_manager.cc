@@ -27,14 +27,15 @@
 namespace ding {
 namespace {
 
-// What an env was asked, and its answer. Apart from its neighbours, which other threads write to.
+// The request to an env and its answer, on a cache line of its own: other threads write to the
+// neighbouring seats.
 struct alignas(64) Seat {
   EpisodeStart start;
   EnvAnswer answer;
 };
 
-// What the caller shares with its threads. It lives as long as the last of them, so that a thread
-// that hangs can be left behind.
+// The data that the caller shares with its threads. They live as long as the last thread, so that a
+// thread that hangs can be left behind.
 class Pool {
  public:
   Pool(std::unique_ptr<LocalEnvs> envs, BatchBuilder actions, int num_threads, const Clock* clock)

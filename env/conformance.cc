@@ -352,7 +352,7 @@ TEST_P(EnvConformance, EpisodeIsAFunctionOfSeedAndActions) {
     EXPECT_TRUE(Player(other.get()).Episode(kSeeds[i], GetParam().max_steps) == episodes[i])
         << "two episodes with seed " << kSeeds[i]
         << " and the same actions differ: draw everything random from EpisodeStart::seed, and "
-           "forget in Reset() what was before";
+           "let Reset() clear the state of the episode before";
   }
 }
 

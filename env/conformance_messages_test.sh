@@ -23,7 +23,7 @@ expect Nan "observation 'obs/numbers' element 1 is nan, expected a finite number
 expect BadBool "observation 'obs/action_mask' element 0 is 2, expected 0 or 1"
 expect BadCategory "observation 'obs/categories' element 0 is 4, expected a category, 0..3"
 expect NothingLegal "the episode goes on, and player 0 can do nothing"
-expect Remembers "forget in Reset() what was before"
+expect Remembers "let Reset() clear the state of the episode before"
 expect Endless "the episode goes on after step 7, expected its end by step 6"
 expect Reward "the reward of player 1 is 4, expected one in [0, 3]"
 expect ResizesRewards "Step() resized other_rewards"

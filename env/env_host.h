@@ -48,7 +48,7 @@ struct EnvRetryOptions {
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
 
-// What the thread or process of an env is doing.
+// The call that the thread or process of an env is working on.
 enum class EnvCall : uint8_t {
   kStarting,
   kIdle,

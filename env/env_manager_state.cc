@@ -109,8 +109,8 @@ absl::Status EnvManagerCore::SaveState(StateWriter* writer) const {
   return SaveEnvs(writer);
 }
 
-// Whoever runs an env that was asked is writing its row at this moment. Such an env begins a new
-// episode after a load, so that zeros may stand in its place.
+// While a request to an env is open, its thread or process may be writing its row. Such an env begins
+// a new episode after a load, so zeros are saved in the place of its row.
 absl::Status EnvManagerCore::SaveRows(StateWriter* writer) const {
   if (absl::c_none_of(slots_, [](const Slot& slot) { return slot.asked; })) {
     return SaveColumns(rows_, kRowPrefix, writer);

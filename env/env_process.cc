@@ -71,7 +71,7 @@ class EnvProcess {
       }
       if (any || SpinUntil(asked, options_.crowded)) continue;
       mine_.sleeping.store(1);
-      // The hour is for nobody: whoever asks wakes, and the parent's death kills.
+      // The timeout of an hour has no effect: a request wakes the process, and the parent's death kills it.
       if (!asked()) FutexWait(&mine_.requests, seen_, absl::Hours(1));
       mine_.sleeping.store(0);
     }
@@ -163,7 +163,7 @@ class EnvProcess {
         return host->LoadState(&state);
       }
       default:
-        return absl::InternalError("asked for what it does not know");
+        return absl::InternalError("received an unknown call");
     }
   }
 

@@ -1,9 +1,14 @@
 // The work of a process that runs envs for a manager: it waits for requests in the shared memory, calls
-// its envs and answers, until it is told to leave or dies.
+// its envs and writes their answers there, until the manager tells it to leave.
 //
-// Ownership: what the options point to must outlive RunEnvProcess().
+//   manager ──request in ProcessMemory──► RunEnvProcess ──► EnvHost ──► env
+//       ◄──────answer, NotifyAnswer()─────────┘
+//
+// Ownership: the objects to which the options point must outlive RunEnvProcess().
 // Threads:   call RunEnvProcess() and LimitMemory() in the child process only, on its one thread.
 //            NotifyAnswer() is thread-safe, also across processes.
+// Errors:    those of an env are part of its answer. If the process dies, the manager sees its exit
+//            code or signal (process_end.h).
 #ifndef DING_WORKER_ENV_ENV_PROCESS_H_
 #define DING_WORKER_ENV_ENV_PROCESS_H_
 
@@ -26,11 +31,11 @@ struct EnvProcessOptions {
   const std::vector<EnvFactory>* factories = nullptr;  // of all envs
   const EnvRetryOptions* retry = nullptr;
   ProcessMemory* memory = nullptr;
-  int64_t memory_limit_mb = 0;
-  bool crowded = false;  // whether these processes and their parent are more than the cores
+  int64_t memory_limit_mb = 0;  // 0: no limit
+  bool crowded = false;         // whether these processes and their parent outnumber the cores
 };
 
-// Returns the exit code of the process.
+// Serves requests until the manager ends the process. Returns the exit code of the process.
 int RunEnvProcess(const EnvProcessOptions& options);
 
 // Limits how much memory this process may allocate from now on. If C++ code passes the limit, the

@@ -103,7 +103,7 @@ struct ForkServer::Shared {
   Child children[1];
 };
 
-// What the server process does.
+// The work of the server process.
 class ForkServer::Server {
  public:
   Server(Options options, Shared* shared, int socket, pid_t parent)
@@ -149,10 +149,11 @@ class ForkServer::Server {
       if (fds[i + 2].revents != 0) ReadTail(static_cast<int>(i));
     }
     if (fds[1].revents != 0) Reap();
-    return fds[0].revents == 0 || Obey();
+    return fds[0].revents == 0 || HandleRequest();
   }
 
-  bool Obey() {
+  // Reads a request of the parent and carries it out. Returns false if the parent has closed the socket.
+  bool HandleRequest() {
     Request request;
     const ssize_t size = recv(socket_, &request, sizeof(request), 0);
     if (size < 0 && errno == EINTR) return true;
@@ -296,11 +297,12 @@ class ForkServer::Server {
       pipes_[static_cast<size_t>(i)] = -1;
       Ended(i, told ? child(i).keepers_word.load() : status);
     }
-    if (adopted) KillStrangers();
+    if (adopted) KillAdopted();
   }
 
-  // Left by children whose keepers were killed. The end of one is heard of, and brings us here again.
-  void KillStrangers() {
+  // Kills the processes that children left whose keepers were killed. The end of each is reaped, which
+  // calls this function again.
+  void KillAdopted() {
     for (const pid_t pid : Children()) {
       if (std::find(keepers_.begin(), keepers_.end(), pid) == keepers_.end()) kill(pid, SIGKILL);
     }

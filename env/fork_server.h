@@ -21,7 +21,9 @@
 // not written twice, since children end without flushing.
 //
 // Ownership: the destructor ends the server and all children.
-// Threads:   thread-compatible.
+// Threads:   thread-compatible; on_end runs in the server process.
+// Errors:    Spawn() and Kill() fail with kInternal if the server is gone. The failure of a child is its
+//            wait_status(), not an error.
 #ifndef DING_WORKER_ENV_FORK_SERVER_H_
 #define DING_WORKER_ENV_FORK_SERVER_H_
 
@@ -48,6 +50,7 @@ class ForkServer {
   };
   enum class State { kNone, kRunning, kEnded };
 
+  // Forks the server. No child runs yet.
   //   kUnavailable  the system refuses a process, a socket or memory
   static absl::StatusOr<std::unique_ptr<ForkServer>> Start(Options options);
   ForkServer(const ForkServer&) = delete;
@@ -58,6 +61,7 @@ class ForkServer {
   // the child: wait_status() is then negative. kInternal if the server is gone.
   absl::Status Spawn(int child);
   // Asks the server to have the child and its group killed (SIGKILL); state() shows when it has ended.
+  // kInternal if the server is gone.
   absl::Status Kill(int child);
   // kRunning from Spawn() on.
   State state(int child) const;

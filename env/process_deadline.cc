@@ -23,7 +23,7 @@ TimeLimit LimitOf(EnvCall call, const ProcessDeadline::Limits& limits) {
     case EnvCall::kStep:
       return {limits.step_timeout, "step_timeout", "finish a step"};
     case EnvCall::kIdle:
-      return {limits.connect_timeout, "connect_timeout", "begin what it was asked for"};
+      return {limits.connect_timeout, "connect_timeout", "begin the requested call"};
     case EnvCall::kWaiting:
       return {absl::ZeroDuration(), "", ""};
     default:

@@ -1,7 +1,7 @@
 // Says how a process that ran envs ended, in the words of an error.
 //
 // Threads: thread-safe, as ForkServer is.
-// Errors:  none: the status that is returned is the answer.
+// Errors:  none of its own: the returned status is the answer.
 #ifndef DING_WORKER_ENV_PROCESS_END_H_
 #define DING_WORKER_ENV_PROCESS_END_H_
 

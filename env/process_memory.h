@@ -56,7 +56,7 @@ class ProcessMemory {
     std::atomic<uint32_t> requests{0};  // the futex of the child
     std::atomic<uint32_t> sleeping{0};
     std::atomic<uint32_t> leave{0};
-    // What the process is doing: a counter of attempts, the call and the env.
+    // The progress of the process: a counter of attempts, the call and the env.
     std::atomic<uint32_t> progress{0};
     std::atomic<uint32_t> call{0};
     std::atomic<int32_t> env_id{-1};

@@ -141,7 +141,7 @@ absl::StatusOr<LearnerHooks> build_learner_hook_by_cfg(const LearnerHooksConfig&
   std::set<std::string> names;
   for (const LearnerHookConfig& full : Expand(config)) {
     if (!names.insert(full.name()).second) {
-      problems.push_back(absl::StrCat("hook '", full.name(), "' stands twice"));
+      problems.push_back(absl::StrCat("hook '", full.name(), "' appears twice"));
       continue;
     }
     absl::StatusOr<std::shared_ptr<LearnerHook>> hook = BuildHook(full);

@@ -66,7 +66,7 @@ TEST(BuildLearnerHookTest, ReportsEveryProblemAtOnce) {
                AllOf(HasSubstr("freq is -3"), HasSubstr("priority is -1"),
                      HasSubstr("unknown learner hook type 'no_such'; this program has: load_ckpt, "
                                "log_reduce, log_show, save_ckpt"),
-                     HasSubstr("hook 'no_such' stands twice"))));
+                     HasSubstr("hook 'no_such' appears twice"))));
 }
 
 class ReportHook : public LearnerHook {

@@ -49,7 +49,7 @@ auto LimitFileSize(rlim_t bytes) {
   return absl::MakeCleanup([old] { EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0); });
 }
 
-TEST_F(AppendFileTest, AFifoThatNobodyReadsIsAnErrorAndHoldsNobody) {
+TEST_F(AppendFileTest, AFifoWithoutAReaderIsAnErrorAndDoesNotBlock) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   DING_ASSERT_OK_AND_ASSIGN(const auto file, AppendFile::Open(path_, options_));
   file->Append(std::string(1 << 20, 'x'));  // More than a FIFO holds.

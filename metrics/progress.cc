@@ -60,7 +60,8 @@ std::string JoinFitting(const std::vector<std::string>& fields, size_t width) {
   return line;
 }
 
-// What is missing to `limit` at the pace of the samples; none if it has no limit or does not move.
+// Returns the seconds until `limit` is reached at the pace of the samples; nullopt if there is no limit or
+// no progress.
 std::optional<double> SecondsTo(int64_t limit, int64_t now, int64_t before, double seconds) {
   if (limit == ProgressOptions::kNoLimit) return std::nullopt;
   if (now >= limit) return 0.0;

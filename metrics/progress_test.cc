@@ -49,7 +49,7 @@ ProgressState At(int64_t env_step, int64_t train_iter) {
   return state;
 }
 
-TEST(ProgressOnTerminalTest, DrawsOneLineOverAndOverAndEndsOnANewOne) {
+TEST(ProgressOnTerminalTest, RedrawsOneLineAndEndsOnANewOne) {
   SimulatedClock clock;
   Screen screen(120);
   ProgressOptions options = OnTerminal(&screen, 120, &clock);
@@ -83,7 +83,7 @@ TEST(ProgressOnTerminalTest, DrawsAtMostFiveTimesASecond) {
   EXPECT_EQ(screen.writes(), 50);
 }
 
-TEST(ProgressOnTerminalTest, LeavesOutWhatDoesNotFit) {
+TEST(ProgressOnTerminalTest, LeavesOutFieldsThatDoNotFit) {
   for (int width = 1; width < 120; ++width) {
     SCOPED_TRACE(width);
     SimulatedClock clock;
@@ -127,7 +127,7 @@ TEST(ProgressOnTerminalTest, ClearMakesRoomForAMessage) {
   EXPECT_THAT(screen.Lines(), ElementsAre("message", HasSubstr("env_step 123457")));
 }
 
-TEST(ProgressOnTerminalTest, AMessageOfAnybodyIsOnALineOfItsOwn) {
+TEST(ProgressOnTerminalTest, OtherMessagesAreOnLinesOfTheirOwn) {
   SimulatedClock clock;
   Screen screen(60);
   Progress progress(OnTerminal(&screen, 60, &clock));
@@ -234,7 +234,7 @@ TEST(ProgressTest, AResumedRunCountsFromWhereItBegan) {
 }
 
 // A run that was resumed is told its counters after it was begun, when no time has passed.
-TEST(ProgressTest, NothingIsSaidOfARateBeforeATenthOfASecond) {
+TEST(ProgressTest, ShowsNoRateBeforeATenthOfASecond) {
   SimulatedClock clock;
   Screen screen(120);
   ProgressOptions options = OnTerminal(&screen, 120, &clock);
@@ -259,7 +259,7 @@ TEST(ProgressTest, TheFirstBudgetToEndDecidesTheTimeLeft) {
   EXPECT_THAT(output, EndsWith("left 0:10\n"));
 }
 
-TEST(ProgressTest, KnowsNoTimeLeftWhileNothingMoves) {
+TEST(ProgressTest, ShowsNoTimeLeftWithoutProgress) {
   SimulatedClock clock;
   std::string output;
   ProgressOptions options = ToFile(&output, &clock);
@@ -286,7 +286,7 @@ TEST(ProgressTest, SeveralThreadsMayUpdate) {
   EXPECT_THAT(output, HasSubstr("env_step 999"));
 }
 
-TEST(ProgressToTest, AFileIsNoTerminal) {
+TEST(ProgressToTest, AFileIsNotATerminal) {
   std::FILE* const file = std::tmpfile();
   ASSERT_NE(file, nullptr);
   ProgressOptions options = ProgressTo(file);

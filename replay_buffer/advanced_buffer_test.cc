@@ -138,7 +138,7 @@ TEST(AdvancedReplayBuffer, ADrawWaitsForRowsUpToItsDeadline) {
   pusher.join();
 }
 
-TEST(AdvancedReplayBuffer, MeasuresWhatIsDrawn) {
+TEST(AdvancedReplayBuffer, MeasuresDrawnRows) {
   const auto sink = std::make_shared<RecordingSink>();
   Options options;
   options.name = "main";

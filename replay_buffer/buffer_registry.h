@@ -21,7 +21,7 @@
 
 namespace ding {
 
-// What a buffer is given beside its config. Converts implicitly from ComponentDeps.
+// The dependencies of a buffer, beside its config. Converts implicitly from ComponentDeps.
 struct BufferDeps : ComponentDeps {
   BufferDeps() = default;
   BufferDeps(ComponentDeps component) : ComponentDeps(std::move(component)) {}  // NOLINT: see above

@@ -1,5 +1,5 @@
-// What every type of buffer must do, whatever it draws. Seeds are fixed and stand in the trace of a
-// failure.
+// Tests that every type of buffer must pass, whatever it draws. Seeds are fixed, and a failure's trace
+// names them.
 #include "ding_worker/replay_buffer/testing/buffer_types.h"
 
 #include <algorithm>
@@ -220,7 +220,7 @@ TEST_P(BufferTypesTest, ThreadsDoNotDisturbEachOther) {
       }
     });
   }
-  threads.emplace_back([&, this] {  // What is saved at any moment is a buffer.
+  threads.emplace_back([&, this] {  // Every saved state can be loaded.
     do {
       const std::unique_ptr<IBuffer> copy = Make(settings);
       ASSERT_THAT(LoadFrom(copy.get(), Saved(*buffer)), IsOk());

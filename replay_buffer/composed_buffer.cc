@@ -67,7 +67,8 @@ absl::Status ComposedBuffer::Push(const SegmentBatch& data, int64_t cur_collecto
 
 absl::Status ComposedBuffer::PushChecked(const SegmentBatch& data, RemovedItems* removed) {
   DING_RETURN_IF_ERROR(WaitUntilPushAllowed(data.size()));
-  // What a first push makes goes again if the push fails: another may have other fields.
+  // If the first push fails, the contents that it made are dropped: the next push may have other
+  // fields.
   std::unique_ptr<Contents> made;
   if (contents_ == nullptr) {
     DING_ASSIGN_OR_RETURN(made, ContentsFor(data));

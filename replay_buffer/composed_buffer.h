@@ -88,8 +88,8 @@ class ComposedBuffer : public IBuffer {
   mutable Mutex mutex_;
 
  private:
-  // What depends on the spec of the rows, which the first push fixes. A draw that is being gathered
-  // shares the source.
+  // The parts that depend on the spec of the rows, which the first push fixes. A draw that is being
+  // gathered shares the source.
   struct Contents {
     std::shared_ptr<DrawSource> source;
     std::unique_ptr<ItemBook> held;  // null without on_removed

@@ -48,7 +48,7 @@ class PriorityLimit : public IBuffer {
   absl::Status Update(const PriorityInfo& info) override {
     PriorityInfo limited = info;
     for (float& priority : limited.priority) {
-      // What is no number at all stays, and is refused.
+      // NaN and infinity stay as they are, and the inner buffer refuses them.
       if (std::isfinite(priority) && priority > limit_) priority = limit_;
     }
     return inner_->Update(limited);

@@ -191,7 +191,7 @@ absl::Status UseRecency() {
   return buffer->Sample(/*size=*/2, /*cur_learner_iter=*/0).status();
 }
 
-TEST(ReplayBufferExample, ASelectorOfOnesOwnWorks) { EXPECT_THAT(UseRecency(), IsOk()); }
+TEST(ReplayBufferExample, AUserSelectorWorks) { EXPECT_THAT(UseRecency(), IsOk()); }
 
 TEST(ReplayBufferExample, PrioritizedWorks) { EXPECT_THAT(UsePrioritized(), IsOk()); }
 

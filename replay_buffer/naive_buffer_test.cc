@@ -44,7 +44,7 @@ std::unique_ptr<IBuffer> MakeNaive(const BufferSettings& settings) {
 
 INSTANTIATE_TEST_SUITE_P(Naive, BufferConformance, testing::Values(BufferMaker(MakeNaive)));
 
-TEST(NaiveReplayBuffer, CountsWhatGoesThroughIt) {
+TEST(NaiveReplayBuffer, CountsPushedDrawnAndRemovedRows) {
   SimulatedClock clock;
   const auto sink = std::make_shared<RecordingSink>();
   NaiveReplayBuffer::Options options;
@@ -202,7 +202,7 @@ TEST(NaiveReplayBuffer, ACapacityBeyondTheMachineIsRefusedWithTheSum) {
   EXPECT_THAT(MakeNaive({})->Push(streams.Make({{0, 1}}), 0), IsOk());
 }
 
-TEST(NaiveReplayBuffer, RowsItCannotMakeTransitionsOfAreRefused) {
+TEST(NaiveReplayBuffer, RowsThatDoNotFormTransitionsAreRefused) {
   const auto push = [](std::vector<FieldSpec> fields, int obs_fields) {
     const SpecPtr spec = MakeSpec(fields).value();
     fields.resize(static_cast<size_t>(obs_fields));
@@ -231,7 +231,7 @@ TEST(NaiveReplayBuffer, RowsItCannotMakeTransitionsOfAreRefused) {
                        HasSubstr("field 0 'camera' stands among the final")));
   EXPECT_THAT(
       push({obs, reward, Scalar("discount", DType::kFloat32)}, 1),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("field 'discount' stands twice")));
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("field 'discount' appears twice")));
   EXPECT_THAT(push({obs, reward}, 0),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'obs' does not stand")));
 }

@@ -402,8 +402,8 @@ TEST(SequencesAcrossEpisodes, GoOnWithTheNextEpisodeOfTheirStream) {
   EXPECT_THAT(buffer->SequenceLengths(), ElementsAre(5, 5));
 }
 
-// What is of a row stays within its episode.
-TEST(SequencesAcrossEpisodes, TheLastRowOfAnEpisodeKeepsWhatFollowedIt) {
+// The next observation and the n-step window of a row stay within its episode.
+TEST(SequencesAcrossEpisodes, TheLastRowOfAnEpisodeKeepsItsOwnNextObservation) {
   for (const int64_t nstep : {1, 3}) {
     SCOPED_TRACE(nstep);
     SequenceReplayBuffer::Options options = Across(5);
@@ -455,7 +455,7 @@ TEST(SequencesAcrossEpisodes, EndWhereStepsAreLost) {
 }
 
 // A repetition begins no episode.
-TEST(SequencesAcrossEpisodes, PaddingIsNoFirstRow) {
+TEST(SequencesAcrossEpisodes, PaddingIsNotAFirstRow) {
   SequenceReplayBuffer::Options options = Across(2);
   options.overlap = 0;
   options.padding = true;
@@ -511,26 +511,28 @@ TEST(SequencesAcrossEpisodes, DamagedStateIsRefused) {
   ASSERT_THAT(LoadFrom(buffer.get(), good), IsOk());
 
   const std::string begins = "sequences/episodes/begins";  // 0, 3, 7, 9
-  expect_refused(begins, 0, -1, "row -1 begins one and is not in its place");
-  expect_refused(begins, 3, 10, "row 10 begins one and is not in its place");
-  expect_refused(begins, 1, 0, "row 0 begins one and is not in its place");
-  expect_refused(begins, 1, 5, "row 5 begins one and is amid one");
-  expect_refused(begins, 2, 8, "row 8 begins one and is amid one");
+  expect_refused(begins, 0, -1,
+                 "row -1 begins an episode but is out of order or not in the buffer");
+  expect_refused(begins, 3, 10,
+                 "row 10 begins an episode but is out of order or not in the buffer");
+  expect_refused(begins, 1, 0, "row 0 begins an episode but is out of order or not in the buffer");
+  expect_refused(begins, 1, 5, "row 5 begins an episode in the middle of another");
+  expect_refused(begins, 2, 8, "row 8 begins an episode in the middle of another");
 
   const std::string lasts = "sequences/episodes/lasts";  // 2, 6
-  expect_refused(lasts, 0, -1, "row -1 ends one and is not in its place");
-  expect_refused(lasts, 1, 10, "row 10 ends one and is not in its place");
-  expect_refused(lasts, 0, 6, "row 6 ends one and is not in its place");
-  expect_refused(lasts, 0, 1, "row 1 does not end one");
-  expect_refused(lasts, 1, 9, "row 9 does not end one");
+  expect_refused(lasts, 0, -1, "row -1 ends an episode but is out of order or not in the buffer");
+  expect_refused(lasts, 1, 10, "row 10 ends an episode but is out of order or not in the buffer");
+  expect_refused(lasts, 0, 6, "row 6 ends an episode but is out of order or not in the buffer");
+  expect_refused(lasts, 0, 1, "row 1 does not end an episode");
+  expect_refused(lasts, 1, 9, "row 9 does not end an episode");
 
   const std::string nexts = "sequences/episodes/nexts";  // 7, 9
-  expect_refused(nexts, 0, 0, "row 2 cannot be before row 0");
-  expect_refused(nexts, 0, 8, "row 2 cannot be before row 8");
-  expect_refused(nexts, 0, 10, "row 2 cannot be before row 10");
-  expect_refused(nexts, 1, 7, "row 6 cannot be before row 7");
+  expect_refused(nexts, 0, 0, "row 2 cannot be followed by row 0");
+  expect_refused(nexts, 0, 8, "row 2 cannot be followed by row 8");
+  expect_refused(nexts, 0, 10, "row 2 cannot be followed by row 10");
+  expect_refused(nexts, 1, 7, "row 6 cannot be followed by row 7");
 
-  expect_refused("sequences/at_beginning", 0, 2, "the run of stream 0 cannot be");
+  expect_refused("sequences/at_beginning", 0, 2, "the run of stream 0 is impossible");
   expect_refused("sequences/at_beginning", 0, 1, "row 8 cannot be the newest of stream 0");
   expect_refused("sequences/last_ids", 0, 7, "row 7 cannot be the newest of stream 0");
   expect_refused("sequences/last_ids", 0, 2, "row 2 cannot be the newest of stream 0");

@@ -28,7 +28,7 @@ DataDeleter DeleteFilesIn(std::string folder) {
   return [folder = std::move(folder)](const std::string& data_id) -> absl::Status {
     if (StaysBelow(data_id)) return RemoveFile(JoinPath(folder, data_id));
     return absl::InvalidArgumentError(
-        absl::StrCat("data_id '", data_id, "' is no path below '", folder, "'"));
+        absl::StrCat("data_id '", data_id, "' is not a path below '", folder, "'"));
   };
 }
 

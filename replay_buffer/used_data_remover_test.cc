@@ -71,7 +71,7 @@ TEST(UsedDataRemover, DeletesOnlyTheNamedFiles) {
   EXPECT_EQ(remover.failed(), 0);
 }
 
-TEST(UsedDataRemover, MissingFilesAreNoError) {
+TEST(UsedDataRemover, MissingFilesAreNotErrors) {
   UsedDataRemover remover(DeleteFilesIn(FreshTestFolder()));
   remover.Add("never_there");
   EXPECT_THAT(remover.Close(), IsOk());
@@ -92,7 +92,7 @@ TEST(UsedDataRemover, RefusesIdsOutsideTheFolder) {
   EXPECT_THAT(remover.Close(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("4 of 5 used data could not be deleted, the first: "),
-                             HasSubstr("'../kept' is no path below"))));
+                             HasSubstr("'../kept' is not a path below"))));
   EXPECT_TRUE(PathExists(JoinPath(parent, "kept")));
   EXPECT_FALSE(PathExists(JoinPath(folder, "sub/..gone")));
 }

@@ -17,7 +17,7 @@ PAGES = ['*.md', 'docs/*.md', 'docs/decisions/*.md', 'examples/*/README.md']
 WITHOUT_FILES = ['docs/mapping.md']
 # A change names what was there at its time.
 WITHOUT_FILES += ['CHANGELOG.md']
-# What looks like a file of the repository, and is another thing.
+# Words that look like a file of the repository and are something else.
 NO_FILES = re.compile(
     r'(coordinator|learner|collector)/((ca|cert|key)\.pem|tokens)$'  # what tools/make_certs writes for each role
     r'|coordinator/(address|run\.textproto|saved/)$'  # in the folder of a run

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What tools/learning_bars makes of the results of runs: in a checkout of its own, whose programs are shell scripts.
+# Tests how tools/learning_bars judges the results of runs, in a checkout of its own, whose programs are shell scripts.
 set -euo pipefail
 mkdir -p "$TEST_TMPDIR/repo/tools" "$TEST_TMPDIR/repo/worker/configs"
 cp "$(readlink -f tools/learning_bars)" "$(readlink -f tools/lib.sh)" "$TEST_TMPDIR/repo/tools"
@@ -49,7 +49,7 @@ cat >bin/worker/judge <<'EOF'
 #!/usr/bin/env bash
 [ -f "$2/result.json" ] && [ "${3-iteration_40}" = iteration_40 ] && echo "$1: $2" && echo "games=20 win_rate=0.85"
 EOF
-# What a row with a teacher learns from: here, the number of episodes.
+# The recorded episodes that a row with a teacher learns from: here, only their number.
 cat >bin/worker/evaluate <<'EOF'
 #!/usr/bin/env bash
 [ -d "$(dirname "$(dirname "${1#--checkpoint=}")")" ] && echo "${2#--n_episode=}" >"${3#--record_episodes=}"

@@ -1,4 +1,4 @@
-# What the tools share. Source it; it sets $root, the root of the checkout.
+# The functions that the tools share. Source it; it sets $root, the root of the checkout.
 
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What tools/make_certs makes is what it says, nobody else can read it, and what is there is never touched. That the
-# programs take it: //worker:parallel_test and //worker:hosts_test.
+# Tests that tools/make_certs writes the files that it lists, that no other user can read them, and that it never changes
+# existing files. //worker:parallel_test and //worker:hosts_test check that the programs accept the files.
 set -euo pipefail
 make_certs=$(readlink -f tools/make_certs)
 cd "$TEST_TMPDIR"
@@ -63,7 +63,7 @@ refused "--days is '0'" --days=0 x host
 refused "--days is 'many'" --days=many x host
 refused "unknown argument '--force'" --force x host
 refused "'trainer.lan:7235,DNS:evil'" x trainer.lan:7235,DNS:evil
-refused "'a b' is no name" x 'a b'
+refused "'a b' is not a name" x 'a b'
 refused "no key 'none/ca/ca.key'" --ca=none x host
 refused 'failed' x 1.2.3.4.5
 [ "$(ls | xargs)" = "new next other out said" ] || fail "left behind: $(ls | xargs)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What tools/new_env writes and refuses. What it writes for a workspace of its own is examples/new_env, which tools/test builds
-# and tests: this test sees to it that they are the same.
+# Tests what tools/new_env writes and refuses. Its output for a workspace of its own must equal examples/new_env, which
+# tools/test builds and tests.
 set -euo pipefail
 new_env=$(readlink -f tools/new_env)
 root=$(dirname "$(dirname "$new_env")")
@@ -58,9 +58,9 @@ grep -q 'default_visibility = \["//env:__subpackages__"\]' house/env/maze/BUILD 
 ! grep -rnE '@[A-Z]+@' alone other house/env || fail "a name was not filled in"
 
 expect_refusal "exists, expected a folder that does not" Maze --folder=house/env/maze
-expect_refusal "'my-maze' is no name" my-maze
-expect_refusal "'maze' is no name" maze
-expect_refusal "'../Maze' is no name" ../Maze
+expect_refusal "'my-maze' is not a name" my-maze
+expect_refusal "'maze' is not a name" maze
+expect_refusal "'../Maze' is not a name" ../Maze
 expect_refusal "name of the program" Train
 expect_refusal "the name of the environment is missing"
 expect_refusal "unknown flag '--dir=x'" Maze --dir=x

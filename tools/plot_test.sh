@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What tools/plot draws of two small runs, and what it refuses.
+# Tests what tools/plot draws of two small runs, and what it refuses.
 set -euo pipefail
 plot=$PWD/tools/plot
 cd "$TEST_TMPDIR"

@@ -142,7 +142,7 @@ TEST_F(AggregatedTest, TwoLearnersConvergeAsOne) {
   EXPECT_THAT(Log("learner-0") + Log("learner-1"), HasSubstr("rank 1 of 2 learners"));
 }
 
-TEST_F(AggregatedTest, AProgramWithoutAnAllReduceSaysSo) {
+TEST_F(AggregatedTest, AProgramWithoutAnAllReduceIsRefused) {
   const auto program = Start({}, "worker/parallel");
   EXPECT_EQ(program->Wait(kPatience), 1);
   EXPECT_THAT(program->err(), HasSubstr("expected 1, or //worker:parallel_torch"));

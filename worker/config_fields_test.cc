@@ -206,7 +206,7 @@ std::map<std::string, Row> ReadTable() {
     row.settings = absl::StrSplit(column(3), " ; ", absl::SkipEmpty());
     row.note = column(4);
     EXPECT_EQ(row.uses.size(), kKinds) << line;
-    EXPECT_TRUE(rows.emplace(column(0), row).second) << line << ": stands twice";
+    EXPECT_TRUE(rows.emplace(column(0), row).second) << line << ": appears twice";
   }
   return rows;
 }
@@ -338,7 +338,7 @@ class ConfigFieldsOfRunTest : public testing::TestWithParam<Kind> {
   }
 };
 
-TEST_P(ConfigFieldsOfRunTest, WhatIsRefusedIsNamedAndAllElseIsAccepted) {
+TEST_P(ConfigFieldsOfRunTest, RefusedFieldsAreNamedAndOthersAccepted) {
   ASSERT_THAT(Judge(GetParam(), {}), IsOk());
   const std::map<std::string, Row> table = ReadTable();
   for (const Field& field : AllFields()) {
@@ -379,7 +379,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ConfigFieldsOfRunTest,
                                          Kind::kParallel, Kind::kLeague),
                          NameOfKind);
 
-TEST(ConfigFieldsTest, NoShippedConfigSetsWhatItsRunDoesNotUse) {
+TEST(ConfigFieldsTest, ShippedConfigsSetNoUnusedFields) {
   DING_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> files, ListDirectory("worker/configs"));
   for (const std::string& file : files) {
     DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,

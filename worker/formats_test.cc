@@ -172,7 +172,7 @@ TEST_P(BufferFormatsTest, TheContentIsLoaded) {
   EXPECT_THAT(buffer->Push(more.Make({{7, 3, SegmentEnd::kTerminated}}), 0), IsOk());
 }
 
-TEST_P(BufferFormatsTest, OneOfALaterVersionIsRefused) {
+TEST_P(BufferFormatsTest, ABufferOfALaterVersionIsRefused) {
   CopyAsLaterVersion(FixturePath(FixtureFile(GetParam())), Path("later"));
   const std::unique_ptr<IBuffer> buffer = EmptyFixtureBuffer(GetParam());
   EXPECT_THAT(LoadData(buffer.get(), Path("later")),

@@ -61,7 +61,7 @@ TEST_F(ParallelTest, GoesOnWhenItsCoordinatorIsStopped) {
   EXPECT_EQ(PidOf(after, "learner-0"), PidOf(before, "learner-0")) << "the same process";
   EXPECT_THAT(program->err(),
               AllOf(HasSubstr(absl::StrCat("the coordinator (process ", before.coordinator_pid(),
-                                           ") answers nobody")),
+                                           ") does not answer")),
                     HasSubstr("signal 9 (Killed)")));
   ExpectGoesOn(*program);
   Interrupt(program.get());
@@ -164,7 +164,7 @@ TEST_F(ParallelTest, AWorkerThatIsStoppedForTooLongIsReplacedAndEndsWhenItWakes)
   Interrupt(program.get());
 }
 
-TEST_F(ParallelTest, WorkersEndWhenTheCoordinatorAndWhoeverWatchesAreKilled) {
+TEST_F(ParallelTest, WorkersEndWhenTheCoordinatorAndTheSupervisorAreKilled) {
   const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
   const RunStatus status = WaitForStatus(*program, IsTraining);
   // One of the workers has to notice by its lease alone.
@@ -188,7 +188,7 @@ TEST_F(ParallelTest, WorkersEndWhenTheCoordinatorAndWhoeverWatchesAreKilled) {
   EXPECT_THAT(MemoryOfRuns(), IsEmpty());
 }
 
-TEST_F(ParallelTest, TheRunEndsInOrderWhenWhoWatchesItIsKilled) {
+TEST_F(ParallelTest, TheRunEndsInOrderWhenItsSupervisorIsKilled) {
   const auto program = Start("run", Args(kSoakConfig, "a", {kForever}));
   WaitForStatus(*program, IsTraining);
   kill(program->pid(), SIGKILL);

@@ -371,7 +371,7 @@ TEST_F(LeagueTest, LearnsFromItsPastAndBeatsRandomPlay) {
   EXPECT_THAT(store_->List("").value(), IsEmpty());
 }
 
-TEST_F(LeagueTest, WhatIsNoLeagueIsRefused) {
+TEST_F(LeagueTest, InvalidLeagueConfigsAreRefused) {
   ExperimentConfig config = Config({"policy.collect.parallel_collector.type=\"zergling\""});
   EXPECT_THAT(FindParallelProblems(config),
               ElementsAre(HasSubstr("'zergling' beside commander 'one_vs_one', expected one for "

@@ -46,9 +46,10 @@ DEFINE_string(role, "all", "all, coordinator, collector, learner or aggregator")
 DEFINE_string(config, "", "experiment config, in protobuf text format");
 DEFINE_string(coordinator, "", "host:port of the coordinator; of collectors and learners");
 DEFINE_string(listen, kAnyPort, "host:port where the coordinator, or an aggregator, listens");
-DEFINE_int64(supervised_by, 0, "process id of who started this one, and ends with it");
+DEFINE_int64(supervised_by, 0,
+             "process id of the process that started this one; this one ends with it");
 DEFINE_bool(resume, false, "go on with the run in --exp_dir");
-DEFINE_bool(again, false, "of a coordinator that is started in the place of one that was killed");
+DEFINE_bool(again, false, "this coordinator replaces one that was killed");
 DEFINE_string(run_store, "", "store of the run to resume, if its folder is on another machine");
 DEFINE_int32(learners, 0, "learner processes that an aggregator starts");
 DEFINE_string(all_reduce_host, "127.0.0.1",
@@ -56,7 +57,7 @@ DEFINE_string(all_reduce_host, "127.0.0.1",
 DEFINE_string(name, "", "name of this worker, for people");
 DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
 DEFINE_double(max_seconds, -1, "seconds after which the run ends; overrides the config's");
-DEFINE_bool(list_modules, false, "print what types this program knows, and exit");
+DEFINE_bool(list_modules, false, "print the types that this program has, and exit");
 DEFINE_bool(print_config, false, "print the resolved config, and exit");
 
 namespace ding {
@@ -276,7 +277,7 @@ int Main(int argc, char** argv) {
   if (!taken.ok()) return ReportFailure(taken);
   const ExitGuard guard(
       FLAGS_role == "all" || FLAGS_role == "coordinator"
-          ? "there is no result. What was reached before is in the run's folder: --resume"
+          ? "there is no result. The progress up to here is in the run's folder: --resume"
           : "this worker has not done its work");
   const absl::Status entered = EnterCallersFolder();
   if (!entered.ok()) return ReportFailure(entered);

@@ -45,7 +45,7 @@ class RedisTest : public PausesTest {
   std::unique_ptr<RedisServer> redis_;
 };
 
-TEST_F(RedisTest, ConvergesAndLeavesNothingNorTellsThePassword) {
+TEST_F(RedisTest, ConvergesLeavesNothingAndHidesThePassword) {
   RedisServer::Options options;
   options.password = "s3cret-and-l0ng";
   StartRedis(options);
@@ -61,7 +61,7 @@ TEST_F(RedisTest, ConvergesAndLeavesNothingNorTellsThePassword) {
   EXPECT_THAT(all, AllOf(HasSubstr("password_file"), Not(HasSubstr(options.password))));
 }
 
-TEST_F(RedisTest, MayBeKilledAndComeBackWithWhatWasAcknowledged) {
+TEST_F(RedisTest, MayBeKilledAndRestartedWithItsData) {
   RedisServer::Options options;
   options.append_fsync = "always";
   StartRedis(options);
@@ -95,7 +95,7 @@ TEST_F(RedisTest, MayBeAwayWhenTheRunEnds) {
 }
 
 // Collectors that begin then find no policy, and the learner finds none of the rows that it draws.
-TEST_F(RedisTest, MayComeBackEmptyWhichIsSaid) {
+TEST_F(RedisTest, MayRestartEmptyAndTheLearnerReportsIt) {
   StartRedis({});
   const auto program = Start("run", RedisArgs(kSoakConfig, {kForever, kLongLease, kFewPolicies}));
   const RunStatus before = WaitForStatus(*program, IsTraining);
@@ -152,7 +152,7 @@ class RedisJournalTest : public RedisTest {
   static constexpr char kInRedis[] = "--set=system.coordinator.journal=JOURNAL_IN_STORE";
 };
 
-TEST_F(RedisJournalTest, GoesOnFromRedisHoweverItEnded) {
+TEST_F(RedisJournalTest, ContinuesFromRedisAfterEveryKindOfEnd) {
   RedisServer::Options options;
   options.password = "s3cret";
   StartRedis(options);
@@ -196,7 +196,7 @@ TEST_F(RedisJournalTest, GoesOnFromRedisHoweverItEnded) {
   EXPECT_THAT(first->err(), HasSubstr("has no journal of this run: it had converged"));
 }
 
-TEST_F(RedisJournalTest, GoesOnThoughRedisCameBackEmptyAndThenItsCoordinatorWasKilled) {
+TEST_F(RedisJournalTest, ContinuesAfterRedisRestartsEmptyAndTheCoordinatorIsKilled) {
   StartRedis({});
   const auto program = StartRun();
   RunStatus before = WaitForStatus(*program, IsTraining);

@@ -49,7 +49,7 @@ class ResumeTest : public ParallelTest, public testing::WithParamInterface<bool>
   }
 };
 
-TEST_P(ResumeTest, AfterAnInterruptAndAfterADeathOfAll) {
+TEST_P(ResumeTest, ContinuesAfterAnInterruptAndAfterAllProcessesDie) {
   const std::string config = std::filesystem::absolute(kSoakConfig).string();
   const std::string run(Basename(RunPath("a")));
   auto program = StartIn("", "run", run, {absl::StrCat("--config=", config), kForever});
@@ -113,7 +113,7 @@ TEST_F(ParallelTest, ARunThatHasConvergedSaysSoWhenItIsResumed) {
 }
 
 // The rows of this run are in the memory of this machine.
-TEST_F(ParallelTest, WhatARunNeedsToGoOnStaysWhenItsCoordinatorKeepsDying) {
+TEST_F(ParallelTest, DataForAResumeStayWhenTheCoordinatorKeepsDying) {
   const auto kill_coordinators = [](const ChildProgram& program) {
     pid_t killed = 0;
     Eventually(
@@ -158,7 +158,7 @@ TEST_F(ParallelTest, WhatARunNeedsToGoOnStaysWhenItsCoordinatorKeepsDying) {
   Interrupt(program.get());
 }
 
-TEST_F(ParallelTest, RefusesToResumeWhatItCannot) {
+TEST_F(ParallelTest, AnImpossibleResumeIsRefusedAndChangesNothing) {
   const auto fails = [this](const std::vector<std::string>& args,
                             const testing::Matcher<std::string>& why) {
     const auto program = Run("fails", args);

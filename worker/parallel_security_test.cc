@@ -94,7 +94,7 @@ class ParallelSecurityTest : public testing::Test {
   mutable int programs_ = 0;
 };
 
-TEST_F(ParallelSecurityTest, TrainsAndLetsNobodyElseIn) {
+TEST_F(ParallelSecurityTest, TrainsAndRefusesPeersWithoutCredentials) {
   const std::string soak = "--config=worker/configs/cartpole_dqn_soak.textproto";
   const auto run =
       Start("worker/parallel",
@@ -184,7 +184,7 @@ TEST_F(ParallelSecurityTest, TrainsAndLetsNobodyElseIn) {
   EXPECT_THAT(run->err(), AllOf(HasSubstr("gRPC: "), Not(HasSubstr("ssl_transport_security"))));
 }
 
-TEST_F(ParallelSecurityTest, BeyondLoopbackNothingBeginsWithoutThem) {
+TEST_F(ParallelSecurityTest, BeyondLoopbackCredentialsAreRequired) {
   const std::string config = "--config=worker/configs/cartpole_dqn_parallel.textproto";
   const std::string exp_dir = absl::StrCat("--exp_dir=", Path("run"));
   for (const char* role : {"all", "coordinator"}) {

@@ -149,7 +149,7 @@ TEST_F(SmallStoreTest, MayBeReadOnlyForATime) {
 }
 
 // A small file system is mounted on the folder for saved data, and becomes full.
-TEST_F(SmallStoreTest, WhatCannotBeSavedStaysAndTheExitStatusSaysSo) {
+TEST_F(SmallStoreTest, UnsavedDataStayAndTheExitStatusReportsIt) {
   Interrupt(program_run_.get());
   auto program =
       Start("memory", Args(kSoakConfig, "b", {kForever}), [this] { MountOrExit(Path("store")); });

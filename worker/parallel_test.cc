@@ -169,7 +169,7 @@ TEST_F(ParallelTest, AnInterruptedRunSavesACheckpoint) {
   EXPECT_THAT(program->out(), HasSubstr("\"stop\":false"));
 }
 
-TEST_F(ParallelTest, WhatCannotStartSaysWhy) {
+TEST_F(ParallelTest, AFailedStartNamesTheReason) {
   const auto fails = [this](const std::vector<std::string>& args,
                             const testing::Matcher<std::string>& why) {
     const auto program = Run("fails", args);
@@ -206,7 +206,7 @@ TEST_F(ParallelTest, WhatCannotStartSaysWhy) {
   EXPECT_FALSE(PathExists(RunPath("b")));
 }
 
-TEST_F(ParallelTest, RefusesWhoDoesNotBelongToTheRunWhichGoesOn) {
+TEST_F(ParallelTest, RefusesPeersThatDoNotBelongToTheRun) {
   const auto program = Start("run", Args(kSoakConfig, "a", {kForever, kLongLease, kFewPolicies}));
   const std::string address = WaitForAddress(*program);
   WaitForStatus(*program, IsTraining);

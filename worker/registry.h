@@ -33,7 +33,7 @@
 
 namespace ding {
 
-// What `--list_modules` prints: one line per registry, "env: Acrobot-v1, CartPole-v0, ...".
+// Returns the text that `--list_modules` prints: one line per registry, "env: Acrobot-v1, CartPole-v0, ...".
 std::string ListModules();
 
 }  // namespace ding

@@ -38,7 +38,7 @@
 DEFINE_string(config, "", "experiment config, in protobuf text format");
 DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
 DEFINE_bool(resume, false, "go on with the run in --exp_dir from its newest resume point");
-DEFINE_bool(list_modules, false, "print what types this program knows, and exit");
+DEFINE_bool(list_modules, false, "print the types that this program has, and exit");
 DEFINE_bool(print_config, false, "print the resolved config, and exit");
 
 namespace ding {
@@ -216,7 +216,7 @@ int Main(int argc, char** argv) {
   InitProgram(&argc, &argv, absl::StrReplaceAll(kHelp, {{"{run flags}\n", kRunFlagsHelp}}));
   if (!taken.ok()) return ReportFailure(taken);
   const ExitGuard guard(
-      "there is no result. What was reached before is in the run's folder: --resume");
+      "there is no result. The progress up to here is in the run's folder: --resume");
   const absl::Status entered = EnterCallersFolder();
   if (!entered.ok()) return ReportFailure(entered);
   if (FLAGS_list_modules) {

@@ -85,12 +85,12 @@ class RendezvousStore : public c10d::Store {
     return true;
   }
   // Gloo uses none of these.
-  int64_t add(const std::string& /*key*/, int64_t /*value*/) override { throw NotThere(); }
-  bool deleteKey(const std::string& /*key*/) override { throw NotThere(); }
-  int64_t getNumKeys() override { throw NotThere(); }
+  int64_t add(const std::string& /*key*/, int64_t /*value*/) override { throw Unsupported(); }
+  bool deleteKey(const std::string& /*key*/) override { throw Unsupported(); }
+  int64_t getNumKeys() override { throw Unsupported(); }
 
  private:
-  static std::logic_error NotThere() {
+  static std::logic_error Unsupported() {
     return std::logic_error("a rendezvous of learners supports set, get, wait and check only");
   }
   Rendezvous* Use() {

@@ -90,7 +90,7 @@ class ToldRendezvous : public Rendezvous {
     if (own != set_.end()) return own->second;
     const auto found = told_.find(key);
     if (found != told_.end()) return mutator_->Mutate(found->second);
-    return absl::DeadlineExceededError(absl::StrCat("nobody set '", key, "'"));
+    return absl::DeadlineExceededError(absl::StrCat("no rank set '", key, "'"));
   }
   const std::map<std::string, std::string>& set() const { return set_; }
   void Tell(const std::map<std::string, std::string>& values, Mutator* mutator) {
@@ -105,7 +105,7 @@ class ToldRendezvous : public Rendezvous {
 };
 
 // A rank may send any address: the others then cannot connect, and return an error.
-TEST(GlooAllReduceFuzz, ConnectingEndsWhateverAddressARankSends) {
+TEST(GlooAllReduceFuzz, ConnectFailsIfARankSendsAnInvalidAddress) {
   AllReduceOptions options;
   options.world_size = 2;
   options.timeout = absl::Milliseconds(20);

@@ -144,7 +144,7 @@ void ExpectPlayer(const SegmentBatch& data, int player, int players, const Segme
 
 class BattleExactnessTest : public testing::TestWithParam<Case> {};
 
-TEST_P(BattleExactnessTest, EachPlayerGetsWhatItWouldGetAlone) {
+TEST_P(BattleExactnessTest, EachPlayerGetsTheRowsOfACollectorForOne) {
   const Case& param = GetParam();
   for (uint64_t seed = 0; seed < 15; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -383,7 +383,7 @@ TEST_P(BattleCollectorsTest, ResumesWithTheSameBytes) {
   EXPECT_EQ(straight.collector->envstep(), resumed.collector->envstep());
 }
 
-TEST_P(BattleCollectorsTest, ChecksWhatItIsGiven) {
+TEST_P(BattleCollectorsTest, ChecksItsArguments) {
   FakeEnvManager games(Games());
   FakePolicy policy;
   FakePolicy other({}, 7);

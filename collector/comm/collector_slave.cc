@@ -39,7 +39,7 @@ void CollectorSlave::ResetTask(const StartTask& start) {
   evaluates_ = task.eval_flag();
   newest_ = policies_;
   progress_ = CollectorProgress();
-  // What a closed task announced is dropped, and not always acknowledged.
+  // The announcements of a closed task are dropped, and not all of them are acknowledged.
   acknowledged_ = announced_;
 }
 

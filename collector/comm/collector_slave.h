@@ -50,7 +50,7 @@ class CollectorSlave : public Slave {
   void ResetTask(const StartTask& start) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Take(const CoordinatorMessage& message) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // What there is beyond `version`; null: nothing.
+  // Returns a version newer than `version`, or nullptr if there is none.
   const PolicyVersion* NewerLocked(size_t player, uint64_t version) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

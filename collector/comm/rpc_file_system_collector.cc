@@ -41,7 +41,7 @@ CollectorFinished ToMessage(const CollectorFinishInfo& info) {
 // Between two attempts to read a policy that is damaged: the learner may put it there again.
 constexpr absl::Duration kPolicyRetry = absl::Seconds(1);
 
-// What lies under the key is gone, or is not what the learner has put there.
+// Returns whether the value of the key is gone, or is not the one that the learner put.
 bool IsLost(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) ||
          absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);

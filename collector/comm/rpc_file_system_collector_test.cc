@@ -254,7 +254,7 @@ TEST_F(RpcFileSystemCollectorTest, AnotherErrorOfTheStoreFailsTheTask) {
   EXPECT_THAT(failed.message(), HasSubstr("read-only"));
 }
 
-// What was stored and could not be announced is deleted again.
+// A chunk that was stored and could not be announced is deleted again.
 TEST_F(RpcFileSystemCollectorTest, ChunksThatWereNotAnnouncedAreDeleted) {
   absl::Status last;
   RunScript([&last](CollectorLink* link, const auto&) {
@@ -447,7 +447,7 @@ TEST_F(RpcFileSystemCollectorTest, CloseLeavesTheRun) {
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kCancelled));
 }
 
-// What a coordinator says to a collector.
+// A random message of a coordinator to a collector.
 CoordinatorMessage RandomMessage(Mutator* mutator) {
   CoordinatorMessage message;
   Rng* const rng = mutator->rng();

@@ -188,8 +188,8 @@ absl::Status CollectCore::ForgetRecurrentState(absl::Span<const int> env_ids) {
 absl::Status CollectCore::DropEpisodes(absl::Span<const int> env_ids) {
   for (const int env_id : env_ids) {
     if (env_id < 0 || env_id >= env_->env_num()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(deps_.name, ": env ", env_id, " is none of the ", env_->env_num(), " envs"));
+      return absl::InvalidArgumentError(absl::StrCat(deps_.name, ": there is no env ", env_id,
+                                                     ", expected 0 to ", env_->env_num() - 1));
     }
   }
   for (const int env_id : env_ids) {

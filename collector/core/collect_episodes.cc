@@ -168,7 +168,7 @@ absl::StatusOr<std::vector<int>> EpisodeCollection::ReadState(StateReader* reade
   for (const int64_t id : unfinished) {
     if (id >= 0 && id < core_->env()->env_num()) continue;
     return absl::DataLossError(
-        absl::StrCat("saved env ", id, " is none of the ", core_->env()->env_num(), " envs"));
+        absl::StrCat("saved env is ", id, ", expected 0 to ", core_->env()->env_num() - 1));
   }
   return std::vector<int>(unfinished.begin(), unfinished.end());
 }

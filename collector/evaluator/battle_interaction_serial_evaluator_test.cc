@@ -133,7 +133,7 @@ TEST(BattleInteractionSerialEvaluatorTest, ContinuesFromASavedState) {
   EXPECT_FALSE(resumed.evaluator->ShouldEval(120));
 }
 
-TEST(BattleInteractionSerialEvaluatorTest, ChecksWhatItIsGiven) {
+TEST(BattleInteractionSerialEvaluatorTest, ChecksItsArguments) {
   Fixture f(Games(2, 2));
   Options bad;
   bad.eval_freq = 0;

@@ -265,7 +265,7 @@ TEST(MarineParallelCollectorTest, AnEvaluationHasOnePolicyAndSendsNothing) {
   EXPECT_THAT(info.episode_return, SizeIs(9));
 }
 
-TEST(MarineParallelCollectorTest, AFailedLinkOrPolicyNamesWhatFailed) {
+TEST(MarineParallelCollectorTest, AFailingPolicyIsAnErrorAndAClosedLinkIsNot) {
   Fixture f;
   f.away.on_load_model = [](StateReader*) { return absl::DataLossError("not a model"); };
   EXPECT_THAT(f.Create().Run(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("not a model")));

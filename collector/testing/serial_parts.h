@@ -1,4 +1,4 @@
-// What surrounds a serial collector or evaluator in its tests: fake envs, a fake policy, and dependencies whose
+// The surroundings of a serial collector or evaluator in its tests: fake envs, a fake policy, and dependencies whose
 // clock stands still and whose sink records the metrics.
 //
 // Ownership: owns all parts; what a test makes from them must not outlive them.

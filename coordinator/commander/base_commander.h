@@ -63,9 +63,10 @@ class BaseCommander {
   virtual void IncreaseCollectorTaskSpace() = 0;
   virtual void DecreaseCollectorTaskSpace() = 0;
 
-  // What it knows, for a coordinator that is started in the place of one that died: it tells the new
-  // commander next that all tasks which ran have failed. Of collectors there are none then: the task
-  // space is that of its options. Names and sizes as of EncodeState(). The default has no state.
+  // Save and load the state of the commander, for a coordinator that replaces one that died. After
+  // the load, that coordinator reports all tasks that ran as failed. It has no collectors then, so
+  // the task space is that of the options. Names and sizes must fit EncodeState(). The default has
+  // no state.
   virtual absl::Status SaveState(StateWriter* /*writer*/) const { return absl::OkStatus(); }
   virtual absl::Status LoadState(StateReader* /*reader*/) { return absl::OkStatus(); }
 
@@ -74,7 +75,7 @@ class BaseCommander {
   // The mean and the returns of the last evaluation; nullopt and empty if there was none.
   virtual std::optional<double> last_eval_value() const = 0;
   virtual const std::vector<double>& last_eval_returns() const = 0;
-  // What else there is to say of the run.
+  // Adds the commander's own facts to the status of the run.
   virtual void AddStatus(RunStatus* /*status*/) const {}
 };
 

@@ -26,7 +26,7 @@ class BaseSerialCommander {
 
   CommandMode* policy() const { return policy_; }
   void set_policy(CommandMode* policy) { policy_ = policy; }
-  // What the policy was told last: "learner_step", "envstep".
+  // The values that the policy got last: "learner_step", "envstep".
   const NamedValues& info() const { return info_; }
 
  private:

@@ -19,7 +19,7 @@
 
 namespace ding {
 
-// What a commander is given beside its config. Made of ComponentDeps by itself.
+// The dependencies of a commander, beside its config. Converts implicitly from ComponentDeps.
 struct CommanderDeps : ComponentDeps {
   CommanderDeps() = default;
   CommanderDeps(ComponentDeps component) : ComponentDeps(std::move(component)) {}  // NOLINT: above
@@ -32,7 +32,7 @@ struct CommanderDeps : ComponentDeps {
   std::vector<EvalOpponent> eval_opponents;
 };
 
-// What get_parallel_commander_cls() returns: a type of commander before it is made.
+// A type of commander, before one is made: the result of get_parallel_commander_cls().
 struct CommanderDescriptor {
   std::string name;
   CommanderConfig default_config;

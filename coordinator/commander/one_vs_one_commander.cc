@@ -151,7 +151,7 @@ void OneVsOneCommander::Report(const CollectorTask& task, const CollectorFinishe
 }
 
 void OneVsOneCommander::FinishLearnerTask(const LearnerTask& task) {
-  // What its successor learns is another policy.
+  // The successor of this task learns another policy.
   if (task.policy_id() == solo_->current_policy_id()) league_.NotePolicy(PolicyVersion());
   solo_->FinishLearnerTask(task);
 }
@@ -217,8 +217,8 @@ absl::Status OneVsOneCommander::LoadState(StateReader* reader) {
                    [&name](const EvalOpponent& opponent) { return opponent.name == name; });
   if (found == opponents_.end()) {
     return absl::InvalidArgumentError(absl::StrCat("saved eval_opponent is '", name,
-                                                   "', which is none of the ", opponents_.size(),
-                                                   " of this run"));
+                                                   "', expected one of the ", opponents_.size(),
+                                                   " opponents of this run"));
   }
   DING_ASSIGN_OR_RETURN(const int64_t snapshots, reader->ReadInt("snapshots"));
   DING_ASSIGN_OR_RETURN(const int64_t games, reader->ReadInt("games_with_historical"));

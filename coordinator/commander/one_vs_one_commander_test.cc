@@ -107,7 +107,7 @@ class OneVsOneCommanderTest : public testing::Test {
   LearnerTask learner_;
 };
 
-// What the original's test of its commander goes through.
+// Follows the steps of the test of the commander in DI-engine.
 TEST_F(OneVsOneCommanderTest, LearnsEvaluatesCollectsAndConverges) {
   Make();
   EXPECT_EQ(commander_->solo().collector_space().running(), 0);

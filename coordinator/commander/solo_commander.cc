@@ -281,7 +281,7 @@ absl::Status SoloCommander::LoadState(StateReader* reader) {
     DING_ASSIGN_OR_RETURN(policy_id, reader->ReadString("current_policy_id"));
     DING_ASSIGN_OR_RETURN(buffer_id, reader->ReadString("current_buffer_id"));
   }
-  // What is not there is not made room for: the numbers come from a file.
+  // The size is compared with the tensor before memory is taken: the numbers come from a file.
   std::vector<double> returns;
   if (number["last_eval_returns_size"] != 0) {
     DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info("last_eval_returns"));
@@ -300,7 +300,7 @@ absl::Status SoloCommander::LoadState(StateReader* reader) {
     const absl::Status parsed = ParseProto(bytes, &failed.emplace_back());
     if (!parsed.ok()) {
       return absl::DataLossError(
-          absl::StrCat("solo commander: ", name, " is no task: ", parsed.message()));
+          absl::StrCat("solo commander: ", name, " is not a task: ", parsed.message()));
     }
   }
   const int64_t now = deps_.clock->MonotonicNanos();

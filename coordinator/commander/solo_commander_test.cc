@@ -62,7 +62,7 @@ class SoloCommanderTest : public testing::Test {
   SoloCommander::Options options_;
 };
 
-// What the original's test of its commander goes through.
+// Follows the steps of the test of the commander in DI-engine.
 TEST_F(SoloCommanderTest, LearnsEvaluatesCollectsAndConverges) {
   options_.stop_value = 20;
   const auto commander = Make();
@@ -282,7 +282,7 @@ TEST_F(SoloCommanderTest, ATaskWithoutAnEpisodeHasNoReward) {
   }
 }
 
-TEST_F(SoloCommanderTest, TasksNameWhatTheyNeed) {
+TEST_F(SoloCommanderTest, TasksHaveTheConfiguredResources) {
   options_.collector_resources.set_cpus(2);
   options_.learner_resources.set_gpus(1);
   const auto commander = Make();

@@ -19,8 +19,8 @@ namespace ding {
 
 // A smaller journal is not worth compacting.
 inline constexpr int64_t kMinCompactionBytes = int64_t{16} << 20;
-// What is still to be copied when the appends are stopped is no more than that, if others leave time
-// to copy the rest before, in so many rounds.
+// At most this many bytes are left to copy when the appends are stopped, unless other threads append
+// so fast that kMaxTailRounds rounds of copying leave more.
 inline constexpr int64_t kShortTailBytes = int64_t{1} << 16;
 inline constexpr int kMaxTailRounds = 8;
 

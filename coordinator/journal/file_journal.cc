@@ -29,7 +29,8 @@ absl::StatusOr<JournalRecord> Parse(absl::string_view payload, const std::string
   JournalRecord record;
   const absl::Status parsed = ParseProto(payload, &record, kMaxParsedRecordBytes);
   if (parsed.ok()) return record;
-  return absl::DataLossError(absl::StrCat("journal '", path, "' has a record that is none"));
+  return absl::DataLossError(
+      absl::StrCat("journal '", path, "' has a record that cannot be parsed"));
 }
 
 // Calls `visit(record, payload)` for each record of [begin, end), which are whole.
@@ -41,7 +42,7 @@ absl::Status Scan(int fd, const std::string& path, int64_t begin, int64_t end, V
     if (!frame.has_value()) {
       return absl::DataLossError(absl::StrCat("journal '", path, "' was changed or cut at byte ",
                                               scanner.position(), " of ", end,
-                                              " by somebody else while it was in use"));
+                                              " by another process while it was in use"));
     }
     DING_ASSIGN_OR_RETURN(const JournalRecord record, Parse(frame->payload, path));
     DING_RETURN_IF_ERROR(visit(record, frame->payload));
@@ -71,8 +72,8 @@ absl::Status Damaged(const std::string& path, const JournalEnd& end) {
       " is not as it was written",
       end.records_follow ? absl::StrCat(", and whole ones follow from byte ", end.end, " on")
                          : ", and no crash leaves that",
-      "; `ctl journal check ", path, "` says what is left, `ctl journal repair ", path,
-      "` makes a journal of that"));
+      "; `ctl journal check ", path, "` lists the readable records, `ctl journal repair ", path,
+      "` makes a journal of them"));
 }
 
 }  // namespace
@@ -153,7 +154,7 @@ absl::StatusOr<std::unique_ptr<FileJournal>> FileJournal::Open(const Options& op
         << "journal '" << path << "' ended torn, as a process or machine that goes down "
         << "leaves it: the last " << size - end.begin << " of its " << size << " bytes, from byte "
         << end.begin << " on, are not whole and are dropped. If "
-        << "only the process ended, nobody had been told of them; if the machine did, rows "
+        << "only the process ended, they had not been acknowledged; if the machine did, rows "
         << "acknowledged in its last seconds are lost";
   }
   if (ftruncate(fd, end.begin) != 0) {

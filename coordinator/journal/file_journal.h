@@ -62,7 +62,7 @@ class FileJournal : public Journal {
 
   FileJournal(Options options, int fd, int64_t size_bytes);
 
-  // What a failed append left. A later, shorter one would not cover it.
+  // Cuts off the bytes that a failed append left: a later, shorter append would not cover them.
   absl::Status CutTornEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;

@@ -27,7 +27,7 @@ using testing::AllOf;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-// What is logged while it lives.
+// Collects the log messages while it lives.
 class LogText : public google::LogSink {
  public:
   LogText() { google::AddLogSink(this); }
@@ -112,7 +112,7 @@ TEST_F(FileJournalTest, ATornAppendLosesAllItsRecords) {
   }
 }
 
-// What the state says stands nowhere else.
+// The values of the state are in no other record.
 TEST_F(FileJournalTest, ACompactedJournalWithATornEndKeepsItsState) {
   ASSERT_THAT(Open()->Append({State(1), Push(1), Push(2)}), IsOk());
   JournalRecord commander;
@@ -192,7 +192,7 @@ TEST_F(FileJournalTest, NeverInventsARecord) {
     SetBytes(mutant);
     const auto journal = FileJournal::Open(options_);
     if (!journal.ok()) return;
-    // What is read was written, in its order, from the beginning.
+    // The records that are read are the first of those that were written, in their order.
     const std::vector<std::string> read = Read(**journal);
     ASSERT_LE(read.size(), all_.size());
     EXPECT_TRUE(std::equal(read.begin(), read.end(), all_.begin()));
@@ -231,7 +231,7 @@ TEST_F(FileJournalTest, AJournalTruncatedWhileOpenIsDamaged) {
   ASSERT_THAT(journal->Append({State(1), Push(1), Push(2)}), IsOk());
   ASSERT_EQ(truncate(options_.path.c_str(), journal->size_bytes() - 10), 0);
   EXPECT_THAT(journal->BeginCompaction(All),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("by somebody else")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("by another process")));
 }
 
 TEST_F(FileJournalTest, ASecondProcessIsRefused) {

@@ -1,4 +1,4 @@
-// What the coordinator's memory costs: an append stands before each acknowledgement.
+// The cost of the coordinator's journal: an append precedes each acknowledgement.
 //
 //   AppendToFile/items, AppendToFileFloor/items      a push of that many items; write(2) of its bytes
 //   AppendToRedis/items, AppendToRedisFloor/items    the same in a Redis of this machine; a bare SET

@@ -52,7 +52,8 @@ absl::Status VisitRecords(int fd, const std::string& path, const std::vector<Jou
     if (record.ParseFromArray(payload.data(), static_cast<int>(payload.size()))) {
       return visit(record);
     }
-    return absl::DataLossError(absl::StrCat("journal '", path, "' has a record that is none"));
+    return absl::DataLossError(
+        absl::StrCat("journal '", path, "' has a record that cannot be parsed"));
   });
 }
 
@@ -157,7 +158,7 @@ std::string Describe(const JournalRange& range) {
       return absl::StrCat(where, range.end - range.begin,
                           " bytes of a torn end, as a crash leaves it: a resume drops them\n");
     case Kind::kDamaged:
-      return absl::StrCat(where, range.end - range.begin, " bytes that are no records: damaged\n");
+      return absl::StrCat(where, range.end - range.begin, " bytes that are not records: damaged\n");
   }
   return where;
 }
@@ -259,8 +260,8 @@ absl::StatusOr<std::string> RepairJournal(const std::string& path, bool skip_dam
   if (!summary.status.ok()) {
     const bool skipping_helps = !skip_damage && report.all.status.ok();
     return absl::FailedPreconditionError(absl::StrCat(
-        "'", path, "' is left as it is: of what would be kept, ", summary.status.message(),
-        skipping_helps ? "; --skip_damage keeps what is behind the damage, too" : ""));
+        "'", path, "' is unchanged: among the records to keep, ", summary.status.message(),
+        skipping_helps ? "; --skip_damage also keeps the records behind the damage" : ""));
   }
   const std::vector<JournalRange> taken = skip_damage ? report.ranges : FirstOf(report.ranges);
   int64_t records = 0;

@@ -1,4 +1,4 @@
-// What is left of a journal in a file, and a journal made of that: `ctl journal check` and `repair`.
+// Finds the readable records of a damaged journal file, and makes a journal of them: `ctl journal check` and `repair`.
 //
 //   CheckJournal ──► JournalReport: which bytes are whole records, what a resume finds in them
 //   RepairJournal    a new file of the whole records ──► in the place of the old one, which is kept
@@ -27,7 +27,7 @@
 
 namespace ding {
 
-// A range of the file: whole records, or bytes that are none.
+// A range of the file: whole records, or bytes that are not records.
 struct JournalRange {
   enum class Kind { kWhole, kTorn, kDamaged };
   Kind kind = Kind::kWhole;
@@ -36,7 +36,7 @@ struct JournalRange {
   int64_t records = 0;  // of kWhole
 };
 
-// What a coordinator that goes on with some of the records begins with.
+// The state with which a coordinator begins that continues from some of the records.
 struct JournalSummary {
   // Why it cannot; OK: it can.
   absl::Status status;

@@ -144,7 +144,7 @@ TEST_F(JournalCheckTest, AFullDiskLeavesTheDamagedJournalUnchanged) {
   EXPECT_THAT(ListDirectory(folder_.path()).value(), Contains("journal"));
 }
 
-TEST_F(JournalCheckTest, AFileThatIsNoJournalIsRefused) {
+TEST_F(JournalCheckTest, AFileOfAnotherFormatIsRefused) {
   EXPECT_THAT(CheckJournal(options_.path), StatusIs(absl::StatusCode::kNotFound));
   SetBytes("something else");
   EXPECT_THAT(CheckJournal(options_.path), StatusIs(absl::StatusCode::kFailedPrecondition));

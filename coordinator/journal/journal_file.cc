@@ -67,7 +67,7 @@ bool AllZero(absl::string_view bytes) {
   return bytes.find_first_not_of('\0') == absl::string_view::npos;
 }
 
-// What there is of [offset, offset + size).
+// Reads the part of [offset, offset + size) that exists.
 absl::StatusOr<std::string> ReadPiece(int fd, const std::string& path, int64_t offset,
                                       int64_t size) {
   std::string bytes(static_cast<size_t>(size), '\0');
@@ -280,7 +280,7 @@ absl::StatusOr<int64_t> FindJournalBegin(int fd, const std::string& path, int64_
     if (torn) return 0;
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("'", path, "' of ", size, " bytes is no journal of a coordinator"));
+      absl::StrCat("'", path, "' of ", size, " bytes is not a journal of a coordinator"));
 }
 
 absl::Status LockJournalFile(int fd, const std::string& path) {

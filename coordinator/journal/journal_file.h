@@ -10,7 +10,7 @@
 // A record is whole only where it was written: one that was moved or copied is not. Since it ends
 // with a byte that is not 0, a file that ends in zeros ends torn.
 //
-// What a crash leaves, a torn end, is told from damage:
+// A torn end, which a crash leaves, differs from damage:
 //
 //   [ r r r ][ a part of a group         torn: the process or the machine ended meanwhile
 //   [ r r r ][ part ] 0 0 0 0 0          torn: the machine ended before the rest was on the disk
@@ -81,7 +81,7 @@ class JournalScanner {
   std::string buffer_;
 };
 
-// What lies behind the last of a sequence of whole groups.
+// The bytes behind the last group of a sequence of whole groups.
 struct JournalEnd {
   enum class Kind { kClean, kTorn, kDamaged };
   Kind kind = Kind::kClean;

@@ -1,4 +1,4 @@
-// What every journal does, wherever it lies.
+// Tests that every kind of journal must pass.
 #include "ding_worker/coordinator/journal/journal.h"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ std::unique_ptr<Place> RedisPlace() {
 
 using PlaceMaker = std::function<std::unique_ptr<Place>()>;
 
-// What every journal does.
+// Runs each test with a journal of every kind.
 class JournalTest : public testing::TestWithParam<PlaceMaker> {
  protected:
   std::unique_ptr<Journal> Open(int64_t min_compaction_bytes = 1) {
@@ -136,7 +136,7 @@ TEST_P(JournalTest, CompactingKeepsOnlyTheLivePushes) {
   const int64_t before = journal->size_bytes();
   ASSERT_THAT(journal->BeginCompaction([](const std::string& id) { return id == "buffer_0"; }),
               IsOk());
-  // What comes meanwhile is kept, but for the state.
+  // Records that are appended meanwhile are kept, except for the state.
   ASSERT_THAT(journal->Append({Push(6), Removed({2}), State(2)}), IsOk());
   ASSERT_THAT(journal->FinishCompaction({State(3)}), IsOk());
   journal->DropReplaced();

@@ -33,7 +33,7 @@ void AddTask(const Task& task, std::vector<Task>* tasks) {
   tasks->push_back(task);
 }
 
-// What the pushes behind a state have added to it.
+// Adds the pushes that follow a state in the journal to that state.
 void AddPushes(int64_t envstep, const std::map<std::string, int64_t>& rows_total,
                StateRecord* state) {
   state->set_envstep(std::max(state->envstep(), envstep));

@@ -48,7 +48,8 @@ absl::Status VisitFrames(absl::string_view frames, Visit visit) {
     if (!cursor.ok()) return absl::DataLossError("has a record that is cut off");
     const absl::Status parsed = ParseProto(bytes, &record, kMaxParsedRecordBytes);
     if (!parsed.ok()) {
-      return absl::DataLossError(absl::StrCat("has a record that is none: ", parsed.message()));
+      return absl::DataLossError(
+          absl::StrCat("has a record that cannot be parsed: ", parsed.message()));
     }
     DING_RETURN_IF_ERROR(visit(record, frames.substr(begin, sizeof(size) + bytes.size())));
   }
@@ -89,8 +90,10 @@ std::string OwnerOf(absl::string_view folder) {
 
 std::string EntryName(size_t number) { return absl::StrCat(absl::Hex(number, absl::kZeroPad8)); }
 
-// What the store had is not there any more. Of no caller's: Note().
-absl::Status Lost() { return absl::DataLossError("the store has lost what was put"); }
+// The error for entries that the store had and has no more. Callers do not see it: see Note().
+absl::Status EntriesLost() {
+  return absl::DataLossError("the store has lost entries that were put");
+}
 
 }  // namespace
 
@@ -169,7 +172,7 @@ absl::Status StoreJournal::Load() {
   }
   if (loaded.folder.empty() && !found.empty()) return damaged("lacks its beginning");
   if (loaded.folder.empty()) {
-    if (options_.must_exist) return damaged("is gone, but for its owner");
+    if (options_.must_exist) return damaged("is gone, except for the name of its owner");
     current_ = std::make_unique<Generation>();
     return Renew(nullptr);
   }
@@ -177,12 +180,12 @@ absl::Status StoreJournal::Load() {
   DING_RETURN_IF_ERROR(annotated(store_->Get(loaded.head(), &head)));
   if (!absl::StartsWith(head, kVersion)) {
     return annotated(absl::FailedPreconditionError(absl::StrCat(
-        "is none of this version of the coordinator: it has version ",
+        "is of another version of the coordinator: it has version ",
         absl::CHexEscape(head.substr(0, std::min<size_t>(head.find(' '), 20))),
         ", this program reads version ", absl::StripTrailingAsciiWhitespace(kVersion))));
   }
   if (!absl::SimpleAtoi(absl::StripPrefix(head, kVersion), &begins_with)) {
-    return damaged("has a head that is none");
+    return damaged("has a head that cannot be parsed");
   }
   for (const std::string& name : found.at(loaded.folder)) {
     if (name == kHeadName) continue;
@@ -227,14 +230,15 @@ absl::Status StoreJournal::Append(absl::Span<const JournalRecord> records) {
   const int64_t failures = failures_.load();
   MutexLock lock(&mutex_);
   DING_RETURN_IF_ERROR(replaced_);
-  // Who waited while another one found that the store says nothing does not wait for that again.
+  // If a call failed while this one waited for the lock, this one fails in the same way and does not
+  // wait for the silent store again.
   if (failures_.load() != failures) return last_failure_;
   if (must_renew_) return Renew(entry);
   std::string last_key = current_->last_key;
   absl::Status status = PutNext(current_->KeyOf(current_->entries.size() + 1), *entry, &last_key);
   if (status.ok()) status = CheckOwner();
   if (absl::IsDataLoss(status)) {
-    LOG(WARNING) << "store '" << store_->url() << "' has lost what was put last";
+    LOG(WARNING) << "store '" << store_->url() << "' has lost the newest entries";
     return Renew(entry);
   }
   if (!status.ok()) return Note(status);
@@ -307,7 +311,7 @@ absl::Status StoreJournal::CopyLive(const IsAlive& alive, Rewrite* rewrite) cons
   return Flush(to);
 }
 
-// What came after the entries that were copied.
+// Copies the entries that were appended after those that were copied before.
 absl::Status StoreJournal::CopyTail(const std::vector<Entry>& source, Rewrite* rewrite) const {
   for (; rewrite->copied < source.size(); ++rewrite->copied) {
     DING_RETURN_IF_ERROR(VisitFrames(
@@ -393,7 +397,7 @@ absl::Status StoreJournal::PutNext(const std::string& key, absl::string_view val
   if (!last_key->empty()) {
     std::string before;
     const absl::Status there = store_->Get(*last_key, &before);
-    if (absl::IsNotFound(there)) return Lost();
+    if (absl::IsNotFound(there)) return EntriesLost();
     DING_RETURN_IF_ERROR(there);
   }
   *last_key = key;
@@ -413,22 +417,23 @@ absl::Status StoreJournal::Publish(Generation* generation) const {
                                  << "' had no journal any more: it was emptied, or restarted "
                                  << "without its data; all of it was put there again";
   }
-  // Who opens the journal now reads this generation: to the one before nothing may be added.
+  // A coordinator that opens the journal now reads this generation, so no entry may be added to the
+  // one before.
   return absl::IsResourceExhausted(status) ? absl::UnavailableError(status.message()) : status;
 }
 
 absl::Status StoreJournal::CheckOwner() const {
   std::string found;
   const absl::Status read = store_->Get(OwnerKey(), &found);
-  if (absl::IsNotFound(read)) return Lost();
+  if (absl::IsNotFound(read)) return EntriesLost();
   DING_RETURN_IF_ERROR(read);
   if (found == owner_) return absl::OkStatus();
   // One that is older cannot go on with it: it found the store without an owner.
-  return found > owner_ ? absl::AbortedError("") : Lost();
+  return found > owner_ ? absl::AbortedError("") : EntriesLost();
 }
 
 absl::Status StoreJournal::Renew(const Entry& entry) {
-  DropKeys(&dropped_);  // What the last attempt left may take the room.
+  DropKeys(&dropped_);  // The keys that the last attempt left may take the room.
   Generation generation = NewGeneration();
   absl::Status status;
   for (size_t i = 0; status.ok() && i < current_->entries.size(); ++i) {

@@ -159,7 +159,7 @@ TEST_F(StoreJournalTest, AFullStoreLeavesTheJournalUnchanged) {
   EXPECT_THAT(Read(*Open()), ElementsAre("push 1", "push 3"));
 }
 
-TEST_F(StoreJournalTest, ACompactedJournalHasSeveralValuesAndNothingElseIsLeft) {
+TEST_F(StoreJournalTest, CompactionLeavesFewerEntriesAndNoOtherValues) {
   const auto journal = Open();
   for (int i = 0; i < 100; ++i) ASSERT_THAT(journal->Append({Push(i)}), IsOk());
   ASSERT_THAT(Compact(journal.get(), State(1)), IsOk());
@@ -192,10 +192,10 @@ TEST_F(StoreJournalTest, DamagedOrMissingEntriesAreRefused) {
   const std::string head = Entries()[0].substr(0, Entries()[0].rfind('/')) + "/head";
   ASSERT_THAT(memory_.Put(head, {"2 7"}), IsOk());
   EXPECT_THAT(OpenStatus(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                     HasSubstr("is none of this version of the coordinator: it has "
+                                     HasSubstr("is of another version of the coordinator: it has "
                                                "version 2, this program reads version 1")));
   ASSERT_THAT(memory_.Put(head, {"1 x"}), IsOk());
-  EXPECT_THAT(OpenStatus(), is_refused("has a head that is none"));
+  EXPECT_THAT(OpenStatus(), is_refused("has a head that cannot be parsed"));
   ASSERT_THAT(memory_.Delete(head), IsOk());
   EXPECT_THAT(OpenStatus(), is_refused("lacks its beginning"));
   fill();
@@ -279,7 +279,7 @@ TEST(RedisJournalTest, ContinuesWhenRedisWasFullAReplicaOrKilled) {
 // With a store that fails, loses what was put, is emptied, and does late what it said it did not;
 // processes that die at any moment, and ones that hang and wake: what was acknowledged is there, in
 // its order, and at most one append that was not.
-TEST_F(StoreJournalTest, EqualsTheModelWhateverTheStoreDoes) {
+TEST_F(StoreJournalTest, EqualsTheModelDespiteFaultsOfTheStore) {
   const uint64_t seed = NewSeed();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   for (uint64_t round = 0; round < 30; ++round) {
@@ -307,7 +307,7 @@ TEST_F(StoreJournalTest, EqualsTheModelWhateverTheStoreDoes) {
           const Said found = SaidBy(*journal);
           might_say.push_back(said);
           ASSERT_THAT(might_say, Contains(found));
-          // What was not acknowledged may appear until this one has written something.
+          // Records that were not acknowledged may appear until this journal has written something.
           said = found;
           if (zombie == nullptr) break;
           const JournalRecord state = records.NextState();

@@ -231,7 +231,7 @@ absl::Status OneVsOneLeague::LoadState(StateReader* reader) {
   const absl::Status parsed = ParseProto(bytes, &state);
   if (!parsed.ok()) {
     return absl::DataLossError(
-        absl::StrCat("saved '", kStateName, "' is no league: ", parsed.message()));
+        absl::StrCat("saved '", kStateName, "' is not a league: ", parsed.message()));
   }
   if (state.active_size() != 1 || state.active(0).id() != active_.id()) {
     return absl::InvalidArgumentError(absl::StrCat(

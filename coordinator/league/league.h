@@ -1,4 +1,4 @@
-// Who plays whom while a policy learns a game of two.
+// A league: chooses the players of each game while a policy learns a game of two.
 //
 //                     ┌─ sp ────► itself
 //   active player ──► │
@@ -70,7 +70,7 @@ class OneVsOneLeague {
   std::vector<double> WinRates() const;
 
   Job GetJob();
-  // What a job's task played: results of its home player.
+  // Adds the games that a job's task played: `results` are those of the home player.
   void FinishJob(const std::string& home_id, const std::string& away_id,
                  absl::Span<const GameResult> results);
 

@@ -1,5 +1,5 @@
-// Who wins against whom in a league, of late: for each pair of players the games that they won, drew
-// and lost against each other, of which older ones count less.
+// The recent results of a league: for each pair of players, the games that they won, drew and lost
+// against each other. Older games count less.
 //
 //     before each game of a pair   wins, draws, losses *= decay      (not in self-play)
 //     the game                     one of the three += 1
@@ -55,8 +55,8 @@ class BattleSharedPayoff {
   BattleRecord Record(const std::string& home, const std::string& away) const;
   double WinRate(const std::string& home, const std::string& away) const;
 
-  // What one task played, in this order; results of `home`. One of self-play, whose results say
-  // nothing, is a draw.
+  // Adds the games that one task played, in this order; the results are those of `home`. A game of
+  // self-play, whose result says nothing, counts as a draw.
   void Update(const std::string& home, const std::string& away,
               absl::Span<const GameResult> results);
   // Drops the records of a player who has left.

@@ -53,7 +53,8 @@ class NaiveSpPlayer {
 
   const std::string& id() const { return id_; }
 
-  // Which of the historical players it plays next, by its win rates against them; none: itself.
+  // Returns the index of the historical player that it plays next, chosen by its win rates against
+  // them; nullopt means that it plays itself.
   std::optional<size_t> ChooseOpponent(absl::Span<const double> win_rates, Rng* rng) const;
 
   // It learns: a step below earlier ones is that of a learner that began again.

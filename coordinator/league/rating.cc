@@ -10,7 +10,7 @@ namespace {
 
 // Below it, a quotient of two probabilities is taken from its limit.
 constexpr double kTinyProbability = 1e-150;
-// What is left of sigma^2 after a game, at least: rounding must not take all of it.
+// The least share of sigma^2 that is left after a game: rounding must not take all of it.
 constexpr double kMinShare = 1e-9;
 
 double Density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }
@@ -27,7 +27,7 @@ double Quantile(double p) {
   return (low + high) / 2;
 }
 
-// What a game says of the difference of two skills: how far its mean moves, and how much its
+// The effect of a game on the difference of two skills: how far its mean moves, and how much its
 // variance shrinks, both in units of its spread.
 struct Correction {
   double v;
@@ -35,7 +35,7 @@ struct Correction {
 };
 
 // `t`: the winner's lead before the game.
-Correction OfWin(double t, double margin) {
+Correction CorrectionOfWin(double t, double margin) {
   const double x = t - margin;
   const double probability = Probability(x);
   if (probability < kTinyProbability) return {-x, 1};
@@ -43,7 +43,7 @@ Correction OfWin(double t, double margin) {
   return {v, v * (v + x)};
 }
 
-Correction OfDraw(double t, double margin) {
+Correction CorrectionOfDraw(double t, double margin) {
   const double lead = std::abs(t);
   const double upper = margin - lead;
   const double lower = -margin - lead;
@@ -82,10 +82,10 @@ void LeagueMetric::Rate(GameResult result, Rating* home, Rating* away) const {
   const double spread = std::sqrt(2 * options_.beta * options_.beta + home2 + away2);
   const double lead = (home->mu - away->mu) / spread;
   const double margin = draw_margin_ / spread;
-  Correction correction = OfDraw(lead, margin);
-  if (result == GameResult::kWin) correction = OfWin(lead, margin);
+  Correction correction = CorrectionOfDraw(lead, margin);
+  if (result == GameResult::kWin) correction = CorrectionOfWin(lead, margin);
   if (result == GameResult::kLoss) {
-    correction = OfWin(-lead, margin);
+    correction = CorrectionOfWin(-lead, margin);
     correction.v = -correction.v;
   }
   home->mu += home2 / spread * correction.v;

@@ -13,7 +13,7 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// What TrueSkill's own examples use.
+// The options of TrueSkill's own examples.
 LeagueMetric::Options Usual() {
   LeagueMetric::Options options;
   options.mu = 25;

@@ -35,7 +35,7 @@ absl::Status CheckFirstIter(const std::string& task_id, int64_t iter, int64_t kn
   }
   return absl::InvalidArgumentError(
       absl::StrCat(task_id, " begins at train iteration ", iter,
-                   ", expected what its predecessor has left, which was at ", known));
+                   ", expected an iteration that its predecessor can have reached since ", known));
 }
 
 absl::Status CheckItemLayout(const Spec& expected, const SegmentBatch& items) {

@@ -1,5 +1,5 @@
-// Whether what a worker claims can be true, given the time that has passed and what the run knows.
-// What a message shows by itself is checked in interaction/control/message_checks.h; docs/security.md has
+// Checks whether a claim of a worker can be true, given the time that has passed and the state of the
+// run. Checks that need only the message are in interaction/control/message_checks.h; docs/security.md has
 // the table of all fields.
 //
 // Threads: thread-safe (pure functions).

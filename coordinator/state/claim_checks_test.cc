@@ -27,11 +27,12 @@ TEST(CheckPaceTest, AllowsTheStepsThatAWorkerCanMakeInTheTime) {
   EXPECT_THAT(CheckPace("task_0", 21000001, absl::Seconds(2)), StatusIs(kInvalid));
 }
 
-TEST(CheckFirstIterTest, AllowsWhatThePredecessorMayHaveTrainedSince) {
+TEST(CheckFirstIterTest, AllowsTheIterationsThatItsPredecessorMayHaveTrained) {
   EXPECT_THAT(CheckFirstIter("task_0", 1000500, 500, absl::ZeroDuration()), IsOk());
   EXPECT_THAT(CheckFirstIter("task_0", 1000501, 500, absl::ZeroDuration()),
-              StatusIs(kInvalid, HasSubstr("task_0 begins at train iteration 1000501, expected "
-                                           "what its predecessor has left, which was at 500")));
+              StatusIs(kInvalid,
+                       HasSubstr("task_0 begins at train iteration 1000501, expected "
+                                 "an iteration that its predecessor can have reached since 500")));
   EXPECT_THAT(CheckFirstIter("task_0", 1000501, 500, absl::Seconds(1)), IsOk());
 }
 

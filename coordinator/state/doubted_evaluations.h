@@ -60,8 +60,8 @@ class DoubtedEvaluations {
   void WaitAgain(CollectorTask task);
   bool HasWaitingTask(absl::FunctionRef<bool(const CollectorTask& task)> matches) const;
 
-  // Which of two results counts: the possible one, or the lower one if both are possible; none if
-  // neither is. `would_converge`: the result of the witness would end the run, too.
+  // Returns which of the two results counts: the possible one, or the lower one if both are possible;
+  // none if neither is. `would_converge` says that the result of the witness would end the run, too.
   Verdict Compare(const DoubtedEvaluation& evaluation, const std::string& witness_name,
                   const CollectorFinished& witness_result, bool would_converge) const;
 

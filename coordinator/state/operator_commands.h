@@ -1,4 +1,4 @@
-// What operators ask for, and what follows from it.
+// Decides the requests of operators.
 //
 //     OperatorRequest ──Decide──► Decision: whom to drain, whether to stop, and the answer
 //                        └──────► or an error: the sentence that the operator reads

@@ -1,4 +1,4 @@
-// Which workers are free, and which of them gets a task.
+// Knows which workers are free, and chooses the one that gets a task.
 //
 //     Update ──► free ──Assign──► assigned ──Update──► free ...
 //                  └──────Delete──────┴──► not there

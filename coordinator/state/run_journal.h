@@ -1,4 +1,4 @@
-// What the coordinator has to write into its journal, and what it has written.
+// Collects what the coordinator has to write into its journal, and remembers what it has written.
 //
 //     NoteGiven, NoteOver ────┐
 //     NoteState ──────────────┼──Persist──► tasks, state of the run, state of the commander

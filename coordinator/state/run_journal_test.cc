@@ -53,7 +53,7 @@ class FakeJournal : public Journal {
 
   void set_status(absl::Status status) { status_ = std::move(status); }
   void set_wants_compaction() { wants_compaction_ = true; }
-  // What was appended since the last call.
+  // Returns the records that were appended since the last call.
   std::vector<std::string> Take() { return std::exchange(appended_, {}); }
 
  private:

@@ -89,8 +89,8 @@ absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worke
   for (size_t i = 0; i < chunk.size(); ++i) {
     if (chunk[i] < 0 || WorkerOfChunk(chunk[i]) != worker) {
       return absl::InvalidArgumentError(absl::StrCat("an item of chunk ", chunk[i],
-                                                     ", which is none of worker ", worker,
-                                                     "; expected its own"));
+                                                     ", which does not belong to worker ", worker,
+                                                     "; expected a chunk of that worker"));
     }
     if (row[i] < kMaxChunkRows && length[i] < kMaxChunkRows) continue;
     return absl::InvalidArgumentError(absl::StrCat("an item of ", length[i], " rows from row ",

@@ -35,7 +35,7 @@
 
 namespace ding {
 
-// What a demand drew.
+// The rows that a demand drew.
 struct Drawn {
   LearnerData answer;
   int64_t rows = 0;

@@ -1,4 +1,4 @@
-// Which tasks wait for a worker, which workers are free, and which tasks have failed in a row.
+// Knows the tasks that wait for a worker, the free workers, and the tasks that have failed in a row.
 //
 //     Add ──► waiting ──Offer...Tasks──► a worker runs it (SetFree ──► Assign)
 //                │

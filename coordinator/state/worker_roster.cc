@@ -23,7 +23,7 @@ void FillTask(const RunningTask& task, int64_t now_nanos, WorkerStatus* status) 
   status->set_evaluates(task.collector.eval_flag());
   if (task.stalls) {
     status->set_stalled_seconds(Seconds(task.progress_nanos, now_nanos));
-    if (status->waits_for().empty()) status->set_waits_for("something that it does not tell");
+    if (status->waits_for().empty()) status->set_waits_for("something that it has not reported");
   }
   const double seconds = Seconds(task.state.start_nanos, now_nanos);
   if (seconds <= 0) return;

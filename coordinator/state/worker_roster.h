@@ -2,8 +2,8 @@
 //
 //     NewNumber ──► Add ──► here ──► Remove      a number is given once, also across restarts
 //
-// What a worker said of itself and of its task is kept with it. A worker that is draining gets no
-// further task; one that was sent away is not admitted again for ten minutes.
+// Each worker is kept with the last report about itself and its task. A worker that is draining gets
+// no further task; one that was sent away is not admitted again for ten minutes.
 //
 // Ownership: a value of the coordinator, which sends the messages and gives the tasks. They share
 //            the buffers of tasks.

@@ -195,7 +195,7 @@ TEST_F(WorkerRosterTest, FillsTheStatusOfWorkers) {
   RunStatus stalled;
   workers_.FillStatus(At(10), &stalled);
   EXPECT_EQ(stalled.worker(0).stalled_seconds(), 6);
-  EXPECT_EQ(stalled.worker(0).waits_for(), "something that it does not tell");
+  EXPECT_EQ(stalled.worker(0).waits_for(), "something that it has not reported");
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class FakeSender : public CoordinatorSender {
     MutexLock lock(&mutex_);
     sent_[worker].push_back(message);
   }
-  // What came since the last call.
+  // Returns the messages that the worker got since the last call.
   std::vector<CoordinatorMessage> Take(uint32_t worker) {
     MutexLock lock(&mutex_);
     return std::exchange(sent_[worker], {});
@@ -224,7 +224,7 @@ class CoordinatorTest : public testing::Test {
   void Lose(uint32_t worker) {
     coordinator_->WorkerLost(worker, absl::UnavailableError("its lease ran out"));
   }
-  // What is due with time happens in the next call.
+  // Advances the clock, and makes a call, in which the coordinator does what has become due.
   void Advance(absl::Duration by) {
     clock_.Advance(by);
     Operate({});

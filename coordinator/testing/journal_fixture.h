@@ -1,4 +1,4 @@
-// What the tests of journals share: records and what they say, random records beside a model of
+// The parts that tests of journals share: records and their content, random records beside a model of
 // what a journal must hold, and a journal in a file whose bytes the test changes.
 //
 // Threads: as the test.
@@ -95,7 +95,7 @@ class Folder {
   std::string path_;
 };
 
-// What a journal says: the chunks that were pushed and not removed, and the last state.
+// The content of a journal: the chunks that were pushed and not removed, and the last state.
 struct Said {
   std::vector<int64_t> live;
   int32_t state = 0;
@@ -181,7 +181,7 @@ class FileJournalTest : public testing::Test {
     all_ = Read(*Open());
     ASSERT_EQ(all_.size(), static_cast<size_t>(records));
   }
-  // What the records of the first `size` bytes say.
+  // Returns the content of the records of the first `size` bytes.
   std::vector<std::string> AllBefore(size_t size) const {
     size_t whole = 0;
     while (whole + 1 < ends_.size() && ends_[whole + 1] <= size) ++whole;

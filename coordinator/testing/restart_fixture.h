@@ -84,7 +84,7 @@ struct CoordinatorLife {
   std::unique_ptr<Coordinator> coordinator;
 };
 
-// What the test knows as one of the workers.
+// The state of one of the workers that the test plays.
 struct PlayedWorker {
   uint32_t number = 0;    // 0: it has not joined yet
   uint64_t sequence = 0;  // of its last data or demand

@@ -78,7 +78,7 @@ absl::StatusOr<ChaosConfig> WithParams(ChaosConfig config, const NamedValues& pa
 }
 
 // Restores the default action of the signal first: a sanitizer's handler would report it and exit.
-void Die(int signal) {
+void KillSelf(int signal) {
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
@@ -145,10 +145,10 @@ class ChaosEnv : public Env {
       case ChaosConfig::NONE:
         break;
       case ChaosConfig::SEGFAULT:
-        Die(SIGSEGV);
+        KillSelf(SIGSEGV);
         break;
       case ChaosConfig::ABORT:
-        Die(SIGABRT);
+        KillSelf(SIGABRT);
         break;
       case ChaosConfig::KILL:
         std::raise(SIGKILL);

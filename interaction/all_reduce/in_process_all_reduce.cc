@@ -52,7 +52,7 @@ class InProcessAllReduceHub::Group {
     while (dead_.ok() && round_ == round && changed_.WaitUntil(&mutex_, deadline)) {
     }
     if (dead_.ok() && round_ == round) {
-      Die(absl::DeadlineExceededError(absl::StrCat(
+      EndGroup(absl::DeadlineExceededError(absl::StrCat(
           "all-reduce group '", name_, "': ", world_size() - arrived_, " of ", world_size(),
           " ranks did not make the call within ", absl::FormatDuration(timeout))));
     }
@@ -61,12 +61,12 @@ class InProcessAllReduceHub::Group {
 
   void Leave(int rank) {
     MutexLock lock(&mutex_);
-    Die(absl::UnavailableError(
+    EndGroup(absl::UnavailableError(
         absl::StrCat("all-reduce group '", name_, "': rank ", rank, " is gone")));
   }
 
  private:
-  void Die(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void EndGroup(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (dead_.ok()) dead_ = why;
     changed_.SignalAll();
   }

@@ -178,7 +178,7 @@ void WorkerServer::Sweep() {
   }
   for (const int64_t number : late) {
     Refuse(number, absl::DeadlineExceededError(absl::StrCat(
-                       "it said no Hello within ", absl::FormatDuration(options_.hello_timeout))));
+                       "it sent no Hello within ", absl::FormatDuration(options_.hello_timeout))));
   }
 }
 

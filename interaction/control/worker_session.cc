@@ -40,7 +40,7 @@ absl::StatusOr<Welcome> AskToJoin(const Hello& hello, const WorkerSession::Optio
   DING_RETURN_IF_ERROR(answer.status());
   DING_ASSIGN_OR_RETURN(CoordinatorMessage welcome, ParseCoordinatorMessage(*answer));
   if (!welcome.has_welcome()) {
-    return absl::InvalidArgumentError("the coordinator answers with another message than Welcome");
+    return absl::InvalidArgumentError("the coordinator did not answer with a Welcome");
   }
   DING_RETURN_IF_ERROR(CheckProtocol(welcome.welcome().version()));
   DING_ASSIGN_OR_RETURN(const absl::Duration lease,

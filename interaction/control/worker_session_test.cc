@@ -79,7 +79,7 @@ TEST(WorkerSessionTest, RefusesACoordinatorOfAnotherMajorVersion) {
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("protocol version is 3.0")));
 }
 
-TEST(WorkerSessionTest, RefusesAnAnswerThatIsNoWelcome) {
+TEST(WorkerSessionTest, RefusesAnAnswerOtherThanWelcome) {
   for (const std::string& answer : {std::string("\xff\xfe no message"), std::string(), [] {
                                       CoordinatorMessage message;
                                       message.mutable_end_run();
@@ -160,7 +160,7 @@ TEST(WorkerSessionTest, AfterTheEndEveryCallReturnsTheReason) {
   EXPECT_THAT(worker->status(), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
 }
 
-TEST(WorkerSessionFuzz, JoiningEndsWhateverTheAnswer) {
+TEST(WorkerSessionFuzz, JoinEndsAfterAnyAnswer) {
   std::map<absl::StatusCode, int> outcomes;
   Fuzz(300, [&outcomes](Mutator* mutator) {
     FakeCoordinator coordinator;

@@ -47,7 +47,7 @@ absl::Status FramesConnection::Send(std::string message, absl::Duration timeout)
     while (!to_send_.HasRoom(static_cast<int64_t>(message.size())) && !closing_ && !sending_over_) {
       if (deadline.Passed()) {
         return absl::DeadlineExceededError(
-            absl::StrCat(peer_, " took none of ", to_send_.messages.size(),
+            absl::StrCat(peer_, " received none of ", to_send_.messages.size(),
                          " waiting messages for ", absl::FormatDuration(timeout)));
       }
       sendable_.WaitUntil(&mutex_, deadline);
@@ -126,7 +126,7 @@ void FramesConnection::SetMaxReceivedBytes(int64_t bytes) {
   Advance();
 }
 
-void FramesConnection::EndWaiting() {
+void FramesConnection::NotifyAccepted() {
   {
     MutexLock lock(&mutex_);
     waits_ = false;
@@ -253,7 +253,7 @@ void FramesConnection::WriteDone(bool ok) {
   Call(ready);
 }
 
-void FramesConnection::Gone(absl::string_view reason) {
+void FramesConnection::Released(absl::string_view reason) {
   Ready ready;
   {
     MutexLock lock(&mutex_);

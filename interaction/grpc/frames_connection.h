@@ -5,11 +5,11 @@
 //     Receive ◄── received_ ◄── ReadDone ... StartRead(Frames)    one read at a time, if there is room
 //
 // A derived class starts the operations and reports their ends, from any thread. Once reading has
-// ended and no operation is under way, Release() tells it to release the stream; Gone() is the last
+// ended and no operation is under way, Release() tells it to release the stream; Released() is the last
 // report.
 //
-// Ownership: the stream must live until Gone(). A derived class therefore calls Close() in its
-//            destructor, which waits for Gone().
+// Ownership: the stream must live until Released(). A derived class therefore calls Close() in its
+//            destructor, which waits for Released().
 // Threads:   thread-safe.
 #ifndef DING_WORKER_INTERACTION_GRPC_FRAMES_CONNECTION_H_
 #define DING_WORKER_INTERACTION_GRPC_FRAMES_CONNECTION_H_
@@ -62,10 +62,10 @@ class FramesConnection : public Connection {
   bool exhausted() const;
   // Tells a connection that was created to wait that it has been accepted. Until then it reads only
   // the first Frames.
-  void EndWaiting();
+  void NotifyAccepted();
 
  protected:
-  // `waits`: whether the connection waits to be accepted, see EndWaiting().
+  // `waits`: whether the connection waits to be accepted, see NotifyAccepted().
   FramesConnection(std::string peer, bool waits);
 
   // The operations. They are called without a lock, on threads that call the public methods or the
@@ -76,9 +76,9 @@ class FramesConnection : public Connection {
   // Starts the last write. It also ends with WriteDone().
   virtual void StartGoodbye() = 0;
   // Called when nothing is under way and nothing will be started. The derived class then reports
-  // Gone().
+  // Released().
   virtual void Release() = 0;
-  // Makes all operations under way fail soon. It is called at most once, before Gone() and with the
+  // Makes all operations under way fail soon. It is called at most once, before Released() and with the
   // lock held, so it must not report anything itself.
   virtual void Cancel() = 0;
 
@@ -90,7 +90,7 @@ class FramesConnection : public Connection {
   void ReadDone(bool ok);
   void WriteDone(bool ok);
   // The last report; the object may be destroyed after it. `reason` is used in error messages.
-  void Gone(absl::string_view reason);
+  void Released(absl::string_view reason);
 
  private:
   static constexpr absl::Duration kFlushTimeout = absl::Seconds(1);

@@ -108,7 +108,7 @@ class ServerConnection final : public FramesConnection,
   // From now on the connection keeps its server alive.
   void Keep(std::shared_ptr<Server> server) {
     server_ = std::move(server);
-    EndWaiting();
+    NotifyAccepted();
   }
 
  private:
@@ -123,7 +123,7 @@ class ServerConnection final : public FramesConnection,
   void OnReadDone(bool ok) override { ReadDone(ok); }
   void OnWriteDone(bool ok) override { WriteDone(ok); }
   void OnCancel() override { cancelled_ = true; }
-  void OnDone() override { Gone(""); }
+  void OnDone() override { Released(""); }
 
   const std::string identity_;
   std::atomic<bool> cancelled_{false};
@@ -238,7 +238,7 @@ class Server final : public Link::CallbackService, public std::enable_shared_fro
           return absl::CancelledError(absl::StrCat("the listener on ", address(), " was closed"));
         }
         if (waiting_.empty()) {
-          return absl::DeadlineExceededError(absl::StrCat("nobody connected to ", address(),
+          return absl::DeadlineExceededError(absl::StrCat("no peer connected to ", address(),
                                                           " for ", absl::FormatDuration(timeout)));
         }
         connection = std::move(waiting_.front());
@@ -379,10 +379,10 @@ class ClientConnection final : public FramesConnection,
   void OnWritesDoneDone(bool ok) override { WriteDone(ok); }
   void OnDone(const grpc::Status& status) override {
     end_ = status;
-    Gone(status.error_message());
+    Released(status.error_message());
   }
 
-  grpc::Status end_;  // written before Gone()
+  grpc::Status end_;  // written before Released()
   const std::unique_ptr<Link::Stub> stub_;
   grpc::ClientContext context_;
 };
@@ -463,7 +463,8 @@ absl::StatusOr<std::unique_ptr<Connection>> GrpcTransport::Connect(const std::st
   const Deadline deadline = Deadline::After(timeout);
   DING_ASSIGN_OR_RETURN(const LinkAddress endpoint, ParseLinkAddress(address));
   if (endpoint.port == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("'", address, "': nobody listens on port 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", address, "': port 0 is not an address to connect to"));
   }
   DING_ASSIGN_OR_RETURN(const LinkCredentials credentials,
                         LoadCallerCredentials(options_, endpoint, Clock::Real()->Now()));

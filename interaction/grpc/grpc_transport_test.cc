@@ -267,7 +267,7 @@ TEST_F(GrpcTransportTest, RefusedPeerTriesAgainUntilTheListenerHasRoom) {
   acceptor.join();
 }
 
-TEST_F(GrpcTransportTest, ConnectIsRefusedWhereNobodyListens) {
+TEST_F(GrpcTransportTest, ConnectIsRefusedWithoutAListener) {
   const std::string address = listener_->address();
   listener_.reset();
   const absl::Status nobody = transport_.Connect(address, absl::Milliseconds(300)).status();

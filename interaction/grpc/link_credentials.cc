@@ -31,7 +31,7 @@ std::vector<std::string> Missing(const std::vector<Needed>& needed) {
   return missing;
 }
 
-std::string AreMissing(const std::vector<std::string>& flags) {
+std::string MissingText(const std::vector<std::string>& flags) {
   return absl::StrCat(absl::StrJoin(flags, ", "), flags.size() == 1 ? " is" : " are", " missing");
 }
 
@@ -45,12 +45,12 @@ absl::Status CheckComplete(const GrpcTransportOptions& options, const LinkAddres
     if (missing.empty()) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat(
         what, " ", address.ToString(),
-        ", which is beyond this machine's loopback, needs TLS and a token: ", AreMissing(missing),
+        ", which is beyond this machine's loopback, needs TLS and a token: ", MissingText(missing),
         " (tools/make_certs makes the files)"));
   }
   if (!WantsTls(options) || missing_tls.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(what, " ", address.ToString(), " with TLS: ", AreMissing(missing_tls)));
+      absl::StrCat(what, " ", address.ToString(), " with TLS: ", MissingText(missing_tls)));
 }
 
 absl::StatusOr<PemFile> ReadPem(const std::string& path) {

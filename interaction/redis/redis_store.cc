@@ -27,7 +27,7 @@ constexpr size_t kIdBytes = 16;
 constexpr absl::string_view kScanCount = "1000";
 // How often a value in parts may be replaced while it is read. Each attempt has a good chance, since
 // writing the value takes as long as reading it.
-constexpr int kReads = 100;
+constexpr int kMaxReadAttempts = 100;
 
 std::string NewId() {
   std::random_device random;
@@ -204,7 +204,7 @@ absl::Status RedisStore::Get(absl::string_view key, std::string* value) {
   const std::string name = Name(key);
   const absl::Status status = Do("get", key, [&](RedisConnection* connection) {
     absl::Status read = Replaced();
-    for (int i = 0; i < kReads && absl::IsAborted(read); ++i) {
+    for (int i = 0; i < kMaxReadAttempts && absl::IsAborted(read); ++i) {
       read = GetOnce(name, connection, value);
     }
     return read;

@@ -56,7 +56,7 @@ std::string RandomBytes(size_t size) {
   return bytes;
 }
 
-TEST_P(CompressedStoreTest, CompressesWhatItCanAndMakesNothingMuchLarger) {
+TEST_P(CompressedStoreTest, CompressesRedundantValuesAndBarelyEnlargesOthers) {
   const std::string zeros(int64_t{3} << 20, '\0');
   const std::string packed = Packed(zeros);
   EXPECT_LT(packed.size(), zeros.size() / 200);

@@ -25,7 +25,7 @@ absl::StatusOr<std::string> LocalRendezvous::Get(const std::string& key, absl::D
   }
   const auto found = values_.find(key);
   if (found != values_.end()) return found->second;
-  return absl::DeadlineExceededError(absl::StrCat("nobody set '", key, "'"));
+  return absl::DeadlineExceededError(absl::StrCat("no rank set '", key, "'"));
 }
 
 void RunRanks(const AllReduceCreator& connect, int world_size, absl::Duration timeout,

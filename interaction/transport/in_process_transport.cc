@@ -38,8 +38,8 @@ class Pipe {
       MutexLock lock(&mutex_);
       while (is_open() && !HasRoom(message)) {
         if (deadline.Passed()) {
-          return absl::DeadlineExceededError(absl::StrCat(peer, " took none of ", messages_.size(),
-                                                          " messages in ",
+          return absl::DeadlineExceededError(absl::StrCat(peer, " received none of ",
+                                                          messages_.size(), " messages in ",
                                                           absl::FormatDuration(timeout)));
         }
         room_.WaitUntil(&mutex_, deadline);
@@ -245,7 +245,7 @@ class InProcessTransport::Addresses {
     place->address = address;
     MutexLock lock(&mutex_);
     if (!places_.emplace(address, place).second) {
-      return absl::AlreadyExistsError(absl::StrCat("somebody already listens at '", address, "'"));
+      return absl::AlreadyExistsError(absl::StrCat("a listener already exists at '", address, "'"));
     }
     changed_.SignalAll();
     return place;
@@ -276,7 +276,7 @@ class InProcessTransport::Addresses {
         return std::make_unique<InProcessConnection>(there, back, address);
       }
       if (deadline.Passed()) {
-        return absl::DeadlineExceededError(absl::StrCat("nobody ", listens ? "accepts" : "listens",
+        return absl::DeadlineExceededError(absl::StrCat("no peer ", listens ? "accepts" : "listens",
                                                         " at '", address, "' in ",
                                                         absl::FormatDuration(timeout)));
       }
@@ -289,7 +289,7 @@ class InProcessTransport::Addresses {
     MutexLock lock(&mutex_);
     while (place->open && place->pending.empty()) {
       if (deadline.Passed()) {
-        return absl::DeadlineExceededError(absl::StrCat("nobody connected to '", place->address,
+        return absl::DeadlineExceededError(absl::StrCat("no peer connected to '", place->address,
                                                         "' in ", absl::FormatDuration(timeout)));
       }
       changed_.WaitUntil(&mutex_, deadline);

@@ -36,7 +36,7 @@ class TaskLearner {
   virtual BaseLearner* learner() = 0;
   // How to learn from what is next: the learning rate, say.
   virtual NamedValues LearnSettings(int64_t train_iter, int64_t envstep) = 0;
-  // What collectors are to send: chunks with other rows are left out.
+  // The layout of the rows that collectors send: chunks with other rows are left out.
   virtual CollectedLayout collected() const { return {}; }
   // The task is over, however it ended: what was learned is to be there for who resumes it. The
   // default does nothing.
@@ -48,7 +48,7 @@ class TaskLearner {
 using TaskLearnerFactory = std::function<absl::StatusOr<std::unique_ptr<TaskLearner>>(
     const LearnerTask& task, GroupMember* group)>;
 
-// What a learner worker needs to know of the run.
+// The facts of the run that a learner worker needs.
 struct CommLearnerOptions {
   int64_t batch_size = 64;
   int64_t nstep = 1;

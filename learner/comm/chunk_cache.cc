@@ -36,7 +36,7 @@ void ChunkCache::Find(absl::Span<const int64_t> numbers, absl::Span<ChunkPtr> ch
 }
 
 void ChunkCache::Insert(int64_t number, ChunkPtr chunk) {
-  // What leaves goes after the lock.
+  // Evicted entries are destroyed after the lock is released.
   std::list<Entry> leaving;
   MutexLock lock(&mutex_);
   bytes_ += chunk->bytes();

@@ -126,7 +126,7 @@ TEST_F(DemandSourceTest, KeepsTwoDemandsUnderWayAndLoadsInOrder) {
   EXPECT_EQ(third().value().batch.column<float>("reward")[0], 4);
 }
 
-// What is not read may not be deleted: the mark stands before the first batch that is not.
+// Chunks that are not read may not be deleted: the mark stays before the first unread batch.
 TEST_F(DemandSourceTest, AnswersAreMarkedReadInOrderWhenAllTheirBatchesAre) {
   for (int64_t chunk = 1; chunk <= 2; ++chunk) Put(chunk);
   DemandSource source(options_, &slave_, loader_.get());
@@ -220,7 +220,7 @@ TEST_F(DemandSourceTest, TheEndOfTheSessionIsAnError) {
   closing.join();
 }
 
-TEST_F(DemandSourceTest, AnAnswerThatIsNoBatchIsAnError) {
+TEST_F(DemandSourceTest, AnInvalidAnswerIsAnError) {
   DemandSource source(options_, &slave_, loader_.get());
   Answer(1, {"garbage"});
   const BatchLoader load = *source.Next().value();

@@ -103,7 +103,7 @@ absl::Status CheckValues(const Batch& rows, const Spec& expected) {
 
 }  // namespace
 
-// What the first chunk and the first items fix.
+// The layout that the first chunk and the first items fix.
 struct ItemLoader::Layout {
   Layout(const SegmentBatch& chunk, SpecPtr items, TransitionLayout transitions)
       : rows(chunk.rows.spec_ptr()),

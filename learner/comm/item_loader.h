@@ -9,7 +9,7 @@
 //        ▼
 //     transitions [B]: obs, action, reward, next_obs, discount, n_step, replay_unique_id, weight, ...
 //
-// What comes out has the columns of data/sample_columns.h in the order of data/transition_layout.h,
+// A loaded batch has the columns of data/sample_columns.h in the order of data/transition_layout.h,
 // as if a buffer had held the rows: the fields of the chunk's rows, next_obs, discount and n_step,
 // then the columns of the items without chunk, row and length. A column of the items that the rows
 // have too, of the same dtype and shape, stands in its place.

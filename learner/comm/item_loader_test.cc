@@ -171,7 +171,7 @@ class SameAsBufferTest : public ItemLoaderTest, public testing::WithParamInterfa
 
 INSTANTIATE_TEST_SUITE_P(NStep, SameAsBufferTest, testing::Values(1, 3));
 
-TEST_P(SameAsBufferTest, GivesWhatABufferOfRowsGives) {
+TEST_P(SameAsBufferTest, ReturnsTheTransitionsOfABufferOfRows) {
   constexpr int64_t kChunks = 20;
   for (const bool stacks : {false, true}) {
     NaiveReplayBuffer::Options options;
@@ -270,7 +270,7 @@ TEST_F(ItemLoaderTest, ItemsWhoseChunkIsDeletedOrDamagedAreLeftOutAndCounted) {
   EXPECT_THAT(damaged.why_missing, StatusIs(absl::StatusCode::kDataLoss, HasSubstr("data/0/2")));
 }
 
-TEST_F(ItemLoaderTest, AllMayBeMissing) {
+TEST_F(ItemLoaderTest, AllItemsMayBeMissing) {
   const auto loader = Loader();
   DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded, loader->Load(Drawn({{3, 0, 1}})));
   EXPECT_EQ(loaded.missing, 1);
@@ -318,7 +318,7 @@ TEST_F(ItemLoaderTest, OtherErrorsOfTheStoreAreErrors) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("memory")));
 }
 
-// What collectors announce and put is not trusted: such chunks are left out, and named.
+// Announcements and chunks of collectors are not trusted: bad chunks are left out and named.
 TEST_F(ItemLoaderTest, ChunksThatCannotBeLearnedFromAreLeftOutByName) {
   const auto with = [](float obs, int64_t action, float reward, float final_obs) {
     SegmentBatch data = HandMade();
@@ -393,7 +393,7 @@ TEST_F(ItemLoaderTest, SaysWhichReadIsUnderWay) {
   EXPECT_FALSE(loader->pending_read().has_value());
 }
 
-TEST_F(ItemLoaderTest, WhatABufferDoesNotDrawIsRefusedByName) {
+TEST_F(ItemLoaderTest, InvalidItemsAndMissingColumnsAreRefusedByName) {
   Put(1, HandMade());
   const auto loader = Loader();
   for (const Item& bad : {Item{1, -1, 1}, Item{1, 0, 0}, Item{1, 0, 2}, Item{1, 0, -7}}) {
@@ -459,7 +459,7 @@ TEST_F(ItemLoaderTest, KeepsTheChunksThatWereUsedLast) {
   EXPECT_THAT(all.batch.column<float>("obs"), ElementsAre(10, 11, 12));
 }
 
-TEST_F(ItemLoaderTest, ThreadsShareIt) {
+TEST_F(ItemLoaderTest, SeveralThreadsMayLoad) {
   constexpr int64_t kChunks = 8;
   TestStreams streams;
   for (int64_t chunk = 0; chunk < kChunks; ++chunk) {
@@ -505,7 +505,7 @@ TEST_F(ItemLoaderTest, OptionsOutOfRangeAreRefused) {
 }
 
 // Items of any numbers, and chunks of any bytes: rows are loaded, left out, or refused.
-TEST_F(ItemLoaderTest, WhateverItemsAndChunksAreItReturns) {
+TEST_F(ItemLoaderTest, RandomItemsAndChunksAreLoadedOrRefused) {
   const std::string good = EncodedSegments(HandMade()).ToString();
   int loaded = 0;
   int missing = 0;

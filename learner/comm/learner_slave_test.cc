@@ -57,7 +57,7 @@ TEST_F(LearnerSlaveTest, DemandsAreNumberedAndAnswersComeInOrder) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("10ms")));
 }
 
-// Who counts what is read of an answer counts it once.
+// So a caller that counts the read parts of an answer counts each once.
 TEST_F(LearnerSlaveTest, AnAnswerThatComesTwiceIsHandedOutOnce) {
   Start("a");
   for (const uint64_t sequence : {1, 2, 2, 1, 3}) Answer("a", sequence);
@@ -78,7 +78,7 @@ TEST_F(LearnerSlaveTest, AnswersOfOtherTasksAreDropped) {
   EXPECT_EQ(sequence, 1u) << "numbers are of the worker";
 }
 
-TEST_F(LearnerSlaveTest, ClosingTheTaskWakesWhoWaits) {
+TEST_F(LearnerSlaveTest, ClosingTheTaskEndsTheWaitForData) {
   Start("a");
   std::thread closing([this] { coordinator_.CloseTask("a"); });
   EXPECT_THAT(slave_.NextData(kLong), StatusIs(absl::StatusCode::kCancelled));
@@ -86,7 +86,7 @@ TEST_F(LearnerSlaveTest, ClosingTheTaskWakesWhoWaits) {
   EXPECT_THAT(slave_.Demand(1, 1, 0), StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST_F(LearnerSlaveTest, TheEndOfTheSessionWakesWhoWaits) {
+TEST_F(LearnerSlaveTest, TheEndOfTheSessionEndsTheWaitForData) {
   Start("a");
   std::thread closing([this] { coordinator_.session()->Close("enough"); });
   EXPECT_THAT(slave_.NextData(kLong), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));

@@ -87,7 +87,7 @@ absl::StatusOr<std::string> ModelDigest(const LearnMode& policy) {
   return absl::StrCat(absl::Hex(Crc32c(shapes.text()), absl::kZeroPad8), "-", shapes.text().size());
 }
 
-// What is under the key is no policy: putting it again mends that.
+// Returns whether the value of the key is not a policy, which putting the policy again mends.
 bool IsLost(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) ||
          absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
@@ -332,7 +332,7 @@ absl::Status RpcFileSystemLearner::EnterGeneration(const FormGroup& form, BaseLe
                         options_.connect_group(options, &slave_));
   group_.Enter(std::move(generation));
   // It was over before it began.
-  if (slave_.GroupIsBroken()) return absl::AbortedError("somebody left meanwhile");
+  if (slave_.GroupIsBroken()) return absl::AbortedError("a learner left the group before it began");
   std::string state;
   if (group_.rank() == 0) {
     DING_ASSIGN_OR_RETURN(const EncodedBatch encoded, EncodeLearner(*learner));

@@ -62,7 +62,8 @@ class RpcFileSystemLearner : public BaseCommLearner {
   absl::StatusOr<std::optional<TrainData>> NextData(const BaseLearner& learner,
                                                     DataPipeline* pipeline);
 
-  // What there is to say of a wait for data; empty: nothing. `empty`: batches come, without rows.
+  // Returns a description of the wait for data; empty if there is nothing to say. `empty` says that
+  // batches come, but without rows.
   std::string WaitsFor(const DataPipeline& pipeline, bool empty) const;
 
   // Joins the next generation, for a learner in a group. kCancelled if the task is being closed.

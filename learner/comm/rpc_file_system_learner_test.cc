@@ -177,7 +177,7 @@ class RpcFileSystemLearnerTest : public testing::Test {
     End().IgnoreError();
   }
 
-  // What a learner said, and the answers that it got: batches of `chunk`.
+  // The messages of a learner, and the answers that it got: batches of `chunk`.
   struct Heard {
     std::vector<LearnerInfo> infos;
     std::vector<uint64_t> versions;
@@ -415,7 +415,7 @@ TEST_F(RpcFileSystemLearnerTest, LaterPoliciesAreLeftOutWhileTheStoreIsFullAndTr
   EXPECT_THAT(heard.stalls, Contains(HasSubstr("the store takes no policy: no space left")));
 }
 
-TEST_F(RpcFileSystemLearnerTest, ClosedWhileTheFirstPolicyWaitsItEnds) {
+TEST_F(RpcFileSystemLearnerTest, ATaskClosedWhileItsFirstPolicyWaitsEnds) {
   store_.on_put = [](int) { return absl::ResourceExhaustedError("no space left"); };
   Run();
   coordinator_.StartLearner("a");
@@ -442,7 +442,7 @@ TEST_F(RpcFileSystemLearnerTest, LosingTheCoordinatorEndsTaskAndRun) {
   EXPECT_THAT(End(), StatusIs(absl::StatusCode::kAborted, HasSubstr("enough")));
 }
 
-// What a coordinator says to a learner.
+// A random message of a coordinator to a learner.
 CoordinatorMessage RandomMessage(Mutator* mutator) {
   CoordinatorMessage message;
   Rng* const rng = mutator->rng();
@@ -473,7 +473,7 @@ CoordinatorMessage RandomMessage(Mutator* mutator) {
   return message;
 }
 
-// What an aggregator says to a learner of its group.
+// A random message of an aggregator to a learner of its group.
 CoordinatorMessage RandomMessageToAGroup(Mutator* mutator) {
   CoordinatorMessage message;
   Rng* const rng = mutator->rng();
@@ -538,7 +538,7 @@ TEST(RpcFileSystemLearnerFuzz, TheRunEndsAfterRandomMessages) {
   FuzzWorker(RandomMessage, [](WorkerSession* session) { return RunOne({}, session); });
 }
 
-TEST(RpcFileSystemLearnerFuzz, WhateverItsAggregatorSaysTheRunEnds) {
+TEST(RpcFileSystemLearnerFuzz, TheRunEndsAfterRandomMessagesOfItsAggregator) {
   Connections connections;
   FuzzWorker(RandomMessageToAGroup, [&connections](WorkerSession* session) {
     InProcessAllReduceHub hub;

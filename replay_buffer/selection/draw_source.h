@@ -49,7 +49,7 @@ struct DrawRequest {
   int64_t envstep;  // the env step of the last push; -1: not known
 };
 
-// What Finish() needs to know about the moment of the draw.
+// Facts about the moment of the draw that Finish() needs.
 struct DrawFacts {
   int64_t learner_iter = 0;
   int64_t envstep = -1;

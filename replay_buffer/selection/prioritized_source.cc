@@ -25,11 +25,11 @@ absl::StatusOr<std::optional<int>> FindScalar(const Spec& rows, absl::string_vie
                                                  ", expected ", Scalar(name, dtype).DebugString()));
 }
 
-std::string UseLimit(int64_t max_use) {
+std::string UseLimitText(int64_t max_use) {
   return max_use == 0 ? std::string("no limit") : absl::StrCat(max_use);
 }
 
-// From the iterations in which rows were collected (in place).
+// Turns the iterations in which rows were collected into their ages, in place.
 void ToStaleness(int64_t iter, absl::Span<int64_t> collect_iter) {
   for (int64_t& value : collect_iter) {
     value = value < 0 ? -1 : value < iter ? iter - value : 0;
@@ -88,9 +88,9 @@ StateSnapshot PrioritizedDraws::Snapshot() const {
 absl::Status PrioritizedDraws::CheckOptions(StateReader* reader) const {
   DING_ASSIGN_OR_RETURN(const int64_t max_use, reader->ReadInt("max_use"));
   if (max_use != options_.max_use.value_or(0)) {
-    return absl::InvalidArgumentError(absl::StrCat("saved max_use is ", UseLimit(max_use),
+    return absl::InvalidArgumentError(absl::StrCat("saved max_use is ", UseLimitText(max_use),
                                                    ", expected ",
-                                                   UseLimit(options_.max_use.value_or(0))));
+                                                   UseLimitText(options_.max_use.value_or(0))));
   }
   DING_ASSIGN_OR_RETURN(const double first_beta, reader->ReadDouble("first_beta"));
   if (first_beta != options_.beta) {

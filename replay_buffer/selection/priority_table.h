@@ -1,5 +1,5 @@
-// What a prioritized buffer knows about each row of its ring besides the columns: its priority, how often it
-// was drawn, and whether it may be drawn at all. Draws rows in proportion to priority^alpha.
+// The values that a prioritized buffer keeps for each row of its ring besides the columns: its priority, how
+// often it was drawn, and whether it may be drawn at all. Draws rows in proportion to priority^alpha.
 //
 //   ids    ... [begin ............................ end)      rows that the RowStore holds
 //   slots  id mod capacity: index in the arrays and leaf of the PriorityTree

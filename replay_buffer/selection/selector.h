@@ -29,7 +29,7 @@
 
 namespace ding {
 
-// What can be drawn at the moment.
+// The rows or sequences that can be drawn at the moment.
 class Candidates {
  public:
   virtual ~Candidates() = default;

@@ -143,7 +143,7 @@ std::vector<int64_t> Ids(const Batch& batch) {
 
 class SelectorTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(SelectorTest, TheUsersOwnChoosesInEveryTypeOfBuffer) {
+TEST_P(SelectorTest, AUserSelectorChoosesInEveryTypeOfBuffer) {
   const std::string type = GetParam();
   const auto buffer = Filled(Config(type, "newest_first"));
   DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(3, 0));
@@ -165,7 +165,7 @@ TEST_P(SelectorTest, TheUsersOwnChoosesInEveryTypeOfBuffer) {
             std::vector<int64_t>(ids.begin() + static_cast<ptrdiff_t>(half), ids.end()));
 }
 
-TEST_P(SelectorTest, ItsStateIsSavedWithTheBuffer) {
+TEST_P(SelectorTest, TheStateOfASelectorIsSavedWithTheBuffer) {
   const auto buffer = Filled(Config(GetParam(), "newest_first"));
   ASSERT_THAT(buffer->Sample(1, 0), IsOk());
   ASSERT_THAT(buffer->Update({{0.5f}, {11}, {11}}), IsOk());
@@ -186,7 +186,7 @@ TEST_P(SelectorTest, ItsStateIsSavedWithTheBuffer) {
   EXPECT_TRUE(SameBytes(saved, Saved(*loaded)));
 }
 
-TEST_P(SelectorTest, AFaultyOneFailsItsDrawOnly) {
+TEST_P(SelectorTest, AFaultySelectorFailsItsDrawOnly) {
   for (const std::string fault : {"throws", "fails", "before", "after"}) {
     const auto buffer = Filled(Config(GetParam(), fault));
     const TensorMap before = Saved(*buffer);
@@ -206,7 +206,7 @@ TEST_P(SelectorTest, AFaultyOneFailsItsDrawOnly) {
   }
 }
 
-TEST_P(SelectorTest, UnknownOnesAndParamsWithoutATypeAreRefused) {
+TEST_P(SelectorTest, UnknownTypesAndParamsWithoutATypeAreRefused) {
   EXPECT_THAT(create_buffer(Config(GetParam(), "newest"), ComponentDeps()),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("unknown selector type 'newest'"), HasSubstr("newest_first"),
@@ -236,7 +236,7 @@ TEST(SelectorTest, WithoutProportionalDrawsAllImportanceWeightsAre1) {
   EXPECT_THAT(ids, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
 }
 
-TEST(SelectorTest, RetiredRowsAreNoCandidates) {
+TEST(SelectorTest, RetiredRowsAreNotCandidates) {
   BufferConfig config = Config("advanced", "newest_first");
   AdvancedBufferConfig params;
   params.set_max_use(1);

@@ -26,7 +26,7 @@ absl::Status Damaged(absl::string_view what) {
 }
 
 // Whether `ids` are in increasing order, at least `low` and below `high`.
-bool Rise(absl::Span<const int64_t> ids, int64_t low, int64_t high) {
+bool AreIncreasing(absl::Span<const int64_t> ids, int64_t low, int64_t high) {
   for (const int64_t id : ids) {
     if (id < low || id >= high) return false;
     low = id + 1;
@@ -176,7 +176,8 @@ absl::Status SequenceIndex::Load(StateReader* reader, const RowStore& store) {
     ScopedStateReader episodes_reader(reader, "episodes");
     DING_RETURN_IF_ERROR(episodes_->Load(&episodes_reader, store));
   }
-  if (!Rise(starts, begin_id, end_id)) return Damaged("first rows that are not in the buffer");
+  if (!AreIncreasing(starts, begin_id, end_id))
+    return Damaged("first rows that are not in the buffer");
   auto left = static_cast<int64_t>(pending.size());
   auto from = pending.begin();
   starts_.EvictBefore(begin_id);
@@ -184,7 +185,7 @@ absl::Status SequenceIndex::Load(StateReader* reader, const RowStore& store) {
     if (last_ids[i] < 0 || last_ids[i] >= end_id || rows[i] < 0 || rows[i] > kMaxRows ||
         counts[i] < 0 || counts[i] > left || counts[i] > rows[i] || at_beginning[i] < 0 ||
         at_beginning[i] > 1) {
-      return Damaged(absl::StrCat("the run of stream ", streams[i], " cannot be"));
+      return Damaged(absl::StrCat("the run of stream ", streams[i], " is impossible"));
     }
     const Run run = {
         next_steps[i], last_ids[i], rows[i], {from, from + counts[i]}, at_beginning[i] == 1};
@@ -192,8 +193,8 @@ absl::Status SequenceIndex::Load(StateReader* reader, const RowStore& store) {
       return Damaged(
           absl::StrCat("row ", run.last_id, " cannot be the newest of stream ", streams[i]));
     }
-    if (!Rise(absl::MakeSpan(pending).subspan(from - pending.begin(), counts[i]), begin_id,
-              end_id)) {
+    if (!AreIncreasing(absl::MakeSpan(pending).subspan(from - pending.begin(), counts[i]), begin_id,
+                       end_id)) {
       return Damaged(absl::StrCat("pending rows of stream ", streams[i], " are not in the buffer"));
     }
     from += counts[i];

@@ -61,13 +61,15 @@ absl::Status EpisodeLinks::Load(StateReader* reader, const RowStore& store) {
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("nexts", absl::MakeSpan(nexts)));
   int64_t low = store.begin_id();
   for (const int64_t id : begins) {
-    if (id < low || id >= store.end_id()) return Damaged(id, "begins one and is not in its place");
+    if (id < low || id >= store.end_id())
+      return Damaged(id, "begins an episode but is out of order or not in the buffer");
     MarkOf(id).begins = 1;
     low = id + 1;
   }
   for (int64_t id = store.begin_id(); id < store.end_id(); ++id) {
     const int64_t next = store.Next(id).id;
-    if (next >= 0 && Begins(next)) return Damaged(next, "begins one and is amid one");
+    if (next >= 0 && Begins(next))
+      return Damaged(next, "begins an episode in the middle of another");
   }
   std::vector<bool> follows(static_cast<size_t>(store.size()));
   low = store.begin_id();
@@ -75,11 +77,11 @@ absl::Status EpisodeLinks::Load(StateReader* reader, const RowStore& store) {
     const int64_t last = lasts[i];
     const int64_t next = nexts[i];
     if (last < low || last >= store.end_id())
-      return Damaged(last, "ends one and is not in its place");
-    if (store.Next(last).end == SegmentEnd::kCut) return Damaged(last, "does not end one");
+      return Damaged(last, "ends an episode but is out of order or not in the buffer");
+    if (store.Next(last).end == SegmentEnd::kCut) return Damaged(last, "does not end an episode");
     if (next <= last || next >= store.end_id() || !Begins(next) ||
         follows[next - store.begin_id()]) {
-      return Damaged(last, absl::StrCat("cannot be before row ", next));
+      return Damaged(last, absl::StrCat("cannot be followed by row ", next));
     }
     follows[next - store.begin_id()] = true;
     Link(last, next);

@@ -43,7 +43,7 @@ void FrameStore::Gather(int field, absl::Span<const FrameLocation> frames, std::
   const std::vector<RowLayout::Stack>& stacks = rows_->ring().layout().stacks;
   const auto stack = std::find_if(stacks.begin(), stacks.end(),
                                   [field](const auto& found) { return found.field == field; });
-  DING_CHECK(stack != stacks.end()) << "field " << field << " is no stack";
+  DING_CHECK(stack != stacks.end()) << "field " << field << " is not a stack";
   const int count = stack->frames.frames();
   for (size_t row = 0; row < frames.size(); row += static_cast<size_t>(frames_per_row_)) {
     for (int age = count - 1; age >= 0; --age) {

@@ -49,7 +49,7 @@ struct RowLink {
   static constexpr int32_t kEndMask = (1 << kEndBits) - 1;
 };
 
-// What follows a row in its stream.
+// The row that follows another in its stream, or the end of its segment.
 struct RowSuccessor {
   int64_t id;       // -1: no row (yet)
   SegmentEnd end;   // why no row follows, if none does

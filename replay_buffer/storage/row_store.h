@@ -73,7 +73,7 @@ class RowStore {
   int64_t capacity_rows() const { return rows_.ring().capacity_rows(); }
 
   RowLocation Locate(int64_t id) const { return rows_.ring().Locate(id); }
-  // What follows a row in its stream.
+  // Returns what follows a row in its stream.
   Successor Next(int64_t id) const { return rows_.Next(id); }
 
   // The number of frames of the longest stack; 0 if no field is a stack.

@@ -55,7 +55,7 @@ TEST_P(BufferConformance, IsMadeUsedAndDestroyed) {
   EXPECT_EQ(buffer->count(), 0);
 }
 
-TEST_P(BufferConformance, CountsWhatItHoldsAndWhatWasPushed) {
+TEST_P(BufferConformance, CountsStoredAndPushedRows) {
   const std::unique_ptr<IBuffer> buffer = Make();
   TestStreams streams;
   for (int i = 0; i < 100; ++i) EXPECT_THAT(buffer->Push(streams.Make({{0, 1}}), i), IsOk());
@@ -263,7 +263,7 @@ TEST_P(BufferConformance, GoesOnAfterLoadingByteForByte) {
   }
 }
 
-TEST_P(BufferConformance, ASnapshotHoldsTheMomentWhateverComesAfterIt) {
+TEST_P(BufferConformance, ASnapshotDoesNotSeeLaterChanges) {
   for (const bool stacks : {false, true}) {
     SCOPED_TRACE(absl::StrCat("stacks ", stacks));
     BufferSettings settings;

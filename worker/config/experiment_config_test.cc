@@ -89,12 +89,12 @@ TEST(ExperimentConfigTest, MissingTypesAreProblemsUnlessTheFileIsBroken) {
               StatusIs(absl::StatusCode::kInvalidArgument, Not(HasSubstr("is missing"))));
 }
 
-TEST(ExperimentConfigTest, NanIsNoStopValue) {
+TEST(ExperimentConfigTest, NanIsNotAStopValue) {
   EXPECT_THAT(Parse(kMinimal, {"env.stop_value=nan"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("env.stop_value is nan")));
 }
 
-TEST(ExperimentConfigTest, FilesThatAreNotThereOrEmpty) {
+TEST(ExperimentConfigTest, MissingAndEmptyFilesAreRefused) {
   EXPECT_THAT(LoadExperimentConfig("/no/such/file", {}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/file")));
   const std::string path = JoinPath(testing::TempDir(), "empty.textproto");
@@ -126,7 +126,7 @@ TEST(ExperimentConfigTest, ShippedConfigsAreValid) {
   }
 }
 
-TEST(RegistryTest, ListsWhatIsLinked) {
+TEST(RegistryTest, ListsTheLinkedModules) {
   EXPECT_THAT(
       ListModules(),
       AllOf(HasSubstr("env: Acrobot-v1, CartPole-v0, CartPole-v0-masked-velocity, CartPole-v1, "

@@ -108,7 +108,7 @@ TEST(SetByPathTest, StringsAreTakenAsTheyStand) {
   EXPECT_EQ(config.exp_name(), "quoted");
 }
 
-TEST(SetByPathTest, ErrorsSayWhatIsWrongAndChangeNothing) {
+TEST(SetByPathTest, ErrorsNameTheProblemAndChangeNothing) {
   const struct {
     const char* setting;
     const char* message;
@@ -167,7 +167,7 @@ TEST(PrintTextConfigTest, ReadsBackAsTheSame) {
   EXPECT_EQ(PrintTextConfig(again), text);
 }
 
-TEST(FillInDefaultsTest, WhichMemberOfAOneofIsSetIsAChoice) {
+TEST(FillInDefaultsTest, DoesNotChooseAMemberOfAOneof) {
   ActorCriticConfig config;
   FillInDefaults(&config);
   EXPECT_TRUE(config.model().has_type());
@@ -200,7 +200,7 @@ std::string NestedBytes(int levels) {
   return text;
 }
 
-TEST(NestingTest, WhatIsDeepIsReadPrintedAndReadAgain) {
+TEST(NestingTest, DeepConfigsRoundTrip) {
   // The levels are env, params and the content of params.
   for (const std::string& text :
        {NestedText(kMaxConfigDepth - 2), NestedBytes(kMaxConfigDepth - 2)}) {
@@ -213,7 +213,7 @@ TEST(NestingTest, WhatIsDeepIsReadPrintedAndReadAgain) {
   }
 }
 
-TEST(NestingTest, ATextThatIsTooDeepIsRefusedWhereItGetsSo) {
+TEST(NestingTest, ATooDeepTextIsRefusedWithItsPlace) {
   for (const int levels : {kMaxConfigDepth - 1, 10000, 100000}) {
     ExperimentConfig config;
     EXPECT_THAT(ParseTextConfig(NestedText(levels), "c", &config),
@@ -254,7 +254,7 @@ TEST(NestingTest, BracesInStringsAndCommentsAreNotCounted) {
   EXPECT_EQ(config.exp_name(), braces);
 }
 
-TEST(CheckConfigContentTest, BytesInAnAnyWithAFieldThatItsTypeHasNotAreRefused) {
+TEST(CheckConfigContentTest, UnknownFieldsInAnAnyAreRefused) {
   // Field 200 would be printed as "200: 1" and could not be read again.
   ExperimentConfig config;
   EXPECT_THAT(
@@ -265,7 +265,7 @@ TEST(CheckConfigContentTest, BytesInAnAnyWithAFieldThatItsTypeHasNotAreRefused) 
                   "not have"));
 }
 
-TEST(CheckConfigContentTest, BytesInAnAnyThatAreNoMessageOfItsTypeAreRefused) {
+TEST(CheckConfigContentTest, InvalidBytesInAnAnyAreRefused) {
   ExperimentConfig config;
   EXPECT_THAT(ParseTextConfig("policy { params { type_url: 'type.googleapis.com/ding.DqnConfig' "
                               "value: 'x' } }",

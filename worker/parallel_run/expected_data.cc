@@ -48,8 +48,8 @@ absl::StatusOr<CollectedLayout> LayoutOfCollected(const EnvSpec& player, Collect
     return absl::OkStatus();
   });
   if (!made.ok()) {
-    LOG(WARNING) << "what collectors are to send is not known: " << made.message()
-                 << "; the first rows that come say it";
+    LOG(WARNING) << "the layout of the rows that collectors send is not known: " << made.message()
+                 << "; it is taken from the first rows that arrive";
     return CollectedLayout();
   }
   return CollectedLayout{sample.rows.spec_ptr(), sample.final_obs.spec_ptr()};

@@ -1,5 +1,5 @@
-// What collectors can send in a run, derived from its env and policy. The learner and the
-// coordinator check against it what they receive, since they do not trust collectors.
+// The data that collectors can send in a run, derived from its env and policy. The learner and the
+// coordinator check received data against it, since they do not trust collectors.
 //
 // Threads: thread-safe, where the policy is (pure functions).
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_EXPECTED_DATA_H_

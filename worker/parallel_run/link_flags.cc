@@ -4,7 +4,7 @@
 #include "ding_worker/worker/run/paths.h"
 #include "gflags/gflags.h"
 
-DEFINE_string(tls_ca, "", "PEM file: who signs the certificates of the others");
+DEFINE_string(tls_ca, "", "PEM file: authority that signs the certificates of the others");
 DEFINE_string(tls_cert, "", "PEM file: certificate of this process");
 DEFINE_string(tls_key, "", "PEM file: key of --tls_cert");
 DEFINE_bool(tls_client_certs, true, "whether a coordinator asks workers for certificates");
@@ -13,7 +13,7 @@ DEFINE_string(token_file, "", "file with lines of a role and its token");
 namespace ding {
 
 const char kLinkFlagsHelp[] =
-    R"(  --tls_ca=FILE         TLS: who signs the certificates of the others, in PEM
+    R"(  --tls_ca=FILE         TLS: the authority that signs the others' certificates, in PEM
   --tls_cert=FILE         certificate of this process, and its key. A coordinator needs them, and a
   --tls_key=FILE          worker or operator, too, unless the coordinator has --notls_client_certs
   --token_file=FILE     who is let in: lines of a role (collector, learner, operator) and its token

@@ -28,14 +28,14 @@ class MissingWorkerDetectorTest : public testing::Test {
   MissingWorkerDetector watch_{absl::Seconds(3), &clock_};
 };
 
-TEST_F(MissingWorkerDetectorTest, WhoHasBeenAwayForTooLongIsToldOnce) {
+TEST_F(MissingWorkerDetectorTest, AWorkerAwayForTooLongIsReportedOnce) {
   EXPECT_THAT(Update({1, 2, 3}), IsEmpty());
   clock_.Advance(absl::Seconds(100));
   EXPECT_THAT(Update({2}), ElementsAre(1, 3)) << "nobody was seen for so long";
   EXPECT_THAT(Update({2}), IsEmpty());
 }
 
-TEST_F(MissingWorkerDetectorTest, WhoComesBackInTimeIsNotAway) {
+TEST_F(MissingWorkerDetectorTest, AWorkerThatReturnsInTimeIsNotReported) {
   EXPECT_THAT(Update({1, 2}), IsEmpty());
   clock_.Advance(absl::Seconds(2));
   EXPECT_THAT(Update({2}), IsEmpty());
@@ -47,7 +47,7 @@ TEST_F(MissingWorkerDetectorTest, WhoComesBackInTimeIsNotAway) {
   EXPECT_THAT(Update({2}), ElementsAre(1));
 }
 
-TEST_F(MissingWorkerDetectorTest, WhoWasForgivenHasTheWholeTimeAgain) {
+TEST_F(MissingWorkerDetectorTest, ForgiveRestartsTheTime) {
   EXPECT_THAT(Update({1}), IsEmpty());
   clock_.Advance(absl::Seconds(2));
   watch_.Forgive();
@@ -57,7 +57,7 @@ TEST_F(MissingWorkerDetectorTest, WhoWasForgivenHasTheWholeTimeAgain) {
   EXPECT_THAT(Update({}), ElementsAre(1));
 }
 
-TEST_F(MissingWorkerDetectorTest, WhoNeverJoinedIsNotMissed) {
+TEST_F(MissingWorkerDetectorTest, AWorkerThatNeverJoinedIsNotReported) {
   clock_.Advance(absl::Seconds(100));
   EXPECT_THAT(Update({}), IsEmpty());
 }

@@ -83,7 +83,7 @@ absl::StatusOr<RunStatus> AskStatus(const std::string& coordinator, const std::s
   DING_ASSIGN_OR_RETURN(CoordinatorMessage answer,
                         Ask(coordinator, name, request, timeout, transport, cancelled));
   if (!answer.has_run_status()) {
-    return absl::InternalError("the coordinator answers with another message than the status");
+    return absl::InternalError("the coordinator did not answer with the status");
   }
   return *std::move(answer.mutable_run_status());
 }
@@ -96,7 +96,7 @@ absl::StatusOr<OperatorReply> AskOperator(const std::string& coordinator, const 
   DING_ASSIGN_OR_RETURN(CoordinatorMessage answer,
                         Ask(coordinator, name, message, timeout, transport, Never));
   if (!answer.has_operator_reply()) {
-    return absl::InternalError("the coordinator answers with another message than a reply");
+    return absl::InternalError("the coordinator did not answer with a reply");
   }
   return *std::move(answer.mutable_operator_reply());
 }

@@ -41,7 +41,7 @@ class DeadEnd : public Transport {
 };
 
 // Without the cancellation, the call would take all of its time.
-TEST(OperatorClientTest, AnAnswerThatIsNotWantedAnyMoreIsNotWaitedFor) {
+TEST(OperatorClientTest, CancellationEndsTheCallEarly) {
   DeadEnd transport(/*silent=*/false);
   EXPECT_THAT(AskStatus("nowhere", "test", absl::Hours(1), &transport,
                         [&] { return transport.attempts == 5; }),
@@ -70,7 +70,7 @@ TEST(OperatorClientTest, AShortLastAttemptDoesNotHideTheReason) {
 }
 
 // A silent coordinator may only be busy.
-TEST(OperatorClientTest, WhoListensAndSaysNothingIsGivenTheWholeTime) {
+TEST(OperatorClientTest, ASilentCoordinatorIsGivenTheWholeTime) {
   DeadEnd transport(/*silent=*/true);
   EXPECT_THAT(AskStatus("hangs", "test", absl::Hours(1), &transport,
                         [&] { return transport.attempts == 2; }),

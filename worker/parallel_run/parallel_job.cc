@@ -253,7 +253,7 @@ absl::Status Job::LookAfter(const RunStatus& status) {
 void Job::KillIfItHangs(int unanswered) {
   const std::optional<pid_t> pid = supervisor_.PidOf(kCoordinator);
   if (unanswered < kMaxUnanswered || !pid.has_value() || pid != answered_pid_) return;
-  LOG(WARNING) << "the coordinator (process " << *pid << ") answers nobody: " << unanswered
+  LOG(WARNING) << "the coordinator (process " << *pid << ") does not answer: " << unanswered
                << " questions in a row, each for " << absl::FormatDuration(kAnswerTimeout)
                << "; it is killed";
   answered_pid_.reset();

@@ -22,7 +22,7 @@
 
 namespace ding {
 
-// What `--list_modules` of a parallel program prints after ListModules() (registry.h).
+// Returns the text that `--list_modules` of a parallel program prints after ListModules() (registry.h).
 std::string ListParallelModules();
 
 }  // namespace ding

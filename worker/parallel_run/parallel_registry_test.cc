@@ -5,7 +5,7 @@
 namespace ding {
 namespace {
 
-TEST(ParallelRegistryTest, ListsWhatIsLinkedAsLinesByRegistry) {
+TEST(ParallelRegistryTest, ListsTheLinkedModulesByRegistry) {
   EXPECT_EQ(ListParallelModules(),
             "parallel collector: marine, zergling\n"
             "commander: naive, one_vs_one, solo\n"

@@ -1,4 +1,4 @@
-// What is done with a parallel run while no process of it works.
+// The operations on a parallel run while no process of it works.
 #include <memory>
 #include <vector>
 

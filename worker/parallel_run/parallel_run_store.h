@@ -1,4 +1,4 @@
-// Which store the data of a parallel run are in, and what tells other machines about the run there.
+// Chooses the store for the data of a parallel run, and keeps a description of the run there for other machines.
 //
 // If the config names no store, the data are in the memory of this machine, in a folder of their
 // own below RunMemoryBase() (run_memory.h). Otherwise they are in a folder of the config's store.

@@ -362,7 +362,8 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   fits_store("system.comm_collector_type", config.system().comm_collector_type());
   fits_store("system.comm_learner_type", config.system().comm_learner_type());
   if (IsSupervised(config)) {
-    problems.push_back("data_set.path is set: a parallel run learns from what it collects");
+    problems.push_back(
+        "data_set.path is set: a parallel run learns from the rows that it collects");
   }
   const RunKind kind = PlaysGames(config) ? RunKind::kLeague : RunKind::kParallel;
   for (std::string& problem : FindUnusedFields(config, kind)) {

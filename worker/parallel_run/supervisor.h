@@ -29,7 +29,7 @@ class Supervisor {
     std::vector<std::string> arguments;  // for the program
     // Arguments of processes that replace one that ended; empty: the same arguments.
     std::vector<std::string> arguments_again;
-    // Which exit of a process means that the worker is done and is not replaced: none; an exit with
+    // The kind of exit that means that the worker is done and is not replaced: no exit; an exit with
     // kGoodbyeStatus (exit_status.h); or an exit with any status, that is, not by a signal.
     enum class Done { kNever, kWithGoodbye, kWithAnyStatus };
     Done done = Done::kNever;

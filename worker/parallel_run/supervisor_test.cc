@@ -107,7 +107,7 @@ TEST_F(SupervisorTest, GivesUpAWorkerThatKeepsEndingSoon) {
   EXPECT_THAT(supervisor.Restart(), IsOk()) << "there is nothing left to restart";
 }
 
-TEST_F(SupervisorTest, AWorkerThatLivedForAWhileIsNoFailure) {
+TEST_F(SupervisorTest, AWorkerThatLivedForAWhileIsNotAFailure) {
   options_.max_failures = 2;
   Supervisor supervisor(options_);
   ASSERT_THAT(supervisor.Start(Worker("a", kSleep)), IsOk());
@@ -155,7 +155,7 @@ TEST_F(SupervisorTest, AProcessThatIsReplacedLivesUntilItEndsOrAllAreStopped) {
   EXPECT_FALSE(IsAlive(second));
 }
 
-TEST_F(SupervisorTest, StopWaitsForThoseThatEnd) {
+TEST_F(SupervisorTest, StopWaitsForProcessesThatAreEnding) {
   options_.clock = Clock::Real();
   Supervisor supervisor(options_);
   const std::string script =
@@ -172,7 +172,7 @@ TEST_F(SupervisorTest, WorkersDoNotGetTheSignalsOfTheTerminal) {
   EXPECT_NE(getpgid(supervisor.pids()[0]), getpgid(0));
 }
 
-TEST_F(SupervisorTest, AProgramThatIsNotThereIsAnError) {
+TEST_F(SupervisorTest, AMissingProgramIsAnError) {
   options_.program = Path("nothing");
   Supervisor supervisor(options_);
   EXPECT_THAT(supervisor.Start(Worker("a", kSleep)),
@@ -181,7 +181,7 @@ TEST_F(SupervisorTest, AProgramThatIsNotThereIsAnError) {
 }
 
 // The program may be gone because it is being rebuilt; what is left of the worker is not touched.
-TEST_F(SupervisorTest, AProgramThatIsNoLongerThereIsAnErrorToo) {
+TEST_F(SupervisorTest, AProgramRemovedLaterIsAnError) {
   ASSERT_EQ(symlink("/bin/sh", Path("program").c_str()), 0);
   options_.program = Path("program");
   Supervisor supervisor(options_);
@@ -192,13 +192,13 @@ TEST_F(SupervisorTest, AProgramThatIsNoLongerThereIsAnErrorToo) {
   EXPECT_THAT(supervisor.pids(), ElementsAre(0));
 }
 
-TEST(DescribeWaitStatusTest, SaysHow) {
+TEST(DescribeWaitStatusTest, NamesTheExitStatusOrSignal) {
   EXPECT_EQ(DescribeWaitStatus(3 << 8), "exit status 3");
   EXPECT_EQ(DescribeWaitStatus(SIGSEGV), "signal 11 (Segmentation fault)");
 }
 
 // For example, an env calls _exit(0).
-TEST_F(SupervisorTest, WhoEndsWithZeroWithoutAGoodbyeWasNotDone) {
+TEST_F(SupervisorTest, ExitZeroWithoutAGoodbyeIsAFailure) {
   options_.max_failures = 2;
   Supervisor supervisor(options_);
   Supervisor::Worker worker = Worker("a", "exit 0");
@@ -210,7 +210,7 @@ TEST_F(SupervisorTest, WhoEndsWithZeroWithoutAGoodbyeWasNotDone) {
                                                   HasSubstr("2 times in a row"))));
 }
 
-TEST_F(SupervisorTest, WhoIsDoneHasNoSuccessor) {
+TEST_F(SupervisorTest, ADoneWorkerIsNotReplaced) {
   Supervisor supervisor(options_);
   Supervisor::Worker goodbye = Worker("goodbye", absl::StrCat("exit ", kGoodbyeStatus));
   goodbye.done = Supervisor::Worker::Done::kWithGoodbye;

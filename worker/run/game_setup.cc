@@ -47,7 +47,8 @@ absl::Status CheckMakesTrainSamples(const ExperimentConfig& config, const Collec
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "policy.collect.collector.params.get_train_sample is false, but '", config.policy().type(),
-      "' is on-policy, it learns from what it makes of its episodes itself: expected true"));
+      "' is on-policy, it learns from the samples that GetTrainSample() makes of its episodes: "
+      "expected true"));
 }
 
 absl::StatusOr<OpponentEvaluator::MakeOpponent> OpponentOf(const ExperimentConfig& config,

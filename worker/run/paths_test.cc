@@ -116,7 +116,7 @@ TEST_F(PathsTest, OnlyAProgramThatBazelStartedIsInTheWrongFolder) {
   unsetenv("BUILD_WORKING_DIRECTORY");
 }
 
-TEST_F(PathsTest, AWordOfAShell) {
+TEST_F(PathsTest, QuotesShellWords) {
   EXPECT_EQ(ShellWord("/runs/a-1"), "/runs/a-1");
   EXPECT_EQ(ShellWord("/runs/a b"), "'/runs/a b'");
   EXPECT_EQ(ShellWord("it's"), R"('it'\''s')");

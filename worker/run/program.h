@@ -1,4 +1,4 @@
-// What the programs have in common: flags that may be given several times, a help page that fits on
+// The parts that the programs share: flags that may be given several times, a help page that fits on
 // a screen, and quiet logs.
 //
 // Threads: to be called from main() only.

@@ -68,7 +68,7 @@ int StatusOf(const std::function<void()>& act) {
   return WEXITSTATUS(status);
 }
 
-TEST(ExitGuardTest, ACallOfExitIsNoEndOfARun) {
+TEST(ExitGuardTest, ExitWithinTheGuardIsAFailure) {
   EXPECT_EQ(StatusOf([] {
               const ExitGuard guard("the run is lost");
               exit(0);
@@ -81,7 +81,7 @@ TEST(ExitGuardTest, ACallOfExitIsNoEndOfARun) {
             7);
 }
 
-TEST(ExitGuardTest, WithoutAGuardExitIsAsEver) {
+TEST(ExitGuardTest, AfterTheGuardExitIsUnchanged) {
   EXPECT_EQ(StatusOf([] { ExitGuard guard("the run is lost"); }), 0);
 }
 
@@ -92,7 +92,7 @@ TEST(ExitGuardTest, AChildOfTheProcessMayCallExit) {
 }
 
 // This runs in a child, since a process can set up gflags and glog only once.
-TEST(InitProgramTest, AFileThatMayNotGrowIsAnErrorAndNotTheEnd) {
+TEST(InitProgramTest, AFileSizeLimitIsAnErrorAndNotASignal) {
   const std::string path = JoinPath(FreshTestFolder(), "f");
   const pid_t pid = fork();
   if (pid == 0) {

@@ -20,7 +20,7 @@ namespace {
 constexpr absl::string_view kLogPrefix = "log_bytes:";
 
 // Clears the fields that may change when a run is resumed.
-void ClearWhatMayDiffer(ExperimentConfig* config) {
+void ClearFieldsThatMayDiffer(ExperimentConfig* config) {
   config->clear_exp_name();
   config->clear_max_env_step();
   config->clear_max_train_iter();
@@ -41,8 +41,8 @@ void ClearWhatMayDiffer(ExperimentConfig* config) {
 absl::Status CheckSameExperiment(const ExperimentConfig& saved, const ExperimentConfig& now) {
   ExperimentConfig before = saved;
   ExperimentConfig after = now;
-  ClearWhatMayDiffer(&before);
-  ClearWhatMayDiffer(&after);
+  ClearFieldsThatMayDiffer(&before);
+  ClearFieldsThatMayDiffer(&after);
   // Runs from before paths were made absolute have them as they were written.
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&before));
   DING_RETURN_IF_ERROR(MakePathsAbsolute(&after));

@@ -312,8 +312,8 @@ class OnPolicyResumeTest : public ResumeTest {
 
 TEST_F(OnPolicyResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
 
-TEST_F(ResumeTest, TheManagerDoesNotShow) { ExpectSameWithEveryManager(); }
-TEST_F(OnPolicyResumeTest, TheManagerDoesNotShow) { ExpectSameWithEveryManager(); }
+TEST_F(ResumeTest, EveryManagerGivesTheSameRun) { ExpectSameWithEveryManager(); }
+TEST_F(OnPolicyResumeTest, EveryManagerGivesTheSameRun) { ExpectSameWithEveryManager(); }
 
 TEST_F(ResumeTest, KilledAtRandomMomentsWithEnvsInThreads) {
   settings_ = {"env.manager.type=async_thread"};
@@ -349,7 +349,7 @@ class SupervisedResumeTest : public ResumeTest {
 
 TEST_F(SupervisedResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
 
-TEST_F(SupervisedResumeTest, IsARunLikeOthers) {
+TEST_F(SupervisedResumeTest, WritesTheUsualFilesAndResumes) {
   ASSERT_EQ(Run(Fresh("run")), 0) << Output();
   EXPECT_THAT(Output(), AllOf(HasSubstr("\"stop\":false"), HasSubstr("\"env_step\":0"),
                               HasSubstr("\"train_iter\":600"), HasSubstr("\"eval_value\":"),
@@ -377,7 +377,7 @@ class SelfPlayResumeTest : public ResumeTest {
 };
 
 TEST_F(SelfPlayResumeTest, KilledAtRandomMoments) { ExpectSameAfterRandomKills(); }
-TEST_F(SelfPlayResumeTest, TheManagerDoesNotShow) { ExpectSameWithEveryManager(); }
+TEST_F(SelfPlayResumeTest, EveryManagerGivesTheSameRun) { ExpectSameWithEveryManager(); }
 
 TEST_F(ResumeTest, KilledWhileACheckpointIsWritten) {
   ASSERT_EQ(Run(Fresh("whole")), 0) << Output();

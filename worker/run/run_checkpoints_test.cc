@@ -107,7 +107,7 @@ TEST_F(RunCheckpointsTest, AResumePointThatFailsIsAnErrorOnlyIfItIsTheLast) {
   EXPECT_THAT(Names(), ElementsAre("resume_20", "resume_40"));
 }
 
-TEST_F(RunCheckpointsTest, PutsInOrderWhatAKilledProcessLeft) {
+TEST_F(RunCheckpointsTest, CleansUpAfterAKilledProcess) {
   WriteResumePoints({10, 20});
   ASSERT_THAT(CreateDirectories(Path("resume_30.tmp.77.0")), IsOk());
   // This checkpoint was set aside, and its successor is in its place.

@@ -48,7 +48,7 @@ class RunMemoryTest : public testing::Test {
   std::string base_;
 };
 
-TEST_F(RunMemoryTest, WhatIsKeptStaysUntilItsRunHasGoneOn) {
+TEST_F(RunMemoryTest, KeptMemoryStaysUntilItsRunHasContinued) {
   KillRun("a");
   KillRun("b");
   const std::string path = JoinPath(base_, "a");
@@ -102,13 +102,13 @@ TEST_F(RunMemoryTest, TheFoldersOfDeadRunsAreRemovedAndNoOthers) {
   EXPECT_THAT(RemoveDeadRuns(JoinPath(folder_, "nothing")), IsEmpty());
 }
 
-TEST_F(RunMemoryTest, AFolderThatMayBeSomebodyElsesIsNotUsed) {
+TEST_F(RunMemoryTest, ASymbolicLinkIsNotUsed) {
   ASSERT_EQ(symlink(folder_.c_str(), base_.c_str()), 0);
   EXPECT_THAT(RunMemory::Create(base_, "a"),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("system.store_url")));
 }
 
-TEST_F(RunMemoryTest, OfARunThatGoesOnItIsAsItWas) {
+TEST_F(RunMemoryTest, AContinuedRunFindsItsMemoryUnchanged) {
   KillRun("a");
   {
     // A process that watches the run keeps it from being removed while its coordinator is
@@ -127,7 +127,7 @@ TEST_F(RunMemoryTest, OfARunThatGoesOnItIsAsItWas) {
   const RunMemoryHold nothing(JoinPath(base_, "b"));
 }
 
-TEST_F(RunMemoryTest, WhatWasKilledInTheMiddleOfItsMakingIsMadeAgain) {
+TEST_F(RunMemoryTest, AHalfMadeFolderIsMadeAgain) {
   ASSERT_THAT(CreateDirectories(JoinPath(base_, "run")), IsOk());
   ASSERT_THAT(WriteFileAtomically(JoinPath(base_, "run/.lock.new"), ""), IsOk());
   EXPECT_THAT(RemoveDeadRuns(base_), IsEmpty()) << "nobody knows whose that is";

@@ -37,7 +37,7 @@ TEST(RunResultTest, HasTheTimeOfCollectingIfThereIsOne) {
   EXPECT_NE(json.find(R"("collecting_seconds":0.25)"), std::string::npos) << json;
 }
 
-TEST(RunResultTest, WhatThereIsNotIsNull) {
+TEST(RunResultTest, MissingAndNanValuesAreNull) {
   RunResult result;
   result.eval_value_raw = {std::numeric_limits<double>::quiet_NaN()};
   const std::string json = ToJson(result);

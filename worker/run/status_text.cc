@@ -42,7 +42,7 @@ std::string TaskText(const WorkerStatus& worker) {
                       worker.draining() ? ", leaves" : "");
 }
 
-// What the worker waits for, and what is wrong with it.
+// Returns what the worker waits for, and its other troubles.
 std::string TroubleText(const WorkerStatus& worker) {
   std::string text = worker.waits_for();
   if (worker.has_stalled_seconds()) {

@@ -47,7 +47,7 @@ RunStatus Status() {
   return status;
 }
 
-TEST(StatusTextTest, ALineForEachOfARun) {
+TEST(StatusTextTest, HasALineForEachWorkerAndBuffer) {
   EXPECT_EQ(
       FormatRunStatus(Status()),
       "run cartpole-7 for 1:15  env_step 81920  train_iter 4000  policy 400  joined 4  lost 1  "
@@ -80,7 +80,7 @@ TEST(StatusTextTest, LearnersStandUnderTheirAggregator) {
                         "     2  collector-0 "));
 }
 
-TEST(StatusTextTest, WhatThereIsNotAlways) {
+TEST(StatusTextTest, ShowsOptionalValuesWhenSet) {
   RunStatus status = Status();
   EXPECT_THAT(FormatRunStatus(status), Not(HasSubstr("converged")));
   status.set_eval_value(187.25);
@@ -91,7 +91,7 @@ TEST(StatusTextTest, WhatThereIsNotAlways) {
   EXPECT_THAT(FormatRunStatus(status), HasSubstr("drawn rows are 210 train iterations old\n"));
 }
 
-TEST(StatusTextTest, WhatIsWrongIsNamed) {
+TEST(StatusTextTest, NamesStallsBadChunksAndWarnings) {
   RunStatus status = Status();
   status.mutable_worker(0)->set_waits_for("the store, which has not given 'data/2/5' for 14s");
   status.mutable_worker(0)->set_stalled_seconds(75);
@@ -127,7 +127,7 @@ TEST(StatusTextTest, ARunThatHasNotBegun) {
   EXPECT_EQ(ProgressOf(RunStatus()).detail, "0 workers");
 }
 
-TEST(StatusTextTest, TheProgressLineSaysWhoWaits) {
+TEST(StatusTextTest, TheProgressLineNamesAWaitingWorker) {
   RunStatus status = Status();
   status.set_eval_value(20);
   status.set_best_eval_value(30);

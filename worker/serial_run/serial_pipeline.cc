@@ -97,7 +97,7 @@ absl::Status SerialPipeline::CreateWorkers() {
   if (policy_->learn_mode()->attributes().supervised) {
     return absl::InvalidArgumentError(
         absl::StrCat("policy.type '", section.type(),
-                     "' learns from what somebody else did: data_set.path, a file of episodes, is "
+                     "' learns from recorded episodes: data_set.path, a file of episodes, is "
                      "missing (//worker:evaluate --record_episodes writes one)"));
   }
   CreateBuffer(&problems);

@@ -70,7 +70,7 @@ absl::Status SupervisedPipeline::CreateWorkers() {
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));
   if (policy_->learn_mode() == nullptr || !policy_->learn_mode()->attributes().supervised) {
     problems.push_back(absl::StrCat("policy.type '", section.type(),
-                                    "' does not learn from what somebody else did, but there is a "
+                                    "' does not learn from recorded episodes, but there is a "
                                     "data_set; expected one that does, such as 'bc'"));
   }
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(problems));

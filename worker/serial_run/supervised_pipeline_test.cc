@@ -96,7 +96,7 @@ class SupervisedPipelineTest : public testing::Test {
   std::optional<double> stop_accuracy_;
 };
 
-TEST_F(SupervisedPipelineTest, LearnsAndIsJudgedOnWhatWasHeldOut) {
+TEST_F(SupervisedPipelineTest, LearnsAndIsEvaluatedOnHeldOutEpisodes) {
   SerialResult result;
   ASSERT_THAT(Run({"max_train_iter=300"}, &result), IsOk());
   EXPECT_FALSE(result.stop);

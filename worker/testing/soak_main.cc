@@ -24,7 +24,7 @@
 #include "ding_worker/worker/testing/soak.h"
 #include "gflags/gflags.h"
 
-DEFINE_string(scenario, "workers", "who is killed: workers, redis or group");
+DEFINE_string(scenario, "workers", "victims: workers, redis or group");
 DEFINE_int64(seed, 0, "of the run, and of moments and victims");
 DEFINE_int32(kills, 20, "processes to kill");
 DEFINE_double(seconds, 60, "in which they are killed");

@@ -31,7 +31,7 @@ std::string Value(uint64_t seed) {
   return std::string((seed * 7919) % 20000, static_cast<char>('a' + seed % 26));
 }
 
-TEST_P(StoreConformance, GetsWhatWasPut) {
+TEST_P(StoreConformance, GetReturnsTheStoredValue) {
   std::string value = "something else that was there before";
   ASSERT_THAT(store_->Put("data/3/1f", {"one, ", "", "two"}), IsOk());
   ASSERT_THAT(store_->Get("data/3/1f", &value), IsOk());

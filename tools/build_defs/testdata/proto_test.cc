@@ -5,7 +5,7 @@
 namespace ding::testdata {
 namespace {
 
-TEST(ProtoTest, AnyTravels) {
+TEST(ProtoTest, AnAnyRoundTrips) {
   Outer outer;
   EXPECT_EQ(outer.number(), 3);
   Inner carried;
