@@ -238,7 +238,7 @@ class CoordinatorImpl : public Coordinator {
   void ForgetPrevious(const Hello& hello) ABSL_LOCKS_EXCLUDED(mutex_);
   JournalRecord StateNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::vector<JournalRecord>> AllNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // As RunJournal::Persist().
+  // Does what RunJournal::Persist() does.
   absl::Status Persist() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Compact() ABSL_LOCKS_EXCLUDED(mutex_);
   void CompactIfWorthIt() ABSL_LOCKS_EXCLUDED(mutex_);

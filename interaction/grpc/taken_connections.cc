@@ -137,7 +137,7 @@ std::string TakenConnections::CutOneUnproven(VictimChooser* chooser) {
   }
   if (candidates.empty()) return "";
   auto& [peer, taken] = *owners[chooser->Choose(candidates)];
-  return Cut(peer, &taken, "too many connections have not shown who they are");
+  return Cut(peer, &taken, "too many connections have not been let in");
 }
 
 std::string TakenConnections::Cut(const std::string& peer, Taken* taken, absl::string_view why) {
