@@ -381,7 +381,7 @@ TEST_F(CommCoordinatorTest, APeerWithoutAHelloIsTurnedAway) {
       {"\xff\xff\xff", "cannot parse 3 bytes as a message"},
       {std::string(), "an empty message"},
       {Started("x").SerializeAsString(), "the first message is not Hello"},
-      {std::string(60000, 'x'), "message of a worker"}};
+      {std::string(60000, 'x'), "empty message from a worker"}};
   for (const auto& [bytes, reason] : cases) {
     const std::unique_ptr<Session> raw = RawSession();
     EXPECT_THAT(raw->Send(bytes, kLong), IsOk());
