@@ -82,12 +82,12 @@ class DqnTask : public TaskLearner {
     options.log_policy = false;
     learner_ = BaseLearner::Create(options, policy_->learn_mode(), {}, {}, group).value();
   }
-  BaseLearner* learner() override { return learner_.get(); }
+  ILearner* learner() override { return learner_.get(); }
   NamedValues LearnSettings(int64_t /*train_iter*/, int64_t /*envstep*/) override { return {}; }
 
  private:
   const std::unique_ptr<Policy> policy_;
-  std::unique_ptr<BaseLearner> learner_;
+  std::unique_ptr<ILearner> learner_;
 };
 
 class AggregatedLearnersTest : public testing::Test {

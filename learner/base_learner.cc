@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
@@ -24,42 +25,49 @@ std::vector<T> ColumnOrEmpty(const Batch& data, absl::string_view name) {
 
 }  // namespace
 
+absl::Status BaseLearner::CheckParts(const Parts& parts) {
+  if (parts.policy == nullptr) {
+    return absl::InvalidArgumentError("the policy has no learn mode, which a learner needs");
+  }
+  if (parts.options.train_iterations < 1 || parts.options.monitor_window < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "learner: train_iterations is ", parts.options.train_iterations, " and monitor_window is ",
+        parts.options.monitor_window, ", expected both at least 1"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<BaseLearner>> BaseLearner::Create(Parts parts) {
+  DING_RETURN_IF_ERROR(CheckParts(parts));
+  return std::unique_ptr<BaseLearner>(new BaseLearner(std::move(parts)));
+}
+
 absl::StatusOr<std::unique_ptr<BaseLearner>> BaseLearner::Create(const Options& options,
                                                                  LearnMode* policy,
                                                                  LearnerHooks hooks,
                                                                  const ComponentDeps& deps,
                                                                  ProcessGroup* group) {
-  if (policy == nullptr) {
-    return absl::InvalidArgumentError("the policy has no learn mode, which a learner needs");
-  }
-  if (options.train_iterations < 1 || options.monitor_window < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "learner: train_iterations is ", options.train_iterations, " and monitor_window is ",
-        options.monitor_window, ", expected both at least 1"));
-  }
-  auto learner =
-      std::unique_ptr<BaseLearner>(new BaseLearner(options, policy, std::move(hooks), deps, group));
-  if (options.log_policy) LOG(INFO) << deps.name << ": " << policy->info();
-  return learner;
+  return Create(Parts{options, policy, std::move(hooks), deps, group});
 }
 
-BaseLearner::BaseLearner(const Options& options, LearnMode* policy, LearnerHooks hooks,
-                         const ComponentDeps& deps, ProcessGroup* group)
-    : options_(options),
-      policy_(policy),
-      hooks_(std::move(hooks)),
-      deps_(deps),
-      group_(group == nullptr ? &single_process_ : group),
-      monitor_(options.monitor_window),
-      timings_(options.monitor_window) {
+BaseLearner::BaseLearner(Parts parts)
+    : options_(parts.options),
+      policy_(parts.policy),
+      hooks_(std::move(parts.hooks)),
+      deps_(std::move(parts.deps)),
+      group_(parts.group == nullptr ? &single_process_ : parts.group),
+      monitor_(options_.monitor_window),
+      timings_(options_.monitor_window) {
+  DING_CHECK(policy_ != nullptr) << "a learner is made of parts without a policy";
   for (const std::string& name : policy_->monitor_vars()) monitor_.Declare(name);
+  if (options_.log_policy) LOG(INFO) << deps_.name << ": " << policy_->info();
 }
 
 absl::Status BaseLearner::CallHooks(HookPosition position) {
   // Iterate by index, because a hook may register another one.
   for (size_t i = 0; i < hooks_.at(position).size(); ++i) {
     const std::shared_ptr<LearnerHook> hook = hooks_.at(position)[i];
-    const absl::Status status = CallUser("the hook", [&] { return hook->Call(this); });
+    const absl::Status status = CallUser("the hook", [&] { return hook->Call(outer_); });
     if (!status.ok()) {
       return Annotate(status,
                       absl::StrCat(deps_.name, ": hook '", hook->name(), "' (",
@@ -77,12 +85,13 @@ absl::Status BaseLearner::Train(const Batch& data, int64_t envstep, const NamedV
   DING_RETURN_IF_ERROR(CallHooks(HookPosition::kBeforeIter));
   const Timer timer(deps_.clock);
   priority_info_.reset();
-  const absl::Status status =
-      CallUser("the policy", [&] { return policy_->Forward(data, settings, &steps_); });
+  const absl::Status status = CallUser("Learn()", [&] { return Learn(data, settings, &steps_); });
   if (!status.ok()) {
     return Annotate(status, absl::StrCat(deps_.name, ": train iteration ", train_iter_ + 1));
   }
-  timings_.Add("train_time", timer.Seconds() / static_cast<double>(steps_.size()));
+  if (!steps_.empty()) {
+    timings_.Add("train_time", timer.Seconds() / static_cast<double>(steps_.size()));
+  }
   collector_envstep_ = envstep;
   RememberPriorities(data);
   batch_begin_iter_ = train_iter_;
@@ -92,8 +101,17 @@ absl::Status BaseLearner::Train(const Batch& data, int64_t envstep, const NamedV
   return absl::OkStatus();
 }
 
+absl::Status BaseLearner::Learn(const Batch& data, const NamedValues& settings,
+                                std::vector<LearnStep>* steps) {
+  return CallUser("the policy", [&] { return policy_->Forward(data, settings, steps); });
+}
+
+absl::Status BaseLearner::OnIteration(LearnStep* /*step*/) { return absl::OkStatus(); }
+
 absl::Status BaseLearner::FinishIteration(LearnStep* step) {
   ++train_iter_;
+  const absl::Status seen = CallUser("OnIteration()", [&] { return OnIteration(step); });
+  if (!seen.ok()) return Annotate(seen, absl::StrCat(deps_.name, ": iteration ", train_iter_));
   current_step_ = step;
   absl::Status status = CallHooks(HookPosition::kAfterIter);
   current_step_ = nullptr;
@@ -124,8 +142,9 @@ absl::Status BaseLearner::Start(const DataSource& next_data) {
     if (!next->has_value()) break;
     timings_.Add("data_time", timer.Seconds());
     const TrainData& data = **next;
+    const int64_t envstep = data.envstep < 0 ? collector_envstep_ : data.envstep;
     absl::Status trained =
-        Train(data.batch, data.envstep < 0 ? collector_envstep_ : data.envstep, data.settings);
+        CallUser("Train()", [&] { return outer_->Train(data.batch, envstep, data.settings); });
     if (!trained.ok() && recover_fn_) trained = recover_fn_(trained);
     DING_RETURN_IF_ERROR(trained);
   }
@@ -137,7 +156,7 @@ absl::Status BaseLearner::SaveCheckpoint(absl::string_view name) {
   const std::string numbered = absl::StrCat("iteration_", train_iter_);
   if (name.empty()) name = numbered;
   if (checkpoint_fn_) return checkpoint_fn_(name);
-  return SaveLearnerCheckpoint(*this, CheckpointPath(name));
+  return SaveLearnerCheckpoint(*outer_, outer_->CheckpointPath(name));
 }
 
 std::string BaseLearner::CheckpointPath(absl::string_view name) const {

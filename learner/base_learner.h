@@ -1,20 +1,32 @@
-// Trains a policy: calls its learn mode, counts iterations, and runs hooks around them.
+// The default learner, alone or as the base or a part of a learner of your own.
 //
-// An iteration is one optimizer step. A policy that takes several steps on one batch (epochs,
-// minibatches) advances the count by as many, and after_iter hooks run once for each. `train_iter()`
-// is the number of complete iterations, also inside after_iter hooks: checkpoint `iteration_<n>` has
-// the parameters after n iterations.
+// Train() works in this order; Learn() and OnIteration() are for derived classes:
 //
-// Ownership: the learner does not own its policy, which must outlive it; it shares its hooks and its
-//            metric sink.
-// Threads:   thread-compatible; Train() runs on the caller's thread.
-// Errors:    an error names the iteration, and the hook if one failed. After an error the parameters
-//            are those of the last complete iteration.
+//     before_iter hooks ─► Learn() ─► priorities ─► ( count ─► OnIteration() ─► after_iter hooks ) per step
+//
+// A derived class overrides what it does in another way: Learn() for the optimizer steps, OnIteration()
+// for the values that they report, Train() for the batch itself, SaveState() and LoadState() for state of
+// its own. A learner that has a BaseLearner as a part calls set_outer().
+//
+// Ownership, threads, errors: as ILearner. An exception that a policy, a hook, a source of data, Learn() or
+//            OnIteration() throws becomes an error.
+//
+// Example: a learner that trains several times on each batch.
+//   class RepeatLearner : public BaseLearner {
+//    public:
+//     RepeatLearner(Parts parts, int times) : BaseLearner(std::move(parts)), times_(times) {}
+//     absl::Status Train(const Batch& data, int64_t envstep, const NamedValues& settings) override {
+//       for (int i = 0; i < times_; ++i) {
+//         DING_RETURN_IF_ERROR(BaseLearner::Train(data, envstep, settings));
+//       }
+//       return absl::OkStatus();
+//     }
+//     ...
+//   };
 #ifndef DING_WORKER_LEARNER_BASE_LEARNER_H_
 #define DING_WORKER_LEARNER_BASE_LEARNER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,23 +41,15 @@
 #include "ding_worker/data/priority_info.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/learner/hook.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/process_group.h"
-#include "ding_worker/learner/train_data.h"
 #include "ding_worker/metrics/averages.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
 
-// The state of a learner, for a commander.
-struct LearnInfo {
-  int64_t learner_step = 0;
-  // The priorities of the last Train(), if the policy set any.
-  std::optional<PriorityInfo> priority_info;
-  bool learner_done = false;
-};
-
-class BaseLearner {
+class BaseLearner : public ILearner {
  public:
   struct Options {
     int64_t train_iterations = 1000000000;  // per Start(), at least 1
@@ -53,75 +57,79 @@ class BaseLearner {
     bool only_monitor_rank0 = true;
     int monitor_window = 10;  // number of values per average, at least 1
   };
-  // Returns the next batch to train on; nullopt ends Start().
-  using DataSource = std::function<absl::StatusOr<std::optional<TrainData>>()>;
-  // Saves a checkpoint under a name ("iteration_100", "ckpt_best").
-  using CheckpointFn = std::function<absl::Status(absl::string_view name)>;
+  // What a learner is made of. `policy` and `group` must outlive it.
+  struct Parts {
+    Options options;
+    LearnMode* policy = nullptr;  // must be set
+    LearnerHooks hooks;
+    ComponentDeps deps;
+    ProcessGroup* group = nullptr;  // null: a single process
+  };
 
-  // `policy` (not null) and `group` must outlive the learner. A null `group` is a single process.
+  // kInvalidArgument if the policy is missing or an option is out of range.
+  static absl::Status CheckParts(const Parts& parts);
+  static absl::StatusOr<std::unique_ptr<BaseLearner>> Create(Parts parts);
+  // The same with the parts one by one.
   static absl::StatusOr<std::unique_ptr<BaseLearner>> Create(const Options& options,
                                                              LearnMode* policy, LearnerHooks hooks,
                                                              const ComponentDeps& deps,
                                                              ProcessGroup* group = nullptr);
+  BaseLearner(const BaseLearner&) = delete;
+  BaseLearner& operator=(const BaseLearner&) = delete;
 
-  // Trains on `data`. `envstep`, the env steps collected so far, is the x axis of some logs.
-  absl::Status Train(const Batch& data, int64_t envstep = -1, const NamedValues& settings = {});
+  absl::Status Train(const Batch& data, int64_t envstep = -1,
+                     const NamedValues& settings = {}) override;
+  // The limit of one call is Options::train_iterations.
+  absl::Status Start(const DataSource& next_data) override;
+  absl::Status SaveCheckpoint(absl::string_view name = "") override;
+  absl::Status SaveState(StateWriter* writer) const override;
+  absl::Status LoadState(StateReader* reader) override;
+  LearnInfo learn_info() const override;
 
-  // Runs the before_run hooks, trains on data from `next_data` until it returns nullopt or
-  // train_iterations are done, and runs the after_run hooks. Data without an envstep have that of the
-  // previous data. After an error, also of the source, the after_run hooks do not run.
-  absl::Status Start(const DataSource& next_data);
-
-  // Calls the hooks of a position. Serial programs call the before_run and after_run hooks themselves.
-  absl::Status CallHooks(HookPosition position);
-  void RegisterHook(std::shared_ptr<LearnerHook> hook);
-  const LearnerHooks& hooks() const { return hooks_; }
-
-  // Saves a checkpoint `name`, or `iteration_<n>` if it is empty, by the function that the program has
-  // set; without one the learner writes policy and counters to CheckpointPath(name).
-  absl::Status SaveCheckpoint(absl::string_view name = "");
-  void set_checkpoint_fn(CheckpointFn fn) { checkpoint_fn_ = std::move(fn); }
+  absl::Status CallHooks(HookPosition position) final;
+  void RegisterHook(std::shared_ptr<LearnerHook> hook) final;
+  void set_checkpoint_fn(CheckpointFn fn) final { checkpoint_fn_ = std::move(fn); }
+  void set_recover_fn(RecoverFn fn) final { recover_fn_ = std::move(fn); }
   // "<exp_dir>/ckpt/<name>" for the instance "learner", "<exp_dir>/ckpt_<instance>/<name>" for
   // others.
-  std::string CheckpointPath(absl::string_view name) const;
-
-  // Called when Start() could not train on a batch. OK: continue with the next batch.
-  using RecoverFn = std::function<absl::Status(const absl::Status& why)>;
-  void set_recover_fn(RecoverFn fn) { recover_fn_ = std::move(fn); }
-
-  // Saves counters and averages of the reported values, without the policy.
-  absl::Status SaveState(StateWriter* writer) const;
-  absl::Status LoadState(StateReader* reader);
-  // Sets the counters; kInvalidArgument if train_iter is below 0.
-  absl::Status SetProgress(int64_t train_iter, int64_t envstep);
-
-  LearnInfo learn_info() const;
-  int64_t train_iter() const { return train_iter_; }
-  int64_t collector_envstep() const { return collector_envstep_; }
-  LearnMode* policy() const { return policy_; }
-  ProcessGroup* group() const { return group_; }
-  const ComponentDeps& deps() const { return deps_; }
-  const Options& options() const { return options_; }
-  bool monitors() const { return group_->rank() == 0 || !options_.only_monitor_rank0; }
-  // Averages over the last iterations: of the values that the policy reports, and of the seconds taken.
-  // Seconds are not saved, so that the state of a run does not depend on the speed of the machine.
-  Monitor* monitor() { return &monitor_; }
-  const Monitor& timings() const { return timings_; }
-  // The values that the current iteration reported. Only after_iter hooks may use and change them; for
-  // other hooks it is null.
-  LearnStep* current_step() { return current_step_; }
-  // Whether the current iteration is the last one of its batch. Only then do the parameters match
-  // train_iter().
-  bool at_end_of_batch() const {
+  std::string CheckpointPath(absl::string_view name) const final;
+  absl::Status SetProgress(int64_t train_iter, int64_t envstep) final;
+  int64_t train_iter() const final { return train_iter_; }
+  int64_t collector_envstep() const final { return collector_envstep_; }
+  LearnMode* policy() const final { return policy_; }
+  ProcessGroup* group() const final { return group_; }
+  const ComponentDeps& deps() const final { return deps_; }
+  LearnStep* current_step() final { return current_step_; }
+  bool at_end_of_batch() const final {
     return current_step_ != nullptr && current_step_ == &steps_.back();
   }
-  // The number of iterations before the current batch.
-  int64_t batch_begin_iter() const { return batch_begin_iter_; }
+  int64_t batch_begin_iter() const final { return batch_begin_iter_; }
+  bool monitors() const final { return group_->rank() == 0 || !options_.only_monitor_rank0; }
+  Monitor* monitor() final { return &monitor_; }
+  // They are not saved, so that the state of a run does not depend on the speed of the machine.
+  const Monitor& timings() const final { return timings_; }
+
+  const LearnerHooks& hooks() const { return hooks_; }
+  const Options& options() const { return options_; }
+  // For a learner of which this one is a part: hooks are called with `outer` (not null), Start() trains by
+  // its Train(), and SaveCheckpoint() saves its state. `outer` lives as long as this learner is used.
+  void set_outer(ILearner* outer) { outer_ = outer; }
+
+ protected:
+  // `parts` are such that CheckParts() accepts them.
+  explicit BaseLearner(Parts parts);
+
+  // Takes the optimizer steps of one batch and reports them, an entry of `steps` for each; no entry: the
+  // batch is skipped. `steps` still has the entries of the previous batch. After an error the parameters must
+  // be as before, as after an error of LearnMode::Forward(), which the default calls.
+  virtual absl::Status Learn(const Batch& data, const NamedValues& settings,
+                             std::vector<LearnStep>* steps);
+  // Called for each iteration in turn, before its after_iter hooks; train_iter() counts it. It may change
+  // `step`, which the hooks see, except for the priorities: Learn() decides on those. The default does
+  // nothing. An error ends Train().
+  virtual absl::Status OnIteration(LearnStep* step);
 
  private:
-  BaseLearner(const Options& options, LearnMode* policy, LearnerHooks hooks,
-              const ComponentDeps& deps, ProcessGroup* group);
-
   absl::Status FinishIteration(LearnStep* step);
   void RememberPriorities(const Batch& data);
 
@@ -131,6 +139,7 @@ class BaseLearner {
   const ComponentDeps deps_;
   SingleProcess single_process_;
   ProcessGroup* const group_;
+  ILearner* outer_ = this;
   CheckpointFn checkpoint_fn_;
   RecoverFn recover_fn_;
 

@@ -54,12 +54,11 @@ class BaseLearnerTest : public testing::Test {
   }
   ~BaseLearnerTest() override { EXPECT_THAT(RemoveRecursively(deps_.exp_dir), IsOk()); }
 
-  std::unique_ptr<BaseLearner> Create(const std::string& hook_config,
-                                      ProcessGroup* group = nullptr) {
+  std::unique_ptr<ILearner> Create(const std::string& hook_config, ProcessGroup* group = nullptr) {
     LearnerConfig config;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(hook_config, config.mutable_hook()));
     config.set_train_iterations(10);
-    absl::StatusOr<std::unique_ptr<BaseLearner>> learner =
+    absl::StatusOr<std::unique_ptr<ILearner>> learner =
         create_learner(config, &policy_, deps_, group);
     EXPECT_THAT(learner, IsOk());
     return *std::move(learner);
@@ -88,7 +87,7 @@ class CountingHook : public LearnerHook {
  public:
   CountingHook(std::vector<std::string>* calls, HookPosition position)
       : LearnerHook("counting", 50, position), calls_(calls) {}
-  absl::Status Call(BaseLearner* learner) override {
+  absl::Status Call(ILearner* learner) override {
     calls_->push_back(absl::StrCat(HookPositionName(position()), " ", learner->train_iter()));
     return absl::OkStatus();
   }
@@ -173,7 +172,7 @@ TEST_F(BaseLearnerTest, ErrorsNameTheIterationAndTheHook) {
   class ThrowingHook : public LearnerHook {
    public:
     ThrowingHook() : LearnerHook("mine", 0, HookPosition::kAfterIter) {}
-    absl::Status Call(BaseLearner*) override { throw std::runtime_error("out of ideas"); }
+    absl::Status Call(ILearner*) override { throw std::runtime_error("out of ideas"); }
   };
   learner->RegisterHook(std::make_shared<ThrowingHook>());
   EXPECT_THAT(learner->Train(MakeBatch(3)),

@@ -4,11 +4,12 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/data/state_wire.h"
-#include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/learner.h"
 
 namespace ding {
 namespace {
@@ -20,23 +21,26 @@ constexpr char kEnvStep[] = "env_step";
 
 }  // namespace
 
-std::vector<CheckpointComponent> LearnerComponents(const BaseLearner& learner) {
+std::vector<CheckpointComponent> LearnerComponents(const ILearner& learner) {
   const LearnMode* const policy = learner.policy();
   return {
       {kModelComponent, [policy](StateWriter* writer) { return policy->SaveModel(writer); }},
       {kTrainStateComponent,
        [policy](StateWriter* writer) { return policy->SaveTrainState(writer); }},
-      {kLearnerComponent, [&learner](StateWriter* writer) { return learner.SaveState(writer); }},
+      {kLearnerComponent,
+       [&learner](StateWriter* writer) {
+         return CallUser("the learner", [&] { return learner.SaveState(writer); });
+       }},
   };
 }
 
-CheckpointInfo LearnerCheckpointInfo(const BaseLearner& learner) {
+CheckpointInfo LearnerCheckpointInfo(const ILearner& learner) {
   return {kCheckpointKind,
           {{kTrainIter, absl::StrCat(learner.train_iter())},
            {kEnvStep, absl::StrCat(learner.collector_envstep())}}};
 }
 
-absl::Status SaveLearnerCheckpoint(const BaseLearner& learner, const std::string& path) {
+absl::Status SaveLearnerCheckpoint(const ILearner& learner, const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   if (!parent.empty()) DING_RETURN_IF_ERROR(CreateDirectories(parent));
   return WriteCheckpoint(path, LearnerCheckpointInfo(learner), LearnerComponents(learner));
@@ -50,12 +54,12 @@ absl::StatusOr<CheckpointReader> OpenTrainCheckpoint(const std::string& path) {
                                                  kCheckpointKind, "'"));
 }
 
-absl::Status LoadLearnerCheckpoint(const std::string& path, BaseLearner* learner) {
+absl::Status LoadLearnerCheckpoint(const std::string& path, ILearner* learner) {
   DING_ASSIGN_OR_RETURN(const CheckpointReader checkpoint, OpenTrainCheckpoint(path));
   return Annotate(LoadLearnerComponents(checkpoint, learner), absl::StrCat("checkpoint ", path));
 }
 
-absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, BaseLearner* learner) {
+absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, ILearner* learner) {
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> model,
                         checkpoint.Component(kModelComponent));
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<StateReader> train_state,
@@ -65,10 +69,11 @@ absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, BaseLearn
   LearnMode* const policy = learner->policy();
   DING_RETURN_IF_ERROR(Annotate(policy->LoadModel(model.get()), kModelComponent));
   DING_RETURN_IF_ERROR(Annotate(policy->LoadTrainState(train_state.get()), kTrainStateComponent));
-  return Annotate(learner->LoadState(counters.get()), kLearnerComponent);
+  return Annotate(CallUser("the learner", [&] { return learner->LoadState(counters.get()); }),
+                  kLearnerComponent);
 }
 
-absl::StatusOr<EncodedBatch> EncodeLearner(const BaseLearner& learner) {
+absl::StatusOr<EncodedBatch> EncodeLearner(const ILearner& learner) {
   return EncodeState([&learner](StateWriter* writer) -> absl::Status {
     ScopedStateWriter model(writer, kModelComponent);
     DING_RETURN_IF_ERROR(learner.policy()->SaveModel(&model));
@@ -79,7 +84,7 @@ absl::StatusOr<EncodedBatch> EncodeLearner(const BaseLearner& learner) {
   });
 }
 
-absl::Status DecodeLearner(absl::string_view bytes, BaseLearner* learner) {
+absl::Status DecodeLearner(absl::string_view bytes, ILearner* learner) {
   DING_ASSIGN_OR_RETURN(const std::shared_ptr<StateReader> state,
                         DecodeState(bytes, "the state of another learner"));
   DING_ASSIGN_OR_RETURN(const int64_t train_iter, state->ReadInt(kTrainIter));
@@ -89,7 +94,7 @@ absl::Status DecodeLearner(absl::string_view bytes, BaseLearner* learner) {
   ScopedStateReader train_state(state.get(), kTrainStateComponent);
   DING_RETURN_IF_ERROR(
       Annotate(learner->policy()->LoadTrainState(&train_state), kTrainStateComponent));
-  return learner->SetProgress(train_iter, envstep);
+  return CallUser("the learner", [&] { return learner->SetProgress(train_iter, envstep); });
 }
 
 }  // namespace ding

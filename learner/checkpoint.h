@@ -3,7 +3,7 @@
 //   component    written by                    needed to
 //   model        LearnMode::SaveModel          act; enough for an evaluation
 //   train_state  LearnMode::SaveTrainState     continue training: optimizer, target networks, counters
-//   learner      BaseLearner::SaveState        continue counting: iterations, env steps, averages
+//   learner      ILearner::SaveState           continue counting: iterations, env steps, averages
 //
 // Threads: call these functions on the learner's thread.
 #ifndef DING_WORKER_LEARNER_CHECKPOINT_H_
@@ -21,30 +21,30 @@
 
 namespace ding {
 
-class BaseLearner;
+class ILearner;
 
 inline constexpr char kCheckpointKind[] = "ding_worker/train";
 inline constexpr char kModelComponent[] = "model";
 
 // Returns the components above, for a program that saves further ones. `learner` must outlive them.
-std::vector<CheckpointComponent> LearnerComponents(const BaseLearner& learner);
+std::vector<CheckpointComponent> LearnerComponents(const ILearner& learner);
 // Returns "train_iter" and "env_step", for people and for lists of checkpoints.
-CheckpointInfo LearnerCheckpointInfo(const BaseLearner& learner);
+CheckpointInfo LearnerCheckpointInfo(const ILearner& learner);
 
 // Writes the components to the folder `path` and creates its parent if needed. If it fails, an existing
 // checkpoint is unchanged.
-absl::Status SaveLearnerCheckpoint(const BaseLearner& learner, const std::string& path);
+absl::Status SaveLearnerCheckpoint(const ILearner& learner, const std::string& path);
 
 // Loads policy, train state and counters. Nothing is changed if the folder is damaged or the model does
 // not fit the policy.
-absl::Status LoadLearnerCheckpoint(const std::string& path, BaseLearner* learner);
+absl::Status LoadLearnerCheckpoint(const std::string& path, ILearner* learner);
 // Likewise, from an open checkpoint.
-absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, BaseLearner* learner);
+absl::Status LoadLearnerComponents(const CheckpointReader& checkpoint, ILearner* learner);
 
 // Encodes the state that the next step depends on, and the counters, for a learner of the same model in
 // another process. It has no averages, which each learner keeps for itself.
-absl::StatusOr<EncodedBatch> EncodeLearner(const BaseLearner& learner);
-absl::Status DecodeLearner(absl::string_view bytes, BaseLearner* learner);
+absl::StatusOr<EncodedBatch> EncodeLearner(const ILearner& learner);
+absl::Status DecodeLearner(absl::string_view bytes, ILearner* learner);
 
 // Opens the checkpoint at `path`; kInvalidArgument if it is of another kind.
 absl::StatusOr<CheckpointReader> OpenTrainCheckpoint(const std::string& path);

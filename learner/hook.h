@@ -13,7 +13,7 @@
 //   class ReportHook : public LearnerHook {
 //    public:
 //     ReportHook() : LearnerHook("report", /*priority=*/50, HookPosition::kAfterIter) {}
-//     absl::Status Call(BaseLearner* learner) override { ... learner->train_iter() ... }
+//     absl::Status Call(ILearner* learner) override { ... learner->train_iter() ... }
 //   };
 #ifndef DING_WORKER_LEARNER_HOOK_H_
 #define DING_WORKER_LEARNER_HOOK_H_
@@ -28,7 +28,7 @@
 
 namespace ding {
 
-class BaseLearner;
+class ILearner;
 
 enum class HookPosition { kBeforeRun = 0, kAfterRun = 1, kBeforeIter = 2, kAfterIter = 3 };
 inline constexpr int kNumHookPositions = 4;
@@ -44,7 +44,7 @@ class LearnerHook {
   LearnerHook& operator=(const LearnerHook&) = delete;
   virtual ~LearnerHook() = default;
 
-  virtual absl::Status Call(BaseLearner* learner) = 0;
+  virtual absl::Status Call(ILearner* learner) = 0;
 
   const std::string& name() const { return name_; }
   int priority() const { return priority_; }

@@ -73,7 +73,7 @@ class ReportHook : public LearnerHook {
  public:
   explicit ReportHook(const LearnerHookConfig& config)
       : LearnerHook(config.name(), config.priority(), HookPosition::kBeforeIter) {}
-  absl::Status Call(BaseLearner*) override { return absl::OkStatus(); }
+  absl::Status Call(ILearner*) override { return absl::OkStatus(); }
 };
 
 TEST(RegisterLearnerHookTest, UserTypesAreFoundByName) {

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 class NamedHook : public LearnerHook {
  public:
   using LearnerHook::LearnerHook;
-  absl::Status Call(BaseLearner*) override { return absl::OkStatus(); }
+  absl::Status Call(ILearner*) override { return absl::OkStatus(); }
 };
 
 std::shared_ptr<LearnerHook> Hook(const std::string& name, int priority,

@@ -8,15 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/metrics/table.h"
 #include "glog/logging.h"
 
 namespace ding {
 namespace {
 
-void WriteAverages(BaseLearner* learner) {
+void WriteAverages(ILearner* learner) {
   MetricSink* const sink = learner->deps().metrics.get();
   const std::string& name = learner->deps().name;
   std::vector<std::pair<std::string, std::string>> vars;
@@ -34,7 +34,7 @@ void WriteAverages(BaseLearner* learner) {
   LOG(INFO) << name << ": train iteration " << learner->train_iter() << "\n" << FormatVarGrid(vars);
 }
 
-void WriteDistributions(BaseLearner* learner, const LearnStep& step) {
+void WriteDistributions(ILearner* learner, const LearnStep& step) {
   MetricSink* const sink = learner->deps().metrics.get();
   const std::string& name = learner->deps().name;
   for (const auto& [group, values] : step.grouped_scalars) {
@@ -51,7 +51,7 @@ LoadCkptHook::LoadCkptHook(absl::string_view name, int priority, HookPosition po
                            std::string path)
     : LearnerHook(name, priority, position), path_(std::move(path)) {}
 
-absl::Status LoadCkptHook::Call(BaseLearner* learner) {
+absl::Status LoadCkptHook::Call(ILearner* learner) {
   if (path_.empty()) return absl::OkStatus();
   DING_RETURN_IF_ERROR(LoadLearnerCheckpoint(path_, learner));
   LOG(INFO) << learner->deps().name << ": loaded checkpoint " << path_ << " of iteration "
@@ -65,7 +65,7 @@ SaveCkptHook::SaveCkptHook(absl::string_view name, int priority, HookPosition po
   DING_CHECK(freq_ >= 1) << "hook '" << this->name() << "' has frequency " << freq_;
 }
 
-absl::Status SaveCkptHook::Call(BaseLearner* learner) {
+absl::Status SaveCkptHook::Call(ILearner* learner) {
   const bool every_iter =
       position() == HookPosition::kAfterIter || position() == HookPosition::kBeforeIter;
   if (learner->group()->rank() != 0 || learner->train_iter() == 0) return absl::OkStatus();
@@ -80,7 +80,7 @@ SavePeriodicallyHook::SavePeriodicallyHook(absl::string_view name, int priority,
       << "hook '" << this->name() << "' has period " << absl::FormatDuration(period_);
 }
 
-absl::Status SavePeriodicallyHook::Call(BaseLearner* learner) {
+absl::Status SavePeriodicallyHook::Call(ILearner* learner) {
   const Clock* const clock = learner->deps().clock;
   if (!since_save_.has_value()) since_save_.emplace(clock);
   if (learner->group()->rank() != 0 || !learner->at_end_of_batch()) return absl::OkStatus();
@@ -95,7 +95,7 @@ LogShowHook::LogShowHook(absl::string_view name, int priority, HookPosition posi
   DING_CHECK(freq_ >= 1) << "hook '" << this->name() << "' has frequency " << freq_;
 }
 
-absl::Status LogShowHook::Call(BaseLearner* learner) {
+absl::Status LogShowHook::Call(ILearner* learner) {
   const LearnStep* const step = learner->current_step();
   if (step == nullptr || !learner->monitors()) return absl::OkStatus();
   for (const auto& [name, value] : step->scalars) learner->monitor()->Add(name, value);
@@ -108,7 +108,7 @@ absl::Status LogShowHook::Call(BaseLearner* learner) {
 LogReduceHook::LogReduceHook(absl::string_view name, int priority, HookPosition position)
     : LearnerHook(name, priority, position) {}
 
-absl::Status LogReduceHook::Call(BaseLearner* learner) {
+absl::Status LogReduceHook::Call(ILearner* learner) {
   LearnStep* const step = learner->current_step();
   if (step == nullptr || learner->group()->world_size() == 1) return absl::OkStatus();
   std::vector<std::string> names;

@@ -25,7 +25,7 @@ inline constexpr int kLogReduceHookPriority = 10;
 class LoadCkptHook : public LearnerHook {
  public:
   LoadCkptHook(absl::string_view name, int priority, HookPosition position, std::string path);
-  absl::Status Call(BaseLearner* learner) override;
+  absl::Status Call(ILearner* learner) override;
 
  private:
   const std::string path_;
@@ -36,7 +36,7 @@ class LoadCkptHook : public LearnerHook {
 class SaveCkptHook : public LearnerHook {
  public:
   SaveCkptHook(absl::string_view name, int priority, HookPosition position, int64_t freq);
-  absl::Status Call(BaseLearner* learner) override;
+  absl::Status Call(ILearner* learner) override;
 
  private:
   const int64_t freq_;
@@ -49,7 +49,7 @@ class SavePeriodicallyHook : public LearnerHook {
  public:
   SavePeriodicallyHook(absl::string_view name, int priority, HookPosition position,
                        absl::Duration period);
-  absl::Status Call(BaseLearner* learner) override;
+  absl::Status Call(ILearner* learner) override;
 
  private:
   const absl::Duration period_;
@@ -64,7 +64,7 @@ inline constexpr char kResumeCheckpoint[] = "learner_resume";
 class LogShowHook : public LearnerHook {
  public:
   LogShowHook(absl::string_view name, int priority, HookPosition position, int64_t freq);
-  absl::Status Call(BaseLearner* learner) override;
+  absl::Status Call(ILearner* learner) override;
 
  private:
   const int64_t freq_;
@@ -75,7 +75,7 @@ class LogShowHook : public LearnerHook {
 class LogReduceHook : public LearnerHook {
  public:
   LogReduceHook(absl::string_view name, int priority, HookPosition position);
-  absl::Status Call(BaseLearner* learner) override;
+  absl::Status Call(ILearner* learner) override;
 };
 
 }  // namespace ding

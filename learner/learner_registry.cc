@@ -1,24 +1,28 @@
 #include "ding_worker/learner/learner_registry.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/hook_registry.h"
 
 namespace ding {
 namespace {
 
-absl::StatusOr<std::unique_ptr<BaseLearner>> CreateBaseLearner(const LearnerConfig& config,
-                                                               LearnMode* policy,
-                                                               const ComponentDeps& deps,
-                                                               ProcessGroup* group) {
-  DING_ASSIGN_OR_RETURN(LearnerHooks hooks, build_learner_hook_by_cfg(config.hook()));
-  BaseLearner::Options options;
-  options.train_iterations = config.train_iterations();
-  options.log_policy = config.log_policy();
-  options.only_monitor_rank0 = config.only_monitor_rank0();
-  options.monitor_window = config.monitor_window();
-  return BaseLearner::Create(options, policy, std::move(hooks), deps, group);
+absl::StatusOr<std::unique_ptr<ILearner>> CreateBaseLearner(const LearnerConfig& config,
+                                                            LearnMode* policy,
+                                                            const ComponentDeps& deps,
+                                                            ProcessGroup* group) {
+  if (config.has_params()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("params are given, but type '", config.type(), "' has none of its own"));
+  }
+  DING_ASSIGN_OR_RETURN(BaseLearner::Parts parts,
+                        ReadBaseLearnerParts(config, policy, deps, group));
+  return BaseLearner::Create(std::move(parts));
 }
 
 }  // namespace
@@ -32,12 +36,33 @@ Registry<LearnerCreator>& LearnerRegistry() {
   return *registry;
 }
 
-absl::StatusOr<std::unique_ptr<BaseLearner>> create_learner(const LearnerConfig& config,
-                                                            LearnMode* policy,
-                                                            const ComponentDeps& deps,
-                                                            ProcessGroup* group) {
+absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerConfig& config,
+                                                         LearnMode* policy,
+                                                         const ComponentDeps& deps,
+                                                         ProcessGroup* group) {
   DING_ASSIGN_OR_RETURN(const LearnerCreator create, LearnerRegistry().Find(config.type()));
-  return create(config, policy, deps, group);
+  const std::string factory = absl::StrCat("the factory of learner '", config.type(), "'");
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<ILearner> learner,
+                        CallUser(factory, [&] { return create(config, policy, deps, group); }));
+  if (learner != nullptr) return learner;
+  return absl::InternalError(absl::StrCat(factory, " returned none"));
+}
+
+absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& config,
+                                                        LearnMode* policy,
+                                                        const ComponentDeps& deps,
+                                                        ProcessGroup* group) {
+  BaseLearner::Parts parts;
+  parts.options.train_iterations = config.train_iterations();
+  parts.options.log_policy = config.log_policy();
+  parts.options.only_monitor_rank0 = config.only_monitor_rank0();
+  parts.options.monitor_window = config.monitor_window();
+  parts.policy = policy;
+  parts.deps = deps;
+  parts.group = group;
+  DING_ASSIGN_OR_RETURN(parts.hooks, build_learner_hook_by_cfg(config.hook()));
+  DING_RETURN_IF_ERROR(BaseLearner::CheckParts(parts));
+  return parts;
 }
 
 }  // namespace ding

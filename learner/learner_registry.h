@@ -1,8 +1,13 @@
 // Finds learners by the name in their config.
 //
 // Example:
-//   DING_ASSIGN_OR_RETURN(std::unique_ptr<BaseLearner> learner,
+//   DING_ASSIGN_OR_RETURN(std::unique_ptr<ILearner> learner,
 //                         create_learner(config, policy->learn_mode(), deps));
+//
+// Example: a learner of your own (learner/example_test.cc has all of it).
+//   DING_REGISTER(LearnerRegistry(), "repeat", MakeRepeatLearner);
+//
+//   learner { type: "repeat" params { [type.googleapis.com/ding.RepeatLearnerConfig] { times: 3 } } }
 #ifndef DING_WORKER_LEARNER_LEARNER_REGISTRY_H_
 #define DING_WORKER_LEARNER_LEARNER_REGISTRY_H_
 
@@ -12,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/process_group.h"
 #include "ding_worker/metrics/component.h"
@@ -19,16 +25,28 @@
 
 namespace ding {
 
-using LearnerCreator = std::function<absl::StatusOr<std::unique_ptr<BaseLearner>>(
-    const LearnerConfig&, LearnMode*, const ComponentDeps&, ProcessGroup*)>;
+// Makes a learner that trains `policy`, by the fields and `params` of its config. `policy` and `group`
+// outlive the learner; a null `group` is a single process.
+using LearnerCreator = std::function<absl::StatusOr<std::unique_ptr<ILearner>>(
+    const LearnerConfig&, LearnMode* policy, const ComponentDeps&, ProcessGroup* group)>;
 Registry<LearnerCreator>& LearnerRegistry();
 
-// A null `group` is a single process. kNotFound lists the linked names; kInvalidArgument lists all
-// problems of the config.
-absl::StatusOr<std::unique_ptr<BaseLearner>> create_learner(const LearnerConfig& config,
-                                                            LearnMode* policy,
-                                                            const ComponentDeps& deps,
-                                                            ProcessGroup* group = nullptr);
+// Makes the learner that `config` names.
+//   kNotFound         no linked learner has this name; the message lists the names that are linked
+//   kInvalidArgument  the factory refuses the config, or the policy has no learn mode
+//   kInternal         the learner's factory threw or returned null; the message names the type
+absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerConfig& config,
+                                                         LearnMode* policy,
+                                                         const ComponentDeps& deps,
+                                                         ProcessGroup* group = nullptr);
+
+// Reads the fields that every learner has, for the factory of a learner of your own that derives from
+// BaseLearner or is composed of it: makes the hooks, and leaves `params` to the factory. The parts are such
+// that BaseLearner::CheckParts() accepts them; kInvalidArgument if not.
+absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& config,
+                                                        LearnMode* policy,
+                                                        const ComponentDeps& deps,
+                                                        ProcessGroup* group);
 
 }  // namespace ding
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "ding_worker/base/check.h"
-#include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/process_group.h"
 
 namespace ding {
@@ -16,7 +16,7 @@ SendHook::SendHook(absl::string_view name, int priority, HookPosition position, 
       << "hook '" << this->name() << "' is at before_iter, where nothing is new";
 }
 
-absl::Status SendHook::Call(BaseLearner* learner) {
+absl::Status SendHook::Call(ILearner* learner) {
   if (position() == HookPosition::kAfterIter) {
     if (!learner->at_end_of_batch()) return absl::OkStatus();
     if (learner->train_iter() / freq_ == learner->batch_begin_iter() / freq_) {
@@ -26,7 +26,7 @@ absl::Status SendHook::Call(BaseLearner* learner) {
   return send_(learner);
 }
 
-absl::Status SendPolicyHook::Call(BaseLearner* learner) {
+absl::Status SendPolicyHook::Call(ILearner* learner) {
   return learner->group()->rank() == 0 ? SendHook::Call(learner) : absl::OkStatus();
 }
 

@@ -24,10 +24,10 @@ namespace ding {
 // program.
 class SendHook : public LearnerHook {
  public:
-  using Send = std::function<absl::Status(BaseLearner* learner)>;
+  using Send = std::function<absl::Status(ILearner* learner)>;
 
   SendHook(absl::string_view name, int priority, HookPosition position, int64_t freq, Send send);
-  absl::Status Call(BaseLearner* learner) override;
+  absl::Status Call(ILearner* learner) override;
 
  private:
   const int64_t freq_;
@@ -39,10 +39,10 @@ class SendHook : public LearnerHook {
 class SendPolicyHook : public SendHook {
  public:
   using SendHook::SendHook;
-  absl::Status Call(BaseLearner* learner) override;
+  absl::Status Call(ILearner* learner) override;
 };
 
-// Reports BaseLearner::learn_info() on every rank, as each has the priorities of its own rows: in
+// Reports ILearner::learn_info() on every rank, as each has the priorities of its own rows: in
 // after_iter, and in after_run with learner_done. Priorities of batches in between are not sent, so a
 // run with priorities needs freq 1.
 class SendLearnInfoHook : public SendHook {

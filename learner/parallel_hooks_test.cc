@@ -36,7 +36,7 @@ struct Fixture {
     auto created = BaseLearner::Create(options, &policy, {}, deps, group);
     EXPECT_THAT(created, IsOk());
     learner = *std::move(created);
-    const auto send_policy = [this](BaseLearner* l) {
+    const auto send_policy = [this](ILearner* l) {
       policies.push_back(absl::StrCat(l->train_iter(), " weight ", policy.weight));
       return absl::OkStatus();
     };
@@ -44,7 +44,7 @@ struct Fixture {
       learner->RegisterHook(
           std::make_shared<SendPolicyHook>("send_policy", 100, position, freq, send_policy));
     }
-    const auto send_info = [this](BaseLearner* l) {
+    const auto send_info = [this](ILearner* l) {
       const LearnInfo info = l->learn_info();
       infos.push_back(absl::StrCat(info.learner_step, info.learner_done ? " done" : ""));
       return send_status;
@@ -59,7 +59,7 @@ struct Fixture {
   }
 
   FakeLearnMode policy;
-  std::unique_ptr<BaseLearner> learner;
+  std::unique_ptr<ILearner> learner;
   std::vector<std::string> policies;
   std::vector<std::string> infos;
   absl::Status send_status;

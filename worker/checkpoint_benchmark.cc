@@ -13,7 +13,7 @@
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/data/state.h"
-#include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
 #include "ding_worker/worker/serial_run/serial_pipeline.h"
@@ -27,7 +27,7 @@ constexpr int64_t kBufferRows = 20000;
 void Check(const absl::Status& status) { DING_CHECK(status.ok()) << status; }
 
 // Returns the bytes of the learner's tensors, one tensor after the other.
-std::string LearnerBytes(const BaseLearner& learner) {
+std::string LearnerBytes(const ILearner& learner) {
   StateDict state;
   Check(learner.policy()->SaveModel(&state));
   Check(learner.policy()->SaveTrainState(&state));

@@ -153,11 +153,11 @@ class LearnerOfTask : public TaskLearner {
  public:
   explicit LearnerOfTask(LearnMode* learn)
       : learner_(BaseLearner::Create({}, learn, {}, ComponentDeps()).value()) {}
-  BaseLearner* learner() override { return learner_.get(); }
+  ILearner* learner() override { return learner_.get(); }
   NamedValues LearnSettings(int64_t /*train_iter*/, int64_t /*envstep*/) override { return {}; }
 
  private:
-  const std::unique_ptr<BaseLearner> learner_;
+  const std::unique_ptr<ILearner> learner_;
 };
 
 std::string ScratchFolder() {

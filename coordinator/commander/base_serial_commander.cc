@@ -2,8 +2,8 @@
 
 namespace ding {
 
-BaseSerialCommander::BaseSerialCommander(const BaseLearner* learner,
-                                         const ISerialCollector* collector, CommandMode* policy)
+BaseSerialCommander::BaseSerialCommander(const ILearner* learner, const ISerialCollector* collector,
+                                         CommandMode* policy)
     : learner_(learner), collector_(collector), policy_(policy) {}
 
 NamedValues BaseSerialCommander::Step() {

@@ -8,7 +8,7 @@
 
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/data/named_values.h"
-#include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
@@ -16,7 +16,7 @@ namespace ding {
 class BaseSerialCommander {
  public:
   // `policy` may be null: every setting is then empty.
-  BaseSerialCommander(const BaseLearner* learner, const ISerialCollector* collector,
+  BaseSerialCommander(const ILearner* learner, const ISerialCollector* collector,
                       CommandMode* policy);
 
   // Settings for the next Collect(), by the progress of learner and collector.
@@ -32,7 +32,7 @@ class BaseSerialCommander {
  private:
   void UpdateInfo();
 
-  const BaseLearner* const learner_;
+  const ILearner* const learner_;
   const ISerialCollector* const collector_;
   CommandMode* policy_;
   NamedValues info_;

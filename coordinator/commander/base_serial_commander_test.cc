@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/testing/fake_learn_mode.h"
 #include "gtest/gtest.h"
 

@@ -18,8 +18,8 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
 #include "ding_worker/interaction/messages.pb.h"
-#include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/comm/group_member.h"
+#include "ding_worker/learner/learner.h"
 
 namespace ding {
 
@@ -33,7 +33,7 @@ struct CollectedLayout {
 class TaskLearner {
  public:
   virtual ~TaskLearner() = default;
-  virtual BaseLearner* learner() = 0;
+  virtual ILearner* learner() = 0;
   // How to learn from what is next: the learning rate, say.
   virtual NamedValues LearnSettings(int64_t train_iter, int64_t envstep) = 0;
   // The layout of the rows that collectors send: chunks with other rows are left out.

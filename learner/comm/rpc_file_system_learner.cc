@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/deadline.h"
 #include "ding_worker/base/status_macros.h"
@@ -22,10 +23,10 @@
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/learner/async_data_loader.h"
-#include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/checkpoint.h"
 #include "ding_worker/learner/comm/demand_source.h"
 #include "ding_worker/learner/comm/item_loader.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/parallel_hooks.h"
 #include "glog/logging.h"
 
@@ -55,7 +56,7 @@ class JoinGroupHook : public LearnerHook {
   explicit JoinGroupHook(SendHook::Send join)
       : LearnerHook("join_group", kJoinGroupPriority, HookPosition::kBeforeRun),
         join_(std::move(join)) {}
-  absl::Status Call(BaseLearner* learner) override { return join_(learner); }
+  absl::Status Call(ILearner* learner) override { return join_(learner); }
 
  private:
   const SendHook::Send join_;
@@ -154,7 +155,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   }
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<TaskLearner> made,
                         factory_(task, grouped ? &group_ : nullptr));
-  BaseLearner* const learner = made->learner();
+  ILearner* const learner = made->learner();
   next_version_ = std::max<uint64_t>(1, task.first_version());
   info_.Clear();
   ForgetPublished();
@@ -211,7 +212,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
     LOG(INFO) << "the group of learners forms anew: " << why.message();
     return absl::OkStatus();
   });
-  const absl::Status status = learner->Start(next);
+  const absl::Status status = CallUser("the learner", [&] { return learner->Start(next); });
   group_.Leave();
   drop_pipeline();
   if (group_.rank() == 0) {
@@ -225,13 +226,13 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   return status;
 }
 
-void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, BaseLearner* learner) {
+void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, ILearner* learner) {
   if (task.has_group_worker()) {
     learner->RegisterHook(std::make_shared<JoinGroupHook>(
-        [this, &task](BaseLearner* joining) { return JoinGroup(task, joining); }));
+        [this, &task](ILearner* joining) { return JoinGroup(task, joining); }));
   }
-  const auto send_policy = [this, &task](BaseLearner* sender) { return SendPolicy(task, sender); };
-  const auto send_info = [this](BaseLearner* sender) { return SendInfo(sender); };
+  const auto send_policy = [this, &task](ILearner* sender) { return SendPolicy(task, sender); };
+  const auto send_info = [this](ILearner* sender) { return SendInfo(sender); };
   for (const HookPosition position : {HookPosition::kBeforeRun, HookPosition::kAfterIter}) {
     learner->RegisterHook(std::make_shared<SendPolicyHook>("send_policy", kHookPriority, position,
                                                            options_.send_policy_freq, send_policy));
@@ -261,7 +262,7 @@ RpcFileSystemLearner::MakePipeline(bool grouped, int64_t train_iter, ItemLoader*
   return made;
 }
 
-absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const BaseLearner& learner,
+absl::StatusOr<std::optional<TrainData>> RpcFileSystemLearner::NextData(const ILearner& learner,
                                                                         DataPipeline* pipeline) {
   pipeline->source.set_train_iter(learner.train_iter());
   const Timer waited(Clock::Real());
@@ -298,7 +299,7 @@ std::string RpcFileSystemLearner::WaitsFor(const DataPipeline& pipeline, bool em
                       absl::FormatDuration(absl::Trunc(read->since, absl::Seconds(1))));
 }
 
-absl::Status RpcFileSystemLearner::JoinGroup(const LearnerTask& task, BaseLearner* learner) {
+absl::Status RpcFileSystemLearner::JoinGroup(const LearnerTask& task, ILearner* learner) {
   DING_ASSIGN_OR_RETURN(const std::string digest, ModelDigest(*learner->policy()));
   absl::Status status;
   for (int attempt = 0; attempt < kJoinAttempts; ++attempt) {
@@ -321,7 +322,7 @@ absl::Status RpcFileSystemLearner::JoinGroup(const LearnerTask& task, BaseLearne
   return Annotate(status, absl::StrCat(kJoinAttempts, " groups of learners did not come together"));
 }
 
-absl::Status RpcFileSystemLearner::EnterGeneration(const FormGroup& form, BaseLearner* learner) {
+absl::Status RpcFileSystemLearner::EnterGeneration(const FormGroup& form, ILearner* learner) {
   AllReduceOptions options;
   options.group = absl::StrCat(form.task_id(), "/", form.generation());
   options.rank = form.rank();
@@ -347,7 +348,7 @@ absl::Status RpcFileSystemLearner::EnterGeneration(const FormGroup& form, BaseLe
   return absl::OkStatus();
 }
 
-absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, BaseLearner* learner) {
+absl::Status RpcFileSystemLearner::SendPolicy(const LearnerTask& task, ILearner* learner) {
   DING_ASSIGN_OR_RETURN(EncodedBatch model, EncodeState([learner](StateWriter* writer) {
                           return learner->policy()->SaveModel(writer);
                         }));
@@ -410,7 +411,7 @@ absl::Status RpcFileSystemLearner::ReportStall(int64_t train_iter, const std::st
   return slave_.SendInfo(std::move(info));
 }
 
-absl::Status RpcFileSystemLearner::SendInfo(BaseLearner* learner) {
+absl::Status RpcFileSystemLearner::SendInfo(ILearner* learner) {
   const LearnInfo info = learner->learn_info();
   if (info.priority_info.has_value() && !info.learner_done) {
     AddPriorities(*info.priority_info, &info_);

@@ -2,11 +2,11 @@
 // DI-engine's FlaskFileSystemLearner does by HTTP and pickled files. Types "grpc_fs" and, with
 // Redis, "grpc_redis".
 //
-//     LearnerData ──► DemandSource ──► AsyncDataLoader ──► BaseLearner::Start()
-//                     reads the store    ahead of time         │ hooks
-//                                                              ├──► policy versions: store, then
-//                                                              │    PolicyVersion
-//                                                              └──► LearnerInfo: progress, priorities
+//     LearnerData ──► DemandSource ──► AsyncDataLoader ──► ILearner::Start()
+//                     reads the store    ahead of time      │ hooks
+//                                                           ├──► policy versions: store, then
+//                                                           │    PolicyVersion
+//                                                           └──► LearnerInfo: progress, priorities
 //
 // A learner of a group (LearnerTask.group_worker) joins the group's first generation before its run.
 // When a generation is over it drops the batches that it has, joins the next, takes over what rank 0
@@ -55,11 +55,11 @@ class RpcFileSystemLearner : public BaseCommLearner {
 
   void RunTask(const LearnerTask& task);
   absl::Status Learn(const LearnerTask& task);
-  void RegisterHooks(const LearnerTask& task, BaseLearner* learner);
+  void RegisterHooks(const LearnerTask& task, ILearner* learner);
   absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, int64_t train_iter,
                                                              ItemLoader* items);
   // The next batch that holds anything; tells what it waits for meanwhile.
-  absl::StatusOr<std::optional<TrainData>> NextData(const BaseLearner& learner,
+  absl::StatusOr<std::optional<TrainData>> NextData(const ILearner& learner,
                                                     DataPipeline* pipeline);
 
   // Returns a description of the wait for data; empty if there is nothing to say. `empty` says that
@@ -67,12 +67,12 @@ class RpcFileSystemLearner : public BaseCommLearner {
   std::string WaitsFor(const DataPipeline& pipeline, bool empty) const;
 
   // Joins the next generation, for a learner in a group. kCancelled if the task is being closed.
-  absl::Status JoinGroup(const LearnerTask& task, BaseLearner* learner);
-  absl::Status EnterGeneration(const FormGroup& form, BaseLearner* learner);
+  absl::Status JoinGroup(const LearnerTask& task, ILearner* learner);
+  absl::Status EnterGeneration(const FormGroup& form, ILearner* learner);
 
   // Hooks of the learner.
-  absl::Status SendPolicy(const LearnerTask& task, BaseLearner* learner);
-  absl::Status SendInfo(BaseLearner* learner);
+  absl::Status SendPolicy(const LearnerTask& task, ILearner* learner);
+  absl::Status SendInfo(ILearner* learner);
   absl::Status ReportStall(int64_t train_iter, const std::string& why);
   // Puts the newest published policy into the store again, if it is not there or damaged: that would
   // leave the collectors without one, and the learner without data for ever.

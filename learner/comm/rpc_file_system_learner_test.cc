@@ -140,11 +140,11 @@ class FakeTask : public TaskLearner {
       return absl::OkStatus();
     });
   }
-  BaseLearner* learner() override { return learner_.get(); }
+  ILearner* learner() override { return learner_.get(); }
   NamedValues LearnSettings(int64_t /*train_iter*/, int64_t /*envstep*/) override { return {}; }
 
  private:
-  std::unique_ptr<BaseLearner> learner_;
+  std::unique_ptr<ILearner> learner_;
 };
 
 class RpcFileSystemLearnerTest : public testing::Test {

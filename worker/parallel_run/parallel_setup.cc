@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/rng.h"
@@ -231,11 +232,11 @@ class ConfiguredLearner : public TaskLearner {
     return made;
   }
 
-  BaseLearner* learner() override { return learner_.get(); }
+  ILearner* learner() override { return learner_.get(); }
   CollectedLayout collected() const override { return collected_; }
   absl::Status SaveProgress() override {
     if (!resumable_ || learner_->train_iter() == 0) return absl::OkStatus();
-    return learner_->SaveCheckpoint(kResumeCheckpoint);
+    return CallUser("the learner", [&] { return learner_->SaveCheckpoint(kResumeCheckpoint); });
   }
   NamedValues LearnSettings(int64_t train_iter, int64_t envstep) override {
     if (policy_->command_mode() == nullptr) return {};
@@ -246,7 +247,7 @@ class ConfiguredLearner : public TaskLearner {
 
  private:
   static absl::Status Save(const ExperimentConfig& config, const std::string& env_name,
-                           const BaseLearner& learner, absl::string_view name) {
+                           const ILearner& learner, absl::string_view name) {
     const std::string path = learner.CheckpointPath(name);
     DING_RETURN_IF_ERROR(CreateDirectories(JoinPath(learner.deps().exp_dir, "ckpt")));
     // A learner that was stopped, and then replaced, must not undo what its successor has learned.
@@ -271,7 +272,7 @@ class ConfiguredLearner : public TaskLearner {
   }
 
   std::unique_ptr<Policy> policy_;
-  std::unique_ptr<BaseLearner> learner_;
+  std::unique_ptr<ILearner> learner_;
   CollectedLayout collected_;
   bool resumable_ = false;
 };

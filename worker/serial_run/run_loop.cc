@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/checkpoint.h"
@@ -59,8 +60,10 @@ absl::Status RunLoop::Run(SerialResult* result) {
   // The resume point comes before the hooks, which belong to this end of the run and not to a
   // continuation.
   const absl::Status resume_point = SaveResumePoint();
-  DING_RETURN_IF_ERROR(result_.interrupted ? SaveCheckpoint("ckpt_interrupt")
-                                           : work_.learner()->CallHooks(HookPosition::kAfterRun));
+  DING_RETURN_IF_ERROR(
+      result_.interrupted ? SaveCheckpoint("ckpt_interrupt") : CallUser("the learner", [&] {
+        return work_.learner()->CallHooks(HookPosition::kAfterRun);
+      }));
   DING_RETURN_IF_ERROR(checkpoints_.Flush());
   result->wall_seconds = WallSeconds();
   return resume_point;

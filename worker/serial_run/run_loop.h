@@ -27,7 +27,7 @@
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/env_manager.h"
-#include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
 #include "ding_worker/worker/experiment.pb.h"
@@ -41,7 +41,7 @@ class RunWork {
  public:
   virtual ~RunWork() = default;
 
-  virtual BaseLearner* learner() = 0;
+  virtual ILearner* learner() = 0;
   virtual int64_t env_step() const = 0;
   // The number in the names of resume points, which grows from round to round.
   virtual int64_t position() const = 0;

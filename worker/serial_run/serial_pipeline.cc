@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/env/game_spec.h"
@@ -139,7 +140,8 @@ absl::Status SerialPipeline::Run(SerialResult* result) {
 }
 
 absl::Status SerialPipeline::Begin() {
-  DING_RETURN_IF_ERROR(learner_->CallHooks(HookPosition::kBeforeRun));
+  DING_RETURN_IF_ERROR(
+      CallUser("the learner", [&] { return learner_->CallHooks(HookPosition::kBeforeRun); }));
   if (config_.policy().learn().resume_training() && learner_->collector_envstep() > 0) {
     collector_->set_envstep(learner_->collector_envstep());
   }
@@ -198,7 +200,9 @@ absl::Status SerialPipeline::LearnFromBuffer(const SegmentBatch& collected) {
 }
 
 absl::Status SerialPipeline::Learn(const Batch& batch) {
-  DING_RETURN_IF_ERROR(learner_->Train(batch, collector_->envstep(), commander_->LearnSettings()));
+  DING_RETURN_IF_ERROR(CallUser("the learner", [&] {
+    return learner_->Train(batch, collector_->envstep(), commander_->LearnSettings());
+  }));
   if (buffer_ == nullptr || !config_.policy().priority()) return absl::OkStatus();
   const LearnInfo info = learner_->learn_info();
   return info.priority_info ? buffer_->Update(*info.priority_info) : absl::OkStatus();

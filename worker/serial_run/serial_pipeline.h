@@ -49,7 +49,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   absl::Status Run(SerialResult* result) override;
   ProgressState progress() const override { return loop_.progress(); }
 
-  BaseLearner* learner() override { return learner_.get(); }
+  ILearner* learner() override { return learner_.get(); }
   ISerialCollector* collector() { return collector_.get(); }
   // Null in an on-policy run.
   IBuffer* buffer() { return buffer_.get(); }
@@ -88,7 +88,7 @@ class SerialPipeline : public Pipeline, private RunWork {
   std::unique_ptr<EnvManager> evaluator_env_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<IBuffer> buffer_;
-  std::unique_ptr<BaseLearner> learner_;
+  std::unique_ptr<ILearner> learner_;
   std::unique_ptr<ISerialCollector> collector_;
   std::unique_ptr<ISerialEvaluator> evaluator_;
   std::unique_ptr<BaseSerialCommander> commander_;

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,10 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/episodes.h"
 #include "ding_worker/env/testing/scripted_env.h"
+#include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/run/evaluation.h"
@@ -211,6 +215,49 @@ TEST_F(SerialPipelineTest, AnEnvThatCannotBeResetIsNamed) {
       Run({"env.type=Scripted", "env.manager.retry_waiting_time=0", "env.manager.max_retry=3"},
           &result),
       FailsWith(AllOf(HasSubstr("env 0"), HasSubstr("scripted error"))));
+}
+
+// Trains on each batch twice; throws instead if there are as many iterations as `throw_at`.
+class TwiceLearner : public BaseLearner {
+ public:
+  TwiceLearner(Parts parts, int64_t throw_at)
+      : BaseLearner(std::move(parts)), throw_at_(throw_at) {}
+
+  absl::Status Train(const Batch& data, int64_t envstep, const NamedValues& settings) override {
+    if (train_iter() == throw_at_) throw std::runtime_error("out of ideas");
+    DING_RETURN_IF_ERROR(BaseLearner::Train(data, envstep, settings));
+    return BaseLearner::Train(data, envstep, settings);
+  }
+
+ private:
+  const int64_t throw_at_;
+};
+
+LearnerCreator TwiceLearnerCreator(int64_t throw_at) {
+  return [throw_at](const LearnerConfig& config, LearnMode* policy, const ComponentDeps& deps,
+                    ProcessGroup* group) -> absl::StatusOr<std::unique_ptr<ILearner>> {
+    DING_ASSIGN_OR_RETURN(BaseLearner::Parts parts,
+                          ReadBaseLearnerParts(config, policy, deps, group));
+    return std::make_unique<TwiceLearner>(std::move(parts), throw_at);
+  };
+}
+
+TEST_F(SerialPipelineTest, ALearnerOfOnesOwnTrains) {
+  const ScopedRegistration<LearnerCreator> twice(&LearnerRegistry(), "twice",
+                                                 TwiceLearnerCreator(/*throw_at=*/-1));
+  SerialResult result;
+  ASSERT_THAT(Run({"policy.learn.learner.type=twice"}, &result), IsOk());
+  EXPECT_EQ(result.train_iter, 2 * 49);
+  EXPECT_THAT(CheckpointReader::Open(Checkpoint("iteration_98")), IsOk());
+}
+
+TEST_F(SerialPipelineTest, ALearnerThatThrowsEndsTheRun) {
+  const ScopedRegistration<LearnerCreator> twice(&LearnerRegistry(), "twice",
+                                                 TwiceLearnerCreator(/*throw_at=*/12));
+  SerialResult result;
+  EXPECT_THAT(Run({"policy.learn.learner.type=twice"}, &result),
+              FailsWith(HasSubstr("the learner threw an exception: out of ideas")));
+  EXPECT_EQ(result.train_iter, 12);
 }
 
 TEST_F(SerialPipelineTest, ModulesReportTheirProblemsTogether) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
@@ -105,6 +106,10 @@ absl::Status SupervisedPipeline::Run(SerialResult* result) {
   return status;
 }
 
+absl::Status SupervisedPipeline::Begin() {
+  return CallUser("the learner", [&] { return learner_->CallHooks(HookPosition::kBeforeRun); });
+}
+
 absl::Status SupervisedPipeline::EvaluateIfDue() {
   const int64_t train_iter = learner_->train_iter();
   if (metric_evaluator_->ShouldEval(train_iter)) {
@@ -125,7 +130,7 @@ absl::Status SupervisedPipeline::Round() {
   DING_ASSIGN_OR_RETURN(const Batch batch, epochs_->Next());
   const NamedValues settings = policy_->command_mode()->GetSettingLearn(
       {{"learner_step", static_cast<double>(learner_->train_iter())}, {"envstep", 0}});
-  return learner_->Train(batch, kNoEnvStep, settings);
+  return CallUser("the learner", [&] { return learner_->Train(batch, kNoEnvStep, settings); });
 }
 
 std::vector<CheckpointComponent> SupervisedPipeline::Components() {

@@ -63,11 +63,11 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   absl::Status SaveDataState(StateWriter* writer) const;
   absl::Status LoadDataState(StateReader* reader);
 
-  BaseLearner* learner() override { return learner_.get(); }
+  ILearner* learner() override { return learner_.get(); }
   int64_t env_step() const override { return 0; }
   int64_t position() const override { return learner_->train_iter(); }
   std::string env_name() const override { return env_spec_.name; }
-  absl::Status Begin() override { return learner_->CallHooks(HookPosition::kBeforeRun); }
+  absl::Status Begin() override;
   absl::Status EvaluateIfDue() override;
   bool Stopped() const override;
   absl::Status Round() override;
@@ -82,7 +82,7 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   DataSet data_;
   std::unique_ptr<ShuffledEpochs> epochs_;
   std::unique_ptr<Policy> policy_;
-  std::unique_ptr<BaseLearner> learner_;
+  std::unique_ptr<ILearner> learner_;
   std::unique_ptr<IMetric> metric_;
   std::unique_ptr<MetricSerialEvaluator> metric_evaluator_;
   std::unique_ptr<ISerialEvaluator> evaluator_;  // null if there is no env

@@ -1,0 +1,110 @@
+// The interface of a learner: what programs, hooks and commanders know of it. A learner trains a policy: it
+// calls the learn mode of the policy, counts iterations, and runs hooks around them.
+//
+// An iteration is one optimizer step. A policy that takes several steps on one batch (epochs,
+// minibatches) advances the count by as many, and after_iter hooks run once for each. `train_iter()`
+// is the number of complete iterations, also inside after_iter hooks: checkpoint `iteration_<n>` has
+// the parameters after n iterations.
+//
+// BaseLearner (learner/base_learner.h) is the default. A learner of your own derives from it, is composed of
+// it, or implements this interface itself; the registry of learners finds it by name.
+//
+// Ownership: a learner does not own its policy, which must outlive it; it shares its hooks and its metric
+//            sink.
+// Threads:   thread-compatible; Train() and Start() run on the caller's thread.
+// Errors:    an error names the iteration, and the hook if one failed. After an error the parameters
+//            are those of the last complete iteration. Programs turn an exception of a function that
+//            returns a Status into an error; the other functions must not throw.
+#ifndef DING_WORKER_LEARNER_LEARNER_H_
+#define DING_WORKER_LEARNER_LEARNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/priority_info.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/learner/hook.h"
+#include "ding_worker/learner/process_group.h"
+#include "ding_worker/learner/train_data.h"
+#include "ding_worker/metrics/averages.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+// The state of a learner, for a commander.
+struct LearnInfo {
+  int64_t learner_step = 0;
+  // The priorities of the last Train(), if the policy set any.
+  std::optional<PriorityInfo> priority_info;
+  bool learner_done = false;
+};
+
+class ILearner {
+ public:
+  // Returns the next batch to train on; nullopt ends Start().
+  using DataSource = std::function<absl::StatusOr<std::optional<TrainData>>()>;
+  // Saves a checkpoint under a name ("iteration_100", "ckpt_best").
+  using CheckpointFn = std::function<absl::Status(absl::string_view name)>;
+  // Called when Start() could not train on a batch. OK: continue with the next batch.
+  using RecoverFn = std::function<absl::Status(const absl::Status& why)>;
+
+  virtual ~ILearner() = default;
+
+  // Trains on `data`. `envstep`, the env steps collected so far, is the x axis of some logs; -1: unknown.
+  virtual absl::Status Train(const Batch& data, int64_t envstep = -1,
+                             const NamedValues& settings = {}) = 0;
+  // Runs the before_run hooks, trains on data from `next_data` until it returns nullopt or the learner's
+  // own limit is reached, and runs the after_run hooks. Data without an envstep have that of the
+  // previous data. After an error, also of the source, the after_run hooks do not run.
+  virtual absl::Status Start(const DataSource& next_data) = 0;
+  virtual void set_recover_fn(RecoverFn fn) = 0;
+
+  // Calls the hooks of a position. Serial programs call the before_run and after_run hooks themselves.
+  virtual absl::Status CallHooks(HookPosition position) = 0;
+  virtual void RegisterHook(std::shared_ptr<LearnerHook> hook) = 0;
+
+  // Saves a checkpoint `name`, or `iteration_<n>` if it is empty, by the function that the program has
+  // set; without one the learner writes policy and counters to CheckpointPath(name).
+  virtual absl::Status SaveCheckpoint(absl::string_view name = "") = 0;
+  virtual void set_checkpoint_fn(CheckpointFn fn) = 0;
+  virtual std::string CheckpointPath(absl::string_view name) const = 0;
+  // Save and load the state of the learner, without the policy: counters, averages of the reported values.
+  virtual absl::Status SaveState(StateWriter* writer) const = 0;
+  virtual absl::Status LoadState(StateReader* reader) = 0;
+  // Sets the counters; kInvalidArgument if train_iter is below 0.
+  virtual absl::Status SetProgress(int64_t train_iter, int64_t envstep) = 0;
+
+  virtual LearnInfo learn_info() const = 0;
+  virtual int64_t train_iter() const = 0;
+  virtual int64_t collector_envstep() const = 0;  // that of the last Train()
+  virtual LearnMode* policy() const = 0;
+  virtual ProcessGroup* group() const = 0;
+  virtual const ComponentDeps& deps() const = 0;
+
+  // For hooks: the values that the current iteration reported. Only after_iter hooks may use and change
+  // them; for other hooks it is null.
+  virtual LearnStep* current_step() = 0;
+  // Whether the current iteration is the last one of its batch. Only then do the parameters match
+  // train_iter().
+  virtual bool at_end_of_batch() const = 0;
+  // The number of iterations before the current batch.
+  virtual int64_t batch_begin_iter() const = 0;
+  // Whether this rank logs the averages over the last iterations, which are these: of the values that the
+  // policy reports, and of the seconds taken.
+  virtual bool monitors() const = 0;
+  virtual Monitor* monitor() = 0;
+  virtual const Monitor& timings() const = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_LEARNER_LEARNER_H_
