@@ -493,6 +493,18 @@ TEST_F(OnPolicyPipelineTest, SettingsOfABufferAreRefusedTogether) {
               FailsWith(AllOf(HasSubstr("nstep is 3"), HasSubstr("priority is set"))));
 }
 
+TEST_F(OnPolicyPipelineTest, SeveralLearnersNeedAParallelRun) {
+  for (const char* setting : {"policy.learn.learner_num=2", "policy.learn.learner_num=0"}) {
+    const auto is_refused = FailsWith(AllOf(
+        HasSubstr("policy.learn.learner_num is "), HasSubstr("which has no effect in a "),
+        HasSubstr("expected 1; there is one learner; several learn together in a parallel run "
+                  "(tools/train --parallel)")));
+    EXPECT_THAT(Create({setting}).status(), is_refused) << setting;
+    EXPECT_THAT(CreateOnPolicy({setting}).status(), is_refused) << setting;
+  }
+  EXPECT_THAT(Create({"policy.learn.learner_num=1"}), IsOk());
+}
+
 TEST_F(SerialPipelineTest, ARunMayCollectByEpisodes) {
   const std::vector<std::string> settings = {"policy.collect.collector.type=episode",
                                              "policy.collect.n_episode=2",
