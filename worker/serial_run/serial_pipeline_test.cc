@@ -501,6 +501,8 @@ TEST_F(OnPolicyPipelineTest, SeveralLearnersNeedAParallelRun) {
                   "(tools/train --parallel)")));
     EXPECT_THAT(Create({setting}).status(), is_refused) << setting;
     EXPECT_THAT(CreateOnPolicy({setting}).status(), is_refused) << setting;
+    EXPECT_THAT(Create({setting}).status(), FailsWith(Not(HasSubstr("log_reduce"))))
+        << "nobody has set that";
   }
   EXPECT_THAT(Create({"policy.learn.learner_num=1"}), IsOk());
 }
