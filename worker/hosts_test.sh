@@ -5,14 +5,20 @@
 #   gpu     10.7.0.2  learner              ─┼─ switch
 #   rollout 10.7.0.3  collectors           ─┘
 #
-# The hosts share a folder, as by NFS. Workers that end with an error are started again, as systemd would. Needs no rights
-# where users may make namespaces; left out where they may not.
+# The hosts share a folder, as by NFS. Workers that end with an error are started again, as systemd would. The test needs no
+# rights where users may make namespaces. Where they may not, it fails, unless DING_TEST_WITHOUT_NAMESPACES=1 leaves it out.
 set -euo pipefail
 
 if [ "${1:-}" != inside ]; then
   if ! unshare --user --map-root-user --net --mount true 2>/dev/null; then
-    echo "LEFT OUT: this machine lets nobody make network namespaces (unshare --user --map-root-user --net)"
-    exit 0
+    refused='this machine does not allow network namespaces (unshare --user --map-root-user --net --mount)'
+    if [ "${DING_TEST_WITHOUT_NAMESPACES-}" = 1 ]; then
+      echo "left out by DING_TEST_WITHOUT_NAMESPACES=1: $refused"
+      exit 0
+    fi
+    echo "hosts_test cannot run: $refused." \
+      "Allow them, or leave the test out by --test_env=DING_TEST_WITHOUT_NAMESPACES=1; see docs/testing.md" >&2
+    exit 1
   fi
   command -v ip >/dev/null || { echo "ip is missing; run tools/setup test" >&2; exit 1; }
   # The processes of the run end with this one, whatever happens.

@@ -68,7 +68,8 @@ constexpr char kHelp[] =
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text log (log/), the
 resolved config and result.json. The last line on stdout is `result ` and the same JSON. Ctrl-C
-saves ckpt/ckpt_interrupt and a resume point, and ends the run; a second Ctrl-C ends it at once.
+saves ckpt/ckpt_interrupt and a resume point, and ends the run; a second Ctrl-C ends it at once. A run
+that fails saves ckpt/ckpt_exception.
 
 Relative paths, in flags and in the config, are seen from the current folder (with `bazel run`: from
 where that was called).

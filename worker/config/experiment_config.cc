@@ -230,6 +230,10 @@ void ShareAmongSections(ExperimentConfig* config, std::vector<std::string>* prob
       "env.stop_value", config->env().stop_value(), "policy.eval.evaluator.stop_value",
       evaluator.has_stop_value(), evaluator.stop_value(),
       [&](double value) { evaluator.set_stop_value(value); }, problems);
+  // Several learners log the mean of their values unless the config says otherwise.
+  LearnSection& learn = *policy.mutable_learn();
+  LearnerHooksConfig& hook = *learn.mutable_learner()->mutable_hook();
+  if (!hook.has_log_reduce_after_iter()) hook.set_log_reduce_after_iter(learn.learner_num() > 1);
 }
 
 // A resolved config has the shared values in both places. They are cleared in one, so that a
@@ -237,6 +241,9 @@ void ShareAmongSections(ExperimentConfig* config, std::vector<std::string>* prob
 void ClearSharedValues(ExperimentConfig* config) {
   if (!config->has_policy()) return;
   PolicySection& policy = *config->mutable_policy();
+  LearnSection& learn = *policy.mutable_learn();
+  LearnerHooksConfig& hook = *learn.mutable_learner()->mutable_hook();
+  if (hook.log_reduce_after_iter() == (learn.learner_num() > 1)) hook.clear_log_reduce_after_iter();
   policy.mutable_other()->mutable_replay_buffer()->clear_nstep();
   policy.mutable_other()->mutable_replay_buffer()->clear_discount_factor();
   policy.mutable_eval()->mutable_evaluator()->clear_n_episode();

@@ -233,5 +233,27 @@ TEST(ExperimentConfigTest, AResolvedConfigCanBeChangedAtTheSourceOfASharedValue)
   EXPECT_EQ(changed.policy().eval().evaluator().stop_value(), 20);
 }
 
+TEST(ExperimentConfigTest, SeveralLearnersLogTheirMeanUnlessTheConfigSaysOtherwise) {
+  const std::string two = "policy.learn.learner_num=2";
+  const std::string one = "policy.learn.learner_num=1";
+  const std::string field = "policy.learn.learner.hook.log_reduce_after_iter=";
+  // Whether the hook is on in the config of a text with some settings, whose resolved config is
+  // read with further ones.
+  const auto reduces = [](const std::vector<std::string>& settings,
+                          const std::vector<std::string>& changes) {
+    const ExperimentConfig resolved = Parse(kMinimal, settings).value();
+    const ExperimentConfig config = Parse(PrintTextConfig(resolved), changes).value();
+    EXPECT_TRUE(config.policy().learn().learner().hook().has_log_reduce_after_iter());
+    return config.policy().learn().learner().hook().log_reduce_after_iter();
+  };
+  EXPECT_FALSE(reduces({}, {}));
+  EXPECT_TRUE(reduces({two}, {}));
+  EXPECT_FALSE(reduces({two, field + "false"}, {}));
+  EXPECT_TRUE(reduces({one, field + "true"}, {}));
+  EXPECT_TRUE(reduces({}, {two})) << "a resolved config follows, too";
+  EXPECT_FALSE(reduces({two}, {one}));
+  EXPECT_FALSE(reduces({two}, {field + "false"}));
+}
+
 }  // namespace
 }  // namespace ding

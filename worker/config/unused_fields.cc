@@ -24,6 +24,9 @@ struct Unused {
   absl::string_view instead;  // the reason, or what has an effect instead
 };
 
+// It is true where learner_num is above 1, which is refused itself.
+constexpr absl::string_view kLogReduce = "policy.learn.learner.hook.log_reduce_after_iter";
+
 // Values that two sections share (ShareAmongSections in experiment_config.cc) are not listed at the
 // place to which they are copied.
 constexpr Unused kUnused[] = {
@@ -48,14 +51,15 @@ constexpr Unused kUnused[] = {
      "the learner trains all the time; limit it by the buffer's thruput"},
     {"policy.learn.learner.train_iterations", kOneProcess, "set max_train_iter"},
     {"policy.learn.learner.only_monitor_rank0", kOneProcess, "there is one learner"},
-    {"policy.learn.learner.hook.log_reduce_after_iter", kOneProcess, "there is one learner"},
+    {kLogReduce, kOneProcess, "there is one learner"},
     {"policy.learn.resume_training", kSupervised | kManyProcesses,
      "a run goes on counting by --resume"},
     {"policy.learn.send_policy_freq", kOneProcess, "the policy is in the same process"},
     {"policy.learn.prefetch_batches", kOneProcess, "batches are not loaded"},
     {"policy.learn.loader_threads", kOneProcess, "batches are not loaded"},
     {"policy.learn.data_timeout", kOneProcess, "batches are not loaded"},
-    {"policy.learn.learner_num", kOneProcess, "there is one learner"},
+    {"policy.learn.learner_num", kOneProcess,
+     "there is one learner; several learn together in a parallel run (tools/train --parallel)"},
     {"policy.learn.all_reduce_timeout", kOneProcess, "there is one learner"},
     {"policy.collect.n_sample", kSupervised, "nothing is collected"},
     {"policy.collect.n_episode", kSupervised, "nothing is collected"},
@@ -123,6 +127,7 @@ std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKin
   std::vector<std::string> problems;
   for (const SetField& field : ListSetFields(config)) {
     if (IsShared(field.path)) continue;
+    if (field.path == kLogReduce && config.policy().learn().learner_num() > 1) continue;
     for (const Unused& unused : kUnused) {
       if ((unused.kinds & static_cast<unsigned>(kind)) == 0) continue;
       if (!IsWithin(field.path, unused.path)) continue;

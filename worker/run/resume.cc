@@ -30,7 +30,9 @@ void ClearFieldsThatMayDiffer(ExperimentConfig* config) {
   // A data set may have moved; its checksum shows whether it is the same.
   config->mutable_data_set()->clear_path();
   PolicySection* const policy = config->mutable_policy();
-  policy->mutable_learn()->mutable_learner()->mutable_hook()->clear_log_show_after_iter();
+  LearnerHooksConfig* const hook = policy->mutable_learn()->mutable_learner()->mutable_hook();
+  hook->clear_log_show_after_iter();
+  hook->clear_log_reduce_after_iter();
   policy->mutable_collect()->mutable_collector()->clear_collect_print_freq();
   policy->mutable_eval()->mutable_evaluator()->clear_stop_value();
   policy->mutable_other()->mutable_replay_buffer()->clear_periodic_thruput_seconds();

@@ -505,6 +505,7 @@ TEST(CheckSameExperimentTest, AllowsWhatDoesNotChangeTheRun) {
   for (const char* setting :
        {"exp_name=other", "max_env_step=7", "max_train_iter=7", "env.stop_value=7",
         "policy.learn.learner.hook.log_show_after_iter=7",
+        "policy.learn.learner.hook.log_reduce_after_iter=true",
         "policy.collect.collector.collect_print_freq=7", "resume.period_seconds=7"}) {
     DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig now,
                               ParseExperimentConfig(kConfig, "test", {setting}));

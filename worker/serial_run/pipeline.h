@@ -60,7 +60,8 @@ class Pipeline {
   //   kInvalidArgument  it was written by other modules or another env; the component is named
   virtual absl::Status Resume(const CheckpointReader& checkpoint) = 0;
 
-  // May be called once. After an error, the checkpoints saved before it are intact.
+  // May be called once. After an error, the checkpoints saved before it are intact, and the learner is
+  // saved as `ckpt_exception` if it can be.
   virtual absl::Status Run(SerialResult* result) = 0;
 
   // The progress of the run so far.

@@ -55,18 +55,29 @@ absl::Status RunLoop::Run(SerialResult* result) {
   result_.env_step = work_.env_step();
   result_.train_iter = work_.learner()->train_iter();
   *result = result_;
-  DING_RETURN_IF_ERROR(status);
+  if (!status.ok()) return SaveAfter(status);
   options_.progress(progress());
   // The resume point comes before the hooks, which belong to this end of the run and not to a
   // continuation.
   const absl::Status resume_point = SaveResumePoint();
-  DING_RETURN_IF_ERROR(
-      result_.interrupted ? SaveCheckpoint("ckpt_interrupt") : CallUser("the learner", [&] {
-        return work_.learner()->CallHooks(HookPosition::kAfterRun);
-      }));
+  if (result_.interrupted) {
+    DING_RETURN_IF_ERROR(SaveCheckpoint("ckpt_interrupt"));
+  } else {
+    status = CallUser("the learner",
+                      [&] { return work_.learner()->CallHooks(HookPosition::kAfterRun); });
+    if (!status.ok()) return SaveAfter(status);
+  }
   DING_RETURN_IF_ERROR(checkpoints_.Flush());
   result->wall_seconds = WallSeconds();
   return resume_point;
+}
+
+absl::Status RunLoop::SaveAfter(absl::Status error) {
+  absl::Status saved = CallUser("the policy", [this] { return SaveCheckpoint("ckpt_exception"); });
+  saved.Update(checkpoints_.Flush());
+  LOG_IF(WARNING, !saved.ok()) << "the run failed, and not everything could be saved: "
+                               << saved.message();
+  return error;
 }
 
 absl::Status RunLoop::Loop() {

@@ -5,6 +5,9 @@
 //               └────────────────────────────── progress ◄───────────────────────────────────┘
 //     at the end: resume point, hooks (or ckpt_interrupt)
 //
+// If a round, an evaluation or a hook fails, the learner is saved as `ckpt_exception`, with the
+// parameters of the last complete iteration. Resume points are left as they are.
+//
 // Ownership: the pipeline owns the loop and everything that the loop is given; the pipeline's
 //            workers must exist before Run() and Resume().
 // Threads:   thread-compatible.
@@ -92,6 +95,8 @@ class RunLoop {
 
  private:
   absl::Status Loop();
+  // Saves ckpt_exception and returns `error`, also if the checkpoint cannot be saved.
+  absl::Status SaveAfter(absl::Status error);
   bool BudgetSpent() const;
   bool StopValueReached() const;
   double WallSeconds() const { return earlier_seconds_ + run_timer_.Seconds(); }

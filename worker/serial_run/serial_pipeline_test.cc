@@ -2,23 +2,35 @@
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/episodes.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/env/testing/scripted_env.h"
 #include "ding_worker/learner/base_learner.h"
+#include "ding_worker/learner/hook.h"
+#include "ding_worker/learner/hook_registry.h"
+#include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/run/evaluation.h"
 #include "gmock/gmock.h"
@@ -30,6 +42,7 @@ namespace {
 using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 // Accepts an error with any code whose message `matcher` accepts.
@@ -76,6 +89,13 @@ class SerialPipelineTest : public testing::Test {
   }
   std::string Checkpoint(absl::string_view name) const {
     return JoinPath(folder_, absl::StrCat("ckpt/", name));
+  }
+
+  // The train iterations of a checkpoint; -1 if there is none.
+  int64_t SavedIteration(absl::string_view name) const {
+    const absl::StatusOr<CheckpointReader> checkpoint = CheckpointReader::Open(Checkpoint(name));
+    if (!checkpoint.ok()) return -1;
+    return std::stoll(checkpoint->info().fields.at("train_iter"));
   }
 
   std::string folder_;
@@ -197,6 +217,122 @@ TEST_F(SerialPipelineTest, BadNumbersOfAnEnvEndTheRunAndLeaveTheCheckpoints) {
               FailsWith(AllOf(HasSubstr("env "), HasSubstr("nan"))));
   EXPECT_THAT(CheckpointReader::Open(Checkpoint("ckpt_best")), IsOk());
   EXPECT_THAT(CheckpointReader::Open(Checkpoint("iteration_10")), IsOk());
+  EXPECT_EQ(SavedIteration("ckpt_exception"), result.train_iter);
+}
+
+// Fails at a train iteration, or at the end of the run.
+class FailingHook : public LearnerHook {
+ public:
+  FailingHook(const LearnerHookConfig& config, HookPosition position)
+      : LearnerHook(config.name(), config.priority(), position) {}
+
+  absl::Status Call(BaseLearner* learner) override {
+    if (position() == HookPosition::kAfterIter && learner->train_iter() < 13) {
+      return absl::OkStatus();
+    }
+    throw std::runtime_error("scripted hook");
+  }
+};
+
+TEST_F(SerialPipelineTest, AHookThatFailsLeavesACheckpointFromWhichARunGoesOn) {
+  ScopedRegistration<LearnerHookCreator> hook(
+      &LearnerHookRegistry(), "failing", [](const LearnerHookConfig& config) {
+        return std::make_shared<FailingHook>(config, HookPosition::kAfterIter);
+      });
+  SerialResult first;
+  EXPECT_THAT(Run({"policy.learn.learner.hook.hook={type: 'failing'}"}, &first),
+              FailsWith(AllOf(HasSubstr("hook 'failing' (after_iter) at iteration 13"),
+                              HasSubstr("scripted hook"))));
+  EXPECT_EQ(first.train_iter, 13);
+  EXPECT_EQ(SavedIteration("ckpt_exception"), 13);
+  SerialResult second;
+  EXPECT_THAT(Run({absl::StrCat("policy.learn.learner.hook.load_ckpt_before_run=",
+                                Checkpoint("ckpt_exception")),
+                   "max_train_iter=20"},
+                  &second),
+              IsOk());
+  EXPECT_EQ(second.train_iter, 20);
+}
+
+TEST_F(SerialPipelineTest, AHookThatFailsAtTheEndLeavesACheckpoint) {
+  ScopedRegistration<LearnerHookCreator> hook(
+      &LearnerHookRegistry(), "failing", [](const LearnerHookConfig& config) {
+        return std::make_shared<FailingHook>(config, HookPosition::kAfterRun);
+      });
+  SerialResult result;
+  EXPECT_THAT(
+      Run({"policy.learn.learner.hook.hook={type: 'failing'}"}, &result),
+      FailsWith(AllOf(HasSubstr("hook 'failing' (after_run)"), HasSubstr("scripted hook"))));
+  EXPECT_EQ(SavedIteration("ckpt_exception"), 49);
+}
+
+// A DQN policy whose learn mode throws at an iteration, and whose model cannot be saved if it is so
+// told.
+class FailingPolicy : public Policy, private LearnMode {
+ public:
+  FailingPolicy(std::unique_ptr<Policy> policy, int64_t fails_at, bool can_save)
+      : policy_(std::move(policy)), fails_at_(fails_at), can_save_(can_save) {}
+
+  CollectMode* collect_mode() override { return policy_->collect_mode(); }
+  LearnMode* learn_mode() override { return this; }
+  EvalMode* eval_mode() override { return policy_->eval_mode(); }
+  CommandMode* command_mode() override { return policy_->command_mode(); }
+
+ private:
+  LearnAttributes attributes() const override { return learn().attributes(); }
+  absl::Status Forward(const Batch& data, const NamedValues& settings,
+                       std::vector<LearnStep>* steps) override {
+    if (++iteration_ == fails_at_) throw std::runtime_error("scripted policy");
+    return learn().Forward(data, settings, steps);
+  }
+  std::vector<std::string> monitor_vars() const override { return learn().monitor_vars(); }
+  std::string info() const override { return learn().info(); }
+  absl::Status SaveModel(StateWriter* writer) const override {
+    if (!can_save_ && iteration_ >= fails_at_) throw std::runtime_error("scripted model");
+    return learn().SaveModel(writer);
+  }
+  absl::Status LoadModel(StateReader* reader) override { return learn().LoadModel(reader); }
+  absl::Status SaveTrainState(StateWriter* writer) const override {
+    return learn().SaveTrainState(writer);
+  }
+  absl::Status LoadTrainState(StateReader* reader) override {
+    return learn().LoadTrainState(reader);
+  }
+  LearnMode& learn() const { return *policy_->learn_mode(); }
+
+  const std::unique_ptr<Policy> policy_;
+  const int64_t fails_at_;
+  const bool can_save_;
+  int64_t iteration_ = 0;
+};
+
+TEST_F(SerialPipelineTest, TheErrorOfTheRunIsReportedWhetherOrNotThePolicyCanBeSaved) {
+  for (const bool can_save : {true, false}) {
+    SCOPED_TRACE(can_save);
+    ScopedRegistration<PolicyCreator> policy(
+        &PolicyRegistry(), "failing",
+        [can_save](PolicyConfig config,
+                   const PolicyContext& context) -> absl::StatusOr<std::unique_ptr<Policy>> {
+          config.set_type("dqn");
+          absl::StatusOr<std::unique_ptr<Policy>> dqn = create_policy(config, context);
+          if (!dqn.ok()) return dqn;
+          return std::make_unique<FailingPolicy>(*std::move(dqn), 7, can_save);
+        });
+    SerialResult result;
+    EXPECT_THAT(Run({"policy.type=failing"}, &result),
+                FailsWith(AllOf(HasSubstr("train iteration 7"), HasSubstr("scripted policy"))));
+    EXPECT_EQ(SavedIteration("ckpt_exception"), can_save ? 6 : -1);
+    ASSERT_THAT(RemoveRecursively(Checkpoint("")), IsOk());
+  }
+}
+
+TEST_F(SerialPipelineTest, TheErrorOfTheRunIsReportedIfNoCheckpointCanBeWritten) {
+  ASSERT_THAT(WriteFileAtomically(JoinPath(folder_, "ckpt"), "in the way"), IsOk());
+  ScriptedEnvs envs;
+  envs->on_every_step = EnvFault::kThrow;
+  SerialResult result;
+  EXPECT_THAT(Run({"env.type=Scripted", "env.manager.retry_waiting_time=0"}, &result),
+              FailsWith(AllOf(HasSubstr("scripted exception"), Not(HasSubstr("ckpt")))));
 }
 
 TEST_F(SerialPipelineTest, AnEnvThatThrowsIsNamed) {
@@ -400,6 +536,20 @@ TEST_F(OnPolicyPipelineTest, SettingsOfABufferAreRefusedTogether) {
                               HasSubstr("policy.learn.update_per_collect is 3"))));
   EXPECT_THAT(CreateOnPolicy({"policy.nstep=3", "policy.priority=true"}).status(),
               FailsWith(AllOf(HasSubstr("nstep is 3"), HasSubstr("priority is set"))));
+}
+
+TEST_F(OnPolicyPipelineTest, SeveralLearnersNeedAParallelRun) {
+  for (const char* setting : {"policy.learn.learner_num=2", "policy.learn.learner_num=0"}) {
+    const auto is_refused = FailsWith(AllOf(
+        HasSubstr("policy.learn.learner_num is "), HasSubstr("which has no effect in a "),
+        HasSubstr("expected 1; there is one learner; several learn together in a parallel run "
+                  "(tools/train --parallel)")));
+    EXPECT_THAT(Create({setting}).status(), is_refused) << setting;
+    EXPECT_THAT(CreateOnPolicy({setting}).status(), is_refused) << setting;
+    EXPECT_THAT(Create({setting}).status(), FailsWith(Not(HasSubstr("log_reduce"))))
+        << "nobody has set that";
+  }
+  EXPECT_THAT(Create({"policy.learn.learner_num=1"}), IsOk());
 }
 
 TEST_F(SerialPipelineTest, ARunMayCollectByEpisodes) {
