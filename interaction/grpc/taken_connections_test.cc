@@ -118,8 +118,8 @@ TEST_F(TakenConnectionsTest, UnprovenConnectionsOfTheCrowdAreCutForThoseThatWait
   Add("2", "crowd");
   EXPECT_THAT(Sweep(/*waiting=*/0), IsEmpty()) << "nobody waits";
   // At most a quarter of the bound, and one more, goes at a time.
-  EXPECT_THAT(Sweep(/*waiting=*/5), ElementsAre(HasSubstr("have not been let in"),
-                                                HasSubstr("have not been let in")));
+  EXPECT_THAT(Sweep(/*waiting=*/5),
+              ElementsAre(HasSubstr("have not been let in"), HasSubstr("have not been let in")));
   EXPECT_THAT(Sweep(/*waiting=*/5), IsEmpty()) << "those that are cut have not gone yet";
   EXPECT_FALSE(proven->IsCut());
   EXPECT_FALSE(single->IsCut());
