@@ -26,7 +26,8 @@ absl::StatusOr<std::unique_ptr<BaseLearner>> CreateBaseLearner(const LearnerConf
 Registry<LearnerCreator>& LearnerRegistry() {
   static auto* const registry = [] {
     auto* made = new Registry<LearnerCreator>("learner");
-    made->Register("base", CreateBaseLearner, __FILE__);
+    made->Register("base", CreateBaseLearner,
+                   "trains the policy on each batch, with hooks around each iteration", __FILE__);
     return made;
   }();
   return *registry;
