@@ -1,9 +1,18 @@
 // Maps names to factories, so that a program finds the implementations that are linked into it.
 //
 // Each interface has one registry, which stands beside it as a leaked function-local static. The target of an
-// implementation's factory registers itself at start-up with DING_REGISTER and has `alwayslink`.
-//   - A duplicate name ends the program at start-up with a message that names both places: the binary was
-//     put together wrongly, and no config could choose between the two.
+// implementation's factory registers itself at start-up with DING_REGISTER and has `alwayslink`. Each
+// registration has one line of help, which `--list_modules` of a program prints beside the name.
+//
+// DING_REPLACE puts another factory in the place of one that is registered, for a program that needs an
+// implementation of its own under a name that configs already use. The order in which the two are linked
+// does not matter.
+//
+//   - A name that is registered twice or replaced twice ends the program at start-up with a message that
+//     names both places: the binary was put together wrongly, and no config could choose between the two.
+//   - So does help that is empty, longer than kMaxRegistryHelp or has a line break.
+//   - A replacement of a name that nothing registers is found when the registry is used: every Find() fails
+//     and names its place.
 //   - An unknown name is a mistake of the user: Find() returns NotFound and lists the linked names.
 //
 // Threads: thread-safe.
@@ -15,14 +24,17 @@
 //     static auto* const registry = new Registry<BufferFactory>("buffer");
 //     return *registry;
 //   }
-//   DING_REGISTER(BufferRegistry(), "naive", CreateNaiveBuffer);  // in naive_buffer_factory.cc
+//   DING_REGISTER(BufferRegistry(), "naive", CreateNaiveBuffer,  // in naive_buffer_factory.cc
+//                 "transitions, drawn uniformly");
+//   DING_REPLACE(BufferRegistry(), "naive", CreateFasterBuffer,  // in a program of one's own
+//                "transitions, drawn uniformly, in half the time");
 #ifndef DING_WORKER_BASE_REGISTRY_H_
 #define DING_WORKER_BASE_REGISTRY_H_
 
-#include <cstdio>
-#include <cstdlib>
+#include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +48,28 @@
 
 namespace ding {
 
+// The longest help of a registration, in bytes.
+inline constexpr size_t kMaxRegistryHelp = 100;
+
+// A registered name, for lists of a registry.
+struct RegistryEntry {
+  std::string name;
+  std::string help;
+  std::string where;  // file and line of the registration, or of what replaces it
+};
+
+namespace registry_internal {
+
+// Ends the program if `help` is not one line of 1 to kMaxRegistryHelp bytes.
+void CheckHelp(absl::string_view kind, absl::string_view name, absl::string_view help,
+               absl::string_view where);
+// Ends the program: `name` is registered or replaced (`verb`) at both places.
+[[noreturn]] void EndBecauseTwice(absl::string_view kind, absl::string_view name,
+                                  absl::string_view verb, absl::string_view first,
+                                  absl::string_view second);
+
+}  // namespace registry_internal
+
 template <typename Factory>
 class Registry {
  public:
@@ -44,35 +78,56 @@ class Registry {
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
-  // `where` is the file and line of the registration. A duplicate name ends the program.
-  void Register(absl::string_view name, Factory factory, absl::string_view where)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    const auto [it, inserted] =
-        entries_.try_emplace(std::string(name), Entry{std::move(factory), std::string(where)});
-    if (!inserted) {
-      std::fprintf(stderr, "%s type '%s' is registered twice: at %s and at %s\n", kind_.c_str(),
-                   it->first.c_str(), it->second.where.c_str(), std::string(where).c_str());
-      std::abort();
-    }
+  // `help` is one line for users, `where` the file and line of the registration. A name that is registered
+  // already and help that is not one line of 1 to kMaxRegistryHelp bytes end the program.
+  void Register(absl::string_view name, Factory factory, absl::string_view help,
+                absl::string_view where) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Add(&Slot::registered, "registered", name, std::move(factory), help, where);
   }
 
-  // Returns the factory of `name`, or NotFound with the list of linked names.
+  // Takes the place of the registration of `name`, which may come earlier or later. A name that is replaced
+  // already ends the program, and so does `help` as in Register().
+  void Replace(absl::string_view name, Factory factory, absl::string_view help,
+               absl::string_view where) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Add(&Slot::replacement, "replaced", name, std::move(factory), help, where);
+  }
+
+  // Returns the factory of `name`.
+  //   kNotFound            `name` is not registered; the message lists the names that are
+  //   kFailedPrecondition  the sentences of Problems()
   absl::StatusOr<Factory> Find(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    const auto it = entries_.find(name);
-    if (it != entries_.end()) return it->second.factory;
-    return absl::NotFoundError(absl::StrCat(
-        "unknown ", kind_, " type '", name,
-        "'; this program has: ", entries_.empty() ? std::string("none") : JoinNames()));
+    const std::vector<std::string> problems = ListProblems();
+    if (!problems.empty()) return absl::FailedPreconditionError(absl::StrJoin(problems, "; "));
+    const auto it = slots_.find(name);
+    if (it != slots_.end()) return Active(it->second).factory;
+    return absl::NotFoundError(
+        absl::StrCat("unknown ", kind_, " type '", name,
+                     "'; this program has: ", slots_.empty() ? std::string("none") : JoinNames()));
   }
 
-  // All names, sorted.
+  // All registered names, sorted.
   std::vector<std::string> Names() const ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
     std::vector<std::string> names;
-    for (const auto& entry : entries_) names.push_back(entry.first);
+    for (RegistryEntry& entry : Entries()) names.push_back(std::move(entry.name));
     return names;
+  }
+
+  // All registered names with their help, sorted by name.
+  std::vector<RegistryEntry> Entries() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    std::vector<RegistryEntry> entries;
+    for (const auto& [name, slot] : slots_) {
+      if (!slot.registered.has_value()) continue;
+      entries.push_back({name, Active(slot).help, Active(slot).where});
+    }
+    return entries;
+  }
+
+  // A sentence for each replacement of a name that nothing registers.
+  std::vector<std::string> Problems() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return ListProblems();
   }
 
   const std::string& kind() const { return kind_; }
@@ -83,48 +138,84 @@ class Registry {
 
   struct Entry {
     Factory factory;
+    std::string help;
     std::string where;
   };
+  // At least one of them is set.
+  struct Slot {
+    std::optional<Entry> registered;
+    std::optional<Entry> replacement;
+  };
+
+  static const Entry& Active(const Slot& slot) {
+    return slot.replacement.has_value() ? *slot.replacement : *slot.registered;
+  }
+
+  void Add(std::optional<Entry> Slot::*place, absl::string_view verb, absl::string_view name,
+           Factory factory, absl::string_view help, absl::string_view where)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    registry_internal::CheckHelp(kind_, name, help, where);
+    MutexLock lock(&mutex_);
+    std::optional<Entry>& entry = slots_[std::string(name)].*place;
+    if (entry.has_value()) {
+      registry_internal::EndBecauseTwice(kind_, name, verb, entry->where, where);
+    }
+    entry.emplace(Entry{std::move(factory), std::string(help), std::string(where)});
+  }
+
+  std::vector<std::string> ListProblems() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<std::string> problems;
+    for (const auto& [name, slot] : slots_) {
+      if (slot.registered.has_value()) continue;
+      problems.push_back(absl::StrCat(kind_, " type '", name, "' is replaced at ",
+                                      slot.replacement->where,
+                                      ", but nothing registers that name: correct the name, or "
+                                      "link the target that registers it"));
+    }
+    return problems;
+  }
 
   std::string JoinNames() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return absl::StrJoin(entries_, ", ", [](std::string* out, const auto& entry) {
-      absl::StrAppend(out, entry.first);
-    });
+    return absl::StrJoin(
+        slots_, ", ", [](std::string* out, const auto& slot) { absl::StrAppend(out, slot.first); });
   }
 
   const std::string kind_;
   mutable Mutex mutex_;
-  std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Slot, std::less<>> slots_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Replaces or adds a factory while it lives, for tests; its destructor restores the old state. The registry
-// must outlive it.
+// Replaces or adds a factory while it lives, for tests; its destructor restores the old state. It takes
+// precedence over a DING_REPLACE of the name. The registry must outlive it.
 template <typename Factory>
 class ScopedRegistration {
  public:
   ScopedRegistration(Registry<Factory>* registry, absl::string_view name, Factory factory)
       : registry_(registry), name_(name) {
     MutexLock lock(&registry_->mutex_);
-    const auto it = registry_->entries_.find(name_);
-    if (it != registry_->entries_.end()) {
-      replaced_.push_back(std::move(it->second));
-      registry_->entries_.erase(it);
-    }
-    registry_->entries_.emplace(
-        name_, typename Registry<Factory>::Entry{std::move(factory), "ScopedRegistration"});
+    Slot& slot = registry_->slots_[name_];
+    std::swap(slot, before_);
+    slot.registered.emplace(
+        Entry{std::move(factory), "set by a ScopedRegistration", "ScopedRegistration"});
   }
   ScopedRegistration(const ScopedRegistration&) = delete;
   ScopedRegistration& operator=(const ScopedRegistration&) = delete;
   ~ScopedRegistration() {
     MutexLock lock(&registry_->mutex_);
-    registry_->entries_.erase(name_);
-    if (!replaced_.empty()) registry_->entries_.emplace(name_, std::move(replaced_.front()));
+    if (before_.registered.has_value() || before_.replacement.has_value()) {
+      registry_->slots_[name_] = std::move(before_);
+    } else {
+      registry_->slots_.erase(name_);
+    }
   }
 
  private:
+  using Entry = typename Registry<Factory>::Entry;
+  using Slot = typename Registry<Factory>::Slot;
+
   Registry<Factory>* const registry_;
   const std::string name_;
-  std::vector<typename Registry<Factory>::Entry> replaced_;  // empty, or one entry
+  Slot before_;  // empty if there was none
 };
 
 }  // namespace ding
@@ -133,12 +224,20 @@ class ScopedRegistration {
 #define DING_REGISTER_CONCAT_(a, b) DING_REGISTER_CONCAT_INNER_(a, b)
 #define DING_REGISTER_STRINGIFY_INNER_(x) #x
 #define DING_REGISTER_STRINGIFY_(x) DING_REGISTER_STRINGIFY_INNER_(x)
-
-// Registers `factory` (an expression convertible to the registry's factory type) under `name` at start-up.
-// Use it at namespace scope of a .cc file whose target has `alwayslink = True`.
-#define DING_REGISTER(registry, name, factory)                                                  \
-  [[maybe_unused]] static const bool DING_REGISTER_CONCAT_(ding_registered_, __LINE__) =        \
-      ((registry).Register((name), (factory), __FILE__ ":" DING_REGISTER_STRINGIFY_(__LINE__)), \
+#define DING_REGISTER_AT_START_(method, registry, name, factory, help)                   \
+  [[maybe_unused]] static const bool DING_REGISTER_CONCAT_(ding_registered_, __LINE__) = \
+      ((registry).method((name), (factory), (help),                                      \
+                         __FILE__ ":" DING_REGISTER_STRINGIFY_(__LINE__)),               \
        true)
+
+// Registers `factory` (an expression convertible to the registry's factory type) under `name` at start-up,
+// with one line of `help` of at most kMaxRegistryHelp bytes. Use it at namespace scope of a .cc file whose
+// target has `alwayslink = True`.
+#define DING_REGISTER(registry, name, factory, help) \
+  DING_REGISTER_AT_START_(Register, registry, name, factory, help)
+
+// Likewise, but takes the place of what is registered under `name`.
+#define DING_REPLACE(registry, name, factory, help) \
+  DING_REGISTER_AT_START_(Replace, registry, name, factory, help)
 
 #endif  // DING_WORKER_BASE_REGISTRY_H_

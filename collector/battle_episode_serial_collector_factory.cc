@@ -46,7 +46,8 @@ BattleCollectorDescriptor Descriptor() {
   return descriptor;
 }
 
-DING_REGISTER(BattleCollectorRegistry(), kName, Descriptor());
+DING_REGISTER(BattleCollectorRegistry(), kName, Descriptor(),
+              "collects n_episode whole episodes of a game");
 
 }  // namespace
 }  // namespace ding

@@ -31,7 +31,8 @@ absl::StatusOr<std::unique_ptr<IBattleEvaluator>> CreateBattleInteractionSerialE
 }
 
 DING_REGISTER(BattleEvaluatorRegistry(), "battle_interaction",
-              CreateBattleInteractionSerialEvaluator);
+              CreateBattleInteractionSerialEvaluator,
+              "mean return of player 0 over n_episode games between policies");
 
 }  // namespace
 }  // namespace ding

@@ -43,7 +43,8 @@ BattleCollectorDescriptor Descriptor() {
   return descriptor;
 }
 
-DING_REGISTER(BattleCollectorRegistry(), kName, Descriptor());
+DING_REGISTER(BattleCollectorRegistry(), kName, Descriptor(),
+              "collects n_sample rows of each player of a game");
 
 }  // namespace
 }  // namespace ding

@@ -53,7 +53,8 @@ SerialCollectorDescriptor Descriptor() {
   return descriptor;
 }
 
-DING_REGISTER(SerialCollectorRegistry(), kName, Descriptor());
+DING_REGISTER(SerialCollectorRegistry(), kName, Descriptor(),
+              "collects n_episode whole episodes; reward_shaping can change their rewards");
 
 }  // namespace
 }  // namespace ding

@@ -43,7 +43,8 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> CreateInteractionSerialEvaluat
   return InteractionSerialEvaluator::Create(std::move(options), env, policy, deps);
 }
 
-DING_REGISTER(SerialEvaluatorRegistry(), "interaction", CreateInteractionSerialEvaluator);
+DING_REGISTER(SerialEvaluatorRegistry(), "interaction", CreateInteractionSerialEvaluator,
+              "mean return over n_episode episodes; can write videos");
 
 }  // namespace
 }  // namespace ding

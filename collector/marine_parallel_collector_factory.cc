@@ -30,7 +30,8 @@ ParallelCollectorDescriptor Descriptor() {
   return descriptor;
 }
 
-DING_REGISTER(ParallelCollectorRegistry(), kName, Descriptor());
+DING_REGISTER(ParallelCollectorRegistry(), kName, Descriptor(),
+              "plays games of two, one policy against another or itself, for a league");
 
 }  // namespace
 }  // namespace ding

@@ -29,7 +29,8 @@ absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> CreateMetricSerialEvaluat
   return MetricSerialEvaluator::Create(std::move(options), data, metric, policy, deps);
 }
 
-DING_REGISTER(MetricEvaluatorRegistry(), "metric", CreateMetricSerialEvaluator);
+DING_REGISTER(MetricEvaluatorRegistry(), "metric", CreateMetricSerialEvaluator,
+              "mean of a metric, such as accuracy, over labelled data");
 
 }  // namespace
 }  // namespace ding

@@ -40,7 +40,8 @@ SerialCollectorDescriptor Descriptor() {
   return descriptor;
 }
 
-DING_REGISTER(SerialCollectorRegistry(), kName, Descriptor());
+DING_REGISTER(SerialCollectorRegistry(), kName, Descriptor(),
+              "collects n_sample rows; the next collect goes on with the episodes");
 
 }  // namespace
 }  // namespace ding

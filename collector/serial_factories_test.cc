@@ -68,7 +68,7 @@ absl::Status AllRewardsAreSeven(int /*env_id*/, const ColumnsView& /*rows*/,
   std::fill(rewards.begin(), rewards.end(), 7.0f);
   return absl::OkStatus();
 }
-DING_REGISTER(RewardShapingRegistry(), "seven", AllRewardsAreSeven);
+DING_REGISTER(RewardShapingRegistry(), "seven", AllRewardsAreSeven, "sets every reward to 7");
 
 TEST(SerialFactoriesTest, CreatesACollectorOfEpisodes) {
   FakeEnvManager envs({});

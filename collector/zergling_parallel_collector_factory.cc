@@ -29,7 +29,8 @@ ParallelCollectorDescriptor Descriptor() {
   return descriptor;
 }
 
-DING_REGISTER(ParallelCollectorRegistry(), kName, Descriptor());
+DING_REGISTER(ParallelCollectorRegistry(), kName, Descriptor(),
+              "plays envs for one player with one policy");
 
 }  // namespace
 }  // namespace ding

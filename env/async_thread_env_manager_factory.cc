@@ -28,7 +28,8 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateFromConfig(const EnvManagerCon
   return CreateAsyncThreadEnvManager(std::move(options), std::move(factories));
 }
 
-DING_REGISTER(EnvManagerRegistry(), "async_thread", CreateFromConfig);
+DING_REGISTER(EnvManagerRegistry(), "async_thread", CreateFromConfig,
+              "steps thread-safe envs in a pool of threads: for slower envs");
 
 }  // namespace
 }  // namespace ding

@@ -25,7 +25,8 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateBaseEnvManager(const EnvManage
   return BaseEnvManager::Create(std::move(options), std::move(factories));
 }
 
-DING_REGISTER(EnvManagerRegistry(), "base", CreateBaseEnvManager);
+DING_REGISTER(EnvManagerRegistry(), "base", CreateBaseEnvManager,
+              "steps all envs in the caller's thread: for fast envs");
 
 }  // namespace
 }  // namespace ding

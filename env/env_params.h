@@ -1,7 +1,8 @@
 // Helpers for factories of envs: they read the env's parameters from its config.
 //
 // Example:
-//   DING_REGISTER(EnvRegistry(), "CartPole-v1", WithoutParams(CreateCartPole));
+//   DING_REGISTER(EnvRegistry(), "CartPole-v1", WithoutParams(CreateCartPole),
+//                 "keep a pole upright on a cart");
 #ifndef DING_WORKER_ENV_ENV_PARAMS_H_
 #define DING_WORKER_ENV_ENV_PARAMS_H_
 

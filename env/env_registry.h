@@ -1,8 +1,9 @@
 // Finds environments and env managers by the name in their config.
 //
 // Example (in the factory target of an env, which has `alwayslink`):
-//   DING_REGISTER(EnvRegistry(), "CartPole-v1", [](const EnvConfig&) { return
-//   CartPole::Create(...); });
+//   DING_REGISTER(
+//       EnvRegistry(), "CartPole-v1", [](const EnvConfig&) { return CartPole::Create(...); },
+//       "keep a pole upright on a cart");
 #ifndef DING_WORKER_ENV_ENV_REGISTRY_H_
 #define DING_WORKER_ENV_ENV_REGISTRY_H_
 

@@ -57,8 +57,10 @@ absl::StatusOr<std::unique_ptr<EnvManager>> CreateAsyncSubprocess(const EnvManag
   return CreateSubprocessEnvManager(std::move(options), std::move(factories));
 }
 
-DING_REGISTER(EnvManagerRegistry(), "subprocess", CreateSubprocess);
-DING_REGISTER(EnvManagerRegistry(), "async_subprocess", CreateAsyncSubprocess);
+DING_REGISTER(EnvManagerRegistry(), "subprocess", CreateSubprocess,
+              "steps envs in processes of their own, which may crash or hang");
+DING_REGISTER(EnvManagerRegistry(), "async_subprocess", CreateAsyncSubprocess,
+              "like subprocess, but a step waits for wait_num envs only");
 
 }  // namespace
 }  // namespace ding

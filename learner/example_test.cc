@@ -45,9 +45,10 @@ class EarlyStopHook : public LearnerHook {
   int small_ = 0;
 };
 
-DING_REGISTER(LearnerHookRegistry(), "early_stop", [](const LearnerHookConfig& config) {
-  return std::make_shared<EarlyStopHook>(config);
-});
+DING_REGISTER(
+    LearnerHookRegistry(), "early_stop",
+    [](const LearnerHookConfig& config) { return std::make_shared<EarlyStopHook>(config); },
+    "ends the run when the loss has been small for three iterations");
 
 TEST(LearnerExample, AUserHookEndsTheRun) {
   LearnerConfig config;

@@ -105,8 +105,10 @@ Registry<LearnerHookCreator>& LearnerHookRegistry() {
           return std::make_shared<LoadCkptHook>(config.name(), config.priority(),
                                                 PositionOf(config), config.path());
         },
-        __FILE__);
-    made->Register("save_ckpt", WithFreq<SaveCkptHook>(), __FILE__);
+        "loads policy, optimizer and counters from the checkpoint at path", __FILE__);
+    made->Register("save_ckpt", WithFreq<SaveCkptHook>(),
+                   "saves a checkpoint: every freq iterations, or once before or after the run",
+                   __FILE__);
     made->Register(
         "save_ckpt_seconds",
         [](const LearnerHookConfig& config) -> absl::StatusOr<std::shared_ptr<LearnerHook>> {
@@ -117,22 +119,24 @@ Registry<LearnerHookCreator>& LearnerHookRegistry() {
                                                         PositionOf(config),
                                                         absl::Seconds(config.seconds()));
         },
-        __FILE__);
-    made->Register("log_show", WithFreq<LogShowHook>(), __FILE__);
+        "saves a checkpoint to resume from, whenever so many seconds have passed", __FILE__);
+    made->Register("log_show", WithFreq<LogShowHook>(),
+                   "logs averages of the reported values every freq iterations", __FILE__);
     made->Register(
         "log_reduce",
         [](const LearnerHookConfig& config) {
           return std::make_shared<LogReduceHook>(config.name(), config.priority(),
                                                  PositionOf(config));
         },
-        __FILE__);
+        "replaces each reported scalar by its mean over the learners", __FILE__);
     return made;
   }();
   return *registry;
 }
 
-void register_learner_hook(absl::string_view type, LearnerHookCreator creator) {
-  LearnerHookRegistry().Register(type, std::move(creator), "register_learner_hook");
+void register_learner_hook(absl::string_view type, LearnerHookCreator creator,
+                           absl::string_view help) {
+  LearnerHookRegistry().Register(type, std::move(creator), help, "register_learner_hook");
 }
 
 absl::StatusOr<LearnerHooks> build_learner_hook_by_cfg(const LearnerHooksConfig& config) {

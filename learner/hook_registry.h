@@ -3,9 +3,10 @@
 // Example: a user's hook, registered as "report" and configured by
 //   hook { hook { type: "report" position: AFTER_ITER priority: 50 } }
 //
-//   DING_REGISTER(LearnerHookRegistry(), "report", [](const LearnerHookConfig& config) {
-//     return std::make_shared<ReportHook>(...);
-//   });
+//   DING_REGISTER(
+//       LearnerHookRegistry(), "report",
+//       [](const LearnerHookConfig& config) { return std::make_shared<ReportHook>(...); },
+//       "reports the loss to a web page");
 #ifndef DING_WORKER_LEARNER_HOOK_REGISTRY_H_
 #define DING_WORKER_LEARNER_HOOK_REGISTRY_H_
 
@@ -27,9 +28,10 @@ using LearnerHookCreator =
     std::function<absl::StatusOr<std::shared_ptr<LearnerHook>>(const LearnerHookConfig&)>;
 Registry<LearnerHookCreator>& LearnerHookRegistry();
 
-// Adds a type of hook at run time. A name that is registered already ends the program, as with
-// DING_REGISTER.
-void register_learner_hook(absl::string_view type, LearnerHookCreator creator);
+// Adds a type of hook at run time, with one line of help. A name that is registered already and bad help
+// end the program, as with DING_REGISTER.
+void register_learner_hook(absl::string_view type, LearnerHookCreator creator,
+                           absl::string_view help);
 
 // Creates the hooks of the short and the full forms. kInvalidArgument lists all problems: unknown
 // types, repeated names, frequencies and priorities out of range.

@@ -77,9 +77,10 @@ class ReportHook : public LearnerHook {
 };
 
 TEST(RegisterLearnerHookTest, UserTypesAreFoundByName) {
-  register_learner_hook("report", [](const LearnerHookConfig& config) {
-    return std::make_shared<ReportHook>(config);
-  });
+  register_learner_hook(
+      "report",
+      [](const LearnerHookConfig& config) { return std::make_shared<ReportHook>(config); },
+      "does nothing");
   EXPECT_THAT(LearnerHookRegistry().Names(), Contains("report"));
   DING_ASSERT_OK_AND_ASSIGN(const LearnerHooks hooks,
                             build_learner_hook_by_cfg(Parse("hook { type: 'report' }")));
@@ -88,7 +89,8 @@ TEST(RegisterLearnerHookTest, UserTypesAreFoundByName) {
 }
 
 TEST(RegisterLearnerHookDeathTest, ARepeatedNameEndsTheProgram) {
-  EXPECT_DEATH(register_learner_hook("save_ckpt", nullptr), "'save_ckpt' is registered twice");
+  EXPECT_DEATH(register_learner_hook("save_ckpt", nullptr, "help"),
+               "'save_ckpt' is registered twice");
 }
 
 }  // namespace

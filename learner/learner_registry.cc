@@ -30,7 +30,8 @@ absl::StatusOr<std::unique_ptr<ILearner>> CreateBaseLearner(const LearnerConfig&
 Registry<LearnerCreator>& LearnerRegistry() {
   static auto* const registry = [] {
     auto* made = new Registry<LearnerCreator>("learner");
-    made->Register("base", CreateBaseLearner, __FILE__);
+    made->Register("base", CreateBaseLearner,
+                   "trains the policy on each batch, with hooks around each iteration", __FILE__);
     return made;
   }();
   return *registry;

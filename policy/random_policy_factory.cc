@@ -34,7 +34,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   return CreateRandomPolicy(options);
 }
 
-DING_REGISTER(PolicyRegistry(), "random", Create);
+DING_REGISTER(PolicyRegistry(), "random", Create,
+              "uniformly random legal actions; does not learn, for tests and measurements");
 
 }  // namespace
 }  // namespace ding

@@ -65,7 +65,8 @@ BufferDescriptor AdvancedBufferDescriptor() {
   return descriptor;
 }
 
-DING_REGISTER(BufferRegistry(), kName, AdvancedBufferDescriptor());
+DING_REGISTER(BufferRegistry(), kName, AdvancedBufferDescriptor(),
+              "transitions, drawn by priority; limits on use, staleness and rate");
 
 }  // namespace
 }  // namespace ding

@@ -134,7 +134,8 @@ BufferDescriptor DequeBufferDescriptor() {
   return descriptor;
 }
 
-DING_REGISTER(BufferRegistry(), kName, DequeBufferDescriptor());
+DING_REGISTER(BufferRegistry(), kName, DequeBufferDescriptor(),
+              "transitions, drawn uniformly or by priority; the settings of DI-engine's deque");
 
 }  // namespace
 }  // namespace ding

@@ -78,7 +78,8 @@ BufferDescriptor ElasticBufferDescriptor() {
   return descriptor;
 }
 
-DING_REGISTER(BufferRegistry(), kName, ElasticBufferDescriptor());
+DING_REGISTER(BufferRegistry(), kName, ElasticBufferDescriptor(),
+              "transitions, drawn uniformly from a window of the newest rows");
 
 }  // namespace
 }  // namespace ding

@@ -40,7 +40,8 @@ BufferDescriptor EpisodeBufferDescriptor() {
   return descriptor;
 }
 
-DING_REGISTER(BufferRegistry(), kName, EpisodeBufferDescriptor());
+DING_REGISTER(BufferRegistry(), kName, EpisodeBufferDescriptor(),
+              "whole episodes, padded to the longest of a draw");
 
 }  // namespace
 }  // namespace ding

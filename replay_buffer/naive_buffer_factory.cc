@@ -42,7 +42,8 @@ BufferDescriptor NaiveBufferDescriptor() {
   return descriptor;
 }
 
-DING_REGISTER(BufferRegistry(), kName, NaiveBufferDescriptor());
+DING_REGISTER(BufferRegistry(), kName, NaiveBufferDescriptor(),
+              "transitions, drawn uniformly: for most off-policy algorithms");
 
 }  // namespace
 }  // namespace ding

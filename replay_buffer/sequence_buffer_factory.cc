@@ -48,7 +48,8 @@ BufferDescriptor SequenceBufferDescriptor() {
   return descriptor;
 }
 
-DING_REGISTER(BufferRegistry(), kName, SequenceBufferDescriptor());
+DING_REGISTER(BufferRegistry(), kName, SequenceBufferDescriptor(),
+              "sequences of consecutive rows of one stream, for recurrent policies");
 
 }  // namespace
 }  // namespace ding

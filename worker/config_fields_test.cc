@@ -71,7 +71,8 @@ absl::Status LeaveRewards(int /*env_id*/, const ColumnsView& /*rows*/,
   return absl::OkStatus();
 }
 
-DING_REGISTER(RewardShapingRegistry(), "of_the_test", LeaveRewards);
+DING_REGISTER(RewardShapingRegistry(), "of_the_test", LeaveRewards,
+              "leaves the rewards as they are");
 
 constexpr char kTable[] = "worker/config_fields.txt";
 constexpr char kDocs[] = "docs/config_fields.md";

@@ -1,19 +1,29 @@
-// One line of the output of `--list_modules`.
+// One registry in the output of `--list_modules`.
 #ifndef DING_WORKER_WORKER_LIST_REGISTRY_H_
 #define DING_WORKER_WORKER_LIST_REGISTRY_H_
 
 #include <string>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "ding_worker/base/registry.h"
 
 namespace ding {
 
-// Appends "env: Acrobot-v1, CartPole-v0, ..." and a newline.
+// Appends the kind of the registry and, below it, a line for each name with its help:
+//
+//   codec:
+//     lz4   LZ4: cheap enough for data that are read once
+//     zstd  Zstandard: smaller than lz4, for stores over a slow network
+//
+// Help that does not fit in 100 columns continues in further lines. Problems follow as "error: <sentence>".
+// Without names and problems the one line is "codec: none in this program".
+void ListEntries(absl::string_view kind, const std::vector<RegistryEntry>& entries,
+                 const std::vector<std::string>& problems, std::string* text);
+
 template <typename Factory>
 void ListRegistry(const Registry<Factory>& registry, std::string* text) {
-  absl::StrAppend(text, registry.kind(), ": ", absl::StrJoin(registry.Names(), ", "), "\n");
+  ListEntries(registry.kind(), registry.Entries(), registry.Problems(), text);
 }
 
 }  // namespace ding

@@ -57,7 +57,7 @@ DEFINE_string(all_reduce_host, "127.0.0.1",
 DEFINE_string(name, "", "name of this worker, for people");
 DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
 DEFINE_double(max_seconds, -1, "seconds after which the run ends; overrides the config's");
-DEFINE_bool(list_modules, false, "print the types that this program has, and exit");
+DEFINE_bool(list_modules, false, "print the types that this program has, with help, and exit");
 DEFINE_bool(print_config, false, "print the resolved config, and exit");
 
 namespace ding {
@@ -95,7 +95,8 @@ constexpr char kHelp[] =
 {link flags}
 
   --print_config        prints the config with every default filled in, and exits
-  --list_modules        prints the types of envs, policies, buffers ... in this program, and exits
+  --list_modules        prints the types of envs, policies, buffers ... in this program, with a line
+                        of help for each, and exits
   --help                prints this page, and exits
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text logs of each process

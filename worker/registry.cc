@@ -14,6 +14,7 @@ std::string ListModules() {
   ListRegistry(SelectorRegistry(), &text);
   ListRegistry(SerialCollectorRegistry(), &text);
   ListRegistry(BattleCollectorRegistry(), &text);
+  ListRegistry(RewardShapingRegistry(), &text);
   ListRegistry(SerialEvaluatorRegistry(), &text);
   ListRegistry(BattleEvaluatorRegistry(), &text);
   ListRegistry(MetricEvaluatorRegistry(), &text);

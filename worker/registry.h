@@ -9,6 +9,7 @@
 //   create_battle_collector, get_battle_collector_cls,
 //   create_serial_evaluator, create_battle_evaluator,
 //   create_metric_evaluator                           collector/serial_registry.h
+//   RewardShapingRegistry                             collector/core/reward_shaping.h
 //   create_learner                                    learner/learner_registry.h
 //   register_learner_hook, build_learner_hook_by_cfg  learner/hook_registry.h
 //   add_learner_hook, merge_hooks, show_hooks         learner/hook.h
@@ -22,6 +23,7 @@
 
 #include <string>
 
+#include "ding_worker/collector/core/reward_shaping.h"              // IWYU pragma: export
 #include "ding_worker/collector/serial_registry.h"                  // IWYU pragma: export
 #include "ding_worker/env/env_registry.h"                           // IWYU pragma: export
 #include "ding_worker/learner/hook.h"                               // IWYU pragma: export
@@ -33,7 +35,8 @@
 
 namespace ding {
 
-// Returns the text that `--list_modules` prints: one line per registry, "env: Acrobot-v1, CartPole-v0, ...".
+// Returns the text that `--list_modules` prints: each registry of the includes above with its names and one line of help
+// for each, as list_registry.h says.
 std::string ListModules();
 
 }  // namespace ding

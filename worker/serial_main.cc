@@ -38,7 +38,7 @@
 DEFINE_string(config, "", "experiment config, in protobuf text format");
 DEFINE_string(exp_dir, "", "folder of the run; must not exist, unless the run is resumed");
 DEFINE_bool(resume, false, "go on with the run in --exp_dir from its newest resume point");
-DEFINE_bool(list_modules, false, "print the types that this program has, and exit");
+DEFINE_bool(list_modules, false, "print the types that this program has, with help, and exit");
 DEFINE_bool(print_config, false, "print the resolved config, and exit");
 
 namespace ding {
@@ -63,7 +63,8 @@ constexpr char kHelp[] =
 {run flags}
 
   --print_config        prints the config with every default filled in, and exits
-  --list_modules        prints the types of envs, policies, buffers ... in this program, and exits
+  --list_modules        prints the types of envs, policies, buffers ... in this program, with a line
+                        of help for each, and exits
   --help                prints this page, and exits
 
 The run folder gets checkpoints (ckpt/), TensorBoard events, CSV and text log (log/), the

@@ -6,7 +6,8 @@
 namespace ding {
 namespace {
 
-DING_REGISTER(AllReduceRegistry(), "gloo", ConnectGloo);
+DING_REGISTER(AllReduceRegistry(), "gloo", ConnectGloo,
+              "averages over learners by libtorch with Gloo, over TCP without encryption");
 
 }  // namespace
 }  // namespace ding

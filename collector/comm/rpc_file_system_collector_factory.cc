@@ -13,11 +13,12 @@ absl::StatusOr<std::unique_ptr<BaseCommCollector>> Create(WorkerSession* session
                                                   std::move(factory));
 }
 
-DING_REGISTER(CommCollectorRegistry(), "grpc_fs", Create);
-// The same with a store in Redis; who composes the run looks that it is one.
-DING_REGISTER(CommCollectorRegistry(), "grpc_redis", Create);
-// The original's name of it.
-DING_REGISTER(CommCollectorRegistry(), "flask_fs", Create);
+DING_REGISTER(CommCollectorRegistry(), "grpc_fs", Create,
+              "data through a store that is not in Redis, messages over a session");
+// The same class; a parallel run accepts this name only if its store is in Redis.
+DING_REGISTER(CommCollectorRegistry(), "grpc_redis", Create,
+              "data through a store in Redis, messages over a session");
+DING_REGISTER(CommCollectorRegistry(), "flask_fs", Create, "DI-engine's name for grpc_fs");
 
 }  // namespace
 }  // namespace ding

@@ -12,7 +12,8 @@
 //     std::fill(rewards.begin(), rewards.end() - 1, 0.0f);
 //     return absl::OkStatus();
 //   }
-//   DING_REGISTER(RewardShapingRegistry(), "only_the_last", OnlyTheLastCounts);
+//   DING_REGISTER(RewardShapingRegistry(), "only_the_last", OnlyTheLastCounts,
+//                 "sets all rewards but the last of an episode to 0");
 #ifndef DING_WORKER_COLLECTOR_CORE_REWARD_SHAPING_H_
 #define DING_WORKER_COLLECTOR_CORE_REWARD_SHAPING_H_
 

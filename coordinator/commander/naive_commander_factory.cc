@@ -33,7 +33,8 @@ CommanderDescriptor Descriptor() {
   return descriptor;
 }
 
-DING_REGISTER(CommanderRegistry(), kName, Descriptor());
+DING_REGISTER(CommanderRegistry(), kName, Descriptor(),
+              "gives the same tasks over and over, to try out a coordinator");
 
 }  // namespace
 }  // namespace ding

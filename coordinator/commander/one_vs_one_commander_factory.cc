@@ -68,7 +68,8 @@ CommanderDescriptor Descriptor() {
   return descriptor;
 }
 
-DING_REGISTER(CommanderRegistry(), kName, Descriptor());
+DING_REGISTER(CommanderRegistry(), kName, Descriptor(),
+              "trains one policy in games of two, against itself and its past versions");
 
 }  // namespace
 }  // namespace ding

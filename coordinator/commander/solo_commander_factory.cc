@@ -27,7 +27,8 @@ CommanderDescriptor Descriptor() {
   return descriptor;
 }
 
-DING_REGISTER(CommanderRegistry(), kName, Descriptor());
+DING_REGISTER(CommanderRegistry(), kName, Descriptor(),
+              "trains one policy, with an evaluation every eval_interval");
 
 }  // namespace
 }  // namespace ding

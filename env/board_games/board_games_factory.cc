@@ -68,15 +68,20 @@ absl::StatusOr<std::unique_ptr<Env>> CreateAgainstSearch(const EnvConfig& config
       config.type(), std::make_shared<ConnectFourSearch>(depth), ToOptions(params));
 }
 
-DING_REGISTER(EnvRegistry(), "TicTacToe", CreateGame<TicTacToe>);
-DING_REGISTER(EnvRegistry(), "ConnectFour", CreateGame<ConnectFour>);
+DING_REGISTER(EnvRegistry(), "TicTacToe", CreateGame<TicTacToe>, "TicTacToe for two players");
+DING_REGISTER(EnvRegistry(), "ConnectFour", CreateGame<ConnectFour>,
+              "Connect Four for two players");
 DING_REGISTER(EnvRegistry(), "TicTacToe-vs-random",
-              (CreateAgainst<TicTacToe, RandomBoardPlayer<TicTacToe>>));
+              (CreateAgainst<TicTacToe, RandomBoardPlayer<TicTacToe>>),
+              "TicTacToe for one player, against random moves");
 DING_REGISTER(EnvRegistry(), "TicTacToe-vs-perfect",
-              (CreateAgainst<TicTacToe, PerfectTicTacToePlayer>));
+              (CreateAgainst<TicTacToe, PerfectTicTacToePlayer>),
+              "TicTacToe for one player, against perfect play");
 DING_REGISTER(EnvRegistry(), "ConnectFour-vs-random",
-              (CreateAgainst<ConnectFour, RandomBoardPlayer<ConnectFour>>));
-DING_REGISTER(EnvRegistry(), kSearchName, CreateAgainstSearch);
+              (CreateAgainst<ConnectFour, RandomBoardPlayer<ConnectFour>>),
+              "Connect Four for one player, against random moves");
+DING_REGISTER(EnvRegistry(), kSearchName, CreateAgainstSearch,
+              "Connect Four for one player, against a search of search_depth moves");
 
 }  // namespace
 }  // namespace ding

@@ -7,7 +7,8 @@
 namespace ding {
 namespace {
 
-DING_REGISTER(EnvRegistry(), "Acrobot-v1", WithoutParams(CreateAcrobot));
+DING_REGISTER(EnvRegistry(), "Acrobot-v1", WithoutParams(CreateAcrobot),
+              "swing the end of two links above a line: 3 torques, up to 500 steps");
 
 }  // namespace
 }  // namespace ding

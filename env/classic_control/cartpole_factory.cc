@@ -8,15 +8,19 @@ namespace ding {
 namespace {
 
 DING_REGISTER(EnvRegistry(), "CartPole-v0",
-              WithoutParams([] { return CreateCartPole("CartPole-v0", 200); }));
+              WithoutParams([] { return CreateCartPole("CartPole-v0", 200); }),
+              "keep a pole upright on a cart: 2 actions, up to 200 steps");
 DING_REGISTER(EnvRegistry(), "CartPole-v1",
-              WithoutParams([] { return CreateCartPole("CartPole-v1", 500); }));
+              WithoutParams([] { return CreateCartPole("CartPole-v1", 500); }),
+              "keep a pole upright on a cart: 2 actions, up to 500 steps");
 DING_REGISTER(EnvRegistry(), "CartPole-v0-masked-velocity", WithoutParams([] {
                 return CreateCartPole("CartPole-v0-masked-velocity", 200, /*shows_velocity=*/false);
-              }));
+              }),
+              "CartPole-v0 that shows positions only");
 DING_REGISTER(EnvRegistry(), "CartPole-v1-masked-velocity", WithoutParams([] {
                 return CreateCartPole("CartPole-v1-masked-velocity", 500, /*shows_velocity=*/false);
-              }));
+              }),
+              "CartPole-v1 that shows positions only");
 
 }  // namespace
 }  // namespace ding

@@ -7,8 +7,8 @@
 namespace ding {
 namespace {
 
-DING_REGISTER(EnvRegistry(), "MountainCarContinuous-v0",
-              WithoutParams(CreateMountainCarContinuous));
+DING_REGISTER(EnvRegistry(), "MountainCarContinuous-v0", WithoutParams(CreateMountainCarContinuous),
+              "MountainCar with a continuous throttle; up to 999 steps");
 
 }  // namespace
 }  // namespace ding

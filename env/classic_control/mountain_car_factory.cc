@@ -7,7 +7,8 @@
 namespace ding {
 namespace {
 
-DING_REGISTER(EnvRegistry(), "MountainCar-v0", WithoutParams(CreateMountainCar));
+DING_REGISTER(EnvRegistry(), "MountainCar-v0", WithoutParams(CreateMountainCar),
+              "rock a weak car up a hill: 3 actions, up to 200 steps");
 
 }  // namespace
 }  // namespace ding

@@ -7,9 +7,11 @@
 namespace ding {
 namespace {
 
-DING_REGISTER(EnvRegistry(), "Pendulum-v1", WithoutParams([] { return CreatePendulum(); }));
+DING_REGISTER(EnvRegistry(), "Pendulum-v1", WithoutParams([] { return CreatePendulum(); }),
+              "swing a pendulum up and hold it: continuous torque, 200 steps");
 DING_REGISTER(EnvRegistry(), "Pendulum-v1-masked-velocity",
-              WithoutParams([] { return CreatePendulum(/*shows_velocity=*/false); }));
+              WithoutParams([] { return CreatePendulum(/*shows_velocity=*/false); }),
+              "Pendulum-v1 that shows the angle only");
 
 }  // namespace
 }  // namespace ding

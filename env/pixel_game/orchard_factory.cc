@@ -8,9 +8,11 @@ namespace ding {
 namespace {
 
 DING_REGISTER(EnvRegistry(), "Orchard-v0",
-              WithoutParams([] { return CreateOrchard("Orchard-v0", 1); }));
+              WithoutParams([] { return CreateOrchard("Orchard-v0", 1); }),
+              "catch ripe fruit: picture uint8 [1, 10, 10], 3 actions, 104 steps");
 DING_REGISTER(EnvRegistry(), "Orchard-v0-stack4",
-              WithoutParams([] { return CreateOrchard("Orchard-v0-stack4", 4); }));
+              WithoutParams([] { return CreateOrchard("Orchard-v0-stack4", 4); }),
+              "Orchard-v0 with the last four pictures, uint8 [4, 10, 10]");
 
 }  // namespace
 }  // namespace ding

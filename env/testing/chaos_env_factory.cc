@@ -20,7 +20,8 @@ absl::StatusOr<std::unique_ptr<Env>> Create(const EnvConfig& config) {
   return CreateChaosEnv(params);
 }
 
-DING_REGISTER(EnvRegistry(), "chaos", Create);
+DING_REGISTER(EnvRegistry(), "chaos", Create,
+              "crashes, hangs, takes memory or burns time at a given step, for tests");
 
 }  // namespace
 }  // namespace ding

@@ -53,7 +53,9 @@ class PointEnv : public ding::Env {
   int64_t steps_ = 0;
 };
 
-DING_REGISTER(ding::EnvRegistry(), "Point",
-              [](const ding::EnvConfig&) { return std::make_unique<PointEnv>(); });
+DING_REGISTER(
+    ding::EnvRegistry(), "Point",
+    [](const ding::EnvConfig&) { return std::make_unique<PointEnv>(); },
+    "push a point to rest at the origin: 3 actions, up to 100 steps");
 
 }  // namespace

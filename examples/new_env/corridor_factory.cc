@@ -7,7 +7,8 @@
 namespace corridor_env {
 namespace {
 
-DING_REGISTER(ding::EnvRegistry(), "Corridor", ding::WithoutParams(CreateCorridor));
+DING_REGISTER(ding::EnvRegistry(), "Corridor", ding::WithoutParams(CreateCorridor),
+              "walk to the goal in a row of 11 places: 3 actions, up to 50 steps");
 
 }  // namespace
 }  // namespace corridor_env

@@ -58,7 +58,8 @@ absl::StatusOr<std::unique_ptr<Store>> Create(const std::string& place,
   return RedisStore::Create(options);
 }
 
-DING_REGISTER(StoreRegistry(), "redis", Create);
+DING_REGISTER(StoreRegistry(), "redis", Create,
+              "redis:HOST:PORT/PREFIX: a Redis server, for several machines");
 
 }  // namespace
 }  // namespace ding

@@ -15,7 +15,8 @@ absl::StatusOr<std::unique_ptr<Store>> Create(const std::string& folder,
   return FileStore::Create(folder);
 }
 
-DING_REGISTER(StoreRegistry(), "file", Create);
+DING_REGISTER(StoreRegistry(), "file", Create,
+              "file:/FOLDER: files, on tmpfs or on a file system that machines share");
 
 }  // namespace
 }  // namespace ding

@@ -30,7 +30,8 @@ class Lz4Codec : public Codec {
   }
 };
 
-DING_REGISTER(CodecRegistry(), "lz4", new Lz4Codec);
+DING_REGISTER(CodecRegistry(), "lz4", new Lz4Codec,
+              "LZ4: cheap enough for data that are read once");
 
 }  // namespace
 }  // namespace ding

@@ -15,7 +15,8 @@ absl::StatusOr<std::unique_ptr<Store>> Create(const std::string& name,
   return std::make_unique<MemStore>(name);
 }
 
-DING_REGISTER(StoreRegistry(), "mem", Create);
+DING_REGISTER(StoreRegistry(), "mem", Create,
+              "mem:NAME: memory of this process, for runs in one process and for tests");
 
 }  // namespace
 }  // namespace ding

@@ -25,7 +25,8 @@ class ZstdCodec : public Codec {
   }
 };
 
-DING_REGISTER(CodecRegistry(), "zstd", new ZstdCodec);
+DING_REGISTER(CodecRegistry(), "zstd", new ZstdCodec,
+              "Zstandard: smaller than lz4, for stores over a slow network");
 
 }  // namespace
 }  // namespace ding

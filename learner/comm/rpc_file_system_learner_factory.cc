@@ -13,11 +13,12 @@ absl::StatusOr<std::unique_ptr<BaseCommLearner>> Create(const CommLearnerOptions
   return std::make_unique<RpcFileSystemLearner>(options, session, store, std::move(factory));
 }
 
-DING_REGISTER(CommLearnerRegistry(), "grpc_fs", Create);
-// The same with a store in Redis; who composes the run looks that it is one.
-DING_REGISTER(CommLearnerRegistry(), "grpc_redis", Create);
-// The original's name of it.
-DING_REGISTER(CommLearnerRegistry(), "flask_fs", Create);
+DING_REGISTER(CommLearnerRegistry(), "grpc_fs", Create,
+              "data through a store that is not in Redis, messages over a session");
+// The same class; a parallel run accepts this name only if its store is in Redis.
+DING_REGISTER(CommLearnerRegistry(), "grpc_redis", Create,
+              "data through a store in Redis, messages over a session");
+DING_REGISTER(CommLearnerRegistry(), "flask_fs", Create, "DI-engine's name for grpc_fs");
 
 }  // namespace
 }  // namespace ding

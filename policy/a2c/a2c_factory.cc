@@ -26,7 +26,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
                                  {});
 }
 
-DING_REGISTER(PolicyRegistry(), kName, Create);
+DING_REGISTER(PolicyRegistry(), kName, Create,
+              "A2C: on-policy, one step per collect; discrete and continuous actions");
 
 }  // namespace
 }  // namespace ding

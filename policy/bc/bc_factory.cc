@@ -71,7 +71,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   return made;
 }
 
-DING_REGISTER(PolicyRegistry(), kName, Create);
+DING_REGISTER(PolicyRegistry(), kName, Create,
+              "behaviour cloning from a data set; discrete and continuous actions");
 
 }  // namespace
 }  // namespace ding

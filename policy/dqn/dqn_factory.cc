@@ -124,7 +124,8 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
                            context.observation);
 }
 
-DING_REGISTER(PolicyRegistry(), "dqn", Create);
+DING_REGISTER(PolicyRegistry(), "dqn", Create,
+              "DQN: double, dueling, n-step, priorities; discrete actions");
 
 }  // namespace
 }  // namespace ding

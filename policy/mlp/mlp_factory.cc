@@ -22,7 +22,8 @@ absl::StatusOr<std::unique_ptr<Network>> CreateMlp(const NetworkConfig& config,
   return Mlp::Create(options, input, outputs, seed);
 }
 
-DING_REGISTER(NetworkRegistry(), "mlp", CreateMlp);
+DING_REGISTER(NetworkRegistry(), "mlp", CreateMlp,
+              "fully connected layers, with kernels of our own; dueling heads");
 
 }  // namespace
 }  // namespace ding

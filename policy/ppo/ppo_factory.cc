@@ -47,7 +47,9 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
                                  FindProblems(ppo));
 }
 
-DING_REGISTER(PolicyRegistry(), kName, Create);
+DING_REGISTER(
+    PolicyRegistry(), kName, Create,
+    "PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions");
 
 }  // namespace
 }  // namespace ding

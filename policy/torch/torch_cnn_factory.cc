@@ -25,7 +25,8 @@ absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, con
   return CreateTorchCnn(options, input, outputs, seed);
 }
 
-DING_REGISTER(NetworkRegistry(), "torch_cnn", Create);
+DING_REGISTER(NetworkRegistry(), "torch_cnn", Create,
+              "convolutions before the layers of mlp, on libtorch: for pictures");
 
 }  // namespace
 }  // namespace ding

@@ -22,7 +22,8 @@ absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, con
   return CreateTorchMlp(options, input, outputs, seed);
 }
 
-DING_REGISTER(NetworkRegistry(), "torch_mlp", Create);
+DING_REGISTER(NetworkRegistry(), "torch_mlp", Create,
+              "the layers of mlp on libtorch, to check and to measure");
 
 }  // namespace
 }  // namespace ding

@@ -2,8 +2,10 @@
 // "uniform".
 //
 // Example:
-//   DING_REGISTER(SelectorRegistry(), "newest_first",
-//                 [](const SelectorConfig&) { return std::make_unique<NewestFirst>(); });
+//   DING_REGISTER(
+//       SelectorRegistry(), "newest_first",
+//       [](const SelectorConfig&) { return std::make_unique<NewestFirst>(); },
+//       "the newest rows, in the order of their age");
 //
 //   replay_buffer { type: "sequence" selector { type: "newest_first" } }
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_SELECTOR_REGISTRY_H_

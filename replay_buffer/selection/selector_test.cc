@@ -93,18 +93,19 @@ class Faulty : public ISelector {
   const std::string fault_;
 };
 
-DING_REGISTER(SelectorRegistry(), "newest_first", [](const SelectorConfig&) {
-  return absl::StatusOr<std::unique_ptr<ISelector>>(std::make_unique<NewestFirst>());
-});
+absl::StatusOr<std::unique_ptr<ISelector>> MakeNewestFirst(const SelectorConfig& /*config*/) {
+  return std::make_unique<NewestFirst>();
+}
 template <int kFault>
 absl::StatusOr<std::unique_ptr<ISelector>> MakeFaulty(const SelectorConfig& /*config*/) {
   constexpr const char* kFaults[] = {"throws", "fails", "before", "after"};
   return std::make_unique<Faulty>(kFaults[kFault]);
 }
-DING_REGISTER(SelectorRegistry(), "throws", MakeFaulty<0>);
-DING_REGISTER(SelectorRegistry(), "fails", MakeFaulty<1>);
-DING_REGISTER(SelectorRegistry(), "before", MakeFaulty<2>);
-DING_REGISTER(SelectorRegistry(), "after", MakeFaulty<3>);
+DING_REGISTER(SelectorRegistry(), "newest_first", MakeNewestFirst, "the newest, over and over");
+DING_REGISTER(SelectorRegistry(), "throws", MakeFaulty<0>, "throws an exception");
+DING_REGISTER(SelectorRegistry(), "fails", MakeFaulty<1>, "returns an error");
+DING_REGISTER(SelectorRegistry(), "before", MakeFaulty<2>, "chooses a rank below the first");
+DING_REGISTER(SelectorRegistry(), "after", MakeFaulty<3>, "chooses a rank beyond the last");
 
 BufferConfig Config(const std::string& type, const std::string& selector) {
   BufferConfig config;

@@ -19,7 +19,8 @@ absl::StatusOr<std::unique_ptr<ISelector>> CreateUniformSelector(const SelectorC
                                                  ", but type 'uniform' has none"));
 }
 
-DING_REGISTER(SelectorRegistry(), "uniform", CreateUniformSelector);
+DING_REGISTER(SelectorRegistry(), "uniform", CreateUniformSelector,
+              "all that can be drawn is equally probable, whatever its priority");
 
 }  // namespace
 }  // namespace ding

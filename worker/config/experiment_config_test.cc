@@ -6,7 +6,6 @@
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/worker/config/text_config.h"
-#include "ding_worker/worker/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -124,24 +123,6 @@ TEST(ExperimentConfigTest, ShippedConfigsAreValid) {
   for (const std::string& name : names) {
     EXPECT_THAT(LoadExperimentConfig(JoinPath(folder, name), {}), IsOk()) << name;
   }
-}
-
-TEST(RegistryTest, ListsTheLinkedModules) {
-  EXPECT_THAT(
-      ListModules(),
-      AllOf(HasSubstr("env: Acrobot-v1, CartPole-v0, CartPole-v0-masked-velocity, CartPole-v1, "
-                      "CartPole-v1-masked-velocity, ConnectFour, ConnectFour-vs-random, "
-                      "ConnectFour-vs-search, MountainCar-v0, MountainCarContinuous-v0, "
-                      "Orchard-v0, Orchard-v0-stack4, Pendulum-v1, "
-                      "Pendulum-v1-masked-velocity, TicTacToe, TicTacToe-vs-perfect, "
-                      "TicTacToe-vs-random\n"),
-            HasSubstr("buffer: advanced, deque, elastic, episode, naive, sequence\n"),
-            HasSubstr("policy: a2c, bc, dqn, ppo"),
-            HasSubstr("\nserial collector: episode, sample\n"),
-            HasSubstr("\nbattle collector: episode_1v1, sample_1v1\n"),
-            HasSubstr("\nserial evaluator: interaction\n"),
-            HasSubstr("\nbattle evaluator: battle_interaction\n"),
-            HasSubstr("\nmetric evaluator: metric\n"), HasSubstr("learner: base\n")));
 }
 
 TEST(ExperimentConfigTest, TheCapacityOfAReplayBufferIsInRowsOrInBytes) {

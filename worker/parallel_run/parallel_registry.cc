@@ -1,7 +1,5 @@
 #include "ding_worker/worker/parallel_run/parallel_registry.h"
 
-#include "ding_worker/interaction/all_reduce/all_reduce_registry.h"
-#include "ding_worker/interaction/store/codec.h"
 #include "ding_worker/worker/list_registry.h"
 
 namespace ding {

@@ -6,6 +6,8 @@
 //   create_comm_collector                        collector/comm/comm_collector_registry.h
 //   create_comm_learner                          learner/comm/comm_learner_registry.h
 //   create_store                                 interaction/store/store_registry.h
+//   CodecRegistry                                interaction/store/codec.h
+//   AllReduceRegistry                            interaction/all_reduce/all_reduce_registry.h
 //
 // Only linked modules can be made: a program lists the factory targets that it wants, or
 // //worker:parallel_modules. A serial program needs none of them.
@@ -14,11 +16,13 @@
 
 #include <string>
 
-#include "ding_worker/collector/comm/comm_collector_registry.h"    // IWYU pragma: export
-#include "ding_worker/collector/parallel_registry.h"               // IWYU pragma: export
-#include "ding_worker/coordinator/commander/commander_registry.h"  // IWYU pragma: export
-#include "ding_worker/interaction/store/store_registry.h"          // IWYU pragma: export
-#include "ding_worker/learner/comm/comm_learner_registry.h"        // IWYU pragma: export
+#include "ding_worker/collector/comm/comm_collector_registry.h"      // IWYU pragma: export
+#include "ding_worker/collector/parallel_registry.h"                 // IWYU pragma: export
+#include "ding_worker/coordinator/commander/commander_registry.h"    // IWYU pragma: export
+#include "ding_worker/interaction/all_reduce/all_reduce_registry.h"  // IWYU pragma: export
+#include "ding_worker/interaction/store/codec.h"                     // IWYU pragma: export
+#include "ding_worker/interaction/store/store_registry.h"            // IWYU pragma: export
+#include "ding_worker/learner/comm/comm_learner_registry.h"          // IWYU pragma: export
 
 namespace ding {
 

@@ -5,15 +5,31 @@
 namespace ding {
 namespace {
 
-TEST(ParallelRegistryTest, ListsTheLinkedModulesByRegistry) {
-  EXPECT_EQ(ListParallelModules(),
-            "parallel collector: marine, zergling\n"
-            "commander: naive, one_vs_one, solo\n"
-            "comm collector: flask_fs, grpc_fs, grpc_redis\n"
-            "comm learner: flask_fs, grpc_fs, grpc_redis\n"
-            "all-reduce: \n"
-            "store: file, mem, redis\n"
-            "codec: lz4, zstd\n");
+TEST(ParallelRegistryTest, ListsEveryRegistryWithHelpForWhatIsLinked) {
+  EXPECT_EQ(ListParallelModules(), R"(parallel collector:
+  marine    plays games of two, one policy against another or itself, for a league
+  zergling  plays envs for one player with one policy
+commander:
+  naive       gives the same tasks over and over, to try out a coordinator
+  one_vs_one  trains one policy in games of two, against itself and its past versions
+  solo        trains one policy, with an evaluation every eval_interval
+comm collector:
+  flask_fs    DI-engine's name for grpc_fs
+  grpc_fs     data through a store that is not in Redis, messages over a session
+  grpc_redis  data through a store in Redis, messages over a session
+comm learner:
+  flask_fs    DI-engine's name for grpc_fs
+  grpc_fs     data through a store that is not in Redis, messages over a session
+  grpc_redis  data through a store in Redis, messages over a session
+all-reduce: none in this program
+store:
+  file   file:/FOLDER: files, on tmpfs or on a file system that machines share
+  mem    mem:NAME: memory of this process, for runs in one process and for tests
+  redis  redis:HOST:PORT/PREFIX: a Redis server, for several machines
+codec:
+  lz4   LZ4: cheap enough for data that are read once
+  zstd  Zstandard: smaller than lz4, for stores over a slow network
+)");
 }
 
 }  // namespace

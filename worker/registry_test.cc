@@ -1,0 +1,75 @@
+// The list of modules of a serial program. tools/presubmit checks that no registry is missing in it.
+#include "ding_worker/worker/registry.h"
+
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+TEST(RegistryTest, ListsEveryRegistryWithHelpForWhatIsLinked) {
+  EXPECT_EQ(ListModules(), R"(env:
+  Acrobot-v1                   swing the end of two links above a line: 3 torques, up to 500 steps
+  CartPole-v0                  keep a pole upright on a cart: 2 actions, up to 200 steps
+  CartPole-v0-masked-velocity  CartPole-v0 that shows positions only
+  CartPole-v1                  keep a pole upright on a cart: 2 actions, up to 500 steps
+  CartPole-v1-masked-velocity  CartPole-v1 that shows positions only
+  ConnectFour                  Connect Four for two players
+  ConnectFour-vs-random        Connect Four for one player, against random moves
+  ConnectFour-vs-search        Connect Four for one player, against a search of search_depth moves
+  MountainCar-v0               rock a weak car up a hill: 3 actions, up to 200 steps
+  MountainCarContinuous-v0     MountainCar with a continuous throttle; up to 999 steps
+  Orchard-v0                   catch ripe fruit: picture uint8 [1, 10, 10], 3 actions, 104 steps
+  Orchard-v0-stack4            Orchard-v0 with the last four pictures, uint8 [4, 10, 10]
+  Pendulum-v1                  swing a pendulum up and hold it: continuous torque, 200 steps
+  Pendulum-v1-masked-velocity  Pendulum-v1 that shows the angle only
+  TicTacToe                    TicTacToe for two players
+  TicTacToe-vs-perfect         TicTacToe for one player, against perfect play
+  TicTacToe-vs-random          TicTacToe for one player, against random moves
+env manager:
+  async_subprocess  like subprocess, but a step waits for wait_num envs only
+  async_thread      steps thread-safe envs in a pool of threads: for slower envs
+  base              steps all envs in the caller's thread: for fast envs
+  subprocess        steps envs in processes of their own, which may crash or hang
+policy:
+  a2c     A2C: on-policy, one step per collect; discrete and continuous actions
+  bc      behaviour cloning from a data set; discrete and continuous actions
+  dqn     DQN: double, dueling, n-step, priorities; discrete actions
+  ppo     PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions
+  random  uniformly random legal actions; does not learn, for tests and measurements
+network:
+  mlp  fully connected layers, with kernels of our own; dueling heads
+buffer:
+  advanced  transitions, drawn by priority; limits on use, staleness and rate
+  deque     transitions, drawn uniformly or by priority; the settings of DI-engine's deque
+  elastic   transitions, drawn uniformly from a window of the newest rows
+  episode   whole episodes, padded to the longest of a draw
+  naive     transitions, drawn uniformly: for most off-policy algorithms
+  sequence  sequences of consecutive rows of one stream, for recurrent policies
+selector:
+  uniform  all that can be drawn is equally probable, whatever its priority
+serial collector:
+  episode  collects n_episode whole episodes; reward_shaping can change their rewards
+  sample   collects n_sample rows; the next collect goes on with the episodes
+battle collector:
+  episode_1v1  collects n_episode whole episodes of a game
+  sample_1v1   collects n_sample rows of each player of a game
+reward shaping: none in this program
+serial evaluator:
+  interaction  mean return over n_episode episodes; can write videos
+battle evaluator:
+  battle_interaction  mean return of player 0 over n_episode games between policies
+metric evaluator:
+  metric  mean of a metric, such as accuracy, over labelled data
+learner:
+  base  trains the policy on each batch, with hooks around each iteration
+learner hook:
+  load_ckpt          loads policy, optimizer and counters from the checkpoint at path
+  log_reduce         replaces each reported scalar by its mean over the learners
+  log_show           logs averages of the reported values every freq iterations
+  save_ckpt          saves a checkpoint: every freq iterations, or once before or after the run
+  save_ckpt_seconds  saves a checkpoint to resume from, whenever so many seconds have passed
+)");
+}
+
+}  // namespace
+}  // namespace ding
