@@ -97,7 +97,7 @@ absl::StatusOr<std::unique_ptr<ILearner>> MakeRepeatLearner(const LearnerConfig&
   return std::make_unique<RepeatLearner>(std::move(parts), params.times());
 }
 
-DING_REGISTER(LearnerRegistry(), "repeat", MakeRepeatLearner);
+DING_REGISTER(LearnerRegistry(), "repeat", MakeRepeatLearner, "trains several times on each batch");
 
 absl::StatusOr<std::unique_ptr<ILearner>> MakeLearner(const char* text, LearnMode* policy) {
   LearnerConfig config;

@@ -5,7 +5,7 @@
 //                         create_learner(config, policy->learn_mode(), deps));
 //
 // Example: a learner of your own (learner/example_test.cc has all of it).
-//   DING_REGISTER(LearnerRegistry(), "repeat", MakeRepeatLearner);
+//   DING_REGISTER(LearnerRegistry(), "repeat", MakeRepeatLearner, "trains several times on each batch");
 //
 //   learner { type: "repeat" params { [type.googleapis.com/ding.RepeatLearnerConfig] { times: 3 } } }
 #ifndef DING_WORKER_LEARNER_LEARNER_REGISTRY_H_

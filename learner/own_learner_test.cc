@@ -163,8 +163,8 @@ absl::StatusOr<std::unique_ptr<ILearner>> MakeSkipLearner(const LearnerConfig& c
   return std::make_unique<SkipLearner>(std::move(base), params.every());
 }
 
-DING_REGISTER(LearnerRegistry(), "clip", MakeClipLearner);
-DING_REGISTER(LearnerRegistry(), "skip", MakeSkipLearner);
+DING_REGISTER(LearnerRegistry(), "clip", MakeClipLearner, "limits the values of a batch");
+DING_REGISTER(LearnerRegistry(), "skip", MakeSkipLearner, "skips some batches");
 
 constexpr char kNoHooks[] =
     "hook { log_show_after_iter: 0 save_ckpt_after_iter: 0 save_ckpt_after_run: false }";
