@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/battle_evaluator.h"
@@ -23,7 +24,7 @@ absl::StatusOr<std::unique_ptr<IBattleEvaluator>> CreateBattleInteractionSerialE
     const SerialEvaluatorConfig& config, EnvManager* env, const std::vector<EvalMode*>& policies,
     const ComponentDeps& deps) {
   std::vector<std::string> problems;
-  ReadSerialParams(config, nullptr, &problems);
+  ReadParams(config, /*params=*/nullptr, &problems);
   BattleInteractionSerialEvaluator::Options options;
   ReadSerialEvaluatorOptions(config, &options);
   DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/battle/battle_sample_serial_collector.h"
@@ -26,7 +27,7 @@ absl::StatusOr<std::unique_ptr<IBattleCollector>> CreateBattleSampleSerialCollec
     const ComponentDeps& deps) {
   std::vector<std::string> problems;
   BattleSampleCollectorParams params;
-  ReadSerialParams(config, &params, &problems);
+  ReadParams(config, &params, &problems);
   BattleSampleSerialCollector::Options options;
   ReadSerialCollectorOptions(config, &options);
   options.collect_players.assign(params.collect_players().begin(), params.collect_players().end());

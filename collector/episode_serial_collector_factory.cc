@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/reward_shaping.h"
@@ -27,7 +28,7 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateEpisodeSerialCollector(
     const ComponentDeps& deps) {
   std::vector<std::string> problems;
   EpisodeCollectorParams params;
-  ReadSerialParams(config, &params, &problems);
+  ReadParams(config, &params, &problems);
   EpisodeSerialCollector::Options options;
   ReadSerialCollectorOptions(config, &options);
   options.get_train_sample = params.get_train_sample();

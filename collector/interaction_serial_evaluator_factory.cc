@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
@@ -27,7 +28,7 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> CreateInteractionSerialEvaluat
     const ComponentDeps& deps) {
   std::vector<std::string> problems;
   InteractionEvaluatorParams params;
-  ReadSerialParams(config, &params, &problems);
+  ReadParams(config, &params, &problems);
   InteractionSerialEvaluator::Options options;
   ReadSerialEvaluatorOptions(config, &options);
   options.render_freq = params.render().render_freq();

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/parallel.pb.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
@@ -26,6 +27,7 @@ ParallelCollectorDescriptor Descriptor() {
   descriptor.name = kName;
   descriptor.default_config.set_type(kName);
   descriptor.plays_games = true;
+  descriptor.check_params = TakesNoParams;
   descriptor.create = CreateMarineParallelCollector;
   return descriptor;
 }

@@ -3,13 +3,17 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/evaluator/eval_data.h"
 #include "ding_worker/collector/evaluator/metric.h"
 #include "ding_worker/collector/evaluator/metric_serial_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
+#include "ding_worker/collector/serial_config.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/policy/policy.h"
@@ -20,12 +24,15 @@ namespace {
 absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> CreateMetricSerialEvaluator(
     const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
     const ComponentDeps& deps) {
+  std::vector<std::string> problems;
+  ReadParams(config, /*params=*/nullptr, &problems);
   MetricSerialEvaluator::Options options;
   options.eval_freq = config.eval_freq();
   // A sorted map, because the order of a proto map depends on hashes.
   const std::map<std::string, double> stop_value(config.stop_value().begin(),
                                                  config.stop_value().end());
   for (const auto& [name, value] : stop_value) options.stop_value.Set(name, value);
+  DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));
   return MetricSerialEvaluator::Create(std::move(options), data, metric, policy, deps);
 }
 

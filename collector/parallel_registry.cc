@@ -14,6 +14,8 @@ absl::StatusOr<std::unique_ptr<BaseParallelCollector>> create_parallel_collector
     const ParallelCollectorParts& parts, const ComponentDeps& deps) {
   DING_ASSIGN_OR_RETURN(const ParallelCollectorDescriptor descriptor,
                         get_parallel_collector_cls(config));
+  DING_RETURN_IF_ERROR(
+      Annotate(CheckParams(descriptor.check_params, config), "parallel collector"));
   return descriptor.create(config, task, parts, deps);
 }
 

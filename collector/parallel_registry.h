@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/parallel.pb.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
@@ -19,6 +20,9 @@ struct ParallelCollectorDescriptor {
   std::string name;
   ParallelCollectorConfig default_config;
   bool plays_games = false;  // whether it collects in two-player games; else in single-player envs
+  // Checks config.params before a run begins and before `create` is called; if it is empty, only
+  // `create` decides (base/params.h).
+  ParamsCheck check_params;
   std::function<absl::StatusOr<std::unique_ptr<BaseParallelCollector>>(
       const ParallelCollectorConfig&, const ParallelCollectorTask&, const ParallelCollectorParts&,
       const ComponentDeps&)>
@@ -26,7 +30,8 @@ struct ParallelCollectorDescriptor {
 };
 Registry<ParallelCollectorDescriptor>& ParallelCollectorRegistry();
 
-// kNotFound lists the linked names; kInvalidArgument lists all problems of the config and the parts.
+// kNotFound lists the linked names; kInvalidArgument says why the type refuses config.params, or else
+// lists all problems of the config and the parts.
 absl::StatusOr<std::unique_ptr<BaseParallelCollector>> create_parallel_collector(
     const ParallelCollectorConfig& config, const ParallelCollectorTask& task,
     const ParallelCollectorParts& parts, const ComponentDeps& deps);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/serial.pb.h"
@@ -27,7 +28,7 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> CreateSampleSerialCollector(
   std::vector<std::string> problems;
   SampleSerialCollector::Options options;
   ReadSerialCollectorOptions(config, &options);
-  ReadSerialParams(config, nullptr, &problems);
+  ReadParams(config, /*params=*/nullptr, &problems);
   DING_RETURN_IF_ERROR(SerialProblemsToStatus(std::move(problems), options.Problems(), deps.name));
   return SampleSerialCollector::Create(options, env, policy, deps);
 }

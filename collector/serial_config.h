@@ -12,7 +12,6 @@
 #include "ding_worker/collector/core/collect_core.h"
 #include "ding_worker/collector/evaluator/eval_core.h"
 #include "ding_worker/collector/serial.pb.h"
-#include "google/protobuf/message.h"
 
 namespace ding {
 
@@ -21,12 +20,6 @@ void ReadSerialCollectorOptions(const SerialCollectorConfig& config,
 
 void ReadSerialEvaluatorOptions(const SerialEvaluatorConfig& config,
                                 SerialEvaluatorOptions* options);
-
-// Reads the `params` of a SerialCollectorConfig or SerialEvaluatorConfig into `*params`, if they are set.
-// A null `params` means that this type has none. Appends a problem if they do not fit.
-template <typename Config>
-void ReadSerialParams(const Config& config, google::protobuf::Message* params,
-                      std::vector<std::string>* problems);
 
 // Returns kInvalidArgument if there are `problems` of the config, and then lists those of the options, too, so
 // that a user mends them in one go. Without problems of the config it is OK: Create() checks the options.

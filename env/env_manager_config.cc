@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/params.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
@@ -60,11 +61,13 @@ absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
   for (const google::protobuf::FieldDescriptor* const field : set) {
     const std::string& key = field->name();
     if (Has(kKeysOfAll, key) || Has(own_keys, key)) continue;
-    if (key == "step_timeout" || key == "reset_timeout" || IsDefault(config, *field)) continue;
+    if (key == "step_timeout" || key == "reset_timeout" || key == "params") continue;
+    if (IsDefault(config, *field)) continue;
     problems.push_back(absl::StrCat(
         key, " is set, but type '", config.type(), "' does not have it; besides the common fields ",
         own_keys.empty() ? "it has none" : absl::StrCat("it has ", absl::StrJoin(own_keys, ", "))));
   }
+  ReadParams(config, /*params=*/nullptr, &problems);
   const auto finite = [&problems](absl::string_view key, double seconds) {
     if (std::isfinite(seconds)) return;
     problems.push_back(absl::StrCat(key, " is ", seconds, ", expected a finite number of seconds"));

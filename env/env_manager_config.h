@@ -14,7 +14,8 @@ namespace ding {
 
 // Fills in `options`. `own_keys` are the fields that only some types have and this type accepts.
 //   kInvalidArgument  lists the fields that this type does not have and that differ from their
-//                     defaults, and seconds that are not finite
+//                     defaults, `params` (which none of our types takes), and seconds that are not
+//                     finite
 absl::Status ReadEnvManagerConfig(const EnvManagerConfig& config,
                                   const std::vector<absl::string_view>& own_keys,
                                   EnvManagerCore::Options* options);

@@ -8,6 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/params.h"
+#include "ding_worker/base/params_test.pb.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
@@ -124,6 +128,42 @@ TEST(EnvRegistryTest, BaseManagerReadsItsConfig) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("episode_num is -1"), HasSubstr("max_retry is 0"),
                              HasSubstr("max_abnormal_steps is -3"))));
+}
+
+TEST(EnvRegistryTest, OurManagersTakeNoParams) {
+  for (const std::string& name : EnvManagerRegistry().Names()) {
+    EnvManagerConfig config;
+    config.set_type(name);
+    config.mutable_params()->PackFrom(ding_user::WordParams());
+    EXPECT_THAT(Create(config),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("env manager: params hold a ding_user.WordParams, but type '" +
+                                   name + "' takes none")));
+  }
+}
+
+TEST(EnvRegistryTest, AManagerOfAUserReadsItsParams) {
+  std::string word;
+  const EnvManagerCreator create =
+      [&word](const EnvManagerConfig& config, std::vector<EnvFactory>,
+              const Clock*) -> absl::StatusOr<std::unique_ptr<EnvManager>> {
+    ding_user::WordParams params;
+    DING_RETURN_IF_ERROR(ReadParams(config, &params));
+    word = params.word();
+    return absl::AbortedError("the params were read");
+  };
+  ScopedRegistration<EnvManagerCreator> registration(&EnvManagerRegistry(), "mine", create);
+  EnvManagerConfig config;
+  config.set_type("mine");
+  ding_user::WordParams params;
+  params.set_word("hello");
+  config.mutable_params()->PackFrom(params);
+  EXPECT_THAT(Create(config), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_EQ(word, "hello");
+  config.mutable_params()->PackFrom(ding_user::ChoiceConfig());
+  EXPECT_THAT(Create(config),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("expected a ding_user.WordParams for type 'mine'")));
 }
 
 // Counts the envs built for a reset of two attempts, the first of which fails.

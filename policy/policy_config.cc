@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/params.h"
+#include "ding_worker/base/status_macros.h"
 
 namespace ding {
 namespace {
@@ -38,11 +40,7 @@ void AppendProblems(const ScheduleConfig& config, absl::string_view field,
 }
 
 absl::Status UnpackParams(const PolicyConfig& config, google::protobuf::Message* params) {
-  if (!config.has_params()) return absl::OkStatus();
-  if (config.params().UnpackTo(params)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("policy type '", config.type(), "': params hold '",
-                                                 config.params().type_url(), "', expected a ",
-                                                 params->GetDescriptor()->full_name()));
+  return Annotate(ReadParams(config, params), "policy");
 }
 
 CollectAttributes CollectAttributesFromConfig(const PolicyConfig& config) {

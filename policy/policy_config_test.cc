@@ -70,7 +70,7 @@ TEST(PolicyConfig, RefusesParamsOfAnotherTypeNamingBoth) {
   config.mutable_params()->PackFrom(other);
   EXPECT_THAT(UnpackParams(config, &params),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("policy type 'dqn'"), HasSubstr("ding.NetworkConfig"),
+                       AllOf(HasSubstr("type 'dqn'"), HasSubstr("ding.NetworkConfig"),
                              HasSubstr("ding.ScheduleConfig"))));
   ScheduleConfig packed;
   packed.set_decay(7);

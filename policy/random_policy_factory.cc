@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/rng.h"
@@ -20,7 +21,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
                                                const PolicyContext& context) {
   std::vector<std::string> problems;
   AppendProblems(config, &problems);
-  if (config.has_params()) problems.push_back("params are set, but it has no parameters");
+  ReadParams(config, /*params=*/nullptr, &problems);
   const absl::StatusOr<ActionSampler> sampler =
       ActionSampler::Create(context.action, Rng(0, ""), context.observation);
   if (!sampler.ok()) problems.emplace_back(sampler.status().message());

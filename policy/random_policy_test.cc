@@ -179,7 +179,7 @@ TEST(RandomPolicyFactory, ReportsAllProblemsAtOnce) {
   context.action = SpecOf(Box("action", {1}));
   EXPECT_THAT(create_policy(config, context),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("batch_size is 0"), HasSubstr("no parameters"),
+                       AllOf(HasSubstr("batch_size is 0"), HasSubstr("type 'random' takes none"),
                              HasSubstr("finite bounds"))));
 }
 

@@ -121,7 +121,7 @@ TEST(AdvancedBufferFactory, ParametersOfAnotherTypeAreRefused) {
   config.set_nstep(0);
   EXPECT_THAT(create_buffer(config, ComponentDeps()),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("nstep is 0"), HasSubstr("ding.BufferConfig, expected "
+                       AllOf(HasSubstr("nstep is 0"), HasSubstr("ding.BufferConfig, expected a "
                                                                 "ding.AdvancedBufferConfig"))));
 }
 

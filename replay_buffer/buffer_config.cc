@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/replay_buffer/selection/selector_registry.h"
 
 namespace ding {
@@ -18,14 +18,7 @@ std::shared_ptr<ISelector> ReadSelector(const BufferConfig& config,
 
 void ReadBufferConfig(const BufferConfig& config, google::protobuf::Message* params,
                       std::vector<std::string>* problems) {
-  if (!config.has_params()) return;
-  if (params == nullptr) {
-    problems->push_back(absl::StrCat("params is ", config.params().type_url(), ", but type '",
-                                     config.type(), "' has none"));
-  } else if (!config.params().UnpackTo(params)) {
-    problems->push_back(absl::StrCat("params is ", config.params().type_url(), ", expected ",
-                                     params->GetDescriptor()->full_name()));
-  }
+  ReadParams(config, params, problems);
 }
 
 }  // namespace ding

@@ -71,9 +71,9 @@ TEST(ElasticBufferFactory, AllWrongSettingsAreListed) {
                              HasSubstr("decay_envsteps is 0"), HasSubstr("nstep is 0"),
                              HasSubstr("periodic_thruput_seconds is 0"))));
   config.mutable_params()->PackFrom(BufferConfig());
-  EXPECT_THAT(
-      create_buffer(config, ComponentDeps()),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected ding.ElasticBufferConfig")));
+  EXPECT_THAT(create_buffer(config, ComponentDeps()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("expected a ding.ElasticBufferConfig")));
 }
 
 }  // namespace

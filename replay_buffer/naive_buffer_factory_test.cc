@@ -84,7 +84,7 @@ TEST(NaiveBufferFactory, AllWrongSettingsAreListed) {
                        AllOf(HasSubstr("main: replay_buffer_size is -3"), HasSubstr("nstep is 0"),
                              HasSubstr("discount_factor is nan"),
                              HasSubstr("periodic_thruput_seconds is 0, expected above 0"),
-                             HasSubstr("type 'naive' has none"))));
+                             HasSubstr("type 'naive' takes none"))));
 }
 
 TEST(NaiveBufferFactory, AnUnknownTypeListsTheKnownOnes) {

@@ -6,15 +6,17 @@
 
 namespace ding {
 
-Registry<CommCollectorCreator>& CommCollectorRegistry() {
-  static auto* const registry = new Registry<CommCollectorCreator>("comm collector");
+Registry<CommCollectorDescriptor>& CommCollectorRegistry() {
+  static auto* const registry = new Registry<CommCollectorDescriptor>("comm collector");
   return *registry;
 }
 
 absl::StatusOr<std::unique_ptr<BaseCommCollector>> create_comm_collector(
-    absl::string_view type, WorkerSession* session, Store* store, TaskCollectorFactory factory) {
-  DING_ASSIGN_OR_RETURN(const CommCollectorCreator create, CommCollectorRegistry().Find(type));
-  return create(session, store, std::move(factory));
+    const GivenParams& config, WorkerSession* session, Store* store, TaskCollectorFactory factory) {
+  DING_ASSIGN_OR_RETURN(const CommCollectorDescriptor descriptor,
+                        CommCollectorRegistry().Find(config.type));
+  DING_RETURN_IF_ERROR(Annotate(CheckParams(descriptor.check_params, config), "comm collector"));
+  return descriptor.create(config, session, store, std::move(factory));
 }
 
 }  // namespace ding

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/collector/comm/base_comm_collector.h"
 #include "ding_worker/interaction/control/worker_session.h"
@@ -14,13 +14,24 @@
 
 namespace ding {
 
+// `config` gives the type and system.comm_collector_params.
 using CommCollectorCreator = std::function<absl::StatusOr<std::unique_ptr<BaseCommCollector>>(
-    WorkerSession*, Store*, TaskCollectorFactory)>;
-Registry<CommCollectorCreator>& CommCollectorRegistry();
+    const GivenParams& config, WorkerSession*, Store*, TaskCollectorFactory)>;
 
-// kNotFound lists the names that are linked. Session and store outlive what is created.
+// A type of collector worker.
+struct CommCollectorDescriptor {
+  // Checks the parameters before a run begins and before `create` is called; if it is empty, only
+  // `create` decides (base/params.h).
+  ParamsCheck check_params;
+  CommCollectorCreator create;
+};
+Registry<CommCollectorDescriptor>& CommCollectorRegistry();
+
+// Makes a worker of config.type. Session and store outlive what is created.
+//   kNotFound         lists the names that are linked
+//   kInvalidArgument  says why the type refuses the parameters
 absl::StatusOr<std::unique_ptr<BaseCommCollector>> create_comm_collector(
-    absl::string_view type, WorkerSession* session, Store* store, TaskCollectorFactory factory);
+    const GivenParams& config, WorkerSession* session, Store* store, TaskCollectorFactory factory);
 
 }  // namespace ding
 

@@ -16,6 +16,7 @@ absl::StatusOr<CommanderDescriptor> get_parallel_commander_cls(const CommanderCo
 absl::StatusOr<std::unique_ptr<BaseCommander>> create_parallel_commander(
     const CommanderConfig& config, const CommanderDeps& deps) {
   DING_ASSIGN_OR_RETURN(const CommanderDescriptor descriptor, get_parallel_commander_cls(config));
+  DING_RETURN_IF_ERROR(Annotate(CheckParams(descriptor.check_params, config), "commander"));
   return descriptor.create(config, deps);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/commander/eval_opponent.h"
@@ -37,14 +38,17 @@ struct CommanderDescriptor {
   std::string name;
   CommanderConfig default_config;
   bool plays_games = false;  // its collecting tasks have two players; else one
+  // Checks config.params before a run begins and before `create` is called; if it is empty, only
+  // `create` decides (base/params.h).
+  ParamsCheck check_params;
   std::function<absl::StatusOr<std::unique_ptr<BaseCommander>>(const CommanderConfig&,
                                                                const CommanderDeps&)>
       create;
 };
 Registry<CommanderDescriptor>& CommanderRegistry();
 
-// kNotFound lists the names that are linked; kInvalidArgument reports every problem of the config
-// at once.
+// kNotFound lists the names that are linked; kInvalidArgument says why the type refuses config.params,
+// or else reports every other problem of the config at once.
 absl::StatusOr<std::unique_ptr<BaseCommander>> create_parallel_commander(
     const CommanderConfig& config, const CommanderDeps& deps);
 absl::StatusOr<CommanderDescriptor> get_parallel_commander_cls(const CommanderConfig& config);

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
@@ -29,6 +30,7 @@ CommanderDescriptor Descriptor() {
   CommanderDescriptor descriptor;
   descriptor.name = kName;
   descriptor.default_config.set_type(kName);
+  descriptor.check_params = TakesNoParams;
   descriptor.create = CreateNaiveCommander;
   return descriptor;
 }

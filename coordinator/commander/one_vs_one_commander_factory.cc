@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
@@ -64,6 +65,7 @@ CommanderDescriptor Descriptor() {
   descriptor.default_config.set_type(kName);
   descriptor.default_config.set_collector_task_space(kTaskSpace);
   descriptor.plays_games = true;
+  descriptor.check_params = TakesNoParams;
   descriptor.create = CreateOneVsOneCommander;
   return descriptor;
 }

@@ -69,9 +69,10 @@ TEST(ClassicControlTest, RefusesParams) {
   EnvConfig config;
   config.set_type("Pendulum-v1");
   config.mutable_params()->set_type_url("type.googleapis.com/ding.EnvConfig");
-  EXPECT_THAT(create_env(config),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("'Pendulum-v1' takes no params, got type.googleapis.com/ding.")));
+  EXPECT_THAT(
+      create_env(config),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("params hold a ding.EnvConfig, but type 'Pendulum-v1' takes none")));
 }
 
 // An env with its rows.

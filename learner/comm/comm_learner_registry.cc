@@ -6,16 +6,18 @@
 
 namespace ding {
 
-Registry<CommLearnerCreator>& CommLearnerRegistry() {
-  static auto* const registry = new Registry<CommLearnerCreator>("comm learner");
+Registry<CommLearnerDescriptor>& CommLearnerRegistry() {
+  static auto* const registry = new Registry<CommLearnerDescriptor>("comm learner");
   return *registry;
 }
 
 absl::StatusOr<std::unique_ptr<BaseCommLearner>> create_comm_learner(
-    absl::string_view type, const CommLearnerOptions& options, WorkerSession* session, Store* store,
-    TaskLearnerFactory factory) {
-  DING_ASSIGN_OR_RETURN(const CommLearnerCreator create, CommLearnerRegistry().Find(type));
-  return create(options, session, store, std::move(factory));
+    const GivenParams& config, const CommLearnerOptions& options, WorkerSession* session,
+    Store* store, TaskLearnerFactory factory) {
+  DING_ASSIGN_OR_RETURN(const CommLearnerDescriptor descriptor,
+                        CommLearnerRegistry().Find(config.type));
+  DING_RETURN_IF_ERROR(Annotate(CheckParams(descriptor.check_params, config), "comm learner"));
+  return descriptor.create(config, options, session, store, std::move(factory));
 }
 
 }  // namespace ding

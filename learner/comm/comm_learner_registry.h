@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/store/store.h"
@@ -14,14 +14,26 @@
 
 namespace ding {
 
+// `config` gives the type and system.comm_learner_params.
 using CommLearnerCreator = std::function<absl::StatusOr<std::unique_ptr<BaseCommLearner>>(
-    const CommLearnerOptions&, WorkerSession*, Store*, TaskLearnerFactory)>;
-Registry<CommLearnerCreator>& CommLearnerRegistry();
+    const GivenParams& config, const CommLearnerOptions&, WorkerSession*, Store*,
+    TaskLearnerFactory)>;
 
-// kNotFound lists the names that are linked. Session and store outlive what is created.
+// A type of learner worker.
+struct CommLearnerDescriptor {
+  // Checks the parameters before a run begins and before `create` is called; if it is empty, only
+  // `create` decides (base/params.h).
+  ParamsCheck check_params;
+  CommLearnerCreator create;
+};
+Registry<CommLearnerDescriptor>& CommLearnerRegistry();
+
+// Makes a worker of config.type. Session and store outlive what is created.
+//   kNotFound         lists the names that are linked
+//   kInvalidArgument  says why the type refuses the parameters
 absl::StatusOr<std::unique_ptr<BaseCommLearner>> create_comm_learner(
-    absl::string_view type, const CommLearnerOptions& options, WorkerSession* session, Store* store,
-    TaskLearnerFactory factory);
+    const GivenParams& config, const CommLearnerOptions& options, WorkerSession* session,
+    Store* store, TaskLearnerFactory factory);
 
 }  // namespace ding
 

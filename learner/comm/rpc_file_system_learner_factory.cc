@@ -1,24 +1,34 @@
 #include <memory>
 #include <utility>
 
+#include "ding_worker/base/params.h"
+#include "ding_worker/base/registry.h"
 #include "ding_worker/learner/comm/comm_learner_registry.h"
 #include "ding_worker/learner/comm/rpc_file_system_learner.h"
 
 namespace ding {
 namespace {
 
-absl::StatusOr<std::unique_ptr<BaseCommLearner>> Create(const CommLearnerOptions& options,
-                                                        WorkerSession* session, Store* store,
-                                                        TaskLearnerFactory factory) {
+absl::StatusOr<std::unique_ptr<BaseCommLearner>> CreateLearner(const GivenParams& /*config*/,
+                                                               const CommLearnerOptions& options,
+                                                               WorkerSession* session, Store* store,
+                                                               TaskLearnerFactory factory) {
   return std::make_unique<RpcFileSystemLearner>(options, session, store, std::move(factory));
 }
 
-DING_REGISTER(CommLearnerRegistry(), "grpc_fs", Create,
+CommLearnerDescriptor Descriptor() {
+  CommLearnerDescriptor descriptor;
+  descriptor.check_params = TakesNoParams;
+  descriptor.create = CreateLearner;
+  return descriptor;
+}
+
+DING_REGISTER(CommLearnerRegistry(), "grpc_fs", Descriptor(),
               "data through a store that is not in Redis, messages over a session");
 // The same class; a parallel run accepts this name only if its store is in Redis.
-DING_REGISTER(CommLearnerRegistry(), "grpc_redis", Create,
+DING_REGISTER(CommLearnerRegistry(), "grpc_redis", Descriptor(),
               "data through a store in Redis, messages over a session");
-DING_REGISTER(CommLearnerRegistry(), "flask_fs", Create, "DI-engine's name for grpc_fs");
+DING_REGISTER(CommLearnerRegistry(), "flask_fs", Descriptor(), "DI-engine's name for grpc_fs");
 
 }  // namespace
 }  // namespace ding

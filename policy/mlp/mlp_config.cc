@@ -1,15 +1,13 @@
 #include "ding_worker/policy/mlp/mlp_config.h"
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/params.h"
+#include "ding_worker/base/status_macros.h"
 
 namespace ding {
 
 absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config) {
-  if (config.has_params()) {
-    return absl::InvalidArgumentError(absl::StrCat("network '", config.type(),
-                                                   "' has no parameters of its own; found params '",
-                                                   config.params().type_url(), "'"));
-  }
+  DING_RETURN_IF_ERROR(Annotate(ReadParams(config, /*params=*/nullptr), "network"));
   MlpOptions options;
   options.encoder_hidden_size.assign(config.encoder_hidden_size().begin(),
                                      config.encoder_hidden_size().end());

@@ -219,7 +219,7 @@ TEST_P(SelectorTest, UnknownTypesAndParamsWithoutATypeAreRefused) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected selector.type with it")));
   config.mutable_selector()->set_type("uniform");
   EXPECT_THAT(create_buffer(config, ComponentDeps()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("type 'uniform' has none")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("type 'uniform' takes none")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, SelectorTest,

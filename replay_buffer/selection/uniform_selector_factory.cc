@@ -1,10 +1,10 @@
 // Registers UniformSelector as the selector "uniform".
 #include <memory>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/selection/selector_registry.h"
@@ -14,9 +14,8 @@ namespace ding {
 namespace {
 
 absl::StatusOr<std::unique_ptr<ISelector>> CreateUniformSelector(const SelectorConfig& config) {
-  if (!config.has_params()) return std::make_unique<UniformSelector>();
-  return absl::InvalidArgumentError(absl::StrCat("selector.params is ", config.params().type_url(),
-                                                 ", but type 'uniform' has none"));
+  DING_RETURN_IF_ERROR(Annotate(ReadParams(config, /*params=*/nullptr), "selector"));
+  return std::make_unique<UniformSelector>();
 }
 
 DING_REGISTER(SelectorRegistry(), "uniform", CreateUniformSelector,

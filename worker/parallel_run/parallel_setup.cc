@@ -15,7 +15,6 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
-#include "ding_worker/collector/comm/comm_collector_registry.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/coordinator/commander/eval_opponent.h"
@@ -28,7 +27,6 @@
 #include "ding_worker/interaction/all_reduce/all_reduce_registry.h"
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/learner/checkpoint.h"
-#include "ding_worker/learner/comm/comm_learner_registry.h"
 #include "ding_worker/learner/comm/group_member.h"
 #include "ding_worker/learner/hooks.h"
 #include "ding_worker/learner/learner_registry.h"
@@ -38,6 +36,7 @@
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/parallel_run/expected_data.h"
+#include "ding_worker/worker/parallel_run/parallel_types.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
@@ -322,25 +321,7 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
     problems.push_back(
         absl::StrCat("system.coordinator.rejoin_seconds is ", rejoin, ", expected 0 or more"));
   }
-  const auto known = [&](absl::string_view path, const absl::Status& found) {
-    if (!found.ok()) problems.push_back(absl::StrCat(path, ": ", found.message()));
-  };
-  known("system.comm_collector_type",
-        CommCollectorRegistry().Find(config.system().comm_collector_type()).status());
-  known("system.comm_learner_type",
-        CommLearnerRegistry().Find(config.system().comm_learner_type()).status());
-  const absl::StatusOr<CommanderDescriptor> commander =
-      get_parallel_commander_cls(policy.other().commander());
-  known("policy.other.commander.type", commander.status());
-  const absl::StatusOr<ParallelCollectorDescriptor> collector =
-      get_parallel_collector_cls(policy.collect().parallel_collector());
-  known("policy.collect.parallel_collector.type", collector.status());
-  if (commander.ok() && collector.ok() && commander->plays_games != collector->plays_games) {
-    problems.push_back(
-        absl::StrCat("policy.collect.parallel_collector.type is '", collector->name,
-                     "' beside commander '", commander->name, "', expected one for ",
-                     commander->plays_games ? "games: 'marine'" : "envs for one: 'zergling'"));
-  }
+  for (std::string& problem : FindTypeProblems(config)) problems.push_back(std::move(problem));
   if (absl::StartsWith(config.system().store_url(), "mem:")) {
     problems.push_back(absl::StrCat("system.store_url is '", config.system().store_url(),
                                     "', memory of one process, expected what all of them can read: "

@@ -27,6 +27,7 @@
 #include "ding_worker/worker/parallel_run/local_address.h"
 #include "ding_worker/worker/parallel_run/missing_worker_detector.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
+#include "ding_worker/worker/parallel_run/parallel_types.h"
 #include "ding_worker/worker/parallel_run/supervisor.h"
 #include "ding_worker/worker/run/process_logs.h"
 #include "glog/logging.h"
@@ -132,16 +133,14 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
   if (role == Hello::LEARNER) {
     CommLearnerOptions learner_options = MakeCommLearnerOptions(config);
     learner_options.group_host = options.all_reduce_host;
-    DING_ASSIGN_OR_RETURN(
-        const std::unique_ptr<BaseCommLearner> learner,
-        create_comm_learner(config.system().comm_learner_type(), learner_options, session,
-                            store.get(), MakeTaskLearnerFactory(config, deps)));
+    DING_ASSIGN_OR_RETURN(const std::unique_ptr<BaseCommLearner> learner,
+                          create_comm_learner(CommLearnerConfig(config), learner_options, session,
+                                              store.get(), MakeTaskLearnerFactory(config, deps)));
     status = RunUntilTheEnd(options, learner.get());
   } else {
-    DING_ASSIGN_OR_RETURN(
-        const std::unique_ptr<BaseCommCollector> collector,
-        create_comm_collector(config.system().comm_collector_type(), session, store.get(),
-                              MakeTaskCollectorFactory(config, deps)));
+    DING_ASSIGN_OR_RETURN(const std::unique_ptr<BaseCommCollector> collector,
+                          create_comm_collector(CommCollectorConfig(config), session, store.get(),
+                                                MakeTaskCollectorFactory(config, deps)));
     status = RunUntilTheEnd(options, collector.get());
   }
   session->Close(status.ok() ? "done" : status.message());

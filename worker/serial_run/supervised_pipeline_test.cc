@@ -14,13 +14,23 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/params.h"
+#include "ding_worker/base/params_test.pb.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/evaluator/eval_data.h"
 #include "ding_worker/collector/evaluator/metric.h"
+#include "ding_worker/collector/evaluator/metric_serial_evaluator.h"
+#include "ding_worker/collector/serial.pb.h"
+#include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/episodes.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
+#include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/run/evaluation.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
@@ -307,6 +317,31 @@ TEST_F(SupervisedPipelineTest, ConfigsOfOtherRunsAreRefused) {
   EXPECT_THAT(CreatePipeline(config, options_),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("'bc'"), HasSubstr("data_set.path"))));
+}
+
+TEST_F(SupervisedPipelineTest, ParamsReachTheMetricEvaluatorOfAUser) {
+  std::string word;
+  ScopedRegistration<MetricEvaluatorCreator> registration(
+      &MetricEvaluatorRegistry(), "mine",
+      [&word](const MetricEvaluatorConfig& config, IEvalData*, const IMetric*, EvalMode*,
+              const ComponentDeps&) -> absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> {
+        ding_user::WordParams params;
+        DING_RETURN_IF_ERROR(ReadParams(config, &params));
+        word = params.word();
+        return absl::AbortedError("the params were read");
+      });
+  EXPECT_THAT(Create({"policy.eval.metric_evaluator.type=mine",
+                      "policy.eval.metric_evaluator.params="
+                      "{[type.googleapis.com/ding_user.WordParams]{word:\"hello\"}}"})
+                  .status()
+                  .message(),
+              HasSubstr("the params were read"));
+  EXPECT_EQ(word, "hello");
+  EXPECT_THAT(
+      Create({"policy.eval.metric_evaluator.params="
+              "{[type.googleapis.com/ding_user.WordParams]{word:\"hello\"}}"}),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("params hold a ding_user.WordParams, but type 'metric' takes none")));
 }
 
 }  // namespace

@@ -1,0 +1,71 @@
+// Reads, checks or refuses the parameters of a type that a config chooses by name. A config holds them as a
+// google.protobuf.Any, most often in the field `params`:
+//
+//     commander { type: "mine"  params { [type.googleapis.com/my.WindowParams] { length: 3 } } }
+//
+// Threads: thread-safe (pure functions).
+//
+// Example, in the factories of a type that takes a my::WindowParams, and of a type that takes none:
+//   my::WindowParams params;
+//   DING_RETURN_IF_ERROR(ReadParams(config, &params));
+//
+//   DING_RETURN_IF_ERROR(ReadParams(config, /*params=*/nullptr));
+#ifndef DING_WORKER_BASE_PARAMS_H_
+#define DING_WORKER_BASE_PARAMS_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/any.pb.h"
+#include "google/protobuf/message.h"
+
+namespace ding {
+
+// The parameters that a config gives to a type. Refers to the config, which must outlive it.
+struct GivenParams {
+  // `params` is null if the config sets none.
+  GivenParams(absl::string_view type, const google::protobuf::Any* params,
+              absl::string_view field = "params")
+      : type(type), params(params), field(field) {}
+  // Any config message with the fields `type` and `params`.
+  template <typename Config>
+  GivenParams(const Config& config)  // NOLINT: a config is passed as it is, as in the example
+      : GivenParams(config.type(), config.has_params() ? &config.params() : nullptr) {}
+
+  absl::string_view type;               // the name of the type in its registry
+  const google::protobuf::Any* params;  // may be null
+  absl::string_view field;              // the name of the field, for messages
+};
+
+// Reads what is given into `*params`, the message that the type takes; a null `params` says that the type takes
+// none. Without given parameters `*params` is unchanged.
+//   kInvalidArgument  the type takes no parameters, or another message; or the bytes are no such message. The
+//                     text names the field, the type and both messages, as in "params hold a my.WindowParams, but
+//                     type 'solo' takes none".
+absl::Status ReadParams(const GivenParams& given, google::protobuf::Message* params);
+// Does the same, and adds the text of an error to `*problems` (base/problems.h).
+void ReadParams(const GivenParams& given, google::protobuf::Message* params,
+                std::vector<std::string>* problems);
+
+// Tells whether a type can work with the given parameters without creating anything, so that a run refuses them
+// before it begins. Stands beside the factory in a registry.
+using ParamsCheck = std::function<absl::Status(const GivenParams&)>;
+// The check of a type that takes none.
+absl::Status TakesNoParams(const GivenParams& given);
+// The check of a type that takes a Params.
+template <typename Params>
+absl::Status TakesParams(const GivenParams& given) {
+  Params params;
+  return ReadParams(given, &params);
+}
+
+// Returns what `check` says; OK if `check` is empty, because then the factory decides. If `check` throws, the
+// exception becomes an error.
+absl::Status CheckParams(const ParamsCheck& check, const GivenParams& given);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_BASE_PARAMS_H_
