@@ -3,9 +3,12 @@
 #include <set>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/hooks.h"
 
@@ -83,15 +86,28 @@ absl::StatusOr<std::shared_ptr<LearnerHook>> BuildHook(const LearnerHookConfig& 
         absl::StrCat("seconds is ", config.seconds(), ", expected above 0"));
   }
   DING_ASSIGN_OR_RETURN(const LearnerHookCreator create, LearnerHookRegistry().Find(config.type()));
-  return create(config);
+  const std::string factory = absl::StrCat("the factory of learner hook '", config.type(), "'");
+  DING_ASSIGN_OR_RETURN(std::shared_ptr<LearnerHook> hook,
+                        CallUser(factory, [&] { return create(config); }));
+  if (hook != nullptr) return hook;
+  return absl::InternalError(absl::StrCat(factory, " returned none"));
+}
+
+// Returns `create` for a type that takes no parameters.
+LearnerHookCreator WithoutParams(LearnerHookCreator create) {
+  return [create = std::move(create)](
+             const LearnerHookConfig& config) -> absl::StatusOr<std::shared_ptr<LearnerHook>> {
+    DING_RETURN_IF_ERROR(ReadParams(config, /*params=*/nullptr));
+    return create(config);
+  };
 }
 
 template <typename Hook>
 LearnerHookCreator WithFreq() {
-  return [](const LearnerHookConfig& config) {
+  return WithoutParams([](const LearnerHookConfig& config) {
     return std::make_shared<Hook>(config.name(), config.priority(), PositionOf(config),
                                   config.freq());
-  };
+  });
 }
 
 }  // namespace
@@ -99,36 +115,33 @@ LearnerHookCreator WithFreq() {
 Registry<LearnerHookCreator>& LearnerHookRegistry() {
   static auto* const registry = [] {
     auto* made = new Registry<LearnerHookCreator>("learner hook");
-    made->Register(
-        "load_ckpt",
-        [](const LearnerHookConfig& config) {
-          return std::make_shared<LoadCkptHook>(config.name(), config.priority(),
-                                                PositionOf(config), config.path());
-        },
-        "loads policy, optimizer and counters from the checkpoint at path", __FILE__);
+    made->Register("load_ckpt", WithoutParams([](const LearnerHookConfig& config) {
+                     return std::make_shared<LoadCkptHook>(config.name(), config.priority(),
+                                                           PositionOf(config), config.path());
+                   }),
+                   "loads policy, optimizer and counters from the checkpoint at path", __FILE__);
     made->Register("save_ckpt", WithFreq<SaveCkptHook>(),
                    "saves a checkpoint: every freq iterations, or once before or after the run",
                    __FILE__);
     made->Register(
         "save_ckpt_seconds",
-        [](const LearnerHookConfig& config) -> absl::StatusOr<std::shared_ptr<LearnerHook>> {
-          if (config.position() != LearnerHookConfig::AFTER_ITER) {
-            return absl::InvalidArgumentError("position is not AFTER_ITER");
-          }
-          return std::make_shared<SavePeriodicallyHook>(config.name(), config.priority(),
-                                                        PositionOf(config),
-                                                        absl::Seconds(config.seconds()));
-        },
+        WithoutParams(
+            [](const LearnerHookConfig& config) -> absl::StatusOr<std::shared_ptr<LearnerHook>> {
+              if (config.position() != LearnerHookConfig::AFTER_ITER) {
+                return absl::InvalidArgumentError("position is not AFTER_ITER");
+              }
+              return std::make_shared<SavePeriodicallyHook>(config.name(), config.priority(),
+                                                            PositionOf(config),
+                                                            absl::Seconds(config.seconds()));
+            }),
         "saves a checkpoint to resume from, whenever so many seconds have passed", __FILE__);
     made->Register("log_show", WithFreq<LogShowHook>(),
                    "logs averages of the reported values every freq iterations", __FILE__);
-    made->Register(
-        "log_reduce",
-        [](const LearnerHookConfig& config) {
-          return std::make_shared<LogReduceHook>(config.name(), config.priority(),
-                                                 PositionOf(config));
-        },
-        "replaces each reported scalar by its mean over the learners", __FILE__);
+    made->Register("log_reduce", WithoutParams([](const LearnerHookConfig& config) {
+                     return std::make_shared<LogReduceHook>(config.name(), config.priority(),
+                                                            PositionOf(config));
+                   }),
+                   "replaces each reported scalar by its mean over the learners", __FILE__);
     return made;
   }();
   return *registry;

@@ -1,7 +1,10 @@
 #include "ding_worker/learner/hook_registry.h"
 
 #include <memory>
+#include <stdexcept>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_matchers.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -86,6 +89,36 @@ TEST(RegisterLearnerHookTest, UserTypesAreFoundByName) {
                             build_learner_hook_by_cfg(Parse("hook { type: 'report' }")));
   ASSERT_EQ(hooks.at(HookPosition::kBeforeIter).size(), 1u);
   EXPECT_EQ(hooks.at(HookPosition::kBeforeIter)[0]->priority(), 100);
+}
+
+TEST(BuildLearnerHookTest, BuiltInTypesRefuseParams) {
+  for (const char* type :
+       {"load_ckpt", "save_ckpt", "save_ckpt_seconds", "log_show", "log_reduce"}) {
+    LearnerHooksConfig config;
+    LearnerHookConfig* const hook = config.add_hook();
+    hook->set_type(type);
+    hook->mutable_params()->PackFrom(LearnerConfig());
+    EXPECT_THAT(build_learner_hook_by_cfg(config),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat("params hold a ding.LearnerConfig, but type '",
+                                                type, "' takes none"))));
+  }
+}
+
+TEST(RegisterLearnerHookTest, AFactoryThatThrowsOrReturnsNoneIsAnError) {
+  register_learner_hook(
+      "throws",
+      [](const LearnerHookConfig&) -> absl::StatusOr<std::shared_ptr<LearnerHook>> {
+        throw std::runtime_error("no such file");
+      },
+      "throws");
+  register_learner_hook(
+      "none", [](const LearnerHookConfig&) { return std::shared_ptr<LearnerHook>(); },
+      "returns none");
+  EXPECT_THAT(build_learner_hook_by_cfg(Parse("hook { type: 'throws' } hook { type: 'none' }")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("hook 'throws'"), HasSubstr("no such file"),
+                             HasSubstr("the factory of learner hook 'none' returned none"))));
 }
 
 TEST(RegisterLearnerHookDeathTest, ARepeatedNameEndsTheProgram) {

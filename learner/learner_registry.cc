@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
+#include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/hook_registry.h"
 
@@ -16,10 +17,7 @@ absl::StatusOr<std::unique_ptr<ILearner>> CreateBaseLearner(const LearnerConfig&
                                                             LearnMode* policy,
                                                             const ComponentDeps& deps,
                                                             ProcessGroup* group) {
-  if (config.has_params()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("params are given, but type '", config.type(), "' has none of its own"));
-  }
+  DING_RETURN_IF_ERROR(ReadParams(config, /*params=*/nullptr));
   DING_ASSIGN_OR_RETURN(BaseLearner::Parts parts,
                         ReadBaseLearnerParts(config, policy, deps, group));
   return BaseLearner::Create(std::move(parts));

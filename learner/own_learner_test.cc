@@ -404,9 +404,9 @@ TEST_F(FaultyLearnerTest, ABatchWithoutStepsIsSkipped) {
 }
 
 TEST_F(OwnLearnerTest, TypeBaseRefusesParams) {
-  EXPECT_THAT(Make("params { [type.googleapis.com/ding.SkipLearnerConfig] {} }"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("params are given, but type 'base' has none of its own")));
+  EXPECT_THAT(
+      Make("params { [type.googleapis.com/ding.SkipLearnerConfig] {} }"),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("but type 'base' takes none")));
 }
 
 TEST_F(OwnLearnerTest, TheErrorsOfAFactoryAreReturned) {
