@@ -275,6 +275,7 @@ class CoordinatorImpl : public Coordinator {
   const ComponentDeps deps_;
   UsedDataRemover remover_;
 
+  Mutex close_mutex_;  // held by Close(), which joins threads; mutex_ may be taken while it is held
   mutable Mutex mutex_;
   CondVar changed_;  // a draw, the end of a task, the end of the run
   CondVar timer_;    // waiting tasks, the end of the run
