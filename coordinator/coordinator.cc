@@ -296,6 +296,7 @@ void CoordinatorImpl::KeepData() {
 }
 
 absl::Status CoordinatorImpl::Close(const std::string& reason) {
+  MutexLock only_one(&close_mutex_);
   {
     MutexLock lock(&mutex_);
     End(absl::OkStatus(), reason);

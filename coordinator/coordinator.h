@@ -156,7 +156,8 @@ class Coordinator : public WorkerHandler {
   // Close() leaves chunks and policies where they are, for a run that goes on with them.
   virtual void KeepData() = 0;
   // As RequestEnd(). Then it forgets all rows, and deletes their chunks and the policies unless
-  // they are kept. Returns the first error of deleting. May be repeated.
+  // they are kept. Returns the first error of deleting. May be repeated; a call waits for one of
+  // another thread.
   virtual absl::Status Close(const std::string& reason) = 0;
 
   virtual Counters counters() const = 0;

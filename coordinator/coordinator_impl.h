@@ -275,6 +275,8 @@ class CoordinatorImpl : public Coordinator {
   const ComponentDeps deps_;
   UsedDataRemover remover_;
 
+  // Held by Close(), which joins threads. mutex_ may be taken while it is held.
+  Mutex close_mutex_;
   mutable Mutex mutex_;
   CondVar changed_;  // a draw, the end of a task, the end of the run
   CondVar timer_;    // waiting tasks, the end of the run

@@ -350,6 +350,7 @@ bool WorkerServer::WaitForWorkersToLeave(absl::Duration timeout) {
 }
 
 void WorkerServer::Close(absl::string_view reason) {
+  MutexLock only_one(&close_mutex_);
   listener_->Close();
   std::vector<std::shared_ptr<Session>> sessions;
   {

@@ -122,8 +122,9 @@ class WorkerServer : public WorkerSender {
   absl::Status Start(WorkerHandler* handler);
   // Waits until all workers have left, but at most for `timeout`; operators may stay. Whether all have left.
   bool WaitForWorkersToLeave(absl::Duration timeout);
-  // Disconnects all peers and tells them `reason`. May be called again. The handler's work must have ended before,
-  // because this waits for calls of Handle(), such as one whose data wait for room in a buffer.
+  // Disconnects all peers and tells them `reason`. Afterwards the handler is not called any more. May be called again;
+  // a call waits for one of another thread. The handler's work must have ended before, because this waits for calls of
+  // Handle(), such as one whose data wait for room in a buffer.
   void Close(absl::string_view reason);
 
   void Send(uint32_t worker, const CoordinatorMessage& message) override;
@@ -192,6 +193,8 @@ class WorkerServer : public WorkerSender {
   std::thread greeting_;
   // The dismissed connections, oldest first, until they are closed. Only the listening thread uses them.
   std::deque<std::pair<Deadline, std::unique_ptr<Connection>>> dismissed_;
+  // Held by Close(), which joins the threads. mutex_ may be taken while it is held.
+  Mutex close_mutex_;
   mutable Mutex mutex_;
   CondVar changed_;  // signalled when peers_ or workers_ has changed
   std::map<int64_t, Peer> peers_ ABSL_GUARDED_BY(mutex_);
