@@ -22,7 +22,7 @@
 // if that draw is then refused because too few rows are left. A retired row is not drawn and not counted,
 // and no update makes it valid again. Its memory is freed when the ring reaches it.
 //
-// SampleOptions::newest counts valid rows, from the newest on. A row whose weight is more than 1/B of the
+// SampleOptions::newest and range count valid rows. A row whose weight is more than 1/B of the
 // sum can occur more than once in a batch, because otherwise its importance weight would be wrong.
 // SampleOptions::replace only means that the batch may be larger than the buffer.
 //

@@ -82,18 +82,33 @@ class Model {
     }
     return skipped;
   }
-  void CheckDraw(const Batch& batch, int64_t iter, double beta, int64_t part) {
-    double min_priority = std::numeric_limits<double>::infinity();
-    std::vector<int64_t> valid;
+  // The ids of the valid rows that `sample` draws from, the oldest first.
+  std::vector<int64_t> PartOf(const SampleOptions& sample) const {
+    const AgeRange range = sample.range.value_or(AgeRange());
+    std::vector<int64_t> part;
+    int64_t from_newest = -count();
+    int64_t from_oldest = std::min<int64_t>(0, sample.newest.value_or(count()) - count());
     for (const Row& row : rows_) {
       if (!row.valid) continue;
-      min_priority = std::min(min_priority, row.priority);
-      valid.push_back(row.id);
+      const bool begun =
+          from_oldest >= 0 && (range.begin < 0 ? from_newest : from_oldest) >= range.begin;
+      const bool over =
+          range.end.has_value() && (*range.end < 0 ? from_newest : from_oldest) >= *range.end;
+      if (begun && !over) part.push_back(row.id);
+      ++from_newest;
+      ++from_oldest;
+    }
+    return part;
+  }
+  void CheckDraw(const Batch& batch, int64_t iter, double beta, const std::vector<int64_t>& part) {
+    double min_priority = std::numeric_limits<double>::infinity();
+    for (const Row& row : rows_) {
+      if (row.valid) min_priority = std::min(min_priority, row.priority);
     }
     for (int64_t i = 0; i < batch.rows(); ++i) {
       Row* const row = Find(batch.column<int64_t>("replay_unique_id")[i]);
       ASSERT_NE(row, nullptr);
-      ASSERT_GE(row->id, valid[valid.size() - static_cast<size_t>(part)]);
+      ASSERT_TRUE(std::binary_search(part.begin(), part.end(), row->id)) << row->id;
       ASSERT_EQ(batch.column<int64_t>("replay_buffer_idx")[i], row->id % options_.capacity_rows);
       ASSERT_EQ(batch.column<float>("priority")[i], row->priority);
       ASSERT_EQ(batch.column<int64_t>("use")[i], ++row->use);
@@ -115,6 +130,7 @@ class Model {
 };
 
 TEST(AdvancedReplayBuffer, RandomOperationsAgreeWithTheModel) {
+  int draws_of_ranges = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Rng rng(seed, "model");
     Options options;
@@ -152,15 +168,25 @@ TEST(AdvancedReplayBuffer, RandomOperationsAgreeWithTheModel) {
         if (rng.UniformInt(2) == 0) {
           sample.newest = 1 + rng.UniformInt(static_cast<uint64_t>(options.capacity_rows));
         }
+        if (rng.UniformInt(2) == 0) {
+          // From one side, so that it is never always empty.
+          const auto at =
+              static_cast<int64_t>(rng.UniformInt(static_cast<uint64_t>(options.capacity_rows)));
+          const auto length = static_cast<int64_t>(1 + rng.UniformInt(40));
+          sample.range = AgeRange{at, at + length};
+          if (rng.UniformInt(2) == 0) sample.range = AgeRange{-at - 1 - length, -at - 1};
+          if (rng.UniformInt(3) == 0) sample.range->end.reset();
+        }
         model.RetireStale(iter);
+        const std::vector<int64_t> part = model.PartOf(sample);
         const absl::StatusOr<Batch> batch =
             buffer->Sample(static_cast<int64_t>(1 + rng.UniformInt(20)), iter, sample);
-        if (model.count() == 0) {
+        if (part.empty()) {
           ASSERT_THAT(batch, StatusIs(absl::StatusCode::kFailedPrecondition));
         } else {
           ASSERT_THAT(batch, IsOk());
-          const int64_t part = std::min(model.count(), sample.newest.value_or(model.count()));
           ASSERT_NO_FATAL_FAILURE(model.CheckDraw(*batch, iter, beta, part));
+          draws_of_ranges += sample.range.has_value();
         }
       } else if (what < 96) {
         PriorityInfo info;
@@ -189,6 +215,7 @@ TEST(AdvancedReplayBuffer, RandomOperationsAgreeWithTheModel) {
       ASSERT_EQ(buffer->max_priority(), model.max_priority());
     }
   }
+  EXPECT_GT(draws_of_ranges, 500);
 }
 
 }  // namespace

@@ -27,6 +27,14 @@
 
 namespace ding {
 
+// The candidates [begin, end) of a draw, in the order of their age. Numbers from 0 on count from the oldest
+// one, which is 0; negative numbers count from the newest one, which is -1. Numbers beyond either end stand
+// for that end. {0, 100} are the 100 oldest, {-100} the 100 newest, {100, -100} those between both.
+struct AgeRange {
+  int64_t begin = 0;
+  std::optional<int64_t> end;  // not set: up to the newest, which is included
+};
+
 // From which part of the buffer a draw is made, and how.
 struct SampleOptions {
   // Draw only from so many of the newest rows (or sequences or episodes, where these are drawn); not set:
@@ -34,6 +42,8 @@ struct SampleOptions {
   std::optional<int64_t> newest;
   // Draw with replacement: rows may repeat, so the batch may be larger than the buffer.
   bool replace = false;
+  // Draw only from this range of them, which `newest` has left; not set: from all of these.
+  std::optional<AgeRange> range;
 };
 
 class IBuffer {
@@ -48,7 +58,8 @@ class IBuffer {
   virtual absl::Status Push(const SegmentBatch& data, int64_t cur_collector_envstep) = 0;
 
   // Draws `size` rows (or sequences or episodes, where these are drawn).
-  //   kInvalidArgument     `size` or SampleOptions::newest is below 1
+  //   kInvalidArgument     `size` or SampleOptions::newest is below 1, or SampleOptions::range is empty
+  //                        however many rows there are
   //   kFailedPrecondition  there are fewer valid rows to draw from than `size` or, with replacement, none;
   //                        the message says how many there are
   virtual absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,

@@ -15,6 +15,23 @@ namespace {
 
 constexpr absl::Duration kRecheckPeriod = absl::Milliseconds(10);
 
+// The ranks [first, end) of the candidates that a draw is made from; there may be none.
+struct Ranks {
+  int64_t first;
+  int64_t end;
+};
+
+Ranks RanksToDrawFrom(const SampleOptions& options, int64_t count) {
+  const int64_t newest = std::min(options.newest.value_or(count), count);
+  const AgeRange range = options.range.value_or(AgeRange());
+  // The rank of a number in the range.
+  const auto rank_of = [count, newest](int64_t number) {
+    return count - newest + std::clamp<int64_t>(number < 0 ? newest + number : number, 0, newest);
+  };
+  const int64_t first = rank_of(range.begin);
+  return {first, range.end.has_value() ? std::max(first, rank_of(*range.end)) : count};
+}
+
 // Writes what a part saves, if it saves anything.
 absl::Status WriteIfAny(const StateSnapshot& snapshot, StateWriter* writer) {
   return snapshot == nullptr ? absl::OkStatus() : snapshot(writer);
@@ -132,14 +149,18 @@ absl::Status ComposedBuffer::WaitUntilDrawAllowed(int64_t size, int64_t iter,
 absl::Status ComposedBuffer::CheckEnough(int64_t size, const SampleOptions& options) const {
   const int64_t count = CountLocked();
   const int64_t newest = std::min(options.newest.value_or(count), count);
+  const Ranks ranks = RanksToDrawFrom(options, count);
   const double needed = options.replace ? 1 : kind_->NeededFor(size);
-  if (static_cast<double>(newest) >= needed) return kind_->CheckSize(size);
+  if (static_cast<double>(ranks.end - ranks.first) >= needed) return kind_->CheckSize(size);
   const bool distinct = !options.replace && !selector_->ByPriority();
   const int64_t rows = contents_ == nullptr ? 0 : contents_->source->store().size();
   return absl::FailedPreconditionError(absl::StrCat(
       "cannot draw ", size, distinct ? " distinct " : " ", kind_->candidates(),
-      newest < count ? absl::StrCat(" from the newest ", newest) : "", ": the buffer holds ", count,
-      count == rows ? "" : absl::StrCat(" in ", rows, " rows"),
+      newest < count ? absl::StrCat(" from the newest ", newest) : "",
+      options.range.has_value() ? absl::StrCat(" from range ", AgeRangeText(*options.range),
+                                               ", which has ", ranks.end - ranks.first)
+                                : "",
+      ": the buffer holds ", count, count == rows ? "" : absl::StrCat(" in ", rows, " rows"),
       needed > static_cast<double>(size) ? absl::StrCat(", expected at least ", needed) : ""));
 }
 
@@ -164,14 +185,10 @@ absl::StatusOr<Batch> ComposedBuffer::SampleChecked(int64_t size, int64_t iter,
     MutexLock lock(&mutex_);
     DING_RETURN_IF_ERROR(WaitUntilDrawAllowed(size, iter, options, removed));
     source = contents_->source;
-    const int64_t count = source->size();
-    const DrawRequest request = {size,
-                                 std::min(options.newest.value_or(count), count),
-                                 options.replace,
-                                 selector_.get(),
-                                 &rng_,
-                                 iter,
-                                 last_push_envstep_};
+    const Ranks ranks = RanksToDrawFrom(options, source->size());
+    const DrawRequest request = {
+        size,  ranks.first, ranks.end,         options.replace, selector_.get(),
+        &rng_, iter,        last_push_envstep_};
     const Rng before = rng_;
     const absl::Status drawn = source->Draw(request, &draw);
     if (!drawn.ok()) {

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
@@ -105,6 +108,72 @@ TEST_P(UniformDraws, DrawsThePartEquallyOften) {
       EXPECT_EQ(static_cast<int64_t>(seen.size()), part) << "others were drawn";
     }
   }
+}
+
+// Returns what is to be drawn from `ids`, the oldest first.
+std::vector<int64_t> PartOf(const std::vector<int64_t>& ids, const SampleOptions& options) {
+  const auto count = static_cast<int64_t>(ids.size());
+  const int64_t skipped = std::max<int64_t>(0, count - options.newest.value_or(count));
+  const AgeRange range = options.range.value_or(AgeRange());
+  std::vector<int64_t> part;
+  for (int64_t i = skipped; i < count; ++i) {
+    const int64_t from_oldest = i - skipped;
+    const int64_t from_newest = i - count;
+    if ((range.begin < 0 ? from_newest : from_oldest) < range.begin) continue;
+    if (range.end.has_value() && (*range.end < 0 ? from_newest : from_oldest) >= *range.end) {
+      continue;
+    }
+    part.push_back(ids[i]);
+  }
+  return part;
+}
+
+// A draw without replacement of as many as there are in a part has each of them once, and none of
+// the others.
+TEST_P(UniformDraws, AnyRangeByAgeIsThatOfAList) {
+  BufferSettings settings;
+  settings.capacity_rows = 64;
+  settings.seed = 5;
+  const std::unique_ptr<IBuffer> buffer = GetParam().make(settings);
+  TestStreams streams;
+  Rng rng(11, "ranges");
+  int64_t drawn = 0;
+  for (int64_t step = 0; step < 1500; ++step) {
+    if (step % 10 == 0) {
+      ASSERT_THAT(
+          buffer->Push(streams.Make({{step % 3, 1 + step % 7, SegmentEnd::kTruncated}}), step),
+          IsOk());
+    }
+    const int64_t count = buffer->count();
+    std::vector<int64_t> all;
+    if (count > 0) {
+      DING_ASSERT_OK_AND_ASSIGN(const Batch everything, buffer->Sample(count, 0));
+      all = FirstIds(everything, count);
+      std::sort(all.begin(), all.end());
+    }
+    const auto number = [&rng, count] {
+      return static_cast<int64_t>(rng.UniformInt(static_cast<uint64_t>(2 * count + 5))) - count - 2;
+    };
+    SampleOptions options;
+    if (rng.UniformInt(3) == 0) options.newest = std::max<int64_t>(1, number());
+    options.range = AgeRange{number(), std::nullopt};
+    if (rng.UniformInt(4) != 0) options.range->end = number();
+    const std::vector<int64_t> part = PartOf(all, options);
+    const auto size = static_cast<int64_t>(part.size());
+    const absl::StatusOr<Batch> more = buffer->Sample(size + 1, 0, options);
+    EXPECT_THAT(more, testing::AnyOf(StatusIs(absl::StatusCode::kFailedPrecondition),
+                                     StatusIs(absl::StatusCode::kInvalidArgument)));
+    if (part.empty()) continue;
+    DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(size, 0, options));
+    ASSERT_THAT(FirstIds(batch, size), testing::UnorderedElementsAreArray(part))
+        << "range " << options.range->begin << " to "
+        << options.range->end.value_or(std::numeric_limits<int64_t>::max()) << " of " << count;
+    options.replace = true;
+    DING_ASSERT_OK_AND_ASSIGN(const Batch repeating, buffer->Sample(3, 0, options));
+    for (const int64_t id : FirstIds(repeating, 3)) ASSERT_THAT(part, testing::Contains(id));
+    ++drawn;
+  }
+  EXPECT_GT(drawn, 300);
 }
 
 // Returns a full buffer of `weights.size()` rows with these weights, which are p^alpha.

@@ -5,8 +5,8 @@
 // The first window is that of env step 0. Each push sets the window to that of its
 // cur_collector_envstep; a negative value (not known) leaves the window unchanged. Rows outside the
 // window stay in the ring, and are drawn again if the window grows; on_removed reports what leaves
-// the ring, not the window. SampleOptions::newest can only make the drawn part smaller. Everything
-// else is as in NaiveReplayBuffer.
+// the ring, not the window. SampleOptions::newest can only make the drawn part smaller, and range
+// counts within it. Everything else is as in NaiveReplayBuffer.
 //
 // Ownership: copies the rows that are pushed.
 // Threads:   thread-safe. The threads that push call the function, one at a time.

@@ -5,7 +5,7 @@
 //
 // A draw of B episodes is a batch of [B * T] rows, where T is the length of the longest one; shorter ones
 // are padded. Columns and order are those of SequenceReplayBuffer, and T = rows / B. count() is the number
-// of complete episodes. SampleOptions::newest counts episodes, the one with the newest first row first. The
+// of complete episodes. SampleOptions::newest and range count episodes, whose age is that of their first row. The
 // capacity is in rows: an episode that is longer is never complete.
 //
 // Ownership: copies the rows that are pushed.

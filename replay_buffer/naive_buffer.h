@@ -1,7 +1,7 @@
 // A ring of transitions that is drawn uniformly: the buffer of DQN and most off-policy algorithms.
 //
 // Drawn batches have the columns of data/sample_columns.h. replay_unique_id numbers the rows in the order of
-// pushing; Clear() does not restart it. SampleOptions::newest counts from the row that was pushed last. Draws
+// pushing; Clear() does not restart it. SampleOptions::newest and range go by the order of pushing. Draws
 // are without replacement unless SampleOptions::replace is set.
 //
 // Rows may be items (data/items.h) if nstep is 1: a batch then has no next_obs, discount and n_step.

@@ -31,8 +31,8 @@
 // Nothing else crosses the end of an episode: next_obs, n-step windows and stacks of frames stay within the
 // episode of their row, so that next_obs of a4 is the observation after a4, not that of b0.
 //
-// count() is the number of sequences that can be drawn. SampleOptions::newest counts sequences, the one with
-// the newest first row first. Draws are uniform over sequences, and without replacement unless
+// count() is the number of sequences that can be drawn. SampleOptions::newest and range count sequences, whose
+// age is that of their first row. Draws are uniform over sequences, and without replacement unless
 // SampleOptions::replace is set: the sequences of a batch then differ, but may overlap.
 //
 // Ownership: copies the rows that are pushed.

@@ -6,16 +6,36 @@
 
 namespace ding {
 
+namespace {
+
+// The `size` oldest candidates of others.
+class OldestCandidates : public Candidates {
+ public:
+  OldestCandidates(const Candidates& all, int64_t size) : all_(all), size_(size) {}
+  int64_t size() const override { return size_; }
+  int64_t Id(int64_t rank) const override { return all_.Id(rank); }
+
+ private:
+  const Candidates& all_;
+  const int64_t size_;
+};
+
+}  // namespace
+
 absl::Status DrawSource::Select(const DrawRequest& request, absl::Span<int64_t> ids) {
   if (request.selector->ByPriority()) return DrawByPriority(request, ids);
+  const OldestCandidates from(*this, request.end_rank);
   DING_RETURN_IF_ERROR(CallUser("the selector", [&] {
-    return request.selector->Select(*this, request.newest, request.replace, request.rng, ids);
+    return request.selector->Select(from, request.end_rank - request.first_rank, request.replace,
+                                    request.rng, ids);
   }));
-  if (RanksToIds(ids)) return absl::OkStatus();
+  // RanksToIds() looks for ranks beyond all candidates.
+  const bool in_range = request.end_rank == size() || InRange(ids, request.end_rank);
+  if (in_range && RanksToIds(ids)) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat("the selector chose a rank that no candidate has, "
                    "expected 0 to ",
-                   size() - 1));
+                   request.end_rank - 1));
 }
 
 }  // namespace ding

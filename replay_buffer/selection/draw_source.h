@@ -40,8 +40,9 @@ using RetiredRows = absl::FunctionRef<void(int64_t begin, int64_t end)>;
 
 // One draw, as its source sees it.
 struct DrawRequest {
-  int64_t size;    // how many candidates to draw
-  int64_t newest;  // how many of the newest candidates to draw from, at least 1
+  int64_t size;        // how many candidates to draw
+  int64_t first_rank;  // it draws from the ranks [first_rank, end_rank), which are not empty
+  int64_t end_rank;
   bool replace;
   ISelector* selector;
   Rng* rng;

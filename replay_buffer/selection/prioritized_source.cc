@@ -155,7 +155,7 @@ bool PrioritizedSource::RanksToIds(absl::Span<int64_t> ranks) const {
 
 absl::Status PrioritizedSource::DrawByPriority(const DrawRequest& request,
                                                absl::Span<int64_t> ids) {
-  priorities_->Draw(request.newest, request.rng, ids);
+  priorities_->Draw(request.first_rank, request.end_rank, request.rng, ids);
   for (int64_t& slot : ids) slot = priorities_->IdOf(slot);
   return absl::OkStatus();
 }

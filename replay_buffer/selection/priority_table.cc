@@ -161,10 +161,12 @@ void PriorityTable::Clear() {
   max_priority_ = 1;
 }
 
-void PriorityTable::Draw(int64_t part, Rng* rng, absl::Span<int64_t> slots) {
-  DING_CHECK(part >= 1 && part <= count_) << "draw of " << part << " of " << count_ << " rows";
+void PriorityTable::Draw(int64_t first_rank, int64_t end_rank, Rng* rng,
+                         absl::Span<int64_t> slots) {
+  DING_CHECK(0 <= first_rank && first_rank < end_rank && end_rank <= count_)
+      << "draw of [" << first_rank << ", " << end_rank << ") of " << count_ << " rows";
   const auto size = static_cast<double>(slots.size());
-  if (part == count_) {
+  if (end_rank - first_rank == count_) {
     const double stratum = tree_->total() / size;
     points_.clear();
     for (size_t i = 0; i < slots.size(); ++i) {
@@ -175,18 +177,20 @@ void PriorityTable::Draw(int64_t part, Rng* rng, absl::Span<int64_t> slots) {
     return;
   }
   // The part is one range of slots, or two where the ring wraps: `old` and then `young`.
-  const int64_t first = FirstOfNewest(part);
+  const int64_t first = IdOfRank(first_rank);
+  const int64_t end = end_rank == count_ ? end_ : IdOfRank(end_rank - 1) + 1;
   const int64_t first_slot = SlotOf(first);
-  const int64_t old_rows = std::min(end_ - first, capacity_ - first_slot);
+  const int64_t old_rows = std::min(end - first, capacity_ - first_slot);
   const double old = tree_->RangeSum(first_slot, first_slot + old_rows);
-  const double young = tree_->RangeSum(0, end_ - first - old_rows);
+  const double young = tree_->RangeSum(0, end - first - old_rows);
   const double stratum = (old + young) / size;
   for (size_t i = 0; i < slots.size(); ++i) {
     const double x = (static_cast<double>(i) + rng->Uniform()) * stratum;
     slots[i] = x < old ? tree_->FindFrom(first_slot, x) : tree_->FindFrom(0, x - old);
     // This happens only if rounding has put x beyond the sum.
-    if (slots[i] == capacity_ || IdOf(slots[i]) < first || !IsValid(IdOf(slots[i]))) {
-      slots[i] = SlotOf(NewestValid());
+    if (slots[i] == capacity_ || IdOf(slots[i]) < first || IdOf(slots[i]) >= end ||
+        !IsValid(IdOf(slots[i]))) {
+      slots[i] = SlotOf(IdOfRank(end_rank - 1));
     }
   }
 }
@@ -211,8 +215,6 @@ int64_t PriorityTable::FirstOfNewest(int64_t part) const {
   }
   return id;
 }
-
-int64_t PriorityTable::NewestValid() const { return FirstOfNewest(1); }
 
 int64_t PriorityTable::CountUse(int64_t slot) {
   int32_t& use = rows_[slot].use;

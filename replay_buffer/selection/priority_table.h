@@ -58,10 +58,10 @@ class PriorityTable {
   float min_weight() const { return tree_->min_weight(); }
   float max_priority() const { return max_priority_; }
 
-  // Draws slots.size() rows from the newest `part` valid ones, 1 <= part <= count(): the sum of weights is
-  // divided into slots.size() equal strata, and one row is drawn from each. A row whose weight is more than
-  // a stratum may be drawn more than once.
-  void Draw(int64_t part, Rng* rng, absl::Span<int64_t> slots);
+  // Draws slots.size() rows from the valid ones with the ranks [first_rank, end_rank), at least one, where
+  // rank 0 is the oldest valid row: the sum of their weights is divided into slots.size() equal strata, and
+  // one row is drawn from each. A row whose weight is more than a stratum may be drawn more than once.
+  void Draw(int64_t first_rank, int64_t end_rank, Rng* rng, absl::Span<int64_t> slots);
   int64_t IdOf(int64_t slot) const {
     return begin_ + slot - begin_slot_ + (slot < begin_slot_ ? capacity_ : 0);
   }
@@ -98,7 +98,6 @@ class PriorityTable {
   bool Invalidate(int64_t slot);
   void Drop(int64_t begin, int64_t end);
   int64_t FirstOfNewest(int64_t part) const;
-  int64_t NewestValid() const;
   template <typename F>
   void ForEachPiece(int64_t begin, int64_t end, F f) const;
   template <typename F>

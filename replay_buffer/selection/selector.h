@@ -45,6 +45,7 @@ class ISelector {
   virtual ~ISelector() = default;
 
   // Fills `ranks` with the ranks of candidates, chosen from the `newest` newest: 1 <= newest <= from.size().
+  // If SampleOptions::range ends before the newest candidates of the buffer, `from` does not have these.
   // Without `replace` the ranks should differ; there are then enough candidates. Random numbers must come
   // from `rng`, whose state is saved with the buffer and restored if the draw fails. An error, or a rank
   // that no candidate has, makes the draw fail.

@@ -166,6 +166,23 @@ TEST_P(SelectorTest, AUserSelectorChoosesInEveryTypeOfBuffer) {
             std::vector<int64_t>(ids.begin() + static_cast<ptrdiff_t>(half), ids.end()));
 }
 
+TEST_P(SelectorTest, ASelectorChoosesFromTheRangeOfTheDraw) {
+  const auto buffer = Filled(Config(GetParam(), "newest_first"));
+  SampleOptions options;
+  options.range = AgeRange{-3, -1};
+  DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(2, 0, options));
+  DING_ASSERT_OK_AND_ASSIGN(const Batch all, buffer->Sample(3, 0));
+  const std::vector<int64_t> ids = Ids(all);
+  EXPECT_EQ(Ids(batch),
+            std::vector<int64_t>(ids.begin() + static_cast<ptrdiff_t>(ids.size() / 3), ids.end()))
+      << "all but the newest one";
+
+  const auto faulty = Filled(Config(GetParam(), "after"));
+  EXPECT_THAT(faulty->Sample(2, 0, options),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr(absl::StrCat("expected 0 to ", faulty->count() - 2))));
+}
+
 TEST_P(SelectorTest, TheStateOfASelectorIsSavedWithTheBuffer) {
   const auto buffer = Filled(Config(GetParam(), "newest_first"));
   ASSERT_THAT(buffer->Sample(1, 0), IsOk());

@@ -46,7 +46,23 @@ absl::Status CheckSampleRequest(int64_t size, const SampleOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("sample from the newest ", *options.newest, " rows, expected at least 1"));
   }
+  if (options.range.has_value() && options.range->end.has_value()) {
+    const int64_t begin = options.range->begin;
+    const int64_t end = *options.range->end;
+    const bool from_same_side = (begin < 0) == (end < 0);
+    if (from_same_side ? begin >= end : end == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("sample from range ", AgeRangeText(*options.range),
+                       ", which is always empty; expected a begin before the end (0 is the oldest, "
+                       "-1 the newest)"));
+    }
+  }
   return absl::OkStatus();
+}
+
+std::string AgeRangeText(const AgeRange& range) {
+  return absl::StrCat("[", range.begin, ", ", range.end.has_value() ? absl::StrCat(*range.end) : "",
+                      ")");
 }
 
 absl::Status CheckSavedType(StateReader* reader, absl::string_view expected) {

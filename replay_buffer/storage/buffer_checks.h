@@ -27,6 +27,8 @@ absl::Status BufferProblemsToStatus(absl::string_view name,
 
 // Returns kInvalidArgument if no buffer can draw what is requested.
 absl::Status CheckSampleRequest(int64_t size, const SampleOptions& options);
+// "[2, 5)"; for messages.
+std::string AgeRangeText(const AgeRange& range);
 
 // Returns kInvalidArgument, with found and expected, if a buffer of another type saved the state.
 // The check is needed because the state of one type may contain everything that another type reads.

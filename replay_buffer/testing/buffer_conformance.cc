@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -39,6 +40,13 @@ SampleOptions WithReplacement() {
 SampleOptions Newest(int64_t rows, bool replace = false) {
   SampleOptions options;
   options.newest = rows;
+  options.replace = replace;
+  return options;
+}
+
+SampleOptions Range(int64_t begin, std::optional<int64_t> end, bool replace = false) {
+  SampleOptions options;
+  options.range = AgeRange{begin, end};
   options.replace = replace;
   return options;
 }
@@ -105,6 +113,19 @@ TEST_P(BufferConformance, RefusedDrawsSayWhyAndChangeNothing) {
   EXPECT_THAT(buffer->Sample(4, 0, Newest(3)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("cannot draw 4 "), HasSubstr("from the newest 3"))));
+  for (const SampleOptions& empty : {Range(5, 5), Range(7, 2), Range(-2, -2), Range(-3, 0)}) {
+    EXPECT_THAT(buffer->Sample(1, 0, empty),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("which is always empty")));
+  }
+  EXPECT_THAT(buffer->Sample(4, 0, Range(7, 20)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("cannot draw 4 "),
+                             HasSubstr("from range [7, 20), which has 3: the buffer holds 10"))));
+  for (const SampleOptions& nothing : {Range(10, std::nullopt, true), Range(-20, -10, true),
+                                       Range(6, -4, true), Range(-4, 6, true)}) {
+    EXPECT_THAT(buffer->Sample(1, 0, nothing),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("which has 0")));
+  }
   EXPECT_THAT(buffer->Sample(int64_t{1} << 60, 0, WithReplacement()),
               StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_TRUE(SameBytes(before, Saved(*buffer)));
