@@ -1,4 +1,4 @@
-// Registers MetricSerialEvaluator as "metric".
+// Registers MetricSerialEvaluator as "metric", and the metrics "accuracy" and "action_mse".
 #include <map>
 #include <memory>
 #include <string>
@@ -30,6 +30,8 @@ absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> CreateMetricSerialEvaluat
 }
 
 DING_REGISTER(MetricEvaluatorRegistry(), "metric", CreateMetricSerialEvaluator);
+DING_REGISTER(MetricRegistry(), "accuracy", std::make_shared<const ActionAccuracy>());
+DING_REGISTER(MetricRegistry(), "action_mse", std::make_shared<const ActionSquaredError>());
 
 }  // namespace
 }  // namespace ding
