@@ -19,7 +19,7 @@ constexpr char kName[] = "marine";
 absl::StatusOr<std::unique_ptr<BaseParallelCollector>> CreateMarineParallelCollector(
     const ParallelCollectorConfig& config, const ParallelCollectorTask& task,
     const ParallelCollectorParts& parts, const ComponentDeps& deps) {
-  return MarineParallelCollector::Create(ToOptions(config), task, parts, deps);
+  return MarineParallelCollector::Create(ReadParallelCollectorOptions(config), task, parts, deps);
 }
 
 ParallelCollectorDescriptor Descriptor() {

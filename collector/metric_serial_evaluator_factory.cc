@@ -1,4 +1,4 @@
-// Registers MetricSerialEvaluator as "metric".
+// Registers MetricSerialEvaluator as "metric", and the metrics "accuracy" and "action_mse".
 #include <map>
 #include <memory>
 #include <string>
@@ -38,6 +38,10 @@ absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> CreateMetricSerialEvaluat
 
 DING_REGISTER(MetricEvaluatorRegistry(), "metric", CreateMetricSerialEvaluator,
               "mean of a metric, such as accuracy, over labelled data");
+DING_REGISTER(MetricRegistry(), "accuracy", std::make_shared<const ActionAccuracy>(),
+              "share of the steps whose action is the recorded one; categories");
+DING_REGISTER(MetricRegistry(), "action_mse", std::make_shared<const ActionSquaredError>(),
+              "mean squared distance of the action from the recorded one; boxes");
 
 }  // namespace
 }  // namespace ding

@@ -39,7 +39,7 @@ struct EvalOptions {
 struct EvalResult {
   // Whether the mean return has reached the stop value and train_iter > 0.
   bool stop = false;
-  double mean_return = 0;
+  double mean_return = 0;              // or the score, if the evaluator judges by another one
   int64_t envstep_count = 0;           // env steps of the evaluation
   std::vector<double> episode_return;  // all returns, env by env
   std::map<std::string, std::vector<double>>

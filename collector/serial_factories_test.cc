@@ -45,6 +45,7 @@ TEST(SerialFactoriesTest, RegistersTheNames) {
   EXPECT_THAT(SerialEvaluatorRegistry().Names(), IsSupersetOf({"interaction"}));
   EXPECT_THAT(BattleEvaluatorRegistry().Names(), IsSupersetOf({"battle_interaction"}));
   EXPECT_THAT(MetricEvaluatorRegistry().Names(), IsSupersetOf({"metric"}));
+  EXPECT_THAT(MetricRegistry().Names(), IsSupersetOf({"accuracy", "action_mse"}));
 }
 
 TEST(SerialFactoriesTest, CreatesTheDefaultCollector) {

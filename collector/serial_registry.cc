@@ -24,6 +24,11 @@ Registry<BattleEvaluatorCreator>& BattleEvaluatorRegistry() {
   return *registry;
 }
 
+Registry<std::shared_ptr<const IMetric>>& MetricRegistry() {
+  static auto* const registry = new Registry<std::shared_ptr<const IMetric>>("metric");
+  return *registry;
+}
+
 Registry<MetricEvaluatorCreator>& MetricEvaluatorRegistry() {
   static auto* const registry = new Registry<MetricEvaluatorCreator>("metric evaluator");
   return *registry;

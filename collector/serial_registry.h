@@ -53,6 +53,10 @@ using BattleEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<IBat
     const ComponentDeps&)>;
 Registry<BattleEvaluatorCreator>& BattleEvaluatorRegistry();
 
+// The metrics by the name in the config (MetricEvaluatorConfig::metric). A metric has no state, so a run may use
+// the registered object.
+Registry<std::shared_ptr<const IMetric>>& MetricRegistry();
+
 using MetricEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>>(
     const MetricEvaluatorConfig&, IEvalData*, const IMetric*, EvalMode*, const ComponentDeps&)>;
 Registry<MetricEvaluatorCreator>& MetricEvaluatorRegistry();

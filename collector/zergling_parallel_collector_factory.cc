@@ -19,7 +19,7 @@ constexpr char kName[] = "zergling";
 absl::StatusOr<std::unique_ptr<BaseParallelCollector>> CreateZerglingParallelCollector(
     const ParallelCollectorConfig& config, const ParallelCollectorTask& task,
     const ParallelCollectorParts& parts, const ComponentDeps& deps) {
-  return ZerglingParallelCollector::Create(ToOptions(config), task, parts, deps);
+  return ZerglingParallelCollector::Create(ReadParallelCollectorOptions(config), task, parts, deps);
 }
 
 ParallelCollectorDescriptor Descriptor() {

@@ -18,6 +18,7 @@ std::string ListModules() {
   ListRegistry(SerialEvaluatorRegistry(), &text);
   ListRegistry(BattleEvaluatorRegistry(), &text);
   ListRegistry(MetricEvaluatorRegistry(), &text);
+  ListRegistry(MetricRegistry(), &text);
   ListRegistry(LearnerRegistry(), &text);
   ListRegistry(LearnerHookRegistry(), &text);
   return text;

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/collector/battle_collector.h"
-#include "ding_worker/collector/core/collect_rows.h"
+#include "ding_worker/collector/core/collected.h"
 
 namespace ding {
 

@@ -18,14 +18,11 @@ absl::StatusOr<std::unique_ptr<BattleEpisodeSerialCollector>> BattleEpisodeSeria
   absl::StatusOr<std::vector<int>> wanted =
       WantedPlayers(options.collect_players, static_cast<int>(policies.size()));
   if (!wanted.ok()) core_options.problems.emplace_back(wanted.status().message());
-  const bool running = env != nullptr && !env->closed();
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<CollectCore> core,
       CollectCore::Create(core_options, env, std::move(policies), std::move(deps)));
-  auto collector = absl::WrapUnique(
+  return absl::WrapUnique(
       new BattleEpisodeSerialCollector(options, *std::move(wanted), std::move(core)));
-  collector->collection_.NoteAllEnvs(running);
-  return collector;
 }
 
 BattleEpisodeSerialCollector::BattleEpisodeSerialCollector(const Options& options,
@@ -36,10 +33,7 @@ BattleEpisodeSerialCollector::BattleEpisodeSerialCollector(const Options& option
       collection_({options.get_train_sample, /*reward_shaping=*/nullptr}, core_.get()) {}
 
 absl::Status BattleEpisodeSerialCollector::ResetEnv(EnvManager* env) {
-  const bool running = env != nullptr && !env->closed();
-  DING_RETURN_IF_ERROR(core_->ResetEnv(env));
-  collection_.NoteAllEnvs(running);
-  return absl::OkStatus();
+  return core_->ResetEnv(env);
 }
 
 absl::Status BattleEpisodeSerialCollector::ResetPolicies(std::vector<CollectMode*> policies) {
@@ -48,16 +42,11 @@ absl::Status BattleEpisodeSerialCollector::ResetPolicies(std::vector<CollectMode
 
 absl::Status BattleEpisodeSerialCollector::Reset(std::vector<CollectMode*> policies,
                                                  EnvManager* env) {
-  const bool running = env != nullptr && !env->closed();
-  DING_RETURN_IF_ERROR(core_->Reset(std::move(policies), env));
-  collection_.NoteAllEnvs(running);
-  return absl::OkStatus();
+  return core_->Reset(std::move(policies), env);
 }
 
 absl::Status BattleEpisodeSerialCollector::DropEpisodes(absl::Span<const int> env_ids) {
-  DING_RETURN_IF_ERROR(core_->DropEpisodes(env_ids));
-  collection_.NoteFresh(env_ids);
-  return absl::OkStatus();
+  return core_->DropEpisodes(env_ids);
 }
 
 absl::StatusOr<BattleData> BattleEpisodeSerialCollector::Collect(const CollectOptions& options) {
@@ -66,15 +55,11 @@ absl::StatusOr<BattleData> BattleEpisodeSerialCollector::Collect(const CollectOp
 }
 
 absl::Status BattleEpisodeSerialCollector::SaveState(StateWriter* writer) const {
-  DING_RETURN_IF_ERROR(core_->SaveState(writer));
   return collection_.SaveState(writer);
 }
 
 absl::Status BattleEpisodeSerialCollector::LoadState(StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(std::vector<int> unfinished, collection_.ReadState(reader));
-  DING_RETURN_IF_ERROR(core_->LoadState(reader));
-  collection_.set_unfinished(std::move(unfinished));
-  return absl::OkStatus();
+  return collection_.LoadState(reader);
 }
 
 }  // namespace ding

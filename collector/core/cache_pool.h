@@ -1,35 +1,55 @@
-// Maps each env to the row of its current step. The entry is set when the policy gets the observation
-// and removed when the env has answered, so that an env manager may answer later or for some envs only.
+// Keeps one value for each env, such as the row that waits for the answer of the env. The envs of a manager
+// may be ready and answer at different times: a value is replaced or removed for one env, and the values of
+// the others stay.
 //
-// Ownership: a value; TrajBuffer owns the rows.   Threads: thread-compatible.
+// Ownership: owns its values.   Threads: thread-compatible.
+// Errors:    Update() and Reset() of an env that does not exist end the program: the caller has a bug.
+//
+// Example:
+//   CachePool<int64_t> rows(env_num);
+//   rows.Update(env_id, row);
+//   if (const int64_t* const row = rows.Get(env_id)) Store(*row);
+//   rows.Reset(env_id);
 #ifndef DING_WORKER_COLLECTOR_CORE_CACHE_POOL_H_
 #define DING_WORKER_COLLECTOR_CORE_CACHE_POOL_H_
 
-#include <cstdint>
+#include <cstddef>
+#include <optional>
+#include <utility>
 #include <vector>
+
+#include "ding_worker/base/check.h"
 
 namespace ding {
 
+template <typename T>
 class CachePool {
  public:
-  static constexpr int64_t kEmpty = -1;
+  // No env has a value at first.
+  explicit CachePool(int env_num) : values_(static_cast<size_t>(env_num)) {}
 
-  explicit CachePool(int env_num) : rows_(env_num, kEmpty) {}
+  int env_num() const { return static_cast<int>(values_.size()); }
 
-  int env_num() const { return static_cast<int>(rows_.size()); }
+  // Replaces the value of this env.
+  void Update(int env_id, T value) { Slot(env_id) = std::move(value); }
+  // Removes the value of this env.
+  void Reset(int env_id) { Slot(env_id).reset(); }
 
-  void Update(int env_id, int64_t row) { rows_[env_id] = row; }
-  void Reset(int env_id) { rows_[env_id] = kEmpty; }
-
-  // Returns the row of the env, or kEmpty.
-  int64_t row(int env_id) const { return rows_[env_id]; }
-  // Whether `env_id` is a valid env that has a row.
-  bool Holds(int env_id) const {
-    return env_id >= 0 && env_id < env_num() && row(env_id) != kEmpty;
+  // Returns the value of this env, or null if it has none or does not exist. Valid until its next change.
+  const T* Get(int env_id) const {
+    if (env_id < 0 || env_id >= env_num()) return nullptr;
+    const std::optional<T>& value = values_[static_cast<size_t>(env_id)];
+    return value.has_value() ? &*value : nullptr;
   }
 
  private:
-  std::vector<int64_t> rows_;
+  std::optional<T>& Slot(int env_id) {
+    DING_CHECK(env_id >= 0 && env_id < env_num())
+        << "env " << env_id << " is none of the " << env_num() << " envs";
+    return values_[static_cast<size_t>(env_id)];
+  }
+
+  std::vector<std::optional<T>> values_;
 };
 
 }  // namespace ding

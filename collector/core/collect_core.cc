@@ -6,6 +6,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
@@ -18,6 +19,9 @@ std::vector<std::string> ProblemsOf(const CollectCore::Options& options, const E
                                     const std::vector<CollectMode*>& policies) {
   std::vector<std::string> problems = options.common.Problems();
   problems.insert(problems.end(), options.problems.begin(), options.problems.end());
+  if (options.maxlen.value_or(1) < 1) {
+    problems.push_back(absl::StrCat("maxlen is ", *options.maxlen, ", expected at least 1"));
+  }
   if (env == nullptr) problems.push_back("no env manager");
   if (policies.empty() || std::count(policies.begin(), policies.end(), nullptr) > 0) {
     problems.push_back(options.game ? "no policy for some player" : "no policy");
@@ -67,12 +71,13 @@ CollectCore::CollectCore(Options options, ComponentDeps deps)
     : options_(options), deps_(std::move(deps)) {}
 
 absl::Status CollectCore::ResetEnv(EnvManager* env) {
+  const bool running = env != nullptr && !env->closed();
   if (env == nullptr) {
     DING_RETURN_IF_ERROR(Annotate(env_->Reset(), deps_.name));
   } else {
     DING_RETURN_IF_ERROR(Use(env, policies()));
   }
-  ForgetEpisodes();
+  ForgetEpisodes(running);
   return Annotate(ForgetRecurrentState({}), deps_.name);
 }
 
@@ -82,11 +87,12 @@ absl::Status CollectCore::ResetPolicies(std::vector<CollectMode*> policies) {
 }
 
 absl::Status CollectCore::Reset(std::vector<CollectMode*> policies, EnvManager* env) {
+  const bool running = env != nullptr && !env->closed();
   DING_RETURN_IF_ERROR(
       Use(env != nullptr ? env : env_, policies.empty() ? this->policies() : policies));
   if (env == nullptr) DING_RETURN_IF_ERROR(Annotate(env_->Reset(), deps_.name));
   statistics_ = FreshStatistics(*env_);
-  ForgetEpisodes();
+  ForgetEpisodes(running);
   return Annotate(ForgetRecurrentState({}), deps_.name);
 }
 
@@ -151,6 +157,7 @@ absl::StatusOr<TrajBuffer> CollectCore::MakeTrajBuffer(int player, const EnvMana
   options.stream_base = options_.common.stream_base + player;
   options.stream_stride = env.env_spec().players;
   options.whole_episodes = options_.whole_episodes || policy.attributes().traj_len_inf;
+  options.maxlen = options_.maxlen;
   return TrajBuffer(std::move(layout), options);
 }
 
@@ -166,7 +173,8 @@ bool CollectCore::with_level_seed() const {
   return !players_.empty() && players_[0].traj->layout().level_seed >= 0;
 }
 
-void CollectCore::ForgetEpisodes() {
+void CollectCore::ForgetEpisodes(bool unfinished) {
+  unfinished_.assign(static_cast<size_t>(env_->env_num()), unfinished);
   statistics_->ForgetEpisodes(env_->env_num());
   for (Player& player : players_) {
     for (int id = 0; id < env_->env_num(); ++id) player.traj->DropEpisode(id);
@@ -198,7 +206,9 @@ absl::Status CollectCore::DropEpisodes(absl::Span<const int> env_ids) {
   }
   // Reset() without envs would mean all envs.
   if (env_ids.empty()) return absl::OkStatus();
-  return Annotate(ForgetRecurrentState(env_ids), deps_.name);
+  DING_RETURN_IF_ERROR(Annotate(ForgetRecurrentState(env_ids), deps_.name));
+  for (const int env_id : env_ids) unfinished_[env_id] = false;
+  return absl::OkStatus();
 }
 
 bool CollectCore::waiting() const {
@@ -235,15 +245,39 @@ absl::Status CollectCore::PrepareLevelSeeds(const std::vector<int64_t>& level_se
   return absl::OkStatus();
 }
 
-absl::StatusOr<const Timesteps*> CollectCore::StepEnvs(const ActingEnvs& acting,
-                                                       const CollectOptions& options) {
-  absl::StatusOr<const Timesteps*> timesteps = TryStepEnvs(acting, options);
-  if (!timesteps.ok()) DropRowsUnderWay();
+absl::Status CollectCore::Reserve(int64_t rows) {
+  for (Player& player : players_) {
+    const int64_t missing = std::max<int64_t>(0, rows - player.traj->ready_rows());
+    DING_RETURN_IF_ERROR(player.traj->Reserve(missing + env_->env_num()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const Timesteps*> CollectCore::StepReadyEnvs(const CollectOptions& options) {
+  return StepEnvs(env_->ready_obs(), options, [](int) { return true; });
+}
+
+absl::StatusOr<const Timesteps*> CollectCore::StepEnvs(
+    const ActingEnvs& acting, const CollectOptions& options,
+    absl::FunctionRef<bool(int env_id)> may_act) {
+  absl::StatusOr<const Timesteps*> timesteps = TryStepEnvs(acting, options, may_act);
+  if (timesteps.ok()) {
+    for (const int env_id : ended_envs_) unfinished_[env_id] = false;
+  } else {
+    waits_ = 0;
+    DropRowsUnderWay();
+  }
   return timesteps;
 }
 
-absl::StatusOr<const Timesteps*> CollectCore::TryStepEnvs(const ActingEnvs& acting,
-                                                          const CollectOptions& options) {
+absl::StatusOr<const Timesteps*> CollectCore::TryStepEnvs(
+    const ActingEnvs& acting, const CollectOptions& options,
+    absl::FunctionRef<bool(int env_id)> may_act) {
+  if (acting.env_ids.empty() && !waiting()) {
+    DING_RETURN_IF_ERROR(WaitForEnv(*env_, may_act, &waits_));
+  } else {
+    waits_ = 0;
+  }
   const int64_t begun = StepNanos();
   for (int i = 0; i < player_num(); ++i) DING_RETURN_IF_ERROR(Act(i, acting, options));
   const int64_t acted = StepNanos();
@@ -270,6 +304,7 @@ absl::Status CollectCore::Act(int player, const ActingEnvs& acting, const Collec
   DING_ASSIGN_OR_RETURN(const TrajBuffer::Appended added,
                         actor.traj->Append(own, options.train_iter, options.level_seeds));
   action_columns_[player] = added.output.raw_column(0);
+  for (const int env_id : own.env_ids) unfinished_[env_id] = true;
   const ColumnsView obs = own.rows.empty() ? own.obs : added.obs;
   const absl::Span<const int> seats = SeatsOf(player, own.env_ids);
   return CallPolicy(
@@ -305,8 +340,41 @@ int64_t CollectCore::StepNanos() const {
   return options_.measure_steps ? deps_.clock->MonotonicNanos() : 0;
 }
 
+std::vector<int> CollectCore::unfinished_envs() const {
+  std::vector<int> env_ids;
+  for (size_t i = 0; i < unfinished_.size(); ++i) {
+    if (unfinished_[i]) env_ids.push_back(static_cast<int>(i));
+  }
+  return env_ids;
+}
+
+void CollectCore::set_unfinished_envs(absl::Span<const int> env_ids) {
+  std::fill(unfinished_.begin(), unfinished_.end(), false);
+  for (const int env_id : env_ids) unfinished_[env_id] = true;
+}
+
+absl::Status CollectCore::RestartUnfinishedEnvs() {
+  const std::vector<int> env_ids = unfinished_envs();
+  if (env_ids.empty()) return absl::OkStatus();
+  std::vector<EnvReset> resets;
+  for (const int env_id : env_ids) resets.push_back({env_id, std::nullopt});
+  DING_RETURN_IF_ERROR(env_->Reset(resets));
+  return DropEpisodes(env_ids);
+}
+
+absl::Status CollectCore::ReshapeRewards(int env_id, const RewardShaping& shaping) {
+  const auto reshape = [&](const ColumnsView& rows, absl::Span<float> rewards) {
+    return Annotate(CallUser("it", [&] { return shaping(env_id, rows, rewards); }),
+                    "reward_shaping");
+  };
+  return players_[0].traj->ReshapeRewards(env_id, reshape);
+}
+
 absl::StatusOr<SegmentBatch> CollectCore::Take(int player, int64_t max_rows, const ReadyObs& now) {
-  return players_[player].traj->Take(max_rows, ViewOf(player, now));
+  DING_ASSIGN_OR_RETURN(SegmentBatch data,
+                        players_[player].traj->Take(max_rows, ViewOf(player, now)));
+  statistics_->CountSamples(data.segments);
+  return data;
 }
 
 ReadyObs CollectCore::ViewOf(int player, const ReadyObs& ready) const {
@@ -321,12 +389,33 @@ absl::Status CollectCore::MakeTrainSamples(int player, SegmentBatch* data) {
   });
 }
 
+void CollectCore::DropHeldRowsIfOnPolicy(int player) {
+  TrajBuffer& traj = *players_[player].traj;
+  if (players_[player].attributes.on_policy && traj.held_rows() > 0) traj.DropHeldRows();
+}
+
+absl::StatusOr<SegmentBatch> CollectCore::TakeTrainSamples(int player) {
+  DING_ASSIGN_OR_RETURN(SegmentBatch data, Take(player, ready_rows(player), env_->ready_obs()));
+  DropHeldRowsIfOnPolicy(player);
+  DING_RETURN_IF_ERROR(MakeTrainSamples(player, &data));
+  return data;
+}
+
 absl::Status CollectCore::DropAllRows() {
   for (Player& player : players_) {
     for (int id = 0; id < env_->env_num(); ++id) player.traj->DropEpisode(id);
     DING_RETURN_IF_ERROR(player.traj->Take(0, ReadyObs()).status());
   }
   return absl::OkStatus();
+}
+
+std::vector<CollectedEpisode> CollectCore::TakeFinishedEpisodes(bool record) {
+  return statistics_->TakeFinished(record);
+}
+
+void CollectCore::FinishCollect(const CollectOptions& options, double seconds) {
+  statistics_->TakeFinished(options.record_episodes);
+  statistics_->FinishCollect(options.record_episodes, seconds, options.train_iter, deps_);
 }
 
 absl::Status CollectCore::SaveState(StateWriter* writer) const {

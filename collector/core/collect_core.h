@@ -1,16 +1,36 @@
-// The common part of all serial collectors: an env manager, a policy per player, their rows, and
-// statistics. A collector decides which envs act and when it has enough rows.
+// The building block of serial collectors: it steps an env manager with one policy per player, stores the
+// rows, and counts steps, episodes and rows. A collector decides which envs act and when it has enough.
 //
 //     ready_obs ──► rows of player 0 ──► policies[0] ──► action/0 ─┐
 //         │    └──► rows of player 1 ──► policies[1] ──► action/1 ─┴─► Step(views of those rows)
 //         └── PlayerObs(): views                                            │
 //                 rewards, ends, last observations of each player ◄─────────┘
 //
-// A single-player env has one player. The stream of player p in env i is stream_base + i * players + p.
+// A single-player env has one player, 0. The stream of player p in env i is stream_base + i * players + p.
 // In a game the policies get the seats i * players + p instead of env ids, so that one policy may play
 // several players.
 //
-// Ownership, threads: as ISerialCollector.   Errors: errors name the collector.
+// A collector of your own creates a core, passes on to it what ISerialCollector (or IBattleCollector) asks
+// for, and writes Collect(): steps, until it has enough; TakeTrainSamples(); FinishCollect().
+// RowCollection (collect_rows.h) and EpisodeCollection (collect_episodes.h) are two such loops to be used as
+// they are. docs/collector.md has a whole collector.
+//
+// Ownership: as ISerialCollector: the core owns neither envs nor policies, and these must outlive it.
+// Threads:   thread-compatible: one caller at a time, whose thread calls envs and policies.
+// Errors:    those of Create() and of what ISerialCollector asks for name the collector. Those of the steps of
+//            a collect do not: Collect() returns them with Annotate(status, core->deps().name). After a failed
+//            step the rows of episodes in which an env had to answer are dropped, and the other rows stay.
+//
+// Example:
+//   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override {
+//     const Timer timer(core_->deps().clock);
+//     while (core_->ready_rows(0) < 64) {
+//       DING_RETURN_IF_ERROR(core_->StepReadyEnvs(options).status());
+//     }
+//     absl::StatusOr<SegmentBatch> data = core_->TakeTrainSamples(0);
+//     core_->FinishCollect(options, timer.Seconds());
+//     return data;
+//   }
 #ifndef DING_WORKER_COLLECTOR_CORE_COLLECT_CORE_H_
 #define DING_WORKER_COLLECTOR_CORE_COLLECT_CORE_H_
 
@@ -22,11 +42,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/collector/core/collect_statistics.h"
+#include "ding_worker/collector/core/collected.h"
+#include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/core/traj_buffer.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/data/segment.h"
@@ -56,18 +79,17 @@ class CollectCore {
  public:
   struct Options {
     SerialCollectorOptions common;
-    // Whether to return whole episodes only, independent of the policies.
+    // Whether to return rows of complete episodes only. With traj_len_inf of a policy it does so anyway.
     bool whole_episodes = false;
+    // The most rows of a running episode to keep, at least 1; a further row drops the oldest one. Without it,
+    // all rows are kept. See TrajBuffer.
+    std::optional<int64_t> maxlen;
+    bool game = false;  // whether the env is a game with a player per policy
+    // Whether to log metrics of the returned rows; else of the time. docs/collector.md lists both.
     bool log_samples = true;
-    bool game = false;           // whether the env is a game with a player per policy
     bool measure_steps = false;  // enables TakeStepTimes()
-    std::vector<std::string>
-        problems;  // problems that the collector has found, to report with others
-  };
-  struct Player {
-    CollectMode* policy = nullptr;
-    CollectAttributes attributes;
-    std::optional<TrajBuffer> traj;
+    // Problems that the collector has found, for instance in its params: Create() reports them with others.
+    std::vector<std::string> problems;
   };
   // The times of vector steps.
   struct StepTimes {
@@ -87,37 +109,73 @@ class CollectCore {
   absl::Status ResetPolicies(std::vector<CollectMode*> policies);
   absl::Status Reset(std::vector<CollectMode*> policies, EnvManager* env);
   absl::Status DropEpisodes(absl::Span<const int> env_ids);
+  int64_t envstep() const { return statistics_->envstep(); }
+  void set_envstep(int64_t envstep) { statistics_->set_envstep(envstep); }
+  int64_t total_episode_count() const { return statistics_->total_episode_count(); }
+  int64_t total_train_sample_count() const { return statistics_->total_train_sample_count(); }
+  absl::Status SaveState(StateWriter* writer) const;
+  absl::Status LoadState(StateReader* reader);
 
   EnvManager* env() const { return env_; }
   const ComponentDeps& deps() const { return deps_; }
   int player_num() const { return static_cast<int>(players_.size()); }
-  Player& player(int index) { return players_[index]; }
-  CollectStatistics& statistics() { return *statistics_; }
-  const CollectStatistics& statistics() const { return *statistics_; }
-  // The envs whose episode ended in the last step, including abnormal ones.
-  absl::Span<const int> ended_envs() const { return ended_envs_; }
-  // Whether an env has not answered yet.
-  bool waiting() const;
+  const CollectAttributes& attributes(int player) const { return players_[player].attributes; }
 
-  // Checks the level seeds; from then on rows have them, or have none if `level_seeds` is empty.
+  // Before the steps of a collect. The first one checks the level seeds: from then on rows have them, or have
+  // none if `level_seeds` is empty; a collector that does not call it has rows without. The second one makes
+  // room for `rows` ready rows of each player, so that steps need not copy them.
   absl::Status PrepareLevelSeeds(const std::vector<int64_t>& level_seeds);
-  // Steps these envs, or no env to wait for the answers of others. After a failure the rows of the
-  // current step are dropped. The result is valid until the next call of the env manager.
-  absl::StatusOr<const Timesteps*> StepEnvs(const ActingEnvs& acting,
-                                            const CollectOptions& options);
+  absl::Status Reserve(int64_t rows);
+
+  // Steps all ready envs and returns what the envs have answered, valid until the next call of the env
+  // manager. If no env is ready and none has to answer, waits for one, so that a caller may simply repeat it:
+  //   kFailedPrecondition  no env can become ready, or none did within a minute
+  //   kResourceExhausted   an env was abnormal too often
+  //   other codes          an env or a policy failed
+  absl::StatusOr<const Timesteps*> StepReadyEnvs(const CollectOptions& options);
+  // Likewise for some of the ready envs. `may_act` says which envs may act later, to wait for.
+  absl::StatusOr<const Timesteps*> StepEnvs(const ActingEnvs& acting, const CollectOptions& options,
+                                            absl::FunctionRef<bool(int env_id)> may_act);
   // Returns the times of the steps since the last call; zeros without Options::measure_steps.
   StepTimes TakeStepTimes() { return std::exchange(step_times_, StepTimes()); }
-  // Returns at most `max_rows` rows of this player; `now` has the current observations.
+
+  // The envs that may be in the middle of an episode: those that have acted in it, and those of a manager
+  // that ran already when it was passed to the core. The second function begins new episodes in them.
+  std::vector<int> unfinished_envs() const;
+  absl::Status RestartUnfinishedEnvs();
+  // For LoadState() of a collector that saves them.
+  void set_unfinished_envs(absl::Span<const int> env_ids);
+
+  // The number of rows of this player that Take() can return.
+  int64_t ready_rows(int player) const { return players_[player].traj->ready_rows(); }
+  // Changes the rewards of player 0 in the last finished episode of this env. Only with whole_episodes.
+  absl::Status ReshapeRewards(int env_id, const RewardShaping& shaping);
+  // Returns at most `max_rows` ready rows of this player and drops the others (TrajBuffer::Take() says which).
+  // `now` is env()->ready_obs(); it may be empty if all these rows are of episodes that ended.
   absl::StatusOr<SegmentBatch> Take(int player, int64_t max_rows, const ReadyObs& now);
   // Passes the data through GetTrainSample() of the policy.
   absl::Status MakeTrainSamples(int player, SegmentBatch* data);
+  // At the end of a collect: drops the rows of this player that wait for the end of their episode, if its policy
+  // is on-policy.
+  void DropHeldRowsIfOnPolicy(int player);
+  // Does these three for all ready rows of this player and returns the training data.
+  absl::StatusOr<SegmentBatch> TakeTrainSamples(int player);
   // Drops all rows, because no running episode is to be continued.
   absl::Status DropAllRows();
 
-  absl::Status SaveState(StateWriter* writer) const;
-  absl::Status LoadState(StateReader* reader);
+  // Returns the episodes that finished since the last call, env by env; call it after Take(), which counts
+  // their rows. Keeps them for the log if `record`.
+  std::vector<CollectedEpisode> TakeFinishedEpisodes(bool record);
+  // Ends a collect that took `seconds`: logs the metrics if they are due.
+  void FinishCollect(const CollectOptions& options, double seconds);
 
  private:
+  struct Player {
+    CollectMode* policy = nullptr;
+    CollectAttributes attributes;
+    std::optional<TrajBuffer> traj;
+  };
+
   CollectCore(Options options, ComponentDeps deps);
 
   // Uses these from now on: checks that they fit together, launches the env manager if needed, and keeps
@@ -130,13 +188,17 @@ class CollectCore {
                                             bool with_level_seed) const;
   void UseTrajBuffer(TrajBuffer fresh, Player* player);
   bool with_level_seed() const;
-  void ForgetEpisodes();
+  // Notes that all envs begin new episodes or, if `unfinished`, may be in the middle of one.
+  void ForgetEpisodes(bool unfinished);
+  // Whether an env has not answered yet.
+  bool waiting() const;
   absl::Status ForgetRecurrentState(absl::Span<const int> env_ids);
   // Returns the seats of `player` in these envs; valid until the next call.
   absl::Span<const int> SeatsOf(int player, absl::Span<const int> env_ids);
   ReadyObs ViewOf(int player, const ReadyObs& ready) const;
   absl::StatusOr<const Timesteps*> TryStepEnvs(const ActingEnvs& acting,
-                                               const CollectOptions& options);
+                                               const CollectOptions& options,
+                                               absl::FunctionRef<bool(int env_id)> may_act);
   absl::Status Act(int player, const ActingEnvs& acting, const CollectOptions& options);
   absl::Status Store(int player, const Timesteps& timesteps);
   void DropRowsUnderWay();
@@ -153,11 +215,14 @@ class CollectCore {
   std::vector<std::byte*> action_columns_;  // of the current step, one per player
   std::vector<int> seats_;                  // scratch of SeatsOf()
   std::vector<float> rewards_;              // scratch of Store()
-  std::vector<int> ended_envs_;
+  std::vector<int> ended_envs_;             // envs whose episode ended in the last step
+  std::vector<bool> unfinished_;  // per env, whether it may be in the middle of an episode
+  int waits_ = 0;                 // consecutive waits for a ready env
   StepTimes step_times_;
 };
 
-// Returns the policies of a core with one player; empty if `policy` is null.
+// Returns the policies of a core with one player; empty if `policy` is null, which Create() refuses and
+// ResetPolicies() and Reset() take as "the current one".
 std::vector<CollectMode*> PoliciesOf(CollectMode* policy);
 
 }  // namespace ding

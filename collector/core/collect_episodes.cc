@@ -5,10 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/collector/core/serial_common.h"
 
 namespace ding {
 
@@ -19,10 +17,9 @@ absl::StatusOr<Collected> EpisodeCollection::Collect(absl::Span<const int> wante
   if (!target.ok()) return Annotate(target.status(), core_->deps().name);
   DING_RETURN_IF_ERROR(Annotate(core_->PrepareLevelSeeds(options.level_seeds), core_->deps().name));
   absl::StatusOr<std::vector<SegmentBatch>> data = GatherAndTake(wanted, *target, options);
-  std::vector<CollectedEpisode> episodes =
-      core_->statistics().TakeFinished(options.record_episodes);
+  std::vector<CollectedEpisode> episodes = core_->TakeFinishedEpisodes(options.record_episodes);
   if (!data.ok()) {
-    DING_RETURN_IF_ERROR(Annotate(Abandon(), core_->deps().name));
+    DING_RETURN_IF_ERROR(Annotate(core_->DropAllRows(), core_->deps().name));
     return Annotate(data.status(), core_->deps().name);
   }
   for (const int player : wanted) {
@@ -30,13 +27,12 @@ absl::StatusOr<Collected> EpisodeCollection::Collect(absl::Span<const int> wante
     DING_RETURN_IF_ERROR(
         Annotate(core_->MakeTrainSamples(player, &(*data)[player]), core_->deps().name));
   }
-  core_->statistics().FinishCollect(options.record_episodes, timer.Seconds(), options.train_iter,
-                                    core_->deps());
+  core_->FinishCollect(options, timer.Seconds());
   return Collected{*std::move(data), std::move(episodes)};
 }
 
 absl::StatusOr<int64_t> EpisodeCollection::Target(const CollectOptions& options) const {
-  const std::optional<int64_t> configured = core_->player(0).attributes.n_episode;
+  const std::optional<int64_t> configured = core_->attributes(0).n_episode;
   if (!options.target.has_value() && !configured.has_value()) {
     return absl::InvalidArgumentError(
         "the number of episodes to collect is not set: expected CollectOptions::target or the "
@@ -54,43 +50,27 @@ absl::StatusOr<int64_t> EpisodeCollection::Target(const CollectOptions& options)
 
 absl::StatusOr<std::vector<SegmentBatch>> EpisodeCollection::GatherAndTake(
     absl::Span<const int> wanted, int64_t target, const CollectOptions& options) {
-  DING_RETURN_IF_ERROR(RestartUnfinished());
+  DING_RETURN_IF_ERROR(core_->RestartUnfinishedEnvs());
   DING_RETURN_IF_ERROR(Gather(target, options));
   std::vector<SegmentBatch> data(static_cast<size_t>(core_->player_num()));
   for (int i = 0; i < core_->player_num(); ++i) {
     const bool is_wanted = std::binary_search(wanted.begin(), wanted.end(), i);
-    const int64_t rows = is_wanted ? core_->player(i).traj->ready_rows() : 0;
+    const int64_t rows = is_wanted ? core_->ready_rows(i) : 0;
     // Every episode has ended, so no row is followed by the current observations.
     DING_ASSIGN_OR_RETURN(data[i], core_->Take(i, rows, ReadyObs()));
-    core_->statistics().CountSamples(data[i].segments);
   }
   return data;
-}
-
-absl::Status EpisodeCollection::RestartUnfinished() {
-  if (unfinished_.empty()) return absl::OkStatus();
-  std::vector<EnvReset> resets;
-  for (const int env_id : unfinished_) resets.push_back({env_id, std::nullopt});
-  DING_RETURN_IF_ERROR(core_->env()->Reset(resets));
-  DING_RETURN_IF_ERROR(core_->DropEpisodes(unfinished_));
-  unfinished_.clear();
-  return absl::OkStatus();
 }
 
 absl::Status EpisodeCollection::Gather(int64_t target, const CollectOptions& options) {
   active_.assign(static_cast<size_t>(core_->env()->env_num()), false);
   started_ = 0;
   finished_ = 0;
-  int waits = 0;
   while (finished_ < target) {
     const ActingEnvs acting = Choose(core_->env()->ready_obs(), target);
-    if (acting.env_ids.empty() && !core_->waiting()) {
-      const auto plays = [&](int env_id) { return active_[env_id] || started_ < target; };
-      DING_RETURN_IF_ERROR(WaitForEnv(*core_->env(), plays, &waits));
-    } else {
-      waits = 0;
-    }
-    DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, core_->StepEnvs(acting, options));
+    const auto plays = [&](int env_id) { return active_[env_id] || started_ < target; };
+    DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps,
+                          core_->StepEnvs(acting, options, plays));
     DING_RETURN_IF_ERROR(NoteFinished(*timesteps));
   }
   return absl::OkStatus();
@@ -125,43 +105,19 @@ absl::Status EpisodeCollection::NoteFinished(const Timesteps& timesteps) {
     active_[env_id] = false;
     ++finished_;
     if (!options_.reward_shaping) continue;
-    const auto reshape = [&](const ColumnsView& rows, absl::Span<float> rewards) {
-      return Annotate(
-          CallUser("it", [&] { return options_.reward_shaping(env_id, rows, rewards); }),
-          "reward_shaping");
-    };
-    DING_RETURN_IF_ERROR(core_->player(0).traj->ReshapeRewards(env_id, reshape));
+    DING_RETURN_IF_ERROR(core_->ReshapeRewards(env_id, options_.reward_shaping));
   }
   return absl::OkStatus();
 }
 
-absl::Status EpisodeCollection::Abandon() {
-  for (size_t id = 0; id < active_.size(); ++id) {
-    if (active_[id]) unfinished_.push_back(static_cast<int>(id));
-  }
-  active_.clear();
-  return core_->DropAllRows();
-}
-
-void EpisodeCollection::NoteAllEnvs(bool in_the_middle) {
-  unfinished_.clear();
-  for (int id = 0; in_the_middle && id < core_->env()->env_num(); ++id) unfinished_.push_back(id);
-}
-
-void EpisodeCollection::NoteFresh(absl::Span<const int> env_ids) {
-  const auto is_one = [&](int id) {
-    return std::find(env_ids.begin(), env_ids.end(), id) != env_ids.end();
-  };
-  unfinished_.erase(std::remove_if(unfinished_.begin(), unfinished_.end(), is_one),
-                    unfinished_.end());
-}
-
 absl::Status EpisodeCollection::SaveState(StateWriter* writer) const {
-  const std::vector<int64_t> unfinished(unfinished_.begin(), unfinished_.end());
+  DING_RETURN_IF_ERROR(core_->SaveState(writer));
+  const std::vector<int> env_ids = core_->unfinished_envs();
+  const std::vector<int64_t> unfinished(env_ids.begin(), env_ids.end());
   return writer->WriteSpan<int64_t>("unfinished_envs", unfinished);
 }
 
-absl::StatusOr<std::vector<int>> EpisodeCollection::ReadState(StateReader* reader) const {
+absl::Status EpisodeCollection::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info("unfinished_envs"));
   std::vector<int64_t> unfinished(static_cast<size_t>(NumElements(info.shape)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("unfinished_envs", absl::MakeSpan(unfinished)));
@@ -170,7 +126,9 @@ absl::StatusOr<std::vector<int>> EpisodeCollection::ReadState(StateReader* reade
     return absl::DataLossError(
         absl::StrCat("saved env is ", id, ", expected 0 to ", core_->env()->env_num() - 1));
   }
-  return std::vector<int>(unfinished.begin(), unfinished.end());
+  DING_RETURN_IF_ERROR(core_->LoadState(reader));
+  core_->set_unfinished_envs(std::vector<int>(unfinished.begin(), unfinished.end()));
+  return absl::OkStatus();
 }
 
 }  // namespace ding

@@ -1,16 +1,22 @@
-// The common part of the collectors of episodes: begins and finishes exactly the target number.
+// A loop for collectors of episodes: begins and finishes exactly the target number, and makes training data
+// of them. EpisodeSerialCollector and BattleEpisodeSerialCollector are this loop.
 //
 //     ready envs ──► in an episode of this collect: acts
 //                └─► idle: begins one while fewer than the target have begun; else waits
 //
 // Every episode that begins is finished and none is cut, so statistics over them are unbiased. A manager
-// may report only some envs as ready and may answer later.
+// may report only some envs as ready and may answer later. Envs that are in the middle of an episode when a
+// collect begins are reset first.
 //
-// After a failure the episodes of that collect are dropped, including finished ones (short episodes
-// finish first and would be a biased sample), and the next collect resets the envs that were within an
-// episode.
+// Ownership: the core must outlive it.   Threads: thread-compatible.
+// Errors:    as ISerialCollector::Collect(); errors name the collector. After an error the episodes of that
+//            collect are dropped, including finished ones: short episodes finish first and would be a biased
+//            sample.
 //
-// Threads: thread-compatible.
+// Example:
+//   EpisodeCollection episodes({/*get_train_sample=*/true}, core.get());
+//   DING_ASSIGN_OR_RETURN(Collected collected, episodes.Collect({0}, options));
+//   return std::move(collected.players[0]);
 #ifndef DING_WORKER_COLLECTOR_CORE_COLLECT_EPISODES_H_
 #define DING_WORKER_COLLECTOR_CORE_COLLECT_EPISODES_H_
 
@@ -22,7 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/collector/core/collect_core.h"
-#include "ding_worker/collector/core/collect_rows.h"
+#include "ding_worker/collector/core/collected.h"
 #include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/core/traj_buffer.h"
 #include "ding_worker/collector/serial_collector.h"
@@ -41,40 +47,30 @@ class EpisodeCollection {
     RewardShaping reward_shaping;
   };
 
-  // Uses `core`, which must have whole_episodes set and outlive this object.
+  // `core` must have whole_episodes.
   EpisodeCollection(Options options, CollectCore* core)
       : options_(std::move(options)), core_(core) {}
 
-  // Collects episodes, one segment each, of the players `wanted` (ascending). The default target is
-  // n_episode of the first player's policy; it must be at least one per env. Errors as for
-  // ISerialCollector::Collect().
+  // Collects episodes, one segment each, of the players `wanted` (ascending). The default of
+  // CollectOptions::target is n_episode of the first player's policy; it must be at least one per env.
   absl::StatusOr<Collected> Collect(absl::Span<const int> wanted, const CollectOptions& options);
 
-  // Notes that all envs are at the beginning of an episode, or, if `in_the_middle`, may be within one.
-  void NoteAllEnvs(bool in_the_middle);
-  // Notes that these envs are at the beginning of an episode.
-  void NoteFresh(absl::Span<const int> env_ids);
-
+  // Save and load the core, and which envs are in the middle of an episode.
   absl::Status SaveState(StateWriter* writer) const;
-  // Reads the state of SaveState(), for set_unfinished().
-  absl::StatusOr<std::vector<int>> ReadState(StateReader* reader) const;
-  void set_unfinished(std::vector<int> env_ids) { unfinished_ = std::move(env_ids); }
+  absl::Status LoadState(StateReader* reader);
 
  private:
   absl::StatusOr<int64_t> Target(const CollectOptions& options) const;
   absl::StatusOr<std::vector<SegmentBatch>> GatherAndTake(absl::Span<const int> wanted,
                                                           int64_t target,
                                                           const CollectOptions& options);
-  absl::Status RestartUnfinished();
   absl::Status Gather(int64_t target, const CollectOptions& options);
   // Returns the envs within an episode, and idle ones while episodes are left to begin.
   ActingEnvs Choose(const ReadyObs& ready, int64_t target);
   absl::Status NoteFinished(const Timesteps& timesteps);
-  absl::Status Abandon();
 
   const Options options_;
   CollectCore* const core_;
-  std::vector<int> unfinished_;  // envs within an episode, to reset before the next collect
   // State of the current collect.
   std::vector<bool> active_;
   int64_t started_ = 0;

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/status_macros.h"
-#include "ding_worker/collector/core/serial_common.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -17,15 +16,13 @@ absl::StatusOr<Collected> RowCollection::Collect(absl::Span<const int> wanted,
                                                  const CollectOptions& options) {
   const Timer timer(core_->deps().clock);
   absl::StatusOr<std::vector<SegmentBatch>> data = TryCollect(wanted, options);
-  std::vector<CollectedEpisode> episodes =
-      core_->statistics().TakeFinished(options.record_episodes);
+  std::vector<CollectedEpisode> episodes = core_->TakeFinishedEpisodes(options.record_episodes);
   if (!data.ok()) return Annotate(data.status(), core_->deps().name);
   for (const int player : wanted) {
     DING_RETURN_IF_ERROR(
         Annotate(core_->MakeTrainSamples(player, &(*data)[player]), core_->deps().name));
   }
-  core_->statistics().FinishCollect(options.record_episodes, timer.Seconds(), options.train_iter,
-                                    core_->deps());
+  core_->FinishCollect(options, timer.Seconds());
   return Collected{*std::move(data), std::move(episodes)};
 }
 
@@ -33,22 +30,23 @@ absl::StatusOr<std::vector<SegmentBatch>> RowCollection::TryCollect(absl::Span<c
                                                                     const CollectOptions& options) {
   DING_ASSIGN_OR_RETURN(const int64_t target, Target(options));
   DING_RETURN_IF_ERROR(core_->PrepareLevelSeeds(options.level_seeds));
-  DING_RETURN_IF_ERROR(Gather(wanted, target, options));
+  DING_RETURN_IF_ERROR(core_->Reserve(target));
+  while (ReadyRows(wanted) < target) {
+    DING_RETURN_IF_ERROR(core_->StepReadyEnvs(options).status());
+  }
   const ReadyObs now = core_->env()->ready_obs();
   std::vector<SegmentBatch> data(static_cast<size_t>(core_->player_num()));
   for (int i = 0; i < core_->player_num(); ++i) {
-    TrajBuffer& traj = *core_->player(i).traj;
     const bool is_wanted = std::binary_search(wanted.begin(), wanted.end(), i);
-    const int64_t rows = !is_wanted ? 0 : options.drop_extra ? target : traj.ready_rows();
+    const int64_t rows = !is_wanted ? 0 : options.drop_extra ? target : core_->ready_rows(i);
     DING_ASSIGN_OR_RETURN(data[i], core_->Take(i, rows, now));
-    if (core_->player(i).attributes.on_policy && traj.held_rows() > 0) traj.DropHeldRows();
-    core_->statistics().CountSamples(data[i].segments);
+    core_->DropHeldRowsIfOnPolicy(i);
   }
   return data;
 }
 
 absl::StatusOr<int64_t> RowCollection::Target(const CollectOptions& options) {
-  const std::optional<int64_t> configured = core_->player(0).attributes.n_sample;
+  const std::optional<int64_t> configured = core_->attributes(0).n_sample;
   if (!options.target.has_value() && !configured.has_value()) {
     return absl::InvalidArgumentError(
         "the number of rows to collect is not set: expected CollectOptions::target or the policy's "
@@ -69,31 +67,10 @@ absl::StatusOr<int64_t> RowCollection::Target(const CollectOptions& options) {
   return target;
 }
 
-absl::Status RowCollection::Gather(absl::Span<const int> wanted, int64_t target,
-                                   const CollectOptions& options) {
-  for (int i = 0; i < core_->player_num(); ++i) {
-    TrajBuffer& traj = *core_->player(i).traj;
-    DING_RETURN_IF_ERROR(
-        traj.Reserve(std::max<int64_t>(0, target - traj.ready_rows()) + core_->env()->env_num()));
-  }
-  int waits = 0;
-  while (ReadyRows(wanted) < target) {
-    const ReadyObs ready = core_->env()->ready_obs();
-    if (ready.env_ids.empty() && !core_->waiting()) {
-      DING_RETURN_IF_ERROR(WaitForEnv(
-          *core_->env(), [](int) { return true; }, &waits));
-    } else {
-      waits = 0;
-    }
-    DING_RETURN_IF_ERROR(core_->StepEnvs(ready, options).status());
-  }
-  return absl::OkStatus();
-}
-
 int64_t RowCollection::ReadyRows(absl::Span<const int> wanted) const {
   int64_t rows = std::numeric_limits<int64_t>::max();
   for (const int player : wanted) {
-    rows = std::min(rows, core_->player(player).traj->ready_rows());
+    rows = std::min(rows, core_->ready_rows(player));
   }
   return rows;
 }

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ding_worker/collector/core/collected.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
@@ -20,16 +21,6 @@
 #include "ding_worker/metrics/component.h"
 
 namespace ding {
-
-// A finished episode.
-struct CollectedEpisode {
-  int env_id = 0;
-  absl::InlinedVector<double, 2> returns;  // of each player
-  int64_t length = 0;
-  int64_t samples = 0;    // rows of it that were returned, of all players
-  int64_t last_step = 0;  // step of its last row in the stream
-  NamedValues info;       // StepResult::info
-};
 
 class CollectStatistics {
  public:

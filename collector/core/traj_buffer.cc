@@ -1,16 +1,12 @@
 #include "ding_worker/collector/core/traj_buffer.h"
 
 #include <algorithm>
-#include <array>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
-#include "ding_worker/data/saved_columns.h"
 
 namespace ding {
 absl::StatusOr<TrajLayout> TrajLayout::Create(SpecPtr observation, SpecPtr output,
@@ -55,13 +51,15 @@ TrajBuffer::TrajBuffer(TrajLayout layout, Options options)
       finals_(layout_.observation),
       next_step_(static_cast<size_t>(options_.env_num), 0),
       newest_(static_cast<size_t>(options_.env_num), -1),
+      running_(static_cast<size_t>(options_.env_num)),
       under_way_(options_.env_num) {}
 
 bool TrajBuffer::Fits(const TrajBuffer& other) const {
   return layout_ == other.layout_ && options_.env_num == other.options_.env_num &&
          options_.stream_base == other.options_.stream_base &&
          options_.stream_stride == other.options_.stream_stride &&
-         options_.whole_episodes == other.options_.whole_episodes;
+         options_.whole_episodes == other.options_.whole_episodes &&
+         options_.maxlen == other.options_.maxlen;
 }
 
 void TrajBuffer::ContinueAfter(const TrajBuffer& old) {
@@ -83,11 +81,16 @@ absl::StatusOr<TrajBuffer::Appended> TrajBuffer::Append(const ActingEnvs& acting
                                                         int64_t collect_iter,
                                                         absl::Span<const int64_t> level_seeds) {
   for (const int env_id : acting.env_ids) {
-    if (env_id < 0 || env_id >= options_.env_num || under_way_.Holds(env_id)) {
+    if (env_id < 0 || env_id >= options_.env_num || under_way(env_id)) {
       return absl::InternalError(
           absl::StrCat("env manager says that env ", env_id, " is ready; it is ",
-                       under_way_.Holds(env_id) ? "being stepped" : "none of the envs"));
+                       under_way(env_id) ? "being stepped" : "none of the envs"));
     }
+  }
+  if (options_.maxlen.has_value()) {
+    for (const int env_id : acting.env_ids) MakeRoomInEpisode(env_id);
+    // Most of the arena is dropped rows: without a copy of the others it would grow for ever.
+    if (dropped_rows_ > arena_.used / 2) DING_RETURN_IF_ERROR(KeepRows(/*also_ready=*/true));
   }
   const int64_t rows = static_cast<int64_t>(acting.env_ids.size());
   const int64_t first = arena_.used;
@@ -109,6 +112,7 @@ absl::StatusOr<TrajBuffer::Appended> TrajBuffer::Append(const ActingEnvs& acting
     info.prev = newest_[env_id];
     if (info.prev >= 0) infos_[info.prev].next = first + i;
     newest_[env_id] = first + i;
+    if (running_[env_id].rows++ == 0) running_[env_id].oldest = first + i;
     under_way_.Update(env_id, first + i);
     if (layout_.level_seed >= 0) {
       added.column<int64_t>(layout_.level_seed)[i] = level_seeds[env_id];
@@ -131,7 +135,8 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
   size_t finished = 0;
   for (size_t i = 0; i < timesteps.env_ids.size(); ++i) {
     const int env_id = timesteps.env_ids[i];
-    if (!under_way_.Holds(env_id)) {
+    const int64_t* const pending = under_way_.Get(env_id);
+    if (pending == nullptr) {
       return absl::InternalError(
           absl::StrCat("env manager answered for env ", env_id, ", which was not stepped"));
     }
@@ -143,7 +148,7 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
       DropEpisode(env_id);
       continue;
     }
-    const int64_t row = under_way_.row(env_id);
+    const int64_t row = *pending;
     RowInfo& info = infos_[row];
     info.state = timesteps.terminated[i] != 0  ? RowState::kTerminated
                  : timesteps.truncated[i] != 0 ? RowState::kTruncated
@@ -154,7 +159,10 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
           has_final ? "finished in the middle of its episode" : "ended, without last observation"));
     }
     rewards[row] = timesteps.reward[i];
-    if (has_final) info.final_row = final_row;
+    if (has_final) {
+      info.final_row = final_row;
+      running_[env_id] = RunningEpisode();
+    }
     under_way_.Reset(env_id);
     if (!options_.whole_episodes || has_final) MarkReady(row);
   }
@@ -168,13 +176,27 @@ void TrajBuffer::DropEpisode(int env_id) {
     DropRow(row);
   }
   under_way_.Reset(env_id);
+  running_[env_id] = RunningEpisode();
   // Rows of it that were handed over before are not followed by what comes now.
   if (next_step_[env_id] > 0) ++next_step_[env_id];
 }
 
 void TrajBuffer::DropHeldRows() {
   for (int64_t row = 0; row < arena_.used; ++row) {
-    if (infos_[row].state == RowState::kOpen && !infos_[row].ready) DropRow(row);
+    if (infos_[row].state != RowState::kOpen || infos_[row].ready) continue;
+    DropRow(row);
+    RunningEpisode& running = running_[infos_[row].env_id];
+    running.oldest = infos_[row].next;
+    --running.rows;
+  }
+}
+
+void TrajBuffer::MakeRoomInEpisode(int env_id) {
+  RunningEpisode& running = running_[env_id];
+  while (running.rows >= *options_.maxlen) {
+    DropRow(running.oldest);
+    running.oldest = infos_[running.oldest].next;
+    --running.rows;
   }
 }
 
@@ -217,6 +239,7 @@ void TrajBuffer::MarkReady(int64_t row) {
 
 void TrajBuffer::DropRow(int64_t row) {
   RowInfo& info = infos_[row];
+  if (info.state == RowState::kDropped) return;
   if (info.ready) --ready_rows_;
   info.ready = false;
   info.state = RowState::kDropped;
@@ -321,28 +344,36 @@ absl::StatusOr<Batch> TrajBuffer::TakeRows() {
   return std::move(block).Seal(rows);
 }
 
-absl::Status TrajBuffer::KeepHeldRows() {
+absl::Status TrajBuffer::KeepRows(bool also_ready) {
   std::vector<RowInfo> kept;
-  if (held_rows() > 0) {
-    order_.clear();
-    for (int64_t row = 0; row < arena_.used; ++row) {
-      if (infos_[row].ready || infos_[row].state == RowState::kDropped) continue;
-      order_.push_back(row);
-      kept.push_back(infos_[row]);
-    }
-    DING_ASSIGN_OR_RETURN(BatchBuilder block, arena_.pool->Allocate(held_rows()));
+  std::vector<int64_t> finals;
+  order_.clear();
+  const int64_t count = held_rows() + (also_ready ? ready_rows_ : 0);
+  for (int64_t row = 0; count > 0 && row < arena_.used; ++row) {
+    if (infos_[row].state == RowState::kDropped || (infos_[row].ready && !also_ready)) continue;
+    order_.push_back(row);
+    kept.push_back(infos_[row]);
+    if (Ended(row)) finals.push_back(infos_[row].final_row);
+  }
+  std::optional<BatchBuilder> last_obs;
+  if (!finals.empty()) {
+    DING_ASSIGN_OR_RETURN(last_obs, finals_.pool->Allocate(static_cast<int64_t>(finals.size())));
+    GatherRows(finals_.block->view(), finals, last_obs->view(), 0);
+  }
+  if (count > 0) {
+    DING_ASSIGN_OR_RETURN(BatchBuilder block, arena_.pool->Allocate(count));
     GatherRows(arena_.block->view(), order_, block.view(), 0);
     arena_.block = std::move(block);
-    infos_.swap(kept);
-  } else {
-    infos_.clear();
   }
+  if (last_obs.has_value()) finals_.block = std::move(last_obs);
+  infos_.swap(kept);
   Link();
   return absl::OkStatus();
 }
 
 void TrajBuffer::Link() {
   std::fill(newest_.begin(), newest_.end(), -1);
+  std::fill(running_.begin(), running_.end(), RunningEpisode());
   arena_.used = static_cast<int64_t>(infos_.size());
   finals_.used = 0;
   ready_rows_ = 0;
@@ -353,7 +384,13 @@ void TrajBuffer::Link() {
     info.ready = false;
     info.prev = std::exchange(newest_[info.env_id], row);
     if (info.prev >= 0) infos_[info.prev].next = row;
-    if (Ended(row)) info.final_row = finals_.used++;
+    RunningEpisode& running = running_[info.env_id];
+    if (Ended(row)) {
+      info.final_row = finals_.used++;
+      running = RunningEpisode();
+    } else if (running.rows++ == 0) {
+      running.oldest = row;
+    }
     if (info.state == RowState::kUnderWay) {
       under_way_.Update(info.env_id, row);
     } else if (!options_.whole_episodes || Ended(row)) {
@@ -373,93 +410,14 @@ absl::StatusOr<SegmentBatch> TrajBuffer::Take(int64_t max_rows, const ReadyObs& 
   }
   SegmentBatch data;
   if (ready_rows_ == 0) {
-    if (dropped_rows_ > 0) DING_RETURN_IF_ERROR(KeepHeldRows());
+    if (dropped_rows_ > 0) DING_RETURN_IF_ERROR(KeepRows(/*also_ready=*/false));
     return data;
   }
   data.segments = FindSegments();
   DING_ASSIGN_OR_RETURN(data.final_obs, FinalObs(data.segments, now));
   DING_ASSIGN_OR_RETURN(data.rows, TakeRows());
-  DING_RETURN_IF_ERROR(KeepHeldRows());
+  DING_RETURN_IF_ERROR(KeepRows(/*also_ready=*/false));
   return data;
-}
-
-absl::Status TrajBuffer::SaveState(StateWriter* writer) const {
-  std::vector<int64_t> rows;
-  std::vector<int64_t> finals;
-  std::array<std::vector<int64_t>, 3> infos;
-  for (int64_t row = 0; row < arena_.used; ++row) {
-    const RowInfo& info = infos_[row];
-    if (info.state == RowState::kDropped || info.state == RowState::kUnderWay) continue;
-    rows.push_back(row);
-    if (Ended(row)) finals.push_back(info.final_row);
-    infos[0].push_back(info.env_id);
-    infos[1].push_back(info.step);
-    infos[2].push_back(static_cast<int64_t>(info.state));
-  }
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("next_step", next_step_));
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_env", infos[0]));
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_step", infos[1]));
-  DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_state", infos[2]));
-  if (!rows.empty()) {
-    DING_ASSIGN_OR_RETURN(BatchBuilder block,
-                          BatchBuilder::Create(layout_.row, static_cast<int64_t>(rows.size())));
-    GatherRows(arena_.block->view(), rows, block.view(), 0);
-    DING_RETURN_IF_ERROR(SaveColumns(block.view(), "rows/", writer));
-  }
-  if (!finals.empty()) {
-    DING_ASSIGN_OR_RETURN(
-        BatchBuilder block,
-        BatchBuilder::Create(layout_.observation, static_cast<int64_t>(finals.size())));
-    GatherRows(finals_.block->view(), finals, block.view(), 0);
-    DING_RETURN_IF_ERROR(SaveColumns(block.view(), "final_obs/", writer));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<TrajBuffer::RowInfo>> TrajBuffer::LoadInfos(StateReader* reader) const {
-  DING_ASSIGN_OR_RETURN(const TensorInfo shape, reader->Info("row_env"));
-  const size_t rows = static_cast<size_t>(NumElements(shape.shape));
-  std::vector<int64_t> env(rows);
-  std::vector<int64_t> step(rows);
-  std::vector<int64_t> state(rows);
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_env", absl::MakeSpan(env)));
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_step", absl::MakeSpan(step)));
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_state", absl::MakeSpan(state)));
-  std::vector<RowInfo> infos(rows);
-  for (size_t i = 0; i < rows; ++i) {
-    if (env[i] < 0 || env[i] >= options_.env_num ||
-        state[i] < static_cast<int64_t>(RowState::kOpen) ||
-        state[i] > static_cast<int64_t>(RowState::kTruncated)) {
-      return absl::DataLossError(absl::StrCat("saved row ", i, " is of env ", env[i],
-                                              " and in state ", state[i], ", which cannot be"));
-    }
-    infos[i].env_id = static_cast<int>(env[i]);
-    infos[i].step = step[i];
-    infos[i].state = static_cast<RowState>(state[i]);
-  }
-  return infos;
-}
-
-absl::Status TrajBuffer::LoadState(StateReader* reader) {
-  TrajBuffer loaded(layout_, options_);
-  DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("next_step", absl::MakeSpan(loaded.next_step_)));
-  DING_ASSIGN_OR_RETURN(loaded.infos_, LoadInfos(reader));
-  loaded.Link();
-  const int64_t rows = std::exchange(loaded.arena_.used, 0);
-  const int64_t finals = std::exchange(loaded.finals_.used, 0);
-  if (rows > 0) {
-    DING_RETURN_IF_ERROR(loaded.arena_.Grow(rows));
-    DING_RETURN_IF_ERROR(LoadColumns("rows/", loaded.arena_.block->view().Slice(0, rows), reader));
-  }
-  if (finals > 0) {
-    DING_RETURN_IF_ERROR(loaded.finals_.Grow(finals));
-    DING_RETURN_IF_ERROR(
-        LoadColumns("final_obs/", loaded.finals_.block->view().Slice(0, finals), reader));
-  }
-  loaded.arena_.used = rows;
-  loaded.finals_.used = finals;
-  *this = std::move(loaded);
-  return absl::OkStatus();
 }
 
 }  // namespace ding

@@ -13,10 +13,21 @@
 // `step` numbers the rows of stream `stream_base + env`. Dropped rows keep their number, so that there is a
 // gap where rows are missing and no buffer links across it.
 //
+// With Options::maxlen it keeps only the newest rows of a running episode, so that its memory is bounded
+// however long the episode is.
+//
 // Ownership: owns its arena; the result of Take() owns its memory. Blocks come from pools and return to
 //            them after their last use.
 // Threads:   thread-compatible.
 // Errors:    kResourceExhausted without the memory for the rows.
+//
+// Example:
+//   TrajBuffer traj(layout, options);
+//   DING_ASSIGN_OR_RETURN(const TrajBuffer::Appended added, traj.Append(envs->ready_obs(), iter, {}));
+//   DING_RETURN_IF_ERROR(policy->Forward(added.obs, env_ids, settings, added.output));
+//   DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, envs->Step(env_ids, added.output));
+//   DING_RETURN_IF_ERROR(traj.Store(*timesteps));
+//   DING_ASSIGN_OR_RETURN(const SegmentBatch data, traj.Take(traj.ready_rows(), envs->ready_obs()));
 #ifndef DING_WORKER_COLLECTOR_CORE_TRAJ_BUFFER_H_
 #define DING_WORKER_COLLECTOR_CORE_TRAJ_BUFFER_H_
 
@@ -79,6 +90,9 @@ class TrajBuffer {
     // Whether to return the rows of an episode only when it is complete. The rest of an episode whose
     // beginning was dropped counts as complete.
     bool whole_episodes = false;
+    // The most rows of the running episode of an env to keep, at least 1: a further row drops the oldest
+    // one. Without it, the number of rows is not bounded.
+    std::optional<int64_t> maxlen;
   };
 
   TrajBuffer(TrajLayout layout, Options options);
@@ -103,7 +117,7 @@ class TrajBuffer {
   };
   // Adds one row per env with its observation, `collect_iter` and, if the layout has it, its level seed
   // (level_seeds[env]). The views are valid until the next call. No env may have a row whose answer is
-  // pending.
+  // pending. With maxlen, drops the oldest row of the episode of each env that has as many rows.
   absl::StatusOr<Appended> Append(const ActingEnvs& acting, int64_t collect_iter,
                                   absl::Span<const int64_t> level_seeds);
   // Stores the answers of the envs. An abnormal step drops its row and the stored rows of its episode.
@@ -125,7 +139,7 @@ class TrajBuffer {
   // The number of rows that wait for the rest of their episode or for the answer of their env.
   int64_t held_rows() const { return arena_.used - ready_rows_ - dropped_rows_; }
   // Whether the row of this env waits for the answer of the env.
-  bool under_way(int env_id) const { return under_way_.Holds(env_id); }
+  bool under_way(int env_id) const { return under_way_.Get(env_id) != nullptr; }
 
   // Returns at most `max_rows` of the ready rows, with segments in the order of their first row, and drops
   // the others:
@@ -159,6 +173,11 @@ class TrajBuffer {
     RowState state = RowState::kUnderWay;
     bool ready = false;
   };
+  // The rows of the running episode of an env that are in the arena and were not dropped.
+  struct RunningEpisode {
+    int64_t oldest = -1;
+    int64_t rows = 0;
+  };
   // A growing block.
   struct Rows {
     explicit Rows(const SpecPtr& spec) : pool(std::make_unique<BlockPool>(spec)) {}
@@ -183,8 +202,10 @@ class TrajBuffer {
   absl::StatusOr<Batch> FinalObs(const std::vector<Segment>& segments, const ReadyObs& now);
   // Returns the rows of order_: the arena itself, or a copy.
   absl::StatusOr<Batch> TakeRows();
-  // Makes a new arena of the rows that are not ready yet.
-  absl::Status KeepHeldRows();
+  // Drops the oldest rows of the running episode of this env until it has fewer than maxlen.
+  void MakeRoomInEpisode(int env_id);
+  // Makes a new arena of the rows that are not dropped and, if `also_ready` is false, not ready.
+  absl::Status KeepRows(bool also_ready);
   // Computes links, final rows and readiness from step, env_id and state of the rows.
   void Link();
   absl::StatusOr<std::vector<RowInfo>> LoadInfos(StateReader* reader) const;
@@ -195,8 +216,9 @@ class TrajBuffer {
   Rows finals_;                 // last observations of the episodes that end in the arena
   std::vector<RowInfo> infos_;  // one per row of the arena
   std::vector<int64_t> next_step_;
-  std::vector<int64_t> newest_;  // per env: its newest row in the arena, or -1
-  CachePool under_way_;
+  std::vector<int64_t> newest_;          // per env: its newest row in the arena, or -1
+  std::vector<RunningEpisode> running_;  // per env
+  CachePool<int64_t> under_way_;         // the row of each env that has not answered
   int64_t ready_rows_ = 0;
   int64_t dropped_rows_ = 0;      // dropped rows in the arena
   std::vector<int64_t> order_;    // scratch of Take()

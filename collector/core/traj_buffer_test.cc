@@ -237,6 +237,81 @@ TEST(TrajBufferTest, ReturnsContiguousRowsWithoutACopy) {
   EXPECT_FALSE(take(2));
 }
 
+TEST(TrajBufferTest, KeepsTheNewestRowsOfALongEpisode) {
+  TrajBuffer::Options options = Envs(1);
+  options.whole_episodes = true;
+  options.maxlen = 3;
+  TrajBuffer buffer(Layout(), options);
+  Feed feed(1);
+  // The last observation counts up from 1; an episode of 3 rows is kept whole.
+  for (int step = 1; step <= 3; ++step) feed.Step(&buffer, {0}, {step == 3});
+  for (int step = 4; step <= 1000; ++step) feed.Step(&buffer, {0}, {step == 1000});
+  EXPECT_EQ(buffer.ready_rows(), 6);
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(100, {}));
+  ASSERT_THAT(ValidateSegments(data), IsOk());
+  ASSERT_EQ(data.segments.size(), 2u);
+  EXPECT_THAT(data.rows.column<uint8_t>(1),
+              ElementsAre(1, 2, 3, uint8_t{998 % 256}, uint8_t{999 % 256}, uint8_t{1000 % 256}));
+  EXPECT_EQ(data.segments[1].first_step, 997) << "dropped rows keep their number";
+  EXPECT_EQ(data.segments[1].end, SegmentEnd::kTerminated);
+  EXPECT_EQ(buffer.held_rows(), 0);
+}
+
+TEST(TrajBufferTest, CountsTheRowsOfEachEpisodeOnItsOwn) {
+  TrajBuffer::Options options = Envs(2);
+  options.maxlen = 2;
+  TrajBuffer buffer(Layout(), options);
+  Feed feed(2);
+  feed.Step(&buffer, {0, 1}, {0, 1});
+  feed.Step(&buffer, {0, 1}, {0, 0});
+  feed.Step(&buffer, {0, 1}, {0, 0});
+  EXPECT_EQ(buffer.ready_rows(), 2 + 3) << "env 1 has begun a second episode";
+  StateDict state;
+  ASSERT_THAT(buffer.SaveState(&state), IsOk());
+  TrajBuffer restored(Layout(), options);
+  ASSERT_THAT(restored.LoadState(&state), IsOk());
+  feed.Step(&restored, {0, 1}, {0, 0});
+  EXPECT_EQ(restored.ready_rows(), 2 + 3);
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, restored.Take(100, feed.Ready({0, 1})));
+  EXPECT_THAT(ValidateSegments(data), IsOk());
+  feed.Step(&restored, {0, 1}, {0, 0});
+  EXPECT_EQ(restored.ready_rows(), 2) << "rows that were returned do not count";
+}
+
+// An env answers later than another one that was asked after it; then old rows are dropped.
+TEST(TrajBufferTest, KeepsTheLastObservationOfEachEpisodeWhenItDropsOldRows) {
+  TrajBuffer::Options options = Envs(2);
+  options.whole_episodes = true;
+  options.maxlen = 2;
+  TrajBuffer buffer(Layout(), options);
+  Feed feed(2);
+  ASSERT_THAT(buffer.Append(feed.Ready({1}), 0, {}), IsOk());
+  feed.Step(&buffer, {0}, {1});
+  feed.Ready({1});
+  ASSERT_THAT(buffer.Store(feed.Answer({1})), IsOk());
+  for (int step = 0; step < 50; ++step) feed.Step(&buffer, {0}, {0});
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(100, {}));
+  EXPECT_THAT(data.rows.column<uint8_t>(1), ElementsAre(1, 2)) << "of env 1, of env 0";
+  EXPECT_THAT(data.final_obs.column<uint8_t>(1), ElementsAre(3, 2));
+}
+
+// Rows that wait for their answer survive the copy to a smaller arena.
+TEST(TrajBufferTest, KeepsPendingRowsWhenItDropsOldOnes) {
+  TrajBuffer::Options options = Envs(2);
+  options.whole_episodes = true;
+  options.maxlen = 2;
+  TrajBuffer buffer(Layout(), options);
+  Feed feed(2);
+  ASSERT_THAT(buffer.Append(feed.Ready({1}), 0, {}), IsOk());
+  for (int step = 0; step < 50; ++step) feed.Step(&buffer, {0}, {0});
+  EXPECT_TRUE(buffer.under_way(1));
+  EXPECT_EQ(buffer.held_rows(), 2 + 1);
+  feed.Ready({1});
+  ASSERT_THAT(buffer.Store(feed.Answer({1})), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(100, {}));
+  EXPECT_THAT(data.rows.column<uint8_t>(1), ElementsAre(1));
+}
+
 TEST(TrajBufferTest, ReturnsNothingWithoutReadyRows) {
   TrajBuffer buffer(Layout(), Envs(1));
   DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, buffer.Take(10, {}));

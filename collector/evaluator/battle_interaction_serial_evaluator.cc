@@ -12,7 +12,6 @@ BattleInteractionSerialEvaluator::Create(Options options, EnvManager* env,
   EvalCore::Options core_options;
   core_options.common = options;
   core_options.game = true;
-  core_options.problems = options.Problems();
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<EvalCore> core,
       EvalCore::Create(std::move(core_options), env, std::move(policies), std::move(deps)));
@@ -41,7 +40,7 @@ absl::StatusOr<BattleEvalResult> BattleInteractionSerialEvaluator::Eval(
   DING_ASSIGN_OR_RETURN(const EvalCore::Outcome outcome, core_->Eval(options, nullptr));
   BattleEvalResult result;
   result.stop = outcome.stop;
-  result.mean_return = outcome.mean_return;
+  result.mean_return = outcome.score;
   for (int player = 0; player < core_->player_num(); ++player) {
     result.episode_return.push_back(outcome.monitor.GetEpisodeReturn(player));
   }

@@ -50,7 +50,7 @@ class BattleInteractionSerialEvaluator : public IBattleEvaluator {
   absl::StatusOr<BattleEvalResult> Eval(const EvalOptions& options) override;
 
   // The best mean return of player 0 so far; minus infinity before the first evaluation.
-  double best_return() const { return core_->best_return(); }
+  double best_return() const { return core_->best_score(); }
 
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;

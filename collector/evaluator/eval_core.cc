@@ -6,6 +6,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
@@ -27,7 +28,8 @@ double Mean(const std::vector<double>& values) {
 
 std::vector<std::string> ProblemsOf(const EvalCore::Options& options, const EnvManager* env,
                                     const std::vector<EvalMode*>& policies) {
-  std::vector<std::string> problems = options.problems;
+  std::vector<std::string> problems = options.common.Problems();
+  problems.insert(problems.end(), options.problems.begin(), options.problems.end());
   if (env == nullptr) problems.push_back("no env manager");
   if (policies.empty() || std::count(policies.begin(), policies.end(), nullptr) > 0) {
     problems.push_back(options.game ? "no policy for some player" : "no policy");
@@ -55,6 +57,16 @@ std::vector<std::string> SerialEvaluatorOptions::Problems() const {
     problems.push_back(absl::StrCat("max_abnormal is ", max_abnormal, ", expected at least 1"));
   }
   return problems;
+}
+
+EvalResult EvalCore::Outcome::ToResult() const {
+  EvalResult result;
+  result.stop = stop;
+  result.mean_return = score;
+  result.envstep_count = envsteps;
+  result.episode_return = monitor.GetEpisodeReturn();
+  result.episode_info = monitor.GetEpisodeInfo();
+  return result;
 }
 
 std::vector<EvalMode*> PoliciesOf(EvalMode* policy) {
@@ -88,7 +100,7 @@ absl::Status EvalCore::Reset(std::vector<EvalMode*> policies, EnvManager* env) {
   DING_RETURN_IF_ERROR(
       Use(env != nullptr ? env : env_, policies.empty() ? this->policies() : policies));
   if (env == nullptr) DING_RETURN_IF_ERROR(Annotate(env_->Reset(), deps_.name));
-  best_return_ = -std::numeric_limits<double>::infinity();
+  best_score_ = -std::numeric_limits<double>::infinity();
   schedule_ = EvalSchedule(options_.common.eval_freq);
   return Annotate(ForgetRecurrentState({}), deps_.name);
 }
@@ -151,13 +163,20 @@ absl::StatusOr<EvalCore::Outcome> EvalCore::Eval(const EvalOptions& options, Eva
   DING_RETURN_IF_ERROR(Annotate(ForgetRecurrentState({}), deps_.name));
   DING_RETURN_IF_ERROR(Annotate(Play(options, &run), deps_.name));
   Outcome outcome{*std::move(monitor), run.envsteps};
-  outcome.mean_return = Mean(outcome.monitor.GetEpisodeReturn());
-  outcome.stop = outcome.mean_return >= options_.common.stop_value && options.train_iter > 0;
+  if (options_.score) {
+    const absl::StatusOr<double> score = CallUser(
+        "score()", [&]() -> absl::StatusOr<double> { return options_.score(outcome.monitor); });
+    if (!score.ok()) return Annotate(score.status(), deps_.name);
+    outcome.score = *score;
+  } else {
+    outcome.score = Mean(outcome.monitor.GetEpisodeReturn());
+  }
+  outcome.stop = outcome.score >= options_.common.stop_value && options.train_iter > 0;
   Log(options, outcome, timer.Seconds());
-  DING_RETURN_IF_ERROR(NoteBest(options, outcome.mean_return));
+  DING_RETURN_IF_ERROR(NoteBest(options, outcome.score));
   if (outcome.stop) {
-    LOG(INFO) << deps_.name << ": mean return " << outcome.mean_return << " has reached stop_value "
-              << options_.common.stop_value;
+    LOG(INFO) << deps_.name << ": " << (options_.score ? "score " : "mean return ") << outcome.score
+              << " has reached stop_value " << options_.common.stop_value;
   }
   return outcome;
 }
@@ -290,29 +309,30 @@ void EvalCore::Log(const EvalOptions& options, const Outcome& outcome, double se
   for (const auto& [name, values] : outcome.monitor.GetEpisodeInfo()) {
     metrics.Set(absl::StrCat(name, "_mean"), Mean(values));
   }
+  if (options_.score) metrics.Set("score", outcome.score);
   LOG(INFO) << deps_.name << " at iteration " << options.train_iter << " (iteration_"
             << options.train_iter << "): " << MetricsLine(metrics);
   WriteIterMetrics(metrics, deps_.name, options.train_iter, deps_.metrics.get());
   WriteStepMetrics(metrics, deps_.name, options.envstep, "", deps_.metrics.get());
 }
 
-absl::Status EvalCore::NoteBest(const EvalOptions& options, double mean_return) {
+absl::Status EvalCore::NoteBest(const EvalOptions& options, double score) {
   // The comparison is false for NaN, which is never the best.
-  if (!(mean_return > best_return_)) return absl::OkStatus();
+  if (!(score > best_score_)) return absl::OkStatus();
   DING_RETURN_IF_ERROR(SaveBest(options.save_checkpoint, deps_.name));
-  best_return_ = mean_return;
+  best_score_ = score;
   return absl::OkStatus();
 }
 
 absl::Status EvalCore::SaveState(StateWriter* writer) const {
-  DING_RETURN_IF_ERROR(writer->WriteDouble("best_return", best_return_));
+  DING_RETURN_IF_ERROR(writer->WriteDouble("best_return", best_score_));
   return writer->WriteInt("last_eval_iter", schedule_.last_eval_iter());
 }
 
 absl::Status EvalCore::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const double best_return, reader->ReadDouble("best_return"));
   DING_ASSIGN_OR_RETURN(const int64_t last_eval_iter, reader->ReadInt("last_eval_iter"));
-  best_return_ = best_return;
+  best_score_ = best_return;
   schedule_.set_last_eval_iter(last_eval_iter);
   return absl::OkStatus();
 }

@@ -1,12 +1,24 @@
-// The common part of the evaluators that play episodes: an env manager, a policy per player, the schedule
+// The building block of evaluators that play episodes: it has an env manager, a policy per player, the schedule
 // and the best result. A single-player env has one player; player 0 is evaluated.
 //
-// Ownership, threads: as ISerialEvaluator.   Errors: errors name the evaluator.
+// An evaluator of your own creates a core, passes on to it what ISerialEvaluator (or IBattleEvaluator) asks for,
+// and makes its result of the Outcome. Options::score says what "better" means. docs/collector.md has one.
+//
+// Ownership: as ISerialEvaluator: the core owns neither envs nor policies, and these must outlive it.
+// Threads:   thread-compatible: one caller at a time, whose thread calls envs and policies.
+// Errors:    errors name the evaluator. After an error the best result is as before.
+//
+// Example:
+//   absl::StatusOr<EvalResult> Eval(const EvalOptions& options) override {
+//     DING_ASSIGN_OR_RETURN(const EvalCore::Outcome outcome, core_->Eval(options, /*videos=*/nullptr));
+//     return outcome.ToResult();
+//   }
 #ifndef DING_WORKER_COLLECTOR_EVALUATOR_EVAL_CORE_H_
 #define DING_WORKER_COLLECTOR_EVALUATOR_EVAL_CORE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -47,15 +59,22 @@ class EvalCore {
  public:
   struct Options {
     SerialEvaluatorOptions common;
-    bool game = false;                  // whether the env is a game with a player per policy
-    std::vector<std::string> problems;  // problems of the evaluator's own options
+    bool game = false;  // whether the env is a game with a player per policy
+    // How good an evaluation was, from its finished episodes: the best score saves "ckpt_best", and the one
+    // that reaches stop_value may end the training. NaN does neither. Null: the mean return of player 0.
+    std::function<double(const VectorEvalMonitor& episodes)> score;
+    // Problems that the evaluator has found, for instance in its params: Create() reports them with others.
+    std::vector<std::string> problems;
   };
   // The result of an evaluation.
   struct Outcome {
-    VectorEvalMonitor monitor;
+    VectorEvalMonitor monitor;  // the results of all episodes
     int64_t envsteps = 0;
-    bool stop = false;       // as in EvalResult
-    double mean_return = 0;  // of player 0
+    bool stop = false;  // whether the score has reached stop_value and train_iter > 0
+    double score = 0;
+
+    // The result of an evaluator for single-player envs.
+    EvalResult ToResult() const;
   };
 
   // Launches `env` if it is not launched.
@@ -73,9 +92,11 @@ class EvalCore {
   const ComponentDeps& deps() const { return deps_; }
   int env_num() const { return env_->env_num(); }
   int player_num() const { return static_cast<int>(players_.size()); }
-  double best_return() const { return best_return_; }
+  // The best score so far; minus infinity before the first evaluation.
+  double best_score() const { return best_score_; }
 
-  // Plays, logs and keeps the best result. Records pictures in `videos` unless it is null.
+  // Plays n_episode whole episodes, logs, and keeps the best result. Records pictures in `videos` unless it is
+  // null.
   absl::StatusOr<Outcome> Eval(const EvalOptions& options, EvalVideos* videos);
 
   absl::Status SaveState(StateWriter* writer) const;
@@ -112,7 +133,7 @@ class EvalCore {
   absl::Status Account(const Timesteps& timesteps, Run* run);
   absl::Status NoteAbnormal(int env_id, const std::string& cause, Run* run) const;
   void Log(const EvalOptions& options, const Outcome& outcome, double seconds);
-  absl::Status NoteBest(const EvalOptions& options, double mean_return);
+  absl::Status NoteBest(const EvalOptions& options, double score);
 
   const Options options_;
   const ComponentDeps deps_;
@@ -121,7 +142,7 @@ class EvalCore {
   std::vector<Player> players_;
   std::optional<BatchBuilder> obs_;  // observations of the playing envs, if not all play
   EvalSchedule schedule_;
-  double best_return_ = -std::numeric_limits<double>::infinity();
+  double best_score_ = -std::numeric_limits<double>::infinity();
 
   std::vector<std::byte*> action_columns_;  // of the current step, one per player
   std::vector<int> seats_;                  // scratch of SeatsOf()
@@ -130,7 +151,8 @@ class EvalCore {
   std::vector<int> ended_envs_;             // scratch of Account()
 };
 
-// Returns the policies of a core with one player; empty if `policy` is null.
+// Returns the policies of a core with one player; empty if `policy` is null, which Create() refuses and
+// ResetPolicies() and Reset() take as "the current one".
 std::vector<EvalMode*> PoliciesOf(EvalMode* policy);
 
 }  // namespace ding

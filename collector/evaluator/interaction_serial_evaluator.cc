@@ -18,25 +18,33 @@ absl::string_view RenderModeName(RenderMode mode) {
   return mode == RenderMode::kEnvstep ? "envstep" : "train_iter";
 }
 
+// Returns the problems of the options besides those of SerialEvaluatorOptions.
+std::vector<std::string> VideoProblems(const InteractionSerialEvaluator::Options& options) {
+  std::vector<std::string> problems;
+  if (options.render_freq < 1 && options.render_freq != -1) {
+    problems.push_back(absl::StrCat("render_freq is ", options.render_freq,
+                                    ", expected at least 1, or -1 for never"));
+  }
+  if (options.max_video_frames < 1) {
+    problems.push_back(
+        absl::StrCat("max_video_frames is ", options.max_video_frames, ", expected at least 1"));
+  }
+  return problems;
+}
+
 }  // namespace
 
 std::vector<std::string> InteractionSerialEvaluator::Options::Problems() const {
   std::vector<std::string> problems = SerialEvaluatorOptions::Problems();
-  if (render_freq < 1 && render_freq != -1) {
-    problems.push_back(
-        absl::StrCat("render_freq is ", render_freq, ", expected at least 1, or -1 for never"));
-  }
-  if (max_video_frames < 1) {
-    problems.push_back(
-        absl::StrCat("max_video_frames is ", max_video_frames, ", expected at least 1"));
-  }
+  const std::vector<std::string> of_videos = VideoProblems(*this);
+  problems.insert(problems.end(), of_videos.begin(), of_videos.end());
   return problems;
 }
 
 absl::StatusOr<std::unique_ptr<InteractionSerialEvaluator>> InteractionSerialEvaluator::Create(
     Options options, EnvManager* env, EvalMode* policy, ComponentDeps deps) {
   EvalCore::Options core_options;
-  core_options.problems = options.Problems();
+  core_options.problems = VideoProblems(options);
   core_options.common = options;
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<EvalCore> core,
@@ -72,13 +80,7 @@ absl::StatusOr<EvalResult> InteractionSerialEvaluator::Eval(const EvalOptions& o
     DING_RETURN_IF_ERROR(Annotate(WriteVideos(options, &*videos), core_->deps().name));
     last_render_iter_ = RenderClock(options);
   }
-  EvalResult result;
-  result.stop = outcome.stop;
-  result.mean_return = outcome.mean_return;
-  result.envstep_count = outcome.envsteps;
-  result.episode_return = outcome.monitor.GetEpisodeReturn();
-  result.episode_info = outcome.monitor.GetEpisodeInfo();
-  return result;
+  return outcome.ToResult();
 }
 
 int64_t InteractionSerialEvaluator::RenderClock(const EvalOptions& options) const {

@@ -78,7 +78,7 @@ class InteractionSerialEvaluator : public ISerialEvaluator {
   absl::StatusOr<EvalResult> Eval(const EvalOptions& options) override;
 
   // The best mean return so far; minus infinity before the first evaluation.
-  double best_return() const { return core_->best_return(); }
+  double best_return() const { return core_->best_score(); }
 
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;

@@ -1,5 +1,9 @@
 // Compares outputs of a policy with labels, for instance by accuracy.
 //
+// A metric of your own is registered by name, and a config names it (policy.eval.metric_evaluator.metric):
+//   DING_REGISTER(MetricRegistry(), "top_two", std::make_shared<const TopTwo>(), "share of ...");
+// MetricRegistry() is that of collector/serial_registry.h.
+//
 // Threads: thread-safe; metrics have no state.
 #ifndef DING_WORKER_COLLECTOR_EVALUATOR_METRIC_H_
 #define DING_WORKER_COLLECTOR_EVALUATOR_METRIC_H_

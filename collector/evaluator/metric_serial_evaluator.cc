@@ -103,6 +103,20 @@ absl::Status MetricSerialEvaluator::ResetPolicy(EvalMode* policy) {
   return absl::OkStatus();
 }
 
+absl::Status MetricSerialEvaluator::Reset(EvalMode* policy, IEvalData* data,
+                                          const IMetric* metric) {
+  IEvalData* const used_data = data != nullptr ? data : data_;
+  const IMetric* const used_metric = metric != nullptr ? metric : metric_;
+  DING_RETURN_IF_ERROR(Annotate(CheckData(used_data, used_metric), deps_.name));
+  DING_RETURN_IF_ERROR(ResetPolicy(policy));
+  data_ = used_data;
+  metric_ = used_metric;
+  best_.reset();
+  last_.reset();
+  schedule_ = EvalSchedule(options_.eval_freq);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<MetricEvalResult> MetricSerialEvaluator::Eval(const EvalOptions& options) {
   const Timer timer(deps_.clock);
   DING_RETURN_IF_ERROR(ResetPolicy(nullptr));

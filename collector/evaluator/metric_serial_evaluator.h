@@ -64,10 +64,14 @@ class MetricSerialEvaluator {
                                                                        EvalMode* policy,
                                                                        ComponentDeps deps);
 
-  // Uses these from now on.
+  // Uses these from now on. The best and the last result stay.
+  //   kInvalidArgument  null data or metric, or no batches
   absl::Status ResetData(IEvalData* data, const IMetric* metric);
   // Uses `policy` from now on; null: keeps the current one and drops its recurrent state.
   absl::Status ResetPolicy(EvalMode* policy);
+  // Does both, and drops the best and the last result and the time of the last evaluation. Null `data` or
+  // `metric` keep the current ones.
+  absl::Status Reset(EvalMode* policy, IEvalData* data, const IMetric* metric);
 
   // As in ISerialEvaluator.
   bool ShouldEval(int64_t train_iter) { return schedule_.ShouldEval(train_iter); }

@@ -174,6 +174,40 @@ TEST(MetricSerialEvaluatorTest, KeepsTheLastResult) {
   EXPECT_FALSE(resumed.evaluator->last().has_value());
 }
 
+TEST(MetricSerialEvaluatorTest, ResetDropsTheResultsAndTheTimeOfTheLastEvaluation) {
+  Fixture f({Labelled({0, 1})});
+  int saved = 0;
+  EvalOptions options = At(1);
+  options.save_checkpoint = [&saved](absl::string_view) {
+    ++saved;
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(f.evaluator->ShouldEval(0));
+  ASSERT_THAT(f.evaluator->Eval(options), IsOk());
+  ASSERT_EQ(saved, 1);
+
+  ASSERT_THAT(f.evaluator->Reset(nullptr, nullptr, nullptr), IsOk());
+  EXPECT_FALSE(f.evaluator->last().has_value());
+  EXPECT_TRUE(f.evaluator->ShouldEval(0));
+  f.policy.rows = 1;  // Its actions are wrong from here on.
+  DING_ASSERT_OK_AND_ASSIGN(const MetricEvalResult worse, f.evaluator->Eval(options));
+  EXPECT_EQ(worse.metric.Get("accuracy"), 0.0);
+  EXPECT_EQ(saved, 2) << "the first result after a reset is the best";
+
+  FakePolicy policy;
+  EvalDataInMemory data({Labelled({0, 1, 2, 3})});
+  const FixedMetric metric;
+  ASSERT_THAT(f.evaluator->Reset(&policy, &data, &metric), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const MetricEvalResult other, f.evaluator->Eval(options));
+  EXPECT_EQ(other.metric.Get("good"), 1.0);
+  EXPECT_EQ(policy.rows, 4);
+
+  EvalDataInMemory none({});
+  EXPECT_THAT(f.evaluator->Reset(nullptr, &none, nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("eval: the data have no")));
+  EXPECT_TRUE(f.evaluator->last().has_value()) << "nothing has changed";
+}
+
 TEST(ActionSquaredErrorTest, IsTheMeanOverElementsAndLessIsBetter) {
   const SpecPtr spec = MakeSpec({Box("action", {2})}).value();
   const auto actions = [&spec](const std::vector<float>& values) {

@@ -7,7 +7,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -47,16 +46,12 @@ std::vector<std::string> GameProblems(const ParallelCollectorTask& task,
 absl::StatusOr<std::unique_ptr<MarineParallelCollector>> MarineParallelCollector::Create(
     const Options& options, ParallelCollectorTask task, const ParallelCollectorParts& parts,
     ComponentDeps deps) {
-  deps.name = NameOf(task, deps);
-  std::vector<std::string> problems = ProblemsOf(options, task, parts, parts.players);
-  const std::vector<std::string> more = GameProblems(task, parts);
-  problems.insert(problems.end(), more.begin(), more.end());
-  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, deps.name));
+  const std::vector<std::string> problems = GameProblems(task, parts);
   // An evaluation has one seat only.
   if (task.eval_flag) task.home_seat = 0;
-  return absl::WrapUnique(new MarineParallelCollector(options, std::move(task), parts,
-                                                      std::move(deps), parts.players,
-                                                      /*is_game=*/true));
+  DING_ASSIGN_OR_RETURN(Setup setup, Prepare(options, std::move(task), parts, std::move(deps),
+                                             parts.players, /*is_game=*/true, problems));
+  return absl::WrapUnique(new MarineParallelCollector(std::move(setup)));
 }
 
 }  // namespace ding

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/problems.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
 #include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
@@ -78,28 +80,37 @@ std::vector<std::string> ParallelCollectorCore::ProblemsOf(
   return problems;
 }
 
-std::string ParallelCollectorCore::NameOf(const ParallelCollectorTask& task,
-                                          const ComponentDeps& deps) {
-  if (!deps.name.empty()) return deps.name;
-  return task.eval_flag ? "evaluator" : "collector";
+absl::StatusOr<ParallelCollectorCore::Setup> ParallelCollectorCore::Prepare(
+    const Options& options, ParallelCollectorTask task, const ParallelCollectorParts& parts,
+    ComponentDeps deps, std::vector<ParallelPlayer> players, bool is_game,
+    const std::vector<std::string>& more_problems) {
+  if (deps.name.empty()) deps.name = task.eval_flag ? "evaluator" : "collector";
+  std::vector<std::string> problems = ProblemsOf(options, task, parts, players);
+  problems.insert(problems.end(), more_problems.begin(), more_problems.end());
+  DING_RETURN_IF_ERROR(ProblemsToStatus(problems, deps.name));
+  Setup setup;
+  setup.options = options;
+  setup.task = std::move(task);
+  setup.parts = parts;
+  setup.deps = std::move(deps);
+  setup.players = std::move(players);
+  setup.is_game = is_game;
+  return setup;
 }
 
-ParallelCollectorCore::ParallelCollectorCore(const Options& options, ParallelCollectorTask task,
-                                             const ParallelCollectorParts& parts,
-                                             ComponentDeps deps,
-                                             std::vector<ParallelPlayer> players, bool is_game)
-    : options_(options),
-      task_(std::move(task)),
-      parts_(parts),
-      deps_(std::move(deps)),
-      players_(std::move(players)),
+ParallelCollectorCore::ParallelCollectorCore(Setup setup)
+    : options_(setup.options),
+      task_(std::move(setup.task)),
+      parts_(std::move(setup.parts)),
+      deps_(std::move(setup.deps)),
+      players_(std::move(setup.players)),
       versions_(std::max<size_t>(1, players_.size()), 0),
-      episodes_(static_cast<size_t>(parts.env->env_num()), 0),
-      envs_playing_(parts.env->env_num()),
-      averages_(static_cast<int>(2 * options.print_freq)) {
+      episodes_(static_cast<size_t>(parts_.env->env_num()), 0),
+      envs_playing_(parts_.env->env_num()),
+      averages_(static_cast<int>(2 * options_.print_freq)) {
   acting_.policy_settings = task_.collect_setting;
   info_.eval_flag = task_.eval_flag;
-  info_.is_game = is_game;
+  info_.is_game = setup.is_game;
   info_.env_num = parts_.env->env_num();
   info_.predefined_episode_count = info_.env_num * parts_.episodes_per_env;
 }
@@ -220,8 +231,7 @@ std::vector<CollectMode*> ParallelCollectorCore::Seats() const {
 
 absl::Status ParallelCollectorCore::Play(CollectCore* core) {
   // All seats have equally many rows.
-  const TrajBuffer& traj = *core->player(0).traj;
-  const CollectAttributes& attributes = core->player(0).attributes;
+  const CollectAttributes& attributes = core->attributes(0);
   // Whole episodes are sent as soon as they are complete.
   const int64_t target =
       attributes.n_episode.has_value() ? 1 : *attributes.n_sample * core->env()->env_num();
@@ -231,21 +241,16 @@ absl::Status ParallelCollectorCore::Play(CollectCore* core) {
       DING_RETURN_IF_ERROR(TakePolicies(absl::ZeroDuration()));
     }
     DING_RETURN_IF_ERROR(StepEnvs(core));
-    if (traj.ready_rows() >= target) DING_RETURN_IF_ERROR(HandOver(core));
+    if (core->ready_rows(0) >= target) DING_RETURN_IF_ERROR(HandOver(core));
   }
-  return traj.ready_rows() > 0 ? HandOver(core) : absl::OkStatus();
+  return core->ready_rows(0) > 0 ? HandOver(core) : absl::OkStatus();
 }
 
 absl::Status ParallelCollectorCore::StepEnvs(CollectCore* core) {
   const ActingEnvs playing = Playing(core->env()->ready_obs());
-  if (playing.env_ids.empty() && !core->waiting()) {
-    const auto plays = [this](int env_id) { return !has_played_all(env_id); };
-    DING_RETURN_IF_ERROR(WaitForEnv(*core->env(), plays, &waits_));
-  } else {
-    waits_ = 0;
-  }
-  DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, core->StepEnvs(playing, acting_));
-  Account(*timesteps, core->statistics().envstep());
+  const auto plays = [this](int env_id) { return !has_played_all(env_id); };
+  DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, core->StepEnvs(playing, acting_, plays));
+  Account(*timesteps, core->envstep());
   return absl::OkStatus();
 }
 
@@ -274,20 +279,19 @@ void ParallelCollectorCore::Account(const Timesteps& timesteps, int64_t step_cou
   }
 }
 
-// Returns the rows of the players that learn.
+// Returns the rows to send of the players that learn.
 absl::StatusOr<SegmentBatch> ParallelCollectorCore::TakeRows(CollectCore* core) {
   std::vector<SegmentBatch> wanted;
   int learner = 0;
   for (int seat = 0; seat < core->player_num(); ++seat) {
     const bool learns = players_[PlayerIn(seat)].updates;
-    const int64_t rows = learns ? core->player(seat).traj->ready_rows() : 0;
+    const int64_t rows = learns ? core->ready_rows(seat) : 0;
     DING_ASSIGN_OR_RETURN(SegmentBatch data, core->Take(seat, rows, core->env()->ready_obs()));
     if (!learns) continue;
     learner = seat;
-    core->statistics().CountSamples(data.segments);
     wanted.push_back(std::move(data));
   }
-  core->statistics().TakeFinished(/*record=*/false);
+  core->TakeFinishedEpisodes(/*record=*/false);
   SegmentBatch data;
   if (moves_.has_value()) {
     DING_ASSIGN_OR_RETURN(data, moves_->Take(wanted));
@@ -295,7 +299,7 @@ absl::StatusOr<SegmentBatch> ParallelCollectorCore::TakeRows(CollectCore* core) 
     data = std::move(wanted[0]);
   }
   DING_RETURN_IF_ERROR(core->MakeTrainSamples(learner, &data));
-  return data;
+  return CallUser("SelectRows()", [&] { return SelectRows(std::move(data)); });
 }
 
 absl::Status ParallelCollectorCore::HandOver(CollectCore* core) {

@@ -1,5 +1,5 @@
-// The common part of the parallel collectors: runs a task with one player in single-player envs, or with
-// two players against each other.
+// The building block of parallel collectors: runs a task with one player in single-player envs, or with two
+// players against each other.
 //
 //     GetPolicyUpdate ──► policies ──► envs ──► TrajBuffer ──► GetTrainSample ──► SendData
 //      each vector step                             └─ n_sample * env_num rows, or whole episodes
@@ -21,7 +21,27 @@
 // 2 * print_freq sends of `policy_time` and `env_time` (seconds per vector step) and `payload_bytes` (of a
 // sent row with its share of the final observations), as "<name>_iter/<metric>", and a line in the log.
 //
-// Ownership, threads: as BaseParallelCollector.
+// A parallel collector of your own is a class that inherits from this one: its Create() calls Prepare(), and
+// SelectRows() may choose what is sent. docs/collector.md has one.
+//
+// Ownership, threads: as BaseParallelCollector. SelectRows() is called on the thread of Run().
+// Errors:    Prepare() lists all problems of options, task and parts. Errors of Run() name the collector.
+//
+// Example:
+//   class MyCollector : public ParallelCollectorCore {
+//    public:
+//     static absl::StatusOr<std::unique_ptr<BaseParallelCollector>> Create(
+//         const ParallelCollectorConfig& config, const ParallelCollectorTask& task,
+//         const ParallelCollectorParts& parts, const ComponentDeps& deps) {
+//       DING_ASSIGN_OR_RETURN(Setup setup, Prepare(ReadParallelCollectorOptions(config), task, parts, deps,
+//                                                  {{parts.collect_mode, /*updates=*/true}}));
+//       return absl::WrapUnique(new MyCollector(std::move(setup)));
+//     }
+//
+//    private:
+//     using ParallelCollectorCore::ParallelCollectorCore;
+//     absl::StatusOr<SegmentBatch> SelectRows(SegmentBatch data) override { ... }
+//   };
 #ifndef DING_WORKER_COLLECTOR_PARALLEL_PARALLEL_COLLECTOR_CORE_H_
 #define DING_WORKER_COLLECTOR_PARALLEL_PARALLEL_COLLECTOR_CORE_H_
 
@@ -76,20 +96,36 @@ class ParallelCollectorCore : public BaseParallelCollector {
   CollectorFinishInfo GetFinishInfo() const override;
 
  protected:
-  // `players` are those of a collecting task, one or two; an evaluation ignores them.
+  // The checked arguments of the constructor; only Prepare() makes one.
+  class Setup {
+   private:
+    friend class ParallelCollectorCore;
+    Setup() = default;
+    Options options;
+    ParallelCollectorTask task;
+    ParallelCollectorParts parts;
+    ComponentDeps deps;
+    std::vector<ParallelPlayer> players;
+    bool is_game = false;
+  };
+  // `players` are those of a collecting task: one, or the two of a game; an evaluation ignores them. `is_game`
+  // says that the sign of a return is the result of a game. The default name is "collector" or "evaluator".
+  //   kInvalidArgument  lists all problems, `more_problems` among them: those that the caller has found
+  static absl::StatusOr<Setup> Prepare(const Options& options, ParallelCollectorTask task,
+                                       const ParallelCollectorParts& parts, ComponentDeps deps,
+                                       std::vector<ParallelPlayer> players, bool is_game = false,
+                                       const std::vector<std::string>& more_problems = {});
+  explicit ParallelCollectorCore(Setup setup);
+
+ private:
+  // Returns the rows to send of those that are due; the default is all of them. They are training data already,
+  // and whole episodes if the policy has n_episode. If it returns none, nothing is sent. An error ends Run().
+  virtual absl::StatusOr<SegmentBatch> SelectRows(SegmentBatch data) { return data; }
+
   static std::vector<std::string> ProblemsOf(const Options& options,
                                              const ParallelCollectorTask& task,
                                              const ParallelCollectorParts& parts,
                                              absl::Span<const ParallelPlayer> players);
-  // Returns the name of `deps`, by default "collector" or "evaluator".
-  static std::string NameOf(const ParallelCollectorTask& task, const ComponentDeps& deps);
-
-  // The arguments must have no problems.
-  ParallelCollectorCore(const Options& options, ParallelCollectorTask task,
-                        const ParallelCollectorParts& parts, ComponentDeps deps,
-                        std::vector<ParallelPlayer> players, bool is_game);
-
- private:
   absl::Status TryRun();
   absl::Status WaitForPolicies();
   // Loads newer policies that are available within the timeout.
@@ -130,7 +166,6 @@ class ParallelCollectorCore : public BaseParallelCollector {
   std::optional<Timer> since_look_;       // time since the last check for a newer policy
   std::vector<int64_t> episodes_;         // number of finished episodes per env
   int64_t envs_playing_ = 0;              // number of envs with episodes left
-  int waits_ = 0;                         // consecutive waits for a ready env
   std::vector<int> playing_ids_;          // scratch of Playing()
   std::vector<int64_t> playing_rows_;     // scratch of Playing()
   Monitor averages_;

@@ -1,4 +1,9 @@
-// Options of parallel collectors from their config.
+// Reads the options of parallel collectors from their config, for factories.
+//
+// Threads: thread-safe.
+//
+// Example:
+//   return MyCollector::Create(ReadParallelCollectorOptions(config), task, parts, deps);
 #ifndef DING_WORKER_COLLECTOR_PARALLEL_PARALLEL_CONFIG_H_
 #define DING_WORKER_COLLECTOR_PARALLEL_PARALLEL_CONFIG_H_
 
@@ -8,7 +13,8 @@
 
 namespace ding {
 
-inline ParallelCollectorCore::Options ToOptions(const ParallelCollectorConfig& config) {
+inline ParallelCollectorCore::Options ReadParallelCollectorOptions(
+    const ParallelCollectorConfig& config) {
   ParallelCollectorCore::Options options;
   options.print_freq = config.print_freq();
   options.update_policy_period = absl::Seconds(config.update_policy_second());

@@ -14,42 +14,28 @@ absl::StatusOr<std::unique_ptr<EpisodeSerialCollector>> EpisodeSerialCollector::
   core_options.common = options;
   core_options.whole_episodes = true;
   core_options.log_samples = false;
-  const bool running = env != nullptr && !env->closed();
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<CollectCore> core,
       CollectCore::Create(core_options, env, PoliciesOf(policy), std::move(deps)));
-  auto collector =
-      absl::WrapUnique(new EpisodeSerialCollector(std::move(options), std::move(core)));
-  collector->collection_.NoteAllEnvs(running);
-  return collector;
+  return absl::WrapUnique(new EpisodeSerialCollector(std::move(options), std::move(core)));
 }
 
 EpisodeSerialCollector::EpisodeSerialCollector(Options options, std::unique_ptr<CollectCore> core)
     : core_(std::move(core)),
       collection_({options.get_train_sample, std::move(options.reward_shaping)}, core_.get()) {}
 
-absl::Status EpisodeSerialCollector::ResetEnv(EnvManager* env) {
-  const bool running = env != nullptr && !env->closed();
-  DING_RETURN_IF_ERROR(core_->ResetEnv(env));
-  collection_.NoteAllEnvs(running);
-  return absl::OkStatus();
-}
+absl::Status EpisodeSerialCollector::ResetEnv(EnvManager* env) { return core_->ResetEnv(env); }
 
 absl::Status EpisodeSerialCollector::ResetPolicy(CollectMode* policy) {
   return core_->ResetPolicies(PoliciesOf(policy));
 }
 
 absl::Status EpisodeSerialCollector::Reset(CollectMode* policy, EnvManager* env) {
-  const bool running = env != nullptr && !env->closed();
-  DING_RETURN_IF_ERROR(core_->Reset(PoliciesOf(policy), env));
-  collection_.NoteAllEnvs(running);
-  return absl::OkStatus();
+  return core_->Reset(PoliciesOf(policy), env);
 }
 
 absl::Status EpisodeSerialCollector::DropEpisodes(absl::Span<const int> env_ids) {
-  DING_RETURN_IF_ERROR(core_->DropEpisodes(env_ids));
-  collection_.NoteFresh(env_ids);
-  return absl::OkStatus();
+  return core_->DropEpisodes(env_ids);
 }
 
 absl::StatusOr<SegmentBatch> EpisodeSerialCollector::Collect(const CollectOptions& options) {
@@ -58,15 +44,11 @@ absl::StatusOr<SegmentBatch> EpisodeSerialCollector::Collect(const CollectOption
 }
 
 absl::Status EpisodeSerialCollector::SaveState(StateWriter* writer) const {
-  DING_RETURN_IF_ERROR(core_->SaveState(writer));
   return collection_.SaveState(writer);
 }
 
 absl::Status EpisodeSerialCollector::LoadState(StateReader* reader) {
-  DING_ASSIGN_OR_RETURN(std::vector<int> unfinished, collection_.ReadState(reader));
-  DING_RETURN_IF_ERROR(core_->LoadState(reader));
-  collection_.set_unfinished(std::move(unfinished));
-  return absl::OkStatus();
+  return collection_.LoadState(reader);
 }
 
 }  // namespace ding

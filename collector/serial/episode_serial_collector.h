@@ -65,9 +65,9 @@ class EpisodeSerialCollector : public ISerialCollector {
   absl::Status DropEpisodes(absl::Span<const int> env_ids) override;
   absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override;
 
-  int64_t envstep() const override { return core_->statistics().envstep(); }
-  void set_envstep(int64_t envstep) override { core_->statistics().set_envstep(envstep); }
-  int64_t total_episode_count() const override { return core_->statistics().total_episode_count(); }
+  int64_t envstep() const override { return core_->envstep(); }
+  void set_envstep(int64_t envstep) override { core_->set_envstep(envstep); }
+  int64_t total_episode_count() const override { return core_->total_episode_count(); }
 
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;

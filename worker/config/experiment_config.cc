@@ -189,6 +189,9 @@ void CheckSupervised(const ExperimentConfig& config, Checker* check) {
   const MetricEvaluatorConfig& evaluator = config.policy().eval().metric_evaluator();
   check->Known("policy.eval.metric_evaluator.type", evaluator.type(), MetricEvaluatorRegistry());
   check->AtLeast<int64_t>("policy.eval.metric_evaluator.eval_freq", evaluator.eval_freq(), 1);
+  if (!evaluator.metric().empty()) {
+    check->Known("policy.eval.metric_evaluator.metric", evaluator.metric(), MetricRegistry());
+  }
   const auto refuse = [check](absl::string_view path, int64_t found, int64_t expected) {
     if (found == expected) return;
     check->Report(path, absl::StrCat(found),

@@ -25,9 +25,10 @@ constexpr char kChecksum[] = "checksum";
 // The run has no env steps, so no metric is written over them.
 constexpr int64_t kNoEnvStep = -1;
 
-std::unique_ptr<IMetric> MakeMetric(const FieldSpec& action) {
-  if (action.is_discrete()) return std::make_unique<ActionAccuracy>();
-  return std::make_unique<ActionSquaredError>();
+absl::StatusOr<std::shared_ptr<const IMetric>> FindMetric(const MetricEvaluatorConfig& config,
+                                                          const FieldSpec& action) {
+  if (!config.metric().empty()) return MetricRegistry().Find(config.metric());
+  return MetricRegistry().Find(action.is_discrete() ? "accuracy" : "action_mse");
 }
 
 }  // namespace
@@ -80,7 +81,8 @@ absl::Status SupervisedPipeline::CreateWorkers() {
   TakeOrReport(
       create_learner(section.learn().learner(), policy_->learn_mode(), loop_.Deps("learner")),
       "learner", &learner_, &problems);
-  metric_ = MakeMetric(data_.action->field(0));
+  DING_ASSIGN_OR_RETURN(metric_,
+                        FindMetric(section.eval().metric_evaluator(), data_.action->field(0)));
   TakeOrReport(
       create_metric_evaluator(section.eval().metric_evaluator(), data_.held_out.get(),
                               metric_.get(), policy_->eval_mode(), loop_.Deps("metric_evaluator")),

@@ -9,7 +9,8 @@
 // the metric, ckpt_best_return the best one by the mean return. There are no env steps, so resume
 // points are numbered by train iterations.
 //
-// The action determines the metric: ActionAccuracy for categories, ActionSquaredError for boxes.
+// The metric is the one that the config names. Without a name the action determines it: "accuracy" for
+// categories, "action_mse" for boxes.
 //
 // Ownership: the pipeline owns all of its workers.
 // Threads:   thread-compatible; runs on the caller's thread.
@@ -51,8 +52,8 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   absl::Status Run(SerialResult* result) override;
   ProgressState progress() const override { return loop_.progress(); }
 
-  // Judges by `metric`, which must outlive the pipeline, instead of the default metric of the
-  // action. To be called before Run() and Resume().
+  // Judges by `metric`, which must outlive the pipeline, instead of that of the config. To be called
+  // before Run() and Resume().
   absl::Status SetMetric(const IMetric* metric);
 
  private:
@@ -83,7 +84,7 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   std::unique_ptr<ShuffledEpochs> epochs_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<ILearner> learner_;
-  std::unique_ptr<IMetric> metric_;
+  std::shared_ptr<const IMetric> metric_;
   std::unique_ptr<MetricSerialEvaluator> metric_evaluator_;
   std::unique_ptr<ISerialEvaluator> evaluator_;  // null if there is no env
   RunLoop loop_;

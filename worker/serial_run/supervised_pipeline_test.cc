@@ -245,6 +245,30 @@ class NanMetric : public IMetric {
   bool GreaterOrEqual(const NamedValues&, const NamedValues&) const override { return true; }
 };
 
+// A metric that a user registers: the share of wrong rows.
+class ErrorRate : public IMetric {
+ public:
+  absl::StatusOr<NamedValues> Eval(const ColumnsView& output,
+                                   const ColumnsView& label) const override {
+    DING_ASSIGN_OR_RETURN(const NamedValues right, ActionAccuracy().Eval(output, label));
+    return NamedValues{{"error_rate", 1 - right.GetOr("accuracy", 0)}};
+  }
+  bool GreaterOrEqual(const NamedValues& a, const NamedValues& b) const override {
+    return a.GetOr("error_rate", 1) <= b.GetOr("error_rate", 1);
+  }
+};
+
+DING_REGISTER(MetricRegistry(), "error_rate", std::make_shared<const ErrorRate>(),
+              "share of wrong rows");
+
+TEST_F(SupervisedPipelineTest, JudgesByTheMetricOfTheConfig) {
+  SerialResult result;
+  ASSERT_THAT(Run({"policy.eval.metric_evaluator.metric=error_rate"}, &result), IsOk());
+  ASSERT_TRUE(result.metric.Get("error_rate").has_value());
+  EXPECT_FALSE(result.metric.Get("accuracy").has_value());
+  EXPECT_THAT(sink_->ValuesOf("metric_evaluator_iter/error_rate"), Not(testing::IsEmpty()));
+}
+
 TEST_F(SupervisedPipelineTest, AMetricThatIsNanEndsTheRunAndIsNamed) {
   DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SupervisedPipeline> pipeline, Create());
   const NanMetric metric;
@@ -303,12 +327,14 @@ TEST_F(SupervisedPipelineTest, ConfigsOfOtherRunsAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'random'")));
   EXPECT_THAT(Config({"max_env_step=5", "data_set.held_out=1", "policy.random_collect_size=3",
                       "policy.eval.metric_evaluator.eval_freq=0",
+                      "policy.eval.metric_evaluator.metric=other",
                       "policy.eval.metric_evaluator.type=other"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("max_env_step is 5, expected 0"),
                              HasSubstr("data_set.held_out is 1"),
                              HasSubstr("policy.random_collect_size is 3"),
                              HasSubstr("metric_evaluator.eval_freq is 0"),
+                             HasSubstr("metric_evaluator.metric: unknown metric type 'other'"),
                              HasSubstr("metric_evaluator.type: unknown"))));
   // This config has no data set.
   DING_ASSERT_OK_AND_ASSIGN(

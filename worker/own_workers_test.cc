@@ -1,0 +1,391 @@
+// The examples of docs/collector.md for a collector, an evaluator and a parallel collector of one's own.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/params.h"
+#include "ding_worker/base/registry.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/core/collect_core.h"
+#include "ding_worker/collector/evaluator/eval_core.h"
+#include "ding_worker/collector/evaluator/vector_eval_monitor.h"
+#include "ding_worker/collector/parallel.pb.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
+#include "ding_worker/collector/parallel/parallel_collector_core.h"
+#include "ding_worker/collector/parallel/parallel_config.h"
+#include "ding_worker/collector/parallel_registry.h"
+#include "ding_worker/collector/serial.pb.h"
+#include "ding_worker/collector/serial_collector.h"
+#include "ding_worker/collector/serial_config.h"
+#include "ding_worker/collector/serial_evaluator.h"
+#include "ding_worker/collector/serial_registry.h"
+#include "ding_worker/collector/testing/fake_link.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/segment.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/env/base_env_manager.h"
+#include "ding_worker/env/classic_control/cartpole.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/metrics/testing/recording_sink.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/random_policy.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/serial_run/pipeline.h"
+#include "ding_worker/worker/serial_run/serial_pipeline.h"
+#include "ding_worker/worker/testing/own_workers.pb.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
+using testing::HasSubstr;
+using testing::Not;
+
+// ------------------------------------------------------------------------------------- a collector
+
+// Collects until `target` episodes were successes, and returns all episodes that ended. Those that still run
+// are returned by a later Collect().
+class SuccessCollector : public ISerialCollector {
+ public:
+  static absl::StatusOr<std::unique_ptr<ISerialCollector>> Create(
+      const SerialCollectorConfig& config, EnvManager* env, CollectMode* policy,
+      const ComponentDeps& deps) {
+    SuccessCollectorParams params;
+    CollectCore::Options options;
+    options.whole_episodes = true;
+    ReadSerialCollectorOptions(config, &options.common);
+    ReadParams(config, &params, &options.problems);
+    DING_ASSIGN_OR_RETURN(auto core, CollectCore::Create(options, env, PoliciesOf(policy), deps));
+    return absl::WrapUnique(new SuccessCollector(params, std::move(core)));
+  }
+
+  absl::StatusOr<SegmentBatch> Collect(const CollectOptions& options) override {
+    const Timer timer(core_->deps().clock);
+    absl::StatusOr<SegmentBatch> data = TryCollect(options);
+    if (!data.ok()) return Annotate(data.status(), core_->deps().name);
+    core_->FinishCollect(options, timer.Seconds());
+    return data;
+  }
+
+  // The core does the rest.
+  absl::Status ResetEnv(EnvManager* env) override { return core_->ResetEnv(env); }
+  absl::Status ResetPolicy(CollectMode* p) override { return core_->ResetPolicies(PoliciesOf(p)); }
+  absl::Status Reset(CollectMode* policy, EnvManager* env) override {
+    return core_->Reset(PoliciesOf(policy), env);
+  }
+  absl::Status DropEpisodes(absl::Span<const int> ids) override { return core_->DropEpisodes(ids); }
+  int64_t envstep() const override { return core_->envstep(); }
+  void set_envstep(int64_t envstep) override { core_->set_envstep(envstep); }
+  int64_t total_episode_count() const override { return core_->total_episode_count(); }
+  absl::Status SaveState(StateWriter* writer) const override { return core_->SaveState(writer); }
+  absl::Status LoadState(StateReader* reader) override { return core_->LoadState(reader); }
+
+ private:
+  SuccessCollector(const SuccessCollectorParams& params, std::unique_ptr<CollectCore> core)
+      : params_(params), core_(std::move(core)) {}
+
+  absl::StatusOr<SegmentBatch> TryCollect(const CollectOptions& options) {
+    DING_RETURN_IF_ERROR(core_->PrepareLevelSeeds(options.level_seeds));
+    const int64_t target = options.target.value_or(core_->attributes(0).n_episode.value_or(1));
+    for (int64_t successes = 0, episodes = 0; successes < target;) {
+      if (episodes >= params_.max_episodes()) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat(successes, " successes in ", episodes, " episodes, expected ", target));
+      }
+      DING_ASSIGN_OR_RETURN(const Timesteps* const steps, core_->StepReadyEnvs(options));
+      for (const FinishedEpisode& episode : steps->finished) {
+        ++episodes;
+        if (episode.episode_return >= params_.return_at_least()) ++successes;
+      }
+    }
+    return core_->TakeTrainSamples(0);
+  }
+
+  const SuccessCollectorParams params_;
+  const std::unique_ptr<CollectCore> core_;
+};
+
+SerialCollectorDescriptor SuccessDescriptor() {
+  SerialCollectorDescriptor descriptor;
+  descriptor.name = "success";
+  descriptor.by_episode = true;  // its target is policy.collect.n_episode
+  descriptor.default_config.set_type("success");
+  descriptor.default_config.mutable_params()->PackFrom(SuccessCollectorParams());
+  descriptor.create = SuccessCollector::Create;
+  return descriptor;
+}
+
+DING_REGISTER(SerialCollectorRegistry(), "success", SuccessDescriptor(),
+              "collects until so many episodes were successes");
+
+// ------------------------------------------------------------------------------------- an evaluator
+
+// Judges a policy by its worst episode.
+class WorstCaseEvaluator : public ISerialEvaluator {
+ public:
+  static absl::StatusOr<std::unique_ptr<ISerialEvaluator>> Create(
+      const SerialEvaluatorConfig& config, EnvManager* env, EvalMode* policy,
+      const ComponentDeps& deps) {
+    EvalCore::Options options;
+    ReadSerialEvaluatorOptions(config, &options.common);
+    ReadParams(config, /*params=*/nullptr, &options.problems);
+    options.score = [](const VectorEvalMonitor& episodes) {
+      const std::vector<double> returns = episodes.GetEpisodeReturn();
+      return *std::min_element(returns.begin(), returns.end());
+    };
+    DING_ASSIGN_OR_RETURN(auto core, EvalCore::Create(options, env, PoliciesOf(policy), deps));
+    return absl::WrapUnique(new WorstCaseEvaluator(std::move(core)));
+  }
+
+  absl::StatusOr<EvalResult> Eval(const EvalOptions& options) override {
+    DING_ASSIGN_OR_RETURN(const EvalCore::Outcome outcome,
+                          core_->Eval(options, /*videos=*/nullptr));
+    return outcome.ToResult();
+  }
+
+  absl::Status ResetEnv(EnvManager* env) override { return core_->ResetEnv(env); }
+  absl::Status ResetPolicy(EvalMode* p) override { return core_->ResetPolicies(PoliciesOf(p)); }
+  absl::Status Reset(EvalMode* policy, EnvManager* env) override {
+    return core_->Reset(PoliciesOf(policy), env);
+  }
+  bool ShouldEval(int64_t train_iter) override { return core_->ShouldEval(train_iter); }
+  absl::Status SaveState(StateWriter* writer) const override { return core_->SaveState(writer); }
+  absl::Status LoadState(StateReader* reader) override { return core_->LoadState(reader); }
+
+ private:
+  explicit WorstCaseEvaluator(std::unique_ptr<EvalCore> core) : core_(std::move(core)) {}
+  const std::unique_ptr<EvalCore> core_;
+};
+
+DING_REGISTER(SerialEvaluatorRegistry(), "worst_case", WorstCaseEvaluator::Create,
+              "the worst of the returns");
+
+// -------------------------------------------------------------------------- a parallel collector
+
+absl::StatusOr<Batch> RowsOf(const Batch& from, const std::vector<int64_t>& rows) {
+  const int64_t count = static_cast<int64_t>(rows.size());
+  DING_ASSIGN_OR_RETURN(BatchBuilder to, BatchBuilder::Create(from.spec_ptr(), count));
+  GatherRows(from.view(), rows, to.view(), 0);
+  return std::move(to).Seal(count);
+}
+
+// Sends only the episodes with at least 20 rows. The policy must have n_episode: whole episodes are sent.
+class LongEpisodesCollector : public ParallelCollectorCore {
+ public:
+  static absl::StatusOr<std::unique_ptr<BaseParallelCollector>> Create(
+      const ParallelCollectorConfig& config, const ParallelCollectorTask& task,
+      const ParallelCollectorParts& parts, const ComponentDeps& deps) {
+    DING_ASSIGN_OR_RETURN(Setup setup, Prepare(ReadParallelCollectorOptions(config), task, parts,
+                                               deps, {{parts.collect_mode, /*updates=*/true}}));
+    return absl::WrapUnique(new LongEpisodesCollector(std::move(setup)));
+  }
+
+ private:
+  using ParallelCollectorCore::ParallelCollectorCore;
+
+  absl::StatusOr<SegmentBatch> SelectRows(SegmentBatch data) override {
+    SegmentBatch selected;
+    std::vector<int64_t> rows;
+    std::vector<int64_t> finals;
+    for (size_t i = 0; i < data.segments.size(); ++i) {
+      Segment segment = data.segments[i];
+      if (segment.length < 20) continue;
+      finals.push_back(static_cast<int64_t>(i));
+      const int64_t begin = static_cast<int64_t>(rows.size());
+      for (int64_t row = 0; row < segment.length; ++row) rows.push_back(segment.begin + row);
+      segment.begin = begin;
+      selected.segments.push_back(segment);
+    }
+    if (rows.empty()) return selected;
+    DING_ASSIGN_OR_RETURN(selected.rows, RowsOf(data.rows, rows));
+    DING_ASSIGN_OR_RETURN(selected.final_obs, RowsOf(data.final_obs, finals));
+    return selected;
+  }
+};
+
+ParallelCollectorDescriptor LongEpisodesDescriptor() {
+  ParallelCollectorDescriptor descriptor;
+  descriptor.name = "long_episodes";
+  descriptor.default_config.set_type("long_episodes");
+  descriptor.create = LongEpisodesCollector::Create;
+  return descriptor;
+}
+
+DING_REGISTER(ParallelCollectorRegistry(), "long_episodes", LongEpisodesDescriptor(),
+              "drops short episodes");
+
+// ------------------------------------------------------------------------------------- tests
+
+std::unique_ptr<EnvManager> CartPoles(int env_num, uint64_t seed) {
+  const std::vector<EnvFactory> factories(env_num,
+                                          [] { return CreateCartPole("CartPole-v0", 200); });
+  absl::StatusOr<std::unique_ptr<BaseEnvManager>> envs = BaseEnvManager::Create({}, factories);
+  EXPECT_THAT(envs, IsOk());
+  EXPECT_THAT((*envs)->Seed(seed, /*dynamic=*/true), IsOk());
+  return *std::move(envs);
+}
+
+std::unique_ptr<CollectMode> RandomActions(const EnvManager& envs,
+                                           const CollectAttributes& attributes) {
+  absl::StatusOr<std::unique_ptr<RandomCollectMode>> policy =
+      RandomCollectMode::Create(envs.env_spec().action, /*seed=*/0, attributes);
+  EXPECT_THAT(policy, IsOk());
+  return *std::move(policy);
+}
+
+SerialCollectorConfig SuccessConfig(double return_at_least, int64_t max_episodes) {
+  SuccessCollectorParams params;
+  params.set_return_at_least(return_at_least);
+  params.set_max_episodes(max_episodes);
+  SerialCollectorConfig config;
+  config.set_type("success");
+  config.mutable_params()->PackFrom(params);
+  return config;
+}
+
+ComponentDeps Named(const std::string& name) {
+  ComponentDeps deps;
+  deps.name = name;
+  return deps;
+}
+
+TEST(OwnCollectorTest, CollectsUntilEnoughEpisodesWereSuccesses) {
+  const std::unique_ptr<EnvManager> envs = CartPoles(3, /*seed=*/5);
+  const std::unique_ptr<CollectMode> policy = RandomActions(*envs, {});
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto collector,
+      create_serial_collector(SuccessConfig(30, 1000), envs.get(), policy.get(), Named("c")));
+  CollectOptions options;
+  options.target = 4;
+  int64_t episodes = 0;
+  for (int round = 0; round < 3; ++round) {
+    DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch data, collector->Collect(options));
+    ASSERT_THAT(ValidateSegments(data), IsOk());
+    int64_t successes = 0;
+    for (const Segment& segment : data.segments) {
+      EXPECT_NE(segment.end, SegmentEnd::kCut) << "whole episodes";
+      if (segment.length >= 30) ++successes;  // Each step has reward 1.
+    }
+    EXPECT_GE(successes, 4);
+    EXPECT_LT(successes, 4 + 3) << "at most one more for each of the other envs";
+    EXPECT_GT(static_cast<int64_t>(data.segments.size()), successes) << "failures are data, too";
+    episodes += static_cast<int64_t>(data.segments.size());
+  }
+  EXPECT_EQ(collector->total_episode_count(), episodes);
+}
+
+TEST(OwnCollectorTest, FailsAfterTooManyEpisodes) {
+  const std::unique_ptr<EnvManager> envs = CartPoles(1, /*seed=*/5);
+  const std::unique_ptr<CollectMode> policy = RandomActions(*envs, {});
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto collector,
+      create_serial_collector(SuccessConfig(1000, 6), envs.get(), policy.get(), Named("c")));
+  EXPECT_THAT(collector->Collect({}),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("c: 0 successes in 6 episodes, expected 1")));
+}
+
+TEST(OwnCollectorTest, ReportsAllProblemsOfItsConfig) {
+  const std::unique_ptr<EnvManager> envs = CartPoles(1, /*seed=*/5);
+  SerialCollectorConfig config;
+  config.set_type("success");
+  config.set_max_abnormal(0);
+  config.mutable_params()->PackFrom(EpisodeCollectorParams());
+  EXPECT_THAT(create_serial_collector(config, envs.get(), nullptr, Named("c")),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("max_abnormal is 0"), HasSubstr("SuccessCollectorParams"),
+                             HasSubstr("no policy"))));
+}
+
+constexpr char kConfig[] = R"(
+exp_name: "test"
+max_env_step: 300
+env { type: "CartPole-v0" collector_env_num: 2 evaluator_env_num: 2 n_evaluator_episode: 4 }
+policy {
+  type: "dqn"
+  params { [type.googleapis.com/ding.DqnConfig] { model { encoder_hidden_size: [8] } } }
+  learn { batch_size: 8 }
+  collect {
+    n_episode: 2
+    collector {
+      type: "success"
+      collect_print_freq: 1
+      params { [type.googleapis.com/ding.SuccessCollectorParams] { return_at_least: 10 } }
+    }
+  }
+  eval { evaluator { type: "worst_case" eval_freq: 5 } }
+})";
+
+TEST(OwnWorkersTest, RunInASerialPipeline) {
+  std::string folder = absl::StrCat(testing::TempDir(), "/own_workers_XXXXXX");
+  SerialOptions options;
+  options.exp_dir = mkdtemp(folder.data());
+  const auto sink = std::make_shared<RecordingSink>();
+  options.metrics = sink;
+  DING_ASSERT_OK_AND_ASSIGN(const ExperimentConfig config,
+                            ParseExperimentConfig(kConfig, "test", {}));
+  DING_ASSERT_OK_AND_ASSIGN(const auto pipeline, SerialPipeline::Create(config, options));
+  SerialResult result;
+  ASSERT_THAT(pipeline->Run(&result), IsOk());
+  EXPECT_GE(result.env_step, 300);
+  EXPECT_GT(result.train_iter, 0);
+  EXPECT_EQ(result.eval_value,
+            *std::min_element(result.eval_value_raw.begin(), result.eval_value_raw.end()));
+  EXPECT_THAT(sink->ScalarTags(),
+              AllOf(Contains("collector_iter/reward_mean"), Contains("evaluator_iter/score")));
+  EXPECT_THAT(RemoveRecursively(folder), IsOk());
+}
+
+TEST(OwnParallelCollectorTest, SendsOnlyLongEpisodes) {
+  const std::unique_ptr<EnvManager> envs = CartPoles(4, /*seed=*/5);
+  CollectAttributes attributes;
+  attributes.n_episode = 1;
+  const std::unique_ptr<CollectMode> policy = RandomActions(*envs, attributes);
+  FakeLink link;
+  link.Publish(/*train_iter=*/7, std::make_shared<StateDict>());
+  ParallelCollectorParts parts;
+  parts.env = envs.get();
+  parts.collect_mode = policy.get();
+  parts.link = &link;
+  parts.episodes_per_env = 10;
+  ParallelCollectorConfig config;
+  config.set_type("long_episodes");
+  DING_ASSERT_OK_AND_ASSIGN(const auto collector,
+                            create_parallel_collector(config, {}, parts, ComponentDeps()));
+  ASSERT_THAT(collector->Run(), IsOk());
+  std::vector<int64_t> lengths;
+  int64_t rows = 0;
+  for (const FakeLink::Sent& sent : link.sent()) {
+    ASSERT_THAT(ValidateSegments(sent.data), IsOk());
+    for (const Segment& segment : sent.data.segments) lengths.push_back(segment.length);
+    rows += sent.data.size();
+  }
+  const CollectorFinishInfo info = collector->GetFinishInfo();
+  EXPECT_TRUE(info.collector_done);
+  EXPECT_EQ(info.sample_count, rows);
+  EXPECT_THAT(lengths, AllOf(Not(testing::IsEmpty()), Each(testing::Ge(20))));
+  EXPECT_LT(lengths.size(), info.episode_return.size()) << "short episodes are not sent";
+}
+
+}  // namespace
+}  // namespace ding
