@@ -100,7 +100,7 @@ TEST_F(CoordinatorTest, AnInvalidGroupStatusIsRefused) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected at most 256")));
   }
   EXPECT_THAT(coordinator_->Handle(kCollector, GroupOf({"learner-1"})),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("what only a LEARNER")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("only a LEARNER sends")));
   ASSERT_EQ(StatusOf(kLearner).member_size(), 1);
   EXPECT_EQ(StatusOf(kLearner).member(0).name(), "learner-0");
   Handle(kLearner, GroupOf(std::vector<std::string>(kMaxGroupMembers, "x")));

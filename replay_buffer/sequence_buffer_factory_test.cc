@@ -89,7 +89,7 @@ TEST(SequenceBufferFactory, AllWrongSettingsAreListed) {
   config.set_type("episode");
   EXPECT_THAT(create_buffer(config, ComponentDeps()),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("nstep is 0"), HasSubstr("type 'episode' has none"))));
+                       AllOf(HasSubstr("nstep is 0"), HasSubstr("type 'episode' takes none"))));
 }
 
 }  // namespace

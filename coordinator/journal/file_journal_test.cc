@@ -172,12 +172,12 @@ TEST_F(FileJournalTest, FilesOfOtherFormatsAndVersionsAreRefused) {
     return StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(why));
   };
   SetBytes("something else");
-  EXPECT_THAT(FileJournal::Open(options_).status(), refused("no journal of a coordinator"));
+  EXPECT_THAT(FileJournal::Open(options_).status(), refused("is not a journal of a coordinator"));
   SetBytes("DINGJNL1" + std::string(100, 'x'));
   EXPECT_THAT(FileJournal::Open(options_).status(),
               refused("a journal of version 1, this program reads version 2"));
   SetBytes(std::string(100, '\0') + "x");
-  EXPECT_THAT(FileJournal::Open(options_).status(), refused("no journal of a coordinator"));
+  EXPECT_THAT(FileJournal::Open(options_).status(), refused("is not a journal of a coordinator"));
   ASSERT_THAT(RemoveFile(options_.path), IsOk());
   ASSERT_EQ(mkfifo(options_.path.c_str(), 0600), 0);
   EXPECT_THAT(FileJournal::Open(options_).status(),

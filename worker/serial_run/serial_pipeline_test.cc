@@ -25,6 +25,7 @@
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/hook.h"
 #include "ding_worker/learner/hook_registry.h"
+#include "ding_worker/learner/learner.h"
 #include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/learner_registry.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
@@ -226,7 +227,7 @@ class FailingHook : public LearnerHook {
   FailingHook(const LearnerHookConfig& config, HookPosition position)
       : LearnerHook(config.name(), config.priority(), position) {}
 
-  absl::Status Call(BaseLearner* learner) override {
+  absl::Status Call(ILearner* learner) override {
     if (position() == HookPosition::kAfterIter && learner->train_iter() < 13) {
       return absl::OkStatus();
     }
