@@ -18,9 +18,7 @@ absl::StatusOr<std::unique_ptr<BaseCommander>> CreateNaiveCommander(const Comman
                                                                     const CommanderDeps&) {
   NaiveCommander::Options options;
   if (config.has_collector_task_space()) {
-    if (config.has_collector_task_space()) {
-      options.collector_task_space = config.collector_task_space();
-    }
+    options.collector_task_space = config.collector_task_space();
   }
   options.learner_task_space = config.learner_task_space();
   return NaiveCommander::Create(options);

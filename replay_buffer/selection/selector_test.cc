@@ -48,7 +48,9 @@ class NewestFirst : public ISelector {
                       absl::Span<int64_t> ranks) override {
     for (size_t i = 0; i < ranks.size(); ++i) {
       ranks[i] = from.size() - 1 - static_cast<int64_t>(i) % newest;
-      if (i > 0 && newest > 1) EXPECT_LT(from.Id(ranks[i]), from.Id(ranks[i - 1]));
+      if (i > 0 && newest > 1) {
+        EXPECT_LT(from.Id(ranks[i]), from.Id(ranks[i - 1]));
+      }
     }
     ++draws_;
     return absl::OkStatus();
