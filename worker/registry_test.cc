@@ -60,6 +60,9 @@ battle evaluator:
   battle_interaction  mean return of player 0 over n_episode games between policies
 metric evaluator:
   metric  mean of a metric, such as accuracy, over labelled data
+metric:
+  accuracy    share of the steps whose action is the recorded one; categories
+  action_mse  mean squared distance of the action from the recorded one; boxes
 learner:
   base  trains the policy on each batch, with hooks around each iteration
 learner hook:
