@@ -228,9 +228,8 @@ class FailingHook : public LearnerHook {
       : LearnerHook(config.name(), config.priority(), position) {}
 
   absl::Status Call(ILearner* learner) override {
-    if (position() == HookPosition::kAfterIter && learner->train_iter() < 13) {
-      return absl::OkStatus();
-    }
+    const bool too_early = position() == HookPosition::kAfterIter && learner->train_iter() < 13;
+    if (too_early) return absl::OkStatus();
     throw std::runtime_error("scripted hook");
   }
 };
