@@ -53,6 +53,7 @@ TEST(CommLearnerRegistryTest, OurTypesTakeNoParams) {
 }
 
 // A type that notes what its params say.
+// CommCollectorRegistry has the same tests; the reason is there.
 class ParamsOfAUser : public testing::Test {
  protected:
   CommLearnerDescriptor Descriptor() {
