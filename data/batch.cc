@@ -86,6 +86,13 @@ int Batch::RequireField(absl::string_view name) const {
   return *index;
 }
 
+Batch Batch::AsSequences(int64_t length) const {
+  DING_CHECK(length >= 1 && rows_ % length == 0) << rows_ << " rows as sequences of " << length;
+  Batch sequences = *this;
+  sequences.sequence_length_ = length;
+  return sequences;
+}
+
 Batch Batch::Slice(int64_t begin, int64_t rows) const {
   DING_CHECK(begin >= 0 && rows >= 0 && begin + rows <= rows_)
       << "slice [" << begin << ", " << begin + rows << ") of " << rows_ << " rows";

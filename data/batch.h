@@ -52,6 +52,11 @@ class Batch {
   const Spec& spec() const { return *block_->spec; }
   const SpecPtr& spec_ptr() const { return block_->spec; }
   int64_t rows() const { return rows_; }
+  // T if the rows are sequences of T consecutive rows, with row t of sequence b at b * T + t; 1 if they are
+  // single rows. It divides rows().
+  int64_t sequence_length() const { return sequence_length_; }
+  // Returns the same rows as sequences of `length` rows, which must divide rows().
+  Batch AsSequences(int64_t length) const;
   bool empty() const { return rows_ == 0; }
 
   // Returns column `index`: [rows, ...shape] elements.
@@ -69,7 +74,7 @@ class Batch {
   ColumnsView view() const {
     return ColumnsView(block_->spec.get(), block_->columns.data(), first_row_, rows_);
   }
-  // Returns rows [begin, begin + rows), which share the block.
+  // Returns rows [begin, begin + rows), which share the block. They are single rows.
   Batch Slice(int64_t begin, int64_t rows) const;
   // Returns column `index` as a tensor [rows, ...shape] that keeps the block alive. It must not be
   // written.
@@ -84,6 +89,7 @@ class Batch {
   std::shared_ptr<const internal_data::Block> block_;
   int64_t first_row_ = 0;
   int64_t rows_ = 0;
+  int64_t sequence_length_ = 1;
 };
 
 class BatchBuilder {

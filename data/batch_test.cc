@@ -297,5 +297,16 @@ TEST(GatherColumn, CopiesRowsFromSeveralBlocks) {
   EXPECT_THAT(column, testing::ElementsAre(8, 7));
 }
 
+TEST(BatchTest, RowsCanBeSequencesOfOneLength) {
+  const SpecPtr spec = *MakeSpec({Scalar("x", DType::kFloat32)});
+  const Batch rows = std::move(*BatchBuilder::Create(spec, 6)).Seal(6);
+  EXPECT_EQ(rows.sequence_length(), 1);
+  const Batch sequences = rows.AsSequences(3);
+  EXPECT_EQ(sequences.sequence_length(), 3);
+  EXPECT_EQ(sequences.rows(), 6);
+  EXPECT_EQ(sequences.Slice(0, 2).sequence_length(), 1);
+  EXPECT_DEATH(rows.AsSequences(4), "6 rows as sequences of 4");
+}
+
 }  // namespace
 }  // namespace ding

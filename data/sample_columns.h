@@ -36,6 +36,10 @@
 //
 //   is_first  bool  []  1: the row begins an episode, and the recurrent state is reset
 //
+// Such a batch has Batch::sequence_length() T. Recurrent policies store this column besides the action:
+//
+//   rnn_state  float32  [S]  the recurrent state before the row, which is 0 at the first row of an episode
+//
 // Buffers of items (data/items.h) draw rows that refer to data in a store. These have no observations,
 // reward, discount and n_step. Besides the metadata of their collector they have:
 //
@@ -83,6 +87,8 @@ inline constexpr char kColumnReturn[] = "return";
 inline constexpr char kColumnMask[] = "mask";
 inline constexpr char kColumnBurnIn[] = "burn_in";
 inline constexpr char kColumnIsFirst[] = "is_first";
+
+inline constexpr char kColumnRnnState[] = "rnn_state";
 
 inline constexpr char kColumnChunk[] = "chunk";
 inline constexpr char kColumnRow[] = "row";

@@ -39,6 +39,8 @@ struct CollectAttributes {
   // The default size of one collect(), in rows or in episodes.
   std::optional<int64_t> n_sample;
   std::optional<int64_t> n_episode;
+  // The rows of one training sample. If above 1, a collect of n_sample counts samples instead of rows: each
+  // `unroll_len` rows of an episode are one, and so are the rows that are left at its end.
   int64_t unroll_len = 1;
   // Whether training data must come from the current parameters. If so, partial trajectories are not
   // kept for the next collect().
@@ -80,7 +82,8 @@ struct LearnStep {
   // Written to TensorBoard below one name: {"td_error", {{"min", ...}, {"max", ...}}}.
   std::vector<std::pair<std::string, NamedValues>> grouped_scalars;
   std::vector<std::pair<std::string, std::vector<float>>> histograms;
-  // New priorities of the batch's rows, in their order; empty if the policy sets none.
+  // New priorities of the batch's rows, or of its sequences if it has sequences, in their order; empty if the
+  // policy sets none.
   std::vector<float> priority;
 
   void Clear() {
@@ -92,11 +95,15 @@ struct LearnStep {
 };
 
 struct LearnAttributes {
-  int64_t batch_size = 64;  // rows per sample() of the buffer
+  int64_t batch_size = 64;  // rows, or sequences of rows, per sample() of the buffer
   bool priority = false;    // whether the buffer needs LearnStep::priority
   bool on_policy = false;
   // Whether it learns from a data set of expert actions instead of collected rows.
   bool supervised = false;
+  // Whether it learns from sequences of rows (Batch::sequence_length()) and reads the columns "mask", "burn_in"
+  // and "is_first" of those that have them. Programs refuse buffers that draw sequences for other policies,
+  // which would learn from padding, and buffers that draw single rows for these.
+  bool sequences = false;
 };
 
 class LearnMode {

@@ -44,6 +44,9 @@ struct SampleOptions {
   bool replace = false;
   // Draw only from this range of them, which `newest` has left; not set: from all of these.
   std::optional<AgeRange> range;
+  // The rows of each sequence of this draw, where sequences of rows are drawn; not set: as the buffer was
+  // configured.
+  std::optional<int64_t> sequence;
 };
 
 class IBuffer {
@@ -59,7 +62,8 @@ class IBuffer {
 
   // Draws `size` rows (or sequences or episodes, where these are drawn).
   //   kInvalidArgument     `size` or SampleOptions::newest is below 1, or SampleOptions::range is empty
-  //                        however many rows there are
+  //                        however many rows there are, or SampleOptions::sequence is not what this
+  //                        buffer can draw
   //   kFailedPrecondition  there are fewer valid rows to draw from than `size` or, with replacement, none;
   //                        the message says how many there are
   virtual absl::StatusOr<Batch> Sample(int64_t size, int64_t cur_learner_iter,
@@ -71,6 +75,9 @@ class IBuffer {
 
   // Forgets all rows.
   virtual void Clear() = 0;
+
+  // Whether batches are sequences of rows (Batch::sequence_length()).
+  virtual bool draws_sequences() const { return false; }
 
   // The number of rows (or sequences or episodes) that can be drawn.
   virtual int64_t count() const = 0;
