@@ -1,7 +1,6 @@
 #include "ding_worker/data/returns.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "ding_worker/base/check.h"
 
@@ -66,30 +65,6 @@ void ComputeGae(const RunColumns& run, double gamma, double lambda, absl::Span<f
     next_advantage = delta + gamma * lambda * next_advantage;
     next_value = run.value[t];
     advantage[t] = static_cast<float>(next_advantage);
-  }
-}
-
-void ComputeVTrace(const RunColumns& run, absl::Span<const float> log_ratio,
-                   const VTraceOptions& options, absl::Span<float> target,
-                   absl::Span<float> pg_advantage) {
-  CheckLength("value", run.value.size(), run.reward.size());
-  CheckLength("log_ratio", log_ratio.size(), run.reward.size());
-  CheckLength("target", target.size(), run.reward.size());
-  CheckLength("pg_advantage", pg_advantage.size(), run.reward.size());
-  const double gamma = options.gamma;
-  double next_value = BootstrapValue(run);
-  double next_target = next_value;
-  for (size_t t = run.reward.size(); t-- > 0;) {
-    const double value = run.value[t];
-    const double ratio = std::exp(static_cast<double>(log_ratio[t]));
-    const double rho = std::min(options.rho_bar, ratio);
-    const double c = options.lambda * std::min(options.c_bar, ratio);
-    pg_advantage[t] = static_cast<float>(rho * (run.reward[t] + gamma * next_target - value));
-    // Remark 1 of the paper: v_t - V_t = rho_t delta_t + gamma c_t (v_(t+1) - V_(t+1)).
-    const double delta = run.reward[t] + gamma * next_value - value;
-    next_target = value + rho * delta + gamma * c * (next_target - next_value);
-    next_value = value;
-    target[t] = static_cast<float>(next_target);
   }
 }
 

@@ -60,21 +60,6 @@ void ComputeLambdaReturns(const RunColumns& run, double gamma, double lambda,
 // A_t + V_t is the lambda-return.
 void ComputeGae(const RunColumns& run, double gamma, double lambda, absl::Span<float> advantage);
 
-struct VTraceOptions {
-  double gamma = 0.99;
-  double lambda = 1;   // Espeholt et al. 2018, remark 2
-  double rho_bar = 1;  // clips the weight of a temporal difference, and of the policy gradient
-  double c_bar = 1;    // clips the weight of later temporal differences
-};
-
-// V-trace (Espeholt et al. 2018, eq. 1). With w_t = exp(log_ratio_t) = pi(a_t | x_t) / mu(a_t |
-// x_t), rho_t = min(rho_bar, w_t) and c_t = lambda min(c_bar, w_t):
-//   target_t       v_t = V_t + sum over l >= 0 of gamma^l c_t ... c_(t+l-1) rho_(t+l) delta_(t+l)
-//   pg_advantage_t rho_t (r_t + gamma v_(t+1) - V_t),  v_T = V_T   (section 4.2)
-void ComputeVTrace(const RunColumns& run, absl::Span<const float> log_ratio,
-                   const VTraceOptions& options, absl::Span<float> target,
-                   absl::Span<float> pg_advantage);
-
 }  // namespace ding
 
 #endif  // DING_WORKER_DATA_RETURNS_H_

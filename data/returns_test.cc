@@ -22,7 +22,6 @@ constexpr double kTolerance = 8e-6;
 struct RandomSegment {
   std::vector<float> reward;
   std::vector<float> value;
-  std::vector<float> log_ratio;
   float final_value;
   SegmentEnd end;
   double gamma;
@@ -51,7 +50,6 @@ RandomSegment MakeRun(uint64_t seed) {
   for (int64_t t = 0; t < length; ++t) {
     run.reward.push_back(static_cast<float>(rng.Uniform(-2, 2)));
     run.value.push_back(static_cast<float>(rng.Uniform(-5, 5)));
-    run.log_ratio.push_back(static_cast<float>(rng.Normal()));
   }
   run.end = static_cast<SegmentEnd>(rng.UniformInt(3));
   // The value after a terminated episode must not be used.
@@ -142,41 +140,6 @@ TEST(OnRandomRuns, GaeEqualsItsDefinition) {
   });
 }
 
-TEST(OnRandomRuns, VTraceEqualsItsDefinition) {
-  ForEachRun([](const RandomSegment& run) {
-    VTraceOptions options;
-    options.gamma = run.gamma;
-    options.lambda = run.lambda;
-    options.rho_bar = 1.3;
-    options.c_bar = 0.9;
-    std::vector<float> target(run.reward.size());
-    std::vector<float> advantage(run.reward.size());
-    ComputeVTrace(run.columns(), run.log_ratio, options, absl::MakeSpan(target),
-                  absl::MakeSpan(advantage));
-    const auto rho = [&](int64_t t) {
-      return std::min(1.3, std::exp(static_cast<double>(run.log_ratio[t])));
-    };
-    const auto c = [&](int64_t t) {
-      return run.lambda * std::min(0.9, std::exp(static_cast<double>(run.log_ratio[t])));
-    };
-    const auto v = [&](int64_t s) {
-      double sum = run.V(s);
-      for (int64_t t = s; t < run.length(); ++t) {
-        double weight = std::pow(run.gamma, t - s) * rho(t) * run.Delta(t);
-        for (int64_t i = s; i < t; ++i) weight *= c(i);
-        sum += weight;
-      }
-      return sum;
-    };
-    for (int64_t t = 0; t < run.length(); ++t) {
-      EXPECT_NEAR(target[t], v(t), kTolerance) << "row " << t;
-      EXPECT_NEAR(advantage[t], rho(t) * (run.reward[t] + run.gamma * v(t + 1) - run.value[t]),
-                  kTolerance)
-          << "row " << t;
-    }
-  });
-}
-
 TEST(NStepReturn, EqualsNumbersComputedByHand) {
   const std::vector<float> reward = {1, 2, 4};
   const auto expect = [&](SegmentEnd end, int64_t n, float sum, float discount, int64_t steps) {
@@ -216,24 +179,6 @@ TEST(DiscountedReturns, SegmentsOfACutEpisodeGiveTheReturnsOfTheWhole) {
                            0.9, absl::MakeSpan(head));
   EXPECT_FLOAT_EQ(head[0], whole[0]);
   EXPECT_FLOAT_EQ(head[1], whole[1]);
-}
-
-// Espeholt et al. 2018, below remark 1: on policy, v_s is the on-policy n-step Bellman target.
-TEST(OnRandomRuns, VTraceOnPolicyEqualsTheDiscountedReturn) {
-  ForEachRun([](const RandomSegment& run) {
-    VTraceOptions options;
-    options.gamma = run.gamma;
-    const std::vector<float> no_difference(run.reward.size(), 0.0f);
-    std::vector<float> target(run.reward.size());
-    std::vector<float> advantage(run.reward.size());
-    ComputeVTrace(run.columns(), no_difference, options, absl::MakeSpan(target),
-                  absl::MakeSpan(advantage));
-    std::vector<float> returns(run.reward.size());
-    ComputeDiscountedReturns(run.columns(), run.gamma, absl::MakeSpan(returns));
-    for (size_t t = 0; t < returns.size(); ++t) {
-      EXPECT_NEAR(target[t], returns[t], 2 * kTolerance) << "row " << t;
-    }
-  });
 }
 
 TEST(ReturnsDeathTest, ColumnsOfDifferentLengthsEndTheProgram) {
