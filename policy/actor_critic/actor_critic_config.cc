@@ -35,7 +35,30 @@ void AppendPolicyProblems(absl::string_view name, const PolicyConfig& policy,
   }
 }
 
-void AppendConfigProblems(const ActorCriticConfig& config, std::vector<std::string>* problems) {
+// Returns null and appends a problem if the network cannot be created.
+std::unique_ptr<Network> CreateNetwork(absl::string_view field, const NetworkConfig& config,
+                                       const SpecPtr& inputs, std::vector<FieldSpec> outputs,
+                                       uint64_t seed, std::vector<std::string>* problems) {
+  absl::StatusOr<std::unique_ptr<Network>> network =
+      create_network(config, inputs, *MakeSpec(std::move(outputs)), seed);
+  if (network.ok()) return *std::move(network);
+  problems->push_back(absl::StrCat(field, ": ", network.status().message()));
+  return nullptr;
+}
+
+}  // namespace
+
+void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::string>* problems) {
+  if (value >= 0 && std::isfinite(value)) return;
+  problems->push_back(absl::StrCat(field, " is ", value, ", must be finite and at least 0"));
+}
+
+void RequireAboveZero(double value, absl::string_view field, std::vector<std::string>* problems) {
+  if (value > 0 && std::isfinite(value)) return;
+  problems->push_back(absl::StrCat(field, " is ", value, ", must be finite and above 0"));
+}
+
+void AppendProblems(const ActorCriticConfig& config, std::vector<std::string>* problems) {
   RequireAtLeastZero(config.learning_rate(), "learning_rate", problems);
   RequireAboveZero(config.adam_eps(), "adam_eps", problems);
   RequireAtLeastZero(config.lr_decay_env_steps(), "lr_decay_env_steps", problems);
@@ -54,50 +77,6 @@ void AppendConfigProblems(const ActorCriticConfig& config, std::vector<std::stri
   RequireAboveZero(config.obs_clip(), "obs_clip", problems);
 }
 
-struct Networks {
-  std::unique_ptr<Network> actor;
-  std::unique_ptr<Network> critic;
-};
-
-// Returns null and appends a problem if the network cannot be created.
-std::unique_ptr<Network> CreateNetwork(absl::string_view field, const NetworkConfig& config,
-                                       const SpecPtr& inputs, std::vector<FieldSpec> outputs,
-                                       uint64_t seed, std::vector<std::string>* problems) {
-  absl::StatusOr<std::unique_ptr<Network>> network =
-      create_network(config, inputs, *MakeSpec(std::move(outputs)), seed);
-  if (network.ok()) return *std::move(network);
-  problems->push_back(absl::StrCat(field, ": ", network.status().message()));
-  return nullptr;
-}
-
-// Creates the networks; appends problems if it cannot.
-Networks CreateNetworks(const ActorCriticConfig& config, const PolicyContext& context,
-                        std::vector<std::string>* problems) {
-  Networks networks;
-  if (!config.has_critic()) {
-    networks.actor = CreateActor(config.model(), context, {ActorCritic::ValueField()}, problems);
-    return networks;
-  }
-  networks.actor = CreateActor(config.model(), context, {}, problems);
-  // Another seed, so that actor and critic do not begin with equal weights.
-  networks.critic = CreateNetwork("critic", config.critic(), WithoutActionMask(context.observation),
-                                  {ActorCritic::ValueField()},
-                                  Rng::DeriveSeed(context.seed, "policy/critic"), problems);
-  return networks;
-}
-
-}  // namespace
-
-void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::string>* problems) {
-  if (value >= 0 && std::isfinite(value)) return;
-  problems->push_back(absl::StrCat(field, " is ", value, ", must be finite and at least 0"));
-}
-
-void RequireAboveZero(double value, absl::string_view field, std::vector<std::string>* problems) {
-  if (value > 0 && std::isfinite(value)) return;
-  problems->push_back(absl::StrCat(field, " is ", value, ", must be finite and above 0"));
-}
-
 std::unique_ptr<Network> CreateActor(const NetworkConfig& config, const PolicyContext& context,
                                      const std::vector<FieldSpec>& more_outputs,
                                      std::vector<std::string>* problems) {
@@ -110,6 +89,22 @@ std::unique_ptr<Network> CreateActor(const NetworkConfig& config, const PolicyCo
   outputs.insert(outputs.end(), more_outputs.begin(), more_outputs.end());
   return CreateNetwork("model", config, WithoutActionMask(context.observation), std::move(outputs),
                        context.seed, problems);
+}
+
+ActorCriticNetworks CreateActorCriticNetworks(const ActorCriticConfig& config,
+                                              const PolicyContext& context,
+                                              std::vector<std::string>* problems) {
+  ActorCriticNetworks networks;
+  if (!config.has_critic()) {
+    networks.actor = CreateActor(config.model(), context, {ActorCritic::ValueField()}, problems);
+    return networks;
+  }
+  networks.actor = CreateActor(config.model(), context, {}, problems);
+  // Another seed, so that actor and critic do not begin with equal weights.
+  networks.critic = CreateNetwork("critic", config.critic(), WithoutActionMask(context.observation),
+                                  {ActorCritic::ValueField()},
+                                  Rng::DeriveSeed(context.seed, "policy/critic"), problems);
+  return networks;
 }
 
 ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,
@@ -145,8 +140,8 @@ absl::StatusOr<std::unique_ptr<Policy>> CreateActorCriticPolicy(
     const PolicyConfig& policy, const ActorCriticConfig& config, const PolicyContext& context,
     const ActorCriticPolicyOptions& options, std::vector<std::string> problems) {
   AppendPolicyProblems(options.name, policy, &problems);
-  AppendConfigProblems(config, &problems);
-  Networks networks = CreateNetworks(config, context, &problems);
+  AppendProblems(config, &problems);
+  ActorCriticNetworks networks = CreateActorCriticNetworks(config, context, &problems);
   const std::string where = absl::StrCat("policy type '", options.name, "'");
   DING_RETURN_IF_ERROR(ProblemsToStatus(problems, where));
   absl::StatusOr<std::unique_ptr<Policy>> made =

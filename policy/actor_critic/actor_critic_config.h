@@ -22,12 +22,25 @@ namespace ding {
 void RequireAtLeastZero(double value, absl::string_view field, std::vector<std::string>* problems);
 void RequireAboveZero(double value, absl::string_view field, std::vector<std::string>* problems);
 
+// Appends a problem for each number of `config` that is out of range.
+void AppendProblems(const ActorCriticConfig& config, std::vector<std::string>* problems);
+
 // Creates the network of config field `model`, whose outputs are the action head and `more_outputs`.
 // Returns null and appends problems if the network cannot be created or the spaces are refused. An
 // invalid action space counts as one category, so that problems of the network are reported too.
 std::unique_ptr<Network> CreateActor(const NetworkConfig& config, const PolicyContext& context,
                                      const std::vector<FieldSpec>& more_outputs,
                                      std::vector<std::string>* problems);
+
+struct ActorCriticNetworks {
+  std::unique_ptr<Network> actor;
+  std::unique_ptr<Network> critic;  // null: the actor has the head "value"
+};
+
+// Creates the networks of `config`; appends problems if it cannot.
+ActorCriticNetworks CreateActorCriticNetworks(const ActorCriticConfig& config,
+                                              const PolicyContext& context,
+                                              std::vector<std::string>* problems);
 
 // Returns the options of the configs, to which the algorithm adds `update`.
 ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,

@@ -123,7 +123,8 @@ class ActorCriticLearn : public LearnMode {
     if (const std::optional<double> lr = settings.Get(kSettingLr)) {
       DING_RETURN_IF_ERROR(adam_.set_lr(*lr));
     }
-    DING_RETURN_IF_ERROR(SetEntropyWeight(settings));
+    DING_ASSIGN_OR_RETURN(loss_options_.entropy_coef,
+                          EntropyWeight(settings, update_.loss_options.entropy_coef));
     MeasureData(rows);
     return rows;
   }
@@ -159,17 +160,6 @@ class ActorCriticLearn : public LearnMode {
         ++done;
       }
     }
-    return absl::OkStatus();
-  }
-
-  // Sets the entropy weight of this call, from the settings or else from the options.
-  absl::Status SetEntropyWeight(const NamedValues& settings) {
-    const double weight = settings.GetOr(kSettingEntropyWeight, update_.loss_options.entropy_coef);
-    if (!(weight >= 0 && std::isfinite(weight))) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kSettingEntropyWeight, " is ", weight, ", must be finite and at least 0"));
-    }
-    loss_options_.entropy_coef = weight;
     return absl::OkStatus();
   }
 
@@ -281,6 +271,13 @@ class ActorCriticLearn : public LearnMode {
 };
 
 }  // namespace
+
+absl::StatusOr<double> EntropyWeight(const NamedValues& settings, double configured) {
+  const double weight = settings.GetOr(kSettingEntropyWeight, configured);
+  if (weight >= 0 && std::isfinite(weight)) return weight;
+  return absl::InvalidArgumentError(
+      absl::StrCat(kSettingEntropyWeight, " is ", weight, ", must be finite and at least 0"));
+}
 
 absl::StatusOr<std::unique_ptr<LearnMode>> MakeActorCriticLearn(
     const ActorCriticPolicyOptions& options, ActorCritic* networks) {

@@ -9,11 +9,16 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/data/named_values.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
 #include "ding_worker/policy/policy.h"
 
 namespace ding {
+
+// Returns the entropy weight of a learn call: that of `settings`, or else `configured`.
+//   kInvalidArgument  it is negative or not finite
+absl::StatusOr<double> EntropyWeight(const NamedValues& settings, double configured);
 
 //   kInvalidArgument  options of the optimizer that are out of range
 absl::StatusOr<std::unique_ptr<LearnMode>> MakeActorCriticLearn(

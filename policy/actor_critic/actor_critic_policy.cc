@@ -42,6 +42,10 @@ class ActorCriticCommand : public CommandMode {
 
 }  // namespace
 
+std::unique_ptr<CommandMode> MakeActorCriticCommand(const ActorCriticPolicyOptions& options) {
+  return std::make_unique<ActorCriticCommand>(options);
+}
+
 ActorCriticPolicy::ActorCriticPolicy(const ActorCriticPolicyOptions& options) : options_(options) {}
 ActorCriticPolicy::~ActorCriticPolicy() = default;
 
@@ -60,7 +64,7 @@ absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> ActorCriticPolicy::Create(
   }
   if (kept.modes.collect) policy->collect_ = MakeActorCriticCollect(kept, networks);
   if (kept.modes.eval) policy->eval_ = std::make_unique<GreedyEval>(kept.name, networks);
-  if (kept.modes.command) policy->command_ = std::make_unique<ActorCriticCommand>(kept);
+  if (kept.modes.command) policy->command_ = MakeActorCriticCommand(kept);
   return policy;
 }
 

@@ -39,6 +39,9 @@
 
 namespace ding {
 
+// Creates the command mode described above. `options` must outlive it.
+std::unique_ptr<CommandMode> MakeActorCriticCommand(const ActorCriticPolicyOptions& options);
+
 class ActorCriticPolicy : public Policy {
  public:
   // Networks and spaces as for ActorCritic::Create().
