@@ -1,0 +1,85 @@
+// IMPALA (Espeholt et al. 2018): an actor-critic that learns from sequences of a replay buffer, or of
+// collectors that lag behind, and corrects by V-trace (data/vtrace.h) that an older policy has acted.
+//
+//   collect  samples actions. The output has "action" (and "raw_action" if it is continuous) and
+//            "log_prob". It is not on-policy: the rows go to a replay buffer of sequences
+//   eval     takes the most probable action
+//   learn    takes one optimizer step on B sequences of T rows, by the loss of impala_loss.h. Values and
+//            ratios are those of the current networks; V(next_obs) is computed only at ends. Columns:
+//            impala_batch_reader.h
+//   command  settings "lr" and "entropy_weight", as that of PPO and A2C (actor_critic_policy.h)
+//
+// A step reports the scalars cur_lr, total_loss, policy_loss, value_loss, entropy, mean_ratio (pi to mu),
+// clip_fraction (ratios above rho_bar), approx_kl and grad_norm.
+//
+// With normalize_obs the learner adds the observations of a batch to the statistics after its step.
+//
+// Saved: the model as in ActorCritic; train state "optimizer/..."; collect state "rng".
+//
+// Ownership: the policy owns networks and optimizer; its modes share them.
+// Threads:   one thread at a time may use the policy, in any mode.
+// Errors:    kInvalidArgument for data of another layout and settings out of range; kInternal for NaN and
+//            infinity in data, loss or gradient. After a failed call the policy is as before the call.
+//
+// Example:
+//   ImpalaOptions options;
+//   options.policy.learn.batch_size = 16;  // sequences
+//   DING_ASSIGN_OR_RETURN(auto policy, ImpalaPolicy::Create(std::move(actor), std::move(critic),
+//                                                           observation, action, options));
+#ifndef DING_WORKER_POLICY_IMPALA_IMPALA_H_
+#define DING_WORKER_POLICY_IMPALA_IMPALA_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor_critic/actor_critic.h"
+#include "ding_worker/policy/actor_critic/actor_critic_options.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+struct ImpalaOptions {
+  // All but `name`, `gamma`, which the buffer has put into the column "discount", and `scale_reward`;
+  // `gae_lambda` is the lambda of V-trace; of `update` only the coefficients of value and entropy.
+  ActorCriticPolicyOptions policy;
+  double rho_bar = 1;   // above 0
+  double c_bar = 1;     // above 0
+  bool v_trace = true;  // false: all ratios count as 1
+};
+
+class ImpalaPolicy : public Policy {
+ public:
+  // Networks and spaces as for ActorCritic::Create(). The networks must not be recurrent.
+  //   kInvalidArgument  spaces, networks or options that do not fit
+  static absl::StatusOr<std::unique_ptr<ImpalaPolicy>> Create(std::unique_ptr<Network> actor,
+                                                              std::unique_ptr<Network> critic,
+                                                              SpecPtr observation, SpecPtr action,
+                                                              const ImpalaOptions& options);
+  ~ImpalaPolicy() override;
+
+  CollectMode* collect_mode() override;
+  LearnMode* learn_mode() override;
+  EvalMode* eval_mode() override;
+  CommandMode* command_mode() override;
+
+  ActorCritic& actor_critic() { return *networks_; }
+
+ private:
+  class Collect;
+  class Learn;
+
+  explicit ImpalaPolicy(const ImpalaOptions& options);
+
+  const ImpalaOptions options_;
+  std::unique_ptr<ActorCritic> networks_;
+  std::unique_ptr<Collect> collect_;
+  std::unique_ptr<Learn> learn_;
+  std::unique_ptr<EvalMode> eval_;
+  std::unique_ptr<CommandMode> command_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_IMPALA_IMPALA_H_
