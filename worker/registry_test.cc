@@ -34,6 +34,7 @@ policy:
   a2c     A2C: on-policy, one step per collect; discrete and continuous actions
   bc      behaviour cloning from a data set; discrete and continuous actions
   dqn     DQN: double, dueling, n-step, priorities; discrete actions
+  impala  IMPALA: V-trace on sequences of a replay buffer; discrete and continuous actions
   ppo     PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions
   random  uniformly random legal actions; does not learn, for tests and measurements
 network:

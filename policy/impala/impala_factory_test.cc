@@ -1,17 +1,23 @@
 // Linked statically, as programs are: so a missing alwayslink shows.
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/actor_critic/actor_critic.h"
+#include "ding_worker/policy/gradient_reducer.h"
 #include "ding_worker/policy/impala/impala.h"
 #include "ding_worker/policy/impala/impala.pb.h"
 #include "ding_worker/policy/impala/impala_test_batch.h"
-#include "ding_worker/policy/linear_network.h"
+#include "ding_worker/policy/network.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/recurrent_network.h"
 #include "gmock/gmock.h"
@@ -131,7 +137,7 @@ TEST_F(ImpalaFactory, NormalizedObservationsInAGroupOfLearnersAreRefused) {
                                  HasSubstr("normalize_obs is set in a group of learners")));
 }
 
-// A linear network that claims to have memory.
+// A feed-forward network that claims to have memory.
 class Recurrent : public RecurrentNetwork {
  public:
   explicit Recurrent(std::unique_ptr<Network> network) : network_(std::move(network)) {}
@@ -153,28 +159,33 @@ class Recurrent : public RecurrentNetwork {
     return network_->parameter_info();
   }
   absl::Span<float> parameters() override { return network_->parameters(); }
+  absl::Span<const float> parameters() const override {
+    return static_cast<const Network&>(*network_).parameters();
+  }
   absl::Span<float> gradients() override { return network_->gradients(); }
-  std::string info() const override { return "recurrent"; }
+  absl::StatusOr<std::unique_ptr<Network>> Clone() const override { return network_->Clone(); }
+  std::string info() const override { return "with memory"; }
 
  private:
   const std::unique_ptr<Network> network_;
 };
 
 TEST_F(ImpalaFactory, RecurrentNetworksAreRefused) {
-  const auto linear = [this](std::vector<FieldSpec> outputs) {
-    return *LinearNetwork::Create(context_.observation, *MakeSpec(std::move(outputs)), 1);
+  const auto make = [this](const FieldSpec& head) {
+    return *create_network(common().model(), context_.observation, *MakeSpec({head}), 1);
   };
-  const SpecPtr& observation = context_.observation;
-  const SpecPtr& action = context_.action;
-  const auto actor = [&] { return linear({Box("logit", {2})}); };
-  const auto critic = [&] { return linear({ActorCritic::ValueField()}); };
-  EXPECT_THAT(ImpalaPolicy::Create(actor(), critic(), observation, action, {}), IsOk());
-  EXPECT_THAT(
-      ImpalaPolicy::Create(std::make_unique<Recurrent>(actor()), critic(), observation, action, {}),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the network is recurrent")));
-  EXPECT_THAT(
-      ImpalaPolicy::Create(actor(), std::make_unique<Recurrent>(critic()), observation, action, {}),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the network is recurrent")));
+  const auto create = [this](std::unique_ptr<Network> actor, std::unique_ptr<Network> critic) {
+    return ImpalaPolicy::Create(std::move(actor), std::move(critic), context_.observation,
+                                context_.action, {})
+        .status();
+  };
+  const FieldSpec logit = Box("logit", {2});
+  const FieldSpec value = ActorCritic::ValueField();
+  EXPECT_THAT(create(make(logit), make(value)), IsOk());
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("the network is recurrent (with memory)"));
+  EXPECT_THAT(create(std::make_unique<Recurrent>(make(logit)), make(value)), refused);
+  EXPECT_THAT(create(make(logit), std::make_unique<Recurrent>(make(value))), refused);
 }
 
 TEST_F(ImpalaFactory, ParamsOfAnotherAlgorithmAreRefused) {
