@@ -16,11 +16,27 @@ namespace ding {
 namespace {
 
 template <typename T>
-std::vector<T> ColumnOrEmpty(const Batch& data, absl::string_view name) {
+std::vector<T> FirstsOrEmpty(const Batch& data, absl::string_view name) {
   const std::optional<int> index = data.spec().Find(name);
   if (!index.has_value()) return {};
   const absl::Span<const T> column = data.column<T>(*index);
-  return std::vector<T>(column.begin(), column.end());
+  const auto length = static_cast<size_t>(data.sequence_length());
+  std::vector<T> firsts;
+  firsts.reserve(column.size() / length);
+  for (size_t row = 0; row < column.size(); row += length) firsts.push_back(column[row]);
+  return firsts;
+}
+
+// Returns an error unless `step` has a priority for each row, or each sequence, of `data`.
+absl::Status CheckPriorityCount(const Batch& data, const LearnStep& step) {
+  const int64_t length = data.sequence_length();
+  const int64_t expected = data.rows() / length;
+  const auto found = static_cast<int64_t>(step.priority.size());
+  if (found == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the policy reports ", found, " priorities, expected ", expected, ": one for each ",
+      length == 1 ? std::string("row") : absl::StrCat("sequence of ", length, " rows"),
+      " of the batch (LearnStep::priority)"));
 }
 
 }  // namespace
@@ -93,7 +109,10 @@ absl::Status BaseLearner::Train(const Batch& data, int64_t envstep, const NamedV
     timings_.Add("train_time", timer.Seconds() / static_cast<double>(steps_.size()));
   }
   collector_envstep_ = envstep;
-  RememberPriorities(data);
+  const absl::Status counted = RememberPriorities(data);
+  if (!counted.ok()) {
+    return Annotate(counted, absl::StrCat(deps_.name, ": train iteration ", train_iter_ + 1));
+  }
   batch_begin_iter_ = train_iter_;
   for (LearnStep& step : steps_) {
     DING_RETURN_IF_ERROR(FinishIteration(&step));
@@ -118,14 +137,16 @@ absl::Status BaseLearner::FinishIteration(LearnStep* step) {
   return status;
 }
 
-void BaseLearner::RememberPriorities(const Batch& data) {
+absl::Status BaseLearner::RememberPriorities(const Batch& data) {
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     if (step->priority.empty()) continue;
+    DING_RETURN_IF_ERROR(CheckPriorityCount(data, *step));
     priority_info_ =
-        PriorityInfo{step->priority, ColumnOrEmpty<int64_t>(data, kColumnReplayUniqueId),
-                     ColumnOrEmpty<int64_t>(data, kColumnReplayBufferIdx)};
-    return;
+        PriorityInfo{step->priority, FirstsOrEmpty<int64_t>(data, kColumnReplayUniqueId),
+                     FirstsOrEmpty<int64_t>(data, kColumnReplayBufferIdx)};
+    break;
   }
+  return absl::OkStatus();
 }
 
 absl::Status BaseLearner::Start(const DataSource& next_data) {

@@ -131,7 +131,8 @@ class BaseLearner : public ILearner {
 
  private:
   absl::Status FinishIteration(LearnStep* step);
-  void RememberPriorities(const Batch& data);
+  // Those of the last step that has any: one for each row of `data`, or each sequence, by its first row.
+  absl::Status RememberPriorities(const Batch& data);
 
   const Options options_;
   LearnMode* const policy_;

@@ -197,6 +197,33 @@ TEST_F(BaseLearnerTest, ReportsPrioritiesOfTheLastBatchOnly) {
   EXPECT_FALSE(learner->learn_info().priority_info.has_value());
 }
 
+TEST_F(BaseLearnerTest, ReportsPrioritiesOfSequencesByTheirFirstRows) {
+  auto learner = Create(kNoHooks);
+  policy_.report_priority = true;
+  policy_.priorities = 2;
+  ASSERT_THAT(learner->Train(MakeBatch(6).AsSequences(3)), IsOk());
+  const LearnInfo info = learner->learn_info();
+  ASSERT_TRUE(info.priority_info.has_value());
+  EXPECT_THAT(info.priority_info->priority, ElementsAre(0.5f, 0.5f));
+  EXPECT_THAT(info.priority_info->replay_unique_id, ElementsAre(100, 103));
+  EXPECT_THAT(info.priority_info->replay_buffer_idx, ElementsAre(0, 3));
+}
+
+TEST_F(BaseLearnerTest, RefusesPrioritiesThatAreNotOfTheRowsOrSequences) {
+  auto learner = Create(kNoHooks);
+  policy_.report_priority = true;
+  EXPECT_THAT(learner->Train(MakeBatch(6).AsSequences(3)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("learner: train iteration 1: the policy reports 6 priorities, "
+                                 "expected 2: one for each sequence of 3 rows of the batch")));
+  policy_.priorities = 2;
+  EXPECT_THAT(learner->Train(MakeBatch(6)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("reports 2 priorities, expected 6: one for each row")));
+  EXPECT_FALSE(learner->learn_info().priority_info.has_value());
+  EXPECT_EQ(learner->train_iter(), 0);
+}
+
 TEST_F(BaseLearnerTest, LogsAveragesByIterationAndByEnvStep) {
   auto learner = Create("log_show_after_iter: 2 save_ckpt_after_iter: 0");
   ASSERT_THAT(learner->Train(MakeBatch(3), 8), IsOk());

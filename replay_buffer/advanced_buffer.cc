@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/monitors/periodic_thruput_monitor.h"
+#include "ding_worker/replay_buffer/selection/importance_weights.h"
 #include "ding_worker/replay_buffer/selection/priority_table.h"
 #include "ding_worker/replay_buffer/selection/selectors.h"
 #include "ding_worker/replay_buffer/storage/buffer_checks.h"
@@ -21,9 +22,8 @@ RowCapacity CapacityOf(const AdvancedReplayBuffer::Options& options) {
 
 std::unique_ptr<PrioritizedDraws> DrawsOf(const AdvancedReplayBuffer::Options& options) {
   return std::make_unique<PrioritizedDraws>(
-      PrioritizedDrawOptions{options.nstep, options.gamma, options.alpha, options.beta,
-                             options.anneal_step, options.max_use, options.max_staleness,
-                             options.sample_min_limit_ratio},
+      PrioritizedDrawOptions{options.nstep, options.gamma, options, options.max_use,
+                             options.max_staleness, options.sample_min_limit_ratio},
       options.name, options.sampled_data_attr, options.metrics);
 }
 
@@ -39,17 +39,11 @@ AdvancedReplayBuffer::AdvancedReplayBuffer(const Options& options)
 std::vector<std::string> AdvancedReplayBuffer::Problems(const Options& options) {
   std::vector<std::string> problems;
   AppendRingProblems(CapacityOf(options), options.nstep, options.gamma, &problems);
-  const auto probability = [&problems](absl::string_view name, double value) {
-    if (value >= 0 && value <= 1) return;
-    problems.push_back(absl::StrCat(name, " is ", value, ", expected 0 to 1"));
-  };
-  probability("alpha", options.alpha);
-  probability("beta", options.beta);
+  AppendPriorityProblems(options, &problems);
   const auto at_least = [&problems](absl::string_view name, int64_t value, int64_t least) {
     if (value >= least) return;
     problems.push_back(absl::StrCat(name, " is ", value, ", expected at least ", least));
   };
-  at_least("anneal_step", options.anneal_step, 0);
   at_least("max_use", options.max_use.value_or(1), 1);
   at_least("max_staleness", options.max_staleness.value_or(1), 1);
   if (!(options.sample_min_limit_ratio >= 1 && std::isfinite(options.sample_min_limit_ratio))) {

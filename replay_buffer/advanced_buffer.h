@@ -58,6 +58,7 @@
 #include "ding_worker/replay_buffer/items/removed_items.h"
 #include "ding_worker/replay_buffer/monitors/sampled_data_attr_monitor.h"
 #include "ding_worker/replay_buffer/selection/prioritized_source.h"
+#include "ding_worker/replay_buffer/selection/priority_options.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/selection/thruput_controller.h"
 
@@ -65,16 +66,13 @@ namespace ding {
 
 class AdvancedReplayBuffer : public ComposedBuffer {
  public:
-  struct Options {
+  struct Options : PriorityOptions {
     int64_t capacity_rows = 4096;  // replay_buffer_size of the config
     // replay_buffer_bytes of the config. If set, the capacity is as many rows as fit (RowCapacity), and
     // capacity_rows is ignored.
     std::optional<int64_t> capacity_bytes;
     int64_t nstep = 1;
     double gamma = 0.99;                   // discount_factor of the config
-    double alpha = 0.6;                    // 0: uniform draws
-    double beta = 0.4;                     // 0: all importance weights 1
-    int64_t anneal_step = 100000;          // draws until beta is 1; 0: it stays the same
     std::optional<int64_t> max_use;        // not set: no limit
     std::optional<int64_t> max_staleness;  // in learner iterations; not set: no limit
     // A draw of n rows without SampleOptions::replace needs this times n valid rows; at least 1.

@@ -28,9 +28,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
   AdvancedBufferConfig params;
   ReadBufferConfig(config, &params, &config_problems);
   ReadCommonOptions(config, deps, &options, &config_problems);
-  options.alpha = params.alpha();
-  options.beta = params.beta();
-  options.anneal_step = params.anneal_step();
+  ReadPriorityOptions(params, &options);
   if (params.has_max_use()) options.max_use = params.max_use();
   if (params.has_max_staleness()) options.max_staleness = params.max_staleness();
   const ThruputControllerConfig& thruput = params.thruput_controller();

@@ -10,6 +10,7 @@
 
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/selection/priority_options.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
 #include "google/protobuf/message.h"
 
@@ -36,6 +37,14 @@ void ReadCommonOptions(const BufferConfig& config, const ComponentDeps& deps, Op
   options->seed = deps.seed;
   if (!deps.name.empty()) options->name = deps.name;
   options->selector = ReadSelector(config, problems);
+}
+
+// Reads how draws go by priority from a message that has these settings.
+template <typename Config>
+void ReadPriorityOptions(const Config& config, PriorityOptions* options) {
+  options->alpha = config.alpha();
+  options->beta = config.beta();
+  options->anneal_step = config.anneal_step();
 }
 
 // Reads the field `params` of `config` into `*params`, if it is set. A null `params` says that this

@@ -151,7 +151,9 @@ absl::Status ComposedBuffer::CheckEnough(int64_t size, const SampleOptions& opti
   const int64_t newest = std::min(options.newest.value_or(count), count);
   const Ranks ranks = RanksToDrawFrom(options, count);
   const double needed = options.replace ? 1 : kind_->NeededFor(size);
-  if (static_cast<double>(ranks.end - ranks.first) >= needed) return kind_->CheckSize(size);
+  if (static_cast<double>(ranks.end - ranks.first) >= needed) {
+    return kind_->CheckSize(size, options.sequence);
+  }
   const bool distinct = !options.replace && !selector_->ByPriority();
   const int64_t rows = contents_ == nullptr ? 0 : contents_->source->store().size();
   return absl::FailedPreconditionError(absl::StrCat(
@@ -161,7 +163,8 @@ absl::Status ComposedBuffer::CheckEnough(int64_t size, const SampleOptions& opti
                                                ", which has ", ranks.end - ranks.first)
                                 : "",
       ": the buffer holds ", count, count == rows ? "" : absl::StrCat(" in ", rows, " rows"),
-      needed > static_cast<double>(size) ? absl::StrCat(", expected at least ", needed) : ""));
+      needed > static_cast<double>(size) ? absl::StrCat(", expected at least ", needed) : "",
+      count == 0 && rows > 0 ? contents_->source->WhyNoCandidates() : ""));
 }
 
 absl::StatusOr<Batch> ComposedBuffer::Sample(int64_t size, int64_t cur_learner_iter,
@@ -177,6 +180,9 @@ absl::StatusOr<Batch> ComposedBuffer::SampleChecked(int64_t size, int64_t iter,
                                                     const SampleOptions& options,
                                                     RemovedItems* removed) {
   DING_RETURN_IF_ERROR(CheckSampleRequest(size, options));
+  if (options.sequence.has_value()) {
+    DING_RETURN_IF_ERROR(kind_->CheckSequence(*options.sequence));
+  }
   std::shared_ptr<DrawSource> source;
   std::optional<TransitionDraw> draw;
   DrawFacts facts;
@@ -187,7 +193,7 @@ absl::StatusOr<Batch> ComposedBuffer::SampleChecked(int64_t size, int64_t iter,
     source = contents_->source;
     const Ranks ranks = RanksToDrawFrom(options, source->size());
     const DrawRequest request = {
-        size,  ranks.first, ranks.end,         options.replace, selector_.get(),
+        size,  ranks.first, ranks.end,         options.replace, options.sequence, selector_.get(),
         &rng_, iter,        last_push_envstep_};
     const Rng before = rng_;
     const absl::Status drawn = source->Draw(request, &draw);
@@ -206,7 +212,9 @@ absl::StatusOr<Batch> ComposedBuffer::SampleChecked(int64_t size, int64_t iter,
   }
   WriteThruput(report, options_.name, options_.metrics.get());
   source->Finish(facts, &*draw);
-  return source->reader().Gather(&*draw);
+  const int64_t rows_each = static_cast<int64_t>(draw->ids().size()) / size;
+  const Batch batch = source->reader().Gather(&*draw);
+  return kind_->draws_sequences() ? batch.AsSequences(rows_each) : batch;
 }
 
 absl::Status ComposedBuffer::Update(const PriorityInfo& info) {
@@ -297,8 +305,7 @@ absl::Status ComposedBuffer::LoadState(StateReader* reader) {
 }
 
 absl::Status ComposedBuffer::LoadChecked(StateReader* reader) {
-  DING_RETURN_IF_ERROR(CheckSavedType(reader, kind_->state_type()));
-  DING_RETURN_IF_ERROR(CheckSavedVersion(reader, kind_->state_version()));
+  DING_RETURN_IF_ERROR(kind_->CheckSaved(reader));
   DING_RETURN_IF_ERROR(CheckSavedCapacity(reader, options_.capacity));
   DING_ASSIGN_OR_RETURN(const std::function<void()> take_over, kind_->Read(reader));
   DING_ASSIGN_OR_RETURN(const int64_t push_count, reader->ReadInt("push_count"));

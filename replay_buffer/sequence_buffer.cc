@@ -6,6 +6,11 @@
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/replay_buffer/monitors/periodic_thruput_monitor.h"
+#include "ding_worker/replay_buffer/selection/draw_source.h"
+#include "ding_worker/replay_buffer/selection/importance_weights.h"
+#include "ding_worker/replay_buffer/selection/prioritized_sequence_source.h"
+#include "ding_worker/replay_buffer/selection/priority_table.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/selection/selectors.h"
 #include "ding_worker/replay_buffer/selection/sequence_index.h"
 #include "ding_worker/replay_buffer/selection/sequence_source.h"
@@ -28,7 +33,20 @@ SequenceIndex::Options IndexOptions(const SequenceReplayBuffer::Options& options
 
 RowCapacity CapacityOf(const SequenceReplayBuffer::Options& options) {
   return {options.capacity_rows, options.capacity_bytes,
-          SequenceIndex::RowBytes(IndexOptions(options))};
+          SequenceIndex::RowBytes(IndexOptions(options)) +
+              (options.priority.has_value() ? PriorityTable::kRowBytes : 0)};
+}
+
+std::unique_ptr<DrawKind> DrawsOf(const SequenceReplayBuffer::Options& options) {
+  const SequenceDrawOptions sequences = {IndexOptions(options), options.burn_in, options.nstep,
+                                         options.gamma};
+  if (!options.priority.has_value()) return std::make_unique<SequenceDraws>(sequences);
+  return std::make_unique<PrioritizedSequenceDraws>(sequences, *options.priority);
+}
+
+std::shared_ptr<ISelector> SelectorOf(const SequenceReplayBuffer::Options& options) {
+  return options.priority.has_value() ? SelectorOr<ProportionalSelector>(options.selector)
+                                      : SelectorOr<UniformSelector>(options.selector);
 }
 
 }  // namespace
@@ -36,14 +54,13 @@ RowCapacity CapacityOf(const SequenceReplayBuffer::Options& options) {
 SequenceReplayBuffer::SequenceReplayBuffer(const Options& options)
     : ComposedBuffer({options.name, options.seed, CapacityOf(options), options.metrics,
                       options.periodic_thruput_seconds, options.clock, /*on_removed=*/nullptr},
-                     {std::make_unique<SequenceDraws>(SequenceDrawOptions{
-                          IndexOptions(options), options.burn_in, options.nstep, options.gamma}),
-                      SelectorOr<UniformSelector>(options.selector), /*limiter=*/nullptr}) {}
+                     {DrawsOf(options), SelectorOf(options), /*limiter=*/nullptr}) {}
 
 std::vector<std::string> SequenceReplayBuffer::Problems(const Options& options) {
   std::vector<std::string> problems;
   AppendRingProblems(CapacityOf(options), options.nstep, options.gamma, &problems);
   PeriodicThruputMonitor::AppendProblems(options.periodic_thruput_seconds, &problems);
+  if (options.priority.has_value()) AppendPriorityProblems(*options.priority, &problems);
   const auto in_range = [&problems](absl::string_view name, int64_t value, int64_t low,
                                     int64_t high) {
     if (value >= low && value <= high) return;

@@ -31,14 +31,25 @@
 // Nothing else crosses the end of an episode: next_obs, n-step windows and stacks of frames stay within the
 // episode of their row, so that next_obs of a4 is the observation after a4, not that of b0.
 //
+// SampleOptions::sequence sets T of one draw, above `burn_in` and at most `unroll_len`: sequences then begin
+// where those of `unroll_len` rows begin, and end earlier. Longer ones are refused.
+//
+// With Options::priority, sequences are drawn in proportion to priority^alpha, and batches also have the
+// columns weight, priority and replay_buffer_idx (advanced_buffer.h has the formulas). All T rows of a
+// sequence have its values, and Update() takes the replay_unique_id of its first row. A sequence that can be
+// drawn for the first time gets the largest priority that Update() was ever given, at first 1. Update() skips
+// rows that begin no sequence. As in AdvancedReplayBuffer, a sequence with more than 1/B of the total weight
+// can occur more than once in a batch, and all importance weights are 1 with a selector of your own. Pushed
+// rows must have no column "priority".
+//
 // count() is the number of sequences that can be drawn. SampleOptions::newest and range count sequences, whose
 // age is that of their first row. Draws are uniform over sequences, and without replacement unless
 // SampleOptions::replace is set: the sequences of a batch then differ, but may overlap.
 //
 // Ownership: copies the rows that are pushed.
 // Threads:   thread-safe. Rows are chosen under the lock, in O(B (T + log capacity)), and copied
-//            after it. A snapshot holds the lock while it copies 8 bytes per sequence, and looks at
-//            4 bytes per row with `cross_episodes`.
+//            after it. A snapshot holds the lock while it copies 8 bytes per sequence (and 8 per row
+//            with `priority`), and looks at 4 bytes per row with `cross_episodes`.
 // Errors:    as IBuffer says; all begin with the buffer's name.
 //
 // Example:
@@ -61,6 +72,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/replay_buffer/composed_buffer.h"
 #include "ding_worker/replay_buffer/ring_options.h"
+#include "ding_worker/replay_buffer/selection/priority_options.h"
 
 namespace ding {
 
@@ -79,6 +91,8 @@ class SequenceReplayBuffer : public ComposedBuffer {
     bool padding = false;
     // Sequences continue with the next episode of their stream. Not for whole episodes.
     bool cross_episodes = false;
+    // Draws sequences in proportion to their priorities; not set: all with the same probability.
+    std::optional<PriorityOptions> priority;
   };
 
   // Returns a sentence for each option that is out of range.
@@ -89,7 +103,11 @@ class SequenceReplayBuffer : public ComposedBuffer {
   // Besides what IBuffer says: Push() returns the errors of NaiveReplayBuffer, and at the first push
   // kInvalidArgument if fewer than unroll_len rows fit in capacity_bytes.
   // Sample() draws `size` sequences. It returns kFailedPrecondition, with the numbers of sequences and rows,
-  // if fewer sequences are long enough.
+  // if fewer sequences are long enough. If none is, the message also has the rows of the longest run so far,
+  // and what to set.
+  // Update() with priorities: the errors of AdvancedReplayBuffer. LoadState() returns kInvalidArgument if the
+  // saved sequences have priorities and this buffer has none, or another beta or anneal_step. A buffer with
+  // priorities also loads sequences without; these then have priority 1, and beta its first value.
 
   // Returns the number of rows, without padding, of each sequence that can be drawn, the one with the oldest
   // first row first.

@@ -6,9 +6,13 @@
 //   SampleSequences/B    uniform draw of B sequences with next_obs
 //   ...Across            the same with cross_episodes
 //   SampleSequencesFloor the same number of rows, one after the other, gathered from flat arrays
+//   CycleByPriority/B    with priorities spread over e^6: a draw of B sequences, and Update with new ones
+//   CycleByPriorityFloor SampleSequencesFloor with searches and changes of the bare tree, and p^alpha
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -20,8 +24,11 @@
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
 #include "ding_worker/data/dtype.h"
+#include "ding_worker/data/priority_info.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/replay_buffer/selection/priority_options.h"
+#include "ding_worker/replay_buffer/selection/priority_tree.h"
 #include "ding_worker/replay_buffer/selection/uniform_draw.h"
 #include "ding_worker/replay_buffer/sequence_buffer.h"
 
@@ -33,6 +40,10 @@ constexpr int64_t kStreams = 8;
 constexpr int64_t kSegmentRows = 8;
 constexpr int64_t kEpisodeRows = 200;
 constexpr int64_t kUnrollLen = 80;
+constexpr float kAlpha = 0.6f;
+constexpr float kBeta = 0.4f;
+// Batches of new priorities, made beforehand: making them is the learner's work.
+constexpr size_t kPriorityBatches = 64;
 
 SpecPtr ObsSpec() { return MakeSpec({Box("obs", {4})}).value(); }
 SpecPtr RowSpec() {
@@ -74,8 +85,9 @@ struct Full {
   std::unique_ptr<SequenceReplayBuffer> buffer;
   SegmentBatch next = FirstPush();
 
-  explicit Full(bool cross_episodes) {
+  explicit Full(bool cross_episodes, bool by_priority = false) {
     SequenceReplayBuffer::Options options;
+    if (by_priority) options.priority = PriorityOptions{kAlpha, kBeta, /*anneal_step=*/0};
     options.cross_episodes = cross_episodes;
     options.capacity_rows = kRows;
     options.unroll_len = kUnrollLen;
@@ -89,13 +101,14 @@ struct Full {
   }
 };
 
-void Push(benchmark::State& state, bool cross_episodes) {
-  Full full(cross_episodes);
+void Push(benchmark::State& state, bool cross_episodes, bool by_priority = false) {
+  Full full(cross_episodes, by_priority);
   for (auto _ : state) full.Push();
   state.SetItemsProcessed(state.iterations() * full.next.size());
 }
 void PushSegments(benchmark::State& state) { Push(state, false); }
 void PushSegmentsAcross(benchmark::State& state) { Push(state, true); }
+void PushSegmentsByPriority(benchmark::State& state) { Push(state, false, /*by_priority=*/true); }
 
 void Sample(benchmark::State& state, bool cross_episodes) {
   const Full full(cross_episodes);
@@ -107,7 +120,42 @@ void Sample(benchmark::State& state, bool cross_episodes) {
 void SampleSequences(benchmark::State& state) { Sample(state, false); }
 void SampleSequencesAcross(benchmark::State& state) { Sample(state, true); }
 
-void SampleSequencesFloor(benchmark::State& state) {
+std::vector<std::vector<float>> NewPriorities(int64_t size) {
+  Rng rng(2, "priorities");
+  std::vector<std::vector<float>> batches(kPriorityBatches);
+  for (std::vector<float>& batch : batches) {
+    for (int64_t i = 0; i < size; ++i) {
+      batch.push_back(static_cast<float>(std::exp(rng.Uniform(-6, 0))));
+    }
+  }
+  return batches;
+}
+
+void CycleByPriority(benchmark::State& state) {
+  const Full full(/*cross_episodes=*/false, /*by_priority=*/true);
+  const std::vector<std::vector<float>> priorities = NewPriorities(state.range(0));
+  PriorityInfo info;
+  size_t next = 0;
+  for (auto _ : state) {
+    const Batch batch = full.buffer->Sample(state.range(0), 0).value();
+    const auto ids = batch.column<int64_t>("replay_unique_id");
+    const auto slots = batch.column<int64_t>("replay_buffer_idx");
+    info.priority = priorities[next++ % kPriorityBatches];
+    info.replay_unique_id.clear();
+    info.replay_buffer_idx.clear();
+    for (size_t row = 0; row < ids.size(); row += kUnrollLen) {
+      info.replay_unique_id.push_back(ids[row]);
+      info.replay_buffer_idx.push_back(slots[row]);
+    }
+    DING_CHECK(full.buffer->Update(info).ok());
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0) * kUnrollLen);
+}
+
+// The first rows of the sequences of a draw.
+using StartsFn = std::function<void(absl::Span<int64_t> starts)>;
+
+void GatherFloor(benchmark::State& state, const StartsFn& next_starts) {
   const int64_t rows = state.range(0) * kUnrollLen;
   const Batch flat = Zeros(RowSpec(), kRows + kUnrollLen + 1);
   const Batch flat_obs = Zeros(ObsSpec(), kRows + kUnrollLen + 1);
@@ -118,10 +166,8 @@ void SampleSequencesFloor(benchmark::State& state) {
   std::vector<int64_t> successors(ids.size());
   std::vector<float> discount(ids.size());
   std::vector<int32_t> n_step(ids.size());
-  UniformDraw draw;
-  Rng rng(0, "floor");
   for (auto _ : state) {
-    draw.WithoutReplacement(kRows, &rng, absl::MakeSpan(starts));
+    next_starts(absl::MakeSpan(starts));
     for (size_t row = 0; row < ids.size(); ++row) {
       ids[row] = starts[row / kUnrollLen] + static_cast<int64_t>(row % kUnrollLen);
       successors[row] = ids[row] + 1;
@@ -135,11 +181,47 @@ void SampleSequencesFloor(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * rows);
 }
 
+void SampleSequencesFloor(benchmark::State& state) {
+  UniformDraw draw;
+  Rng rng(0, "floor");
+  GatherFloor(state,
+              [&](absl::Span<int64_t> starts) { draw.WithoutReplacement(kRows, &rng, starts); });
+}
+
+void CycleByPriorityFloor(benchmark::State& state) {
+  const auto size = static_cast<size_t>(state.range(0));
+  const std::unique_ptr<PriorityTree> tree = PriorityTree::Create(kRows).value();
+  const std::vector<std::vector<float>> priorities = NewPriorities(state.range(0));
+  Rng rng(1, "floor");
+  for (int64_t row = 0; row < kRows; row += kUnrollLen / 2) tree->Fill(row, row + 1, 1);
+  std::vector<double> points(size);
+  std::vector<float> weights(size);
+  std::vector<float> is_weight(size * kUnrollLen);
+  size_t next = 0;
+  GatherFloor(state, [&](absl::Span<int64_t> starts) {
+    const double stratum = tree->total() / static_cast<double>(size);
+    for (size_t i = 0; i < size; ++i) {
+      points[i] = (static_cast<double>(i) + rng.Uniform()) * stratum;
+    }
+    tree->Find(absl::MakeSpan(points), starts);
+    for (size_t i = 0; i < size; ++i) {
+      const float weight = std::pow(tree->min_weight() / tree->weight(starts[i]), kBeta);
+      std::fill_n(is_weight.begin() + i * kUnrollLen, kUnrollLen, weight);
+    }
+    const std::vector<float>& fresh = priorities[next++ % kPriorityBatches];
+    for (size_t i = 0; i < size; ++i) weights[i] = std::pow(fresh[i] + 1e-5f, kAlpha);
+    tree->Set(starts, weights);
+  });
+}
+
 BENCHMARK(PushSegments);
 BENCHMARK(PushSegmentsAcross);
 BENCHMARK(SampleSequencesFloor)->Arg(16)->Arg(64);
 BENCHMARK(SampleSequences)->Arg(16)->Arg(64);
 BENCHMARK(SampleSequencesAcross)->Arg(16)->Arg(64);
+BENCHMARK(PushSegmentsByPriority);
+BENCHMARK(CycleByPriorityFloor)->Arg(16)->Arg(64);
+BENCHMARK(CycleByPriority)->Arg(16)->Arg(64);
 
 }  // namespace
 }  // namespace ding

@@ -32,6 +32,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateSequenceBuffer(const BufferConfig
   if (params.has_overlap()) options.overlap = params.overlap();
   options.padding = params.padding();
   options.cross_episodes = params.cross_episodes();
+  if (params.has_priority()) ReadPriorityOptions(params.priority(), &options.priority.emplace());
   for (std::string& problem : SequenceReplayBuffer::Problems(options)) {
     problems.push_back(std::move(problem));
   }

@@ -75,6 +75,33 @@ TEST(SequenceBufferFactory, PassesEverySettingOn) {
   EXPECT_THAT(rows.column<uint8_t>("is_first"), ElementsAre(1, 0, 0, 1));
 }
 
+TEST(SequenceBufferFactory, PassesTheSettingsOfPrioritiesOn) {
+  SequenceBufferConfig params;
+  params.set_unroll_len(2);
+  params.mutable_priority()->set_alpha(0.5);
+  params.mutable_priority()->set_beta(0.5);
+  params.mutable_priority()->set_anneal_step(1);
+  BufferConfig config = ConfigOf("sequence");
+  config.mutable_params()->PackFrom(params);
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<IBuffer> buffer,
+                            create_buffer(config, ComponentDeps()));
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 3}}), 0), IsOk());
+  EXPECT_THAT(buffer->Update({{15.99999f}, {1}, {1}}), IsOk());
+  EXPECT_THAT(buffer->Update({{0.99999f}, {0}, {0}}), IsOk());
+  SampleOptions newest;
+  newest.newest = 1;
+  for (const float weight :
+       {0.5f, 0.25f}) {  // (16^-0.5)^0.5, and beta is 1 from the second draw on.
+    DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(1, 0, newest));
+    EXPECT_NEAR(batch.column<float>("weight")[1], weight, 1e-5);
+  }
+  params.mutable_priority()->set_alpha(-1);
+  config.mutable_params()->PackFrom(params);
+  EXPECT_THAT(create_buffer(config, ComponentDeps()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("alpha is -1")));
+}
+
 TEST(SequenceBufferFactory, AllWrongSettingsAreListed) {
   SequenceBufferConfig params;
   params.set_unroll_len(0);

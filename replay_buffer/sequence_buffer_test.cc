@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +21,7 @@
 #include "ding_worker/replay_buffer/testing/buffer_conformance.h"
 #include "ding_worker/replay_buffer/testing/buffer_maker.h"
 #include "ding_worker/replay_buffer/testing/reference_buffer.h"
+#include "ding_worker/replay_buffer/testing/reference_sequences.h"
 #include "ding_worker/replay_buffer/testing/saved_state.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
@@ -99,83 +99,6 @@ std::vector<std::vector<int64_t>> All(SequenceReplayBuffer* buffer, int64_t burn
   return sequences;
 }
 
-// The sequences that there should be, the plain way.
-class Reference {
- public:
-  explicit Reference(const SequenceReplayBuffer::Options& options) : options_(options) {}
-
-  void Push(const SegmentBatch& data) {
-    for (const Segment& segment : data.segments) {
-      const auto newest = newest_.find(segment.stream);
-      const bool known = newest != newest_.end();
-      const bool goes_on = known && newest->second.next_step == segment.first_step;
-      const bool ended = known && newest->second.ended;
-      if (!known || (goes_on && ended)) first_rows_.insert(next_id_);
-      if (!known || !goes_on || (ended && !options_.cross_episodes)) {
-        if (known) runs_[newest->second.run].over = true;
-        newest_[segment.stream].run = runs_.size();
-        runs_.push_back({{}, /*whole=*/!known || goes_on, false, false});
-      }
-      Newest& at = newest_[segment.stream];
-      at.next_step = segment.first_step + segment.length;
-      at.ended = segment.end != SegmentEnd::kCut;
-      for (int64_t i = 0; i < segment.length; ++i) runs_[at.run].ids.push_back(next_id_++);
-      at.last_id = next_id_ - 1;
-      if (at.ended && !options_.cross_episodes) runs_[at.run].over = runs_[at.run].ended = true;
-    }
-    begin_id_ = std::max(begin_id_, next_id_ - options_.capacity_rows);
-    if (static_cast<int64_t>(newest_.size()) <= 2 * options_.capacity_rows) return;
-    for (auto at = newest_.begin(); at != newest_.end();) {
-      at = at->second.last_id < begin_id_ ? newest_.erase(at) : std::next(at);
-    }
-  }
-  void Clear() { begin_id_ = next_id_; }
-  // The first rows of episodes.
-  const std::set<int64_t>& first_rows() const { return first_rows_; }
-
-  std::vector<std::vector<int64_t>> All() const {
-    std::vector<std::vector<int64_t>> sequences;
-    for (const Run& run : runs_) {
-      const auto rows = static_cast<int64_t>(run.ids.size());
-      if (!options_.unroll_len.has_value()) {
-        if (run.whole && run.ended && run.ids[0] >= begin_id_) sequences.push_back(run.ids);
-        continue;
-      }
-      const int64_t wanted = *options_.unroll_len;
-      const int64_t period = wanted - options_.overlap.value_or(wanted - 1);
-      for (int64_t first = 0; first < rows; first += period) {
-        if (run.ids[first] < begin_id_) continue;
-        const int64_t last = std::min(first + wanted, rows);
-        if (last - first < wanted && !(options_.padding && run.over)) continue;
-        sequences.emplace_back(run.ids.begin() + first, run.ids.begin() + last);
-      }
-    }
-    std::sort(sequences.begin(), sequences.end());
-    return sequences;
-  }
-
- private:
-  struct Run {
-    std::vector<int64_t> ids;
-    bool whole;  // from the beginning of an episode
-    bool over;   // nothing follows
-    bool ended;  // with the episode
-  };
-  struct Newest {
-    size_t run;
-    int64_t next_step;
-    bool ended;
-    int64_t last_id;
-  };
-
-  const SequenceReplayBuffer::Options options_;
-  int64_t next_id_ = 0;
-  int64_t begin_id_ = 0;
-  std::vector<Run> runs_;
-  std::map<int64_t, Newest> newest_;
-  std::set<int64_t> first_rows_;
-};
-
 TEST(SequenceReplayBuffer, RandomOperationsAgreeWithTheReference) {
   int64_t compared[2] = {};
   for (uint64_t seed = 0; seed < 240; ++seed) {
@@ -199,7 +122,7 @@ TEST(SequenceReplayBuffer, RandomOperationsAgreeWithTheReference) {
                               ", cross_episodes ", options.cross_episodes));
     const int64_t max_length = rng.UniformInt(2) == 0 ? 1 : 7;
     std::unique_ptr<SequenceReplayBuffer> buffer = Make(options);
-    Reference reference(options);
+    ReferenceSequences reference(options);
     TestStreams streams(5);
     for (int step = 0; step < 100; ++step) {
       const uint64_t what = rng.UniformInt(40);
@@ -259,6 +182,78 @@ TEST(SequenceReplayBuffer, NoSequenceThatIsLongEnoughIsAnError) {
   EXPECT_THAT(buffer->Sample(3, 0, options),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("draw 3 sequences of 5 rows: the buffer holds 0 in 64 rows")));
+}
+
+TEST(SequenceReplayBuffer, WithoutSequencesTheErrorSaysWhatToSet) {
+  const auto message = [](const SequenceReplayBuffer::Options& options, bool loaded) {
+    auto buffer = Make(options);
+    TestStreams streams;
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_THAT(buffer->Push(streams.Make({{0, 1}, {0, 2, SegmentEnd::kTruncated}}), 0), IsOk());
+    }
+    streams.Skip(0, 1);
+    EXPECT_THAT(buffer->Push(streams.Make({{0, 1}}), 0), IsOk());
+    if (loaded) {
+      const TensorMap saved = Saved(*buffer);
+      buffer = Make(options);
+      EXPECT_THAT(LoadFrom(buffer.get(), saved), IsOk());
+    }
+    const absl::Status status = buffer->Sample(1, 0).status();
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition));
+    return std::string(status.message());
+  };
+  for (const bool loaded : {false, true}) {
+    SCOPED_TRACE(absl::StrCat("loaded ", loaded));
+    EXPECT_THAT(message(Rows(20), loaded),
+                HasSubstr("holds 0 in 13 rows; the longest run of rows of one episode so far has "
+                          "3; if no longer one comes, set cross_episodes or padding, or a smaller "
+                          "unroll_len"));
+    EXPECT_THAT(message(Across(20), loaded),
+                HasSubstr("; the longest run of rows of one stream so far has 12; if no longer one "
+                          "comes, set padding, or a smaller unroll_len"));
+  }
+  SequenceReplayBuffer::Options padded = Rows(20);
+  padded.padding = true;
+  const auto buffer = Make(padded);
+  TestStreams streams;
+  EXPECT_THAT(buffer->Push(streams.Make({{0, 7}}), 0), IsOk());
+  EXPECT_THAT(buffer->Sample(1, 0),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("so far has 7, and is padded once its episode is over")));
+}
+
+TEST(SequenceReplayBuffer, ADrawSetsTheLengthOfItsSequences) {
+  SequenceReplayBuffer::Options options = Rows(6);
+  options.overlap = 3;
+  options.burn_in = 2;
+  options.padding = true;
+  const auto buffer = Make(options);
+  TestStreams streams;
+  ASSERT_THAT(buffer->Push(streams.Make({{0, 10, SegmentEnd::kTerminated}}), 0), IsOk());
+  ASSERT_EQ(buffer->count(), 4);  // From rows 0, 3, 6 and 9 on.
+  SampleOptions sample;
+  for (int64_t length = 3; length <= 6; ++length) {
+    sample.sequence = length;
+    DING_ASSERT_OK_AND_ASSIGN(const Batch batch, buffer->Sample(4, 0, sample));
+    ASSERT_EQ(batch.sequence_length(), length);
+    ASSERT_EQ(batch.rows(), 4 * length);
+    const auto ids = batch.column<int64_t>("replay_unique_id");
+    for (int64_t i = 0; i < batch.rows(); ++i) {
+      const int64_t row = ids[i / length * length] + i % length;
+      EXPECT_EQ(ids[i], std::min<int64_t>(row, 9));
+      EXPECT_EQ(batch.column<uint8_t>("mask")[i], row <= 9);
+      EXPECT_EQ(batch.column<uint8_t>("burn_in")[i], i % length < 2);
+    }
+  }
+  for (const int64_t length : {int64_t{-1}, int64_t{0}, int64_t{2}, int64_t{7}}) {
+    sample.sequence = length;
+    EXPECT_THAT(buffer->Sample(1, 0, sample),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat(
+                             "sequences of ", length, " rows are asked for ",
+                             "(SampleOptions::sequence), expected 3 to 6: more than burn_in, which "
+                             "is 2, and at most unroll_len, which is 6"))));
+  }
 }
 
 TEST(SequenceReplayBuffer, PaddingRepeatsTheLastRowOfAnEpisode) {

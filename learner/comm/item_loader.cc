@@ -42,6 +42,11 @@ bool IsPlace(absl::string_view column) {
 
 absl::Status CheckDrawnItems(const Batch& items) {
   DING_RETURN_IF_ERROR(CheckItemFields(items.spec()));
+  if (items.sequence_length() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("items are drawn as sequences of ", items.sequence_length(),
+                     ", expected single items: sequences with missing rows could not be told"));
+  }
   const absl::StatusOr<int> id = items.spec().IndexOf(kColumnReplayUniqueId, "drawn items");
   if (!id.ok()) return absl::InvalidArgumentError(id.status().message());
   const absl::Span<const int64_t> first = items.column<int64_t>(kColumnRow);

@@ -2,6 +2,8 @@
 #ifndef DING_WORKER_LEARNER_TESTING_FAKE_LEARN_MODE_H_
 #define DING_WORKER_LEARNER_TESTING_FAKE_LEARN_MODE_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,7 +30,9 @@ class FakeLearnMode : public LearnMode {
       step.scalars.Set("total_loss", 1 / weight);
       step.scalars.Set("noreduce_weight", weight);
     }
-    if (report_priority) steps->back().priority.assign(static_cast<size_t>(data.rows()), 0.5f);
+    if (report_priority) {
+      steps->back().priority.assign(static_cast<size_t>(priorities.value_or(data.rows())), 0.5f);
+    }
     return absl::OkStatus();
   }
 
@@ -53,7 +57,8 @@ class FakeLearnMode : public LearnMode {
   double weight = 0;
   int steps_per_batch = 1;
   bool report_priority = false;
-  absl::Status next_error;  // returned by the next Forward()
+  std::optional<int64_t> priorities;  // how many; not set: one per row
+  absl::Status next_error;            // returned by the next Forward()
 };
 
 }  // namespace ding

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 
@@ -36,6 +37,17 @@ absl::Status DrawSource::Select(const DrawRequest& request, absl::Span<int64_t> 
       absl::StrCat("the selector chose a rank that no candidate has, "
                    "expected 0 to ",
                    request.end_rank - 1));
+}
+
+absl::Status DrawKind::CheckSaved(StateReader* reader) const {
+  DING_RETURN_IF_ERROR(CheckSavedType(reader, state_type()));
+  return CheckSavedVersion(reader, state_version());
+}
+
+absl::Status DrawKind::CheckSequence(int64_t rows) const {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "sequences of ", rows, " rows are asked for (SampleOptions::sequence), but the buffer draws ",
+      candidates(), "; leave the option out, or use a buffer of type 'sequence'"));
 }
 
 }  // namespace ding

@@ -44,6 +44,7 @@ struct DrawRequest {
   int64_t first_rank;  // it draws from the ranks [first_rank, end_rank), which are not empty
   int64_t end_rank;
   bool replace;
+  std::optional<int64_t> sequence;  // SampleOptions::sequence, which CheckSequence() has accepted
   ISelector* selector;
   Rng* rng;
   int64_t learner_iter;
@@ -56,6 +57,7 @@ struct DrawFacts {
   int64_t envstep = -1;
   double beta = 0;
   float min_weight = 0;  // 0: all importance weights are 1
+  int64_t candidate_rows = 1;
 };
 
 class DrawSource : public Candidates {
@@ -87,6 +89,10 @@ class DrawSource : public Candidates {
   virtual void RetireStale(int64_t /*learner_iter*/, RetiredRows /*retired*/) {}
   // Whether a row that is in the store was retired.
   virtual bool IsRetired(int64_t /*id*/) const { return false; }
+
+  // For the error of a draw if there are rows but no candidates: why, and what to do; empty if there is
+  // nothing to say.
+  virtual std::string WhyNoCandidates() const { return ""; }
 
   // Chooses candidates and fills the ids of the draw and the columns that need the lock.
   virtual absl::Status Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) = 0;
@@ -132,6 +138,8 @@ class DrawKind {
   // The type and version with which saved states are marked.
   virtual absl::string_view state_type() const = 0;
   virtual int64_t state_version() const = 0;
+  // Returns an error unless a buffer with such draws can load the saved state, by its type and version.
+  virtual absl::Status CheckSaved(StateReader* reader) const;
 
   // Makes the source for the rows of `store`. Called with or without the lock.
   //   kInvalidArgument    the rows lack what such draws need
@@ -143,8 +151,14 @@ class DrawKind {
   virtual std::string candidates() const { return "rows"; }
   // How many candidates a draw of `size` needs if it must not repeat them.
   virtual double NeededFor(int64_t size) const { return static_cast<double>(size); }
-  // Returns kResourceExhausted if no batch may be so large.
-  virtual absl::Status CheckSize(int64_t /*size*/) const { return absl::OkStatus(); }
+  // Whether batches are sequences of rows (Batch::sequence_length()).
+  virtual bool draws_sequences() const { return false; }
+  // Returns kInvalidArgument if draws cannot have sequences of so many rows (SampleOptions::sequence).
+  virtual absl::Status CheckSequence(int64_t rows) const;
+  // Returns kResourceExhausted if no batch may be so large. `sequence` as in DrawRequest.
+  virtual absl::Status CheckSize(int64_t /*size*/, std::optional<int64_t> /*sequence*/) const {
+    return absl::OkStatus();
+  }
 
   // Returns kInvalidArgument if a priority is not valid. Called without the lock.
   virtual absl::Status CheckUpdate(const PriorityInfo& /*info*/) const { return absl::OkStatus(); }

@@ -1,7 +1,6 @@
 #include "ding_worker/replay_buffer/selection/prioritized_source.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -9,7 +8,6 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/sample_columns.h"
-#include "ding_worker/replay_buffer/storage/buffer_checks.h"
 
 namespace ding {
 namespace {
@@ -36,19 +34,12 @@ void ToStaleness(int64_t iter, absl::Span<int64_t> collect_iter) {
   }
 }
 
-// From p_i^alpha (in place).
-void ToImportanceWeights(float min_weight, float beta, absl::Span<float> weights) {
-  for (float& weight : weights) {
-    weight = weight == min_weight ? 1.0f : std::pow(min_weight / weight, beta);
-  }
-}
-
 }  // namespace
 
 PrioritizedDraws::PrioritizedDraws(const PrioritizedDrawOptions& options, const std::string& name,
                                    const SampledDataAttrMonitor::Options& attr,
                                    const std::shared_ptr<MetricSink>& metrics)
-    : options_(options), beta_(options.beta) {
+    : options_(options), beta_(options.priority) {
   if (metrics != nullptr) attr_monitor_.emplace(attr, name, metrics);
 }
 
@@ -58,14 +49,7 @@ absl::StatusOr<std::unique_ptr<DrawSource>> PrioritizedDraws::MakeSource(
 }
 
 absl::Status PrioritizedDraws::CheckUpdate(const PriorityInfo& info) const {
-  if (info.replay_unique_id.size() != info.priority.size() ||
-      info.replay_buffer_idx.size() != info.priority.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(info.priority.size(), " priorities for ", info.replay_unique_id.size(),
-                     " replay_unique_id and ", info.replay_buffer_idx.size(),
-                     " replay_buffer_idx, expected as many of each"));
-  }
-  return CheckPriorities(info.priority);
+  return CheckPriorityInfo(info);
 }
 
 void PrioritizedDraws::Update(const PriorityInfo& info, DrawSource* source) {
@@ -75,38 +59,24 @@ void PrioritizedDraws::Update(const PriorityInfo& info, DrawSource* source) {
 }
 
 StateSnapshot PrioritizedDraws::Snapshot() const {
-  return [options = options_, beta = beta_](StateWriter* writer) -> absl::Status {
-    DING_RETURN_IF_ERROR(writer->WriteInt("max_use", options.max_use.value_or(0)));
-    DING_RETURN_IF_ERROR(writer->WriteDouble("first_beta", options.beta));
-    DING_RETURN_IF_ERROR(writer->WriteInt("anneal_step", options.anneal_step));
-    return writer->WriteDouble("beta", beta);
-  };
+  return
+      [max_use = options_.max_use, beta = beta_.Snapshot()](StateWriter* writer) -> absl::Status {
+        DING_RETURN_IF_ERROR(writer->WriteInt("max_use", max_use.value_or(0)));
+        return beta(writer);
+      };
 }
 
-// The options under which the saved state has become what it is. Priorities, rewards and collect_iter
-// are saved as they came: alpha, nstep, gamma and max_staleness apply when rows are drawn.
-absl::Status PrioritizedDraws::CheckOptions(StateReader* reader) const {
+// Checks the options under which the saved state has become what it is. Priorities, rewards and
+// collect_iter are saved as they came: alpha, nstep, gamma and max_staleness apply when rows are drawn.
+absl::StatusOr<std::function<void()>> PrioritizedDraws::Read(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const int64_t max_use, reader->ReadInt("max_use"));
   if (max_use != options_.max_use.value_or(0)) {
     return absl::InvalidArgumentError(absl::StrCat("saved max_use is ", UseLimitText(max_use),
                                                    ", expected ",
                                                    UseLimitText(options_.max_use.value_or(0))));
   }
-  DING_ASSIGN_OR_RETURN(const double first_beta, reader->ReadDouble("first_beta"));
-  if (first_beta != options_.beta) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("saved first beta is ", first_beta, ", expected ", options_.beta));
-  }
-  return CheckSavedInt(reader, "anneal_step", options_.anneal_step);
-}
-
-absl::StatusOr<std::function<void()>> PrioritizedDraws::Read(StateReader* reader) {
-  DING_RETURN_IF_ERROR(CheckOptions(reader));
-  DING_ASSIGN_OR_RETURN(const double beta, reader->ReadDouble("beta"));
-  if (!(beta >= 0 && beta <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("saved beta is ", beta, ", expected 0 to 1"));
-  }
-  return std::function<void()>([this, beta] { beta_ = beta; });
+  DING_ASSIGN_OR_RETURN(const double beta, beta_.Read(reader));
+  return std::function<void()>([this, beta] { beta_.set(beta); });
 }
 
 PrioritizedSource::PrioritizedSource(PrioritizedDraws* draws, const Fields& fields,
@@ -129,7 +99,7 @@ absl::StatusOr<std::unique_ptr<PrioritizedSource>> PrioritizedSource::Create(
   DING_ASSIGN_OR_RETURN(fields.collect_iter, FindScalar(rows, kColumnCollectIter, DType::kInt64));
   DING_ASSIGN_OR_RETURN(
       std::unique_ptr<PriorityTable> priorities,
-      PriorityTable::Create(store->capacity_rows(), options.alpha, store->begin_id()));
+      PriorityTable::Create(store->capacity_rows(), options.priority.alpha, store->begin_id()));
   DING_ASSIGN_OR_RETURN(
       std::shared_ptr<TransitionReader> reader,
       TransitionReader::Create(
@@ -211,13 +181,10 @@ DrawFacts PrioritizedSource::Commit(const DrawRequest& request, TransitionDraw* 
   DrawFacts facts;
   facts.learner_iter = request.learner_iter;
   facts.envstep = request.envstep;
-  facts.beta = draws_->beta_;
+  facts.beta = draws_->beta_.value();
+  draws_->beta_.CountDraw();
   if (request.selector->ByPriority()) facts.min_weight = priorities_->min_weight();
   const PrioritizedDrawOptions& options = draws_->options_;
-  if (options.anneal_step > 0) {
-    const double step = (1 - options.beta) / static_cast<double>(options.anneal_step);
-    draws_->beta_ = std::min(1.0, draws_->beta_ + step);
-  }
   if (!options.max_use.has_value()) return facts;
   const int64_t used_up = priorities_->RetireUsedUp(slots, *options.max_use);
   draws_->counters_.retired_by_use += used_up;
@@ -229,12 +196,7 @@ DrawFacts PrioritizedSource::Commit(const DrawRequest& request, TransitionDraw* 
 }
 
 void PrioritizedSource::Finish(const DrawFacts& facts, TransitionDraw* draw) const {
-  const absl::Span<float> weight = draw->column<float>(fields_.weight);
-  if (facts.min_weight > 0) {
-    ToImportanceWeights(facts.min_weight, static_cast<float>(facts.beta), weight);
-  } else {
-    std::fill(weight.begin(), weight.end(), 1.0f);
-  }
+  ToImportanceWeights(facts, /*stride=*/1, draw->column<float>(fields_.weight));
   const absl::Span<int64_t> staleness = draw->column<int64_t>(fields_.staleness);
   if (fields_.collect_iter.has_value()) {
     reader().GatherStored(*draw, *fields_.collect_iter,

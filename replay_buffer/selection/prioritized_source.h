@@ -22,6 +22,8 @@
 #include "ding_worker/metrics/sink.h"
 #include "ding_worker/replay_buffer/monitors/sampled_data_attr_monitor.h"
 #include "ding_worker/replay_buffer/selection/draw_source.h"
+#include "ding_worker/replay_buffer/selection/importance_weights.h"
+#include "ding_worker/replay_buffer/selection/priority_options.h"
 #include "ding_worker/replay_buffer/selection/priority_table.h"
 #include "ding_worker/replay_buffer/selection/staleness_remover.h"
 #include "ding_worker/replay_buffer/storage/row_store.h"
@@ -32,9 +34,7 @@ namespace ding {
 struct PrioritizedDrawOptions {
   int64_t nstep = 1;
   double gamma = 0.99;
-  double alpha = 0.6;
-  double beta = 0.4;
-  int64_t anneal_step = 100000;
+  PriorityOptions priority;
   std::optional<int64_t> max_use;
   std::optional<int64_t> max_staleness;
   double sample_min_limit_ratio = 1;
@@ -67,16 +67,14 @@ class PrioritizedDraws : public DrawKind {
   absl::StatusOr<std::function<void()>> Read(StateReader* reader) override;
 
   // The exponent of the importance weights of the next draw.
-  double beta() const { return beta_; }
+  double beta() const { return beta_.value(); }
   const Counters& counters() const { return counters_; }
 
  private:
   friend class PrioritizedSource;
 
-  absl::Status CheckOptions(StateReader* reader) const;
-
   const PrioritizedDrawOptions options_;
-  double beta_;
+  AnnealedBeta beta_;
   Counters counters_;
   std::optional<SampledDataAttrMonitor> attr_monitor_;  // has a lock of its own
 };

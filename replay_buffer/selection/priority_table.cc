@@ -31,6 +31,17 @@ absl::Status CheckPriorities(absl::Span<const float> priorities) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPriorityInfo(const PriorityInfo& info) {
+  if (info.replay_unique_id.size() != info.priority.size() ||
+      info.replay_buffer_idx.size() != info.priority.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(info.priority.size(), " priorities for ", info.replay_unique_id.size(),
+                     " replay_unique_id and ", info.replay_buffer_idx.size(),
+                     " replay_buffer_idx, expected as many of each"));
+  }
+  return CheckPriorities(info.priority);
+}
+
 absl::StatusOr<std::unique_ptr<PriorityTable>> PriorityTable::Create(int64_t capacity_rows,
                                                                      double alpha,
                                                                      int64_t first_id) {
@@ -131,11 +142,37 @@ void PriorityTable::Retire(int64_t begin, int64_t end) {
   });
 }
 
-void PriorityTable::Append(int64_t begin, int64_t end, absl::Span<const float> given) {
-  // Rows are evicted only when the ring is full, so new rows overwrite the weights of evicted ones.
+// Drops the rows before `begin`, except for their weights: rows are evicted only when the ring is full, so
+// new rows overwrite the weights of evicted ones. Returns the first new row.
+int64_t PriorityTable::MoveWindow(int64_t begin, int64_t end) {
   Drop(begin_, std::min(begin, end_));
   const int64_t first = std::max(begin, end_);
   SetWindow(begin, end);
+  return first;
+}
+
+void PriorityTable::AppendAbsent(int64_t begin, int64_t end) {
+  const int64_t first = MoveWindow(begin, end);
+  ForEachPiece(first, end, [this](int64_t slot, int64_t slot_end, int64_t /*id*/) {
+    std::fill(rows_.begin() + slot, rows_.begin() + slot_end, Row());
+    tree_->Fill(slot, slot_end, 0);
+  });
+}
+
+void PriorityTable::Insert(absl::Span<const int64_t> ids) {
+  changed_.clear();
+  for (const int64_t id : ids) {
+    const int64_t slot = SlotOf(id);
+    rows_[slot].priority = max_priority_;
+    CountValid(slot, 1);
+    changed_.push_back(slot);
+  }
+  weights_.assign(changed_.size(), WeightOf(max_priority_));
+  tree_->Set(changed_, weights_);
+}
+
+void PriorityTable::Append(int64_t begin, int64_t end, absl::Span<const float> given) {
+  const int64_t first = MoveWindow(begin, end);
   const float same = max_priority_;
   const float same_weight = WeightOf(same);
   ForEachPiece(first, end, [&](int64_t slot, int64_t slot_end, int64_t id) {

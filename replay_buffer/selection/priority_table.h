@@ -4,6 +4,8 @@
 //   ids    ... [begin ............................ end)      rows that the RowStore holds
 //   slots  id mod capacity: index in the arrays and leaf of the PriorityTree
 //
+// If the candidates are sequences, only rows that begin one are valid, from Insert() on.
+//
 // A row is valid from Append() until it is evicted or retired. A retired row stays in the ring, where it may
 // be part of the n-step window of another row, but it is never drawn or counted, and never becomes valid
 // again.
@@ -46,6 +48,11 @@ class PriorityTable {
   // still in the ring. If it is empty, new rows get the largest priority that Update() was ever given, at
   // first 1.
   void Append(int64_t begin, int64_t end, absl::Span<const float> given);
+  // The same if new rows are not valid until they are inserted.
+  void AppendAbsent(int64_t begin, int64_t end);
+  // Makes rows of the ring valid that are not, with the largest priority that Update() was ever given. Each
+  // id occurs once.
+  void Insert(absl::Span<const int64_t> ids);
   // Drops all rows and sets the largest priority to 1 again.
   void Clear();
   // Retires the valid rows among [begin, end).
@@ -95,6 +102,7 @@ class PriorityTable {
 
   float WeightOf(float priority) const;
   void SetWindow(int64_t begin, int64_t end);
+  int64_t MoveWindow(int64_t begin, int64_t end);
   bool Invalidate(int64_t slot);
   void Drop(int64_t begin, int64_t end);
   int64_t FirstOfNewest(int64_t part) const;
@@ -123,6 +131,8 @@ class PriorityTable {
 
 // Returns kInvalidArgument, naming the first, if a priority is negative, infinite or NaN.
 absl::Status CheckPriorities(absl::Span<const float> priorities);
+// The same for an update, and if its columns differ in length.
+absl::Status CheckPriorityInfo(const PriorityInfo& info);
 
 }  // namespace ding
 

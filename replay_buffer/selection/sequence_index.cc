@@ -55,6 +55,7 @@ SequenceIndex::SequenceIndex(const Options& options, int64_t capacity_rows)
 
 void SequenceIndex::Append(absl::Span<const Segment> segments, int64_t first_id, int64_t begin_id) {
   starts_.EvictBefore(begin_id);
+  added_.clear();
   for (const Segment& segment : segments) {
     Run& run = RunOf(segment, begin_id);
     const int64_t id = first_id + segment.begin;
@@ -96,19 +97,24 @@ void SequenceIndex::LinkEpisode(const Segment& segment, int64_t id, int64_t begi
 void SequenceIndex::AddRow(Run* run, int64_t id, int64_t begin_id) {
   if (run->rows % options_.period == 0) run->pending.push_back(id);
   ++run->rows;
+  longest_run_ = std::max(longest_run_, run->rows);
   if (!options_.rows.has_value() || run->pending.empty()) return;
   const int64_t newest = (run->rows - 1) / options_.period * options_.period;
   const int64_t oldest = newest - (static_cast<int64_t>(run->pending.size()) - 1) * options_.period;
   if (oldest + *options_.rows > run->rows) return;
-  if (run->pending.front() >= begin_id) starts_.Insert(run->pending.front());
+  AddSequence(run->pending.front(), begin_id);
   run->pending.pop_front();
+}
+
+void SequenceIndex::AddSequence(int64_t id, int64_t begin_id) {
+  if (id < begin_id) return;
+  starts_.Insert(id);
+  if (options_.lists_added) added_.push_back(id);
 }
 
 void SequenceIndex::EndRun(Run* run, bool with_the_episode, int64_t begin_id) {
   if (options_.rows.has_value() ? options_.padding : with_the_episode) {
-    for (const int64_t id : run->pending) {
-      if (id >= begin_id) starts_.Insert(id);
-    }
+    for (const int64_t id : run->pending) AddSequence(id, begin_id);
   }
   run->pending.clear();
   run->rows = 0;
@@ -211,7 +217,21 @@ absl::Status SequenceIndex::Load(StateReader* reader, const RowStore& store) {
   first_rows.insert(first_rows.end(), pending.begin(), pending.end());
   if (!AllDifferent(std::move(first_rows))) return Damaged("a row begins two of them");
   for (const int64_t id : starts) starts_.Insert(id);
+  longest_run_ = LongestRun(store);
   return absl::OkStatus();
+}
+
+// Of the rows of `store`.
+int64_t SequenceIndex::LongestRun(const RowStore& store) const {
+  std::vector<int64_t> rows_from(static_cast<size_t>(store.size()));  // of the run from each row on
+  int64_t longest = 0;
+  for (int64_t id = store.end_id() - 1; id >= store.begin_id(); --id) {
+    const int64_t next = NextRow(store, id);
+    int64_t& rows = rows_from[static_cast<size_t>(id - store.begin_id())];
+    rows = 1 + (next < 0 ? 0 : rows_from[static_cast<size_t>(next - store.begin_id())]);
+    longest = std::max(longest, rows);
+  }
+  return longest;
 }
 
 // For an index across episodes: whether the newest row of `run`, if it was not evicted, ended an

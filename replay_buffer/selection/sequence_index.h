@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -50,6 +51,7 @@ class SequenceIndex {
     int64_t period = 1;           // at least 1; ignored for whole episodes
     bool padding = false;         // runs may end within a sequence
     bool cross_episodes = false;  // runs go on after an episode; not for whole episodes
+    bool lists_added = false;     // for added()
   };
 
   // The most memory per row of the capacity.
@@ -69,9 +71,18 @@ class SequenceIndex {
   int64_t size() const { return starts_.size(); }
   int64_t Select(int64_t rank) const { return starts_.Select(rank); }
 
-  // Returns the row with which the run goes on after valid row `id`, which ended an episode. -1:
-  // there is none (yet).
-  int64_t NextEpisode(int64_t id) const { return episodes_.has_value() ? episodes_->Next(id) : -1; }
+  // With Options::lists_added: the first rows of the sequences that the last Append() has added, each once,
+  // in no particular order.
+  absl::Span<const int64_t> added() const { return added_; }
+  // The number of rows of the longest run so far, evicted rows included; after Load() that of the rows
+  // which were loaded, at first.
+  int64_t longest_run() const { return longest_run_; }
+
+  // Returns the row with which the run goes on after valid row `id` of `store`. -1: there is none (yet).
+  int64_t NextRow(const RowStore& store, int64_t id) const {
+    const int64_t next = store.Next(id).id;
+    return next >= 0 || !episodes_.has_value() ? next : episodes_->Next(id);
+  }
   // Whether a valid row begins an episode. Only for an index across episodes.
   bool BeginsEpisode(int64_t id) const { return episodes_->Begins(id); }
 
@@ -94,13 +105,17 @@ class SequenceIndex {
   Run& RunOf(const Segment& segment, int64_t begin_id);
   void LinkEpisode(const Segment& segment, int64_t id, int64_t begin_id, Run* run);
   void AddRow(Run* run, int64_t id, int64_t begin_id);
+  void AddSequence(int64_t id, int64_t begin_id);
   void EndRun(Run* run, bool with_the_episode, int64_t begin_id);
   void ForgetStreams(int64_t begin_id);
   bool IsNewest(const Run& run, const RowStore& store) const;
+  int64_t LongestRun(const RowStore& store) const;
 
   const Options options_;
   const int64_t capacity_rows_;
   RankedIds starts_;
+  std::vector<int64_t> added_;
+  int64_t longest_run_ = 0;
   std::optional<EpisodeLinks> episodes_;    // across episodes
   absl::flat_hash_map<int64_t, Run> runs_;  // by stream
 };

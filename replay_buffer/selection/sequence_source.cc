@@ -26,23 +26,27 @@ absl::Status CheckBatch(int64_t sequences, int64_t rows) {
                                                    " rows"));
 }
 
-// The row after `id` in a sequence; -1: none (yet).
-int64_t NextRow(const RowStore& store, const SequenceIndex& sequences, int64_t id) {
-  const int64_t next = store.Next(id).id;
-  return next >= 0 ? next : sequences.NextEpisode(id);
-}
-
 }  // namespace
 
-SequenceSource::SequenceSource(const SequenceDrawOptions& options, const Fields& fields,
+SequenceSource::SequenceSource(const SequenceDrawOptions& options,
                                std::shared_ptr<TransitionReader> reader)
     : DrawSource(std::move(reader)),
       options_(options),
-      fields_(fields),
+      mask_(FieldOf(kColumnMask)),
+      burn_in_(FieldOf(kColumnBurnIn)),
+      is_first_(options.index.cross_episodes ? FieldOf(kColumnIsFirst) : -1),
       sequences_(options.index, store().capacity_rows()) {}
 
 absl::StatusOr<std::unique_ptr<SequenceSource>> SequenceSource::Create(
     const SequenceDrawOptions& options, std::shared_ptr<RowStore> store) {
+  DING_ASSIGN_OR_RETURN(std::shared_ptr<TransitionReader> reader,
+                        MakeReader(options, std::move(store)));
+  return std::unique_ptr<SequenceSource>(new SequenceSource(options, std::move(reader)));
+}
+
+absl::StatusOr<std::shared_ptr<TransitionReader>> SequenceSource::MakeReader(
+    const SequenceDrawOptions& options, std::shared_ptr<RowStore> store,
+    std::vector<FieldSpec> added) {
   if (IsItems(*store->spec())) {
     return absl::InvalidArgumentError(
         "the rows are items (chunk, row, length), expected rows with their data: sequences are "
@@ -53,32 +57,22 @@ absl::StatusOr<std::unique_ptr<SequenceSource>> SequenceSource::Create(
                                                    ", but replay_buffer_bytes holds ",
                                                    store->capacity_rows(), " rows"));
   }
-  std::vector<FieldSpec> added = {Scalar(kColumnMask, DType::kBool),
-                                  Scalar(kColumnBurnIn, DType::kBool)};
+  added.push_back(Scalar(kColumnMask, DType::kBool));
+  added.push_back(Scalar(kColumnBurnIn, DType::kBool));
   if (options.index.cross_episodes) added.push_back(Scalar(kColumnIsFirst, DType::kBool));
-  DING_ASSIGN_OR_RETURN(
-      std::shared_ptr<TransitionReader> reader,
-      TransitionReader::Create(std::move(store), options.nstep, options.gamma, added));
-  const Spec& batch = *reader->spec();
-  Fields fields;
-  DING_ASSIGN_OR_RETURN(fields.mask, batch.IndexOf(kColumnMask, "batch"));
-  DING_ASSIGN_OR_RETURN(fields.burn_in, batch.IndexOf(kColumnBurnIn, "batch"));
-  if (options.index.cross_episodes) {
-    DING_ASSIGN_OR_RETURN(fields.is_first, batch.IndexOf(kColumnIsFirst, "batch"));
-  }
-  return std::unique_ptr<SequenceSource>(new SequenceSource(options, fields, std::move(reader)));
+  return TransitionReader::Create(std::move(store), options.nstep, options.gamma, added);
 }
 
 absl::Status SequenceSource::Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) {
-  std::vector<int64_t> starts(static_cast<size_t>(request.size));
-  DING_RETURN_IF_ERROR(Select(request, absl::MakeSpan(starts)));
-  int64_t rows = options_.index.rows.value_or(1);
+  starts_.resize(static_cast<size_t>(request.size));
+  DING_RETURN_IF_ERROR(Select(request, absl::MakeSpan(starts_)));
+  int64_t rows = request.sequence.value_or(options_.index.rows.value_or(1));
   if (!options_.index.rows.has_value()) {
-    for (const int64_t start : starts) rows = std::max(rows, LengthFrom(start));
+    for (const int64_t start : starts_) rows = std::max(rows, LengthFrom(start));
   }
   DING_RETURN_IF_ERROR(CheckBatch(request.size, rows));
   DING_RETURN_IF_ERROR(reader().Start(request.size * rows, draw));
-  Fill(starts, &**draw);
+  Fill(starts_, &**draw);
   if (options_.index.cross_episodes) FillIsFirst(&**draw);
   return absl::OkStatus();
 }
@@ -94,8 +88,25 @@ int64_t SequenceSource::LengthFrom(int64_t id) const {
   const int64_t most = options_.index.rows.value_or(std::numeric_limits<int64_t>::max());
   int64_t length = 1;
   const RowStore& store = this->store();
-  while (length < most && (id = NextRow(store, sequences_, id)) >= 0) ++length;
+  while (length < most && (id = sequences_.NextRow(store, id)) >= 0) ++length;
   return length;
+}
+
+std::string SequenceSource::WhyNoCandidates() const {
+  const SequenceIndex::Options& index = options_.index;
+  const int64_t longest = sequences_.longest_run();
+  // Longer runs have lost their first rows, or no row of them begins a sequence.
+  if (!index.rows.has_value() || longest >= *index.rows) return "";
+  const absl::string_view within = index.cross_episodes ? "stream" : "episode";
+  if (index.padding) {
+    return absl::StrCat("; the longest run of rows of one ", within, " so far has ", longest,
+                        ", and is padded once ",
+                        index.cross_episodes ? "its stream has lost steps" : "its episode is over");
+  }
+  return absl::StrCat("; the longest run of rows of one ", within, " so far has ", longest,
+                      "; if no longer one comes, set ",
+                      index.cross_episodes ? "" : "cross_episodes or ",
+                      "padding, or a smaller unroll_len");
 }
 
 std::vector<int64_t> SequenceSource::Lengths() const {
@@ -107,8 +118,8 @@ std::vector<int64_t> SequenceSource::Lengths() const {
 
 void SequenceSource::Fill(absl::Span<const int64_t> starts, TransitionDraw* draw) const {
   const RowStore& store = this->store();
-  const absl::Span<uint8_t> mask = draw->column<uint8_t>(fields_.mask);
-  const absl::Span<uint8_t> burn_in = draw->column<uint8_t>(fields_.burn_in);
+  const absl::Span<uint8_t> mask = draw->column<uint8_t>(mask_);
+  const absl::Span<uint8_t> burn_in = draw->column<uint8_t>(burn_in_);
   const absl::Span<int64_t> ids = draw->ids();
   const size_t rows = ids.size() / starts.size();
   const int64_t burn_in_rows = options_.burn_in;
@@ -121,7 +132,7 @@ void SequenceSource::Fill(absl::Span<const int64_t> starts, TransitionDraw* draw
       mask[row] = there;
       burn_in[row] = static_cast<int64_t>(t) < burn_in_rows;
       if (!there) continue;
-      const int64_t next = NextRow(store, sequences_, id);
+      const int64_t next = sequences_.NextRow(store, id);
       there = next >= 0;
       if (there) id = next;
     }
@@ -131,8 +142,8 @@ void SequenceSource::Fill(absl::Span<const int64_t> starts, TransitionDraw* draw
 // After Fill().
 void SequenceSource::FillIsFirst(TransitionDraw* draw) const {
   const absl::Span<const int64_t> ids = draw->ids();
-  const absl::Span<const uint8_t> mask = draw->column<uint8_t>(fields_.mask);
-  const absl::Span<uint8_t> is_first = draw->column<uint8_t>(fields_.is_first);
+  const absl::Span<const uint8_t> mask = draw->column<uint8_t>(mask_);
+  const absl::Span<uint8_t> is_first = draw->column<uint8_t>(is_first_);
   for (size_t row = 0; row < ids.size(); ++row) {
     is_first[row] = mask[row] != 0 && sequences_.BeginsEpisode(ids[row]);
   }
@@ -166,8 +177,36 @@ std::string SequenceDraws::candidates() const {
              : "whole episodes";
 }
 
-absl::Status SequenceDraws::CheckSize(int64_t size) const {
-  return CheckBatch(size, options_.index.rows.value_or(1));
+absl::Status SequenceDraws::CheckSequence(int64_t rows) const {
+  if (!options_.index.rows.has_value()) return DrawKind::CheckSequence(rows);
+  const int64_t least = options_.burn_in + 1;
+  const int64_t most = *options_.index.rows;
+  if (rows >= least && rows <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "sequences of ", rows, " rows are asked for (SampleOptions::sequence), expected ", least,
+      " to ", most, ": more than burn_in, which is ", options_.burn_in,
+      ", and at most unroll_len, which is ", most));
+}
+
+absl::Status SequenceDraws::CheckSize(int64_t size, std::optional<int64_t> sequence) const {
+  return CheckBatch(size, sequence.value_or(options_.index.rows.value_or(1)));
+}
+
+absl::StatusOr<bool> SequenceDraws::HasPriorities(StateReader* reader) {
+  DING_ASSIGN_OR_RETURN(const int64_t version, reader->ReadInt("version"));
+  return version == kVersionWithPriorities;
+}
+
+absl::Status SequenceDraws::CheckSaved(StateReader* reader) const {
+  DING_RETURN_IF_ERROR(CheckSavedType(reader, state_type()));
+  DING_ASSIGN_OR_RETURN(const int64_t version, reader->ReadInt("version"));
+  // A buffer with priorities can load sequences without.
+  if (version == kVersionWithoutPriorities) return absl::OkStatus();
+  if (version == kVersionWithPriorities && state_version() != version) {
+    return absl::InvalidArgumentError(
+        "the saved sequences have priorities, expected none because priority is not set");
+  }
+  return CheckSavedVersion(reader, kVersionWithPriorities);
 }
 
 StateSnapshot SequenceDraws::Snapshot() const {

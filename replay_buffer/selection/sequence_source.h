@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/replay_buffer/selection/draw_source.h"
 #include "ding_worker/replay_buffer/selection/sequence_index.h"
@@ -35,6 +36,8 @@ struct SequenceDrawOptions {
 
 class SequenceSource : public DrawSource {
  public:
+  //   kInvalidArgument  the rows are items, or fewer than a sequence of them fit in the buffer; otherwise as
+  //                     TransitionReader::Create()
   static absl::StatusOr<std::unique_ptr<SequenceSource>> Create(const SequenceDrawOptions& options,
                                                                 std::shared_ptr<RowStore> store);
 
@@ -43,6 +46,7 @@ class SequenceSource : public DrawSource {
     sequences_.Append(data.segments, first_id, store().begin_id());
   }
   void Clear() override { sequences_.EvictBefore(store().end_id()); }
+  std::string WhyNoCandidates() const override;
   absl::Status Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) override;
   StateSnapshot Snapshot() const override;
   absl::Status Load(StateReader* reader) override;
@@ -51,26 +55,29 @@ class SequenceSource : public DrawSource {
   std::vector<int64_t> Lengths() const;
 
  protected:
+  // Makes the reader for Create(), with further columns that a derived class fills in.
+  static absl::StatusOr<std::shared_ptr<TransitionReader>> MakeReader(
+      const SequenceDrawOptions& options, std::shared_ptr<RowStore> store,
+      std::vector<FieldSpec> added = {});
+  SequenceSource(const SequenceDrawOptions& options, std::shared_ptr<TransitionReader> reader);
+
+  // The field of the batches with a name that MakeReader() has added.
+  int FieldOf(absl::string_view name) const { return *reader().spec()->Find(name); }
+  const SequenceIndex& sequences() const { return sequences_; }
   bool RanksToIds(absl::Span<int64_t> ranks) const override;
 
  private:
-  // The fields of a batch that a draw fills.
-  struct Fields {
-    int mask = -1;
-    int burn_in = -1;
-    int is_first = -1;  // only across episodes
-  };
-
-  SequenceSource(const SequenceDrawOptions& options, const Fields& fields,
-                 std::shared_ptr<TransitionReader> reader);
-
   int64_t LengthFrom(int64_t id) const;
   void Fill(absl::Span<const int64_t> starts, TransitionDraw* draw) const;
   void FillIsFirst(TransitionDraw* draw) const;
 
   const SequenceDrawOptions options_;
-  const Fields fields_;
+  // The fields of a batch that a draw fills.
+  const int mask_;
+  const int burn_in_;
+  const int is_first_;  // -1: none, since sequences do not cross episodes
   SequenceIndex sequences_;
+  std::vector<int64_t> starts_;  // of a draw; a member, so that its memory is reused
 };
 
 class SequenceDraws : public DrawKind {
@@ -78,12 +85,24 @@ class SequenceDraws : public DrawKind {
   explicit SequenceDraws(const SequenceDrawOptions& options) : options_(options) {}
 
   absl::string_view state_type() const override;
-  int64_t state_version() const override { return 1; }
+  int64_t state_version() const override { return kVersionWithoutPriorities; }
+  absl::Status CheckSaved(StateReader* reader) const override;
   absl::StatusOr<std::unique_ptr<DrawSource>> MakeSource(std::shared_ptr<RowStore> store) override;
   std::string candidates() const override;
-  absl::Status CheckSize(int64_t size) const override;
+  bool draws_sequences() const override { return true; }
+  // A sequence that is shorter than those of the index is the beginning of one.
+  absl::Status CheckSequence(int64_t rows) const override;
+  absl::Status CheckSize(int64_t size, std::optional<int64_t> sequence) const override;
   StateSnapshot Snapshot() const override;
   absl::StatusOr<std::function<void()>> Read(StateReader* reader) override;
+
+  const SequenceDrawOptions& options() const { return options_; }
+  // Whether the sequences of a saved state have priorities.
+  static absl::StatusOr<bool> HasPriorities(StateReader* reader);
+
+ protected:
+  static constexpr int64_t kVersionWithoutPriorities = 1;
+  static constexpr int64_t kVersionWithPriorities = 2;
 
  private:
   const SequenceDrawOptions options_;

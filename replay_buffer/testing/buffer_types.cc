@@ -51,9 +51,8 @@ std::unique_ptr<IBuffer> MakeElastic(const BufferSettings& settings) {
   return Make("elastic", settings, &params);
 }
 
-std::unique_ptr<IBuffer> MakeSequence(const BufferSettings& settings, bool cross_episodes) {
-  SequenceBufferConfig params;
-  params.set_cross_episodes(cross_episodes);
+// `params` has what is to be set besides.
+std::unique_ptr<IBuffer> MakeSequence(const BufferSettings& settings, SequenceBufferConfig params) {
   params.set_unroll_len(std::min<int64_t>(5, settings.capacity_rows));
   params.set_burn_in(params.unroll_len() / 2);
   params.set_overlap(params.unroll_len() / 2);
@@ -74,10 +73,12 @@ std::vector<BufferType> MakeBufferTypes() {
   limited.set_max_staleness(kMaxStaleness);
   SequenceBufferConfig rows;
   rows.set_unroll_len(1);
-  const auto sequences = [](bool cross_episodes) {
-    return [cross_episodes](const BufferSettings& settings) {
-      return MakeSequence(settings, cross_episodes);
-    };
+  SequenceBufferConfig across;
+  across.set_cross_episodes(true);
+  SequenceBufferConfig by_priority;
+  by_priority.mutable_priority();
+  const auto sequences = [](const SequenceBufferConfig& params) {
+    return [params](const BufferSettings& settings) { return MakeSequence(settings, params); };
   };
   return {
       {"Naive", Plain("naive"), /*of_rows=*/true, /*prioritized=*/false},
@@ -89,8 +90,9 @@ std::vector<BufferType> MakeBufferTypes() {
       {"AdvancedUniform", With("advanced", uniform), true, true},
       {"AdvancedLimited", With("advanced", limited), false, true},
       {"SequenceOfRows", With("sequence", rows), true, false},
-      {"Sequence", sequences(/*cross_episodes=*/false), false, false},
-      {"SequenceAcross", sequences(/*cross_episodes=*/true), false, false},
+      {"Sequence", sequences(SequenceBufferConfig()), false, false},
+      {"SequenceAcross", sequences(across), false, false},
+      {"SequencePrioritized", sequences(by_priority), false, true},
       {"Episode", Plain("episode"), false, false},
   };
 }
