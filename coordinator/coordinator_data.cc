@@ -307,9 +307,10 @@ void CoordinatorImpl::Serve(const std::shared_ptr<TaskBuffer>& buffer) {
   absl::Status may_draw;
   while (const std::optional<LearnerDemand> demand =
              NextDemand(answered, buffer.get(), &undrawable, &may_draw)) {
-    absl::StatusOr<Drawn> drawn = may_draw;
-    if (may_draw.ok()) drawn = Draw(buffer->rows(), *demand, undrawable.get());
-    answered = Answer(*demand, std::move(drawn), buffer.get());
+    answered = Answer(*demand,
+                      may_draw.ok() ? Draw(buffer->rows(), *demand, undrawable.get())
+                                    : absl::StatusOr<Drawn>(may_draw),
+                      buffer.get());
   }
 }
 
