@@ -27,6 +27,7 @@
 #include "ding_worker/interaction/control/protocol.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -352,6 +353,17 @@ std::vector<std::string> Coordinator::Problems(const Options& options) {
     problems.push_back(absl::StrCat("stall_timeout is ",
                                     absl::FormatDuration(options.stall_timeout),
                                     ", expected more than 0"));
+  }
+  if (options.replay_ratio.has_value()) {
+    ReplayRatioLimiter::AppendProblems(*options.replay_ratio, /*draw_rows=*/0, &problems);
+  }
+  if (options.first_env_step < 0) {
+    problems.push_back(
+        absl::StrCat("first_env_step is ", options.first_env_step, ", expected at least 0"));
+  }
+  if (options.random_collect_size < 0) {
+    problems.push_back(absl::StrCat("random_collect_size is ", options.random_collect_size,
+                                    ", expected at least 0"));
   }
   if (options.max_env_step < 0 || options.max_train_iter < 0 ||
       options.max_time < absl::ZeroDuration()) {

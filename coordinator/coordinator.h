@@ -20,6 +20,8 @@
 //            caller, and so the worker, waiting. A row that was acknowledged is in the buffer, or
 //            was drawn or evicted by the buffer's rules, even if its worker or the learner dies.
 //   demand   is answered when there are rows, with all batches that can be drawn then.
+//   ratio    With Options::replay_ratio a push waits while too few rows are drawn per row pushed, and a demand while
+//            too many would be.
 //   chunk    is deleted when its last item has left the buffer and all demands that were answered
 //            before that are read. All items of a chunk come in one message, and chunks in the
 //            order of their numbers.
@@ -48,6 +50,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +65,7 @@
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
+#include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
 #include "ding_worker/replay_buffer/used_data_remover.h"
 
 namespace ding {
@@ -93,6 +97,13 @@ class Coordinator : public WorkerHandler {
     // After this time without progress a learner is reported as stalled, in the log and in
     // RunStatus.
     absl::Duration stall_timeout = absl::Seconds(10);
+    // Bounds on the rows drawn per row pushed, of each buffer; see "Replay ratio" in docs/parallel.md. None: there
+    // are none.
+    std::optional<ReplayRatioLimiter::Options> replay_ratio;
+    // Env steps of an earlier run, from which a run that begins goes on counting; at least 0.
+    int64_t first_env_step = 0;
+    // The rows of each buffer that are collected at random before the policy acts.
+    int64_t random_collect_size = 0;
     // A run of the journal that an operator has stopped goes on; otherwise it ends at once.
     bool goes_on_after_stop = false;
   };
@@ -119,7 +130,7 @@ class Coordinator : public WorkerHandler {
     int64_t rows_acknowledged = 0;  // of these
     int64_t demands_answered = 0;
     int64_t demands_waited = 0;  // that found too few rows at first
-    int64_t pushes_waited = 0;   // that were refused for their rate at first
+    int64_t pushes_waited = 0;   // that were refused for their rate, or the replay ratio, at first
     int64_t late_messages = 0;   // of tasks that were over
   };
 

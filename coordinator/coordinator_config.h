@@ -2,9 +2,16 @@
 #ifndef DING_WORKER_COORDINATOR_COORDINATOR_CONFIG_H_
 #define DING_WORKER_COORDINATOR_COORDINATOR_CONFIG_H_
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/coordinator.h"
 #include "ding_worker/coordinator/coordinator.pb.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
 
 namespace ding {
 
@@ -16,6 +23,27 @@ inline void ReadCoordinatorOptions(const CoordinatorConfig& config, Coordinator:
   options->collectors = config.collectors();
   options->max_collectors = config.max_collectors();
   options->max_task_failures = config.max_task_failures();
+}
+
+// The bounds of a buffer that is drawn from `batch_size` rows at a time; none if the config sets none.
+inline std::optional<ReplayRatioLimiter::Options> ReadReplayRatio(const BufferConfig& config,
+                                                                  int64_t batch_size) {
+  const ReplayRatioConfig& section = config.replay_ratio();
+  ReplayRatioLimiter::Options options;
+  options.min = section.min();
+  options.max = section.max();
+  options.min_size = section.min_size();
+  options.error_buffer = section.has_error_buffer() ? section.error_buffer() : batch_size;
+  const bool is_set = options.min != 0 || options.max != ReplayRatioConfig().max() ||
+                      options.min_size != 0 || section.has_error_buffer();
+  return is_set ? std::make_optional(options) : std::nullopt;
+}
+
+// Adds a sentence for each of them that is out of range.
+inline void AppendReplayRatioProblems(const BufferConfig& config, int64_t batch_size,
+                                      std::vector<std::string>* problems) {
+  const std::optional<ReplayRatioLimiter::Options> options = ReadReplayRatio(config, batch_size);
+  if (options.has_value()) ReplayRatioLimiter::AppendProblems(*options, batch_size, problems);
 }
 
 }  // namespace ding

@@ -85,6 +85,10 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
     CoordinatorMessage message;
     message.mutable_collector_data_ack()->set_task_id(data.task_id());
     message.mutable_collector_data_ack()->set_sequence(sender->data_sequence);
+    const RunningTask* const task = workers_.FindTask(worker, data.task_id());
+    if (task != nullptr && task->buffer->wants_random_rows()) {
+      message.mutable_collector_data_ack()->set_acts_at_random(true);
+    }
     sender_->Send(worker, message);
     return nullptr;
   }
@@ -151,6 +155,9 @@ void CoordinatorImpl::AcknowledgeData(uint32_t worker, const CollectorData& data
     CoordinatorMessage message;
     message.mutable_collector_data_ack()->set_task_id(data.task_id());
     message.mutable_collector_data_ack()->set_sequence(data.sequence());
+    if (buffer->wants_random_rows()) {
+      message.mutable_collector_data_ack()->set_acts_at_random(true);
+    }
     sender_->Send(worker, message);
   }
 }
@@ -183,7 +190,11 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
     JournalRecord push;
     {
       MutexLock order(buffer->pushing());
-      status = buffer->rows()->Push(announced.items, envstep);
+      if (buffer->limited()) status = CheckPush(announced.rows(), buffer);
+      if (status.ok()) status = buffer->rows()->Push(announced.items, envstep);
+      if (status.ok() && buffer->limited()) {
+        push.mutable_push()->set_rows_drawn(CountPush(announced.rows(), buffer));
+      }
       if (status.ok() && journal != nullptr) {
         push.mutable_push()->set_buffer_id(buffer->id());
         push.mutable_push()->set_items(data.items());
@@ -208,6 +219,19 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
     refused = true;
     if (!WaitForRoom(worker, task_id, std::string(status.message()), answers, buffer)) return false;
   }
+}
+
+// Both are called while buffer->pushing() is held, so that no other push comes in between.
+absl::Status CoordinatorImpl::CheckPush(int64_t rows, TaskBuffer* buffer) {
+  MutexLock lock(&mutex_);
+  return buffer->CheckPush(rows);
+}
+
+// Returns the rows that are drawn by now.
+int64_t CoordinatorImpl::CountPush(int64_t rows, TaskBuffer* buffer) {
+  MutexLock lock(&mutex_);
+  buffer->Pushed(rows);
+  return buffer->rows_drawn();
 }
 
 // Writes a push that could not be written at first: until then it is not acknowledged.
@@ -280,17 +304,24 @@ void CoordinatorImpl::Serve(const std::shared_ptr<TaskBuffer>& buffer) {
   }
   bool answered = true;
   std::shared_ptr<const ChunkSet> undrawable;
+  absl::Status may_draw;
   while (const std::optional<LearnerDemand> demand =
-             NextDemand(answered, buffer.get(), &undrawable)) {
-    answered = Answer(*demand, Draw(buffer->rows(), *demand, undrawable.get()), buffer.get());
+             NextDemand(answered, buffer.get(), &undrawable, &may_draw)) {
+    answered = Answer(*demand,
+                      may_draw.ok() ? Draw(buffer->rows(), *demand, undrawable.get())
+                                    : absl::StatusOr<Drawn>(may_draw),
+                      buffer.get());
   }
 }
 
 std::optional<LearnerDemand> CoordinatorImpl::NextDemand(
-    bool answered, TaskBuffer* buffer, std::shared_ptr<const ChunkSet>* undrawable) {
+    bool answered, TaskBuffer* buffer, std::shared_ptr<const ChunkSet>* undrawable,
+    absl::Status* may_draw) {
   MutexLock lock(&mutex_);
   *undrawable = buffer->undrawable();
-  return buffer->NextDemand(answered);
+  std::optional<LearnerDemand> demand = buffer->NextDemand(answered);
+  if (demand.has_value()) *may_draw = buffer->CheckDraw(&*demand);
+  return demand;
 }
 
 // False: there were too few rows.

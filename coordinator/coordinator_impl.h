@@ -94,7 +94,9 @@ class CoordinatorImpl : public Coordinator {
         doubted_(options.min_return, options.max_return),
         commands_(options.wanted_collectors, options.max_collectors),
         progress_({options.max_env_step, options.max_train_iter, options.max_time}, deps.clock),
-        journal_(parts.journal, /*on_replaced=*/[this] { timer_.Signal(); }) {}
+        journal_(parts.journal, /*on_replaced=*/[this] { timer_.Signal(); }) {
+    progress_.AddFinishedSteps(options.first_env_step);  // those of a journal take their place
+  }
   ~CoordinatorImpl() override { Close("the coordinator is closed").IgnoreError(); }
 
   // Goes on with the run that is in the journal, if there is one. Once, before all others.
@@ -200,8 +202,10 @@ class CoordinatorImpl : public Coordinator {
                    int64_t answers, TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
   void Serve(const std::shared_ptr<TaskBuffer>& buffer) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<LearnerDemand> NextDemand(bool answered, TaskBuffer* buffer,
-                                          std::shared_ptr<const ChunkSet>* undrawable)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+                                          std::shared_ptr<const ChunkSet>* undrawable,
+                                          absl::Status* may_draw) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckPush(int64_t rows, TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t CountPush(int64_t rows, TaskBuffer* buffer) ABSL_LOCKS_EXCLUDED(mutex_);
   bool Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> drawn, TaskBuffer* buffer)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -139,7 +139,7 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
   for (const BufferRecord& known : run.state.buffer()) {
     TaskBuffer* const buffer = buffers_.at(known.buffer_id()).get();
     const int64_t lost_now = lost[known.buffer_id()];
-    buffer->Recovered(known.rows_total(), known.rows_lost() + lost_now);
+    buffer->Recovered(known, known.rows_lost() + lost_now);
     counters_.rows_pushed += known.rows_total();
     counters_.rows_acknowledged += known.rows_total();
     LOG(INFO) << known.buffer_id() << " goes on with " << buffer->rows()->count() << " of "
@@ -201,6 +201,7 @@ JournalRecord CoordinatorImpl::StateNow() const {
     of_buffer->set_buffer_id(id);
     of_buffer->set_started(buffer->started());
     of_buffer->set_rows_lost(buffer->rows_lost());
+    of_buffer->set_rows_drawn(buffer->rows_drawn());
   }
   policies_.Save(state);
   return record;

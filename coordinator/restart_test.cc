@@ -21,6 +21,7 @@
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -137,6 +138,41 @@ TEST_P(RestartTest, ADoubtedEvaluationIsLost) {
   EXPECT_FALSE(coordinator()->status().has_eval_value());
   JoinAll();
   for (PlayedWorker& collector : collectors_) Push(&collector, 1, 1);
+}
+
+// What was drawn counts on, so that neither a kill nor --resume makes the learner or the collectors wait anew.
+TEST_P(RestartTest, TheReplayRatioGoesOn) {
+  options_.replay_ratio = ReplayRatioLimiter::Options{1, 1, 2, 1};
+  options_.random_collect_size = 3;
+  ASSERT_THAT(Begin(), IsOk());
+  JoinAll();
+  FinishEvaluations();
+  EXPECT_TRUE(TaskOf(collectors_[0]).acts_at_random());
+  Push(&collectors_[0], 1, 5);
+  Demand();
+  Demand();
+  Push(&collectors_[0], 1, 2);
+  EXPECT_EQ(coordinator()->status().buffer(0).replay_ratio(), 0.5);
+  for (int deaths = 0; deaths < 2; ++deaths) {
+    Kill();
+    ASSERT_THAT(Begin(), IsOk());
+    const BufferStatus buffer = coordinator()->status().buffer(0);
+    EXPECT_EQ(buffer.sample_count(), 2);
+    EXPECT_EQ(buffer.push_count(), 7);
+    EXPECT_EQ(buffer.replay_ratio(), 0.5);
+  }
+  JoinAll();
+  EXPECT_FALSE(TaskOf(collectors_[0]).acts_at_random());
+  Demand();
+  Demand();
+  EXPECT_EQ(coordinator()->status().buffer(0).replay_ratio(), 1);
+  Demand();
+  EXPECT_EQ(coordinator()->status().buffer(0).sample_count(), 4) << "this one waits";
+  // The state of the run is written, too, without a push behind the draws.
+  Info(3);
+  Kill();
+  ASSERT_THAT(Begin(), IsOk());
+  EXPECT_EQ(coordinator()->status().buffer(0).sample_count(), 4);
 }
 
 // Chunks that the learner could not learn from do not come back.

@@ -23,6 +23,13 @@ absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& confi
                                                    config.type(),
                                                    "' do not tell which items left them"));
   }
+  const ReplayRatioConfig& ratio = config.replay_ratio();
+  if (ratio.min() != 0 || ratio.max() != ReplayRatioConfig().max() || ratio.min_size() != 0 ||
+      ratio.has_error_buffer()) {
+    return absl::InvalidArgumentError(
+        "replay_ratio is set, but a buffer does not obey it by itself: the coordinator of a "
+        "parallel run does");
+  }
   return descriptor.create(config, deps);
 }
 

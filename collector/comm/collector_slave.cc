@@ -39,6 +39,10 @@ void CollectorSlave::ResetTask(const StartTask& start) {
   evaluates_ = task.eval_flag();
   newest_ = policies_;
   progress_ = CollectorProgress();
+  max_unacknowledged_ = task.has_max_unacknowledged()
+                            ? std::clamp<uint64_t>(task.max_unacknowledged(), 1, kMaxUnacknowledged)
+                            : kMaxUnacknowledged;
+  acts_at_random_.store(task.acts_at_random(), std::memory_order_relaxed);
   // The announcements of a closed task are dropped, and not all of them are acknowledged.
   acknowledged_ = announced_;
 }
@@ -46,6 +50,11 @@ void CollectorSlave::ResetTask(const StartTask& start) {
 void CollectorSlave::Take(const CoordinatorMessage& message) {
   if (message.has_collector_data_ack()) {
     acknowledged_ = std::max(acknowledged_, message.collector_data_ack().sequence());
+    // That of an earlier task says nothing about this one.
+    if (IsTask(message.collector_data_ack().task_id()) &&
+        !message.collector_data_ack().acts_at_random()) {
+      acts_at_random_.store(false, std::memory_order_relaxed);
+    }
   } else if (message.has_policy_version()) {
     const PolicyVersion& policy = message.policy_version();
     for (size_t i = 0; i < policies_.size(); ++i) {
@@ -66,7 +75,7 @@ absl::Status CollectorSlave::Announce(std::string items, const CollectorProgress
   ToReport(progress, data->mutable_progress());
   {
     MutexLock lock(&mutex_);
-    while (TaskStatusLocked().ok() && announced_ - acknowledged_ >= kMaxUnacknowledged) {
+    while (TaskStatusLocked().ok() && announced_ - acknowledged_ >= max_unacknowledged_) {
       changed_.WaitFor(&mutex_, absl::InfiniteDuration());  // Closing the task wakes it.
     }
     DING_RETURN_IF_ERROR(TaskStatusLocked());

@@ -5,12 +5,13 @@
 //     NewerPolicy() ◄───────────── PolicyVersion: latest wins, for each player who learns
 //
 // At most kMaxUnacknowledged announcements are under way: when the coordinator's buffer pushes back,
-// Announce() waits.
+// Announce() waits. A task may ask for fewer.
 //
 // Ownership, threads, blocking: as Slave.
 #ifndef DING_WORKER_COLLECTOR_COMM_COLLECTOR_SLAVE_H_
 #define DING_WORKER_COLLECTOR_COMM_COLLECTOR_SLAVE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,6 +46,8 @@ class CollectorSlave : public Slave {
                                                            absl::Duration timeout);
   // Whether newer versions of this player's policy may come.
   bool FollowsPolicy(int player) const;
+  // Whether the task is to act at random now.
+  bool acts_at_random() const { return acts_at_random_.load(std::memory_order_relaxed); }
 
  private:
   void ResetTask(const StartTask& start) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -61,6 +64,8 @@ class CollectorSlave : public Slave {
   std::vector<PolicyVersion> newest_ ABSL_GUARDED_BY(mutex_);
   std::vector<bool> updates_ ABSL_GUARDED_BY(mutex_);  // whether newer ones are wanted
   CollectorProgress progress_ ABSL_GUARDED_BY(mutex_);
+  uint64_t max_unacknowledged_ ABSL_GUARDED_BY(mutex_) = kMaxUnacknowledged;
+  std::atomic<bool> acts_at_random_{false};
   // These count over the life of this worker, not over a task.
   uint64_t announced_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;

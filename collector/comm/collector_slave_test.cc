@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/parallel/collector_link.h"
@@ -78,6 +79,42 @@ TEST_F(CollectorSlaveTest, WaitsForAnAcknowledgementWhenTooManyAreUnderWay) {
     EXPECT_EQ(coordinator_.Receive().collector_data().sequence(), kWindow + 1);
   });
   EXPECT_THAT(status, IsOk());
+}
+
+TEST_F(CollectorSlaveTest, ATaskMayAskForFewerUnderWay) {
+  CollectorTask task;
+  task.set_task_id("a");
+  task.set_max_unacknowledged(1);
+  Start(task);
+  AnnounceAll(1);
+  coordinator_.Receive();
+  const absl::Status status = AnnounceOneMore([this] {
+    EXPECT_FALSE(coordinator_.HearsMore()) << "it waits";
+    coordinator_.Acknowledge("a", 1);
+    EXPECT_EQ(coordinator_.Receive().collector_data().sequence(), 2u);
+  });
+  EXPECT_THAT(status, IsOk());
+}
+
+TEST_F(CollectorSlaveTest, ActsAtRandomUntilAnAcknowledgementDoesNotSaySo) {
+  CollectorTask task;
+  task.set_task_id("a");
+  EXPECT_FALSE(slave_.acts_at_random());
+  task.set_acts_at_random(true);
+  Start(task);
+  EXPECT_TRUE(slave_.acts_at_random());
+  AnnounceAll(2);
+  CoordinatorMessage message;
+  message.mutable_collector_data_ack()->set_task_id("a");
+  message.mutable_collector_data_ack()->set_sequence(1);
+  message.mutable_collector_data_ack()->set_acts_at_random(true);
+  coordinator_.Send(message);
+  coordinator_.Acknowledge("another task", 1);
+  coordinator_.Acknowledge("a", 2);
+  for (int i = 0; i < 5000 && slave_.acts_at_random(); ++i) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_FALSE(slave_.acts_at_random());
 }
 
 // An acknowledgement that comes again, or late, does not make room twice.

@@ -55,6 +55,7 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   absl::Status SendData(const SegmentBatch& data, const CollectorProgress& progress) override;
   absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(int player, uint64_t version,
                                                               absl::Duration timeout) override;
+  bool acts_at_random() const override { return slave_.acts_at_random(); }
 
   // Callbacks of the slave.
   void RunTask(const CollectorTask& task);

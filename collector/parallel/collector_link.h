@@ -52,6 +52,10 @@ class CollectorLink {
   //   kNotFound                        the version that a player must use is deleted
   virtual absl::StatusOr<std::optional<PolicyUpdate>> GetPolicyUpdate(int player, uint64_t version,
                                                                       absl::Duration timeout) = 0;
+
+  // Whether the task is to act at random now, since the run still collects its first rows
+  // (policy.random_collect_size). Changes once, from true to false.
+  virtual bool acts_at_random() const { return false; }
 };
 
 }  // namespace ding

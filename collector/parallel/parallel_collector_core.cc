@@ -45,6 +45,10 @@ std::vector<std::string> ParallelCollectorCore::Options::Problems() const {
   if (max_abnormal < 1) {
     problems.push_back(absl::StrCat("max_abnormal is ", max_abnormal, ", expected at least 1"));
   }
+  if (!reward_shaping.empty()) {
+    const absl::Status found = RewardShapingRegistry().Find(reward_shaping).status();
+    if (!found.ok()) problems.push_back(absl::StrCat("reward_shaping: ", found.message()));
+  }
   return problems;
 }
 
@@ -67,6 +71,10 @@ std::vector<std::string> ParallelCollectorCore::ProblemsOf(
       problems.push_back("no policy that collects");
       return problems;
     }
+  }
+  if (players.size() > 1 && !options.reward_shaping.empty()) {
+    problems.push_back(absl::StrCat("reward_shaping is '", options.reward_shaping,
+                                    "' in a game, expected none: it is for envs with one player"));
   }
   if (players.empty()) return problems;
   const CollectAttributes attributes = players[0].collect_mode->attributes();
@@ -109,6 +117,10 @@ ParallelCollectorCore::ParallelCollectorCore(Setup setup)
       envs_playing_(parts_.env->env_num()),
       averages_(static_cast<int>(2 * options_.print_freq)) {
   acting_.policy_settings = task_.collect_setting;
+  if (!options_.reward_shaping.empty()) {
+    reward_shaping_ =
+        *RewardShapingRegistry().Find(options_.reward_shaping);  // Problems() has looked
+  }
   info_.eval_flag = task_.eval_flag;
   info_.is_game = setup.is_game;
   info_.env_num = parts_.env->env_num();
@@ -206,7 +218,8 @@ absl::Status ParallelCollectorCore::Collect() {
   CollectCore::Options options;
   options.common.max_abnormal = options_.max_abnormal;
   options.common.stream_base = task_.stream_base;
-  options.whole_episodes = players_[0].collect_mode->attributes().n_episode.has_value();
+  options.whole_episodes =
+      players_[0].collect_mode->attributes().n_episode.has_value() || reward_shaping_ != nullptr;
   options.game = players_.size() > 1;
   options.measure_steps = true;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<CollectCore> core,
@@ -251,6 +264,10 @@ absl::Status ParallelCollectorCore::StepEnvs(CollectCore* core) {
   const auto plays = [this](int env_id) { return !has_played_all(env_id); };
   DING_ASSIGN_OR_RETURN(const Timesteps* const timesteps, core->StepEnvs(playing, acting_, plays));
   Account(*timesteps, core->envstep());
+  if (reward_shaping_ == nullptr) return absl::OkStatus();
+  for (const FinishedEpisode& finished : timesteps->finished) {
+    DING_RETURN_IF_ERROR(core->ReshapeRewards(timesteps->env_ids[finished.row], reward_shaping_));
+  }
   return absl::OkStatus();
 }
 

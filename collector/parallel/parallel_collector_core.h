@@ -9,7 +9,8 @@
 // player 0). The check for a newer version is a local call of the link.
 //
 // Rows are sent when there are n_sample rows per env on average, those of a running episode as a segment
-// that ends as kCut. With n_episode or traj_len_inf the rows of an episode are sent when it is over. Each env
+// that ends as kCut. With n_episode, traj_len_inf or reward_shaping the rows of an episode are sent when it
+// is over. Each env
 // plays episodes_per_env episodes; after the last one the remaining rows are sent. An abnormal step drops
 // the rows of its episode that were not sent yet, and its env plays another episode. When the task is
 // closed, rows that were not sent are dropped.
@@ -60,6 +61,7 @@
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/collector/core/collect_core.h"
+#include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/core/traj_buffer.h"
 #include "ding_worker/collector/core/turn_transitions.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
@@ -83,6 +85,9 @@ class ParallelCollectorCore : public BaseParallelCollector {
     // The number of abnormal steps of one env, without a row or episode of it sent in between, after
     // which Run() fails; at least 1.
     int max_abnormal = 10;
+    // Name in RewardShapingRegistry() of the function that changes the rewards of finished episodes; rows are then
+    // sent when their episode is over. Empty: none. Not for games.
+    std::string reward_shaping;
 
     // Returns all problems of the options; empty if there are none.
     std::vector<std::string> Problems() const;
@@ -157,6 +162,7 @@ class ParallelCollectorCore : public BaseParallelCollector {
   const ParallelCollectorParts parts_;
   const ComponentDeps deps_;
   const std::vector<ParallelPlayer> players_;  // the players of a collecting task
+  RewardShaping reward_shaping_;               // may be empty
 
   // Members of the thread that calls Run().
   bool has_run_ = false;

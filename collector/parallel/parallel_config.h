@@ -19,6 +19,7 @@ inline ParallelCollectorCore::Options ReadParallelCollectorOptions(
   options.print_freq = config.print_freq();
   options.update_policy_period = absl::Seconds(config.update_policy_second());
   options.max_abnormal = config.max_abnormal();
+  options.reward_shaping = config.reward_shaping();
   return options;
 }
 

@@ -17,13 +17,16 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
+#include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/evaluator/interaction_serial_evaluator.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
 #include "ding_worker/collector/testing/fake_link.h"
 #include "ding_worker/collector/testing/fake_policy.h"
 #include "ding_worker/collector/testing/sent_rows.h"
+#include "ding_worker/data/columns.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/env/async_thread_env_manager.h"
@@ -395,6 +398,42 @@ TEST(ZerglingParallelCollectorTest, NamesAnEnvThatKeepsDying) {
   EXPECT_THAT(f.Create().Run(), StatusIs(absl::StatusCode::kResourceExhausted,
                                          AllOf(HasSubstr("zergling-7"), HasSubstr("env 1"),
                                                HasSubstr("the bridge is out"))));
+}
+
+absl::Status OnlyTheLastCounts(int /*env_id*/, const ColumnsView& rows, absl::Span<float> rewards) {
+  std::fill(rewards.begin(), rewards.end(), 0.0f);
+  rewards.back() = static_cast<float>(rows.rows());
+  return absl::OkStatus();
+}
+DING_REGISTER(RewardShapingRegistry(), "zergling_only_the_last", OnlyTheLastCounts,
+              "sets all rewards but the last of an episode to 0");
+
+TEST(ZerglingParallelCollectorTest, ReshapesTheRewardsOfWholeEpisodes) {
+  Fixture f;
+  f.options.reward_shaping = "zergling_only_the_last";
+  ASSERT_THAT(f.Create().Run(), IsOk());
+  int64_t rows = 0;
+  for (const FakeLink::Sent& sent : f.link.sent()) {
+    EXPECT_THAT(ValidateSegments(sent.data), IsOk());
+    const absl::Span<const float> reward = sent.data.rows.column<float>("reward");
+    for (const Segment& segment : sent.data.segments) {
+      EXPECT_NE(segment.end, SegmentEnd::kCut);
+      for (int64_t i = 0; i < segment.length; ++i) {
+        EXPECT_EQ(reward[static_cast<size_t>(segment.begin + i)],
+                  i + 1 == segment.length ? static_cast<float>(segment.length) : 0);
+      }
+      rows += segment.length;
+    }
+  }
+  EXPECT_EQ(rows, f.collector->GetFinishInfo().step_count);
+}
+
+TEST(ZerglingParallelCollectorTest, RefusesARewardShapingThatIsNotThere) {
+  Fixture f;
+  f.options.reward_shaping = "of_nobody";
+  EXPECT_THAT(ZerglingParallelCollector::Create(f.options, f.task, f.parts, f.deps),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("reward_shaping: "), HasSubstr("of_nobody"))));
 }
 
 // A policy with real parameters for CartPole.

@@ -29,6 +29,8 @@ struct CommanderDeps : ComponentDeps {
   CommandMode* policy = nullptr;
   // Mean return of an evaluation at which the run has converged.
   double stop_value = std::numeric_limits<double>::infinity();
+  // Env steps of an earlier run, from which a run that begins goes on counting.
+  int64_t first_env_step = 0;
   // The opponents that the evaluations of a league play.
   std::vector<EvalOpponent> eval_opponents;
 };

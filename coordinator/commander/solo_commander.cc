@@ -60,7 +60,8 @@ SoloCommander::SoloCommander(const Options& options, CommandMode* policy, const 
       deps_(deps),
       made_nanos_(deps.clock->MonotonicNanos()),
       collector_space_(options.collector_task_space),
-      learner_space_(options.learner_task_space) {}
+      learner_space_(options.learner_task_space),
+      total_collector_env_step_(options.first_env_step) {}
 
 bool SoloCommander::EvaluationIsDue() const {
   if (evaluating_) return false;

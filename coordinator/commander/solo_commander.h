@@ -55,6 +55,7 @@ class SoloCommander : public BaseCommander {
     // Mean return of an evaluation at which the run has converged, if training has begun.
     double stop_value = std::numeric_limits<double>::infinity();
     double stop_after_seconds = 0;  // from the making of the commander on; at least 0
+    int64_t first_env_step = 0;     // of an earlier run, from which this one goes on counting
     // Asked when an evaluation has reached stop_value: whether that is enough. Null: it is.
     std::function<bool()> may_converge;
   };

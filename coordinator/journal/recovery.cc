@@ -33,12 +33,23 @@ void AddTask(const Task& task, std::vector<Task>* tasks) {
   tasks->push_back(task);
 }
 
+// What was pushed into a buffer and drawn from it.
+struct RowCounts {
+  int64_t total = 0;
+  int64_t drawn = 0;
+
+  void Note(int64_t rows_total, int64_t rows_drawn) {
+    total = std::max(total, rows_total);
+    drawn = std::max(drawn, rows_drawn);
+  }
+};
+
 // Adds the pushes that follow a state in the journal to that state.
-void AddPushes(int64_t envstep, const std::map<std::string, int64_t>& rows_total,
-               StateRecord* state) {
+void AddPushes(int64_t envstep, const std::map<std::string, RowCounts>& rows, StateRecord* state) {
   state->set_envstep(std::max(state->envstep(), envstep));
   for (BufferRecord& buffer : *state->mutable_buffer()) {
-    buffer.set_rows_total(rows_total.at(buffer.buffer_id()));
+    buffer.set_rows_total(rows.at(buffer.buffer_id()).total);
+    buffer.set_rows_drawn(rows.at(buffer.buffer_id()).drawn);
   }
 }
 
@@ -60,24 +71,22 @@ absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const JournalReader& rea
   int64_t pushes = 0;
   bool has_state = false;
   int64_t envstep = 0;
-  std::map<std::string, int64_t> rows_total;
+  std::map<std::string, RowCounts> rows;  // by buffer
   const auto visit = [&](const JournalRecord& record) {
     switch (record.record_case()) {
-      case JournalRecord::kPush: {
+      case JournalRecord::kPush:
         ++pushes;
         envstep = std::max(envstep, record.push().envstep());
-        int64_t& total = rows_total[record.push().buffer_id()];
-        total = std::max(total, record.push().rows_total());
+        rows[record.push().buffer_id()].Note(record.push().rows_total(),
+                                             record.push().rows_drawn());
         break;
-      }
       case JournalRecord::kRemoved:
         run.removed_chunks.insert(record.removed().chunk().begin(), record.removed().chunk().end());
         break;
       case JournalRecord::kState:
         run.state = record.state();
         for (const BufferRecord& buffer : record.state().buffer()) {
-          int64_t& total = rows_total[buffer.buffer_id()];
-          total = std::max(total, buffer.rows_total());
+          rows[buffer.buffer_id()].Note(buffer.rows_total(), buffer.rows_drawn());
         }
         has_state = true;
         break;
@@ -101,7 +110,7 @@ absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const JournalReader& rea
   };
   DING_RETURN_IF_ERROR(read(visit));
   if (has_state) {
-    AddPushes(envstep, rows_total, &run.state);
+    AddPushes(envstep, rows, &run.state);
     return run;
   }
   if (pushes == 0) return std::nullopt;

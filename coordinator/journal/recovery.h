@@ -38,7 +38,8 @@ struct RecoveredRun {
 // Calls a visitor for each record, as Journal::Read() does.
 using JournalReader = std::function<absl::Status(const Journal::Visitor& visit)>;
 
-// Returns nullopt if nothing has happened yet. A buffer's rows_total is that of its last push.
+// Returns nullopt if nothing has happened yet. A buffer's rows_total and rows_drawn are those of
+// its last push, or of the last state.
 //   kDataLoss  there are pushes, and no state of the run
 absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const Journal& journal);
 absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const JournalReader& read);

@@ -121,15 +121,39 @@ absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worke
   return chunks;
 }
 
-void TaskBuffer::Recovered(int64_t rows_total, int64_t rows_lost) {
-  rows_before_ = rows_total - rows_->push_count();
+TaskBuffer::TaskBuffer(std::string id, const Limits& limits) : id_(std::move(id)), limits_(limits) {
+  if (!limits_.replay_ratio.has_value() && limits_.random_rows == 0) return;
+  ReplayRatioLimiter::Options options =
+      limits_.replay_ratio.value_or(ReplayRatioLimiter::Options());
+  options.min_size = std::max(options.min_size, limits_.random_rows);
+  limiter_.emplace(options);
+}
+
+void TaskBuffer::Recovered(const BufferRecord& record, int64_t rows_lost) {
+  rows_before_ = record.rows_total() - rows_->push_count();
   rows_lost_ = rows_lost;
-  rows_removed_ = rows_total - rows_lost - rows_->count();
+  rows_removed_ = record.rows_total() - rows_lost - rows_->count();
+  rows_pushed_ = record.rows_total();
+  rows_drawn_ = record.rows_drawn();
+  if (limiter_.has_value()) limiter_->Restore(rows_pushed_, rows_drawn_);
+}
+
+absl::Status TaskBuffer::CheckPush(int64_t rows) {
+  if (!limiter_.has_value() || hungry_) return absl::OkStatus();
+  const absl::Status allowed = limiter_->CheckPush(rows);
+  if (allowed.ok() || learner_.has_value()) return allowed;
+  return absl::UnavailableError(absl::StrCat("a learner, and ", allowed.message()));
+}
+
+void TaskBuffer::Pushed(int64_t rows) {
+  rows_pushed_ += rows;
+  if (limiter_.has_value()) limiter_->CountPush(rows);
 }
 
 void TaskBuffer::ForgetLearner() {
   learner_.reset();
   demands_.clear();
+  hungry_ = false;
   removed_.ForgetReader();
 }
 
@@ -167,6 +191,24 @@ std::optional<LearnerDemand> TaskBuffer::NextDemand(bool answered) {
   return demands_.front();
 }
 
+absl::Status TaskBuffer::CheckDraw(LearnerDemand* demand) {
+  if (!limiter_.has_value()) return absl::OkStatus();
+  int allowed = 0;
+  absl::Status status;
+  while (allowed < demand->batches() && status.ok()) {
+    status = limiter_->CheckSample((allowed + 1) * demand->batch_size());
+    if (status.ok()) ++allowed;
+  }
+  if (allowed == 0) return status;
+  demand->set_batches(allowed);
+  return absl::OkStatus();
+}
+
+void TaskBuffer::TooFewRows(const LearnerDemand& demand) {
+  removed_.CancelDraw(demand.sequence());
+  hungry_ = true;
+}
+
 bool TaskBuffer::IsAsked(const LearnerDemand& demand) const {
   return !demands_.empty() && demands_.front().task_id() == demand.task_id();
 }
@@ -174,7 +216,9 @@ bool TaskBuffer::IsAsked(const LearnerDemand& demand) const {
 void TaskBuffer::Answered(const Drawn& drawn) {
   demands_.pop_front();
   ++answers_;
+  hungry_ = false;
   rows_drawn_ += drawn.rows;
+  if (limiter_.has_value()) limiter_->CountSample(drawn.rows);
   staleness_ = drawn.staleness;
 }
 
@@ -200,6 +244,7 @@ void TaskBuffer::FillStatus(BufferStatus* status) const {
   status->set_removed_count(rows_removed_);
   status->set_lost_count(rows_lost_);
   status->set_chunks(chunks_.stored());
+  if (limits_.replay_ratio.has_value()) status->set_replay_ratio(limiter_->ratio());
   if (chunks_.marked() > 0) status->set_bad_chunks(chunks_.marked());
   status->set_staleness_iterations(staleness_);
 }

@@ -8,6 +8,9 @@
 // comes meanwhile notes that there may be new rows, so that the first one looks again
 // (BeginServing).
 //
+// Limits say when a push or a draw has to wait, by the rows pushed and drawn since the beginning of the run. A push
+// never waits while a demand does that the buffer has too few rows for: the learner could not go on without it.
+//
 // Ownership: owns the buffer.
 // Threads:   thread-compatible: the caller holds the coordinator's lock. Only the buffer itself is
 //            thread-safe: rows are pushed and drawn without that lock.
@@ -26,12 +29,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/coordinator/state/known_chunks.h"
 #include "ding_worker/coordinator/state/removed_chunks.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
+#include "ding_worker/replay_buffer/selection/replay_ratio_limiter.h"
 
 namespace ding {
 
@@ -55,11 +60,19 @@ absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worke
 
 class TaskBuffer {
  public:
+  struct Limits {
+    std::optional<ReplayRatioLimiter::Options> replay_ratio;
+    // The first rows that are pushed, for which collectors act at random. No row is drawn before they are there, and
+    // they do not count in the replay ratio.
+    int64_t random_rows = 0;
+  };
+
   // The most demands that wait for data, and the most whose answers are not read.
   static constexpr size_t kMaxWaitingDemands = 64;
   static constexpr size_t kMaxUnreadDemands = 1024;
 
-  explicit TaskBuffer(std::string id) : id_(std::move(id)) {}
+  explicit TaskBuffer(std::string id) : TaskBuffer(std::move(id), Limits()) {}
+  TaskBuffer(std::string id, const Limits& limits);
 
   const std::string& id() const { return id_; }
   IBuffer* rows() const { return rows_.get(); }
@@ -72,9 +85,22 @@ class TaskBuffer {
   // Rows that were pushed since the beginning of the run, also under earlier coordinators.
   int64_t rows_total() const { return rows_before_ + rows_->push_count(); }
   int64_t rows_lost() const { return rows_lost_; }
-  // The buffer holds what is left of `rows_total` rows of an earlier coordinator; the data of
-  // `rows_lost` of them are gone. To be called before anything is pushed.
-  void Recovered(int64_t rows_total, int64_t rows_lost);
+  int64_t rows_drawn() const { return rows_drawn_; }
+  // The buffer holds what is left of the rows of an earlier coordinator, which `record` counts; the data of `rows_lost`
+  // of them are gone. To be called before anything else is pushed.
+  void Recovered(const BufferRecord& record, int64_t rows_lost);
+
+  // Whether CheckPush() and Pushed() have to be called for each push; does not change.
+  bool limited() const { return limiter_.has_value(); }
+  // Whether collectors wait for the learner at times.
+  bool holds_pushes() const {
+    return limits_.replay_ratio.has_value() && limits_.replay_ratio->min > 0;
+  }
+  //   kUnavailable  the push has to wait
+  absl::Status CheckPush(int64_t rows);
+  void Pushed(int64_t rows);
+  // Whether what is collected for it now is to be collected at random.
+  bool wants_random_rows() const { return rows_pushed_ < limits_.random_rows; }
 
   // A learner has started: collecting for it makes sense.
   bool started() const { return started_; }
@@ -96,10 +122,14 @@ class TaskBuffer {
   std::shared_ptr<const ChunkSet> undrawable() { return chunks_.undrawable(); }
   // The next demand to draw for; none: serving is over. `answered`: the last one was answered.
   std::optional<LearnerDemand> NextDemand(bool answered);
+  // Lowers demand->batches to those that may be drawn now.
+  //   kFailedPrecondition  there are none
+  absl::Status CheckDraw(LearnerDemand* demand);
   // Whether the demand still waits.
   bool IsAsked(const LearnerDemand& demand) const;
   void Answered(const Drawn& drawn);
-  void TooFewRows(const LearnerDemand& demand) { removed_.CancelDraw(demand.sequence()); }
+  // Nothing could be drawn for it.
+  void TooFewRows(const LearnerDemand& demand);
   // The number of demands that were answered: when it grows, a push that waits may have room.
   int64_t answers() const { return answers_; }
 
@@ -121,16 +151,20 @@ class TaskBuffer {
 
  private:
   const std::string id_;
+  const Limits limits_;
+  std::optional<ReplayRatioLimiter> limiter_;
   std::unique_ptr<IBuffer> rows_;
   Mutex pushing_;
   int64_t rows_before_ = 0;  // pushed, and not counted by the buffer
   int64_t rows_lost_ = 0;
+  int64_t rows_pushed_ = 0;  // of all coordinators; counted only if it is limited()
   bool started_ = false;
   bool closed_ = false;
   std::optional<uint32_t> learner_;
   std::deque<LearnerDemand> demands_;
   bool serving_ = false;      // a thread draws for the demands
   bool serve_again_ = false;  // and rows came meanwhile
+  bool hungry_ = false;       // a demand waits for rows
   RemovedChunks removed_;
   int64_t answers_ = 0;
   int64_t rows_drawn_ = 0;

@@ -15,6 +15,7 @@
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
+#include "ding_worker/collector/parallel/random_start.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/coordinator/commander/eval_opponent.h"
@@ -35,6 +36,7 @@
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
+#include "ding_worker/worker/parallel_run/earlier_run.h"
 #include "ding_worker/worker/parallel_run/expected_data.h"
 #include "ding_worker/worker/parallel_run/parallel_types.h"
 #include "ding_worker/worker/run/experiment_setup.h"
@@ -156,6 +158,14 @@ class ConfiguredCollector : public TaskCollector {
       DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy,
                             create_policy(MakePolicyConfig(config), context));
       made->policies_.push_back(std::move(policy));
+      made->collect_modes_.push_back(made->policies_.back()->collect_mode());
+      if (!task.acts_at_random()) continue;
+      DING_ASSIGN_OR_RETURN(
+          made->random_starts_.emplace_back(),
+          RandomStart::Create(made->collect_modes_.back(), PlayerSpec(made->env_->env_spec()),
+                              Rng::DeriveSeed(context.seed, "random_collect"),
+                              [link] { return link->acts_at_random(); }));
+      made->collect_modes_.back() = made->random_starts_.back().get();
     }
 
     ParallelCollectorTask parameters;
@@ -165,11 +175,11 @@ class ConfiguredCollector : public TaskCollector {
     parameters.collect_setting = FromSettings(task.collect_setting());
     ParallelCollectorParts parts;
     parts.env = made->env_.get();
-    parts.collect_mode = made->policies_[0]->collect_mode();
+    parts.collect_mode = made->collect_modes_[0];
     parts.eval_mode = made->policies_[0]->eval_mode();
     for (int i = 0; !eval && i < task.player_size(); ++i) {
-      parts.players.push_back({made->policies_[static_cast<size_t>(i)]->collect_mode(),
-                               task.player(i).update_policy()});
+      parts.players.push_back(
+          {made->collect_modes_[static_cast<size_t>(i)], task.player(i).update_policy()});
     }
     parts.link = link;
     parts.episodes_per_env =
@@ -185,7 +195,10 @@ class ConfiguredCollector : public TaskCollector {
 
  private:
   std::unique_ptr<EnvManager> env_;
-  std::vector<std::unique_ptr<Policy>> policies_;  // one for each player
+  // One for each player.
+  std::vector<std::unique_ptr<Policy>> policies_;
+  std::vector<std::unique_ptr<RandomStart>> random_starts_;  // of a task that begins at random
+  std::vector<CollectMode*> collect_modes_;
   std::unique_ptr<BaseParallelCollector> collector_;
 };
 
@@ -311,6 +324,7 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   at_least("policy.learn.learner_num", policy.learn().learner_num(), 1);
   at_least("policy.learn.batch_size", policy.learn().batch_size(), policy.learn().learner_num());
   above_zero("policy.learn.all_reduce_timeout", policy.learn().all_reduce_timeout());
+  AppendReplayRatioProblems(policy.other().replay_buffer(), policy.learn().batch_size(), &problems);
   const double lease = config.system().coordinator().lease_seconds();
   if (!(lease >= kMinLeaseSeconds)) {
     problems.push_back(absl::StrCat("system.coordinator.lease_seconds is ", lease, ", expected ",
@@ -409,10 +423,16 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
         absl::StrCat("policy.type '", config.policy().type(),
                      "' is on-policy: parallel runs learn from a replay buffer"));
   }
+  if (config.policy().random_collect_size() > 0) {
+    DING_RETURN_IF_ERROR(RandomStart::Create(made.policy->collect_mode(), env, config.seed(), [] {
+                           return true;
+                         }).status());
+  }
   CommanderDeps commander_deps(deps);
   commander_deps.name = "commander";
   commander_deps.policy = made.policy->command_mode();
   commander_deps.stop_value = config.env().stop_value();
+  DING_ASSIGN_OR_RETURN(commander_deps.first_env_step, FirstEnvStep(config, journal));
   if (PlaysGames(config)) commander_deps.eval_opponents = OpponentsOf(config);
   Coordinator::Parts parts;
   DING_ASSIGN_OR_RETURN(parts.commander, create_parallel_commander(
@@ -420,6 +440,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   // Rows of the buffer are items, so returns are computed where the data are read.
   BufferConfig buffer_config = config.policy().other().replay_buffer();
   buffer_config.set_nstep(1);
+  buffer_config.clear_replay_ratio();  // which the coordinator obeys
   parts.make_buffer = [buffer_config, deps](const std::string& buffer_id, OnRemoved on_removed) {
     BufferDeps buffer_deps(deps);
     buffer_deps.name = buffer_id;
@@ -445,6 +466,10 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   options.max_train_iter = config.max_train_iter();
   options.max_time = absl::Seconds(config.system().max_seconds());
   options.goes_on_after_stop = goes_on_after_stop;
+  options.first_env_step = commander_deps.first_env_step;
+  options.replay_ratio = ReadReplayRatio(config.policy().other().replay_buffer(),
+                                         config.policy().learn().batch_size());
+  options.random_collect_size = config.policy().random_collect_size();
   options.min_return = returns.low;
   options.max_return = returns.high;
   ComponentDeps coordinator_deps = deps;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/collector/comm/comm_collector_registry.h"
+#include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/learner/comm/comm_learner_registry.h"
@@ -51,6 +52,16 @@ std::vector<std::string> FindTypeProblems(const ExperimentConfig& config) {
       get_parallel_collector_cls(collector_config);
   check(collector, "policy.collect.parallel_collector.type", "policy.collect.parallel_collector",
         collector_config);
+  if (!collector_config.reward_shaping().empty()) {
+    report("policy.collect.parallel_collector.reward_shaping",
+           RewardShapingRegistry().Find(collector_config.reward_shaping()).status());
+    if (collector.ok() && collector->plays_games) {
+      problems.push_back(
+          absl::StrCat("policy.collect.parallel_collector.reward_shaping is '",
+                       collector_config.reward_shaping(), "' beside collector '", collector->name,
+                       "', which plays games, expected none: it is for envs with one player"));
+    }
+  }
   if (commander.ok() && collector.ok() && commander->plays_games != collector->plays_games) {
     problems.push_back(
         absl::StrCat("policy.collect.parallel_collector.type is '", collector->name,

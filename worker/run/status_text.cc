@@ -116,6 +116,14 @@ std::string FormatRunStatus(const RunStatus& status) {
     absl::StrAppend(&text, "buffer ", buffer.buffer_id(), ": ", buffer.count(), " rows of ",
                     buffer.push_count(), " pushed, ", buffer.sample_count(), " drawn, ",
                     buffer.chunks(), " chunks");
+    if (buffer.push_count() > 0) {
+      const double ratio =
+          static_cast<double>(buffer.sample_count()) / static_cast<double>(buffer.push_count());
+      absl::StrAppend(&text, absl::StrFormat(", %.3g drawn per row pushed", ratio));
+    }
+    if (buffer.has_replay_ratio()) {
+      absl::StrAppend(&text, absl::StrFormat(" (replay_ratio %.3g)", buffer.replay_ratio()));
+    }
     if (buffer.has_staleness_iterations()) {
       absl::StrAppend(&text, absl::StrFormat(", drawn rows are %.0f train iterations old",
                                              buffer.staleness_iterations()));
