@@ -17,7 +17,7 @@
 #include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/evaluator/eval_data.h"
 #include "ding_worker/collector/evaluator/metric.h"
-#include "ding_worker/collector/evaluator/metric_serial_evaluator.h"
+#include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
@@ -218,7 +218,7 @@ TEST(SerialFactoriesTest, AMetricEvaluatorOfAUserReadsItsParams) {
   std::string word;
   const MetricEvaluatorCreator create =
       [&word](const MetricEvaluatorConfig& config, IEvalData*, const IMetric*, EvalMode*,
-              const ComponentDeps&) -> absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> {
+              const ComponentDeps&) -> absl::StatusOr<std::unique_ptr<IMetricEvaluator>> {
     ding_user::WordParams params;
     DING_RETURN_IF_ERROR(ReadParams(config, &params));
     word = params.word();

@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -23,7 +24,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& confi
                                                    config.type(),
                                                    "' do not tell which items left them"));
   }
-  return descriptor.create(config, deps);
+  return CallFactory("buffer", config.type(), [&] { return descriptor.create(config, deps); });
 }
 
 }  // namespace ding

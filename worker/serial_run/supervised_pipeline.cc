@@ -1,5 +1,6 @@
 #include "ding_worker/worker/serial_run/supervised_pipeline.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -104,7 +105,8 @@ absl::Status SupervisedPipeline::SetMetric(const IMetric* metric) {
 
 absl::Status SupervisedPipeline::Run(SerialResult* result) {
   const absl::Status status = loop_.Run(result);
-  if (metric_evaluator_->last().has_value()) result->metric = metric_evaluator_->last()->metric;
+  const std::optional<MetricEvalResult> last = metric_evaluator_->last();
+  if (last.has_value()) result->metric = last->metric;
   return status;
 }
 
@@ -118,14 +120,16 @@ absl::Status SupervisedPipeline::EvaluateIfDue() {
     EvalOptions options;
     options.save_checkpoint = [this](absl::string_view name) { return loop_.SaveCheckpoint(name); };
     options.train_iter = train_iter;
-    DING_RETURN_IF_ERROR(metric_evaluator_->Eval(options).status());
+    DING_RETURN_IF_ERROR(CallUser("the metric evaluator",
+                                  [&] { return metric_evaluator_->Eval(options).status(); }));
   }
   if (evaluator_ == nullptr || !evaluator_->ShouldEval(train_iter)) return absl::OkStatus();
   return loop_.Evaluate(evaluator_.get(), evaluator_env_.get(), "ckpt_best_return", kNoEnvStep);
 }
 
 bool SupervisedPipeline::Stopped() const {
-  return metric_evaluator_->last().has_value() && metric_evaluator_->last()->stop;
+  const std::optional<MetricEvalResult> last = metric_evaluator_->last();
+  return last.has_value() && last->stop;
 }
 
 absl::Status SupervisedPipeline::Round() {
