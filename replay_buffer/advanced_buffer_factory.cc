@@ -28,6 +28,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
   AdvancedBufferConfig params;
   ReadBufferConfig(config, &params, &config_problems);
   ReadCommonOptions(config, deps, &options, &config_problems);
+  options.remover = ReadRemover(config, &config_problems);
   options.alpha = params.alpha();
   options.beta = params.beta();
   options.anneal_step = params.anneal_step();
@@ -62,6 +63,7 @@ BufferDescriptor AdvancedBufferDescriptor() {
   descriptor.default_config.mutable_params()->PackFrom(AdvancedBufferConfig());
   descriptor.create = CreateAdvancedBuffer;
   descriptor.tells_removed_items = true;
+  descriptor.takes_remover = true;
   return descriptor;
 }
 

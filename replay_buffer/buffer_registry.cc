@@ -24,6 +24,11 @@ absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& confi
                                                    config.type(),
                                                    "' do not tell which items left them"));
   }
+  if (!descriptor.takes_remover && !config.remover().type().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "remover.type is '", config.remover().type(), "', but buffers of type '", config.type(),
+        "' take no remover: expected type 'advanced', or a type of your own that takes one"));
+  }
   return CallFactory("buffer", config.type(), [&] { return descriptor.create(config, deps); });
 }
 

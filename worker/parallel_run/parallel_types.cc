@@ -8,6 +8,8 @@
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/learner/comm/comm_learner_registry.h"
+#include "ding_worker/metrics/sink.pb.h"
+#include "ding_worker/metrics/sink_registry.h"
 
 namespace ding {
 
@@ -51,6 +53,11 @@ std::vector<std::string> FindTypeProblems(const ExperimentConfig& config) {
       get_parallel_collector_cls(collector_config);
   check(collector, "policy.collect.parallel_collector.type", "policy.collect.parallel_collector",
         collector_config);
+  for (int i = 0; i < config.metrics().sink_size(); ++i) {
+    const SinkConfig& sink = config.metrics().sink(i);
+    const std::string section = absl::StrCat("metrics.sink[", i, "]");
+    check(SinkRegistry().Find(sink.type()), absl::StrCat(section, ".type"), section, sink);
+  }
   if (commander.ok() && collector.ok() && commander->plays_games != collector->plays_games) {
     problems.push_back(
         absl::StrCat("policy.collect.parallel_collector.type is '", collector->name,

@@ -10,11 +10,14 @@
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/run_sinks.h"
 #include "ding_worker/worker/run/startup_problems.h"
 #include "glog/logging.h"
 
 namespace ding {
 namespace {
+
+constexpr char kProcess[] = "serial";  // for metrics.sink
 
 // Components of a resume point.
 constexpr char kData[] = "data_set";
@@ -37,7 +40,9 @@ absl::StatusOr<std::shared_ptr<const IMetric>> FindMetric(const MetricEvaluatorC
 absl::StatusOr<std::unique_ptr<SupervisedPipeline>> SupervisedPipeline::Create(
     const ExperimentConfig& config, const SerialOptions& options) {
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(FindUnusedFields(config, RunKind::kSupervised)));
-  auto pipeline = std::unique_ptr<SupervisedPipeline>(new SupervisedPipeline(config, options));
+  SerialOptions own_options = options;
+  DING_RETURN_IF_ERROR(AddSinks(config, options.exp_dir, kProcess, &own_options.metrics));
+  auto pipeline = std::unique_ptr<SupervisedPipeline>(new SupervisedPipeline(config, own_options));
   if (!config.env().type().empty()) DING_RETURN_IF_ERROR(pipeline->CreateEnv());
   DING_ASSIGN_OR_RETURN(
       pipeline->data_,
