@@ -77,7 +77,8 @@ class ComposedBuffer : public IBuffer {
     std::unique_ptr<DrawKind> kind;
     std::shared_ptr<ISelector> selector;
     std::unique_ptr<IRateLimiter> limiter;  // null: no limit
-    std::shared_ptr<IRemover> remover;      // only for kinds whose source can Retire(); null: none
+    std::shared_ptr<IRemover> remover =
+        nullptr;  // only for kinds whose source can Retire(); null: none
   };
 
   ComposedBuffer(Options options, Parts parts);

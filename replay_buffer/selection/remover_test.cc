@@ -149,10 +149,10 @@ TEST(RemoverTest, RefusesWhatIsNoRemover) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("unknown remover type 'no_such'; this program has: odd")));
   BufferConfig with_params = Config("odd");
-  with_params.mutable_remover()->mutable_params()->PackFrom(with_params);
+  with_params.mutable_remover()->mutable_params()->PackFrom(RemoverConfig());
   EXPECT_THAT(refusal(with_params),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("params hold a ding.BufferConfig, but type 'odd' takes none")));
+                       HasSubstr("params hold a ding.RemoverConfig, but type 'odd' takes none")));
   with_params.mutable_remover()->clear_type();
   EXPECT_THAT(refusal(with_params), StatusIs(absl::StatusCode::kInvalidArgument,
                                              HasSubstr("expected remover.type with it")));
