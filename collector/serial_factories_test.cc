@@ -103,6 +103,10 @@ TEST(SerialFactoriesTest, CreatesACollectorOfEpisodes) {
       create_serial_collector(config, &envs, &policy, ComponentDeps()),
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(HasSubstr("'eight'"), HasSubstr("seven"), HasSubstr("max_abnormal is 0"))));
+  const ScopedRegistration<RewardShaping> empty(&RewardShapingRegistry(), "eight", nullptr);
+  EXPECT_THAT(create_serial_collector(config, &envs, &policy, ComponentDeps()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("reward shaping 'eight' is an empty function")));
   config.mutable_params()->PackFrom(BattleSampleCollectorParams());
   EXPECT_THAT(create_serial_collector(config, &envs, &policy, ComponentDeps()),
               StatusIs(absl::StatusCode::kInvalidArgument,
