@@ -18,8 +18,9 @@
 
 namespace ding {
 
-// Returns what the factory of the type `type` returns: a StatusOr of a pointer. An exception and a null pointer become
-// the error kInternal: "the factory of <kind> '<type>' threw an exception: ...", or "... returned none".
+// Returns what the factory of the type `type` returns: a StatusOr of a pointer. An exception and a null
+// pointer become the error kInternal: "the factory of <kind> '<type>' threw an exception: ...", or "...
+// returned none".
 template <typename Call>
 std::invoke_result_t<Call&> CallFactory(absl::string_view kind, absl::string_view type,
                                         Call&& call) {

@@ -29,8 +29,8 @@ namespace ding {
 // The dependencies of a sink, beside its config.
 struct SinkDeps {
   std::string exp_dir;  // folder of the run
-  // The process whose metrics these are: "serial", "coordinator", or the name of a worker. A sink that writes a
-  // file should put it into the name.
+  // The process whose metrics these are: "serial", "coordinator", or the name of a worker. A sink that writes
+  // a file should put it into the name.
   std::string process;
 };
 

@@ -21,8 +21,8 @@ namespace ding {
 std::shared_ptr<ISelector> ReadSelector(const BufferConfig& config,
                                         std::vector<std::string>* problems);
 
-// Makes the remover that the config names, for a type of buffer whose descriptor says that it takes one; otherwise
-// like ReadSelector().
+// Makes the remover that the config names, for a type of buffer whose descriptor says that it takes one;
+// otherwise like ReadSelector().
 std::shared_ptr<IRemover> ReadRemover(const BufferConfig& config,
                                       std::vector<std::string>* problems);
 

@@ -42,8 +42,8 @@ class IMetricEvaluator {
 
   // Whether an evaluation is due at this train iteration, as in ISerialEvaluator.
   virtual bool ShouldEval(int64_t train_iter) = 0;
-  // Evaluates, and saves "ckpt_best" by options.save_checkpoint if the result is the best so far. n_episode and
-  // force_render of the options have no meaning here.
+  // Evaluates, and saves "ckpt_best" by options.save_checkpoint if the result is the best so far. n_episode
+  // and force_render of the options have no meaning here.
   virtual absl::StatusOr<MetricEvalResult> Eval(const EvalOptions& options) = 0;
   // Returns the result of the last evaluation, also of a loaded state; nullopt if there was none.
   virtual std::optional<MetricEvalResult> last() const = 0;

@@ -1,5 +1,6 @@
-// A store of a parallel run: "counting:URL" keeps its values in the store of URL, and logs how many values its process
-// wrote and read. The scheme of system.store_url names it; settings after a '?' come as StoreSettings.
+// A store of a parallel run: "counting:URL" keeps its values in the store of URL, and logs how many values
+// its process wrote and read. The scheme of system.store_url names it; settings after a '?' come as
+// StoreSettings.
 //   system { store_url: "counting:file:/dev/shm/runs" }
 #include <atomic>
 #include <memory>

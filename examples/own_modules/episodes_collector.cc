@@ -1,5 +1,6 @@
-// A serial collector: "whole_episodes" collects until the episodes that ended have n_sample rows or more. CollectCore
-// steps the envs and counts; the class decides when it has enough, and calls a function that shapes rewards.
+// A serial collector: "whole_episodes" collects until the episodes that ended have n_sample rows or more.
+// CollectCore steps the envs and counts; the class decides when it has enough, and calls a function that
+// shapes rewards.
 //   collector { type: "whole_episodes" params { [type.googleapis.com/own.WholeEpisodesParams] {} } }
 #include <memory>
 #include <utility>

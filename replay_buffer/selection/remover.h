@@ -1,8 +1,8 @@
 // Removes rows from a buffer before they are its oldest: rows from which nothing more is to be learned. The
 // buffer removes what is too stale or used up by itself (max_staleness, max_use).
 //
-// A removed row is never drawn or counted again. It stays in the ring until it is overwritten, and may be part
-// of the n-step window of another row. Rows are named by their replay_unique_id.
+// A removed row is never drawn or counted again. It stays in the ring until it is overwritten, and may be
+// part of the n-step window of another row. Rows are named by their replay_unique_id.
 //
 // Ownership: a buffer owns its remover. The candidates are valid during the call only.
 // Threads:   called under the buffer's lock, by one thread at a time. Must not call the buffer.
@@ -36,11 +36,11 @@ class IRemover {
  public:
   virtual ~IRemover() = default;
 
-  // Called after rows were pushed: row i of data.rows has the id `first_id` + i. The oldest rows have made place
-  // for them.
+  // Called after rows were pushed: row i of data.rows has the id `first_id` + i. The oldest rows have made
+  // place for them.
   virtual void Append(const SegmentBatch& /*data*/, int64_t /*first_id*/) {}
-  // Called before each draw, with the rows that can be drawn. Adds to `*ids`, which is empty, the ids of the rows
-  // that leave; ids of rows that cannot be drawn have no effect. `learner_iter` is that of the draw.
+  // Called before each draw, with the rows that can be drawn. Adds to `*ids`, which is empty, the ids of the
+  // rows that leave; ids of rows that cannot be drawn have no effect. `learner_iter` is that of the draw.
   virtual absl::Status Remove(const Candidates& rows, int64_t learner_iter,
                               std::vector<int64_t>* ids) = 0;
 
