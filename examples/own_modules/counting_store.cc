@@ -1,6 +1,5 @@
 // A store of a parallel run: "counting:URL" keeps its values in the store of URL, and logs how many values
-// its process wrote and read. The scheme of system.store_url names it; settings after a '?' come as
-// StoreSettings.
+// its process wrote and read. The scheme of system.store_url names it.
 //   system { store_url: "counting:file:/dev/shm/runs" }
 #include <atomic>
 #include <memory>

@@ -1,6 +1,5 @@
 // A learner: "repeat" trains several times on each batch. It derives from BaseLearner, so that hooks,
-// checkpoints and resuming work as ever; learner/own_learner_test.cc has one that is composed of a
-// BaseLearner.
+// checkpoints and resuming work as ever.
 //   learner { type: "repeat" params { [type.googleapis.com/own.RepeatLearnerParams] { times: 3 } } }
 #include <memory>
 #include <utility>

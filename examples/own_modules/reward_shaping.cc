@@ -1,6 +1,6 @@
-// A function that shapes rewards: "fall_costs" sets the last reward of an episode to -1, so that a pole that
-// falls costs something. The collector "episode" calls it (reward_shaping of its params), and the collector
-// of this folder. Logged returns stay those of the env.
+// A function that shapes rewards: "fall_costs" sets the last reward of an episode to -1: a pole that falls
+// costs something. Logged returns stay those of the env. Collector "episode" has the field, too.
+//   collector { params { [type.googleapis.com/own.WholeEpisodesParams] { reward_shaping: "fall_costs" } } }
 #include "ding_worker/collector/core/reward_shaping.h"
 
 namespace own {
