@@ -11,6 +11,7 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/evaluator/eval_data.h"
 #include "ding_worker/collector/evaluator/metric.h"
+#include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/collector/evaluator/metric_serial_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_config.h"
@@ -21,7 +22,7 @@
 namespace ding {
 namespace {
 
-absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> CreateMetricSerialEvaluator(
+absl::StatusOr<std::unique_ptr<IMetricEvaluator>> CreateMetricSerialEvaluator(
     const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
     const ComponentDeps& deps) {
   std::vector<std::string> problems;

@@ -1,5 +1,6 @@
 #include "ding_worker/collector/parallel_registry.h"
 
+#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -16,7 +17,8 @@ absl::StatusOr<std::unique_ptr<BaseParallelCollector>> create_parallel_collector
                         get_parallel_collector_cls(config));
   DING_RETURN_IF_ERROR(
       Annotate(CheckParams(descriptor.check_params, config), "parallel collector"));
-  return descriptor.create(config, task, parts, deps);
+  return CallFactory("parallel collector", config.type(),
+                     [&] { return descriptor.create(config, task, parts, deps); });
 }
 
 absl::StatusOr<ParallelCollectorDescriptor> get_parallel_collector_cls(

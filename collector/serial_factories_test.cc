@@ -17,7 +17,7 @@
 #include "ding_worker/collector/core/reward_shaping.h"
 #include "ding_worker/collector/evaluator/eval_data.h"
 #include "ding_worker/collector/evaluator/metric.h"
-#include "ding_worker/collector/evaluator/metric_serial_evaluator.h"
+#include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/collector/testing/fake_env_manager.h"
@@ -103,6 +103,10 @@ TEST(SerialFactoriesTest, CreatesACollectorOfEpisodes) {
       create_serial_collector(config, &envs, &policy, ComponentDeps()),
       StatusIs(absl::StatusCode::kInvalidArgument,
                AllOf(HasSubstr("'eight'"), HasSubstr("seven"), HasSubstr("max_abnormal is 0"))));
+  const ScopedRegistration<RewardShaping> empty(&RewardShapingRegistry(), "eight", nullptr);
+  EXPECT_THAT(create_serial_collector(config, &envs, &policy, ComponentDeps()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("reward shaping 'eight' is an empty function")));
   config.mutable_params()->PackFrom(BattleSampleCollectorParams());
   EXPECT_THAT(create_serial_collector(config, &envs, &policy, ComponentDeps()),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -218,7 +222,7 @@ TEST(SerialFactoriesTest, AMetricEvaluatorOfAUserReadsItsParams) {
   std::string word;
   const MetricEvaluatorCreator create =
       [&word](const MetricEvaluatorConfig& config, IEvalData*, const IMetric*, EvalMode*,
-              const ComponentDeps&) -> absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> {
+              const ComponentDeps&) -> absl::StatusOr<std::unique_ptr<IMetricEvaluator>> {
     ding_user::WordParams params;
     DING_RETURN_IF_ERROR(ReadParams(config, &params));
     word = params.word();

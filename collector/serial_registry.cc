@@ -1,5 +1,6 @@
 #include "ding_worker/collector/serial_registry.h"
 
+#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -44,7 +45,8 @@ absl::StatusOr<std::unique_ptr<ISerialCollector>> create_serial_collector(
     const ComponentDeps& deps) {
   DING_ASSIGN_OR_RETURN(const SerialCollectorDescriptor descriptor,
                         get_serial_collector_cls(config));
-  return descriptor.create(config, env, policy, deps);
+  return CallFactory("serial collector", config.type(),
+                     [&] { return descriptor.create(config, env, policy, deps); });
 }
 
 absl::StatusOr<BattleCollectorDescriptor> get_battle_collector_cls(
@@ -57,7 +59,8 @@ absl::StatusOr<std::unique_ptr<IBattleCollector>> create_battle_collector(
     const ComponentDeps& deps) {
   DING_ASSIGN_OR_RETURN(const BattleCollectorDescriptor descriptor,
                         get_battle_collector_cls(config));
-  return descriptor.create(config, env, policies, deps);
+  return CallFactory("battle collector", config.type(),
+                     [&] { return descriptor.create(config, env, policies, deps); });
 }
 
 absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(
@@ -65,7 +68,8 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(
     const ComponentDeps& deps) {
   DING_ASSIGN_OR_RETURN(const SerialEvaluatorCreator create,
                         SerialEvaluatorRegistry().Find(config.type()));
-  return create(config, env, policy, deps);
+  return CallFactory("serial evaluator", config.type(),
+                     [&] { return create(config, env, policy, deps); });
 }
 
 absl::StatusOr<std::unique_ptr<IBattleEvaluator>> create_battle_evaluator(
@@ -73,15 +77,17 @@ absl::StatusOr<std::unique_ptr<IBattleEvaluator>> create_battle_evaluator(
     const ComponentDeps& deps) {
   DING_ASSIGN_OR_RETURN(const BattleEvaluatorCreator create,
                         BattleEvaluatorRegistry().Find(config.type()));
-  return create(config, env, policies, deps);
+  return CallFactory("battle evaluator", config.type(),
+                     [&] { return create(config, env, policies, deps); });
 }
 
-absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> create_metric_evaluator(
+absl::StatusOr<std::unique_ptr<IMetricEvaluator>> create_metric_evaluator(
     const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
     const ComponentDeps& deps) {
   DING_ASSIGN_OR_RETURN(const MetricEvaluatorCreator create,
                         MetricEvaluatorRegistry().Find(config.type()));
-  return create(config, data, metric, policy, deps);
+  return CallFactory("metric evaluator", config.type(),
+                     [&] { return create(config, data, metric, policy, deps); });
 }
 
 }  // namespace ding

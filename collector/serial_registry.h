@@ -13,7 +13,7 @@
 #include "ding_worker/collector/battle_evaluator.h"
 #include "ding_worker/collector/evaluator/eval_data.h"
 #include "ding_worker/collector/evaluator/metric.h"
-#include "ding_worker/collector/evaluator/metric_serial_evaluator.h"
+#include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_collector.h"
 #include "ding_worker/collector/serial_evaluator.h"
@@ -57,7 +57,7 @@ Registry<BattleEvaluatorCreator>& BattleEvaluatorRegistry();
 // the registered object.
 Registry<std::shared_ptr<const IMetric>>& MetricRegistry();
 
-using MetricEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>>(
+using MetricEvaluatorCreator = std::function<absl::StatusOr<std::unique_ptr<IMetricEvaluator>>(
     const MetricEvaluatorConfig&, IEvalData*, const IMetric*, EvalMode*, const ComponentDeps&)>;
 Registry<MetricEvaluatorCreator>& MetricEvaluatorRegistry();
 
@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<ISerialEvaluator>> create_serial_evaluator(
 absl::StatusOr<std::unique_ptr<IBattleEvaluator>> create_battle_evaluator(
     const SerialEvaluatorConfig& config, EnvManager* env, const std::vector<EvalMode*>& policies,
     const ComponentDeps& deps);
-absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> create_metric_evaluator(
+absl::StatusOr<std::unique_ptr<IMetricEvaluator>> create_metric_evaluator(
     const MetricEvaluatorConfig& config, IEvalData* data, const IMetric* metric, EvalMode* policy,
     const ComponentDeps& deps);
 

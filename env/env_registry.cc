@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -25,14 +26,15 @@ absl::StatusOr<std::unique_ptr<Env>> create_env(const EnvConfig& config) {
                                                    absl::StrJoin(EnvRegistry().Names(), ", ")));
   }
   DING_ASSIGN_OR_RETURN(const EnvCreator create, EnvRegistry().Find(config.type()));
-  return create(config);
+  return CallFactory("env", config.type(), [&] { return create(config); });
 }
 
 absl::StatusOr<std::unique_ptr<EnvManager>> create_env_manager(const EnvManagerConfig& config,
                                                                std::vector<EnvFactory> factories,
                                                                const Clock* clock) {
   DING_ASSIGN_OR_RETURN(const EnvManagerCreator create, EnvManagerRegistry().Find(config.type()));
-  return create(config, std::move(factories), clock);
+  return CallFactory("env manager", config.type(),
+                     [&] { return create(config, std::move(factories), clock); });
 }
 
 }  // namespace ding

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/hooks.h"
@@ -86,11 +86,7 @@ absl::StatusOr<std::shared_ptr<LearnerHook>> BuildHook(const LearnerHookConfig& 
         absl::StrCat("seconds is ", config.seconds(), ", expected above 0"));
   }
   DING_ASSIGN_OR_RETURN(const LearnerHookCreator create, LearnerHookRegistry().Find(config.type()));
-  const std::string factory = absl::StrCat("the factory of learner hook '", config.type(), "'");
-  DING_ASSIGN_OR_RETURN(std::shared_ptr<LearnerHook> hook,
-                        CallUser(factory, [&] { return create(config); }));
-  if (hook != nullptr) return hook;
-  return absl::InternalError(absl::StrCat(factory, " returned none"));
+  return CallFactory("learner hook", config.type(), [&] { return create(config); });
 }
 
 // Returns `create` for a type that takes no parameters.

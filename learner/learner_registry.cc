@@ -1,11 +1,8 @@
 #include "ding_worker/learner/learner_registry.h"
 
-#include <string>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/learner/hook_registry.h"
@@ -40,11 +37,7 @@ absl::StatusOr<std::unique_ptr<ILearner>> create_learner(const LearnerConfig& co
                                                          const ComponentDeps& deps,
                                                          ProcessGroup* group) {
   DING_ASSIGN_OR_RETURN(const LearnerCreator create, LearnerRegistry().Find(config.type()));
-  const std::string factory = absl::StrCat("the factory of learner '", config.type(), "'");
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<ILearner> learner,
-                        CallUser(factory, [&] { return create(config, policy, deps, group); }));
-  if (learner != nullptr) return learner;
-  return absl::InternalError(absl::StrCat(factory, " returned none"));
+  return CallFactory("learner", config.type(), [&] { return create(config, policy, deps, group); });
 }
 
 absl::StatusOr<BaseLearner::Parts> ReadBaseLearnerParts(const LearnerConfig& config,

@@ -3,6 +3,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -29,7 +30,7 @@ Registry<NetworkCreator>& NetworkRegistry() {
 absl::StatusOr<std::unique_ptr<Policy>> create_policy(const PolicyConfig& config,
                                                       const PolicyContext& context) {
   DING_ASSIGN_OR_RETURN(const PolicyCreator create, PolicyRegistry().Find(config.type()));
-  return create(config, context);
+  return CallFactory("policy", config.type(), [&] { return create(config, context); });
 }
 
 absl::StatusOr<std::unique_ptr<Network>> create_network(const NetworkConfig& config,
@@ -40,7 +41,8 @@ absl::StatusOr<std::unique_ptr<Network>> create_network(const NetworkConfig& con
     return absl::NotFoundError(absl::StrCat(create.status().message(), kNeedsTorch));
   }
   DING_RETURN_IF_ERROR(create.status());
-  return (*create)(config, input, outputs, seed);
+  return CallFactory("network", config.type(),
+                     [&] { return (*create)(config, input, outputs, seed); });
 }
 
 }  // namespace ding

@@ -34,7 +34,7 @@ AdvancedReplayBuffer::AdvancedReplayBuffer(const Options& options)
           {options.name, options.seed, CapacityOf(options), options.metrics,
            options.periodic_thruput_seconds, options.clock, options.on_removed, options.max_wait},
           {DrawsOf(options), SelectorOr<ProportionalSelector>(options.selector),
-           std::make_unique<ThruputController>(options.thruput, options.clock)}) {}
+           std::make_unique<ThruputController>(options.thruput, options.clock), options.remover}) {}
 
 std::vector<std::string> AdvancedReplayBuffer::Problems(const Options& options) {
   std::vector<std::string> problems;

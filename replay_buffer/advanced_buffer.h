@@ -59,6 +59,7 @@
 #include "ding_worker/replay_buffer/monitors/sampled_data_attr_monitor.h"
 #include "ding_worker/replay_buffer/selection/prioritized_source.h"
 #include "ding_worker/replay_buffer/selection/priority_options.h"
+#include "ding_worker/replay_buffer/selection/remover.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/selection/thruput_controller.h"
 
@@ -93,6 +94,9 @@ class AdvancedReplayBuffer : public ComposedBuffer {
     // Null: draws in proportion to the priorities. With a selector that draws otherwise, all importance
     // weights are 1. A selector belongs to one buffer.
     std::shared_ptr<ISelector> selector;
+    // Removes rows besides those that max_use and max_staleness do; null: none. A remover belongs to one
+    // buffer.
+    std::shared_ptr<IRemover> remover;
   };
 
   using Counters = PrioritizedDraws::Counters;

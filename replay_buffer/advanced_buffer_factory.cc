@@ -29,6 +29,7 @@ absl::StatusOr<std::unique_ptr<IBuffer>> CreateAdvancedBuffer(const BufferConfig
   ReadBufferConfig(config, &params, &config_problems);
   ReadCommonOptions(config, deps, &options, &config_problems);
   ReadPriorityOptions(params, &options);
+  options.remover = ReadRemover(config, &config_problems);
   if (params.has_max_use()) options.max_use = params.max_use();
   if (params.has_max_staleness()) options.max_staleness = params.max_staleness();
   const ThruputControllerConfig& thruput = params.thruput_controller();
@@ -60,6 +61,7 @@ BufferDescriptor AdvancedBufferDescriptor() {
   descriptor.default_config.mutable_params()->PackFrom(AdvancedBufferConfig());
   descriptor.create = CreateAdvancedBuffer;
   descriptor.tells_removed_items = true;
+  descriptor.takes_remover = true;
   return descriptor;
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "ding_worker/base/params.h"
+#include "ding_worker/replay_buffer/selection/remover_registry.h"
 #include "ding_worker/replay_buffer/selection/selector_registry.h"
 
 namespace ding {
@@ -13,6 +14,14 @@ std::shared_ptr<ISelector> ReadSelector(const BufferConfig& config,
   absl::StatusOr<std::unique_ptr<ISelector>> selector = create_selector(config.selector());
   if (selector.ok()) return *std::move(selector);
   problems->emplace_back(selector.status().message());
+  return nullptr;
+}
+
+std::shared_ptr<IRemover> ReadRemover(const BufferConfig& config,
+                                      std::vector<std::string>* problems) {
+  absl::StatusOr<std::unique_ptr<IRemover>> remover = create_remover(config.remover());
+  if (remover.ok()) return *std::move(remover);
+  problems->emplace_back(remover.status().message());
   return nullptr;
 }
 

@@ -11,6 +11,7 @@
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/selection/priority_options.h"
+#include "ding_worker/replay_buffer/selection/remover.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
 #include "google/protobuf/message.h"
 
@@ -20,6 +21,11 @@ namespace ding {
 // added.
 std::shared_ptr<ISelector> ReadSelector(const BufferConfig& config,
                                         std::vector<std::string>* problems);
+
+// Makes the remover that the config names, for a type of buffer whose descriptor says that it takes one;
+// otherwise like ReadSelector().
+std::shared_ptr<IRemover> ReadRemover(const BufferConfig& config,
+                                      std::vector<std::string>* problems);
 
 // Reads the settings that all types of buffer have under the same names from a config and the
 // component's dependencies. If the config sets no capacity, that of `*options` stays. Adds a

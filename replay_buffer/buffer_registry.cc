@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -30,7 +31,12 @@ absl::StatusOr<std::unique_ptr<IBuffer>> create_buffer(const BufferConfig& confi
         "replay_ratio is set, but a buffer does not obey it by itself: the coordinator of a "
         "parallel run does");
   }
-  return descriptor.create(config, deps);
+  if (!descriptor.takes_remover && !config.remover().type().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "remover.type is '", config.remover().type(), "', but buffers of type '", config.type(),
+        "' take no remover: expected type 'advanced', or a type of your own that takes one"));
+  }
+  return CallFactory("buffer", config.type(), [&] { return descriptor.create(config, deps); });
 }
 
 }  // namespace ding

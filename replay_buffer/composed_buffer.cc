@@ -44,6 +44,7 @@ ComposedBuffer::ComposedBuffer(Options options, Parts parts)
       kind_(std::move(parts.kind)),
       selector_(std::move(parts.selector)),
       limiter_(std::move(parts.limiter)),
+      remover_(std::move(parts.remover)),
       rng_(options_.seed, absl::StrCat(options_.name, "/sample")),
       monitor_(
           {options_.periodic_thruput_seconds, options_.name, options_.metrics, options_.clock}) {}
@@ -97,6 +98,7 @@ absl::Status ComposedBuffer::PushChecked(const SegmentBatch& data, RemovedItems*
   const int64_t first_id = store.end_id();
   DING_RETURN_IF_ERROR(store.Append(data));
   contents.source->Append(data, first_id);
+  if (remover_ != nullptr) remover_->Append(data, first_id);
   if (contents.held != nullptr) {
     contents.held->Append(data.rows, store.begin_id(), store.end_id(), removed);
   }
@@ -132,9 +134,11 @@ absl::Status ComposedBuffer::WaitUntilDrawAllowed(int64_t size, int64_t iter,
   const auto allowed = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {
     if (contents_ != nullptr) {
       ItemBook* const held = contents_->held.get();
-      contents_->source->RetireStale(iter, [held, removed](int64_t begin, int64_t end) {
+      const auto retired = [held, removed](int64_t begin, int64_t end) {
         if (held != nullptr) held->Remove(begin, end, removed);
-      });
+      };
+      contents_->source->RetireStale(iter, retired);
+      DING_RETURN_IF_ERROR(RetireChosen(iter, retired));
     }
     DING_RETURN_IF_ERROR(CheckEnough(size, options));
     return limiter_ == nullptr ? absl::OkStatus() : limiter_->CheckSample(size);
@@ -144,6 +148,16 @@ absl::Status ComposedBuffer::WaitUntilDrawAllowed(int64_t size, int64_t iter,
   const Timer waited(Clock::Real());
   while (!status.ok() && WaitForChange(waited)) status = allowed();
   return status;
+}
+
+absl::Status ComposedBuffer::RetireChosen(int64_t iter, RetiredRows retired) {
+  if (remover_ == nullptr) return absl::OkStatus();
+  DrawSource& source = *contents_->source;
+  chosen_.clear();
+  DING_RETURN_IF_ERROR(
+      CallUser("the remover", [&] { return remover_->Remove(source, iter, &chosen_); }));
+  for (const int64_t id : chosen_) source.Retire(id, retired);
+  return absl::OkStatus();
 }
 
 absl::Status ComposedBuffer::CheckEnough(int64_t size, const SampleOptions& options) const {
@@ -222,6 +236,7 @@ absl::Status ComposedBuffer::Update(const PriorityInfo& info) {
   MutexLock lock(&mutex_);
   kind_->Update(info, contents_ == nullptr ? nullptr : contents_->source.get());
   selector_->Update(info);
+  if (remover_ != nullptr) remover_->Update(info);
   return absl::OkStatus();
 }
 
@@ -231,6 +246,7 @@ void ComposedBuffer::Clear() {
     MutexLock lock(&mutex_);
     push_count_ = 0;
     selector_->Clear();
+    if (remover_ != nullptr) remover_->Clear();
     if (contents_ != nullptr) {
       contents_->source->store().Clear();
       contents_->source->Clear();
@@ -269,6 +285,7 @@ StateSnapshot ComposedBuffer::Snapshot() const {
     Rng rng;
     StateSnapshot kind;
     StateSnapshot selector;
+    StateSnapshot remover;
     StateSnapshot rows;
     StateSnapshot drawn;
   };
@@ -276,7 +293,8 @@ StateSnapshot ComposedBuffer::Snapshot() const {
   auto saved = std::make_shared<Saved>(
       Saved{contents_ == nullptr ? nullptr : contents_->source, std::string(kind_->state_type()),
             kind_->state_version(), options_.capacity, push_count_, rng_, kind_->Snapshot(),
-            selector_->Snapshot(), nullptr, nullptr});
+            selector_->Snapshot(), remover_ == nullptr ? nullptr : remover_->Snapshot(), nullptr,
+            nullptr});
   if (saved->source != nullptr) {
     saved->rows = saved->source->store().Snapshot();
     saved->drawn = saved->source->Snapshot();
@@ -291,6 +309,10 @@ StateSnapshot ComposedBuffer::Snapshot() const {
     if (saved->selector != nullptr) {
       ScopedStateWriter selector_writer(writer, "selector");
       DING_RETURN_IF_ERROR(saved->selector(&selector_writer));
+    }
+    if (saved->remover != nullptr) {
+      ScopedStateWriter remover_writer(writer, "remover");
+      DING_RETURN_IF_ERROR(saved->remover(&remover_writer));
     }
     DING_RETURN_IF_ERROR(writer->WriteInt("has_rows", saved->source != nullptr));
     if (saved->source == nullptr) return absl::OkStatus();
@@ -335,6 +357,10 @@ absl::Status ComposedBuffer::LoadChecked(StateReader* reader) {
   if (selector_->Snapshot() != nullptr) {
     ScopedStateReader selector_reader(reader, "selector");
     DING_RETURN_IF_ERROR(selector_->LoadState(&selector_reader));
+  }
+  if (remover_ != nullptr && remover_->Snapshot() != nullptr) {
+    ScopedStateReader remover_reader(reader, "remover");
+    DING_RETURN_IF_ERROR(remover_->LoadState(&remover_reader));
   }
   take_over();
   contents_ = std::move(loaded);

@@ -5,9 +5,10 @@
 //               allowed?         the rows     candidates     items that left
 //     Sample ─► IRateLimiter ──► ISelector ─► DrawSource ──► TransitionReader ──► Batch
 //               allowed?         which?       columns        copies, without the lock
+//            └► IRemover: rows that leave before the draw
 //
 // The buffers of this package (naive, advanced, sequence, episode) derive from it and only choose the
-// parts. Parts::selector is the selector of the user, if there is one.
+// parts. Parts::selector and Parts::remover are those of the user, if there are any.
 //
 // Ownership: copies what it is pushed; owns its parts.
 // Threads:   thread-safe. Rows are chosen under the lock and copied after it.
@@ -20,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -39,6 +41,7 @@
 #include "ding_worker/replay_buffer/monitors/periodic_thruput_monitor.h"
 #include "ding_worker/replay_buffer/selection/draw_source.h"
 #include "ding_worker/replay_buffer/selection/rate_limiter.h"
+#include "ding_worker/replay_buffer/selection/remover.h"
 #include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/storage/row_layout.h"
 #include "ding_worker/replay_buffer/storage/transition_reader.h"
@@ -75,6 +78,8 @@ class ComposedBuffer : public IBuffer {
     std::unique_ptr<DrawKind> kind;
     std::shared_ptr<ISelector> selector;
     std::unique_ptr<IRateLimiter> limiter;  // null: no limit
+    std::shared_ptr<IRemover> remover =
+        nullptr;  // only for kinds whose source can Retire(); null: none
   };
 
   ComposedBuffer(Options options, Parts parts);
@@ -107,6 +112,8 @@ class ComposedBuffer : public IBuffer {
   absl::Status WaitUntilPushAllowed(int64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WaitUntilDrawAllowed(int64_t size, int64_t iter, const SampleOptions& options,
                                     RemovedItems* removed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RetireChosen(int64_t iter, RetiredRows retired)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckEnough(int64_t size, const SampleOptions& options) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t CountLocked() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -116,6 +123,8 @@ class ComposedBuffer : public IBuffer {
   const std::unique_ptr<DrawKind> kind_;
   const std::shared_ptr<ISelector> selector_;  // called with mutex_ held
   const std::unique_ptr<IRateLimiter> limiter_ ABSL_PT_GUARDED_BY(mutex_);
+  const std::shared_ptr<IRemover> remover_;                     // called with mutex_ held
+  std::vector<int64_t> chosen_ ABSL_GUARDED_BY(mutex_);         // by the remover, reused
   CondVar changed_;                                             // rows were pushed or drawn
   std::unique_ptr<Contents> contents_ ABSL_GUARDED_BY(mutex_);  // null until the first push
   int64_t push_count_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -8,6 +8,7 @@
 // DING_PRINT_DOCS=1 what docs/config_fields.md must be.
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -38,14 +39,21 @@
 #include "ding_worker/env/env.h"
 #include "ding_worker/env/env.pb.h"
 #include "ding_worker/env/env_registry.h"
+#include "ding_worker/metrics/sink.h"
+#include "ding_worker/metrics/sink.pb.h"
+#include "ding_worker/metrics/sink_registry.h"
 #include "ding_worker/policy/a2c/a2c.pb.h"
 #include "ding_worker/policy/bc/bc.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/replay_buffer/deque_buffer.pb.h"
 #include "ding_worker/replay_buffer/elastic_buffer.pb.h"
+#include "ding_worker/replay_buffer/selection/remover.h"
+#include "ding_worker/replay_buffer/selection/remover_registry.h"
+#include "ding_worker/replay_buffer/selection/selector.h"
 #include "ding_worker/replay_buffer/sequence_buffer.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
@@ -73,6 +81,28 @@ absl::Status LeaveRewards(int /*env_id*/, const ColumnsView& /*rows*/,
 
 DING_REGISTER(RewardShapingRegistry(), "of_the_test", LeaveRewards,
               "leaves the rewards as they are");
+
+class KeepAll : public IRemover {
+ public:
+  absl::Status Remove(const Candidates& /*rows*/, int64_t /*learner_iter*/,
+                      std::vector<int64_t>* /*ids*/) override {
+    return absl::OkStatus();
+  }
+};
+
+DING_REGISTER(
+    RemoverRegistry(), "of_the_test",
+    [](const RemoverConfig&) { return std::make_unique<KeepAll>(); }, "removes nothing");
+
+SinkDescriptor DropsAll() {
+  SinkDescriptor descriptor;
+  descriptor.create = [](const SinkConfig&, const SinkDeps&) {
+    return std::make_shared<NullSink>();
+  };
+  return descriptor;
+}
+
+DING_REGISTER(SinkRegistry(), "of_the_test", DropsAll(), "drops all metrics");
 
 constexpr char kTable[] = "worker/config_fields.txt";
 constexpr char kDocs[] = "docs/config_fields.md";

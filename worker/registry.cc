@@ -12,6 +12,7 @@ std::string ListModules() {
   ListRegistry(NetworkRegistry(), &text);
   ListRegistry(BufferRegistry(), &text);
   ListRegistry(SelectorRegistry(), &text);
+  ListRegistry(RemoverRegistry(), &text);
   ListRegistry(SerialCollectorRegistry(), &text);
   ListRegistry(BattleCollectorRegistry(), &text);
   ListRegistry(RewardShapingRegistry(), &text);
@@ -21,6 +22,7 @@ std::string ListModules() {
   ListRegistry(MetricRegistry(), &text);
   ListRegistry(LearnerRegistry(), &text);
   ListRegistry(LearnerHookRegistry(), &text);
+  ListRegistry(SinkRegistry(), &text);
   return text;
 }
 

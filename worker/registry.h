@@ -5,6 +5,7 @@
 //   create_policy, create_network                     policy/policy_registry.h
 //   create_buffer, get_buffer_cls                     replay_buffer/buffer_registry.h
 //   create_selector                                   replay_buffer/selection/selector_registry.h
+//   create_remover                                    replay_buffer/selection/remover_registry.h
 //   create_serial_collector, get_serial_collector_cls,
 //   create_battle_collector, get_battle_collector_cls,
 //   create_serial_evaluator, create_battle_evaluator,
@@ -13,6 +14,7 @@
 //   create_learner                                    learner/learner_registry.h
 //   register_learner_hook, build_learner_hook_by_cfg  learner/hook_registry.h
 //   add_learner_hook, merge_hooks, show_hooks         learner/hook.h
+//   create_sink                                       metrics/sink_registry.h
 //
 // The registries that only parallel runs use are in worker/parallel_run/parallel_registry.h.
 //
@@ -29,8 +31,10 @@
 #include "ding_worker/learner/hook.h"                               // IWYU pragma: export
 #include "ding_worker/learner/hook_registry.h"                      // IWYU pragma: export
 #include "ding_worker/learner/learner_registry.h"                   // IWYU pragma: export
+#include "ding_worker/metrics/sink_registry.h"                      // IWYU pragma: export
 #include "ding_worker/policy/policy_registry.h"                     // IWYU pragma: export
 #include "ding_worker/replay_buffer/buffer_registry.h"              // IWYU pragma: export
+#include "ding_worker/replay_buffer/selection/remover_registry.h"   // IWYU pragma: export
 #include "ding_worker/replay_buffer/selection/selector_registry.h"  // IWYU pragma: export
 
 namespace ding {

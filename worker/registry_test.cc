@@ -48,6 +48,7 @@ buffer:
   sequence  sequences of consecutive rows of one stream, for recurrent policies
 selector:
   uniform  all that can be drawn is equally probable, whatever its priority
+remover: none in this program
 serial collector:
   episode  collects n_episode whole episodes; reward_shaping can change their rewards
   sample   collects n_sample rows; the next collect goes on with the episodes
@@ -72,6 +73,7 @@ learner hook:
   log_show           logs averages of the reported values every freq iterations
   save_ckpt          saves a checkpoint: every freq iterations, or once before or after the run
   save_ckpt_seconds  saves a checkpoint to resume from, whenever so many seconds have passed
+sink: none in this program
 )");
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -16,7 +17,8 @@ absl::StatusOr<std::unique_ptr<BaseCommCollector>> create_comm_collector(
   DING_ASSIGN_OR_RETURN(const CommCollectorDescriptor descriptor,
                         CommCollectorRegistry().Find(config.type));
   DING_RETURN_IF_ERROR(Annotate(CheckParams(descriptor.check_params, config), "comm collector"));
-  return descriptor.create(config, session, store, std::move(factory));
+  return CallFactory("comm collector", config.type,
+                     [&] { return descriptor.create(config, session, store, std::move(factory)); });
 }
 
 }  // namespace ding

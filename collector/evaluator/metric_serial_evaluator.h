@@ -32,6 +32,7 @@
 #include "ding_worker/collector/evaluator/eval_data.h"
 #include "ding_worker/collector/evaluator/eval_schedule.h"
 #include "ding_worker/collector/evaluator/metric.h"
+#include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/collector/serial_evaluator.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/named_values.h"
@@ -41,12 +42,7 @@
 
 namespace ding {
 
-struct MetricEvalResult {
-  bool stop = false;
-  NamedValues metric;
-};
-
-class MetricSerialEvaluator {
+class MetricSerialEvaluator : public IMetricEvaluator {
  public:
   struct Options {
     int64_t eval_freq = 50;  // train iterations between two evaluations, at least 1
@@ -64,30 +60,20 @@ class MetricSerialEvaluator {
                                                                        EvalMode* policy,
                                                                        ComponentDeps deps);
 
-  // Uses these from now on. The best and the last result stay.
-  //   kInvalidArgument  null data or metric, or no batches
-  absl::Status ResetData(IEvalData* data, const IMetric* metric);
-  // Uses `policy` from now on; null: keeps the current one and drops its recurrent state.
-  absl::Status ResetPolicy(EvalMode* policy);
-  // Does both, and drops the best and the last result and the time of the last evaluation. Null `data` or
-  // `metric` keep the current ones.
-  absl::Status Reset(EvalMode* policy, IEvalData* data, const IMetric* metric);
+  absl::Status ResetData(IEvalData* data, const IMetric* metric) override;
+  absl::Status ResetPolicy(EvalMode* policy) override;
+  absl::Status Reset(EvalMode* policy, IEvalData* data, const IMetric* metric) override;
 
-  // As in ISerialEvaluator.
-  bool ShouldEval(int64_t train_iter) { return schedule_.ShouldEval(train_iter); }
-  // Ignores n_episode and force_render of the options.
+  bool ShouldEval(int64_t train_iter) override { return schedule_.ShouldEval(train_iter); }
   //   kInvalidArgument  a batch has no rows or another number of labels; the metric does not have a
   //                     stop value
   //   kInternal         a value is NaN
   //   other codes       data, policy or metric failed
-  absl::StatusOr<MetricEvalResult> Eval(const EvalOptions& options);
+  absl::StatusOr<MetricEvalResult> Eval(const EvalOptions& options) override;
+  std::optional<MetricEvalResult> last() const override { return last_; }
 
-  // Returns the result of the last evaluation, also of a loaded state; nullopt if there was none.
-  const std::optional<MetricEvalResult>& last() const { return last_; }
-
-  // Save and load the best and the last result.
-  absl::Status SaveState(StateWriter* writer) const;
-  absl::Status LoadState(StateReader* reader);
+  absl::Status SaveState(StateWriter* writer) const override;
+  absl::Status LoadState(StateReader* reader) override;
 
  private:
   MetricSerialEvaluator(Options options, ComponentDeps deps);

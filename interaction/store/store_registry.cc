@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/interaction/store/codec.h"
 #include "ding_worker/interaction/store/compressed_store.h"
@@ -51,7 +52,9 @@ absl::StatusOr<std::unique_ptr<Store>> CreateChecked(absl::string_view url) {
     DING_ASSIGN_OR_RETURN(codec, CodecRegistry().Find(compress->second));
     settings.erase(compress);
   }
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, create(std::string(place), settings));
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, CallFactory("store", scheme, [&] {
+                          return create(std::string(place), settings);
+                        }));
   if (codec == nullptr) return store;
   return std::unique_ptr<Store>(
       std::make_unique<CompressedStore>(std::move(store), codec, std::string(url)));

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -17,7 +18,9 @@ absl::StatusOr<std::unique_ptr<BaseCommLearner>> create_comm_learner(
   DING_ASSIGN_OR_RETURN(const CommLearnerDescriptor descriptor,
                         CommLearnerRegistry().Find(config.type));
   DING_RETURN_IF_ERROR(Annotate(CheckParams(descriptor.check_params, config), "comm learner"));
-  return descriptor.create(config, options, session, store, std::move(factory));
+  return CallFactory("comm learner", config.type, [&] {
+    return descriptor.create(config, options, session, store, std::move(factory));
+  });
 }
 
 }  // namespace ding

@@ -87,6 +87,8 @@ class DrawSource : public Candidates {
 
   // Retires the rows that are too stale at this iteration of the learner.
   virtual void RetireStale(int64_t /*learner_iter*/, RetiredRows /*retired*/) {}
+  // Retires a row, if it can be drawn. Only of kinds for which ComposedBuffer takes a remover.
+  virtual void Retire(int64_t /*id*/, RetiredRows /*retired*/) {}
   // Whether a row that is in the store was retired.
   virtual bool IsRetired(int64_t /*id*/) const { return false; }
 

@@ -158,6 +158,13 @@ void PrioritizedSource::RetireStale(int64_t learner_iter, RetiredRows retired) {
   draws_->counters_.retired_by_staleness += before - size();
 }
 
+void PrioritizedSource::Retire(int64_t id, RetiredRows retired) {
+  if (!priorities_->IsValid(id)) return;
+  priorities_->Retire(id, id + 1);
+  retired(id, id + 1);
+  ++draws_->counters_.retired_by_remover;
+}
+
 absl::Status PrioritizedSource::Draw(const DrawRequest& request,
                                      std::optional<TransitionDraw>* draw) {
   DING_RETURN_IF_ERROR(reader().Start(request.size, draw));

@@ -47,6 +47,7 @@ class PrioritizedDraws : public DrawKind {
   struct Counters {
     int64_t retired_by_use = 0;
     int64_t retired_by_staleness = 0;
+    int64_t retired_by_remover = 0;
     int64_t skipped_updates = 0;  // priorities of rows that had left the buffer
   };
 
@@ -91,6 +92,7 @@ class PrioritizedSource : public DrawSource {
   void Append(const SegmentBatch& data, int64_t first_id) override;
   void Clear() override;
   void RetireStale(int64_t learner_iter, RetiredRows retired) override;
+  void Retire(int64_t id, RetiredRows retired) override;
   bool IsRetired(int64_t id) const override { return !priorities_->IsValid(id); }
   absl::Status Draw(const DrawRequest& request, std::optional<TransitionDraw>* draw) override;
   DrawFacts Commit(const DrawRequest& request, TransitionDraw* draw, RetiredRows retired) override;

@@ -1,8 +1,7 @@
 #include "ding_worker/replay_buffer/selection/selector_registry.h"
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/call_factory.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
@@ -19,12 +18,7 @@ absl::StatusOr<std::unique_ptr<ISelector>> create_selector(const SelectorConfig&
         "selector.params is set, expected selector.type with it, which says what they are for");
   }
   DING_ASSIGN_OR_RETURN(const SelectorFactory create, SelectorRegistry().Find(config.type()));
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<ISelector> selector,
-                        CallUser(absl::StrCat("the factory of selector '", config.type(), "'"),
-                                 [&] { return create(config); }));
-  if (selector != nullptr) return selector;
-  return absl::InternalError(
-      absl::StrCat("the factory of selector '", config.type(), "' returned none"));
+  return CallFactory("selector", config.type(), [&] { return create(config); });
 }
 
 }  // namespace ding

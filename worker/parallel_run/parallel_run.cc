@@ -15,6 +15,7 @@
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/metrics/progress.h"
+#include "ding_worker/metrics/sink.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/parallel_run/parallel_run_data.h"
 #include "ding_worker/worker/parallel_run/parallel_run_folder.h"
@@ -22,6 +23,7 @@
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
 #include "ding_worker/worker/run/run_folder.h"
 #include "ding_worker/worker/run/run_result.h"
+#include "ding_worker/worker/run/run_sinks.h"
 #include "ding_worker/worker/run/status_text.h"
 #include "glog/logging.h"
 
@@ -36,6 +38,8 @@ constexpr absl::Duration kLeaveTimeout = absl::Seconds(20);
 // ending.
 constexpr absl::Duration kListenPatience = absl::Seconds(5);
 constexpr absl::Duration kListenRetry = absl::Milliseconds(20);
+
+constexpr char kProcess[] = "coordinator";  // for metrics.sink
 
 ParallelRunData::Options DataOptions(const ParallelRunOptions& options) {
   return {options.exp_dir, options.resume, options.again};
@@ -69,6 +73,7 @@ class Run {
   const ExperimentConfig& config_;
   const ParallelRunOptions& options_;
   ParallelRunData data_;
+  std::shared_ptr<MetricSink> metrics_;  // null until the folder is open
   absl::Status saved_;
   bool gives_up_ = false;  // the run could not start
   std::unique_ptr<CommCoordinator> comm_;
@@ -80,7 +85,9 @@ absl::Status Run::Start(Transport* transport) {
   DING_RETURN_IF_ERROR(Listen(transport));
   RunFolder* const folder = data_.folder();
   ComponentDeps deps;
-  deps.metrics = folder->metrics();
+  metrics_ = folder->metrics();
+  DING_RETURN_IF_ERROR(AddSinks(config_, folder->path(), kProcess, &metrics_));
+  deps.metrics = metrics_;
   deps.exp_dir = folder->path();
   deps.seed = config_.seed();
   // A person who resumes a stopped run wants it to continue.
@@ -149,6 +156,11 @@ absl::Status Run::Watch() {
 
 void Run::Finish() {
   if (parts_.coordinator != nullptr) EndWorkers();
+  if (metrics_ != nullptr) {
+    const absl::Status flushed = metrics_->Flush();
+    LOG_IF(WARNING, !flushed.ok())
+        << "some of the logs could not be written: " << flushed.message();
+  }
   data_.Clear();
 }
 

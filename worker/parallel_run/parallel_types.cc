@@ -9,6 +9,8 @@
 #include "ding_worker/collector/parallel_registry.h"
 #include "ding_worker/coordinator/commander/commander_registry.h"
 #include "ding_worker/learner/comm/comm_learner_registry.h"
+#include "ding_worker/metrics/sink.pb.h"
+#include "ding_worker/metrics/sink_registry.h"
 
 namespace ding {
 
@@ -61,6 +63,11 @@ std::vector<std::string> FindTypeProblems(const ExperimentConfig& config) {
                        collector_config.reward_shaping(), "' beside collector '", collector->name,
                        "', which plays games, expected none: it is for envs with one player"));
     }
+  }
+  for (int i = 0; i < config.metrics().sink_size(); ++i) {
+    const SinkConfig& sink = config.metrics().sink(i);
+    const std::string section = absl::StrCat("metrics.sink[", i, "]");
+    check(SinkRegistry().Find(sink.type()), absl::StrCat(section, ".type"), section, sink);
   }
   if (commander.ok() && collector.ok() && commander->plays_games != collector->plays_games) {
     problems.push_back(

@@ -1,5 +1,5 @@
-// Checks the types that the config of a parallel run chooses by name: commander, collectors, and the processes of
-// collectors and learners.
+// Checks the types that the config of a parallel run chooses by name: commander, collectors, metric
+// sinks, and the processes of collectors and learners.
 //
 // Threads: thread-safe (pure functions).
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_PARALLEL_TYPES_H_

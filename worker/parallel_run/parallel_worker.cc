@@ -30,6 +30,7 @@
 #include "ding_worker/worker/parallel_run/parallel_types.h"
 #include "ding_worker/worker/parallel_run/supervisor.h"
 #include "ding_worker/worker/run/process_logs.h"
+#include "ding_worker/worker/run/run_sinks.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -128,6 +129,7 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
   ComponentDeps deps;
   deps.metrics = logs->metrics();
   deps.exp_dir = welcome.exp_dir();
+  DING_RETURN_IF_ERROR(AddSinks(config, deps.exp_dir, options.name, &deps.metrics));
 
   absl::Status status;
   if (role == Hello::LEARNER) {
@@ -144,7 +146,8 @@ absl::Status Serve(Hello::Role role, const ParallelWorkerOptions& options, Worke
     status = RunUntilTheEnd(options, collector.get());
   }
   session->Close(status.ok() ? "done" : status.message());
-  const absl::Status flushed = logs->Flush();
+  absl::Status flushed = deps.metrics->Flush();
+  flushed.Update(logs->Flush());
   if (!flushed.ok()) LOG(WARNING) << "some logs could not be written: " << flushed.message();
   return status;
 }

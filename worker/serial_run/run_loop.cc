@@ -50,6 +50,13 @@ ComponentDeps RunLoop::Deps(absl::string_view name) const {
 }
 
 absl::Status RunLoop::Run(SerialResult* result) {
+  const absl::Status status = RunToTheEnd(result);
+  const absl::Status flushed = options_.metrics->Flush();
+  LOG_IF(WARNING, !flushed.ok()) << "some of the logs could not be written: " << flushed.message();
+  return status;
+}
+
+absl::Status RunLoop::RunToTheEnd(SerialResult* result) {
   absl::Status status = resumed_ ? absl::OkStatus() : work_.Begin();
   if (status.ok()) status = Loop();
   result_.env_step = work_.env_step();

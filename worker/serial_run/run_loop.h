@@ -94,6 +94,7 @@ class RunLoop {
   RunCheckpoints* checkpoints() { return &checkpoints_; }
 
  private:
+  absl::Status RunToTheEnd(SerialResult* result);
   absl::Status Loop();
   // Saves ckpt_exception and returns `error`, also if the checkpoint cannot be saved.
   absl::Status SaveAfter(absl::Status error);

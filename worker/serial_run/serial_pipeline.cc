@@ -17,12 +17,15 @@
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
+#include "ding_worker/worker/run/run_sinks.h"
 #include "ding_worker/worker/run/sequence_problems.h"
 #include "ding_worker/worker/run/startup_problems.h"
 #include "glog/logging.h"
 
 namespace ding {
 namespace {
+
+constexpr char kProcess[] = "serial";  // for metrics.sink
 
 // The components of a resume point, in the order in which they are loaded: model and train_state
 // come before all others (see LearnMode::LoadModel).
@@ -51,7 +54,9 @@ class ByteCounter : public StateWriter {
 
 absl::StatusOr<std::unique_ptr<SerialPipeline>> SerialPipeline::Create(
     const ExperimentConfig& config, const SerialOptions& options) {
-  auto pipeline = std::unique_ptr<SerialPipeline>(new SerialPipeline(config, options));
+  SerialOptions own_options = options;
+  DING_RETURN_IF_ERROR(AddSinks(config, options.exp_dir, kProcess, &own_options.metrics));
+  auto pipeline = std::unique_ptr<SerialPipeline>(new SerialPipeline(config, own_options));
   DING_RETURN_IF_ERROR(pipeline->CreateEnvs());
   DING_RETURN_IF_ERROR(pipeline->CreateWorkers());
   return pipeline;

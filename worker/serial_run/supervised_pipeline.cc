@@ -1,5 +1,6 @@
 #include "ding_worker/worker/serial_run/supervised_pipeline.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,11 +10,14 @@
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/run_sinks.h"
 #include "ding_worker/worker/run/startup_problems.h"
 #include "glog/logging.h"
 
 namespace ding {
 namespace {
+
+constexpr char kProcess[] = "serial";  // for metrics.sink
 
 // Components of a resume point.
 constexpr char kData[] = "data_set";
@@ -36,7 +40,9 @@ absl::StatusOr<std::shared_ptr<const IMetric>> FindMetric(const MetricEvaluatorC
 absl::StatusOr<std::unique_ptr<SupervisedPipeline>> SupervisedPipeline::Create(
     const ExperimentConfig& config, const SerialOptions& options) {
   DING_RETURN_IF_ERROR(StartupProblemsToStatus(FindUnusedFields(config, RunKind::kSupervised)));
-  auto pipeline = std::unique_ptr<SupervisedPipeline>(new SupervisedPipeline(config, options));
+  SerialOptions own_options = options;
+  DING_RETURN_IF_ERROR(AddSinks(config, options.exp_dir, kProcess, &own_options.metrics));
+  auto pipeline = std::unique_ptr<SupervisedPipeline>(new SupervisedPipeline(config, own_options));
   if (!config.env().type().empty()) DING_RETURN_IF_ERROR(pipeline->CreateEnv());
   DING_ASSIGN_OR_RETURN(
       pipeline->data_,
@@ -104,7 +110,8 @@ absl::Status SupervisedPipeline::SetMetric(const IMetric* metric) {
 
 absl::Status SupervisedPipeline::Run(SerialResult* result) {
   const absl::Status status = loop_.Run(result);
-  if (metric_evaluator_->last().has_value()) result->metric = metric_evaluator_->last()->metric;
+  const std::optional<MetricEvalResult> last = metric_evaluator_->last();
+  if (last.has_value()) result->metric = last->metric;
   return status;
 }
 
@@ -118,14 +125,16 @@ absl::Status SupervisedPipeline::EvaluateIfDue() {
     EvalOptions options;
     options.save_checkpoint = [this](absl::string_view name) { return loop_.SaveCheckpoint(name); };
     options.train_iter = train_iter;
-    DING_RETURN_IF_ERROR(metric_evaluator_->Eval(options).status());
+    DING_RETURN_IF_ERROR(CallUser("the metric evaluator",
+                                  [&] { return metric_evaluator_->Eval(options).status(); }));
   }
   if (evaluator_ == nullptr || !evaluator_->ShouldEval(train_iter)) return absl::OkStatus();
   return loop_.Evaluate(evaluator_.get(), evaluator_env_.get(), "ckpt_best_return", kNoEnvStep);
 }
 
 bool SupervisedPipeline::Stopped() const {
-  return metric_evaluator_->last().has_value() && metric_evaluator_->last()->stop;
+  const std::optional<MetricEvalResult> last = metric_evaluator_->last();
+  return last.has_value() && last->stop;
 }
 
 absl::Status SupervisedPipeline::Round() {

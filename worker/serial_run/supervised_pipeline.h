@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ding_worker/collector/evaluator/metric.h"
+#include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/data/checkpoint.h"
 #include "ding_worker/data/shuffled_epochs.h"
 #include "ding_worker/data/state.h"
@@ -85,7 +86,7 @@ class SupervisedPipeline : public Pipeline, private RunWork {
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<ILearner> learner_;
   std::shared_ptr<const IMetric> metric_;
-  std::unique_ptr<MetricSerialEvaluator> metric_evaluator_;
+  std::unique_ptr<IMetricEvaluator> metric_evaluator_;
   std::unique_ptr<ISerialEvaluator> evaluator_;  // null if there is no env
   RunLoop loop_;
 };

@@ -21,7 +21,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/evaluator/eval_data.h"
 #include "ding_worker/collector/evaluator/metric.h"
-#include "ding_worker/collector/evaluator/metric_serial_evaluator.h"
+#include "ding_worker/collector/evaluator/metric_evaluator.h"
 #include "ding_worker/collector/serial.pb.h"
 #include "ding_worker/collector/serial_registry.h"
 #include "ding_worker/data/batch.h"
@@ -350,7 +350,7 @@ TEST_F(SupervisedPipelineTest, ParamsReachTheMetricEvaluatorOfAUser) {
   ScopedRegistration<MetricEvaluatorCreator> registration(
       &MetricEvaluatorRegistry(), "mine",
       [&word](const MetricEvaluatorConfig& config, IEvalData*, const IMetric*, EvalMode*,
-              const ComponentDeps&) -> absl::StatusOr<std::unique_ptr<MetricSerialEvaluator>> {
+              const ComponentDeps&) -> absl::StatusOr<std::unique_ptr<IMetricEvaluator>> {
         ding_user::WordParams params;
         DING_RETURN_IF_ERROR(ReadParams(config, &params));
         word = params.word();

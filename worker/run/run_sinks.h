@@ -1,0 +1,24 @@
+// The metric sinks of a run that its config names (metrics.sink).
+//
+// Threads: thread-safe (a pure function).
+#ifndef DING_WORKER_WORKER_RUN_RUN_SINKS_H_
+#define DING_WORKER_WORKER_RUN_RUN_SINKS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "ding_worker/metrics/sink.h"
+#include "ding_worker/worker/experiment.pb.h"
+
+namespace ding {
+
+// Makes the sinks of the config, for the metrics of `process`, and replaces `*metrics` by a sink that passes
+// everything to the old one and to them. Without sinks in the config nothing changes. Errors are those of
+// create_sink(), and name the field.
+absl::Status AddSinks(const ExperimentConfig& config, const std::string& exp_dir,
+                      const std::string& process, std::shared_ptr<MetricSink>* metrics);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_RUN_RUN_SINKS_H_
