@@ -5,8 +5,8 @@
 //                            testing::Values(RecurrentCase{"Plain", [] { return MakeMine(); }}),
 //                            RecurrentCaseName);
 //
-// All input fields must be float32. The outputs must depend on earlier rows and be differentiable nearly
-// everywhere for inputs, states and parameters of size 1.
+// All input fields must be float32. The outputs must depend on earlier rows and be differentiable for inputs,
+// states and parameters of size 1; choose an activation without kinks (tanh).
 #ifndef DING_WORKER_POLICY_RECURRENT_CONFORMANCE_H_
 #define DING_WORKER_POLICY_RECURRENT_CONFORMANCE_H_
 
