@@ -404,6 +404,9 @@ TEST_F(ItemLoaderTest, InvalidItemsAndMissingColumnsAreRefusedByName) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'chunk'")));
   EXPECT_THAT(loader->Load(ItemsOfRows(1, 1).rows),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'replay_unique_id'")));
+  EXPECT_THAT(loader->Load(Drawn({{1, 0, 1}, {1, 1, 1}}).AsSequences(2)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("items are drawn as sequences of 2, expected single items")));
   EXPECT_THAT(loader->Load(Drawn({{1, 0, 1}})), IsOk());
 }
 
