@@ -41,7 +41,8 @@ absl::StatusOr<std::vector<SegmentBatch>> RowCollection::TryCollect(absl::Span<c
   for (int i = 0; i < core_->player_num(); ++i) {
     const bool is_wanted = std::binary_search(wanted.begin(), wanted.end(), i);
     most_rows_ = std::max(most_rows_, core_->ready_rows(i));
-    // A row of a longer sample is never extra: it may be the first one of a sample that the next collect completes.
+    // A row of a longer sample is never extra: it may be the first one of a sample that the next collect
+    // completes.
     const bool drop_extra = options.drop_extra && core_->attributes(i).unroll_len == 1;
     const int64_t rows = !is_wanted ? 0 : drop_extra ? target : core_->ready_rows(i);
     DING_ASSIGN_OR_RETURN(data[i], core_->Take(i, rows, now));
