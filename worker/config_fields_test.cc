@@ -45,6 +45,7 @@
 #include "ding_worker/policy/a2c/a2c.pb.h"
 #include "ding_worker/policy/bc/bc.pb.h"
 #include "ding_worker/policy/dqn/dqn.pb.h"
+#include "ding_worker/policy/impala/impala.pb.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
@@ -144,6 +145,11 @@ const std::vector<Params>& AllParams() {
          {absl::StrCat("env={type:\"ConnectFour-vs-search\" params",
                        InAny(*BoardGameConfig::descriptor()), "}")}},
         policy("dqn", DqnConfig::descriptor(), kModel),
+        Params{"policy.params",
+               ImpalaConfig::descriptor(),
+               {"policy.type=impala", "policy.other.replay_buffer={type:\"sequence\"}",
+                "policy.params=" + InAny(*ImpalaConfig::descriptor(),
+                                         absl::StrCat("actor_critic {", kModels, "}"))}},
         policy("ppo", PpoConfig::descriptor(), absl::StrCat("actor_critic {", kModels, "}")),
         policy("a2c", A2cConfig::descriptor(), absl::StrCat("actor_critic {", kModels, "}")),
         policy("bc", BcConfig::descriptor(), kModel),
