@@ -1,6 +1,7 @@
 // Bounds on the rows drawn per row pushed, and rows that are collected at random, as a coordinator
 // with several workers keeps them.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -35,7 +36,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 class ReplayRatioTest : public CoordinatorTest {
  protected:
   ~ReplayRatioTest() override {
-    if (coordinator_ != nullptr) EXPECT_THAT(coordinator_->Close("over"), IsOk());
+    EXPECT_THAT(coordinator_->Close("over"), IsOk());
     if (pusher_.joinable()) pusher_.join();
   }
 
@@ -66,7 +67,8 @@ class ReplayRatioTest : public CoordinatorTest {
   }
   // Demands that many batches, of 4 rows unless said.
   void Draw(int batches = 1, int64_t batch_size = 4) {
-    Handle(kLearner, Demand(learner_.task_id(), ++demands_, batch_size, demands_ - 1, batches));
+    ++demands_;
+    Handle(kLearner, Demand(learner_.task_id(), demands_, batch_size, demands_ - 1, batches));
   }
   BufferStatus OfBuffer() { return coordinator_->status().buffer(0); }
 
@@ -213,6 +215,7 @@ TEST_F(ReplayRatioTest, WithoutBoundsNobodyIsTold) {
 }
 
 TEST_F(ReplayRatioTest, WrongBoundsAreRefused) {
+  StartTraining();
   options_.replay_ratio = ReplayRatioLimiter::Options{3, 2, 0, 4};
   options_.random_collect_size = -1;
   options_.first_env_step = -1;
