@@ -35,6 +35,7 @@ policy:
   bc      behaviour cloning from a data set; discrete and continuous actions
   dqn     DQN: double, dueling, n-step, priorities; discrete actions
   ppo     PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions
+  r2d2    R2D2: recurrent DQN on sequences; burn-in, value rescaling; discrete actions
   random  uniformly random legal actions; does not learn, for tests and measurements
 network:
   mlp  fully connected layers, with kernels of our own; dueling heads

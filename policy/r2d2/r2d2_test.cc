@@ -10,15 +10,18 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/data/state.h"
 #include "ding_worker/policy/linear_network.h"
+#include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/policy_conformance.h"
+#include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/schedule.h"
 #include "ding_worker/policy/testing/leaky_network.h"
 #include "ding_worker/policy/testing/random_sequences.h"
 #include "ding_worker/policy/testing/specs.h"
