@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -110,7 +111,7 @@ Batch WithFirstValue(const Batch& batch, absl::string_view name, float value) {
   BatchBuilder builder = *BatchBuilder::Create(batch.spec_ptr(), batch.rows());
   CopyRows(batch.view(), builder.view(), 0);
   builder.column<float>(*batch.spec().Find(name))[0] = value;
-  return std::move(builder).Seal(batch.rows());
+  return std::move(builder).Seal(batch.rows()).AsSequences(batch.sequence_length());
 }
 
 // Returns `batch` without column `name`.
@@ -127,7 +128,7 @@ Batch Without(const Batch& batch, absl::string_view name) {
     const absl::string_view bytes = batch.tensor(from[i]).bytes();
     std::memcpy(builder.view().raw_column(static_cast<int>(i)), bytes.data(), bytes.size());
   }
-  return std::move(builder).Seal(batch.rows());
+  return std::move(builder).Seal(batch.rows()).AsSequences(batch.sequence_length());
 }
 
 }  // namespace
@@ -249,6 +250,86 @@ TEST_P(PolicyConformance, RefusesAModelWithAnUnknownTensor) {
               StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("more")));
 }
 
+// The tests below need a recurrent policy, which stores its state with each row; they pass at once for others.
+
+// Returns the column of recurrent states, or nothing if there is none.
+std::vector<float> StoredStates(const Batch& outputs) {
+  const std::optional<int> field = outputs.spec().Find(kColumnRnnState);
+  if (!field.has_value()) return {};
+  const absl::Span<const float> states = outputs.column<float>(*field);
+  return {states.begin(), states.end()};
+}
+
+bool IsRecurrent(Policy* policy) {
+  return policy->collect_mode()->output_spec()->Find(kColumnRnnState).has_value();
+}
+
+TEST_P(PolicyConformance, AnEpisodeBeginsWithAStateOfZeroAndResetBeginsIt) {
+  const auto policy = Create(1);
+  if (!IsRecurrent(policy.get())) return;
+  const NamedValues settings = CollectSettings(policy.get());
+  const auto act = [&](uint64_t seed) {
+    return StoredStates(Act(policy->collect_mode(), GetParam().observation, settings, seed));
+  };
+  const std::vector<float> zero(act(1).size(), 0.0f);
+  const std::vector<float> second = act(2);
+  EXPECT_NE(second, zero) << "the state after the first row is not stored with the second one";
+  const std::vector<float> third = act(3);
+  ASSERT_THAT(policy->collect_mode()->Reset({2}), IsOk());
+  const std::vector<float> fourth = act(4);
+  const size_t size = zero.size() / kRows;
+  for (size_t env = 0; env < kRows; ++env) {
+    const auto state = absl::MakeConstSpan(fourth).subspan(env * size, size);
+    EXPECT_EQ(state == absl::MakeConstSpan(zero).subspan(0, size), env == 2) << "env " << env;
+  }
+  ASSERT_THAT(policy->collect_mode()->Reset({}), IsOk());
+  EXPECT_EQ(act(1), zero);
+  EXPECT_EQ(act(2), second) << "an episode depends on the one before it";
+  EXPECT_EQ(act(3), third);
+}
+
+TEST_P(PolicyConformance, TheStateBelongsToTheEnvNotToTheRow) {
+  const auto together = Create(1);
+  if (!IsRecurrent(together.get())) return;
+  const auto apart = Create(1);
+  const NamedValues settings = CollectSettings(together.get());
+  const Batch obs = MakeObservationBatch(GetParam().observation, 2, 1);
+  const auto act = [&](Policy* policy, int64_t first_row, const std::vector<int>& env_ids) {
+    const auto rows = static_cast<int64_t>(env_ids.size());
+    BatchBuilder out = *BatchBuilder::Create(policy->collect_mode()->output_spec(), rows);
+    EXPECT_THAT(policy->collect_mode()->Forward(obs.view().Slice(first_row, rows), env_ids,
+                                                settings, out.view()),
+                IsOk());
+    return StoredStates(std::move(out).Seal(rows));
+  };
+  act(together.get(), 0, {4, 7});
+  act(apart.get(), 1, {7});
+  act(apart.get(), 0, {4});
+  const std::vector<float> states = act(together.get(), 0, {4, 7});
+  std::vector<float> other = act(apart.get(), 0, {4});
+  const std::vector<float> last = act(apart.get(), 1, {7});
+  other.insert(other.end(), last.begin(), last.end());
+  ASSERT_EQ(states.size(), other.size());
+  for (size_t i = 0; i < states.size(); ++i) EXPECT_NEAR(states[i], other[i], 1e-5f);
+}
+
+TEST_P(PolicyConformance, EvaluatingAndFailingLeaveTheStatesOfTheCollectMode) {
+  const auto policy = Create(1);
+  if (!IsRecurrent(policy.get())) return;
+  const auto alone = Create(1);
+  const NamedValues settings = CollectSettings(policy.get());
+  const SpecPtr& observation = GetParam().observation;
+  Act(alone->collect_mode(), observation, settings, 1);
+  Act(policy->collect_mode(), observation, settings, 1);
+  Act(policy->eval_mode(), observation, {}, 5);
+  const Batch obs = MakeObservationBatch(observation, kRows, 1);
+  const BatchBuilder shorter = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 1);
+  EXPECT_FALSE(
+      policy->collect_mode()->Forward(obs.view(), EnvIds(kRows), settings, shorter.view()).ok());
+  EXPECT_EQ(Bytes(Act(policy->collect_mode(), observation, settings, 2)),
+            Bytes(Act(alone->collect_mode(), observation, settings, 2)));
+}
+
 // The tests below need a learn mode; they pass at once for a policy without one.
 
 TEST_P(PolicyConformance, AStepReportsTheMonitoredValues) {
@@ -264,7 +345,8 @@ TEST_P(PolicyConformance, AStepReportsTheMonitoredValues) {
     }
   }
   if (policy->learn_mode()->attributes().priority) {
-    EXPECT_EQ(steps.back().priority.size(), static_cast<size_t>(kRows));
+    EXPECT_EQ(steps.back().priority.size(),
+              static_cast<size_t>(batch.rows() / batch.sequence_length()));
   }
   EXPECT_FALSE(policy->learn_mode()->info().empty());
 }

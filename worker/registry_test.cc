@@ -36,6 +36,7 @@ policy:
   dqn     DQN: double, dueling, n-step, priorities; discrete actions
   impala  IMPALA: V-trace on sequences of a replay buffer; discrete and continuous actions
   ppo     PPO: on-policy, clipped ratios, epochs of minibatches; discrete and continuous actions
+  r2d2    R2D2: recurrent DQN on sequences; burn-in, value rescaling; discrete actions
   random  uniformly random legal actions; does not learn, for tests and measurements
 network:
   mlp  fully connected layers, with kernels of our own; dueling heads

@@ -22,6 +22,7 @@
 #include "ding_worker/policy/linear_network.h"
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/testing/leaky_network.h"
 #include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -435,6 +436,14 @@ TEST(Dqn, RefusesSpacesAndNetworksThatDoNotFit) {
                                             *MakeSpec({Box("q", {kActions})}), 0);
   EXPECT_THAT(DqnPolicy::Create(std::move(network), DiscreteAction(kActions), options),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("target update")));
+}
+
+TEST(Dqn, RefusesARecurrentNetworkAndNamesThePolicyForIt) {
+  auto network = std::make_unique<LeakyNetwork>(
+      VectorObservation(kInputs), *MakeSpec({Box("q", {kActions})}), /*state_size=*/2, 0);
+  EXPECT_THAT(DqnPolicy::Create(std::move(network), DiscreteAction(kActions), {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("leaky 3-2-4"), HasSubstr("policy type 'r2d2'"))));
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> CreateForConformance(bool soft, uint64_t seed,

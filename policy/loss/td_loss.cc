@@ -8,19 +8,6 @@
 namespace ding {
 namespace {
 
-// f(td) and its derivative.
-struct Error {
-  double value;
-  double slope;
-};
-
-Error Evaluate(double td, const TdLossOptions& options) {
-  if (options.kind == TdLossKind::kMse) return {td * td, 2 * td};
-  const double delta = options.huber_delta;
-  if (std::abs(td) <= delta) return {0.5 * td * td, td};
-  return {delta * (std::abs(td) - 0.5 * delta), std::copysign(delta, td)};
-}
-
 void CheckLengths(const TdLossInput& input, absl::Span<float> td_error, absl::Span<float> d_q) {
   const size_t rows = input.action.size();
   DING_CHECK(rows > 0 && !input.q.empty() && input.q.size() % rows == 0)
@@ -34,6 +21,13 @@ void CheckLengths(const TdLossInput& input, absl::Span<float> td_error, absl::Sp
 }
 
 }  // namespace
+
+TdPenalty PenaltyOf(double td, const TdLossOptions& options) {
+  if (options.kind == TdLossKind::kMse) return {td * td, 2 * td};
+  const double delta = options.huber_delta;
+  if (std::abs(td) <= delta) return {0.5 * td * td, td};
+  return {delta * (std::abs(td) - 0.5 * delta), std::copysign(delta, td)};
+}
 
 TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& options,
                            absl::Span<float> td_error, absl::Span<float> d_q) {
@@ -50,10 +44,10 @@ TdLossResult ComputeTdLoss(const TdLossInput& input, const TdLossOptions& option
     const double target =
         input.reward[i] + static_cast<double>(input.discount[i]) * input.next_value[i];
     const double weight = input.weight.empty() ? 1.0 : input.weight[i];
-    const Error error = Evaluate(q - target, options);
+    const TdPenalty penalty = PenaltyOf(q - target, options);
     td_error[i] = static_cast<float>(q - target);
-    d_q[chosen] = static_cast<float>(weight * error.slope / static_cast<double>(rows));
-    sum.loss += weight * error.value;
+    d_q[chosen] = static_cast<float>(weight * penalty.slope / static_cast<double>(rows));
+    sum.loss += weight * penalty.value;
     sum.mean_q += q;
     sum.mean_next_value += input.next_value[i];
   }

@@ -33,6 +33,13 @@ struct TdLossOptions {
   float huber_delta = 1;  // above 0
 };
 
+// f(td) and its derivative.
+struct TdPenalty {
+  double value;
+  double slope;
+};
+TdPenalty PenaltyOf(double td, const TdLossOptions& options);
+
 struct TdLossInput {
   absl::Span<const float> q;            // [B, A] of the online network
   absl::Span<const int64_t> action;     // [B] the actions taken

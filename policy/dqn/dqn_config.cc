@@ -1,0 +1,115 @@
+#include "ding_worker/policy/dqn/dqn_config.h"
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/dqn/q_network.h"
+#include "ding_worker/policy/policy_config.h"
+
+namespace ding {
+namespace {
+
+// Appends problems of the fields of a message; their names begin with a prefix.
+class FieldProblems {
+ public:
+  FieldProblems(absl::string_view prefix, std::vector<std::string>* problems)
+      : prefix_(prefix), problems_(*problems) {}
+
+  std::string Name(absl::string_view field) const { return absl::StrCat(prefix_, field); }
+  void RequireProbability(double value, absl::string_view field) {
+    if (value >= 0 && value <= 1) return;
+    problems_.push_back(absl::StrCat(prefix_, field, " is ", value, ", must be in [0, 1]"));
+  }
+  void RequireFinite(bool in_range, double value, absl::string_view field,
+                     absl::string_view range) {
+    if (in_range && std::isfinite(value)) return;
+    problems_.push_back(
+        absl::StrCat(prefix_, field, " is ", value, ", must be finite and ", range));
+  }
+  void RequireTargetUpdate(const DqnConfig& config) {
+    if (config.has_target_update_freq() && config.has_target_update_theta()) {
+      problems_.push_back(absl::StrCat(prefix_, "target_update_freq (", config.target_update_freq(),
+                                       ") and target_update_theta (", config.target_update_theta(),
+                                       ") are both set, expected one of them"));
+    } else if (config.has_target_update_theta()) {
+      if (!(config.target_update_theta() > 0 && config.target_update_theta() <= 1)) {
+        problems_.push_back(absl::StrCat(prefix_, "target_update_theta is ",
+                                         config.target_update_theta(), ", must be in (0, 1]"));
+      }
+    } else if (config.has_target_update_freq() && config.target_update_freq() < 1) {
+      problems_.push_back(absl::StrCat(prefix_, "target_update_freq is ",
+                                       config.target_update_freq(), ", must be at least 1"));
+    }
+  }
+
+ private:
+  const absl::string_view prefix_;
+  std::vector<std::string>& problems_;
+};
+
+}  // namespace
+
+void AppendProblems(const DqnConfig& config, absl::string_view prefix,
+                    std::vector<std::string>* problems) {
+  FieldProblems check(prefix, problems);
+  check.RequireFinite(config.learning_rate() >= 0, config.learning_rate(), "learning_rate",
+                      "at least 0");
+  check.RequireFinite(config.huber_delta() > 0, config.huber_delta(), "huber_delta", "above 0");
+  check.RequireFinite(config.grad_clip_norm() >= 0, config.grad_clip_norm(), "grad_clip_norm",
+                      "at least 0 (0: not clipped)");
+  check.RequireFinite(config.lr_decay_env_steps() >= 0, config.lr_decay_env_steps(),
+                      "lr_decay_env_steps", "at least 0 (0: the rate stays)");
+  AppendProblems(config.eps(), check.Name("eps"), problems);
+  check.RequireProbability(config.eps().start(), "eps.start");
+  check.RequireProbability(config.eps().end(), "eps.end");
+  check.RequireTargetUpdate(config);
+}
+
+absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(const DqnConfig& config,
+                                                        const PolicyContext& context,
+                                                        absl::string_view algorithm,
+                                                        absl::string_view prefix,
+                                                        std::vector<std::string>* problems) {
+  const absl::StatusOr<int64_t> num_actions = CountActions(*context.action, algorithm);
+  if (!num_actions.ok()) problems->emplace_back(num_actions.status().message());
+  const auto mask = FindActionMask(*context.observation, *context.action);
+  if (!mask.ok()) problems->emplace_back(mask.status().message());
+  // An invalid action space counts as one action, so that problems of the network are reported too.
+  DING_ASSIGN_OR_RETURN(const SpecPtr outputs, MakeSpec({Box("q", {num_actions.value_or(1)})}));
+  absl::StatusOr<std::unique_ptr<Network>> network =
+      create_network(config.model(), WithoutActionMask(context.observation), outputs, context.seed);
+  if (!network.ok()) {
+    problems->push_back(absl::StrCat(prefix, "model: ", network.status().message()));
+  }
+  return network;
+}
+
+DqnOptions DqnOptionsFromConfig(const PolicyConfig& config, const DqnConfig& dqn,
+                                const PolicyContext& context) {
+  DqnOptions options;
+  options.seed = context.seed;
+  options.adam.lr = dqn.learning_rate();
+  options.lr_decay_env_steps = dqn.lr_decay_env_steps();
+  options.grad_clip_norm = dqn.grad_clip_norm();
+  options.loss = {dqn.loss() == DqnConfig::HUBER ? TdLossKind::kHuber : TdLossKind::kMse,
+                  static_cast<float>(dqn.huber_delta())};
+  options.double_q = dqn.double_dqn();
+  if (dqn.has_target_update_theta()) {
+    options.target_update = {0, dqn.target_update_theta()};
+  } else if (dqn.has_target_update_freq()) {
+    options.target_update = {dqn.target_update_freq(), 0};
+  }
+  options.eps = ScheduleFromConfig(dqn.eps());
+  options.collect = CollectAttributesFromConfig(config);
+  options.learn = LearnAttributesFromConfig(config);
+  options.modes = context.modes;
+  options.reducer = context.reducer;
+  return options;
+}
+
+}  // namespace ding

@@ -1,0 +1,39 @@
+// Helpers for the factories of Q-learning algorithms: they check DqnConfig and convert it.
+//
+// Problems are collected, so that a user sees all of them at once (base/problems.h).
+#ifndef DING_WORKER_POLICY_DQN_DQN_CONFIG_H_
+#define DING_WORKER_POLICY_DQN_DQN_CONFIG_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/policy/dqn/dqn.pb.h"
+#include "ding_worker/policy/dqn/dqn_options.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/policy.pb.h"
+#include "ding_worker/policy/policy_registry.h"
+
+namespace ding {
+
+// Appends a problem for each field of `config`, except `model`, that is out of range. `prefix` comes before
+// the names of fields: "" or "dqn.".
+void AppendProblems(const DqnConfig& config, absl::string_view prefix,
+                    std::vector<std::string>* problems);
+
+// Creates the Q network of `config.model` for the spaces of `context`. Appends a problem, beside those that it
+// returns, for each space that does not fit `algorithm`, and for the network.
+absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(const DqnConfig& config,
+                                                        const PolicyContext& context,
+                                                        absl::string_view algorithm,
+                                                        absl::string_view prefix,
+                                                        std::vector<std::string>* problems);
+
+DqnOptions DqnOptionsFromConfig(const PolicyConfig& config, const DqnConfig& dqn,
+                                const PolicyContext& context);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_DQN_DQN_CONFIG_H_

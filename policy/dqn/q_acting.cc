@@ -1,0 +1,213 @@
+#include "ding_worker/policy/dqn/q_acting.h"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/check.h"
+#include "ding_worker/base/finite.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/draw_categories.h"
+#include "ding_worker/data/sample_columns.h"
+#include "ding_worker/policy/action_mask.h"
+#include "ding_worker/policy/loss/td_loss.h"
+#include "ding_worker/policy/schedule.h"
+
+namespace ding {
+namespace {
+
+constexpr char kEps[] = "eps";
+constexpr char kEnvStep[] = "envstep";
+constexpr char kRng[] = "rng";
+constexpr char kRecurrentScope[] = "recurrent";
+
+absl::StatusOr<double> RequireEps(const NamedValues& settings, absl::string_view algorithm) {
+  const std::optional<double> eps = settings.Get(kEps);
+  if (!eps.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(algorithm,
+                     ", collect: setting 'eps' is missing; command_mode()->GetSettingCollect() "
+                     "returns it"));
+  }
+  if (!(*eps >= 0 && *eps <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(algorithm, ", collect: setting 'eps' is ", *eps, ", expected 0..1"));
+  }
+  return *eps;
+}
+
+SpecPtr OutputSpec(const SpecPtr& action, const RecurrentNetwork* recurrent, bool stores_state) {
+  if (recurrent == nullptr || !stores_state) return action;
+  return *MakeSpec({action->field(0), Box(kColumnRnnState, {recurrent->state_size()})});
+}
+
+absl::Status CheckEnvIds(absl::Span<const int> env_ids, int64_t rows, absl::string_view algorithm) {
+  if (static_cast<int64_t>(env_ids.size()) != rows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(algorithm, ": ", env_ids.size(), " env ids for ", rows,
+                     " observations, expected one id for each, because each env has a state"));
+  }
+  for (const int env_id : env_ids) {
+    if (env_id >= 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(algorithm, ": the env id is ", env_id, ", expected 0 or more"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+QActor::QActor(QNetwork* network, bool stores_state)
+    : network_(*network),
+      recurrent_(AsRecurrent(&network->network())),
+      output_spec_(OutputSpec(network->action(), recurrent_, stores_state)),
+      output_name_(absl::StrCat(network->algorithm(), "'s output")),
+      observation_name_(absl::StrCat(network->algorithm(), "'s observations")),
+      scratch_(network->network().output_spec()) {
+  if (recurrent_ != nullptr) states_.emplace(recurrent_->state_size());
+}
+
+absl::Status QActor::Evaluate(const ColumnsView& obs, absl::Span<const int> env_ids,
+                              const MutableColumnsView& out) {
+  DING_RETURN_IF_ERROR(CheckSameLayout(*output_spec_, out.spec(), output_name_));
+  if (out.rows() < obs.rows()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(output_name_, " has ", out.rows(), " rows for ", obs.rows(), " observations"));
+  }
+  if (obs.rows() == 0) return absl::OkStatus();
+  DING_RETURN_IF_ERROR(CheckFirstFields(*network_.observation(), obs.spec(), observation_name_));
+  mask_ = network_.MaskOf(obs);
+  DING_RETURN_IF_ERROR(Annotate(CheckLegal(mask_, {network_.num_actions()}), network_.algorithm()));
+  DING_ASSIGN_OR_RETURN(const MutableColumnsView q, scratch_.Rows(obs.rows()));
+  q_ = q.column<float>(0);
+  return Infer(obs, env_ids, out, q);
+}
+
+absl::Status QActor::Infer(const ColumnsView& obs, absl::Span<const int> env_ids,
+                           const MutableColumnsView& out, const MutableColumnsView& q) {
+  const ColumnsView inputs = network_.Inputs(obs);
+  if (recurrent_ == nullptr) {
+    DING_RETURN_IF_ERROR(network_.network().Infer(inputs, q));
+    return CheckFinite();
+  }
+  DING_RETURN_IF_ERROR(CheckEnvIds(env_ids, obs.rows(), network_.algorithm()));
+  const absl::Span<float> states = states_->Gather(env_ids);
+  if (output_spec_->size() > 1) absl::c_copy(states, out.column<float>(1).begin());
+  Sequences rows;
+  rows.rows = inputs;
+  rows.state = states;
+  DING_RETURN_IF_ERROR(recurrent_->InferSequences(rows, q, states));
+  DING_RETURN_IF_ERROR(CheckFinite());
+  if (!AllFinite(states)) {
+    return absl::InternalError(
+        absl::StrCat(network_.algorithm(), ": the recurrent state after a step is not finite"));
+  }
+  states_->Scatter(env_ids);
+  return absl::OkStatus();
+}
+
+absl::Status QActor::CheckFinite() const {
+  const int64_t bad = FindNonFinite(q_);
+  if (bad < 0) return absl::OkStatus();
+  const int64_t num_actions = network_.num_actions();
+  return absl::InternalError(absl::StrCat(network_.algorithm(), ": q value of action ",
+                                          bad % num_actions, ", observation ", bad / num_actions,
+                                          " is ", q_[static_cast<size_t>(bad)]));
+}
+
+int64_t QActor::Greedy(int64_t row) const {
+  return Argmax(network_.OfRow(q_, row), network_.OfRow(mask_, row));
+}
+
+int64_t QActor::Random(int64_t row, Rng* rng) const {
+  int64_t category = 0;
+  const absl::Status status = DrawCategories(
+      network_.action()->field(0), network_.OfRow(mask_, row), rng, absl::MakeSpan(&category, 1));
+  DING_CHECK(status.ok()) << status.ToString();  // Evaluate() has checked the masks.
+  return category;
+}
+
+void QActor::Reset(absl::Span<const int> env_ids) {
+  if (states_.has_value()) states_->Reset(env_ids);
+}
+
+absl::Status QActor::SaveState(StateWriter* writer) const {
+  if (!states_.has_value()) return absl::OkStatus();
+  ScopedStateWriter scoped(writer, kRecurrentScope);
+  return states_->SaveState(&scoped);
+}
+
+absl::Status QActor::LoadState(StateReader* reader) {
+  if (!states_.has_value()) return absl::OkStatus();
+  ScopedStateReader scoped(reader, kRecurrentScope);
+  return states_->LoadState(&scoped);
+}
+
+QCollectMode::QCollectMode(QNetwork* network, const DqnOptions& options)
+    : network_(*network),
+      actor_(network, /*stores_state=*/true),
+      attributes_(options.collect),
+      rng_(options.seed, "policy/collect") {}
+
+absl::Status QCollectMode::Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
+                                   const NamedValues& settings, const MutableColumnsView& out) {
+  DING_ASSIGN_OR_RETURN(const double eps, RequireEps(settings, network_.algorithm()));
+  DING_RETURN_IF_ERROR(actor_.Evaluate(obs, env_ids, out));
+  const absl::Span<int64_t> action = out.column<int64_t>(0);
+  for (int64_t row = 0; row < obs.rows(); ++row) {
+    const bool explore = rng_.Uniform() < eps;
+    action[static_cast<size_t>(row)] = explore ? actor_.Random(row, &rng_) : actor_.Greedy(row);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QCollectMode::Reset(absl::Span<const int> env_ids) {
+  actor_.Reset(env_ids);
+  return absl::OkStatus();
+}
+
+absl::Status QCollectMode::SaveState(StateWriter* writer) const {
+  DING_RETURN_IF_ERROR(writer->WriteRng(kRng, rng_));
+  return actor_.SaveState(writer);
+}
+
+absl::Status QCollectMode::LoadState(StateReader* reader) {
+  Rng rng = rng_;
+  DING_RETURN_IF_ERROR(reader->ReadRng(kRng, &rng));
+  DING_RETURN_IF_ERROR(actor_.LoadState(reader));
+  rng_ = rng;
+  return absl::OkStatus();
+}
+
+QEvalMode::QEvalMode(QNetwork* network) : network_(*network), actor_(network, false) {}
+
+absl::Status QEvalMode::Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
+                                const NamedValues& /*settings*/, const MutableColumnsView& out) {
+  DING_RETURN_IF_ERROR(actor_.Evaluate(obs, env_ids, out));
+  const absl::Span<int64_t> action = out.column<int64_t>(0);
+  for (int64_t row = 0; row < obs.rows(); ++row) {
+    action[static_cast<size_t>(row)] = actor_.Greedy(row);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QEvalMode::Reset(absl::Span<const int> env_ids) {
+  actor_.Reset(env_ids);
+  return absl::OkStatus();
+}
+
+NamedValues QCommandMode::GetSettingCollect(const NamedValues& info) {
+  return {{kEps, options_.eps.At(info.GetOr(kEnvStep, 0))}};
+}
+
+NamedValues QCommandMode::GetSettingLearn(const NamedValues& info) {
+  const double decay = options_.lr_decay_env_steps;
+  if (decay <= 0) return {};
+  const Schedule schedule = {ScheduleKind::kLinear, options_.adam.lr, 0, decay};
+  return {{kLearningRateSetting, schedule.At(info.GetOr(kEnvStep, 0))}};
+}
+
+}  // namespace ding

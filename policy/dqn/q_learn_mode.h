@@ -1,0 +1,99 @@
+// The learn mode of the algorithms of Q-learning: target network, optimizer, saved state and report. A subclass
+// computes the loss of a batch and its gradient.
+//
+// The optional setting "lr" is the learning rate from then on. An iteration reports the scalars cur_lr, total_loss,
+// q_value and target_q_value, and priorities if these are configured.
+//
+// Saved: model "model/<parameter>"; train state "optimizer/...", "target_model/<parameter>", "train_iter".
+//
+// Ownership: uses the network, which must outlive it; owns target network and optimizer.
+// Threads:   thread-compatible.
+// Errors:    they begin with the algorithm and the number of the training iteration. A failed call changes no
+//            parameters, optimizer, target network and counters.
+#ifndef DING_WORKER_POLICY_DQN_Q_LEARN_MODE_H_
+#define DING_WORKER_POLICY_DQN_Q_LEARN_MODE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/adam.h"
+#include "ding_worker/policy/dqn/dqn_options.h"
+#include "ding_worker/policy/dqn/q_network.h"
+#include "ding_worker/policy/network.h"
+#include "ding_worker/policy/policy.h"
+
+namespace ding {
+
+// The loss of a batch.
+struct QLoss {
+  double loss = 0;
+  double mean_q = 0;           // of the actions taken
+  double mean_next_value = 0;  // of the bootstrap values, before the discount
+  int64_t rows = 0;            // over which the loss is a mean
+};
+
+class QLearnMode : public LearnMode {
+ public:
+  // What it owns, made from the network. kInvalidArgument if the options are out of range.
+  struct Parts {
+    std::unique_ptr<Network> target;
+    Adam adam;
+  };
+  static absl::StatusOr<Parts> MakeParts(const QNetwork& network, const DqnOptions& options);
+
+  LearnAttributes attributes() const override { return options_.learn; }
+  std::vector<std::string> monitor_vars() const override;
+  std::string info() const override;
+
+  absl::Status Forward(const Batch& data, const NamedValues& settings,
+                       std::vector<LearnStep>* steps) override;
+
+  absl::Status SaveModel(StateWriter* writer) const override;
+  absl::Status LoadModel(StateReader* reader) override;
+  absl::Status SaveTrainState(StateWriter* writer) const override;
+  absl::Status LoadTrainState(StateReader* reader) override;
+
+ protected:
+  QLearnMode(QNetwork* network, const DqnOptions& options, Parts parts);
+
+  // Computes the loss of `data` and writes the gradients of the network.
+  virtual absl::StatusOr<QLoss> ComputeGradients(const Batch& data) = 0;
+  // The td errors of the last batch, one for each row.
+  virtual absl::Span<const float> td_error() const = 0;
+  // Appends the priorities of the last batch.
+  virtual void AppendPriorities(std::vector<float>* priority) const = 0;
+
+  // Writes the value of the best legal action of each row to `value` [B]: the action is chosen by
+  // `online_q` [B, A] with double Q-learning, which is not read otherwise, and its value is in `target_q`.
+  void SelectValue(absl::Span<const float> online_q, absl::Span<const float> target_q,
+                   absl::Span<const uint8_t> mask, absl::Span<float> value) const;
+
+  QNetwork& network() { return network_; }
+  Network& target() { return *target_; }
+  const DqnOptions& options() const { return options_; }
+
+ private:
+  absl::Status Update(const Batch& data, const NamedValues& settings, QLoss* loss);
+  absl::Status SetLearningRate(const NamedValues& settings);
+  absl::Status Step();
+  absl::Status CheckLoss(double loss) const;
+  void Report(const QLoss& loss, LearnStep* step) const;
+
+  QNetwork& network_;
+  const DqnOptions options_;
+  const std::unique_ptr<Network> target_;
+  Adam adam_;
+  int64_t train_iter_ = 0;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_DQN_Q_LEARN_MODE_H_

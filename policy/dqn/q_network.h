@@ -1,0 +1,79 @@
+// A network of Q values, one for each action, and the spaces that it belongs to: what the modes of an
+// algorithm of Q-learning share.
+//
+// Ownership: owns the network.
+// Threads:   thread-compatible.
+#ifndef DING_WORKER_POLICY_DQN_Q_NETWORK_H_
+#define DING_WORKER_POLICY_DQN_Q_NETWORK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
+#include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/network.h"
+
+namespace ding {
+
+// Returns the number of actions of a space that Q-learning supports: one discrete scalar field "action".
+//   kInvalidArgument  any other space; the message begins with `algorithm`
+absl::StatusOr<int64_t> CountActions(const Spec& action, absl::string_view algorithm = "dqn");
+
+class QNetwork {
+ public:
+  // `network` has one output field, "q" [number of actions], and reads WithoutActionMask(observation). If
+  // `observation` is null, it is the input spec of the network. Messages begin with `algorithm`, such as "dqn".
+  //   kInvalidArgument  a space or the network does not fit
+  static absl::StatusOr<std::unique_ptr<QNetwork>> Create(absl::string_view algorithm,
+                                                          std::unique_ptr<Network> network,
+                                                          SpecPtr action, SpecPtr observation);
+
+  const std::string& algorithm() const { return algorithm_; }
+  Network& network() const { return *network_; }
+  const SpecPtr& observation() const { return observation_; }
+  const SpecPtr& action() const { return action_; }
+  int64_t num_actions() const { return num_actions_; }
+
+  // Returns the fields of `obs` that the network reads; valid until the next call.
+  ColumnsView Inputs(const ColumnsView& obs);
+  // Returns the mask [B, A] of the legal actions in `obs`; empty if all are legal.
+  absl::Span<const uint8_t> MaskOf(const ColumnsView& obs) const;
+  // Returns row `row` of `values` [B, A]; empty if `values` is empty.
+  template <typename T>
+  absl::Span<const T> OfRow(absl::Span<const T> values, int64_t row) const {
+    if (values.empty()) return values;
+    return values.subspan(static_cast<size_t>(row * num_actions_),
+                          static_cast<size_t>(num_actions_));
+  }
+  // Checks that `next_mask`, that of next_obs, has a legal action wherever `discount` [B] is not 0, because
+  // the episode continues there. kInvalidArgument names the first row without one.
+  absl::Status CheckCanBootstrap(absl::Span<const uint8_t> next_mask,
+                                 absl::Span<const float> discount) const;
+
+  // Loads the parameters "model/...".
+  absl::Status LoadModel(StateReader* reader);
+
+ private:
+  QNetwork(absl::string_view algorithm, std::unique_ptr<Network> network, SpecPtr observation,
+           SpecPtr action, int64_t num_actions, std::optional<int> mask_field);
+
+  const std::string algorithm_;
+  const std::unique_ptr<Network> network_;
+  const SpecPtr observation_;
+  const SpecPtr action_;
+  const int64_t num_actions_;
+  const std::optional<int> mask_field_;  // index in the observation
+  ColumnBinding inputs_;
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_POLICY_DQN_Q_NETWORK_H_

@@ -1,0 +1,245 @@
+#include "ding_worker/policy/r2d2/r2d2.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/policy/dqn/q_learn_mode.h"
+#include "ding_worker/policy/r2d2/sampled_sequence_reader.h"
+#include "ding_worker/policy/recurrent_network.h"
+#include "ding_worker/policy/scratch_columns.h"
+
+namespace ding {
+namespace {
+
+// A network over the rows of a batch and one step further: its values and states.
+struct Unroll {
+  explicit Unroll(const SpecPtr& output) : q(output), end_q(output) {}
+
+  ScratchColumns q;               // [B * T, A] of the rows
+  std::vector<float> states;      // [B * T, S] after them
+  ScratchColumns end_q;           // [E, A] of next_obs of the end rows
+  std::vector<float> end_states;  // [E, S] after the end rows
+};
+
+}  // namespace
+
+class R2d2Policy::Learn : public QLearnMode {
+ public:
+  Learn(QNetwork* q_network, const R2d2Options& options, Parts parts)
+      : QLearnMode(q_network, options.dqn, std::move(parts)),
+        nstep_(options.nstep),
+        loss_options_{options.dqn.loss, options.scale, options.priority_eta},
+        online_(*AsRecurrent(&q_network->network())),
+        target_(*AsRecurrent(&target())),
+        reader_(q_network->observation(), q_network->action(), online_.state_size()),
+        online_unroll_(q_network->network().output_spec()),
+        target_unroll_(q_network->network().output_spec()),
+        d_q_(q_network->network().output_spec()),
+        end_inputs_(q_network->network().input_spec()) {}
+
+  LearnAttributes attributes() const override {
+    LearnAttributes attributes = QLearnMode::attributes();
+    attributes.sequences = true;
+    return attributes;
+  }
+
+ private:
+  absl::StatusOr<QLoss> ComputeGradients(const Batch& data) override {
+    DING_ASSIGN_OR_RETURN(const SequenceView batch, reader_.Read(data));
+    const TransitionView& rows = batch.transitions;
+    DING_RETURN_IF_ERROR(
+        network().CheckCanBootstrap(network().MaskOf(rows.next_obs), rows.discount));
+    FindEndRows(batch.rows, rows.discount);
+    DING_RETURN_IF_ERROR(GatherEndInputs(rows.next_obs));
+    // From here on, Inputs() must not be called: ForwardSequences() may keep its view until Backward().
+    const Sequences sequences = {network().Inputs(rows.obs), batch.rows.length, batch.state,
+                                 batch.rows.is_first, batch.rows.burn_in};
+    DING_RETURN_IF_ERROR(UnrollNetworks(sequences));
+    DING_RETURN_IF_ERROR(ComputeNextValue(batch));
+    return ComputeLoss(batch);
+  }
+
+  // Writes the rows whose next_obs has a value that no other row has, because nothing follows in the sequence or
+  // in the episode.
+  void FindEndRows(const SequenceRows& rows, absl::Span<const float> discount) {
+    end_rows_.clear();
+    for (int64_t row = 0; row < static_cast<int64_t>(discount.size()); ++row) {
+      if (discount[static_cast<size_t>(row)] == 0 || !rows.IsLearned(row)) continue;
+      if (!rows.Continues(row)) end_rows_.push_back(row);
+    }
+  }
+
+  // Gathers what the network reads of next_obs of the end rows, and the legal actions there.
+  absl::Status GatherEndInputs(const ColumnsView& next_obs) {
+    const auto count = static_cast<int64_t>(end_rows_.size());
+    end_mask_.clear();
+    if (count == 0) return absl::OkStatus();
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView inputs, end_inputs_.Rows(count));
+    GatherRows(network().Inputs(next_obs), end_rows_, inputs, 0);
+    const absl::Span<const uint8_t> mask = network().MaskOf(next_obs);
+    if (mask.empty()) return absl::OkStatus();
+    for (const int64_t row : end_rows_) {
+      const absl::Span<const uint8_t> legal = network().OfRow(mask, row);
+      end_mask_.insert(end_mask_.end(), legal.begin(), legal.end());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status UnrollNetworks(const Sequences& sequences) {
+    const int64_t rows = sequences.rows.rows();
+    const auto floats = static_cast<size_t>(rows * online_.state_size());
+    online_unroll_.states.resize(floats);
+    target_unroll_.states.resize(floats);
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView online_q, online_unroll_.q.Rows(rows));
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView target_q, target_unroll_.q.Rows(rows));
+    DING_RETURN_IF_ERROR(
+        target_.InferSequences(sequences, target_q, absl::MakeSpan(target_unroll_.states)));
+    DING_RETURN_IF_ERROR(
+        online_.ForwardSequences(sequences, online_q, absl::MakeSpan(online_unroll_.states)));
+    if (end_rows_.empty()) return absl::OkStatus();
+    DING_RETURN_IF_ERROR(StepFurther(&target_, &target_unroll_));
+    return options().double_q ? StepFurther(&online_, &online_unroll_) : absl::OkStatus();
+  }
+
+  // Computes the values of next_obs of the end rows, from the states after these.
+  absl::Status StepFurther(RecurrentNetwork* recurrent, Unroll* unroll) {
+    const auto count = static_cast<int64_t>(end_rows_.size());
+    const auto width = static_cast<size_t>(recurrent->state_size());
+    unroll->end_states.resize(end_rows_.size() * width);
+    for (size_t i = 0; i < end_rows_.size(); ++i) {
+      std::copy_n(unroll->states.data() + static_cast<size_t>(end_rows_[i]) * width, width,
+                  unroll->end_states.data() + i * width);
+    }
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView inputs, end_inputs_.Rows(count));
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView q, unroll->end_q.Rows(count));
+    Sequences step;
+    step.rows = inputs;
+    step.state = unroll->end_states;
+    return recurrent->InferSequences(step, q, {});
+  }
+
+  // Writes the value of next_obs of each row to next_value_; 0 where it has no effect.
+  absl::Status ComputeNextValue(const SequenceView& batch) {
+    const int64_t rows = batch.transitions.obs.rows();
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView online_q, online_unroll_.q.Rows(rows));
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView target_q, target_unroll_.q.Rows(rows));
+    value_.resize(static_cast<size_t>(rows));
+    SelectValue(online_q.column<float>(0), target_q.column<float>(0),
+                network().MaskOf(batch.transitions.obs), absl::MakeSpan(value_));
+    next_value_.assign(static_cast<size_t>(rows), 0.0f);
+    for (int64_t row = 0; row < rows; ++row) {
+      if (!batch.rows.Continues(row)) continue;
+      next_value_[static_cast<size_t>(row)] = value_[static_cast<size_t>(row + 1)];
+    }
+    if (end_rows_.empty()) return absl::OkStatus();
+    const auto count = static_cast<int64_t>(end_rows_.size());
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView online_end_q, online_unroll_.end_q.Rows(count));
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView target_end_q, target_unroll_.end_q.Rows(count));
+    end_value_.resize(end_rows_.size());
+    SelectValue(online_end_q.column<float>(0), target_end_q.column<float>(0), end_mask_,
+                absl::MakeSpan(end_value_));
+    for (size_t i = 0; i < end_rows_.size(); ++i) {
+      next_value_[static_cast<size_t>(end_rows_[i])] = end_value_[i];
+    }
+    return absl::OkStatus();
+  }
+
+  // Computes the loss from the values, and the gradient of the online network.
+  absl::StatusOr<QLoss> ComputeLoss(const SequenceView& batch) {
+    const TransitionView& transitions = batch.transitions;
+    const int64_t rows = transitions.obs.rows();
+    const auto size = static_cast<size_t>(rows);
+    return_.resize(size);
+    return_discount_.resize(size);
+    window_end_.resize(size);
+    ComputeSequenceReturns(
+        batch.rows, transitions.reward, transitions.discount, nstep_,
+        {absl::MakeSpan(return_), absl::MakeSpan(return_discount_), absl::MakeSpan(window_end_)});
+    bootstrap_.resize(size);
+    for (size_t i = 0; i < size; ++i) {
+      bootstrap_[i] = next_value_[static_cast<size_t>(window_end_[i])];
+    }
+    td_error_.resize(size);
+    priority_.resize(size / static_cast<size_t>(batch.rows.length));
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView q, online_unroll_.q.Rows(rows));
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView d_q, d_q_.Rows(rows));
+    const R2d2LossResult result = ComputeR2d2Loss(
+        batch.rows,
+        {q.column<float>(0), transitions.action.column<int64_t>(0), return_, return_discount_,
+         bootstrap_, batch.weight},
+        loss_options_, absl::MakeSpan(td_error_), d_q.column<float>(0), absl::MakeSpan(priority_));
+    if (result.learned_rows == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "training batch: each of its ", rows,
+          " rows is padding or burn-in, so that there is nothing to learn from: the episodes are "
+          "not longer than the burn_in of the replay buffer, ",
+          batch.rows.burn_in));
+    }
+    if (std::isfinite(result.loss)) DING_RETURN_IF_ERROR(online_.Backward(d_q));
+    return QLoss{result.loss, result.mean_q, result.mean_next_value, result.learned_rows};
+  }
+
+  absl::Span<const float> td_error() const override { return td_error_; }
+  void AppendPriorities(std::vector<float>* priority) const override {
+    priority->assign(priority_.begin(), priority_.end());
+  }
+
+  const int64_t nstep_;
+  const R2d2LossOptions loss_options_;
+  RecurrentNetwork& online_;
+  RecurrentNetwork& target_;
+
+  // Working space, kept between iterations.
+  SampledSequenceReader reader_;
+  Unroll online_unroll_;
+  Unroll target_unroll_;
+  ScratchColumns d_q_;
+  std::vector<int64_t> end_rows_;  // E rows
+  ScratchColumns end_inputs_;      // [E] next_obs of the end rows
+  std::vector<uint8_t> end_mask_;  // [E, A]; empty: all actions are legal
+  std::vector<float> value_;       // [B * T] of obs
+  std::vector<float> end_value_;   // [E]
+  std::vector<float> next_value_;  // [B * T] of next_obs
+  std::vector<float> return_;
+  std::vector<float> return_discount_;
+  std::vector<int64_t> window_end_;
+  std::vector<float> bootstrap_;  // [B * T] next_value_ of the end of the window
+  std::vector<float> td_error_;
+  std::vector<float> priority_;
+};
+
+R2d2Policy::R2d2Policy(std::unique_ptr<QNetwork> network, const DqnOptions& options)
+    : QPolicy(std::move(network), options) {}
+
+absl::StatusOr<std::unique_ptr<R2d2Policy>> R2d2Policy::Create(std::unique_ptr<Network> network,
+                                                               SpecPtr action,
+                                                               const R2d2Options& options,
+                                                               SpecPtr observation) {
+  if (AsRecurrent(network.get()) == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("r2d2 needs a recurrent network, but ", network->info(),
+                     " is not: set model.type to 'rnn' or 'torch_rnn'"));
+  }
+  DING_ASSIGN_OR_RETURN(
+      std::unique_ptr<QNetwork> q_network,
+      QNetwork::Create("r2d2", std::move(network), std::move(action), std::move(observation)));
+  auto policy = absl::WrapUnique(new R2d2Policy(std::move(q_network), options.dqn));
+  if (options.dqn.modes.learn) {
+    DING_ASSIGN_OR_RETURN(QLearnMode::Parts parts,
+                          QLearnMode::MakeParts(*policy->q_network(), options.dqn));
+    policy->set_learn_mode(std::make_unique<Learn>(policy->q_network(), options, std::move(parts)));
+  }
+  return policy;
+}
+
+}  // namespace ding
