@@ -1,5 +1,5 @@
-// Tests that every RecurrentNetwork must pass, besides those of policy/network_conformance.h; instantiate them
-// for an implementation:
+// Tests that every RecurrentNetwork must pass, besides those of policy/network_conformance.h. Instantiate
+// them for an implementation:
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, RecurrentConformance,
 //                            testing::Values(RecurrentCase{"Plain", [] { return MakeMine(); }}),
