@@ -1,6 +1,6 @@
-// Draws sequences in proportion to their priorities: each sequence that SequenceSource can draw has one, which
-// is that of its first row in a PriorityTable. SequenceReplayBuffer draws in this way if its options say so;
-// importance_weights.h has the formulas.
+// Draws sequences in proportion to their priorities: each sequence that SequenceSource can draw has one,
+// which is that of its first row in a PriorityTable. SequenceReplayBuffer draws in this way if its options
+// say so; importance_weights.h has the formulas.
 //
 // Threads: as DrawKind.
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_PRIORITIZED_SEQUENCE_SOURCE_H_

@@ -1,5 +1,5 @@
-// A simple model of the sequences that a SequenceReplayBuffer can draw: every run of rows since the beginning,
-// cut into sequences when it is asked.
+// A simple model of the sequences that a SequenceReplayBuffer can draw: every run of rows since the
+// beginning, cut into sequences when it is asked.
 //
 // Threads: thread-compatible.
 #ifndef DING_WORKER_REPLAY_BUFFER_TESTING_REFERENCE_SEQUENCES_H_
