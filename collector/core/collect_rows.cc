@@ -65,7 +65,7 @@ absl::StatusOr<int64_t> RowCollection::Target(const CollectOptions& options) {
         absl::StrCat("asked to collect ", target, " samples, expected at least 1"));
   }
   const int env_num = core_->env()->env_num();
-  if (SamplesAreRows() && target % env_num != 0 && warned_targets_.insert(target).second) {
+  if (target % env_num != 0 && SamplesAreRows() && warned_targets_.insert(target).second) {
     LOG(WARNING) << core_->deps().name << ": " << target << " rows are not a multiple of the "
                  << env_num << " envs: each collect "
                  << (options.drop_extra ? "drops the rows that are too many"

@@ -185,7 +185,7 @@ class TrajBuffer {
     int env_id = 0;
     RowState state = RowState::kUnderWay;
     bool ready = false;
-    bool ends_sample = false;
+    bool ends_sample = true;
   };
   // The rows of the running episode of an env that are in the arena and were not dropped.
   struct RunningEpisode {
@@ -211,7 +211,9 @@ class TrajBuffer {
   void DropNewest(int64_t excess);
   void DropOfLastEpisodes(int64_t excess);
   bool BeginsSegment(int64_t row) const;
-  // Returns the segments and fills order_ with their arena rows.
+  // Returns the number of samples that end in the rows of a segment, which are in order_.
+  int64_t CountSamples(const Segment& segment) const;
+  // Returns the segments and fills order_ with their arena rows, and taken_samples_.
   std::vector<Segment> FindSegments();
   absl::StatusOr<Batch> FinalObs(const std::vector<Segment>& segments, const ReadyObs& now);
   // Returns the rows of order_: the arena itself, or a copy.
