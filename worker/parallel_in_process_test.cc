@@ -245,18 +245,24 @@ TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, NaiveRunTest, testing::Values(0, 1, 2, 3, 4));
 
-class CartPoleRunTest : public testing::TestWithParam<std::string> {};  // the store's URL
+class CartPoleRunTest : public testing::TestWithParam<std::string> {  // the store's URL
+ protected:
+  static ExperimentConfig Config(std::vector<std::string> settings) {
+    settings.insert(settings.end(),
+                    {"env.stop_value=1000", "env.collector_env_num=2", "env.evaluator_env_num=2",
+                     "policy.other.commander.eval_interval=0.2"});
+    return LoadExperimentConfig("worker/configs/cartpole_dqn_parallel.textproto", settings).value();
+  }
+  // Runs it to its end.
+  void Run(const ExperimentConfig& config);
 
-TEST_P(CartPoleRunTest, LearnsForSomeIterationsAndLeavesNothing) {
+  RunStatus before_close_;
+  RunStatus status_;
+  Coordinator::Counters counters_;
+};
+
+void CartPoleRunTest::Run(const ExperimentConfig& config) {
   const std::string exp_dir = absl::StrCat(testing::TempDir(), "/exp");
-  DING_ASSERT_OK_AND_ASSIGN(
-      ExperimentConfig config,
-      LoadExperimentConfig("worker/configs/cartpole_dqn_parallel.textproto",
-                           {"max_train_iter=200", "env.stop_value=1000", "policy.priority=true",
-                            "env.collector_env_num=2", "env.evaluator_env_num=2",
-                            "policy.other.commander.eval_interval=0.2",
-                            "policy.other.replay_buffer.type=\"advanced\"",
-                            "policy.other.replay_buffer.replay_buffer_size=200"}));
   ASSERT_THAT(FindParallelProblems(config), IsEmpty());
   std::string url = GetParam();
   if (url == "file:") absl::StrAppend(&url, testing::TempDir(), "/store");
@@ -287,19 +293,37 @@ TEST_P(CartPoleRunTest, LearnsForSomeIterationsAndLeavesNothing) {
   WorkerThread b(Hello::COLLECTOR, "collector-1", &transport, make_collector);
   WorkerThread c(Hello::LEARNER, "learner-0", &transport, make_learner);
   EXPECT_THAT(parts.coordinator->WaitUntilDone(kLong), IsOk());
+  before_close_ = parts.coordinator->status();
   EXPECT_THAT(EndRunOf(parts.coordinator.get(), comm.get()), IsOk());
   for (WorkerThread* const worker : {&a, &b, &c}) EXPECT_THAT(worker->Join(), IsOk());
-
-  const RunStatus status = parts.coordinator->status();
-  EXPECT_GE(status.train_iter(), 200);
-  EXPECT_GT(status.envstep(), 0);
-  EXPECT_TRUE(status.has_eval_value());
-  EXPECT_GT(status.policy_version(), 1u);
-  EXPECT_EQ(status.buffer_size(), 0);
-  const Coordinator::Counters counters = parts.coordinator->counters();
-  EXPECT_GT(counters.rows_acknowledged, 200) << "rows left the buffer, and their chunks the store";
-  EXPECT_GT(counters.demands_answered, 0);
+  status_ = parts.coordinator->status();
+  counters_ = parts.coordinator->counters();
+  EXPECT_EQ(status_.buffer_size(), 0);
   EXPECT_THAT(store->List("").value(), IsEmpty());
+}
+
+TEST_P(CartPoleRunTest, LearnsForSomeIterationsAndLeavesNothing) {
+  Run(Config({"max_train_iter=200", "policy.priority=true",
+              "policy.other.replay_buffer.type=\"advanced\"",
+              "policy.other.replay_buffer.replay_buffer_size=200"}));
+  EXPECT_GE(status_.train_iter(), 200);
+  EXPECT_GT(status_.envstep(), 0);
+  EXPECT_TRUE(status_.has_eval_value());
+  EXPECT_GT(status_.policy_version(), 1u);
+  EXPECT_GT(counters_.rows_acknowledged, 200) << "rows left the buffer, and their chunks the store";
+  EXPECT_GT(counters_.demands_answered, 0);
+}
+
+// However fast the workers are, rows are drawn four times on average, after those of a random policy.
+TEST_P(CartPoleRunTest, KeepsItsReplayRatio) {
+  Run(Config({"max_train_iter=200", "policy.random_collect_size=100", "policy.learn.batch_size=16",
+              "policy.other.replay_buffer.replay_ratio={min: 4 max: 4}"}));
+  EXPECT_GE(status_.train_iter(), 200);
+  ASSERT_EQ(before_close_.buffer_size(), 1);
+  const BufferStatus& buffer = before_close_.buffer(0);
+  EXPECT_LE(buffer.sample_count(), 4 * (buffer.push_count() - 100));
+  EXPECT_NEAR(buffer.replay_ratio(), 4, 1.5);
+  EXPECT_GT(counters_.pushes_waited + counters_.demands_waited, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, CartPoleRunTest, testing::Values("mem:", "file:"));
