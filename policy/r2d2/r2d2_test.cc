@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -192,6 +193,8 @@ struct LossCase {
   bool cross_episodes;
   bool action_mask;
 };
+
+std::ostream& operator<<(std::ostream& out, const LossCase& c) { return out << c.name; }
 
 class R2d2Loss : public testing::TestWithParam<LossCase> {
  protected:
