@@ -65,8 +65,8 @@ class LossByHand {
     while (burn_in_ < length() && batch.column<uint8_t>(kColumnBurnIn)[burn_in_] != 0) ++burn_in_;
   }
 
-  // Returns the loss if the online network had the parameters `moved` where it has a gradient: not in burn-in,
-  // and not in the targets.
+  // Returns the loss if the online network had the parameters `moved` where it has a gradient: not in
+  // burn-in, and not in the targets.
   Result Compute(absl::Span<const float> moved) const {
     Result result;
     int64_t learned = 0;
