@@ -23,8 +23,8 @@ namespace ding {
 void AppendProblems(const DqnConfig& config, absl::string_view prefix,
                     std::vector<std::string>* problems);
 
-// Creates the Q network of `config.model` for the spaces of `context`. Appends a problem, beside those that it
-// returns, for each space that does not fit `algorithm`, and for the network.
+// Creates the Q network of `config.model` for the spaces of `context`. Appends a problem, beside those that
+// it returns, for each space that does not fit `algorithm`, and for the network.
 absl::StatusOr<std::unique_ptr<Network>> CreateQNetwork(const DqnConfig& config,
                                                         const PolicyContext& context,
                                                         absl::string_view algorithm,

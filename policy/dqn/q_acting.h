@@ -7,13 +7,13 @@
 //
 // Only legal actions are taken (policy/action_mask.h); an observation without one is an error.
 //
-// With a recurrent network (policy/recurrent_network.h) each mode keeps a state of its own for each env; it is
-// 0 after Reset(). The collect mode then also writes the column "rnn_state": the state before the row.
+// With a recurrent network (policy/recurrent_network.h) each mode keeps a state of its own for each env; it
+// is 0 after Reset(). The collect mode then also writes the column "rnn_state": the state before the row.
 //
 // Ownership: the modes use the network, which must outlive them.
 // Threads:   one thread at a time may use the modes of a network.
-// Errors:    kInvalidArgument for data of another layout; kInternal for Q values that are not finite. A failed
-//            call changes no states. Messages begin with the name of the algorithm.
+// Errors:    kInvalidArgument for data of another layout; kInternal for Q values that are not finite. A
+//            failed call changes no states. Messages begin with the name of the algorithm.
 #ifndef DING_WORKER_POLICY_DQN_Q_ACTING_H_
 #define DING_WORKER_POLICY_DQN_Q_ACTING_H_
 
@@ -49,8 +49,8 @@ class QActor {
 
   const SpecPtr& output_spec() const { return output_spec_; }
 
-  // Evaluates `obs` [B] of these envs; Greedy() and Random() then choose an action for a row of it. Writes the
-  // column of the recurrent state of `out`.
+  // Evaluates `obs` [B] of these envs; Greedy() and Random() then choose an action for a row of it. Writes
+  // the column of the recurrent state of `out`.
   absl::Status Evaluate(const ColumnsView& obs, absl::Span<const int> env_ids,
                         const MutableColumnsView& out);
   int64_t Greedy(int64_t row) const;

@@ -1,8 +1,8 @@
-// The learn mode of the algorithms of Q-learning: target network, optimizer, saved state and report. A subclass
-// computes the loss of a batch and its gradient.
+// The learn mode of the algorithms of Q-learning: target network, optimizer, saved state and report. A
+// subclass computes the loss of a batch and its gradient.
 //
-// The optional setting "lr" is the learning rate from then on. An iteration reports the scalars cur_lr, total_loss,
-// q_value and target_q_value, and priorities if these are configured.
+// The optional setting "lr" is the learning rate from then on. An iteration reports the scalars cur_lr,
+// total_loss, q_value and target_q_value, and priorities if these are configured.
 //
 // Saved: model "model/<parameter>"; train state "optimizer/...", "target_model/<parameter>", "train_iter".
 //

@@ -30,7 +30,8 @@ absl::StatusOr<int64_t> CountActions(const Spec& action, absl::string_view algor
 class QNetwork {
  public:
   // `network` has one output field, "q" [number of actions], and reads WithoutActionMask(observation). If
-  // `observation` is null, it is the input spec of the network. Messages begin with `algorithm`, such as "dqn".
+  // `observation` is null, it is the input spec of the network. Messages begin with `algorithm`, such
+  // as "dqn".
   //   kInvalidArgument  a space or the network does not fit
   static absl::StatusOr<std::unique_ptr<QNetwork>> Create(absl::string_view algorithm,
                                                           std::unique_ptr<Network> network,

@@ -5,18 +5,18 @@
 // The target of a row is made of the rows after it in its sequence. With rewards r, discounts d of one step
 // (0 if the episode terminated) and the row i:
 //
-//   window    rows i .. e; it ends after n rows, or before at the last row that the sequence has of the episode
+//   window    rows i .. e; it ends after n rows, or before at the last row of the episode in the sequence
 //   return    R_i = r_i + d_i r_(i+1) + ... + d_i ... d_(e-1) r_e
 //   target_i = h(R_i + d_i ... d_e h^-1(V_e))         V_e: the value of next_obs of row e
 //   td_i     = q[i, action_i] - target_i
 //
-//   h(x)  = sign(x) (sqrt(|x| + 1) - 1) + eps x       (Pohlen et al. 2018, "Observe and look further", section
-//                                                      3.2), or x
+//   h(x)  = sign(x) (sqrt(|x| + 1) - 1) + eps x       (Pohlen et al. 2018, "Observe and look further",
+//                                                      section 3.2), or x
 //
 // Learning rows are those that are neither padding (mask 0) nor burn-in. With N of them in all sequences,
 //
 //   loss       = 1/N sum over the learning rows of weight_b f(td_i)               (f: policy/loss/td_loss.h)
-//   priority_b = eta max |td_i| + (1 - eta) mean |td_i|    over the learning rows of sequence b; 0 without any
+//   priority_b = eta max |td_i| + (1 - eta) mean |td_i|   over the learning rows of sequence b; 0 without any
 //
 // No gradient flows into the target.
 //

@@ -69,8 +69,8 @@ class R2d2Policy::Learn : public QLearnMode {
     return ComputeLoss(batch);
   }
 
-  // Writes the rows whose next_obs has a value that no other row has, because nothing follows in the sequence or
-  // in the episode.
+  // Writes the rows whose next_obs has a value that no other row has, because nothing follows in the
+  // sequence or in the episode.
   void FindEndRows(const SequenceRows& rows, absl::Span<const float> discount) {
     end_rows_.clear();
     for (int64_t row = 0; row < static_cast<int64_t>(discount.size()); ++row) {

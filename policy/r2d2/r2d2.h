@@ -11,13 +11,13 @@
 //                      (no gradient)     │q      │q               │q     │ state after it
 //                                                                        └──► next_obs ──► value
 //
-// Online and target network are unrolled over the rows of a sequence from the stored state of its first row. The
-// value of next_obs of a row is that of the row after it, if this continues the episode in the sequence;
+// Online and target network are unrolled over the rows of a sequence from the stored state of its first row.
+// The value of next_obs of a row is that of the row after it, if this continues the episode in the sequence;
 // otherwise both networks take one further step, on next_obs. So the targets of truncated episodes and at the
 // ends of sequences are exact. n-step returns, value rescaling, loss and priorities: policy/loss/r2d2_loss.h.
 //
-// Action masks, reported scalars: as DQN. q_value and target_q_value are in the scale of the network and means
-// over the learning rows. LearnStep::priority has one entry for each sequence.
+// Action masks, reported scalars: as DQN. q_value and target_q_value are in the scale of the network and
+// means over the learning rows. LearnStep::priority has one entry for each sequence.
 //
 // Saved: as DQN, and in the collect state "recurrent/...", the states of the envs.
 //

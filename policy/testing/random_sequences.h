@@ -22,10 +22,10 @@ struct RandomSequencesOptions {
   bool weights = true;  // column "weight", the same for all rows of a sequence
 };
 
-// Returns a batch [B * T] with Batch::sequence_length() T: transitions of one step (policy/random_batch.h) with
-// "rnn_state" [S], "burn_in" and the columns of the options. next_obs of a row is obs of the row after it in the
-// same episode, and each row before the end of an episode and of its sequence has a discount above 0. The rows
-// that are learned are at least one for each sequence.
+// Returns a batch [B * T] with Batch::sequence_length() T: transitions of one step (policy/random_batch.h)
+// with "rnn_state" [S], "burn_in" and the columns of the options. next_obs of a row is obs of the row after
+// it in the same episode, and each row before the end of an episode and of its sequence has a discount above
+// 0. Each sequence has a row that is neither burn-in nor padding.
 Batch MakeRandomSequences(const SpecPtr& observation, const SpecPtr& action, uint64_t seed,
                           const RandomSequencesOptions& options = {});
 
