@@ -20,8 +20,8 @@
 //            caller, and so the worker, waiting. A row that was acknowledged is in the buffer, or
 //            was drawn or evicted by the buffer's rules, even if its worker or the learner dies.
 //   demand   is answered when there are rows, with all batches that can be drawn then.
-//   ratio    With Options::replay_ratio a push waits while too few rows are drawn per row pushed, and a demand while
-//            too many would be.
+//   ratio    With Options::replay_ratio a push waits while too few rows are drawn per row pushed, and a
+//            demand while too many would be.
 //   chunk    is deleted when its last item has left the buffer and all demands that were answered
 //            before that are read. All items of a chunk come in one message, and chunks in the
 //            order of their numbers.
@@ -97,8 +97,8 @@ class Coordinator : public WorkerHandler {
     // After this time without progress a learner is reported as stalled, in the log and in
     // RunStatus.
     absl::Duration stall_timeout = absl::Seconds(10);
-    // Bounds on the rows drawn per row pushed, of each buffer; see "Replay ratio" in docs/parallel.md. None: there
-    // are none.
+    // Bounds on the rows drawn per row pushed, of each buffer; see "Replay ratio" in docs/parallel.md.
+    // None: there are none.
     std::optional<ReplayRatioLimiter::Options> replay_ratio;
     // Env steps of an earlier run, from which a run that begins goes on counting; at least 0.
     int64_t first_env_step = 0;

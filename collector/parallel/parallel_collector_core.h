@@ -85,8 +85,8 @@ class ParallelCollectorCore : public BaseParallelCollector {
     // The number of abnormal steps of one env, without a row or episode of it sent in between, after
     // which Run() fails; at least 1.
     int max_abnormal = 10;
-    // Name in RewardShapingRegistry() of the function that changes the rewards of finished episodes; rows are then
-    // sent when their episode is over. Empty: none. Not for games.
+    // Name in RewardShapingRegistry() of the function that changes the rewards of finished episodes;
+    // rows are then sent when their episode is over. Empty: none. Not for games.
     std::string reward_shaping;
 
     // Returns all problems of the options; empty if there are none.

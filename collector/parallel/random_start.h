@@ -1,5 +1,5 @@
-// A policy that acts at random at first (policy.random_collect_size): one for collectors to use in the place of
-// the policy that it covers.
+// A policy that acts at random at first (policy.random_collect_size): one for collectors to use in the
+// place of the policy that it covers.
 //
 //     Forward ──► at_random(): RandomCollectMode      all else ──► the policy
 //             └─► then: the policy
@@ -7,8 +7,8 @@
 // Everything but Forward() goes to the policy, so that its model is the newest when it begins to act.
 //
 // Ownership: the policy must outlive it.   Threads: as CollectMode; `at_random` is called by Forward().
-// Errors:    kInvalidArgument for a policy that stores more of a step than the action, which a random policy cannot
-//            know, and for actions that cannot be drawn at random.
+// Errors:    kInvalidArgument for a policy that stores more of a step than the action, which a random
+//            policy cannot know, and for actions that cannot be drawn at random.
 #ifndef DING_WORKER_COLLECTOR_PARALLEL_RANDOM_START_H_
 #define DING_WORKER_COLLECTOR_PARALLEL_RANDOM_START_H_
 

@@ -8,8 +8,9 @@
 // comes meanwhile notes that there may be new rows, so that the first one looks again
 // (BeginServing).
 //
-// Limits say when a push or a draw has to wait, by the rows pushed and drawn since the beginning of the run. A push
-// never waits while a demand does that the buffer has too few rows for: the learner could not go on without it.
+// Limits say when a push or a draw has to wait, by the rows pushed and drawn since the beginning of the
+// run. A push never waits while a demand does that the buffer has too few rows for: the learner could
+// not go on without it.
 //
 // Ownership: owns the buffer.
 // Threads:   thread-compatible: the caller holds the coordinator's lock. Only the buffer itself is
@@ -62,8 +63,8 @@ class TaskBuffer {
  public:
   struct Limits {
     std::optional<ReplayRatioLimiter::Options> replay_ratio;
-    // The first rows that are pushed, for which collectors act at random. No row is drawn before they are there, and
-    // they do not count in the replay ratio.
+    // The first rows that are pushed, for which collectors act at random. No row is drawn before they
+    // are there, and they do not count in the replay ratio.
     int64_t random_rows = 0;
   };
 
@@ -86,8 +87,8 @@ class TaskBuffer {
   int64_t rows_total() const { return rows_before_ + rows_->push_count(); }
   int64_t rows_lost() const { return rows_lost_; }
   int64_t rows_drawn() const { return rows_drawn_; }
-  // The buffer holds what is left of the rows of an earlier coordinator, which `record` counts; the data of `rows_lost`
-  // of them are gone. To be called before anything else is pushed.
+  // The buffer holds what is left of the rows of an earlier coordinator, which `record` counts; the data
+  // of `rows_lost` of them are gone. To be called before anything else is pushed.
   void Recovered(const BufferRecord& record, int64_t rows_lost);
 
   // Whether CheckPush() and Pushed() have to be called for each push; does not change.

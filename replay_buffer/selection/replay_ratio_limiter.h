@@ -15,8 +15,8 @@
 // a whole run has the ratio; that is what update_per_collect is in a serial run.
 //
 // Threads: thread-compatible.
-// Errors:  kUnavailable for a push, kFailedPrecondition for a draw. The message says what is waited for, with the
-//          counts and the bound, as `ctl status` shows it.
+// Errors:  kUnavailable for a push, kFailedPrecondition for a draw. The message says what is waited for,
+//          with the counts and the bound, as `ctl status` shows it.
 #ifndef DING_WORKER_REPLAY_BUFFER_SELECTION_REPLAY_RATIO_LIMITER_H_
 #define DING_WORKER_REPLAY_BUFFER_SELECTION_REPLAY_RATIO_LIMITER_H_
 

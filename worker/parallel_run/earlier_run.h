@@ -1,4 +1,5 @@
-// Finds out from where a run goes on that begins with a checkpoint of an earlier one (policy.learn.resume_training).
+// Finds out from where a run goes on that begins with a checkpoint of an earlier one
+// (policy.learn.resume_training).
 //
 // Threads: thread-safe.
 #ifndef DING_WORKER_WORKER_PARALLEL_RUN_EARLIER_RUN_H_
@@ -12,8 +13,9 @@
 
 namespace ding {
 
-// Returns the env steps of the earlier run, from which this one goes on counting; 0 if the config does not want that.
-// A run of `journal` (which may be null) has its own count, so that it needs the checkpoint no more.
+// Returns the env steps of the earlier run, from which this one goes on counting; 0 if the config does
+// not want that. A run of `journal` (which may be null) has its own count, so that it needs the
+// checkpoint no more.
 //   kInvalidArgument  the checkpoint does not say how many they were
 //   other codes       it cannot be read
 absl::StatusOr<int64_t> FirstEnvStep(const ExperimentConfig& config, const Journal* journal);

@@ -58,7 +58,15 @@ TEST(StatusTextTest, HasALineForEachWorkerAndBuffer) {
       "     2  collector-0    collector      4712  collector_task_7, eval             0/s  "
       "the buffer: too few draws\n"
       "     3  collector-1    collector         0  -                                  0/s  \n"
-      "buffer buffer_0: 1000 rows of 81920 pushed, 256000 drawn, 640 chunks\n");
+      "buffer buffer_0: 1000 rows of 81920 pushed, 256000 drawn, 640 chunks, 3.12 drawn per "
+      "row pushed\n");
+}
+
+TEST(StatusTextTest, ShowsTheReplayRatioOfABufferWithBounds) {
+  RunStatus status = Status();
+  status.mutable_buffer(0)->set_replay_ratio(3.25);
+  EXPECT_THAT(FormatRunStatus(status),
+              testing::HasSubstr("3.12 drawn per row pushed (replay_ratio 3.25)\n"));
 }
 
 TEST(StatusTextTest, LearnersStandUnderTheirAggregator) {
