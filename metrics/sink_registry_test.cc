@@ -5,11 +5,13 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/params.h"
 #include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/metrics/sink.h"
+#include "ding_worker/metrics/sink.pb.h"
 #include "ding_worker/metrics/testing/recording_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,5 +1,5 @@
-// A store of a parallel run: "counting:URL" keeps its values in the store of URL, and logs how many values
-// its process wrote and read. The scheme of system.store_url names it.
+// A store of a parallel run: "counting:URL" keeps its values in the store of URL, and logs now and then
+// how many values its process has written and read. The scheme of system.store_url names it.
 //   system { store_url: "counting:file:/dev/shm/runs" }
 #include <atomic>
 #include <memory>
@@ -18,10 +18,10 @@ class CountingStore : public ding::Store {
  public:
   explicit CountingStore(std::unique_ptr<ding::Store> base)
       : base_(std::move(base)), url_("counting:" + base_->url()) {}
-  ~CountingStore() override { LOG(INFO) << url_ << ": " << puts_ << " puts, " << gets_ << " gets"; }
 
   absl::Status Put(absl::string_view key, absl::Span<const absl::string_view> pieces) override {
-    ++puts_;
+    const int64_t puts = ++puts_;
+    LOG_IF(INFO, puts % 100 == 1) << url_ << ": " << puts << " puts, " << gets_ << " gets";
     return base_->Put(key, pieces);
   }
   absl::Status Get(absl::string_view key, std::string* value) override {
