@@ -24,7 +24,7 @@ TEST(PpoAllocation, AllocatesNothingWhileSizesRepeat) {
   mlp.encoder_hidden_size = {32, 16};
   PpoOptions options;
   options.epochs = 2;
-  options.minibatch_rows = 24;
+  options.minibatch_size = 24;
   options.policy.grad_clip_norm = 0.5;
   options.policy.networks.normalize_obs = true;
   const auto policy =
