@@ -1,29 +1,24 @@
 #include "ding_worker/policy/mlp/mlp.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "ding_worker/base/check.h"
 #include "ding_worker/base/cpu.h"
 #include "ding_worker/base/status_macros.h"
 
 namespace ding {
 
 using internal_mlp::kPanelRows;
+using internal_mlp::NumPanels;
 using internal_mlp::PanelProduct;
+using internal_mlp::RowsInPanel;
 
 namespace {
 
 // Infer() splits a large batch into parts of this many rows, so that its working memory fits the cache.
 constexpr int64_t kInferRows = 64;
-
-int64_t NumPanels(int64_t rows) { return (rows + kPanelRows - 1) / kPanelRows; }
-
-// Returns the number of rows in panel `panel` of a batch of `rows` rows.
-int64_t RowsInPanel(int64_t rows, int64_t panel) {
-  return std::min(kPanelRows, rows - panel * kPanelRows);
-}
 
 std::vector<int64_t> SlotWidths(const MlpStructure& structure) {
   std::vector<int64_t> widths = {structure.input_width};
@@ -60,45 +55,40 @@ absl::Status CheckRows(int64_t input_rows, int64_t output_rows) {
 
 }  // namespace
 
-absl::Status Mlp::Planes::Reserve(int64_t rows) {
-  const int64_t panels = std::max<int64_t>(NumPanels(rows), 1);
-  if (panels <= capacity_panels_) return absl::OkStatus();
-  int64_t row_floats = 0;
-  for (const int64_t width : widths_) row_floats += width;
-  const int64_t size = row_floats * panels * kPanelRows * static_cast<int64_t>(sizeof(float));
-  std::shared_ptr<std::byte> memory = AllocateAligned(size);
-  if (memory == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("mlp: no memory for a batch of ", rows, " rows (", size, " bytes)"));
-  }
-  // Rows after the end of a batch are computed with its last panel, so they must be numbers.
-  std::memset(memory.get(), 0, static_cast<size_t>(size));
-  memory_ = std::move(memory);
-  capacity_panels_ = panels;
-  planes_.clear();
-  auto* next = reinterpret_cast<float*>(memory_.get());
-  for (const int64_t width : widths_) {
-    planes_.push_back(next);
-    next += width * panels * kPanelRows;
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::unique_ptr<Mlp>> Mlp::Create(const MlpOptions& options, SpecPtr input,
                                                  SpecPtr output, uint64_t seed) {
   DING_ASSIGN_OR_RETURN(MlpStructure structure,
                         MakeMlpStructure(options, std::move(input), std::move(output)));
-  auto mlp = absl::WrapUnique(new Mlp(std::move(structure)));
+  std::unique_ptr<Mlp> mlp = CreateOwning(std::move(structure));
   InitializeMlpParameters(mlp->structure_, seed, mlp->parameters());
   return mlp;
 }
 
-Mlp::Mlp(MlpStructure structure)
+std::unique_ptr<Mlp> Mlp::CreatePart(MlpStructure structure, absl::Span<float> parameters,
+                                     absl::Span<float> gradients) {
+  const auto num_parameters = static_cast<size_t>(structure.num_parameters);
+  DING_CHECK(parameters.size() == num_parameters && gradients.size() == num_parameters)
+      << parameters.size() << " parameters and " << gradients.size() << " gradients for "
+      << num_parameters;
+  return absl::WrapUnique(new Mlp(std::move(structure), parameters, gradients));
+}
+
+std::unique_ptr<Mlp> Mlp::CreateOwning(MlpStructure structure) {
+  Tensor parameters = Tensor::Zeros(DType::kFloat32, {structure.num_parameters});
+  Tensor gradients = Tensor::Zeros(DType::kFloat32, {structure.num_parameters});
+  std::unique_ptr<Mlp> mlp = CreatePart(std::move(structure), parameters.mutable_data<float>(),
+                                        gradients.mutable_data<float>());
+  mlp->owned_parameters_ = std::move(parameters);
+  mlp->owned_gradients_ = std::move(gradients);
+  return mlp;
+}
+
+Mlp::Mlp(MlpStructure structure, absl::Span<float> parameters, absl::Span<float> gradients)
     : structure_(std::move(structure)),
       kernels_(internal_mlp::PanelKernelsFor(BestInstructionSet())),
       first_reader_(FirstReaders(structure_)),
-      parameters_(Tensor::Zeros(DType::kFloat32, {structure_.num_parameters})),
-      gradients_(Tensor::Zeros(DType::kFloat32, {structure_.num_parameters})),
+      parameters_(parameters),
+      gradients_(gradients),
       infer_values_(SlotWidths(structure_)),
       values_(SlotWidths(structure_)),
       transposed_(RoundedUpToPanels(SlotWidths(structure_))),
@@ -109,7 +99,7 @@ absl::Status Mlp::Infer(const ColumnsView& input, const MutableColumnsView& outp
   DING_RETURN_IF_ERROR(CheckFirstFields(*structure_.input, input.spec(), "mlp input"));
   DING_RETURN_IF_ERROR(CheckFirstFields(*structure_.output, output.spec(), "mlp output"));
   DING_RETURN_IF_ERROR(CheckRows(input.rows(), output.rows()));
-  DING_RETURN_IF_ERROR(infer_values_.Reserve(std::min(input.rows(), kInferRows)));
+  DING_RETURN_IF_ERROR(infer_values_.Reserve(NumPanels(std::min(input.rows(), kInferRows))));
   ScopedFlushDenormals flush;
   for (int64_t begin = 0; begin < input.rows(); begin += kInferRows) {
     const int64_t rows = std::min(kInferRows, input.rows() - begin);
@@ -123,7 +113,7 @@ absl::Status Mlp::Forward(const ColumnsView& input, const MutableColumnsView& ou
   DING_RETURN_IF_ERROR(CheckFirstFields(*structure_.output, output.spec(), "mlp output"));
   DING_RETURN_IF_ERROR(CheckRows(input.rows(), output.rows()));
   forward_rows_ = -1;
-  DING_RETURN_IF_ERROR(values_.Reserve(input.rows()));
+  DING_RETURN_IF_ERROR(values_.Reserve(NumPanels(input.rows())));
   ScopedFlushDenormals flush;
   Run(input, values_, output.Slice(0, input.rows()));
   forward_rows_ = input.rows();
@@ -158,7 +148,7 @@ void Mlp::LoadInput(const ColumnsView& input, const Planes& values) const {
 void Mlp::RunLayer(int index, int64_t rows, const Planes& values) const {
   const MlpLayer& layer = structure_.layers[index];
   const bool tanh = structure_.options.activation == MlpOptions::Activation::kTanh;
-  const float* const parameters = parameters_.data<float>().data();
+  const float* const parameters = parameters_.data();
   PanelProduct product;
   product.m_size = layer.out;
   product.inner_size = layer.in;
@@ -196,7 +186,7 @@ void Mlp::StoreOutput(int index, const Planes& values, const MutableColumnsView&
   }
 }
 
-absl::Status Mlp::Backward(const ColumnsView& d_output) {
+absl::Status Mlp::Backward(const ColumnsView& d_output, absl::Span<float> d_input) {
   DING_RETURN_IF_ERROR(
       CheckFirstFields(*structure_.output, d_output.spec(), "mlp output gradient"));
   if (d_output.rows() != forward_rows_) {
@@ -205,13 +195,22 @@ absl::Status Mlp::Backward(const ColumnsView& d_output) {
         forward_rows_ < 0 ? std::string("without a Forward")
                           : absl::StrCat("after a Forward of ", forward_rows_, " rows")));
   }
-  DING_RETURN_IF_ERROR(transposed_.Reserve(forward_rows_));
-  DING_RETURN_IF_ERROR(d_values_.Reserve(forward_rows_));
+  const auto input_elements = static_cast<size_t>(forward_rows_ * structure_.input_width);
+  if (!d_input.empty() && d_input.size() != input_elements) {
+    return absl::InvalidArgumentError(absl::StrCat("mlp: room for ", d_input.size(),
+                                                   " elements of the input gradient, which has ",
+                                                   input_elements));
+  }
+  DING_RETURN_IF_ERROR(transposed_.Reserve(NumPanels(forward_rows_)));
+  DING_RETURN_IF_ERROR(d_values_.Reserve(NumPanels(forward_rows_)));
   ScopedFlushDenormals flush;
   for (int i = 0; i < static_cast<int>(structure_.heads.size()); ++i) {
     LoadOutputGradient(i, d_output);
   }
-  for (int i = static_cast<int>(structure_.layers.size()) - 1; i >= 0; --i) RunLayerBackward(i);
+  for (int i = static_cast<int>(structure_.layers.size()) - 1; i >= 0; --i) {
+    RunLayerBackward(i, !d_input.empty());
+  }
+  if (!d_input.empty()) StoreInputGradient(d_input);
   forward_rows_ = -1;
   return absl::OkStatus();
 }
@@ -237,7 +236,7 @@ void Mlp::LoadOutputGradient(int index, const ColumnsView& d_output) {
   }
 }
 
-void Mlp::RunLayerBackward(int index) {
+void Mlp::RunLayerBackward(int index, bool input_gradient) {
   const MlpLayer& layer = structure_.layers[index];
   // By now all readers of this layer have added their parts to the gradient of its output.
   if (layer.hidden) {
@@ -251,59 +250,30 @@ void Mlp::RunLayerBackward(int index) {
                     gradients().data() + layer.bias_offset);
   if (first_reader_[index]) TransposeSource(layer);
   ComputeWeightGradient(index);
-  if (layer.source >= 0) ComputeSourceGradient(index);
+  if (layer.source >= 0 || input_gradient) ComputeSourceGradient(index);
 }
 
 void Mlp::TransposeSource(const MlpLayer& layer) {
   const int slot = layer.source + 1;
-  const int64_t block = kPanelRows * kPanelRows;
-  for (int64_t columns = 0; columns < layer.in; columns += kPanelRows) {
-    float* const to =
-        transposed_.plane(slot) + columns * transposed_.capacity_panels() * kPanelRows;
-    for (int64_t panel = 0; panel < NumPanels(forward_rows_); ++panel) {
-      internal_mlp::Transpose(values_.panel(slot, panel) + columns * kPanelRows, kPanelRows,
-                              std::min(kPanelRows, layer.in - columns),
-                              RowsInPanel(forward_rows_, panel), to + panel * block, kPanelRows);
-    }
+  for (int64_t panel = 0; panel < NumPanels(forward_rows_); ++panel) {
+    internal_mlp::TransposeToBlocks(values_.panel(slot, panel), layer.in,
+                                    RowsInPanel(forward_rows_, panel),
+                                    transposed_.plane(slot) + panel * kPanelRows * kPanelRows,
+                                    transposed_.capacity_panels() * kPanelRows * kPanelRows);
   }
 }
 
-// d loss / d weight[o, i] = sum over rows of d loss / d y[o] * x[i].
 void Mlp::ComputeWeightGradient(int index) {
   const MlpLayer& layer = structure_.layers[index];
-  float* const gradient = gradients().data() + layer.weight_offset;
-  float* const last_columns = last_columns_.mutable_data<float>().data();
-  const int64_t full_panels = forward_rows_ / kPanelRows;
-  for (int64_t columns = 0; columns < layer.in; columns += kPanelRows) {
-    const int64_t num_columns = std::min(kPanelRows, layer.in - columns);
-    const bool in_place = num_columns == kPanelRows || num_columns == internal_mlp::kHalfPanelRows;
-    PanelProduct product;
-    product.m_size = layer.out;
-    product.outer_size = full_panels;
-    product.inner_size = kPanelRows;
-    product.a = d_values_.plane(index + 1);
-    product.a_row = kPanelRows;
-    product.a_outer = layer.out * kPanelRows;
-    product.b =
-        transposed_.plane(layer.source + 1) + columns * transposed_.capacity_panels() * kPanelRows;
-    product.b_outer = kPanelRows * kPanelRows;
-    product.c = in_place ? gradient + columns : last_columns;
-    product.c_row = in_place ? layer.in : kPanelRows;
-    product.lanes = num_columns;
-    kernels_.multiply(product);
-    if (const int64_t rest = forward_rows_ % kPanelRows; rest > 0) {
-      product.a += full_panels * product.a_outer;
-      product.b += full_panels * product.b_outer;
-      product.outer_size = 1;
-      product.inner_size = rest;
-      product.start = PanelProduct::Start::kAdd;
-      kernels_.multiply(product);
-    }
-    if (in_place) continue;
-    for (int64_t o = 0; o < layer.out; ++o) {
-      std::copy_n(last_columns + o * kPanelRows, num_columns, gradient + o * layer.in + columns);
-    }
-  }
+  internal_mlp::WeightGradient weights;
+  weights.out = layer.out;
+  weights.in = layer.in;
+  weights.d_output = d_values_.plane(index + 1);
+  weights.source = transposed_.plane(layer.source + 1);
+  weights.source_block = transposed_.capacity_panels() * kPanelRows * kPanelRows;
+  weights.gradient = gradients_.data() + layer.weight_offset;
+  weights.last_columns = last_columns_.mutable_data<float>().data();
+  internal_mlp::ComputeWeightGradient(kernels_, weights, {1, forward_rows_});
 }
 
 // d loss / d x[i] = sum over outputs of weight[o, i] * d loss / d y[o], added over the readers of x.
@@ -324,8 +294,17 @@ void Mlp::ComputeSourceGradient(int index) {
   }
 }
 
+void Mlp::StoreInputGradient(absl::Span<float> d_input) const {
+  const int64_t width = structure_.input_width;
+  for (int64_t panel = 0; panel < NumPanels(forward_rows_); ++panel) {
+    internal_mlp::Transpose(d_values_.panel(0, panel), kPanelRows, width,
+                            RowsInPanel(forward_rows_, panel),
+                            d_input.data() + panel * kPanelRows * width, width);
+  }
+}
+
 absl::StatusOr<std::unique_ptr<Network>> Mlp::Clone() const {
-  auto clone = absl::WrapUnique(new Mlp(structure_));
+  std::unique_ptr<Mlp> clone = CreateOwning(structure_);
   const absl::Span<const float> from = parameters();
   std::copy(from.begin(), from.end(), clone->parameters().begin());
   return std::unique_ptr<Network>(std::move(clone));

@@ -23,11 +23,9 @@
 #ifndef DING_WORKER_POLICY_MLP_MLP_H_
 #define DING_WORKER_POLICY_MLP_MLP_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,6 +36,7 @@
 #include "ding_worker/data/tensor.h"
 #include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/mlp/panel_kernels.h"
+#include "ding_worker/policy/mlp/panel_products.h"
 #include "ding_worker/policy/network.h"
 
 namespace ding {
@@ -49,43 +48,37 @@ class Mlp : public Network {
   static absl::StatusOr<std::unique_ptr<Mlp>> Create(const MlpOptions& options, SpecPtr input,
                                                      SpecPtr output, uint64_t seed);
 
+  // A part of a larger network, whose flat parameters and gradients these are. They have
+  // structure.num_parameters elements, and must outlive the Mlp; its parameters are not initialized here.
+  static std::unique_ptr<Mlp> CreatePart(MlpStructure structure, absl::Span<float> parameters,
+                                         absl::Span<float> gradients);
+
   const SpecPtr& input_spec() const override { return structure_.input; }
   const SpecPtr& output_spec() const override { return structure_.output; }
   absl::Span<const ParameterInfo> parameter_info() const override { return structure_.parameters; }
-  absl::Span<float> parameters() override { return parameters_.mutable_data<float>(); }
-  absl::Span<const float> parameters() const override { return parameters_.data<float>(); }
-  absl::Span<float> gradients() override { return gradients_.mutable_data<float>(); }
+  absl::Span<float> parameters() override { return parameters_; }
+  absl::Span<const float> parameters() const override { return parameters_; }
+  absl::Span<float> gradients() override { return gradients_; }
 
   absl::Status Infer(const ColumnsView& input, const MutableColumnsView& output) override;
   absl::Status Forward(const ColumnsView& input, const MutableColumnsView& output) override;
-  absl::Status Backward(const ColumnsView& d_output) override;
+  absl::Status Backward(const ColumnsView& d_output) override {
+    return Backward(d_output, /*d_input=*/{});
+  }
+  // Likewise, and writes d loss / d input to `d_input` [B, number of input elements], which has the elements of
+  // all input fields side by side. An empty `d_input` costs nothing.
+  //   kInvalidArgument  `d_input` has another size
+  absl::Status Backward(const ColumnsView& d_output, absl::Span<float> d_input);
 
+  // The clone of a part owns its parameters.
   absl::StatusOr<std::unique_ptr<Network>> Clone() const override;
   std::string info() const override;
 
  private:
-  // One plane of memory per slot: slot 0 for the input, slot i + 1 for the output of layer i. A plane has
-  // [panels][width][kPanelRows] floats.
-  class Planes {
-   public:
-    explicit Planes(std::vector<int64_t> widths) : widths_(std::move(widths)) {}
-    // Makes room for `rows` rows; growing loses the content.
-    absl::Status Reserve(int64_t rows);
-    int64_t width(int slot) const { return widths_[slot]; }
-    int64_t capacity_panels() const { return capacity_panels_; }
-    float* plane(int slot) const { return planes_[slot]; }
-    float* panel(int slot, int64_t panel) const {
-      return planes_[slot] + panel * widths_[slot] * internal_mlp::kPanelRows;
-    }
+  using Planes = internal_mlp::Planes;
 
-   private:
-    const std::vector<int64_t> widths_;
-    int64_t capacity_panels_ = 0;
-    std::shared_ptr<std::byte> memory_;
-    std::vector<float*> planes_;
-  };
-
-  explicit Mlp(MlpStructure structure);
+  Mlp(MlpStructure structure, absl::Span<float> parameters, absl::Span<float> gradients);
+  static std::unique_ptr<Mlp> CreateOwning(MlpStructure structure);
 
   void Run(const ColumnsView& input, const Planes& values, const MutableColumnsView& output) const;
   void LoadInput(const ColumnsView& input, const Planes& values) const;
@@ -93,25 +86,29 @@ class Mlp : public Network {
   void StoreOutput(int head, const Planes& values, const MutableColumnsView& output) const;
 
   void LoadOutputGradient(int head, const ColumnsView& d_output);
-  void RunLayerBackward(int layer);
+  void RunLayerBackward(int layer, bool input_gradient);
   void TransposeSource(const MlpLayer& layer);
   void ComputeWeightGradient(int layer);
   void ComputeSourceGradient(int layer);
+  void StoreInputGradient(absl::Span<float> d_input) const;
 
   const MlpStructure structure_;
   const internal_mlp::PanelKernels& kernels_;
   // Whether layer i is the first of the backward pass that reads its source.
   std::vector<bool> first_reader_;
-  Tensor parameters_;
-  Tensor gradients_;
+  // The memory of the next two, unless another network owns it.
+  Tensor owned_parameters_;
+  Tensor owned_gradients_;
+  const absl::Span<float> parameters_;
+  const absl::Span<float> gradients_;
 
+  // Slot 0 is for the input, slot i + 1 for the output of layer i.
   Planes infer_values_;
   Planes values_;  // values of the last Forward()
   // The same values for the weight gradients: [width / kPanelRows][rows][kPanelRows features].
   Planes transposed_;
   Planes d_values_;
-  Tensor
-      last_columns_;  // columns of a weight gradient that do not fill a vector: [out][kPanelRows]
+  Tensor last_columns_;        // working memory of weight gradients: [out][kPanelRows]
   int64_t forward_rows_ = -1;  // rows of the last Forward(); -1: none since the last Backward()
 };
 

@@ -26,4 +26,12 @@ absl::Status RefuseConvolutions(const NetworkConfig& config) {
                    " conv, which is for 'torch_cnn'"));
 }
 
+absl::Status RefuseRecurrence(const NetworkConfig& config) {
+  if (!config.has_recurrent()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "network '", config.type(),
+      "' has no recurrent layer; found recurrent {}, which is for type 'rnn': set that "
+      "type, or remove the section"));
+}
+
 }  // namespace ding

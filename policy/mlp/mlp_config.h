@@ -15,6 +15,8 @@ absl::StatusOr<MlpOptions> MlpOptionsFromConfig(const NetworkConfig& config);
 
 // Returns kInvalidArgument if `config` has convolutions, which an MLP does not support.
 absl::Status RefuseConvolutions(const NetworkConfig& config);
+// Returns kInvalidArgument if `config` has a recurrent layer, which such a network does not support.
+absl::Status RefuseRecurrence(const NetworkConfig& config);
 
 }  // namespace ding
 

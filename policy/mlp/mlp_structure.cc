@@ -8,14 +8,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/base/check.h"
-#include "ding_worker/base/rng.h"
 
 namespace ding {
 namespace {
 
-// Wider layers are a mistake in a config; the limit prevents overflows in products of widths.
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-constexpr int64_t kMaxParameters = int64_t{1} << 31;
 constexpr int64_t kMaxHeadLayers = 64;
 
 // 33923 -> "33,923".
@@ -26,8 +22,8 @@ std::string WithThousands(int64_t number) {
 }
 
 void CheckWidth(absl::string_view what, int64_t width, std::vector<std::string>* problems) {
-  if (width >= 1 && width <= kMaxWidth) return;
-  problems->push_back(absl::StrCat(what, " is ", width, "; it must be in 1..", kMaxWidth));
+  if (width >= 1 && width <= kMaxLayerWidth) return;
+  problems->push_back(absl::StrCat(what, " is ", width, "; it must be in 1..", kMaxLayerWidth));
 }
 
 void CheckOptions(const MlpOptions& options, std::vector<std::string>* problems) {
@@ -164,17 +160,18 @@ absl::StatusOr<MlpStructure> MakeMlpStructure(const MlpOptions& options, SpecPtr
     const std::vector<int64_t> widths = HeadWidths(options, field.num_elements());
     MlpHead head;
     if (options.dueling) {
-      head.layer = builder.AddChain(absl::StrCat(field.name, "/advantage"), encoder, widths, false);
+      head.layer = builder.AddChain(absl::StrCat(field.name, "/advantage"), encoder, widths,
+                                    options.output_activation);
       head.value = builder.AddChain(absl::StrCat(field.name, "/value"), encoder,
-                                    HeadWidths(options, 1), false);
+                                    HeadWidths(options, 1), options.output_activation);
     } else {
-      head.layer = builder.AddChain(field.name, encoder, widths, false);
+      head.layer = builder.AddChain(field.name, encoder, widths, options.output_activation);
     }
     structure.heads.push_back(head);
   }
-  if (structure.num_parameters > kMaxParameters) {
+  if (structure.num_parameters > kMaxNetworkParameters) {
     return absl::InvalidArgumentError(absl::StrCat("MLP: ", structure.num_parameters,
-                                                   " parameters; at most ", kMaxParameters,
+                                                   " parameters; at most ", kMaxNetworkParameters,
                                                    " are supported"));
   }
   structure.input = std::move(input);
@@ -185,15 +182,21 @@ absl::StatusOr<MlpStructure> MakeMlpStructure(const MlpOptions& options, SpecPtr
 void InitializeMlpParameters(const MlpStructure& structure, uint64_t seed,
                              absl::Span<float> parameters) {
   Rng rng(seed, "policy/init");
+  InitializeMlpParameters(structure, &rng, parameters);
+}
+
+void InitializeMlpParameters(const MlpStructure& structure, Rng* rng,
+                             absl::Span<float> parameters) {
   for (const MlpLayer& layer : structure.layers) {
-    const double bound = 1 / std::sqrt(static_cast<double>(layer.in));
-    for (float& value : parameters.subspan(layer.weight_offset, layer.out * layer.in)) {
-      value = static_cast<float>(rng.Uniform(-bound, bound));
-    }
-    for (float& value : parameters.subspan(layer.bias_offset, layer.out)) {
-      value = static_cast<float>(rng.Uniform(-bound, bound));
-    }
+    InitializeUniformly(layer.in, rng,
+                        parameters.subspan(layer.weight_offset, layer.out * layer.in));
+    InitializeUniformly(layer.in, rng, parameters.subspan(layer.bias_offset, layer.out));
   }
+}
+
+void InitializeUniformly(int64_t fan_in, Rng* rng, absl::Span<float> values) {
+  const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
+  for (float& value : values) value = static_cast<float>(rng->Uniform(-bound, bound));
 }
 
 }  // namespace ding

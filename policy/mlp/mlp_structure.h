@@ -16,10 +16,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/network.h"
 
 namespace ding {
+
+// Wider layers and larger networks are mistakes in a config; the limits prevent overflows in products of widths.
+inline constexpr int64_t kMaxLayerWidth = int64_t{1} << 20;
+inline constexpr int64_t kMaxNetworkParameters = int64_t{1} << 31;
 
 struct MlpOptions {
   enum class Activation { kRelu, kTanh };
@@ -32,6 +37,8 @@ struct MlpOptions {
   int64_t head_hidden_size = 0;
   // The number of hidden layers of each head; 0: the head is linear in the output of the encoder.
   int64_t head_layer_num = 1;
+  // Whether the activation follows the output layers, too, because the outputs are features.
+  bool output_activation = false;
   // Whether every output field is value + advantage - mean advantage (Wang et al. 2016, eq. 9).
   bool dueling = false;
 };
@@ -77,6 +84,10 @@ absl::StatusOr<MlpStructure> MakeMlpStructure(const MlpOptions& options, SpecPtr
 // stream (seed, "policy/init").
 void InitializeMlpParameters(const MlpStructure& structure, uint64_t seed,
                              absl::Span<float> parameters);
+// Likewise, with the next numbers of `rng`.
+void InitializeMlpParameters(const MlpStructure& structure, Rng* rng, absl::Span<float> parameters);
+// Draws `values` uniformly from +-1/sqrt(fan_in).
+void InitializeUniformly(int64_t fan_in, Rng* rng, absl::Span<float> values);
 
 }  // namespace ding
 

@@ -6,23 +6,10 @@
 
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/cpu.h"
+#include "ding_worker/policy/mlp/vector_types.h"
 
 namespace ding::internal_mlp {
 namespace {
-
-#define DING_INLINE __attribute__((always_inline)) inline
-
-using Vector4 = float __attribute__((vector_size(16)));
-using Vector8 = float __attribute__((vector_size(32)));
-using Vector16 = float __attribute__((vector_size(64)));
-
-// The same vector type without alignment.
-template <typename Vector>
-struct Unaligned {
-  using Type __attribute__((aligned(4), may_alias)) = Vector;
-};
-template <typename Vector>
-using UnalignedVector = typename Unaligned<Vector>::Type;
 
 // Computes kTileM x (kVectors * lanes of Vector) elements of c, which stay in registers during the whole
 // sum. The tile sizes below fill the registers of an instruction set: 12 accumulators in 16 registers, or
@@ -105,27 +92,13 @@ DING_INLINE void MultiplyStrides(const PanelProduct& p) {
   }
 }
 
-// Eigen's rational minimax approximation of tanh in single precision (odd polynomial of degree 13 over
-// even polynomial of degree 6 on [-7.9, 7.9]); within 3e-7 of std::tanh.
 template <typename Vector>
 DING_INLINE void TanhLoop(float* values, int64_t size) {
   constexpr int kLanes = sizeof(Vector) / sizeof(float);
-  constexpr float kBound = 7.90531110763549805f;
-  constexpr float kNumerator[] = {
-      -2.76076847742355e-16f, 2.00018790482477e-13f, -8.60467152213735e-11f, 5.12229709037114e-08f,
-      1.48572235717979e-05f,  6.37261928875436e-04f, 4.89352455891786e-03f};
-  constexpr float kDenominator[] = {1.19825839466702e-06f, 1.18534705686654e-04f,
-                                    2.26843463243900e-03f, 4.89352518554385e-03f};
   for (int64_t i = 0; i < size; i += kLanes) {
     Vector x = *reinterpret_cast<const UnalignedVector<Vector>*>(values + i);
-    x = x > kBound ? Vector{} + kBound : x;
-    x = x < -kBound ? Vector{} - kBound : x;
-    const Vector x2 = x * x;
-    Vector numerator = Vector{} + kNumerator[0];
-    for (int n = 1; n < 7; ++n) numerator = numerator * x2 + kNumerator[n];
-    Vector denominator = Vector{} + kDenominator[0];
-    for (int n = 1; n < 4; ++n) denominator = denominator * x2 + kDenominator[n];
-    *reinterpret_cast<UnalignedVector<Vector>*>(values + i) = x * numerator / denominator;
+    ApplyTanh(x);
+    *reinterpret_cast<UnalignedVector<Vector>*>(values + i) = x;
   }
 }
 

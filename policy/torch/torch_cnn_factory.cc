@@ -17,6 +17,7 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, const SpecPtr& input,
                                                 const SpecPtr& outputs, uint64_t seed) {
+  DING_RETURN_IF_ERROR(RefuseRecurrence(config));
   CnnOptions options;
   DING_ASSIGN_OR_RETURN(options.mlp, MlpOptionsFromConfig(config));
   for (const ConvConfig& conv : config.conv()) {

@@ -18,6 +18,7 @@ namespace {
 absl::StatusOr<std::unique_ptr<Network>> Create(const NetworkConfig& config, const SpecPtr& input,
                                                 const SpecPtr& outputs, uint64_t seed) {
   DING_RETURN_IF_ERROR(RefuseConvolutions(config));
+  DING_RETURN_IF_ERROR(RefuseRecurrence(config));
   DING_ASSIGN_OR_RETURN(const MlpOptions options, MlpOptionsFromConfig(config));
   return CreateTorchMlp(options, input, outputs, seed);
 }
