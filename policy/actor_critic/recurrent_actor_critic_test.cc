@@ -50,10 +50,10 @@ absl::Span<const float> Column(const Batch& batch, const char* name) {
   return batch.column<float>(name);
 }
 
-std::vector<float> Parameters(ActorCriticPolicy* policy) {
+std::vector<float> Gradients(ActorCriticPolicy* policy) {
   std::vector<float> all;
   for (const ParameterGroup& group : policy->actor_critic().Groups()) {
-    all.insert(all.end(), group.parameters.begin(), group.parameters.end());
+    all.insert(all.end(), group.gradients.begin(), group.gradients.end());
   }
   return all;
 }
@@ -272,13 +272,15 @@ TEST_P(RecurrentActorCritic, PaddingDoesNotChangeTheUpdate) {
   Disturb(less.get());
   Disturb(more.get());
   std::vector<LearnStep> a, b;
-  for (int i = 0; i < 3; ++i) {
-    ASSERT_THAT(less->learn_mode()->Forward(batch, {}, &a), IsOk());
-    ASSERT_THAT(more->learn_mode()->Forward(longer, {}, &b), IsOk());
-    for (const std::string& name : less->learn_mode()->monitor_vars()) {
-      EXPECT_EQ(*a[0].scalars.Get(name), *b[0].scalars.Get(name)) << name;
-    }
-    EXPECT_EQ(Parameters(less.get()), Parameters(more.get()));
+  ASSERT_THAT(less->learn_mode()->Forward(batch, {}, &a), IsOk());
+  ASSERT_THAT(more->learn_mode()->Forward(longer, {}, &b), IsOk());
+  for (const std::string& name : less->learn_mode()->monitor_vars()) {
+    EXPECT_NEAR(*a[0].scalars.Get(name), *b[0].scalars.Get(name), 1e-6) << name;
+  }
+  // Not the parameters: Adam makes steps of rounding errors where a gradient is 0.
+  const std::vector<float> gradient = Gradients(less.get()), other_gradient = Gradients(more.get());
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    EXPECT_NEAR(gradient[i], other_gradient[i], 1e-6) << i;
   }
 }
 
@@ -354,7 +356,7 @@ RecurrentCase WithoutMemory() {
 
 TEST(UnrollLen, OfSingleRowsIsRefusedForRecurrentNetworks) {
   EXPECT_THAT(CreateRecurrent(Discrete(), RecurrentOptions(1)),
-              StatusIs(kInvalid, AllOf(HasSubstr("unroll_len is 1"), HasSubstr("elman 4-3-4"))));
+              StatusIs(kInvalid, AllOf(HasSubstr("unroll_len is 1"), HasSubstr("gru 3 in 4"))));
 }
 
 // Without memory, samples are rows like any others.

@@ -38,7 +38,7 @@ std::vector<RecurrentCase> RecurrentCases();
 // The options of a PPO without clipping of gradients, with samples of `unroll_len` rows.
 ActorCriticPolicyOptions RecurrentOptions(int64_t unroll_len);
 
-// Networks without memory are LinearNetwork.
+// Networks with memory are GRUs of 3 features, the others are linear.
 absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreateRecurrent(
     const RecurrentCase& c, const ActorCriticPolicyOptions& options);
 
