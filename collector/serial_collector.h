@@ -22,12 +22,13 @@
 namespace ding {
 
 struct CollectOptions {
-  // The number of rows, or of episodes for an episode collector; the default is that of the policy.
+  // The number of samples (CollectAttributes::unroll_len; with 1 it is the number of rows), or of episodes for an
+  // episode collector; the default is that of the policy.
   std::optional<int64_t> target;
   // The train iterations of the acting parameters, stored in the rows as `collect_iter`.
   int64_t train_iter = 0;
   // Whether to return exactly the target and drop the extra rows of the last vector step. There are
-  // never extra episodes.
+  // never extra episodes, and with an unroll_len above 1 no extra rows: all of them are returned.
   bool drop_extra = true;
   // Whether to log finished episodes (false while a random policy collects).
   bool record_episodes = true;

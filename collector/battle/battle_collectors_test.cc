@@ -56,6 +56,7 @@ struct Case {
   bool late = false;
   double abnormal = 0;
   bool whole_episodes = false;
+  int64_t unroll_len = 1;
 };
 
 constexpr int64_t kStreamBase = 100;
@@ -150,6 +151,7 @@ TEST_P(BattleExactnessTest, EachPlayerGetsTheRowsOfACollectorForOne) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     CollectAttributes attributes;
     attributes.traj_len_inf = param.whole_episodes;
+    attributes.unroll_len = param.unroll_len;
     FakeEnvManager one_envs(EnvOptions(param, 1, seed));
     FakePolicy one_policy(attributes);
     const auto one = ForOne(param, &one_envs, &one_policy);
@@ -197,6 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"Sample"}, Case{"Sample3", false, 3, false, false, 0.2},
                     Case{"SampleLate", false, 2, true, true, 0.2},
                     Case{"SampleWholeEpisodes", false, 3, true, false, 0.2, true},
+                    Case{"SamplesOfThreeRows", false, 2, true, true, 0.2, false, 3},
                     Case{"Episode", true}, Case{"Episode3", true, 3, false, false, 0.2},
                     Case{"EpisodeLate", true, 2, true, true, 0.2}),
     [](const testing::TestParamInfo<Case>& info) { return info.param.name; });

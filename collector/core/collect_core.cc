@@ -149,6 +149,11 @@ absl::StatusOr<TrajBuffer> CollectCore::MakeTrajBuffer(int player, const EnvMana
                                                        const EnvSpec& player_spec,
                                                        const CollectMode& policy,
                                                        bool with_level_seed) const {
+  const CollectAttributes attributes = policy.attributes();
+  if (attributes.unroll_len < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("policy: unroll_len is ", attributes.unroll_len, ", expected at least 1"));
+  }
   DING_ASSIGN_OR_RETURN(
       TrajLayout layout,
       TrajLayout::Create(player_spec.observation, policy.output_spec(), with_level_seed));
@@ -156,8 +161,11 @@ absl::StatusOr<TrajBuffer> CollectCore::MakeTrajBuffer(int player, const EnvMana
   options.env_num = env.env_num();
   options.stream_base = options_.common.stream_base + player;
   options.stream_stride = env.env_spec().players;
-  options.whole_episodes = options_.whole_episodes || policy.attributes().traj_len_inf;
+  options.whole_episodes = options_.whole_episodes || attributes.traj_len_inf;
   options.maxlen = options_.maxlen;
+  options.unroll_len = attributes.unroll_len;
+  // Take() cuts no whole episodes.
+  options.cut_samples = attributes.on_policy && !options.whole_episodes;
   return TrajBuffer(std::move(layout), options);
 }
 
@@ -371,9 +379,9 @@ absl::Status CollectCore::ReshapeRewards(int env_id, const RewardShaping& shapin
 }
 
 absl::StatusOr<SegmentBatch> CollectCore::Take(int player, int64_t max_rows, const ReadyObs& now) {
-  DING_ASSIGN_OR_RETURN(SegmentBatch data,
-                        players_[player].traj->Take(max_rows, ViewOf(player, now)));
-  statistics_->CountSamples(data.segments);
+  TrajBuffer& traj = *players_[player].traj;
+  DING_ASSIGN_OR_RETURN(SegmentBatch data, traj.Take(max_rows, ViewOf(player, now)));
+  statistics_->CountSamples(data.segments, traj.taken_samples());
   return data;
 }
 

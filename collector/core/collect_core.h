@@ -1,5 +1,5 @@
 // The building block of serial collectors: it steps an env manager with one policy per player, stores the
-// rows, and counts steps, episodes and rows. A collector decides which envs act and when it has enough.
+// rows, and counts steps, episodes and samples. A collector decides which envs act and when it has enough.
 //
 //     ready_obs ──► rows of player 0 ──► policies[0] ──► action/0 ─┐
 //         │    └──► rows of player 1 ──► policies[1] ──► action/1 ─┴─► Step(views of those rows)
@@ -85,7 +85,7 @@ class CollectCore {
     // all rows are kept. See TrajBuffer.
     std::optional<int64_t> maxlen;
     bool game = false;  // whether the env is a game with a player per policy
-    // Whether to log metrics of the returned rows; else of the time. docs/collector.md lists both.
+    // Whether to log metrics of the returned samples; else of the time. docs/collector.md lists both.
     bool log_samples = true;
     bool measure_steps = false;  // enables TakeStepTimes()
     // Problems that the collector has found, for instance in its params: Create() reports them with others.
@@ -148,6 +148,8 @@ class CollectCore {
 
   // The number of rows of this player that Take() can return.
   int64_t ready_rows(int player) const { return players_[player].traj->ready_rows(); }
+  // The number of complete samples of this player among them (CollectAttributes::unroll_len).
+  int64_t ready_samples(int player) const { return players_[player].traj->ready_samples(); }
   // Changes the rewards of player 0 in the last finished episode of this env. Only with whole_episodes.
   absl::Status ReshapeRewards(int env_id, const RewardShaping& shaping);
   // Returns at most `max_rows` ready rows of this player and drops the others (TrajBuffer::Take() says which).

@@ -1,5 +1,17 @@
-// A loop for collectors of rows: steps all ready envs until each wanted player has enough rows, and makes
-// training data of them. SampleSerialCollector and BattleSampleSerialCollector are this loop.
+// A loop for collectors of samples: steps all ready envs until each wanted player has enough of them, and makes
+// training data of all its rows. SampleSerialCollector and BattleSampleSerialCollector are this loop.
+//
+// With CollectAttributes::unroll_len 1 a sample is a row. With T > 1 it is T consecutive rows of one episode of a
+// player, counted from the first row of the episode; the rows that are left at the end of an episode are one sample,
+// too. The sample of a running episode counts when its last row is there:
+//
+//     T = 3    collect of 2 samples ─────────────┐   collect of 2 samples ─┐
+//     env 0    a0 a1 a2 | a3 a4 (a ends) | b0 b1 │ b2 | b3 b4 b5 |         │
+//     samples         1                2         │  1           2
+//
+// All rows are returned, also those of unfinished samples. The policy cuts samples in GetTrainSample(), or a buffer
+// draws them along the links of the rows. The unfinished sample of an off-policy policy goes on in the next collect.
+// An on-policy policy cuts its rows at the end of each collect, so the next one begins new samples.
 //
 // With an on-policy policy, rows that wait for the end of their episode are dropped at the end of a collect.
 //
@@ -32,7 +44,7 @@ class RowCollection {
  public:
   explicit RowCollection(CollectCore* core) : core_(core) {}
 
-  // Collects until every player in `wanted` (ascending) has CollectOptions::target rows; the default is n_sample
+  // Collects until every player in `wanted` (ascending) has CollectOptions::target samples; the default is n_sample
   // of the first player's policy. Rows of other players are dropped.
   absl::StatusOr<Collected> Collect(absl::Span<const int> wanted, const CollectOptions& options);
 
@@ -40,10 +52,13 @@ class RowCollection {
   absl::StatusOr<int64_t> Target(const CollectOptions& options);
   absl::StatusOr<std::vector<SegmentBatch>> TryCollect(absl::Span<const int> wanted,
                                                        const CollectOptions& options);
-  // Returns the least number of rows of a player in `wanted`.
-  int64_t ReadyRows(absl::Span<const int> wanted) const;
+  // Returns the least number of samples of a player in `wanted`.
+  int64_t ReadySamples(absl::Span<const int> wanted) const;
+  // Whether a sample of every player is a row.
+  bool SamplesAreRows() const;
 
   CollectCore* const core_;
+  int64_t most_rows_ = 0;             // the rows of a player in the last collect, at most
   std::set<int64_t> warned_targets_;  // targets not a multiple of the number of envs
 };
 

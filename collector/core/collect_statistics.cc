@@ -72,8 +72,11 @@ absl::Status CollectStatistics::NoteAbnormal(int env_id, const std::string& caus
                                                    options_.max_abnormal, ")", cause));
 }
 
-void CollectStatistics::CountSamples(const std::vector<Segment>& segments) {
-  for (const Segment& segment : segments) {
+void CollectStatistics::CountSamples(const std::vector<Segment>& segments,
+                                     absl::Span<const int64_t> samples_of_segments) {
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const Segment& segment = segments[i];
+    const int64_t count = samples_of_segments[i];
     EnvStatistics& env = envs_[(segment.stream - options_.stream_base) / options_.players];
     env.abnormal = 0;
     int64_t* samples = &env.samples;
@@ -83,9 +86,9 @@ void CollectStatistics::CountSamples(const std::vector<Segment>& segments) {
       samples = &episode.samples;
       break;
     }
-    *samples += segment.length;
-    total_train_sample_count_ += segment.length;
-    window_.samples += segment.length;
+    *samples += count;
+    total_train_sample_count_ += count;
+    window_.samples += count;
   }
 }
 

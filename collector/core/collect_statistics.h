@@ -1,5 +1,6 @@
-// The statistics of a serial collector: env steps, episodes, returned rows, and metrics of them. In games
-// an episode has one return per player.
+// The statistics of a serial collector: env steps, episodes, returned samples, and metrics of them. In games
+// an episode has one return per player. A sample has unroll_len rows of the policy (CollectAttributes), so that
+// with 1 the samples are the rows.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_CORE_COLLECT_STATISTICS_H_
@@ -31,7 +32,7 @@ class CollectStatistics {
     int64_t stream_base = 0;
     int64_t collect_print_freq = 100;
     int max_abnormal = 10;
-    // Whether to log metrics of the returned rows; else of the time.
+    // Whether to log metrics of the returned samples; else of the time.
     bool log_samples = true;
   };
 
@@ -50,8 +51,9 @@ class CollectStatistics {
   // episode is over, also if it returns kResourceExhausted because an env was abnormal too often.
   absl::Status Account(const Timesteps& timesteps, absl::Span<const int64_t> next_step,
                        const ComponentDeps& deps, std::vector<int>* ended_envs);
-  // Counts the rows of these segments as returned.
-  void CountSamples(const std::vector<Segment>& segments);
+  // Counts these segments as returned, with the numbers of samples that were completed in each of them.
+  void CountSamples(const std::vector<Segment>& segments,
+                    absl::Span<const int64_t> samples_of_segments);
   // Returns the episodes that finished since the last call, env by env, at the end of a collect. Keeps
   // them for the log if `record`.
   std::vector<CollectedEpisode> TakeFinished(bool record);
@@ -64,7 +66,7 @@ class CollectStatistics {
 
  private:
   struct EnvStatistics {
-    int64_t samples = 0;  // returned rows of the running episode
+    int64_t samples = 0;  // returned samples of the running episode
     int64_t abnormal = 0;
     std::vector<CollectedEpisode> finished;  // episodes since the last TakeFinished()
   };

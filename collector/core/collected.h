@@ -19,7 +19,8 @@ struct CollectedEpisode {
   int env_id = 0;
   absl::InlinedVector<double, 2> returns;  // of each player
   int64_t length = 0;
-  int64_t samples = 0;    // rows of it that were returned, of all players
+  int64_t samples =
+      0;  // samples of it that were returned (with an unroll_len of 1: rows), of all players
   int64_t last_step = 0;  // step of its last row in the stream
   NamedValues info;       // StepResult::info
 };

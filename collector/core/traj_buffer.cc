@@ -52,6 +52,7 @@ TrajBuffer::TrajBuffer(TrajLayout layout, Options options)
       next_step_(static_cast<size_t>(options_.env_num), 0),
       newest_(static_cast<size_t>(options_.env_num), -1),
       running_(static_cast<size_t>(options_.env_num)),
+      sample_rows_(static_cast<size_t>(options_.env_num), 0),
       under_way_(options_.env_num) {}
 
 bool TrajBuffer::Fits(const TrajBuffer& other) const {
@@ -59,12 +60,17 @@ bool TrajBuffer::Fits(const TrajBuffer& other) const {
          options_.stream_base == other.options_.stream_base &&
          options_.stream_stride == other.options_.stream_stride &&
          options_.whole_episodes == other.options_.whole_episodes &&
-         options_.maxlen == other.options_.maxlen;
+         options_.maxlen == other.options_.maxlen &&
+         options_.unroll_len == other.options_.unroll_len &&
+         options_.cut_samples == other.options_.cut_samples;
 }
 
 void TrajBuffer::ContinueAfter(const TrajBuffer& old) {
   if (options_.env_num == old.options_.env_num) {
     next_step_ = old.next_step_;
+    if (old.arena_.used == 0 && options_.unroll_len == old.options_.unroll_len) {
+      sample_rows_ = old.sample_rows_;
+    }
   } else {
     // No number may come twice in a stream, also when it pauses while there are fewer envs.
     const auto highest = std::max_element(old.next_step_.begin(), old.next_step_.end());
@@ -164,6 +170,8 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
       running_[env_id] = RunningEpisode();
     }
     under_way_.Reset(env_id);
+    info.ends_sample = ++sample_rows_[env_id] >= options_.unroll_len || has_final;
+    if (info.ends_sample) sample_rows_[env_id] = 0;
     if (!options_.whole_episodes || has_final) MarkReady(row);
   }
   return absl::OkStatus();
@@ -177,6 +185,7 @@ void TrajBuffer::DropEpisode(int env_id) {
   }
   under_way_.Reset(env_id);
   running_[env_id] = RunningEpisode();
+  sample_rows_[env_id] = 0;
   // Rows of it that were handed over before are not followed by what comes now.
   if (next_step_[env_id] > 0) ++next_step_[env_id];
 }
@@ -188,6 +197,7 @@ void TrajBuffer::DropHeldRows() {
     RunningEpisode& running = running_[infos_[row].env_id];
     running.oldest = infos_[row].next;
     --running.rows;
+    sample_rows_[infos_[row].env_id] = 0;
   }
 }
 
@@ -233,6 +243,7 @@ void TrajBuffer::MarkReady(int64_t row) {
   do {
     infos_[row].ready = true;
     ++ready_rows_;
+    if (infos_[row].ends_sample) ++ready_samples_;
     row = infos_[row].prev;
   } while (row >= 0 && infos_[row].state == RowState::kOpen && !infos_[row].ready);
 }
@@ -240,7 +251,10 @@ void TrajBuffer::MarkReady(int64_t row) {
 void TrajBuffer::DropRow(int64_t row) {
   RowInfo& info = infos_[row];
   if (info.state == RowState::kDropped) return;
-  if (info.ready) --ready_rows_;
+  if (info.ready) {
+    --ready_rows_;
+    if (info.ends_sample) --ready_samples_;
+  }
   info.ready = false;
   info.state = RowState::kDropped;
   ++dropped_rows_;
@@ -250,6 +264,7 @@ void TrajBuffer::DropNewest(int64_t excess) {
   for (int64_t row = arena_.used - 1; excess > 0; --row) {
     if (!infos_[row].ready) continue;
     DropRow(row);
+    sample_rows_[infos_[row].env_id] = 0;  // The next row comes after a gap.
     --excess;
   }
 }
@@ -280,6 +295,7 @@ std::vector<Segment> TrajBuffer::FindSegments() {
   std::vector<Segment> segments;
   segments.reserve(static_cast<size_t>(options_.env_num));
   order_.clear();
+  taken_samples_.clear();
   for (int64_t first = 0; first < arena_.used; ++first) {
     if (!infos_[first].ready || !BeginsSegment(first)) continue;
     Segment segment;
@@ -287,10 +303,12 @@ std::vector<Segment> TrajBuffer::FindSegments() {
     segment.first_step = infos_[first].step;
     segment.begin = static_cast<int64_t>(order_.size());
     int64_t last = first;
+    int64_t samples = infos_[first].ends_sample ? 1 : 0;
     order_.push_back(first);
     for (int64_t next = infos_[last].next; next >= 0 && infos_[next].ready && Follows(next, last);
          next = infos_[last].next) {
       order_.push_back(next);
+      if (infos_[next].ends_sample) ++samples;
       last = next;
     }
     segment.length = static_cast<int64_t>(order_.size()) - segment.begin;
@@ -298,6 +316,7 @@ std::vector<Segment> TrajBuffer::FindSegments() {
                   : infos_[last].state == RowState::kTruncated ? SegmentEnd::kTruncated
                                                                : SegmentEnd::kCut;
     segments.push_back(segment);
+    taken_samples_.push_back(samples);
   }
   return segments;
 }
@@ -377,6 +396,7 @@ void TrajBuffer::Link() {
   arena_.used = static_cast<int64_t>(infos_.size());
   finals_.used = 0;
   ready_rows_ = 0;
+  ready_samples_ = 0;
   dropped_rows_ = 0;
   for (int64_t row = 0; row < arena_.used; ++row) {
     RowInfo& info = infos_[row];
@@ -408,8 +428,10 @@ absl::StatusOr<SegmentBatch> TrajBuffer::Take(int64_t max_rows, const ReadyObs& 
       DropNewest(excess);
     }
   }
+  if (options_.cut_samples) std::fill(sample_rows_.begin(), sample_rows_.end(), 0);
   SegmentBatch data;
   if (ready_rows_ == 0) {
+    taken_samples_.clear();
     if (dropped_rows_ > 0) DING_RETURN_IF_ERROR(KeepRows(/*also_ready=*/false));
     return data;
   }

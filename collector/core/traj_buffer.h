@@ -13,6 +13,10 @@
 // `step` numbers the rows of stream `stream_base + env`. Dropped rows keep their number, so that there is a
 // gap where rows are missing and no buffer links across it.
 //
+// It counts samples (CollectAttributes::unroll_len): each unroll_len rows of an episode, counted from its first
+// row, are one, and so are the rows that are left at its end. After a gap, and after Take() with
+// Options::cut_samples, counting begins anew.
+//
 // With Options::maxlen it keeps only the newest rows of a running episode, so that its memory is bounded
 // however long the episode is.
 //
@@ -93,6 +97,10 @@ class TrajBuffer {
     // The most rows of the running episode of an env to keep, at least 1: a further row drops the oldest
     // one. Without it, the number of rows is not bounded.
     std::optional<int64_t> maxlen;
+    // The rows of a sample, at least 1.
+    int64_t unroll_len = 1;
+    // Whether Take() ends the sample of a running episode, so that the next row begins another one.
+    bool cut_samples = false;
   };
 
   TrajBuffer(TrajLayout layout, Options options);
@@ -103,7 +111,7 @@ class TrajBuffer {
   const Options& options() const { return options_; }
   // Whether `other` has the same layout, number of envs and options.
   bool Fits(const TrajBuffer& other) const;
-  // Continues the numbering of `old`, which it replaces.
+  // Continues the numbering of `old`, which it replaces, and its unfinished samples if no rows of it are lost.
   void ContinueAfter(const TrajBuffer& old);
   // The step of the next row of each stream.
   absl::Span<const int64_t> next_step() const { return next_step_; }
@@ -136,6 +144,8 @@ class TrajBuffer {
 
   // The number of rows that Take() can return.
   int64_t ready_rows() const { return ready_rows_; }
+  // The number of complete samples whose last row is one of them; ready_rows() if unroll_len is 1.
+  int64_t ready_samples() const { return ready_samples_; }
   // The number of rows that wait for the rest of their episode or for the answer of their env.
   int64_t held_rows() const { return arena_.used - ready_rows_ - dropped_rows_; }
   // Whether the row of this env waits for the answer of the env.
@@ -148,6 +158,8 @@ class TrajBuffer {
   //     reach the end of their episode.
   // `now` has the observations after the newest rows.
   absl::StatusOr<SegmentBatch> Take(int64_t max_rows, const ReadyObs& now);
+  // The number of samples that were completed in each segment of the last Take(), valid until the next one.
+  absl::Span<const int64_t> taken_samples() const { return taken_samples_; }
 
   // Leaves out pending rows, as if dropped: their envs begin a new episode after a load, and the caller
   // must then call DropEpisode().
@@ -172,6 +184,7 @@ class TrajBuffer {
     int env_id = 0;
     RowState state = RowState::kUnderWay;
     bool ready = false;
+    bool ends_sample = false;
   };
   // The rows of the running episode of an env that are in the arena and were not dropped.
   struct RunningEpisode {
@@ -208,6 +221,8 @@ class TrajBuffer {
   absl::Status KeepRows(bool also_ready);
   // Computes links, final rows and readiness from step, env_id and state of the rows.
   void Link();
+  // Whether a saved state says where samples end. One of an older version does not; then counting begins anew.
+  bool SavedSamples(const StateReader& reader) const;
   absl::StatusOr<std::vector<RowInfo>> LoadInfos(StateReader* reader) const;
 
   TrajLayout layout_;
@@ -218,9 +233,12 @@ class TrajBuffer {
   std::vector<int64_t> next_step_;
   std::vector<int64_t> newest_;          // per env: its newest row in the arena, or -1
   std::vector<RunningEpisode> running_;  // per env
+  std::vector<int64_t> sample_rows_;     // per env: the rows of its unfinished sample so far
   CachePool<int64_t> under_way_;         // the row of each env that has not answered
   int64_t ready_rows_ = 0;
-  int64_t dropped_rows_ = 0;      // dropped rows in the arena
+  int64_t ready_samples_ = 0;
+  int64_t dropped_rows_ = 0;  // dropped rows in the arena
+  std::vector<int64_t> taken_samples_;
   std::vector<int64_t> order_;    // scratch of Take()
   std::vector<int64_t> now_row_;  // scratch of Take()
 };

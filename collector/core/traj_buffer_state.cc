@@ -1,5 +1,5 @@
-// What TrajBuffer saves: the rows that were not dropped, with their env, step and state; and the last
-// observations of the episodes that ended.
+// What TrajBuffer saves: the rows that were not dropped, with their env, step and state; the last observations of
+// the episodes that ended; and, if samples have several rows, where they end and how many rows unfinished ones have.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace ding {
 absl::Status TrajBuffer::SaveState(StateWriter* writer) const {
   std::vector<int64_t> rows;
   std::vector<int64_t> finals;
-  std::array<std::vector<int64_t>, 3> infos;
+  std::array<std::vector<int64_t>, 4> infos;
   for (int64_t row = 0; row < arena_.used; ++row) {
     const RowInfo& info = infos_[row];
     if (info.state == RowState::kDropped || info.state == RowState::kUnderWay) continue;
@@ -32,11 +32,16 @@ absl::Status TrajBuffer::SaveState(StateWriter* writer) const {
     infos[0].push_back(info.env_id);
     infos[1].push_back(info.step);
     infos[2].push_back(static_cast<int64_t>(info.state));
+    infos[3].push_back(info.ends_sample ? 1 : 0);
   }
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("next_step", next_step_));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_env", infos[0]));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_step", infos[1]));
   DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_state", infos[2]));
+  if (options_.unroll_len > 1) {
+    DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("row_ends_sample", infos[3]));
+    DING_RETURN_IF_ERROR(writer->WriteSpan<int64_t>("sample_rows", sample_rows_));
+  }
   if (!rows.empty()) {
     DING_ASSIGN_OR_RETURN(BatchBuilder block,
                           BatchBuilder::Create(layout_.row, static_cast<int64_t>(rows.size())));
@@ -53,15 +58,23 @@ absl::Status TrajBuffer::SaveState(StateWriter* writer) const {
   return absl::OkStatus();
 }
 
+bool TrajBuffer::SavedSamples(const StateReader& reader) const {
+  return options_.unroll_len > 1 && reader.Info("sample_rows").ok();
+}
+
 absl::StatusOr<std::vector<TrajBuffer::RowInfo>> TrajBuffer::LoadInfos(StateReader* reader) const {
   DING_ASSIGN_OR_RETURN(const TensorInfo shape, reader->Info("row_env"));
   const size_t rows = static_cast<size_t>(NumElements(shape.shape));
   std::vector<int64_t> env(rows);
   std::vector<int64_t> step(rows);
   std::vector<int64_t> state(rows);
+  std::vector<int64_t> ends_sample(rows, 1);
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_env", absl::MakeSpan(env)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_step", absl::MakeSpan(step)));
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_state", absl::MakeSpan(state)));
+  if (SavedSamples(*reader)) {
+    DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("row_ends_sample", absl::MakeSpan(ends_sample)));
+  }
   std::vector<RowInfo> infos(rows);
   for (size_t i = 0; i < rows; ++i) {
     if (env[i] < 0 || env[i] >= options_.env_num ||
@@ -73,6 +86,7 @@ absl::StatusOr<std::vector<TrajBuffer::RowInfo>> TrajBuffer::LoadInfos(StateRead
     infos[i].env_id = static_cast<int>(env[i]);
     infos[i].step = step[i];
     infos[i].state = static_cast<RowState>(state[i]);
+    infos[i].ends_sample = ends_sample[i] != 0;
   }
   return infos;
 }
@@ -80,6 +94,10 @@ absl::StatusOr<std::vector<TrajBuffer::RowInfo>> TrajBuffer::LoadInfos(StateRead
 absl::Status TrajBuffer::LoadState(StateReader* reader) {
   TrajBuffer loaded(layout_, options_);
   DING_RETURN_IF_ERROR(reader->ReadSpan<int64_t>("next_step", absl::MakeSpan(loaded.next_step_)));
+  if (SavedSamples(*reader)) {
+    DING_RETURN_IF_ERROR(
+        reader->ReadSpan<int64_t>("sample_rows", absl::MakeSpan(loaded.sample_rows_)));
+  }
   DING_ASSIGN_OR_RETURN(loaded.infos_, LoadInfos(reader));
   loaded.Link();
   const int64_t rows = std::exchange(loaded.arena_.used, 0);

@@ -393,5 +393,64 @@ TEST(TrajBufferTest, RefusesAStateOfAnotherLayoutAndAnImpossibleOne) {
   EXPECT_EQ(buffer.ready_rows(), 2);
 }
 
+TrajBuffer::Options SamplesOf(int64_t unroll_len) {
+  TrajBuffer::Options options = Envs(1);
+  options.unroll_len = unroll_len;
+  return options;
+}
+
+TEST(TrajBufferTest, CountsSamples) {
+  TrajBuffer buffer(Layout(), SamplesOf(2));
+  Feed feed(1);
+  for (const uint8_t ends : {0, 0, 0, 0, 1, 0, 0, 0}) feed.Step(&buffer, {0}, {ends});
+  EXPECT_EQ(buffer.ready_samples(), 4) << "2 + 2 + 1 rows, 2 rows, and a row of an unfinished one";
+  EXPECT_THAT(buffer.Take(8, feed.Ready({0})), IsOk());
+  EXPECT_THAT(buffer.taken_samples(), ElementsAre(3, 1));
+  EXPECT_EQ(buffer.ready_samples(), 0);
+  feed.Step(&buffer, {0}, {0});
+  EXPECT_EQ(buffer.ready_samples(), 1) << "with the row of before";
+}
+
+TEST(TrajBufferTest, SamplesBeginAnewAfterDroppedRows) {
+  TrajBuffer buffer(Layout(), SamplesOf(3));
+  Feed feed(1);
+  for (int i = 0; i < 5; ++i) feed.Step(&buffer, {0}, {0});
+  EXPECT_THAT(buffer.Take(4, ReadyObs()), IsOk());  // The fifth row is dropped.
+  EXPECT_THAT(buffer.taken_samples(), ElementsAre(1));
+  for (int i = 0; i < 2; ++i) feed.Step(&buffer, {0}, {0});
+  EXPECT_EQ(buffer.ready_samples(), 0);
+  feed.Step(&buffer, {0}, {0});
+  EXPECT_EQ(buffer.ready_samples(), 1);
+}
+
+TEST(TrajBufferTest, SamplesGoOnInABufferThatTakesOverWithoutALoss) {
+  for (const bool lost : {false, true}) {
+    SCOPED_TRACE(lost);
+    TrajBuffer old(Layout(), SamplesOf(3));
+    Feed feed(1);
+    for (int i = 0; i < 2; ++i) feed.Step(&old, {0}, {0});
+    if (!lost) {
+      EXPECT_THAT(old.Take(2, feed.Ready({0})), IsOk());
+    }
+    TrajBuffer buffer(Layout(), SamplesOf(3));
+    buffer.ContinueAfter(old);
+    feed.Step(&buffer, {0}, {0});
+    EXPECT_EQ(buffer.ready_samples(), lost ? 0 : 1);
+    EXPECT_FALSE(buffer.Fits(TrajBuffer(Layout(), SamplesOf(2))));
+  }
+}
+
+TEST(TrajBufferTest, ADroppedRowThatEndsASampleCountsNoMore) {
+  TrajBuffer::Options options = SamplesOf(2);
+  options.maxlen = 3;
+  TrajBuffer buffer(Layout(), options);
+  Feed feed(1);
+  for (int i = 0; i < 8; ++i) feed.Step(&buffer, {0}, {0});
+  EXPECT_EQ(buffer.ready_rows(), 3);
+  EXPECT_EQ(buffer.ready_samples(), 2) << "rows 5, 6 and 7 are left, and samples end at 5 and 7";
+  feed.Step(&buffer, {0}, {0});
+  EXPECT_EQ(buffer.ready_samples(), 1) << "rows 6, 7 and 8 are left";
+}
+
 }  // namespace
 }  // namespace ding

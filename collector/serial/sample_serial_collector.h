@@ -1,4 +1,4 @@
-// Collects a given number of rows: steps all ready envs until it has enough rows. For off-policy
+// Collects a given number of samples: steps all ready envs until it has enough of them. For off-policy
 // algorithms and on-policy ones like PPO.
 //
 //     env manager ──ready_obs──► TrajBuffer's next rows ──► policy writes its outputs into them
@@ -8,7 +8,9 @@
 // Every row is returned by the Collect() that made it. A segment whose episode continues ends as kCut, and
 // buffers link it to its successor later. With CollectAttributes::traj_len_inf the rows of an episode are
 // returned when it is over; if the policy is on_policy, the rest is dropped at the end of Collect().
-// unroll_len does not cut segments, because buffers draw sequences along the links.
+// CollectAttributes::unroll_len is the length of a sample, and so says when there are enough rows
+// (collector/core/collect_rows.h). It does not cut segments: GetTrainSample() of the policy does, or a buffer
+// draws sequences along the links.
 //
 // An abnormal step is not counted and drops the rows of its episode that were not returned yet.
 //
@@ -65,7 +67,7 @@ class SampleSerialCollector : public ISerialCollector {
   int64_t envstep() const override { return core_->envstep(); }
   void set_envstep(int64_t envstep) override { core_->set_envstep(envstep); }
   int64_t total_episode_count() const override { return core_->total_episode_count(); }
-  // The number of rows returned so far.
+  // The number of samples returned so far; with an unroll_len of 1, of rows.
   int64_t total_train_sample_count() const { return core_->total_train_sample_count(); }
 
   absl::Status SaveState(StateWriter* writer) const override;

@@ -90,7 +90,7 @@ TEST(SampleSerialCollectorTest, RefusesAMissingOrInvalidTarget) {
   EXPECT_THAT(f.collector->Collect({}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("n_sample")));
   EXPECT_THAT(f.collector->Collect(Rows(0)),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 rows")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 samples")));
   EXPECT_TRUE(f.envs.events().empty());
 }
 

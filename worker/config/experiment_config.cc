@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "ding_worker/base/file.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/policy/policy.pb.h"
 #include "ding_worker/worker/config/text_config.h"
 #include "ding_worker/worker/registry.h"
 
@@ -153,6 +154,11 @@ void CheckPolicy(const PolicySection& policy, Checker* check) {
 
   const CollectSection& collect = policy.collect();
   check->AtLeast<int64_t>("policy.collect.unroll_len", collect.unroll_len(), 1);
+  if (collect.unroll_len() == 1 && collect.last_sample() != PolicyConfig::NULL_PADDING) {
+    check->Report("policy.collect.last_sample",
+                  PolicyConfig::LastSample_Name(collect.last_sample()),
+                  "NULL_PADDING: policy.collect.unroll_len is 1, so each row is a whole sample");
+  }
   check->KnownToEither("policy.collect.collector.type", collect.collector().type(),
                        SerialCollectorRegistry(), BattleCollectorRegistry());
   check->AtLeast<int64_t>("policy.collect.collector.collect_print_freq",
@@ -340,6 +346,7 @@ PolicyConfig MakePolicyConfig(const ExperimentConfig& config) {
     policy.set_n_sample(section.collect().n_sample());
   }
   policy.set_unroll_len(section.collect().unroll_len());
+  policy.set_last_sample(section.collect().last_sample());
   policy.set_priority(section.priority());
   policy.set_discount_factor(section.discount_factor());
   policy.set_nstep(section.nstep());

@@ -9,14 +9,15 @@
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/spec.h"
 #include "ding_worker/env/game_spec.h"
 #include "ding_worker/policy/random_policy.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
-#include "ding_worker/replay_buffer/sequence_buffer.pb.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
+#include "ding_worker/worker/run/sequence_problems.h"
 #include "ding_worker/worker/run/startup_problems.h"
 #include "glog/logging.h"
 
@@ -31,23 +32,6 @@ constexpr char kEvaluatorEnv[] = "evaluator_env";
 constexpr char kCollector[] = "collector";
 constexpr char kEvaluator[] = "evaluator";
 constexpr char kReplayBuffer[] = "replay_buffer";
-
-// Refuses options that add rows to sequences: a policy that learns from single rows (unroll_len 1)
-// would also learn from padding and from rows that only warm up a recurrent state.
-void CheckRowsAreWhole(const BufferConfig& config, std::vector<std::string>* problems) {
-  SequenceBufferConfig sequence;
-  if (config.type() != "sequence" || !config.params().UnpackTo(&sequence)) return;
-  const auto refuse = [problems](absl::string_view field, absl::string_view found,
-                                 absl::string_view expected) {
-    problems->push_back(absl::StrCat(
-        "policy.other.replay_buffer.params.", field, " is ", found,
-        ", but the policy learns from every row of a batch (policy.collect.unroll_len is 1), also "
-        "from those that ",
-        field, " adds: expected ", expected));
-  };
-  if (sequence.padding()) refuse("padding", "true", "false");
-  if (sequence.burn_in() > 0) refuse("burn_in", absl::StrCat(sequence.burn_in()), "0");
-}
 
 // Adds up the bytes that it is given.
 class ByteCounter : public StateWriter {
@@ -126,9 +110,25 @@ void SerialPipeline::CreateBuffer(std::vector<std::string>* problems) {
     problems->push_back(std::move(problem));
   }
   const BufferConfig& config = config_.policy().other().replay_buffer();
-  if (config_.policy().collect().unroll_len() == 1) CheckRowsAreWhole(config, problems);
   if (on_policy) return;
   TakeOrReport(create_buffer(config, Deps("replay_buffer")), "replay buffer", &buffer_, problems);
+  if (buffer_ == nullptr) return;
+  for (std::string& problem : FindSequenceProblems(config_, policy_->learn_mode()->attributes(),
+                                                   buffer_->draws_sequences())) {
+    problems->push_back(std::move(problem));
+  }
+  CheckRandomCollect(problems);
+}
+
+void SerialPipeline::CheckRandomCollect(std::vector<std::string>* problems) {
+  if (config_.policy().random_collect_size() == 0) return;
+  const Spec& output = *policy_->collect_mode()->output_spec();
+  const int actions = PlayerSpec(collector_env_->env_spec()).action->size();
+  if (output.size() == actions) return;
+  problems->push_back(absl::StrCat(
+      "policy.random_collect_size is ", config_.policy().random_collect_size(), ", but policy '",
+      config_.policy().type(), "' stores '", output.field(actions).name,
+      "' beside its actions, which a random policy does not have: expected 0"));
 }
 
 absl::Status SerialPipeline::Run(SerialResult* result) {

@@ -63,6 +63,8 @@ class SerialPipeline : public Pipeline, private RunWork {
   // Creates buffer_, or appends a problem for everything in the config that an on-policy run cannot
   // do.
   void CreateBuffer(std::vector<std::string>* problems);
+  // Appends a problem if rows that are collected at random would not have all fields of the others.
+  void CheckRandomCollect(std::vector<std::string>* problems);
   ComponentDeps Deps(absl::string_view name) const { return loop_.Deps(name); }
   absl::Status SaveCheckpoint(absl::string_view name) { return loop_.SaveCheckpoint(name); }
 

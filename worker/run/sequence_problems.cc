@@ -1,0 +1,72 @@
+#include "ding_worker/worker/run/sequence_problems.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/replay_buffer/sequence_buffer.pb.h"
+
+namespace ding {
+namespace {
+
+constexpr char kBuffer[] = "policy.other.replay_buffer";
+
+void CheckForSequences(const ExperimentConfig& config, bool draws_sequences,
+                       const SequenceBufferConfig* sequence, std::vector<std::string>* problems) {
+  const std::string& type = config.policy().other().replay_buffer().type();
+  if (!draws_sequences) {
+    problems->push_back(absl::StrCat(kBuffer, ".type is '", type,
+                                     "', which draws single rows, but policy '",
+                                     config.policy().type(),
+                                     "' learns from sequences of rows: expected 'sequence', or "
+                                     "'episode' for whole episodes"));
+    return;
+  }
+  const int64_t collected = config.policy().collect().unroll_len();
+  if (sequence == nullptr || collected == 1 || sequence->unroll_len() == collected) return;
+  problems->push_back(absl::StrCat(kBuffer, ".params.unroll_len is ", sequence->unroll_len(),
+                                   ", but policy.collect.unroll_len is ", collected,
+                                   ": expected the same number, because a sample that is collected "
+                                   "is a sequence that is drawn (or a policy.collect.unroll_len of "
+                                   "1, to collect a number of rows)"));
+}
+
+void CheckForRows(const ExperimentConfig& config, bool draws_sequences,
+                  const SequenceBufferConfig* sequence, std::vector<std::string>* problems) {
+  const std::string& policy = config.policy().type();
+  if (draws_sequences && sequence == nullptr) {
+    problems->push_back(
+        absl::StrCat(kBuffer, ".type is '", config.policy().other().replay_buffer().type(),
+                     "', which draws sequences of rows, with padding, but policy '", policy,
+                     "' learns from every row of a batch: expected a type that draws single rows, "
+                     "such as 'naive', "
+                     "or 'sequence' without padding and burn_in"));
+  }
+  if (sequence == nullptr) return;
+  const auto refuse = [&](absl::string_view field, absl::string_view found,
+                          absl::string_view expected) {
+    problems->push_back(absl::StrCat(kBuffer, ".params.", field, " is ", found, ", but policy '",
+                                     policy,
+                                     "' learns from every row of a batch, also from those that ",
+                                     field, " adds: expected ", expected));
+  };
+  if (sequence->padding()) refuse("padding", "true", "false");
+  if (sequence->burn_in() > 0) refuse("burn_in", absl::StrCat(sequence->burn_in()), "0");
+}
+
+}  // namespace
+
+std::vector<std::string> FindSequenceProblems(const ExperimentConfig& config,
+                                              const LearnAttributes& policy, bool draws_sequences) {
+  const BufferConfig& buffer = config.policy().other().replay_buffer();
+  SequenceBufferConfig params;
+  const SequenceBufferConfig* const sequence =
+      buffer.type() == "sequence" && buffer.params().UnpackTo(&params) ? &params : nullptr;
+  std::vector<std::string> problems;
+  (policy.sequences ? CheckForSequences : CheckForRows)(config, draws_sequences, sequence,
+                                                        &problems);
+  return problems;
+}
+
+}  // namespace ding

@@ -1,0 +1,86 @@
+#include "ding_worker/worker/run/sequence_problems.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/replay_buffer/sequence_buffer.pb.h"
+#include "ding_worker/worker/experiment.pb.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+ExperimentConfig Config(absl::string_view buffer) {
+  ExperimentConfig config;
+  config.mutable_policy()->set_type("mine");
+  config.mutable_policy()->mutable_other()->mutable_replay_buffer()->set_type(std::string(buffer));
+  return config;
+}
+
+ExperimentConfig WithParams(const SequenceBufferConfig& params) {
+  ExperimentConfig config = Config("sequence");
+  config.mutable_policy()->mutable_other()->mutable_replay_buffer()->mutable_params()->PackFrom(
+      params);
+  return config;
+}
+
+LearnAttributes OfRows() { return {}; }
+LearnAttributes OfSequences() {
+  LearnAttributes attributes;
+  attributes.sequences = true;
+  return attributes;
+}
+
+TEST(SequenceProblemsTest, APolicyOfSequencesNeedsABufferThatDrawsThem) {
+  EXPECT_THAT(FindSequenceProblems(Config("naive"), OfSequences(), /*draws_sequences=*/false),
+              ElementsAre(AllOf(HasSubstr("policy.other.replay_buffer.type is 'naive'"),
+                                HasSubstr("policy 'mine' learns from sequences"),
+                                HasSubstr("expected 'sequence', or 'episode'"))));
+  EXPECT_THAT(FindSequenceProblems(Config("sequence"), OfSequences(), true), IsEmpty());
+  EXPECT_THAT(FindSequenceProblems(Config("episode"), OfSequences(), true), IsEmpty());
+  EXPECT_THAT(FindSequenceProblems(Config("of_ones_own"), OfSequences(), true), IsEmpty());
+}
+
+TEST(SequenceProblemsTest, ASequenceIsASample) {
+  SequenceBufferConfig params;
+  params.set_unroll_len(20);
+  params.set_burn_in(5);
+  params.set_padding(true);
+  ExperimentConfig config = WithParams(params);
+  EXPECT_THAT(FindSequenceProblems(config, OfSequences(), true), IsEmpty()) << "n_sample is rows";
+  config.mutable_policy()->mutable_collect()->set_unroll_len(20);
+  EXPECT_THAT(FindSequenceProblems(config, OfSequences(), true), IsEmpty());
+  config.mutable_policy()->mutable_collect()->set_unroll_len(15);
+  EXPECT_THAT(FindSequenceProblems(config, OfSequences(), true),
+              ElementsAre(AllOf(HasSubstr("policy.other.replay_buffer.params.unroll_len is 20"),
+                                HasSubstr("policy.collect.unroll_len is 15"))));
+  config.mutable_policy()->mutable_other()->mutable_replay_buffer()->set_type("episode");
+  EXPECT_THAT(FindSequenceProblems(config, OfSequences(), true), IsEmpty());
+}
+
+TEST(SequenceProblemsTest, APolicyOfRowsGetsNoRowsThatWereAdded) {
+  EXPECT_THAT(FindSequenceProblems(Config("naive"), OfRows(), false), IsEmpty());
+  SequenceBufferConfig params;
+  params.set_unroll_len(20);
+  EXPECT_THAT(FindSequenceProblems(WithParams(params), OfRows(), true), IsEmpty());
+  params.set_padding(true);
+  params.set_burn_in(5);
+  EXPECT_THAT(FindSequenceProblems(WithParams(params), OfRows(), true),
+              ElementsAre(AllOf(HasSubstr("params.padding is true, but policy 'mine' learns"),
+                                HasSubstr("expected false")),
+                          AllOf(HasSubstr("params.burn_in is 5"), HasSubstr("expected 0"))));
+  EXPECT_THAT(FindSequenceProblems(Config("episode"), OfRows(), true),
+              ElementsAre(AllOf(HasSubstr("replay_buffer.type is 'episode', which draws sequences"),
+                                HasSubstr("expected a type that draws single rows"))));
+}
+
+}  // namespace
+}  // namespace ding
