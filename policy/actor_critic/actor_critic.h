@@ -79,13 +79,13 @@ class ActorCritic {
   int64_t state_size() const { return actor_.state_size() + critic_.state_size(); }
 
   // Sets the distribution for `obs` [B, ...], and writes V(obs) to `value` [B] unless it is empty.
-  // `states` [B, state_size()] are the states before `obs`, and become those after it; those of the critic stay
-  // without `value`. No states: the rows begin episodes. kInternal if outputs are not finite.
+  // `states` [B, state_size()] are the states before `obs`, and become those after it; those of the critic
+  // stay without `value`. No states: the rows begin episodes. kInternal if outputs are not finite.
   absl::Status Act(const ColumnsView& obs, absl::Span<float> value, absl::Span<float> states = {});
   // Returns the outputs of the head of the last Act() [B, W].
   absl::Span<const float> head() const { return head_; }
-  // Writes V(obs) to `value`; it is not finite where `obs` is not. As in Act(), `states` move on, as far as V
-  // depends on them.
+  // Writes V(obs) to `value`; it is not finite where `obs` is not. As in Act(), `states` move on, as far as
+  // V depends on them.
   absl::Status Values(const ColumnsView& obs, absl::Span<float> value,
                       absl::Span<float> states = {});
 

@@ -155,7 +155,8 @@ class ActorCriticLearn : public LearnMode {
     if (data.empty() && sequences() && options_.last_sample == LastSample::kDrop) {
       return absl::InvalidArgumentError(absl::StrCat(
           "training batch: it has no samples, because no segment has unroll_len ", sample_rows_,
-          " rows and last_sample DROP drops the others: collect more, or set a smaller unroll_len or ",
+          " rows and last_sample DROP drops the others: collect more, or set a smaller unroll_len "
+          "or ",
           "another last_sample"));
     }
     DING_ASSIGN_OR_RETURN(const ColumnsView rows, columns_.Read(data));

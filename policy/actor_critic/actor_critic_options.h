@@ -23,8 +23,8 @@ struct ActorCriticUpdate {
   Loss loss = nullptr;
   ActorCriticLossOptions loss_options;
   int64_t epochs = 1;  // at least 1
-  // Samples of a minibatch, which are rows, or sequences of unroll_len rows. The last minibatch of an epoch may
-  // have fewer; 0: all.
+  // Samples of a minibatch, which are rows, or sequences of unroll_len rows. The last minibatch of an
+  // epoch may have fewer; 0: all.
   int64_t minibatch_size = 0;
   bool normalize_adv = false;  // normalizes the advantages of each minibatch
   double max_kl = 0;  // a call ends before a minibatch with a larger KL divergence; 0: no limit

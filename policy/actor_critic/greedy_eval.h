@@ -1,4 +1,4 @@
-// The eval mode of an ActorCritic: it takes the most probable action. It has its own recurrent states of envs.
+// The eval mode of an ActorCritic: it takes the most probable action. It keeps recurrent states of its own.
 //
 // Ownership: the networks must outlive it.
 // Threads:   thread-compatible.
@@ -26,8 +26,8 @@ namespace ding {
 absl::Status CheckOutput(const Spec& expected, const ColumnsView& obs,
                          const MutableColumnsView& out);
 
-// Returns kInvalidArgument unless there is an env id, at least 0, for each of `rows` observations, as recurrent
-// networks need.
+// Returns kInvalidArgument unless there is an env id, at least 0, for each of `rows` observations, as
+// recurrent networks need.
 absl::Status CheckEnvIds(absl::Span<const int> env_ids, int64_t rows);
 
 class GreedyEval : public EvalMode {

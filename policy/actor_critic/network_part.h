@@ -1,5 +1,5 @@
-// A network of an ActorCritic with its part of the recurrent states. The states of all networks of a row lie one
-// after the other, so that they are a single column:
+// A network of an ActorCritic with its part of the recurrent states. The states of all networks of a row
+// lie one after the other, so that they are a single column:
 //
 //     rows [B]   | state of the actor | state of the critic |        a network without memory has no part
 //
@@ -23,16 +23,16 @@ namespace ding {
 
 class NetworkPart {
  public:
-  // The part begins at float `state_begin` of a row of states. `network` may be null: there is no such network,
-  // and neither Infer() nor Forward() may be called.
+  // The part begins at float `state_begin` of a row of states. `network` may be null: there is no such
+  // network, and neither Infer() nor Forward() may be called.
   NetworkPart(std::unique_ptr<Network> network, int64_t state_begin);
 
   Network* network() const { return network_.get(); }
   // The floats of its part; 0 without memory.
   int64_t state_size() const { return recurrent_ == nullptr ? 0 : recurrent_->state_size(); }
 
-  // Computes the outputs of rows [B], each from its row of `states` [B, floats of all networks], and moves its
-  // part of the states on by one step. No states: the rows begin episodes.
+  // Computes the outputs of rows [B], each from its row of `states` [B, floats of all networks], and moves
+  // its part of the states on by one step. No states: the rows begin episodes.
   absl::Status Infer(const ColumnsView& input, absl::Span<float> states,
                      const MutableColumnsView& output);
   // The pass for learning, for sequences of `length` rows; row i of `states` is the state before sequence i.

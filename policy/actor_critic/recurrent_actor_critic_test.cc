@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
@@ -241,8 +242,8 @@ TEST_P(RecurrentActorCritic, TheGradientAgreesWithFiniteDifferencesThroughTime) 
   }
 }
 
-// Samples of 4 rows, of which some are padded, and the same rows in samples of 9 with more padding, whose content
-// is replaced.
+// Samples of 4 rows, of which some are padded, and the same rows in samples of 9 with more padding, whose
+// content is replaced.
 TEST_P(RecurrentActorCritic, PaddingDoesNotChangeTheUpdate) {
   const auto less = Create(4);
   const auto more = Create(9);

@@ -9,7 +9,7 @@
 //               r_i = exp(log_prob_i - old_log_prob_i)
 //   A2C         policy_loss = -1/B sum_i log_prob_i A_i
 //
-// Rows of padding, whose `mask` is 0, are no terms of these sums and have gradient 0; B then counts the others.
+// Rows of padding, whose `mask` is 0, are no terms of these sums and have gradient 0; B counts the others.
 // No gradient flows into advantages and returns. Sources: Schulman et al. 2017 ("Proximal policy
 // optimization algorithms", eq. 7 and 9; the clipped value loss is from the authors' code); Mnih et
 // al. 2016 ("Asynchronous methods for deep reinforcement learning", section 4). approx_kl is
@@ -70,8 +70,8 @@ ActorCriticLossResult ComputeA2cLoss(const ActorCriticLossInput& input,
                                      const ActorCriticLossOptions& options,
                                      const ActorCriticLossGradient& gradient);
 
-// Normalizes to mean 0 and standard deviation 1: (A - mean) / (std + 1e-8). Rows whose `mask` is 0 do not count;
-// an empty mask means that there are none.
+// Normalizes to mean 0 and standard deviation 1: (A - mean) / (std + 1e-8). Rows whose `mask` is 0 do not
+// count; an empty mask means that there are none.
 void NormalizeAdvantages(absl::Span<float> advantage, absl::Span<const uint8_t> mask = {});
 
 }  // namespace ding

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/check.h"
 #include "ding_worker/base/rng.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ding_worker/data/batch.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/actor_critic/actor_critic_options.h"
@@ -42,8 +43,8 @@ ActorCriticPolicyOptions RecurrentOptions(int64_t unroll_len);
 absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> CreateRecurrent(
     const RecurrentCase& c, const ActorCriticPolicyOptions& options);
 
-// Envs in which a collect mode acts. Equal seeds give equal observations, rewards and ends of episodes, whatever
-// the actions are.
+// Envs in which a collect mode acts. Equal seeds give equal observations, rewards and ends of episodes,
+// whatever the actions are.
 class RecurrentRun {
  public:
   static constexpr int kEnvs = 3;
@@ -60,8 +61,8 @@ class RecurrentRun {
   SpecPtr rows_;
 };
 
-// Returns `data` as a batch of samples [N * unroll_len] that no collector made: random rows and states, the last
-// row of every second sample is padding. For policy/policy_conformance.h.
+// Returns random rows and states as samples [rows] of `unroll_len` rows, the last row of every second
+// sample is padding. For policy/policy_conformance.h.
 Batch MakeRecurrentBatch(const RecurrentCase& c, int64_t unroll_len, int64_t rows, uint64_t seed);
 
 }  // namespace ding
