@@ -251,8 +251,8 @@ class ActorCriticCollect : public CollectMode {
   RewardScaler reward_scaler_;
   std::optional<RecurrentStates> states_;  // of recurrent networks
   SpecPtr output_;
-  int head_ =
-      0;  // index of the head in output_; before it are the actions, after it log_prob, value and rnn_state
+  // Index of the head in output_; before it are the actions, after it log_prob, value and rnn_state.
+  int head_ = 0;
 
   std::optional<BlockPool> pool_;
   SpecPtr resolved_;  // the spec that the indices below belong to
