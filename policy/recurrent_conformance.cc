@@ -279,8 +279,7 @@ TEST_P(RecurrentConformance, TheStateBeforeTheFirstRowOfAnEpisodeIsZero) {
 
 // Along the gradient the loss must rise by |gradient| per unit. Each tensor is checked separately.
 TEST_P(RecurrentConformance, GradientsAgreeWithFiniteDifferences) {
-  // float32 outputs have an error of about 1e-6, so that the difference quotient has one of 1e-3. A longer step
-  // would cross more kinks of ReLU.
+  // float32 outputs have an error of about 1e-6, so that the difference quotient has one of 1e-3.
   constexpr double kStep = 1e-3;
   constexpr double kTolerance = 5e-3;
   const Case rows(*network_, 3, 5, 0.2, 1);

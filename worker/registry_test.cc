@@ -38,6 +38,7 @@ policy:
   random  uniformly random legal actions; does not learn, for tests and measurements
 network:
   mlp  fully connected layers, with kernels of our own; dueling heads
+  rnn  the layers of mlp with an LSTM or a GRU between encoder and heads
 buffer:
   advanced  transitions, drawn by priority; limits on use, staleness and rate
   deque     transitions, drawn uniformly or by priority; the settings of DI-engine's deque

@@ -65,8 +65,8 @@ class Mlp : public Network {
   absl::Status Backward(const ColumnsView& d_output) override {
     return Backward(d_output, /*d_input=*/{});
   }
-  // Likewise, and writes d loss / d input to `d_input` [B, number of input elements], which has the elements of
-  // all input fields side by side. An empty `d_input` costs nothing.
+  // Likewise, and writes d loss / d input to `d_input` [B, number of input elements]: the elements of all input
+  // fields side by side. An empty `d_input` costs nothing.
   //   kInvalidArgument  `d_input` has another size
   absl::Status Backward(const ColumnsView& d_output, absl::Span<float> d_input);
 

@@ -55,6 +55,15 @@ TEST(MlpFactoryTest, RefusesConvolutions) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'mlp' has no convolutions")));
 }
 
+TEST(MlpFactoryTest, RefusesARecurrentLayer) {
+  NetworkConfig config;
+  config.add_encoder_hidden_size(8);
+  config.mutable_recurrent();
+  EXPECT_THAT(Create(config),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("'mlp' has no recurrent layer"), HasSubstr("type 'rnn'"))));
+}
+
 TEST(MlpFactoryTest, ATorchNetworkNamesTheProgramThatHasIt) {
   NetworkConfig config;
   config.set_type("torch_cnn");

@@ -22,7 +22,8 @@
 
 namespace ding {
 
-// Wider layers and larger networks are mistakes in a config; the limits prevent overflows in products of widths.
+// Wider layers and larger networks are mistakes in a config. The limits prevent overflows in products of
+// widths.
 inline constexpr int64_t kMaxLayerWidth = int64_t{1} << 20;
 inline constexpr int64_t kMaxNetworkParameters = int64_t{1} << 31;
 

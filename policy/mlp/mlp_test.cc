@@ -7,13 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/mlp/mlp_test_cases.h"
+#include "ding_worker/policy/network.h"
 #include "ding_worker/policy/network_conformance.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -73,7 +77,8 @@ class ReferenceMlp {
   std::vector<double> Branch(const std::string& name, std::vector<double> row) const {
     const int64_t hidden = case_.options.head_layer_num;
     for (int64_t i = 0; i < hidden; ++i) row = Activate(Linear(absl::StrCat(name, "/", i), row));
-    return Linear(absl::StrCat(name, "/", hidden), row);
+    row = Linear(absl::StrCat(name, "/", hidden), row);
+    return case_.options.output_activation ? Activate(row) : row;
   }
 
   std::vector<double> Activate(std::vector<double> values) const {
@@ -177,6 +182,43 @@ TEST_P(MlpReferenceTest, GradientsAgreeWithFiniteDifferencesInDoublePrecision) {
   }
 }
 
+TEST_P(MlpReferenceTest, InputGradientsAgreeWithFiniteDifferencesInDoublePrecision) {
+  constexpr double kStep = 1e-5;
+  constexpr double kTolerance = 1e-5;
+  const std::unique_ptr<Mlp> mlp = Create(GetParam());
+  const ReferenceMlp reference(GetParam(), *mlp);
+  for (const int64_t rows : {5, 21}) {
+    const BatchBuilder input = RandomRows(mlp->input_spec(), rows, 1);
+    const BatchBuilder output = RandomRows(mlp->output_spec(), rows, 2);
+    const BatchBuilder d_output = RandomRows(mlp->output_spec(), rows, 3);
+    ASSERT_THAT(mlp->Forward(input.view(), output.view()), IsOk());
+    ASSERT_THAT(mlp->Backward(d_output.view()), IsOk());
+    const std::vector<float> gradients(mlp->gradients().begin(), mlp->gradients().end());
+    const size_t width = RowOf(input, 0).size();
+    std::vector<float> d_input(rows * width, -77);
+    ASSERT_THAT(mlp->Forward(input.view(), output.view()), IsOk());
+    ASSERT_THAT(mlp->Backward(d_output.view(), absl::MakeSpan(d_input)), IsOk());
+    EXPECT_EQ(mlp->gradients(), absl::MakeConstSpan(gradients));
+    for (int64_t row = 0; row < rows; ++row) {
+      const std::vector<double> weights = RowOf(d_output, row);
+      for (size_t i = 0; i < width; ++i) {
+        std::vector<double> x = RowOf(input, row);
+        double quotient = 0;
+        for (const double side : {1.0, -1.0}) {
+          x[i] = RowOf(input, row)[i] + side * kStep;
+          const std::vector<double> outputs = reference.Run(x);
+          for (size_t k = 0; k < outputs.size(); ++k) {
+            quotient += side * outputs[k] * weights[k] / (2 * kStep);
+          }
+        }
+        EXPECT_NEAR(d_input[row * width + i], quotient,
+                    kTolerance * std::max(1.0, std::abs(quotient)))
+            << "row " << row << ", element " << i;
+      }
+    }
+  }
+}
+
 TEST_P(MlpReferenceTest, OutputsOfARowDoNotDependOnTheBatch) {
   constexpr int64_t kRows = 100;
   const std::unique_ptr<Mlp> mlp = Create(GetParam());
@@ -207,6 +249,40 @@ TEST(MlpTest, ParametersComeFromTheSeed) {
   EXPECT_NE(a->parameters(), c->parameters());
   EXPECT_EQ(reinterpret_cast<uintptr_t>(a->parameters().data()) % 64, 0u);
   EXPECT_EQ(a->info(), "mlp 4-17-9, q 9-3: 367 parameters");
+}
+
+TEST(MlpTest, RefusesAnInputGradientOfAnotherSize) {
+  const std::unique_ptr<Mlp> mlp = Create(MlpTestCases()[1]);
+  const BatchBuilder input = RandomRows(mlp->input_spec(), 3, 1);
+  const BatchBuilder output = RandomRows(mlp->output_spec(), 3, 2);
+  ASSERT_THAT(mlp->Forward(input.view(), output.view()), IsOk());
+  std::vector<float> d_input(11);
+  EXPECT_THAT(mlp->Backward(output.view(), absl::MakeSpan(d_input)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::AllOf(testing::HasSubstr("11"), testing::HasSubstr("12"))));
+}
+
+TEST(MlpTest, APartWorksOnTheParametersOfTheWhole) {
+  const MlpTestCase test_case = MlpTestCases()[4];
+  const std::unique_ptr<Mlp> alone = Create(test_case);
+  DING_ASSERT_OK_AND_ASSIGN(
+      const MlpStructure structure,
+      MakeMlpStructure(test_case.options, alone->input_spec(), alone->output_spec()));
+  std::vector<float> parameters(alone->parameters().begin(), alone->parameters().end());
+  std::vector<float> gradients(parameters.size());
+  const std::unique_ptr<Mlp> part =
+      Mlp::CreatePart(structure, absl::MakeSpan(parameters), absl::MakeSpan(gradients));
+  EXPECT_EQ(part->parameters().data(), parameters.data());
+  const BatchBuilder input = RandomRows(alone->input_spec(), 20, 1);
+  const BatchBuilder output = RandomRows(alone->output_spec(), 20, 2);
+  for (Mlp* const mlp : {alone.get(), part.get()}) {
+    ASSERT_THAT(mlp->Forward(input.view(), output.view()), IsOk());
+    ASSERT_THAT(mlp->Backward(output.view()), IsOk());
+  }
+  EXPECT_EQ(absl::MakeConstSpan(gradients), alone->gradients());
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Network> clone, part->Clone());
+  EXPECT_NE(clone->parameters().data(), parameters.data());
+  EXPECT_EQ(clone->parameters(), alone->parameters());
 }
 
 TEST(MlpTest, NanInAParameterReachesTheOutputs) {

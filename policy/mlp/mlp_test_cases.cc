@@ -24,6 +24,8 @@ MlpOptions MakeOptions(std::vector<int64_t> encoder, int64_t head_layers, int64_
 }  // namespace
 
 std::vector<MlpTestCase> MlpTestCases() {
+  MlpOptions features = MakeOptions({7}, 0, 0, false, MlpOptions::Activation::kTanh);
+  features.output_activation = true;
   constexpr auto kRelu = MlpOptions::Activation::kRelu;
   constexpr auto kTanh = MlpOptions::Activation::kTanh;
   return {
@@ -44,6 +46,7 @@ std::vector<MlpTestCase> MlpTestCases() {
        MakeOptions({}, 1, 18, false, kTanh),
        {Box("obs/a", {2, 3}), Box("obs/b", {}), Box("obs/c", {12})},
        {Box("logit", {5}), Scalar("value", DType::kFloat32)}},
+      {"OutputActivation", features, {Box("obs", {4})}, {Box("features", {9})}},
   };
 }
 

@@ -6,6 +6,8 @@
 //     group 0: panel 0 (rows 0..15), panel 1 (rows 16..B-1)   group 1: panel 2, panel 3   ...
 //
 // Lanes after the end of a group have undefined content, which reaches no result.
+//
+// Threads: thread-compatible, because the functions write to the memory of their arguments.
 #ifndef DING_WORKER_POLICY_MLP_PANEL_PRODUCTS_H_
 #define DING_WORKER_POLICY_MLP_PANEL_PRODUCTS_H_
 
@@ -37,8 +39,6 @@ struct PanelGroups {
 
 // Planes of memory, each with a width of its own: [panels][width][kPanelRows] floats. The memory grows to the
 // largest number of panels and is then reused.
-//
-// Threads: thread-compatible.
 class Planes {
  public:
   explicit Planes(std::vector<int64_t> widths) : widths_(std::move(widths)) {}
@@ -68,8 +68,8 @@ void MultiplyPanels(const PanelKernels& kernels, const PanelProduct& product,
 // Weight gradients sum over rows, so one of their operands has rows of features: blocks of kPanelRows
 // columns, [columns / kPanelRows][panels][kPanelRows rows][kPanelRows features].
 //
-// Writes a panel of `rows` rows to these blocks: `to` is the place of the panel in the first one, and the next
-// one is `block` floats behind it.
+// Writes a panel of `rows` rows to these blocks: `to` is the place of the panel in the first block, and the
+// next block is `block` floats behind it.
 void TransposeToBlocks(const float* panel, int64_t width, int64_t rows, float* to, int64_t block);
 
 // gradient[o, i] = sum over rows of d_output[o] * source[i].

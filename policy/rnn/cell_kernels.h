@@ -1,5 +1,5 @@
-// The elementwise part of one step of a recurrent cell, for the rows of one panel (policy/mlp/panel_kernels.h),
-// compiled for several instruction sets. The products with the weights come before it in the forward pass and
+// The elementwise part of one step of a recurrent cell, for the rows of one panel
+// (policy/mlp/panel_kernels.h), compiled for several instruction sets. The products with the weights come before it in the forward pass and
 // after it in the backward pass.
 //
 // LSTM (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000; s is the sigmoid):
@@ -20,8 +20,8 @@
 
 namespace ding::internal_rnn {
 
-// The gates that are kept for the backward pass, each as a plane of `size` floats: i, f, g, o of an LSTM; r, z, n
-// and b_n of a GRU.
+// The number of gates that are kept for the backward pass, each as a plane of `size` floats: i, f, g, o of an
+// LSTM; r, z, n and b_n of a GRU.
 inline constexpr int64_t kKeptGates = 4;
 
 // All planes have `size` = hidden_size * kPanelRows floats. A state "before" is that before the step.

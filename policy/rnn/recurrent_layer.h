@@ -1,8 +1,8 @@
 // A recurrent cell over sequences, with hand-written forward and backward passes.
 //
-// Step t of all sequences has panels of its own (policy/mlp/panel_products.h). The products with weight_ih, and
-// the gradients of both weights, are computed for all steps at once; only the product with weight_hh must
-// be computed step by step:
+// Step t of all sequences has panels of its own (policy/mlp/panel_products.h). The products with weight_ih and
+// the gradients of both weights are computed for all steps at once; only the product with weight_hh must be
+// computed step by step:
 //
 //     inputs [T][panels][in] ──weight_ih──► gates [T][panels][4H]         at once
 //     gates[t] += weight_hh * h[t - 1];  h[t], c[t] = cell(gates[t], c[t - 1])   for each t

@@ -30,8 +30,8 @@ class ReferenceRnn {
   std::vector<double>& parameters() { return parameters_; }
 
   Outputs Run(const Sequences& sequences) const { return Run(sequences, {}); }
-  // Likewise, but the state of sequence b after burn-in is `warm[b]`, if there is any and the next row does not
-  // begin an episode.
+  // Likewise, but the state of sequence b after burn-in is `warm[b]`, unless `warm` is empty or the next row
+  // begins an episode.
   Outputs Run(const Sequences& sequences, const std::vector<std::vector<double>>& warm) const;
   // Returns the state of each sequence after its rows of burn-in.
   std::vector<std::vector<double>> StatesAfterBurnIn(const Sequences& sequences) const;

@@ -1,5 +1,5 @@
-// Recurrent networks without torch: an encoder, an LSTM or a GRU, and one or more heads, optionally dueling, with
-// hand-written forward and backward passes on the kernels of Mlp.
+// Recurrent networks without torch: an encoder, an LSTM or a GRU, and one or more heads, optionally dueling,
+// with hand-written forward and backward passes on the kernels of Mlp.
 //
 //     obs ──► encoder 64 ──► LSTM 64 ──┬──► advantage 64-2 ──┐
 //                             ▲  │     └──► value 64-1 ──────┴──► "q" [2] = v + a - mean(a)

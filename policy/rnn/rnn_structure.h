@@ -6,8 +6,8 @@
 //                                               ▲ │   └── <head>/...
 //                                               └─┘ state
 //
-// Without encoder layers the cell reads the input. The cell has torch's weights, with the rows of the gates in
-// torch's order (i, f, g, o of nn.LSTM; r, z, n of nn.GRU):
+// Without encoder layers the cell reads the input. The cell has torch's weights, with the rows of the gates
+// in torch's order (i, f, g, o of nn.LSTM; r, z, n of nn.GRU):
 //
 //     rnn/weight_ih  [4H, in] (GRU: [3H, in])     LSTM: rnn/bias [4H], torch's bias_ih + bias_hh
 //     rnn/weight_hh  [4H, H]  (GRU: [3H, H])      GRU:  rnn/bias_ih [3H], rnn/bias_hh [3H]
@@ -58,8 +58,8 @@ struct RnnCellStructure {
 struct RnnStructure {
   SpecPtr input;
   SpecPtr output;
-  // The parts, in the order of their parameters. The encoder has one output field, without layers it is unset;
-  // the heads have one input field [H].
+  // The parts, in the order of their parameters. The encoder has one output field; it is unset if it has no
+  // layers. The heads have one input field [H].
   std::optional<MlpStructure> encoder;
   RnnCellStructure cell;
   MlpStructure heads;

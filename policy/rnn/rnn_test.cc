@@ -14,6 +14,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/mlp/mlp_test_cases.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/network_conformance.h"
@@ -44,6 +45,7 @@ std::vector<RnnTestCase> RnnTestCases() {
   for (const RnnCell cell : {RnnCell::kLstm, RnnCell::kGru}) {
     int64_t hidden = 4;
     for (const MlpTestCase& mlp : MlpTestCases()) {
+      if (mlp.options.output_activation) continue;  // of no use to a whole network
       RnnTestCase test_case;
       test_case.name = (cell == RnnCell::kLstm ? "Lstm" : "Gru") + mlp.name;
       test_case.options.cell = cell;
@@ -64,10 +66,13 @@ std::unique_ptr<Rnn> Create(const RnnTestCase& test_case) {
   return *std::move(rnn);
 }
 
+// The suites take finite differences of float32 outputs with steps that cross kinks of ReLU, because the
+// outputs of a cell are small. RnnReferenceTest takes them of ReLU networks, too, in double precision.
 template <typename ConformanceCase>
 std::vector<ConformanceCase> ConformanceCases() {
   std::vector<ConformanceCase> cases;
-  for (const RnnTestCase& test_case : RnnTestCases()) {
+  for (RnnTestCase test_case : RnnTestCases()) {
+    test_case.options.mlp.activation = MlpOptions::Activation::kTanh;
     cases.push_back({test_case.name, [test_case] { return Create(test_case); }});
   }
   return cases;
@@ -240,7 +245,7 @@ TEST(RnnTest, ANanOfOneBatchDoesNotReachTheNextOne) {
 
 TEST(RnnTest, StatesAreHAndThenCOfAnLstm) {
   EXPECT_EQ(Create(RnnTestCases()[0])->state_size(), 2 * 4);
-  EXPECT_EQ(Create(RnnTestCases()[MlpTestCases().size()])->state_size(), 4);
+  EXPECT_EQ(Create(RnnTestCases()[RnnTestCases().size() / 2])->state_size(), 4);
 }
 
 TEST(RnnTest, ReportsEveryProblemAtOnce) {
