@@ -22,8 +22,8 @@
 namespace ding {
 
 struct CollectOptions {
-  // The number of samples (CollectAttributes::unroll_len; with 1 it is the number of rows), or of episodes for an
-  // episode collector; the default is that of the policy.
+  // The number of samples (CollectAttributes::unroll_len; with 1 it is the number of rows), or of
+  // episodes for an episode collector; the default is that of the policy.
   std::optional<int64_t> target;
   // The train iterations of the acting parameters, stored in the rows as `collect_iter`.
   int64_t train_iter = 0;

@@ -4,9 +4,9 @@
 //     IBattleCollector ── rows of each player ──► TurnTransitions ──► GetTrainSample ──► SegmentBatch
 //       policy, policy, ...     (as collected)     (choices, linked)   (once, for all)
 //
-// Code for ISerialCollector can therefore run self-play. The target counts the samples of each player like the
-// battle collector, and their rows include waiting: in a game of turns, n_sample rows of each of two players are
-// about n_sample choices in total. At least one row is returned.
+// Code for ISerialCollector can therefore run self-play. The target counts the samples of each player
+// like the battle collector, and their rows include waiting: in a game of turns, n_sample rows of each of
+// two players are about n_sample choices in total. At least one row is returned.
 //
 // A choice whose next observation is not known when Collect() ends is returned by a later Collect()
 // (collector/core/turn_transitions.h). For an on-policy policy it is dropped. An episode collector loses none.

@@ -41,7 +41,8 @@ absl::StatusOr<std::vector<SegmentBatch>> RowCollection::TryCollect(absl::Span<c
   for (int i = 0; i < core_->player_num(); ++i) {
     const bool is_wanted = std::binary_search(wanted.begin(), wanted.end(), i);
     most_rows_ = std::max(most_rows_, core_->ready_rows(i));
-    // A row of a longer sample is never extra: it may be the first one of a sample that the next collect completes.
+    // A row of a longer sample is never extra: it may be the first one of a sample that the next collect
+    // completes.
     const bool drop_extra = options.drop_extra && core_->attributes(i).unroll_len == 1;
     const int64_t rows = !is_wanted ? 0 : drop_extra ? target : core_->ready_rows(i);
     DING_ASSIGN_OR_RETURN(data[i], core_->Take(i, rows, now));
@@ -64,7 +65,7 @@ absl::StatusOr<int64_t> RowCollection::Target(const CollectOptions& options) {
         absl::StrCat("asked to collect ", target, " samples, expected at least 1"));
   }
   const int env_num = core_->env()->env_num();
-  if (SamplesAreRows() && target % env_num != 0 && warned_targets_.insert(target).second) {
+  if (target % env_num != 0 && SamplesAreRows() && warned_targets_.insert(target).second) {
     LOG(WARNING) << core_->deps().name << ": " << target << " rows are not a multiple of the "
                  << env_num << " envs: each collect "
                  << (options.drop_extra ? "drops the rows that are too many"

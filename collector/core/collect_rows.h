@@ -1,17 +1,18 @@
-// A loop for collectors of samples: steps all ready envs until each wanted player has enough of them, and makes
-// training data of all its rows. SampleSerialCollector and BattleSampleSerialCollector are this loop.
+// A loop for collectors of samples: steps all ready envs until each wanted player has enough of them, and
+// makes training data of all its rows. SampleSerialCollector and BattleSampleSerialCollector are this loop.
 //
-// With CollectAttributes::unroll_len 1 a sample is a row. With T > 1 it is T consecutive rows of one episode of a
-// player, counted from the first row of the episode; the rows that are left at the end of an episode are one sample,
-// too. The sample of a running episode counts when its last row is there:
+// With CollectAttributes::unroll_len 1 a sample is a row. With T > 1 it is T consecutive rows of one
+// episode of a player, counted from the first row of the episode; the rows that are left at the end of an
+// episode are one sample, too. The sample of a running episode counts when its last row is there:
 //
 //     T = 3    collect of 2 samples ─────────────┐   collect of 2 samples ─┐
 //     env 0    a0 a1 a2 | a3 a4 (a ends) | b0 b1 │ b2 | b3 b4 b5 |         │
 //     samples         1                2         │  1           2
 //
-// All rows are returned, also those of unfinished samples. The policy cuts samples in GetTrainSample(), or a buffer
-// draws them along the links of the rows. The unfinished sample of an off-policy policy goes on in the next collect.
-// An on-policy policy cuts its rows at the end of each collect, so the next one begins new samples.
+// All rows are returned, also those of unfinished samples. The policy cuts samples in GetTrainSample(),
+// or a buffer draws them along the links of the rows. The unfinished sample of an off-policy policy goes
+// on in the next collect. An on-policy policy cuts its rows at the end of each collect, so the next one
+// begins new samples.
 //
 // With an on-policy policy, rows that wait for the end of their episode are dropped at the end of a collect.
 //
@@ -44,8 +45,8 @@ class RowCollection {
  public:
   explicit RowCollection(CollectCore* core) : core_(core) {}
 
-  // Collects until every player in `wanted` (ascending) has CollectOptions::target samples; the default is n_sample
-  // of the first player's policy. Rows of other players are dropped.
+  // Collects until every player in `wanted` (ascending) has CollectOptions::target samples; the default
+  // is n_sample of the first player's policy. Rows of other players are dropped.
   absl::StatusOr<Collected> Collect(absl::Span<const int> wanted, const CollectOptions& options);
 
  private:

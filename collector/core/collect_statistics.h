@@ -1,6 +1,6 @@
-// The statistics of a serial collector: env steps, episodes, returned samples, and metrics of them. In games
-// an episode has one return per player. A sample has unroll_len rows of the policy (CollectAttributes), so that
-// with 1 the samples are the rows.
+// The statistics of a serial collector: env steps, episodes, returned samples, and metrics of them. In
+// games an episode has one return per player. A sample has unroll_len rows of the policy
+// (CollectAttributes), so that with 1 the samples are the rows.
 //
 // Ownership: a value.   Threads: thread-compatible.
 #ifndef DING_WORKER_COLLECTOR_CORE_COLLECT_STATISTICS_H_

@@ -170,8 +170,10 @@ absl::Status TrajBuffer::Store(const Timesteps& timesteps) {
       running_[env_id] = RunningEpisode();
     }
     under_way_.Reset(env_id);
-    info.ends_sample = ++sample_rows_[env_id] >= options_.unroll_len || has_final;
-    if (info.ends_sample) sample_rows_[env_id] = 0;
+    if (options_.unroll_len > 1) {
+      info.ends_sample = ++sample_rows_[env_id] >= options_.unroll_len || has_final;
+      if (info.ends_sample) sample_rows_[env_id] = 0;
+    }
     if (!options_.whole_episodes || has_final) MarkReady(row);
   }
   return absl::OkStatus();
@@ -243,7 +245,7 @@ void TrajBuffer::MarkReady(int64_t row) {
   do {
     infos_[row].ready = true;
     ++ready_rows_;
-    if (infos_[row].ends_sample) ++ready_samples_;
+    ready_samples_ += infos_[row].ends_sample ? 1 : 0;
     row = infos_[row].prev;
   } while (row >= 0 && infos_[row].state == RowState::kOpen && !infos_[row].ready);
 }
@@ -291,6 +293,12 @@ bool TrajBuffer::BeginsSegment(int64_t row) const {
   return prev < 0 || !infos_[prev].ready || !Follows(row, prev);
 }
 
+int64_t TrajBuffer::CountSamples(const Segment& segment) const {
+  const auto begin = order_.begin() + segment.begin;
+  return std::count_if(begin, begin + segment.length,
+                       [this](int64_t row) { return infos_[row].ends_sample; });
+}
+
 std::vector<Segment> TrajBuffer::FindSegments() {
   std::vector<Segment> segments;
   segments.reserve(static_cast<size_t>(options_.env_num));
@@ -303,12 +311,10 @@ std::vector<Segment> TrajBuffer::FindSegments() {
     segment.first_step = infos_[first].step;
     segment.begin = static_cast<int64_t>(order_.size());
     int64_t last = first;
-    int64_t samples = infos_[first].ends_sample ? 1 : 0;
     order_.push_back(first);
     for (int64_t next = infos_[last].next; next >= 0 && infos_[next].ready && Follows(next, last);
          next = infos_[last].next) {
       order_.push_back(next);
-      if (infos_[next].ends_sample) ++samples;
       last = next;
     }
     segment.length = static_cast<int64_t>(order_.size()) - segment.begin;
@@ -316,7 +322,8 @@ std::vector<Segment> TrajBuffer::FindSegments() {
                   : infos_[last].state == RowState::kTruncated ? SegmentEnd::kTruncated
                                                                : SegmentEnd::kCut;
     segments.push_back(segment);
-    taken_samples_.push_back(samples);
+    taken_samples_.push_back(segment.length);
+    if (options_.unroll_len > 1) taken_samples_.back() = CountSamples(segment);
   }
   return segments;
 }

@@ -13,8 +13,8 @@
 // `step` numbers the rows of stream `stream_base + env`. Dropped rows keep their number, so that there is a
 // gap where rows are missing and no buffer links across it.
 //
-// It counts samples (CollectAttributes::unroll_len): each unroll_len rows of an episode, counted from its first
-// row, are one, and so are the rows that are left at its end. After a gap, and after Take() with
+// It counts samples (CollectAttributes::unroll_len): each unroll_len rows of an episode, counted from its
+// first row, are one, and so are the rows that are left at its end. After a gap, and after Take() with
 // Options::cut_samples, counting begins anew.
 //
 // With Options::maxlen it keeps only the newest rows of a running episode, so that its memory is bounded
@@ -111,7 +111,8 @@ class TrajBuffer {
   const Options& options() const { return options_; }
   // Whether `other` has the same layout, number of envs and options.
   bool Fits(const TrajBuffer& other) const;
-  // Continues the numbering of `old`, which it replaces, and its unfinished samples if no rows of it are lost.
+  // Continues the numbering of `old`, which it replaces, and its unfinished samples if no rows of it are
+  // lost.
   void ContinueAfter(const TrajBuffer& old);
   // The step of the next row of each stream.
   absl::Span<const int64_t> next_step() const { return next_step_; }
@@ -184,7 +185,7 @@ class TrajBuffer {
     int env_id = 0;
     RowState state = RowState::kUnderWay;
     bool ready = false;
-    bool ends_sample = false;
+    bool ends_sample = true;
   };
   // The rows of the running episode of an env that are in the arena and were not dropped.
   struct RunningEpisode {
@@ -210,7 +211,9 @@ class TrajBuffer {
   void DropNewest(int64_t excess);
   void DropOfLastEpisodes(int64_t excess);
   bool BeginsSegment(int64_t row) const;
-  // Returns the segments and fills order_ with their arena rows.
+  // Returns the number of samples that end in the rows of a segment, which are in order_.
+  int64_t CountSamples(const Segment& segment) const;
+  // Returns the segments and fills order_ with their arena rows, and taken_samples_.
   std::vector<Segment> FindSegments();
   absl::StatusOr<Batch> FinalObs(const std::vector<Segment>& segments, const ReadyObs& now);
   // Returns the rows of order_: the arena itself, or a copy.
@@ -221,7 +224,8 @@ class TrajBuffer {
   absl::Status KeepRows(bool also_ready);
   // Computes links, final rows and readiness from step, env_id and state of the rows.
   void Link();
-  // Whether a saved state says where samples end. One of an older version does not; then counting begins anew.
+  // Whether a saved state says where samples end. One of an older version does not; then counting begins
+  // anew.
   bool SavedSamples(const StateReader& reader) const;
   absl::StatusOr<std::vector<RowInfo>> LoadInfos(StateReader* reader) const;
 

@@ -1,5 +1,6 @@
-// What TrajBuffer saves: the rows that were not dropped, with their env, step and state; the last observations of
-// the episodes that ended; and, if samples have several rows, where they end and how many rows unfinished ones have.
+// What TrajBuffer saves: the rows that were not dropped, with their env, step and state; the last
+// observations of the episodes that ended; and, if samples have several rows, where they end and how many
+// rows unfinished ones have.
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -9,8 +9,8 @@
 // buffers link it to its successor later. With CollectAttributes::traj_len_inf the rows of an episode are
 // returned when it is over; if the policy is on_policy, the rest is dropped at the end of Collect().
 // CollectAttributes::unroll_len is the length of a sample, and so says when there are enough rows
-// (collector/core/collect_rows.h). It does not cut segments: GetTrainSample() of the policy does, or a buffer
-// draws sequences along the links.
+// (collector/core/collect_rows.h). It does not cut segments: GetTrainSample() of the policy does, or a
+// buffer draws sequences along the links.
 //
 // An abnormal step is not counted and drops the rows of its episode that were not returned yet.
 //

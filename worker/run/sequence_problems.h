@@ -14,10 +14,10 @@ namespace ding {
 
 // Returns a sentence for each field of the config that does not fit:
 //   - A policy that learns from sequences (LearnAttributes::sequences) needs a buffer that draws them
-//     (IBuffer::draws_sequences()). If policy.collect.unroll_len is above 1, a buffer of type "sequence" must draw
-//     sequences of as many rows: what is collected as one sample is drawn as one.
-//   - Any other policy learns from every row of a batch, and so must get no rows of padding and none that only warm
-//     up a recurrent state. A buffer of type "sequence" without these is accepted: its rows are as good as others.
+//     (IBuffer::draws_sequences()). If policy.collect.unroll_len is above 1, a buffer of type "sequence"
+//     must draw sequences of as many rows: what is collected as one sample is drawn as one.
+//   - Any other policy learns from every row of a batch, and so must get no rows of padding and none that
+//     only warm up a recurrent state. A buffer of type "sequence" without these is accepted.
 std::vector<std::string> FindSequenceProblems(const ExperimentConfig& config,
                                               const LearnAttributes& policy, bool draws_sequences);
 
