@@ -11,7 +11,7 @@ ActorCriticPolicyOptions MakeA2cPolicyOptions(const A2cOptions& options) {
   policy.name = "a2c";
   policy.update.loss = ComputeA2cLoss;
   policy.update.epochs = 1;
-  policy.update.minibatch_rows = 0;
+  policy.update.minibatch_size = 0;
   policy.update.normalize_adv = options.normalize_adv;
   return policy;
 }

@@ -68,15 +68,15 @@ ActorCritic::ActorCritic(std::unique_ptr<Network> actor, std::unique_ptr<Network
                          SpecPtr observation, SpecPtr action, const ActorCriticOptions& options)
     : observation_(std::move(observation)),
       action_(std::move(action)),
-      actor_(std::move(actor)),
-      critic_(std::move(critic)),
+      actor_(std::move(actor), 0),
+      critic_(std::move(critic), actor_.state_size()),
       has_value_(options.has_value),
       inputs_(WithoutActionMask(observation_), "", "observations"),
       normalized_scratch_(inputs_.spec()),
-      actor_scratch_(actor_->output_spec()),
-      critic_scratch_(critic_ == nullptr ? nullptr : critic_->output_spec()),
-      d_actor_scratch_(actor_->output_spec()),
-      d_critic_scratch_(critic_ == nullptr ? nullptr : critic_->output_spec()) {
+      actor_scratch_(actor_.network()->output_spec()),
+      critic_scratch_(critic_.network() == nullptr ? nullptr : critic_.network()->output_spec()),
+      d_actor_scratch_(actor_.network()->output_spec()),
+      d_critic_scratch_(critic_.network() == nullptr ? nullptr : critic_.network()->output_spec()) {
   if (!options.normalize_obs) return;
   for (const FieldSpec& field : inputs_.spec()->fields()) {
     statistics_.emplace_back(field.num_elements(), options.obs_clip);
@@ -95,19 +95,20 @@ absl::StatusOr<ColumnsView> ActorCritic::Inputs(const ColumnsView& obs) {
   return ColumnsView(normalized);
 }
 
-absl::Status ActorCritic::Act(const ColumnsView& obs, absl::Span<float> value) {
+absl::Status ActorCritic::Act(const ColumnsView& obs, absl::Span<float> value,
+                              absl::Span<float> states) {
   DING_ASSIGN_OR_RETURN(const ColumnsView inputs, Inputs(obs));
   DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, actor_scratch_.Rows(obs.rows()));
-  DING_RETURN_IF_ERROR(actor_->Infer(inputs, outputs));
+  DING_RETURN_IF_ERROR(actor_.Infer(inputs, states, outputs));
   head_ = outputs.column<float>(0);
   DING_RETURN_IF_ERROR(distribution_->Set(head_, ActionMaskOf(obs, mask_field_)));
   if (value.empty()) return absl::OkStatus();
   absl::Span<const float> values;
-  if (critic_ == nullptr) {
+  if (critic() == nullptr) {
     values = outputs.column<float>(1);
   } else {
     DING_ASSIGN_OR_RETURN(const MutableColumnsView critic, critic_scratch_.Rows(obs.rows()));
-    DING_RETURN_IF_ERROR(critic_->Infer(inputs, critic));
+    DING_RETURN_IF_ERROR(critic_.Infer(inputs, states, critic));
     values = critic.column<float>(0);
   }
   const int64_t bad = FindNonFinite(values);
@@ -119,13 +120,14 @@ absl::Status ActorCritic::Act(const ColumnsView& obs, absl::Span<float> value) {
   return absl::OkStatus();
 }
 
-absl::Status ActorCritic::Values(const ColumnsView& obs, absl::Span<float> value) {
+absl::Status ActorCritic::Values(const ColumnsView& obs, absl::Span<float> value,
+                                 absl::Span<float> states) {
   DING_ASSIGN_OR_RETURN(const ColumnsView inputs, Inputs(obs));
-  Network& network = critic_ == nullptr ? *actor_ : *critic_;
-  ScratchColumns& scratch = critic_ == nullptr ? actor_scratch_ : critic_scratch_;
+  NetworkPart& network = critic() == nullptr ? actor_ : critic_;
+  ScratchColumns& scratch = critic() == nullptr ? actor_scratch_ : critic_scratch_;
   DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, scratch.Rows(obs.rows()));
-  DING_RETURN_IF_ERROR(network.Infer(inputs, outputs));
-  const absl::Span<const float> values = outputs.column<float>(critic_ == nullptr ? 1 : 0);
+  DING_RETURN_IF_ERROR(network.Infer(inputs, states, outputs));
+  const absl::Span<const float> values = outputs.column<float>(critic() == nullptr ? 1 : 0);
   std::copy(values.begin(), values.end(), value.begin());
   return absl::OkStatus();
 }
@@ -145,25 +147,26 @@ void ActorCritic::UpdateStatistics(const ColumnsView& obs) {
   }
 }
 
-absl::Status ActorCritic::Forward(const ColumnsView& inputs, absl::Span<const uint8_t> mask) {
+absl::Status ActorCritic::Forward(const ColumnsView& inputs, absl::Span<const uint8_t> mask,
+                                  int64_t length, absl::Span<const float> states) {
   DING_ASSIGN_OR_RETURN(const MutableColumnsView outputs, actor_scratch_.Rows(inputs.rows()));
   DING_ASSIGN_OR_RETURN(d_actor_, d_actor_scratch_.Rows(inputs.rows()));
-  DING_RETURN_IF_ERROR(actor_->Forward(inputs, outputs));
+  DING_RETURN_IF_ERROR(actor_.Forward(inputs, length, states, outputs));
   head_ = outputs.column<float>(0);
   if (shared()) {
     value_ = outputs.column<float>(1);
-  } else if (critic_ != nullptr) {
+  } else if (critic() != nullptr) {
     DING_ASSIGN_OR_RETURN(const MutableColumnsView critic, critic_scratch_.Rows(inputs.rows()));
     DING_ASSIGN_OR_RETURN(d_critic_, d_critic_scratch_.Rows(inputs.rows()));
-    DING_RETURN_IF_ERROR(critic_->Forward(inputs, critic));
+    DING_RETURN_IF_ERROR(critic_.Forward(inputs, length, states, critic));
     value_ = critic.column<float>(0);
   }
   return distribution_->Set(head_, mask);
 }
 
 absl::Status ActorCritic::Backward() {
-  DING_RETURN_IF_ERROR(actor_->Backward(d_actor_));
-  return critic_ == nullptr ? absl::OkStatus() : critic_->Backward(d_critic_);
+  DING_RETURN_IF_ERROR(actor_.network()->Backward(d_actor_));
+  return critic() == nullptr ? absl::OkStatus() : critic()->Backward(d_critic_);
 }
 
 std::vector<ParameterGroup> ActorCritic::Groups() {
@@ -172,8 +175,8 @@ std::vector<ParameterGroup> ActorCritic::Groups() {
     groups.push_back(
         {std::string(name), part->parameter_info(), part->parameters(), part->gradients()});
   };
-  add(actor_name(), actor_.get());
-  if (critic_ != nullptr) add("critic", critic_.get());
+  add(actor_name(), actor_.network());
+  if (critic() != nullptr) add("critic", critic());
   if (!distribution_->parameter_info().empty()) add("distribution", distribution_.get());
   return groups;
 }
@@ -234,8 +237,8 @@ absl::Status ActorCritic::LoadModel(StateReader* reader) {
 }
 
 std::string ActorCritic::info() const {
-  return critic_ == nullptr ? actor_->info()
-                            : absl::StrCat(actor_->info(), "; critic ", critic_->info());
+  const std::string actor = actor_.network()->info();
+  return critic() == nullptr ? actor : absl::StrCat(actor, "; critic ", critic()->info());
 }
 
 }  // namespace ding

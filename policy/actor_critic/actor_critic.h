@@ -8,6 +8,9 @@
 // Actor and critic are two networks or one network with two heads. Algorithms that learn no values have
 // no critic.
 //
+// Each network may be recurrent (policy/recurrent_network.h). The caller keeps the recurrent states: rows of
+// state_size() floats, first those of the actor, then those of the critic.
+//
 // Only UpdateStatistics() changes the statistics. They are part of the model, so that a process that
 // loads the model normalizes observations as in training.
 //
@@ -34,6 +37,7 @@
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
+#include "ding_worker/policy/actor_critic/network_part.h"
 #include "ding_worker/policy/column_binding.h"
 #include "ding_worker/policy/group_adam.h"
 #include "ding_worker/policy/network.h"
@@ -71,14 +75,19 @@ class ActorCritic {
   const SpecPtr& action() const { return action_; }
   ActionDistribution& distribution() { return *distribution_; }
   bool normalizes() const { return !statistics_.empty(); }
+  // The floats of the recurrent state of a row; 0 without recurrent networks.
+  int64_t state_size() const { return actor_.state_size() + critic_.state_size(); }
 
   // Sets the distribution for `obs` [B, ...], and writes V(obs) to `value` [B] unless it is empty.
-  // kInternal if either is not finite.
-  absl::Status Act(const ColumnsView& obs, absl::Span<float> value);
+  // `states` [B, state_size()] are the states before `obs`, and become those after it; those of the critic
+  // stay without `value`. No states: the rows begin episodes. kInternal if outputs are not finite.
+  absl::Status Act(const ColumnsView& obs, absl::Span<float> value, absl::Span<float> states = {});
   // Returns the outputs of the head of the last Act() [B, W].
   absl::Span<const float> head() const { return head_; }
-  // Writes V(obs) to `value`; it is not finite where `obs` is not.
-  absl::Status Values(const ColumnsView& obs, absl::Span<float> value);
+  // Writes V(obs) to `value`; it is not finite where `obs` is not. As in Act(), `states` move on, as far as
+  // V depends on them.
+  absl::Status Values(const ColumnsView& obs, absl::Span<float> value,
+                      absl::Span<float> states = {});
 
   // Normalizes in place the inputs, which are the first fields of `rows` except the mask.
   void NormalizeInputs(const MutableColumnsView& rows);
@@ -90,14 +99,17 @@ class ActorCritic {
   absl::StatusOr<ColumnsView> Inputs(const ColumnsView& obs);
 
   // The pass for learning. The first fields of `inputs` [B, ...] are the inputs of the networks, already
-  // normalized. Sets the distribution and value(). The caller then writes the gradients of the loss by
+  // normalized; recurrent networks read them as sequences of `length` rows, with `states` [B / length,
+  // state_size()] before their first rows. Inputs and states must stay unchanged until Backward().
+  // Sets the distribution and value(). The caller then writes the gradients of the loss by
   // the head and by value() to d_head() and d_value() and calls Backward(), which computes the gradients
   // of the networks.
-  absl::Status Forward(const ColumnsView& inputs, absl::Span<const uint8_t> mask);
+  absl::Status Forward(const ColumnsView& inputs, absl::Span<const uint8_t> mask,
+                       int64_t length = 1, absl::Span<const float> states = {});
   absl::Span<const float> value() const { return value_; }
   absl::Span<float> d_head() const { return d_actor_.column<float>(0); }
   absl::Span<float> d_value() const {
-    return critic_ == nullptr ? d_actor_.column<float>(1) : d_critic_.column<float>(0);
+    return critic() == nullptr ? d_actor_.column<float>(1) : d_critic_.column<float>(0);
   }
   absl::Status Backward();
 
@@ -117,13 +129,15 @@ class ActorCritic {
   absl::Status CheckNames(StateReader* reader) const;
   std::string StatisticsScope(size_t input) const;
   // Whether the actor has a second head.
-  bool shared() const { return critic_ == nullptr && has_value_; }
+  bool shared() const { return critic() == nullptr && has_value_; }
+  // Null: the actor has two heads, or there are no values.
+  Network* critic() const { return critic_.network(); }
   const char* actor_name() const { return shared() ? "actor_critic" : "actor"; }
 
   const SpecPtr observation_;
   const SpecPtr action_;
-  const std::unique_ptr<Network> actor_;
-  const std::unique_ptr<Network> critic_;  // null: the actor has two heads, or there are no values
+  NetworkPart actor_;
+  NetworkPart critic_;
   const bool has_value_;
   std::unique_ptr<ActionDistribution> distribution_;
   std::optional<int> mask_field_;

@@ -23,18 +23,22 @@
 #include "ding_worker/data/returns.h"
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/segment.h"
+#include "ding_worker/data/sequence_samples.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
 #include "ding_worker/policy/actor_critic/greedy_eval.h"
 #include "ding_worker/policy/column_binding.h"
+#include "ding_worker/policy/recurrent_states.h"
 #include "ding_worker/policy/reward_scaler.h"
+#include "ding_worker/policy/scratch_columns.h"
 
 namespace ding {
 namespace {
 
 constexpr char kRng[] = "rng";
 constexpr char kRewardScalerScope[] = "reward_scaler";
+constexpr char kRnnStatesScope[] = "rnn_states";
 
 class ActorCriticCollect : public CollectMode {
  public:
@@ -42,13 +46,19 @@ class ActorCriticCollect : public CollectMode {
       : options_(options),
         networks_(*networks),
         rng_(options.seed, "policy/collect"),
-        reward_scaler_(options.gamma) {
+        reward_scaler_(options.gamma),
+        last_rows_(networks_.observation()),
+        samples_(options.collect.unroll_len, options.last_sample) {
     const absl::Span<const FieldSpec> sampled = networks_.distribution().sample_fields();
     std::vector<FieldSpec> fields(sampled.begin(), sampled.end());
     head_ = static_cast<int>(fields.size());
     fields.push_back(networks_.distribution().head());
     fields.push_back(Box(kColumnLogProb, {}));
     fields.push_back(Box(kColumnValue, {}));
+    if (networks_.state_size() > 0) {
+      fields.push_back(Box(kColumnRnnState, {networks_.state_size()}));
+      states_.emplace(networks_.state_size());
+    }
     output_ = *MakeSpec(std::move(fields));
   }
 
@@ -59,23 +69,30 @@ class ActorCriticCollect : public CollectMode {
     return attributes;
   }
 
-  absl::Status Forward(const ColumnsView& obs, absl::Span<const int> /*env_ids*/,
+  absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                        const NamedValues& /*settings*/, const MutableColumnsView& out) override {
-    return Annotate(Sample(obs, out), absl::StrCat(options_.name, ", collect"));
+    return Annotate(Sample(obs, env_ids, out), absl::StrCat(options_.name, ", collect"));
+  }
+  absl::Status Reset(absl::Span<const int> env_ids) override {
+    if (states_.has_value()) states_->Reset(env_ids);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<SegmentBatch> GetTrainSample(SegmentBatch data) override {
-    absl::StatusOr<Batch> rows = MakeTrainRows(data);
-    if (!rows.ok()) {
-      return Annotate(rows.status(), absl::StrCat(options_.name, ", training data"));
+    absl::StatusOr<SegmentBatch> samples = MakeSamples(std::move(data));
+    if (!samples.ok()) {
+      return Annotate(samples.status(), absl::StrCat(options_.name, ", training data"));
     }
-    data.rows = *std::move(rows);
-    return data;
+    return samples;
   }
 
   absl::Status LoadModel(StateReader* reader) override { return networks_.LoadModel(reader); }
   absl::Status SaveState(StateWriter* writer) const override {
     DING_RETURN_IF_ERROR(writer->WriteRng(kRng, rng_));
+    if (states_.has_value()) {
+      ScopedStateWriter scoped(writer, kRnnStatesScope);
+      DING_RETURN_IF_ERROR(states_->SaveState(&scoped));
+    }
     if (!options_.scale_reward) return absl::OkStatus();
     ScopedStateWriter scoped(writer, kRewardScalerScope);
     return reward_scaler_.SaveState(&scoped);
@@ -83,24 +100,46 @@ class ActorCriticCollect : public CollectMode {
   absl::Status LoadState(StateReader* reader) override {
     Rng rng = rng_;
     DING_RETURN_IF_ERROR(reader->ReadRng(kRng, &rng));
+    std::optional<RecurrentStates> states;
+    if (states_.has_value()) {
+      ScopedStateReader scoped(reader, kRnnStatesScope);
+      states.emplace(networks_.state_size());
+      DING_RETURN_IF_ERROR(states->LoadState(&scoped));
+    }
     if (options_.scale_reward) {
       ScopedStateReader scoped(reader, kRewardScalerScope);
       DING_RETURN_IF_ERROR(reward_scaler_.LoadState(&scoped));
     }
+    if (states_.has_value()) states_.emplace(*std::move(states));
     rng_ = rng;
     return absl::OkStatus();
   }
 
  private:
-  absl::Status Sample(const ColumnsView& obs, const MutableColumnsView& out) {
+  absl::Status Sample(const ColumnsView& obs, absl::Span<const int> env_ids,
+                      const MutableColumnsView& out) {
     DING_RETURN_IF_ERROR(CheckOutput(*output_, obs, out));
     if (obs.rows() == 0) return absl::OkStatus();
     const MutableColumnsView rows = out.Slice(0, obs.rows());
-    DING_RETURN_IF_ERROR(networks_.Act(obs, rows.column<float>(head_ + 2)));
+    absl::Span<float> states;
+    if (states_.has_value()) {
+      DING_RETURN_IF_ERROR(CheckEnvIds(env_ids, obs.rows()));
+      states = states_->Gather(env_ids);
+      absl::c_copy(states, rows.column<float>(head_ + 3).begin());
+    }
+    DING_RETURN_IF_ERROR(networks_.Act(obs, rows.column<float>(head_ + 2), states));
+    if (states_.has_value()) states_->Scatter(env_ids);
     absl::c_copy(networks_.head(), rows.column<float>(head_).begin());
     networks_.distribution().Sample(&rng_, rows);
     networks_.distribution().LogProb(rows, head_ - 1, rows.column<float>(head_ + 1));
     return absl::OkStatus();
+  }
+
+  // Returns the samples of `data`, with advantages and returns.
+  absl::StatusOr<SegmentBatch> MakeSamples(SegmentBatch data) {
+    DING_ASSIGN_OR_RETURN(data.rows, MakeTrainRows(data));
+    if (samples_.length() == 1) return data;
+    return samples_.Cut(data);
   }
 
   // Returns the rows of `data` with advantages and returns.
@@ -143,6 +182,9 @@ class ActorCriticCollect : public CollectMode {
     std::vector<FieldSpec> fields(spec->fields().begin(), spec->fields().end());
     fields.push_back(Box(kColumnAdvantage, {}));
     fields.push_back(Box(kColumnReturn, {}));
+    if (states_.has_value()) {
+      DING_ASSIGN_OR_RETURN(rnn_state_, spec->IndexOf(kColumnRnnState, "rows"));
+    }
     DING_ASSIGN_OR_RETURN(SpecPtr train_rows, MakeSpec(std::move(fields)));
     pool_.emplace(std::move(train_rows));
     reward_ = reward;
@@ -155,7 +197,7 @@ class ActorCriticCollect : public CollectMode {
   absl::Status CheckRows(const SegmentBatch& data) const {
     const Spec& spec = data.rows.spec();
     for (int i = 0; i < spec.size(); ++i) {
-      const bool used = i == reward_ || i == value_ ||
+      const bool used = i == reward_ || i == value_ || i == rnn_state_ ||
                         (networks_.normalizes() && IsObsColumn(spec.field(i).name));
       if (!used || spec.field(i).dtype != DType::kFloat32) continue;
       const int64_t bad = FindNonFinite(data.rows.column<float>(i));
@@ -170,7 +212,9 @@ class ActorCriticCollect : public CollectMode {
   absl::Status ComputeFinalValues(const SegmentBatch& data) {
     final_value_.resize(data.segments.size());
     if (data.segments.empty()) return absl::OkStatus();
-    DING_RETURN_IF_ERROR(networks_.Values(data.final_obs.view(), absl::MakeSpan(final_value_)));
+    DING_RETURN_IF_ERROR(ComputeFinalStates(data));
+    DING_RETURN_IF_ERROR(networks_.Values(data.final_obs.view(), absl::MakeSpan(final_value_),
+                                          absl::MakeSpan(final_state_)));
     for (size_t i = 0; i < final_value_.size(); ++i) {
       if (data.segments[i].end == SegmentEnd::kTerminated || std::isfinite(final_value_[i]))
         continue;
@@ -180,19 +224,48 @@ class ActorCriticCollect : public CollectMode {
     return absl::OkStatus();
   }
 
+  // Computes the state after the last row of each segment by a step from the state before that row, which is
+  // stored with it; the states of the envs may be those of later rows already.
+  absl::Status ComputeFinalStates(const SegmentBatch& data) {
+    if (!states_.has_value()) return absl::OkStatus();
+    const auto size = static_cast<size_t>(networks_.state_size());
+    const absl::Span<const float> states = data.rows.column<float>(rnn_state_);
+    last_row_.clear();
+    final_state_.clear();
+    for (const Segment& segment : data.segments) {
+      last_row_.push_back(segment.begin + segment.length - 1);
+      const absl::Span<const float> state =
+          states.subspan(static_cast<size_t>(last_row_.back()) * size, size);
+      final_state_.insert(final_state_.end(), state.begin(), state.end());
+    }
+    const Spec* const obs = networks_.observation().get();
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView rows,
+                          last_rows_.Rows(static_cast<int64_t>(last_row_.size())));
+    GatherRows(data.rows.view().Fields(obs, 0), last_row_, rows, 0);
+    return networks_.Values(rows, absl::MakeSpan(final_value_), absl::MakeSpan(final_state_));
+  }
+
   const ActorCriticPolicyOptions& options_;
   ActorCritic& networks_;
   Rng rng_;
   RewardScaler reward_scaler_;
+  std::optional<RecurrentStates> states_;  // of recurrent networks
   SpecPtr output_;
-  int head_ =
-      0;  // index of the head in output_; before it are the actions, after it log_prob and value
+  // Index of the head in output_; before it are the actions, after it log_prob, value and rnn_state.
+  int head_ = 0;
 
   std::optional<BlockPool> pool_;
   SpecPtr resolved_;  // the spec that the indices below belong to
   int reward_ = -1;
   int value_ = -1;
+  int rnn_state_ = -1;  // -1: none
+
+  // Working space, kept between calls.
   std::vector<float> final_value_;
+  std::vector<int64_t> last_row_;   // of each segment
+  std::vector<float> final_state_;  // after it
+  ScratchColumns last_rows_;
+  SequenceSamples samples_;
 };
 
 }  // namespace

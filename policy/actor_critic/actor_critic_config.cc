@@ -10,6 +10,7 @@
 #include "ding_worker/base/problems.h"
 #include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
+#include "ding_worker/data/sequence_samples.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/action_distribution.h"
 #include "ding_worker/policy/action_mask.h"
@@ -22,10 +23,6 @@ namespace {
 void AppendPolicyProblems(absl::string_view name, const PolicyConfig& policy,
                           std::vector<std::string>* problems) {
   AppendProblems(policy, problems);
-  if (policy.unroll_len() > 1) {
-    problems->push_back(absl::StrCat("unroll_len is ", policy.unroll_len(), ", but ", name,
-                                     " learns from single rows: must be 1"));
-  }
   if (policy.nstep() > 1) {
     problems->push_back(absl::StrCat("nstep is ", policy.nstep(), ", but ", name,
                                      " looks ahead by gae_lambda: must be 1"));
@@ -44,6 +41,18 @@ std::unique_ptr<Network> CreateNetwork(absl::string_view field, const NetworkCon
   if (network.ok()) return *std::move(network);
   problems->push_back(absl::StrCat(field, ": ", network.status().message()));
   return nullptr;
+}
+
+LastSample LastSampleFromConfig(PolicyConfig::LastSample last) {
+  switch (last) {
+    case PolicyConfig::LAST:
+      return LastSample::kLast;
+    case PolicyConfig::DROP:
+      return LastSample::kDrop;
+    case PolicyConfig::NULL_PADDING:
+      break;
+  }
+  return LastSample::kNullPadding;
 }
 
 }  // namespace
@@ -131,6 +140,7 @@ ActorCriticPolicyOptions ActorCriticOptionsFromConfig(absl::string_view name,
   options.update.loss_options.entropy_coef = config.entropy_weight();
   options.collect = CollectAttributesFromConfig(policy);
   options.learn = LearnAttributesFromConfig(policy);
+  options.last_sample = LastSampleFromConfig(policy.last_sample());
   options.modes = context.modes;
   options.reducer = context.reducer;
   return options;

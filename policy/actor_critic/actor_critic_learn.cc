@@ -20,8 +20,10 @@
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/sample_columns.h"
+#include "ding_worker/data/sequence_samples.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/action_distribution.h"
@@ -36,12 +38,20 @@ namespace {
 constexpr char kRng[] = "rng";
 constexpr char kOptimizerScope[] = "optimizer";
 
-double Variance(absl::Span<const float> values) {
-  const auto count = static_cast<double>(values.size());
+// Returns the variance of the values whose `mask` is 1; of all of them if it is empty.
+double Variance(absl::Span<const float> values, absl::Span<const uint8_t> mask) {
+  double count = 0;
   double sum = 0;
-  for (const float value : values) sum += value;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!mask.empty() && mask[i] == 0) continue;
+    sum += values[i];
+    count += 1;
+  }
   double squares = 0;
-  for (const float value : values) squares += (value - sum / count) * (value - sum / count);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!mask.empty() && mask[i] == 0) continue;
+    squares += (values[i] - sum / count) * (values[i] - sum / count);
+  }
   return squares / count;
 }
 
@@ -54,12 +64,15 @@ class ActorCriticLearn : public LearnMode {
         networks_(*networks),
         adam_(std::move(adam)),
         rng_(options.seed, "policy/shuffle"),
+        sample_rows_(options.collect.unroll_len),
         columns_(MakeColumns(), "", "training batch"),
-        minibatch_(columns_.spec()) {}
+        minibatch_spec_(MakeMinibatchSpec()),
+        minibatch_(minibatch_spec_) {}
 
   LearnAttributes attributes() const override {
     LearnAttributes attributes = options_.learn;
     attributes.on_policy = true;
+    attributes.sequences = sequences();
     return attributes;
   }
   std::vector<std::string> monitor_vars() const override {
@@ -98,12 +111,24 @@ class ActorCriticLearn : public LearnMode {
   }
 
  private:
-  // The fields of a minibatch after the inputs of the networks.
-  enum Column { kTaken, kLogProb, kValue, kAdv, kReturn, kMask };
+  // The fields of a minibatch after the inputs of the networks. The masks follow if there are any.
+  enum Column { kTaken, kLogProb, kValue, kAdv, kReturn, kFirstMask };
   int field(Column column) const { return networks_.inputs()->size() + column; }
+  // The mask of legal actions, and that of the rows that are not padding; empty: all are legal, or none is.
+  absl::Span<const uint8_t> LegalActions(const ColumnsView& rows) const {
+    return has_action_mask() ? rows.column<uint8_t>(field(kFirstMask))
+                             : absl::Span<const uint8_t>();
+  }
+  absl::Span<const uint8_t> RowMask(const ColumnsView& rows) const {
+    return sequences() ? rows.column<uint8_t>(field(kFirstMask) + (has_action_mask() ? 1 : 0))
+                       : absl::Span<const uint8_t>();
+  }
+  bool has_action_mask() const { return networks_.mask_field().has_value(); }
+  bool sequences() const { return sample_rows_ > 1; }
+  bool recurrent() const { return networks_.state_size() > 0; }
 
   // Returns the columns that are read from a batch. The inputs of the networks come first, so that the
-  // view is their input.
+  // view is their input. The recurrent states come last, because minibatches do not need those of all rows.
   SpecPtr MakeColumns() const {
     const absl::Span<const FieldSpec> inputs = networks_.inputs()->fields();
     std::vector<FieldSpec> fields(inputs.begin(), inputs.end());
@@ -111,15 +136,31 @@ class ActorCriticLearn : public LearnMode {
     for (const char* const name : {kColumnLogProb, kColumnValue, kColumnAdvantage, kColumnReturn}) {
       fields.push_back(Box(name, {}));
     }
-    if (networks_.mask_field().has_value()) {
+    if (has_action_mask()) {
       fields.push_back(networks_.observation()->field(*networks_.mask_field()));
     }
+    if (sequences()) fields.push_back(Scalar(kColumnMask, DType::kBool));
+    if (recurrent()) fields.push_back(Box(kColumnRnnState, {networks_.state_size()}));
     return *MakeSpec(std::move(fields));
+  }
+  // Returns the columns of a minibatch: those above without the recurrent states.
+  SpecPtr MakeMinibatchSpec() const {
+    if (!recurrent()) return columns_.spec();
+    const absl::Span<const FieldSpec> fields = columns_.spec()->fields();
+    return *MakeSpec(std::vector<FieldSpec>(fields.begin(), fields.end() - 1));
   }
 
   // Reads the batch and the settings of a call.
   absl::StatusOr<ColumnsView> Prepare(const Batch& data, const NamedValues& settings) {
+    if (data.empty() && sequences() && options_.last_sample == LastSample::kDrop) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "training batch: it has no samples, because no segment has unroll_len ", sample_rows_,
+          " rows and last_sample DROP drops the others: collect more, or set a smaller unroll_len "
+          "or ",
+          "another last_sample"));
+    }
     DING_ASSIGN_OR_RETURN(const ColumnsView rows, columns_.Read(data));
+    DING_RETURN_IF_ERROR(CheckSamples(data, RowMask(rows)));
     if (const std::optional<double> lr = settings.Get(kSettingLr)) {
       DING_RETURN_IF_ERROR(adam_.set_lr(*lr));
     }
@@ -127,6 +168,21 @@ class ActorCriticLearn : public LearnMode {
                           EntropyWeight(settings, update_.loss_options.entropy_coef));
     MeasureData(rows);
     return rows;
+  }
+
+  absl::Status CheckSamples(const Batch& data, absl::Span<const uint8_t> mask) const {
+    if (data.sequence_length() != sample_rows_) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "training batch: samples of ", data.sequence_length(), " rows, expected unroll_len ",
+          sample_rows_, ", as GetTrainSample() of the ", "collect mode makes them"));
+    }
+    for (size_t i = 0; i < mask.size(); i += static_cast<size_t>(sample_rows_)) {
+      if (mask[i] != 0) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("training batch: sample ", i / static_cast<size_t>(sample_rows_),
+                       " begins with padding ('", kColumnMask, "' is 0), expected a row"));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Update(const Batch& data, const NamedValues& settings,
@@ -138,18 +194,19 @@ class ActorCriticLearn : public LearnMode {
                            absl::MakeSpan(&no_kl, 1));
     }
     const ColumnsView& rows = *prepared;
+    const int64_t samples = rows.rows() / sample_rows_;
     const int64_t size =
-        update_.minibatch_rows > 0 ? std::min(update_.minibatch_rows, rows.rows()) : rows.rows();
-    const int64_t per_epoch = (rows.rows() + size - 1) / size;
+        update_.minibatch_size > 0 ? std::min(update_.minibatch_size, samples) : samples;
+    const int64_t per_epoch = (samples + size - 1) / size;
     steps->resize(static_cast<size_t>(update_.epochs * per_epoch));
-    order_.resize(static_cast<size_t>(rows.rows()));
+    order_.resize(static_cast<size_t>(samples));
     std::iota(order_.begin(), order_.end(), int64_t{0});
     size_t done = 0;
     for (int64_t epoch = 0; epoch < update_.epochs; ++epoch) {
       if (per_epoch > 1) Shuffle(absl::MakeSpan(order_), &rng_);
-      for (int64_t begin = 0; begin < rows.rows(); begin += size) {
-        const int64_t count = std::min(size, rows.rows() - begin);
-        absl::StatusOr<bool> stepped = StepOn(rows, begin, count, &(*steps)[done]);
+      for (int64_t begin = 0; begin < samples; begin += size) {
+        absl::StatusOr<bool> stepped =
+            StepOn(rows, begin, std::min(size, samples - begin), &(*steps)[done]);
         if (!stepped.ok()) {
           return Annotate(stepped.status(), absl::StrCat("minibatch ", done + 1));
         }
@@ -163,26 +220,56 @@ class ActorCriticLearn : public LearnMode {
     return absl::OkStatus();
   }
 
-  // Returns rows [begin, begin + count) of the random order.
+  // Returns samples [begin, begin + count) of the random order, and sets the states before them.
   absl::StatusOr<ColumnsView> Minibatch(const ColumnsView& rows, int64_t begin, int64_t count) {
-    if (count == rows.rows()) return rows;
-    DING_ASSIGN_OR_RETURN(const MutableColumnsView minibatch, minibatch_.Rows(count));
-    GatherRows(
-        rows,
-        absl::MakeConstSpan(order_).subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
-        minibatch, 0);
+    const absl::Span<const int64_t> chosen =
+        absl::MakeConstSpan(order_).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
+    if (recurrent()) GatherStates(rows, chosen);
+    const ColumnsView source = rows.Fields(minibatch_spec_.get(), 0);
+    if (count * sample_rows_ == rows.rows()) return source;
+    DING_ASSIGN_OR_RETURN(const MutableColumnsView minibatch,
+                          minibatch_.Rows(count * sample_rows_));
+    GatherRows(source, RowsOf(chosen), minibatch, 0);
     return ColumnsView(minibatch);
   }
 
-  // Takes one optimizer step on a minibatch. Returns false, without a step, if the KL divergence is
-  // above max_kl.
-  absl::StatusOr<bool> StepOn(const ColumnsView& rows, int64_t begin, int64_t count,
+  absl::Span<const int64_t> RowsOf(absl::Span<const int64_t> samples) {
+    if (!sequences()) return samples;
+    rows_of_samples_.clear();
+    for (const int64_t sample : samples) {
+      for (int64_t t = 0; t < sample_rows_; ++t) {
+        rows_of_samples_.push_back(sample * sample_rows_ + t);
+      }
+    }
+    return rows_of_samples_;
+  }
+
+  // Copies the states before the first rows of these samples.
+  void GatherStates(const ColumnsView& rows, absl::Span<const int64_t> samples) {
+    const auto size = static_cast<size_t>(networks_.state_size());
+    const absl::Span<const float> all = rows.column<float>(minibatch_spec_->size());
+    states_.clear();
+    for (const int64_t sample : samples) {
+      const absl::Span<const float> state =
+          all.subspan(static_cast<size_t>(sample * sample_rows_) * size, size);
+      states_.insert(states_.end(), state.begin(), state.end());
+    }
+  }
+
+  // Takes one optimizer step on a minibatch of `count` samples. Returns false, without a step, if the KL
+  // divergence is above max_kl.
+  absl::StatusOr<bool> StepOn(const ColumnsView& all, int64_t begin, int64_t count,
                               LearnStep* step) {
     ActorCriticLossResult result;
-    const absl::Status computed = ComputeGradients(rows, begin, count, &result);
+    int64_t learned_rows = 0;
+    const absl::Status computed = [&]() -> absl::Status {
+      DING_ASSIGN_OR_RETURN(const ColumnsView rows, Minibatch(all, begin, count));
+      learned_rows = rows.rows() - absl::c_count(RowMask(rows), 0);
+      return ComputeGradients(rows, &result);
+    }();
     auto mean_kl = static_cast<float>(result.approx_kl);
     DING_RETURN_IF_ERROR(
-        adam_.Average(options_.reducer, count, computed, absl::MakeSpan(&mean_kl, 1)));
+        adam_.Average(options_.reducer, learned_rows, computed, absl::MakeSpan(&mean_kl, 1)));
     const double kl = options_.reducer == nullptr ? result.approx_kl : mean_kl;
     // This never holds for the first minibatch of a call: the policy has not changed yet.
     if (update_.max_kl > 0 && kl > update_.max_kl) return false;
@@ -191,14 +278,10 @@ class ActorCriticLearn : public LearnMode {
     return true;
   }
 
-  absl::Status ComputeGradients(const ColumnsView& all_rows, int64_t begin, int64_t minibatch_rows,
-                                ActorCriticLossResult* result) {
-    DING_ASSIGN_OR_RETURN(const ColumnsView rows, Minibatch(all_rows, begin, minibatch_rows));
+  absl::Status ComputeGradients(const ColumnsView& rows, ActorCriticLossResult* result) {
     const auto count = static_cast<size_t>(rows.rows());
     ActionDistribution& distribution = networks_.distribution();
-    DING_RETURN_IF_ERROR(networks_.Forward(rows, networks_.mask_field().has_value()
-                                                     ? rows.column<uint8_t>(field(kMask))
-                                                     : absl::Span<const uint8_t>()));
+    DING_RETURN_IF_ERROR(networks_.Forward(rows, LegalActions(rows), sample_rows_, states_));
     for (std::vector<float>* const column :
          {&log_prob_, &entropy_, &adv_, &d_log_prob_, &d_entropy_}) {
       column->resize(count);
@@ -206,10 +289,11 @@ class ActorCriticLearn : public LearnMode {
     distribution.LogProb(rows, field(kTaken), absl::MakeSpan(log_prob_));
     distribution.Entropy(absl::MakeSpan(entropy_));
     absl::c_copy(rows.column<float>(field(kAdv)), adv_.begin());
-    if (update_.normalize_adv) NormalizeAdvantages(absl::MakeSpan(adv_));
+    const absl::Span<const uint8_t> mask = RowMask(rows);
+    if (update_.normalize_adv) NormalizeAdvantages(absl::MakeSpan(adv_), mask);
     *result = update_.loss(
         {log_prob_, entropy_, networks_.value(), rows.column<float>(field(kLogProb)),
-         rows.column<float>(field(kValue)), adv_, rows.column<float>(field(kReturn))},
+         rows.column<float>(field(kValue)), adv_, rows.column<float>(field(kReturn)), mask},
         loss_options_,
         {absl::MakeSpan(d_log_prob_), absl::MakeSpan(d_entropy_), networks_.d_value()});
     if (!std::isfinite(result->loss)) return NotFinite(result->loss);
@@ -228,11 +312,12 @@ class ActorCriticLearn : public LearnMode {
 
   // Computes the statistics of the data of a call, which every step reports.
   void MeasureData(const ColumnsView& rows) {
-    const absl::Span<const float> adv = rows.column<float>(field(kAdv));
-    const double of_returns = Variance(rows.column<float>(field(kReturn)));
+    const absl::Span<const uint8_t> mask = RowMask(rows);
+    const double of_adv = Variance(rows.column<float>(field(kAdv)), mask);
+    const double of_returns = Variance(rows.column<float>(field(kReturn)), mask);
     // The advantages are returns minus values.
-    explained_variance_ = of_returns > 0 ? 1 - Variance(adv) / of_returns : 0;
-    adv_std_ = std::sqrt(Variance(adv));
+    explained_variance_ = of_returns > 0 ? 1 - of_adv / of_returns : 0;
+    adv_std_ = std::sqrt(of_adv);
   }
 
   void Report(const ActorCriticLossResult& result, double grad_norm, LearnStep* step) const {
@@ -256,13 +341,17 @@ class ActorCriticLearn : public LearnMode {
   GroupAdam adam_;
   Rng rng_;
 
+  const int64_t sample_rows_;  // rows of a sample
   ColumnBinding columns_;
+  const SpecPtr minibatch_spec_;
   double adv_std_ = 0;
   double explained_variance_ = 0;
 
   // Working space, kept between calls.
   ScratchColumns minibatch_;
-  std::vector<int64_t> order_;
+  std::vector<int64_t> order_;  // of the samples
+  std::vector<int64_t> rows_of_samples_;
+  std::vector<float> states_;  // before the samples of the minibatch; empty: the networks have none
   std::vector<float> log_prob_;
   std::vector<float> entropy_;
   std::vector<float> adv_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "ding_worker/data/sequence_samples.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/adam.h"
 #include "ding_worker/policy/gradient_reducer.h"
@@ -15,14 +16,16 @@
 
 namespace ding {
 
-// How an algorithm trains on the rows of a learn call.
+// How an algorithm trains on the samples of a learn call.
 struct ActorCriticUpdate {
   using Loss = ActorCriticLossResult (*)(const ActorCriticLossInput&, const ActorCriticLossOptions&,
                                          const ActorCriticLossGradient&);
   Loss loss = nullptr;
   ActorCriticLossOptions loss_options;
-  int64_t epochs = 1;          // at least 1
-  int64_t minibatch_rows = 0;  // the last minibatch of an epoch may have fewer; 0: all rows
+  int64_t epochs = 1;  // at least 1
+  // Samples of a minibatch, which are rows, or sequences of unroll_len rows. The last minibatch of an
+  // epoch may have fewer; 0: all.
+  int64_t minibatch_size = 0;
   bool normalize_adv = false;  // normalizes the advantages of each minibatch
   double max_kl = 0;  // a call ends before a minibatch with a larger KL divergence; 0: no limit
 };
@@ -44,7 +47,9 @@ struct ActorCriticPolicyOptions {
   bool scale_reward = false;
   ActorCriticUpdate update;
   CollectAttributes collect;  // the policy sets on_policy
-  LearnAttributes learn;      // the policy sets on_policy
+  LearnAttributes learn;      // the policy sets on_policy and sequences
+  // What becomes of the rows that are left at the end of a segment if collect.unroll_len is above 1.
+  LastSample last_sample = LastSample::kNullPadding;
   PolicyModes modes;
   // Averages gradients with the other learners of a group, which must have equally many minibatches;
   // null: a single learner. It must outlive the policy.

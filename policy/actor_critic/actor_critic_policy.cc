@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/policy/actor_critic/actor_critic_collect.h"
@@ -58,6 +60,13 @@ absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> ActorCriticPolicy::Create(
       ActorCritic::Create(std::move(actor), std::move(critic), std::move(observation),
                           std::move(action), options.networks));
   const ActorCriticPolicyOptions& kept = policy->options_;
+  if (policy->actor_critic_->state_size() > 0 && kept.collect.unroll_len <= 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unroll_len is ", kept.collect.unroll_len, ", but the network is recurrent (",
+                     policy->actor_critic_->info(),
+                     ") and learns from samples of several rows, through which its gradient flows: "
+                     "set unroll_len to 2 or more, such as 16"));
+  }
   ActorCritic* const networks = policy->actor_critic_.get();
   if (kept.modes.learn) {
     DING_ASSIGN_OR_RETURN(policy->learn_, MakeActorCriticLearn(kept, networks));

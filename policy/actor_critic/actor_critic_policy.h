@@ -9,18 +9,26 @@
 //                (policy/reward_scaler.h)
 //              - normalizes the observations by the statistics with which the policy acted on these
 //                rows, and then adds the rows to the statistics
+//            If unroll_len T is above 1, it cuts the segments into samples [N * T] of T rows
+//            (data/sequence_samples.h), with column "mask"
 //   eval     takes the most probable action; the statistics do not change
-//   learn    trains on rows of GetTrainSample(): `epochs` passes, in minibatches in random order
+//   learn    trains on samples of GetTrainSample(): `epochs` passes, in minibatches in random order. Rows of
+//            padding do not count
 //   command  gives the learn mode the settings "lr" and "entropy_weight" if they decay. They are
 //            functions of info "envstep", so that a resumed run needs no state for them
+//
+// Recurrent networks need T above 1. Collect and eval mode keep a recurrent state for each env, which Reset()
+// makes 0. The output of the collect mode then has "rnn_state" [S], the state before the row: the learn
+// mode computes each sample from that of its first row on (backpropagation through time), and
+// GetTrainSample() computes V(final_obs) from the state after the segment's last row.
 //
 // A learning iteration is a minibatch. It reports the scalars cur_lr, total_loss, policy_loss,
 // value_loss, entropy, approx_kl, clip_fraction and grad_norm, and two that are equal for all minibatches
 // of a call: adv_std and explained_var (the share of the variance of the returns that the critic of the
 // acting policy explains).
 //
-// Saved: the model as in ActorCritic; train state "optimizer/...", "rng" (for the order of rows);
-// collect state "rng", and "reward_scaler/..." if rewards are scaled.
+// Saved: the model as in ActorCritic; train state "optimizer/...", "rng" (for the order of samples);
+// collect state "rng", "reward_scaler/..." if rewards are scaled, "rnn_states/..." of recurrent networks.
 //
 // Ownership: the policy owns networks and optimizer; its modes share them.
 // Threads:   one thread at a time may use the policy, in any mode.
@@ -45,6 +53,7 @@ std::unique_ptr<CommandMode> MakeActorCriticCommand(const ActorCriticPolicyOptio
 class ActorCriticPolicy : public Policy {
  public:
   // Networks and spaces as for ActorCritic::Create().
+  //   kInvalidArgument  also if a network is recurrent and unroll_len is 1
   static absl::StatusOr<std::unique_ptr<ActorCriticPolicy>> Create(
       std::unique_ptr<Network> actor, std::unique_ptr<Network> critic, SpecPtr observation,
       SpecPtr action, const ActorCriticPolicyOptions& options);

@@ -184,10 +184,10 @@ TEST(ActorCriticPolicy, EachEpochTrainsOnEachRowOnceInAnotherOrder) {
   ActorCriticPolicyOptions options = Options();
   options.adam.lr = 0;  // The policy then stays the same in all steps.
   options.update.epochs = 3;
-  options.update.minibatch_rows = 5;
+  options.update.minibatch_size = 5;
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(options));
   options.update.epochs = 1;
-  options.update.minibatch_rows = 0;
+  options.update.minibatch_size = 0;
   DING_ASSERT_OK_AND_ASSIGN(const auto whole, Create(options));
   const Batch batch = MakeOnPolicyBatch(VectorObservation(3), DiscreteAction(4), 12, 5);
   std::vector<LearnStep> steps;
@@ -280,7 +280,7 @@ TEST(ActorCriticPolicy, TheEntropyWeightMovesWithTheEnvSteps) {
 TEST(ActorCriticPolicy, AFailedStepUndoesTheStepsBeforeIt) {
   ActorCriticPolicyOptions options = Options();
   options.update.epochs = 1;
-  options.update.minibatch_rows = 1;
+  options.update.minibatch_size = 1;
   DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create(options));
   const Batch good = MakeOnPolicyBatch(VectorObservation(3), DiscreteAction(4), 12, 5);
   std::vector<LearnStep> steps;

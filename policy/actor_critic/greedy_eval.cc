@@ -15,18 +15,45 @@ absl::Status CheckOutput(const Spec& expected, const ColumnsView& obs,
       absl::StrCat("the output has ", out.rows(), " rows for ", obs.rows(), " observations"));
 }
 
-GreedyEval::GreedyEval(std::string name, ActorCritic* networks)
-    : name_(std::move(name)), networks_(*networks) {}
-
-absl::Status GreedyEval::Forward(const ColumnsView& obs, absl::Span<const int> /*env_ids*/,
-                                 const NamedValues& /*settings*/, const MutableColumnsView& out) {
-  return Annotate(Choose(obs, out), absl::StrCat(name_, ", eval"));
+absl::Status CheckEnvIds(absl::Span<const int> env_ids, int64_t rows) {
+  if (static_cast<int64_t>(env_ids.size()) != rows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(env_ids.size(), " env ids for ", rows,
+                     " observations, expected one for each: the networks are recurrent"));
+  }
+  for (const int env_id : env_ids) {
+    if (env_id >= 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("env id ", env_id, ", expected at least 0"));
+  }
+  return absl::OkStatus();
 }
 
-absl::Status GreedyEval::Choose(const ColumnsView& obs, const MutableColumnsView& out) {
+GreedyEval::GreedyEval(std::string name, ActorCritic* networks)
+    : name_(std::move(name)), networks_(*networks) {
+  if (networks_.state_size() > 0) states_.emplace(networks_.state_size());
+}
+
+absl::Status GreedyEval::Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
+                                 const NamedValues& /*settings*/, const MutableColumnsView& out) {
+  return Annotate(Choose(obs, env_ids, out), absl::StrCat(name_, ", eval"));
+}
+
+absl::Status GreedyEval::Reset(absl::Span<const int> env_ids) {
+  if (states_.has_value()) states_->Reset(env_ids);
+  return absl::OkStatus();
+}
+
+absl::Status GreedyEval::Choose(const ColumnsView& obs, absl::Span<const int> env_ids,
+                                const MutableColumnsView& out) {
   DING_RETURN_IF_ERROR(CheckOutput(*networks_.action(), obs, out));
   if (obs.rows() == 0) return absl::OkStatus();
-  DING_RETURN_IF_ERROR(networks_.Act(obs, {}));
+  absl::Span<float> states;
+  if (states_.has_value()) {
+    DING_RETURN_IF_ERROR(CheckEnvIds(env_ids, obs.rows()));
+    states = states_->Gather(env_ids);
+  }
+  DING_RETURN_IF_ERROR(networks_.Act(obs, {}, states));
+  if (states_.has_value()) states_->Scatter(env_ids);
   networks_.distribution().Mode(out.Slice(0, obs.rows()));
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// The eval mode of an ActorCritic: it takes the most probable action.
+// The eval mode of an ActorCritic: it takes the most probable action. It keeps recurrent states of its own.
 //
 // Ownership: the networks must outlive it.
 // Threads:   thread-compatible.
@@ -6,6 +6,8 @@
 #ifndef DING_WORKER_POLICY_ACTOR_CRITIC_GREEDY_EVAL_H_
 #define DING_WORKER_POLICY_ACTOR_CRITIC_GREEDY_EVAL_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,12 +18,17 @@
 #include "ding_worker/data/state.h"
 #include "ding_worker/policy/actor_critic/actor_critic.h"
 #include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/recurrent_states.h"
 
 namespace ding {
 
 // Returns kInvalidArgument unless `out` has the layout of `expected` and a row per row of `obs`.
 absl::Status CheckOutput(const Spec& expected, const ColumnsView& obs,
                          const MutableColumnsView& out);
+
+// Returns kInvalidArgument unless there is an env id, at least 0, for each of `rows` observations, as
+// recurrent networks need.
+absl::Status CheckEnvIds(absl::Span<const int> env_ids, int64_t rows);
 
 class GreedyEval : public EvalMode {
  public:
@@ -31,13 +38,16 @@ class GreedyEval : public EvalMode {
   const SpecPtr& output_spec() const override { return networks_.action(); }
   absl::Status Forward(const ColumnsView& obs, absl::Span<const int> env_ids,
                        const NamedValues& settings, const MutableColumnsView& out) override;
+  absl::Status Reset(absl::Span<const int> env_ids) override;
   absl::Status LoadModel(StateReader* reader) override { return networks_.LoadModel(reader); }
 
  private:
-  absl::Status Choose(const ColumnsView& obs, const MutableColumnsView& out);
+  absl::Status Choose(const ColumnsView& obs, absl::Span<const int> env_ids,
+                      const MutableColumnsView& out);
 
   const std::string name_;
   ActorCritic& networks_;
+  std::optional<RecurrentStates> states_;  // of recurrent networks
 };
 
 }  // namespace ding

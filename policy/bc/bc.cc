@@ -202,6 +202,11 @@ absl::StatusOr<std::unique_ptr<BcPolicy>> BcPolicy::Create(std::unique_ptr<Netwo
                         ActorCritic::Create(std::move(network), nullptr, std::move(observation),
                                             std::move(action), networks_options));
   ActorCritic* const networks = policy->networks_.get();
+  if (networks->state_size() > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the network is recurrent (", networks->info(),
+                     "), but bc learns from single rows in random order: use one without memory"));
+  }
   if (options.modes.learn) {
     // Only the network is trained; the deviation of the collect mode is fixed.
     DING_ASSIGN_OR_RETURN(GroupAdam adam, GroupAdam::Create({networks->Groups().front()},

@@ -60,7 +60,7 @@ class BcPolicy : public Policy {
  public:
   // `network` reads WithoutActionMask(observation) and has one output field,
   // ActionDistribution::head() of `action`.
-  //   kInvalidArgument  spaces, network or options that do not fit
+  //   kInvalidArgument  spaces, network or options that do not fit; a recurrent network
   static absl::StatusOr<std::unique_ptr<BcPolicy>> Create(std::unique_ptr<Network> network,
                                                           SpecPtr observation, SpecPtr action,
                                                           const BcOptions& options);

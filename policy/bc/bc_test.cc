@@ -27,6 +27,8 @@
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/rnn/rnn.h"
+#include "ding_worker/policy/rnn/rnn_structure.h"
 #include "ding_worker/policy/testing/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -217,6 +219,15 @@ TEST(Bc, RefusesANetworkThatDoesNotFit) {
                                                                *MakeSpec({Box("q", {3})}), 1),
                                VectorObservation(), DiscreteAction(), {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("actor's outputs")));
+}
+
+TEST(Bc, RefusesARecurrentNetwork) {
+  EXPECT_THAT(BcPolicy::Create(*Rnn::Create(RnnOptions(), VectorObservation(),
+                                            *MakeSpec({Box("logit", {3})}), 1),
+                               VectorObservation(), DiscreteAction(), {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("the network is recurrent (lstm 64"),
+                             HasSubstr("bc learns from single rows"))));
 }
 
 TEST(BcFactory, ReportsAllProblemsAtOnce) {

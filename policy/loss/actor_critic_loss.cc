@@ -4,16 +4,27 @@
 #include <cmath>
 #include <cstddef>
 
+#include "absl/algorithm/container.h"
 #include "ding_worker/base/check.h"
 
 namespace ding {
 namespace {
 
+bool IsPadding(absl::Span<const uint8_t> mask, size_t row) {
+  return !mask.empty() && mask[row] == 0;
+}
+
+// The number of rows that are not padding.
+double CountRows(size_t rows, absl::Span<const uint8_t> mask) {
+  return static_cast<double>(mask.empty() ? rows : rows - absl::c_count(mask, 0));
+}
+
 void CheckLengths(const ActorCriticLossInput& input, const ActorCriticLossGradient& gradient) {
   const size_t rows = input.log_prob.size();
   DING_CHECK(rows > 0 && input.entropy.size() == rows && input.value.size() == rows &&
              input.old_log_prob.size() == rows && input.old_value.size() == rows &&
-             input.advantage.size() == rows && input.returns.size() == rows)
+             input.advantage.size() == rows && input.returns.size() == rows &&
+             (input.mask.empty() || input.mask.size() == rows))
       << "columns of different lengths; log_prob has " << rows;
   DING_CHECK(gradient.d_log_prob.size() == rows && gradient.d_entropy.size() == rows &&
              gradient.d_value.size() == rows)
@@ -52,9 +63,15 @@ ActorCriticLossResult Compute(const ActorCriticLossInput& input,
                               const ActorCriticLossOptions& options,
                               const ActorCriticLossGradient& gradient, const F& term) {
   CheckLengths(input, gradient);
-  const double scale = 1.0 / static_cast<double>(input.log_prob.size());
+  const double rows = CountRows(input.log_prob.size(), input.mask);
+  DING_CHECK(rows > 0) << "all " << input.log_prob.size() << " rows are padding";
+  const double scale = 1.0 / rows;
   ActorCriticLossResult sum;
   for (size_t i = 0; i < input.log_prob.size(); ++i) {
+    if (IsPadding(input.mask, i)) {
+      gradient.d_log_prob[i] = gradient.d_value[i] = gradient.d_entropy[i] = 0;
+      continue;
+    }
     const double log_ratio = static_cast<double>(input.log_prob[i]) - input.old_log_prob[i];
     const double ratio = std::exp(log_ratio);
     const Term policy = term(i, ratio);
@@ -101,13 +118,17 @@ ActorCriticLossResult ComputeA2cLoss(const ActorCriticLossInput& input,
   return result;
 }
 
-void NormalizeAdvantages(absl::Span<float> advantage) {
-  const auto count = static_cast<double>(advantage.size());
+void NormalizeAdvantages(absl::Span<float> advantage, absl::Span<const uint8_t> mask) {
+  const double count = CountRows(advantage.size(), mask);
   double sum = 0;
-  for (const float value : advantage) sum += value;
+  for (size_t i = 0; i < advantage.size(); ++i) {
+    if (!IsPadding(mask, i)) sum += advantage[i];
+  }
   const double mean = sum / count;
   double squares = 0;
-  for (const float value : advantage) squares += (value - mean) * (value - mean);
+  for (size_t i = 0; i < advantage.size(); ++i) {
+    if (!IsPadding(mask, i)) squares += (advantage[i] - mean) * (advantage[i] - mean);
+  }
   const double scale = 1 / (std::sqrt(squares / count) + 1e-8);
   for (float& value : advantage) value = static_cast<float>((value - mean) * scale);
 }

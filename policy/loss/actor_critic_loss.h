@@ -9,17 +9,20 @@
 //               r_i = exp(log_prob_i - old_log_prob_i)
 //   A2C         policy_loss = -1/B sum_i log_prob_i A_i
 //
+// Rows of padding, whose `mask` is 0, are no terms of these sums and have gradient 0; B counts the others.
 // No gradient flows into advantages and returns. Sources: Schulman et al. 2017 ("Proximal policy
 // optimization algorithms", eq. 7 and 9; the clipped value loss is from the authors' code); Mnih et
 // al. 2016 ("Asynchronous methods for deep reinforcement learning", section 4). approx_kl is
 // Schulman's estimate "k3" (2020, "Approximating KL divergence"): mean of r - 1 - log r, which is
 // never negative.
 //
-// Shapes: all columns are [B], B >= 1. Sums use float64.
+// Shapes: all columns are [B], B >= 1, with at least one row that is not padding. Sums use float64.
 // Errors: columns of other lengths are a mistake of the caller and end the program.
 // Ownership: takes none. Outputs must not overlap inputs.   Threads: thread-safe.
 #ifndef DING_WORKER_POLICY_LOSS_ACTOR_CRITIC_LOSS_H_
 #define DING_WORKER_POLICY_LOSS_ACTOR_CRITIC_LOSS_H_
+
+#include <cstdint>
 
 #include "absl/types/span.h"
 
@@ -40,6 +43,7 @@ struct ActorCriticLossInput {
   absl::Span<const float> old_value;
   absl::Span<const float> advantage;
   absl::Span<const float> returns;
+  absl::Span<const uint8_t> mask = {};  // 0: padding; empty: there is none
 };
 
 // The output columns for the gradients of the loss.
@@ -66,8 +70,9 @@ ActorCriticLossResult ComputeA2cLoss(const ActorCriticLossInput& input,
                                      const ActorCriticLossOptions& options,
                                      const ActorCriticLossGradient& gradient);
 
-// Normalizes to mean 0 and standard deviation 1: (A - mean) / (std + 1e-8).
-void NormalizeAdvantages(absl::Span<float> advantage);
+// Normalizes to mean 0 and standard deviation 1: (A - mean) / (std + 1e-8). Rows whose `mask` is 0 do not
+// count; an empty mask means that there are none.
+void NormalizeAdvantages(absl::Span<float> advantage, absl::Span<const uint8_t> mask = {});
 
 }  // namespace ding
 

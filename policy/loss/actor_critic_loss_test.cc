@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -133,6 +136,56 @@ TEST(A2cLoss, EqualsThePolicyGradient) {
   EXPECT_NEAR(result.policy_loss, policy, 1e-6);
   EXPECT_EQ(result.clip_fraction, 0);
   ExpectGradientOfFiniteDifferences(ComputeA2cLoss, {0.7, 0.03, 0, 0.2});
+}
+
+// Every third row is padding, with values that would show.
+TEST(ActorCriticLosses, RowsOfPaddingAreAsIfTheyWereNotThere) {
+  for (const LossFunction loss : {ComputePpoLoss, ComputeA2cLoss}) {
+    const ActorCriticLossOptions options{0.7, 0.03, 0.4, 0.2};
+    RandomBatch padded(6);
+    RandomBatch rows = padded;
+    const std::vector<std::vector<float>*> all = {
+        &padded.log_prob,  &padded.old_log_prob, &padded.entropy, &padded.value,
+        &padded.old_value, &padded.advantage,    &padded.returns};
+    const std::vector<std::vector<float>*> kept = {
+        &rows.log_prob,  &rows.old_log_prob, &rows.entropy, &rows.value,
+        &rows.old_value, &rows.advantage,    &rows.returns};
+    std::vector<uint8_t> mask;
+    for (int i = 0; i < kRows; ++i) mask.push_back(i % 3 == 1 ? 0 : 1);
+    for (size_t column = 0; column < all.size(); ++column) {
+      kept[column]->clear();
+      for (int i = 0; i < kRows; ++i) {
+        if (mask[i] != 0) {
+          kept[column]->push_back((*all[column])[i]);
+        } else {
+          (*all[column])[i] = std::numeric_limits<float>::quiet_NaN();
+        }
+      }
+    }
+    ActorCriticLossInput input = padded.input();
+    input.mask = mask;
+    NormalizeAdvantages(absl::MakeSpan(padded.advantage), mask);
+    NormalizeAdvantages(absl::MakeSpan(rows.advantage));
+    for (std::vector<float>* const d : {&rows.d_log_prob, &rows.d_entropy, &rows.d_value}) {
+      d->resize(rows.log_prob.size());
+    }
+    const ActorCriticLossResult found = loss(input, options, padded.gradient());
+    const ActorCriticLossResult expected = loss(rows.input(), options, rows.gradient());
+    EXPECT_EQ(found.loss, expected.loss);
+    EXPECT_EQ(found.policy_loss, expected.policy_loss);
+    EXPECT_EQ(found.value_loss, expected.value_loss);
+    EXPECT_EQ(found.entropy, expected.entropy);
+    EXPECT_EQ(found.approx_kl, expected.approx_kl);
+    EXPECT_EQ(found.clip_fraction, expected.clip_fraction);
+    size_t row = 0;
+    for (int i = 0; i < kRows; ++i) {
+      const bool real = mask[i] != 0;
+      EXPECT_EQ(padded.d_log_prob[i], real ? rows.d_log_prob[row] : 0) << i;
+      EXPECT_EQ(padded.d_entropy[i], real ? rows.d_entropy[row] : 0) << i;
+      EXPECT_EQ(padded.d_value[i], real ? rows.d_value[row] : 0) << i;
+      if (real) ++row;
+    }
+  }
 }
 
 TEST(NormalizeAdvantages, GivesMeanZeroAndStdOne) {

@@ -13,7 +13,7 @@ ActorCriticPolicyOptions MakePpoPolicyOptions(const PpoOptions& options) {
   policy.update.loss_options.ratio_clip = options.ratio_clip;
   policy.update.loss_options.value_clip = options.value_clip;
   policy.update.epochs = options.epochs;
-  policy.update.minibatch_rows = options.minibatch_rows;
+  policy.update.minibatch_size = options.minibatch_size;
   policy.update.normalize_adv = options.normalize_adv;
   policy.update.max_kl = options.max_kl;
   return policy;

@@ -5,7 +5,7 @@
 // Example:
 //   PpoOptions options;
 //   options.policy.collect.n_sample = 256;
-//   options.minibatch_rows = 64;
+//   options.minibatch_size = 64;
 //   DING_ASSIGN_OR_RETURN(auto policy, CreatePpo(std::move(actor), std::move(critic), observation,
 //                                                action, options));
 #ifndef DING_WORKER_POLICY_PPO_PPO_H_
@@ -23,8 +23,8 @@ namespace ding {
 
 struct PpoOptions {
   ActorCriticPolicyOptions policy;  // all but `name`; of `update` only the coefficients
-  int64_t epochs = 10;              // passes over the rows of a learn call, at least 1
-  int64_t minibatch_rows = 64;      // at least 1
+  int64_t epochs = 10;              // passes over the samples of a learn call, at least 1
+  int64_t minibatch_size = 64;      // samples, at least 1
   double ratio_clip = 0.2;          // above 0
   double value_clip = 0;            // 0: the value loss is not clipped
   bool normalize_adv = true;        // normalizes the advantages of each minibatch

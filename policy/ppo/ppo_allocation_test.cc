@@ -2,16 +2,21 @@
 // layer, and fragment memory over billions of calls.
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "ding_worker/base/allocation_count.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/mlp/mlp.h"
 #include "ding_worker/policy/policy.h"
 #include "ding_worker/policy/ppo/ppo.h"
 #include "ding_worker/policy/random_batch.h"
+#include "ding_worker/policy/rnn/rnn.h"
+#include "ding_worker/policy/rnn/rnn_structure.h"
 #include "gtest/gtest.h"
 
 namespace ding {
@@ -24,7 +29,7 @@ TEST(PpoAllocation, AllocatesNothingWhileSizesRepeat) {
   mlp.encoder_hidden_size = {32, 16};
   PpoOptions options;
   options.epochs = 2;
-  options.minibatch_rows = 24;
+  options.minibatch_size = 24;
   options.policy.grad_clip_norm = 0.5;
   options.policy.networks.normalize_obs = true;
   const auto policy =
@@ -45,6 +50,44 @@ TEST(PpoAllocation, AllocatesNothingWhileSizesRepeat) {
     ASSERT_TRUE(ok);
   }
   EXPECT_GT(before, 0) << "the counter does not count";
+  EXPECT_EQ(AllocationCount() - before, 0);
+}
+
+TEST(PpoAllocation, AllocatesNothingWithRecurrentNetworksWhileSizesRepeat) {
+  const SpecPtr observation = *MakeSpec({Box("obs", {4})});
+  const SpecPtr action = *MakeSpec({Discrete("action", 2)});
+  RnnOptions rnn;
+  rnn.hidden_size = 16;
+  PpoOptions options;
+  options.epochs = 2;
+  options.minibatch_size = 3;
+  options.policy.collect.unroll_len = 8;
+  const auto policy =
+      *CreatePpo(*Rnn::Create(rnn, observation, *MakeSpec({Box("logit", {2})}), 0),
+                 *Rnn::Create(rnn, observation, *MakeSpec({ActorCritic::ValueField()}), 1),
+                 observation, action, options);
+  const Batch single = MakeOnPolicyBatch(observation, action, 64, 1);
+  std::vector<FieldSpec> fields(single.spec().fields().begin(), single.spec().fields().end());
+  fields.push_back(Scalar("mask", DType::kBool));
+  fields.push_back(Box("rnn_state", {64}));
+  BatchBuilder samples = *BatchBuilder::Create(*MakeSpec(std::move(fields)), 64);
+  CopyRows(single.view(), samples.view(), 0);
+  for (uint8_t& real : samples.column<uint8_t>(samples.spec().size() - 2)) real = 1;
+  for (float& state : samples.column<float>(samples.spec().size() - 1)) state = 0;
+  const Batch batch = std::move(samples).Seal(64).AsSequences(8);
+  const Batch obs = MakeObservationBatch(observation, 8, 1);
+  const std::vector<int> env_ids = {0, 1, 2, 3, 4, 5, 6, 7};
+  const BatchBuilder out = *BatchBuilder::Create(policy->collect_mode()->output_spec(), 8);
+  const BatchBuilder actions = *BatchBuilder::Create(policy->eval_mode()->output_spec(), 8);
+  std::vector<LearnStep> steps;
+  int64_t before = 0;
+  for (int i = 0; i < 10; ++i) {
+    if (i == 1) before = AllocationCount();
+    const bool ok = policy->learn_mode()->Forward(batch, {}, &steps).ok() &&
+                    policy->collect_mode()->Forward(obs.view(), env_ids, {}, out.view()).ok() &&
+                    policy->eval_mode()->Forward(obs.view(), env_ids, {}, actions.view()).ok();
+    ASSERT_TRUE(ok);
+  }
   EXPECT_EQ(AllocationCount() - before, 0);
 }
 

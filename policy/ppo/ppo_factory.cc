@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Create(const PolicyConfig& config,
   PpoOptions options;
   options.policy = ActorCriticOptionsFromConfig(kName, config, ppo.actor_critic(), context);
   options.epochs = ppo.epoch_per_collect();
-  options.minibatch_rows = config.batch_size();
+  options.minibatch_size = config.batch_size();
   options.ratio_clip = ppo.clip_ratio();
   options.value_clip = ppo.value_clip();
   options.normalize_adv = ppo.adv_norm();

@@ -1,11 +1,20 @@
 // Linked statically, as programs are: so a missing alwayslink shows.
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/batch.h"
+#include "ding_worker/data/columns.h"
+#include "ding_worker/data/dtype.h"
 #include "ding_worker/data/named_values.h"
+#include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
@@ -64,8 +73,48 @@ TEST_F(PpoFactory, HandsTheConfigOn) {
   EXPECT_EQ(*steps[0].scalars.Get("cur_lr"), 0.25);
 }
 
-TEST_F(PpoFactory, ReportsAllProblemsAtOnce) {
+TEST_F(PpoFactory, MakesSamplesOfUnrollLenRows) {
   config_.set_unroll_len(4);
+  // What becomes of 5 rows: the rows of all samples, and those of them that are not padding.
+  for (const auto& [last, rows, real_rows] :
+       {std::tuple(PolicyConfig::NULL_PADDING, 8, 5), std::tuple(PolicyConfig::LAST, 8, 8),
+        std::tuple(PolicyConfig::DROP, 4, 4)}) {
+    config_.set_last_sample(last);
+    DING_ASSERT_OK_AND_ASSIGN(const auto policy, Create());
+    EXPECT_EQ(policy->collect_mode()->attributes().unroll_len, 4);
+    EXPECT_TRUE(policy->learn_mode()->attributes().sequences);
+    const SpecPtr& output = policy->collect_mode()->output_spec();
+    std::vector<FieldSpec> fields = {Box("obs", {4})};
+    fields.insert(fields.end(), output->fields().begin(), output->fields().end());
+    fields.push_back(Scalar("reward", DType::kFloat32));
+    BatchBuilder collected = *BatchBuilder::Create(*MakeSpec(std::move(fields)), 5);
+    CopyRows(MakeObservationBatch(context_.observation, 5, 1).view(), collected.view(), 0);
+    ASSERT_THAT(policy->collect_mode()->Forward(collected.view(), {}, {},
+                                                collected.view().Fields(output.get(), 1)),
+                IsOk());
+    for (float& reward : collected.column<float>(collected.spec().size() - 1)) reward = 1;
+    SegmentBatch data;
+    data.rows = std::move(collected).Seal(5);
+    data.final_obs = MakeObservationBatch(context_.observation, 1, 2);
+    data.segments = {{0, 0, 0, 5, SegmentEnd::kTruncated}};
+    DING_ASSERT_OK_AND_ASSIGN(const SegmentBatch samples,
+                              policy->collect_mode()->GetTrainSample(data));
+    EXPECT_EQ(samples.size(), rows);
+    const absl::Span<const uint8_t> mask = samples.rows.column<uint8_t>("mask");
+    EXPECT_EQ(std::count(mask.begin(), mask.end(), 1), real_rows);
+  }
+}
+
+TEST_F(PpoFactory, RecurrentNetworksNeedSamplesOfSeveralRows) {
+  common().mutable_model()->set_type("rnn");
+  EXPECT_THAT(Create(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                 AllOf(HasSubstr("policy type 'ppo': unroll_len is 1"),
+                                       HasSubstr("set unroll_len to 2 or more"))));
+  config_.set_unroll_len(2);
+  EXPECT_THAT(Create(), IsOk());
+}
+
+TEST_F(PpoFactory, ReportsAllProblemsAtOnce) {
   config_.set_nstep(3);
   config_.set_priority(true);
   params_.set_epoch_per_collect(0);
@@ -87,7 +136,6 @@ TEST_F(PpoFactory, ReportsAllProblemsAtOnce) {
   context_.action = *MakeSpec({Box("action", {1})});
   const absl::Status status = Create().status();
   for (const char* const problem : {"policy type 'ppo': ",
-                                    "unroll_len is 4",
                                     "nstep is 3",
                                     "priority is set",
                                     "epoch_per_collect is 0",
