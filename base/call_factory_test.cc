@@ -28,9 +28,8 @@ TEST(CallFactoryTest, ReturnsWhatTheFactoryReturns) {
 }
 
 TEST(CallFactoryTest, NamesATypeWhoseFactoryReturnsNoneOrThrows) {
-  EXPECT_THAT(
-      StatusOf([] { return nullptr; }),
-      StatusIs(absl::StatusCode::kInternal, "the factory of buffer 'mine' returned none"));
+  EXPECT_THAT(StatusOf([] { return nullptr; }),
+              StatusIs(absl::StatusCode::kInternal, "the factory of buffer 'mine' returned none"));
   EXPECT_THAT(StatusOf([]() -> Made { throw std::runtime_error("out of ideas"); }),
               StatusIs(absl::StatusCode::kInternal,
                        "the factory of buffer 'mine' threw an exception: out of ideas"));

@@ -62,16 +62,14 @@ absl::Status RecurrentStates::SaveState(StateWriter* writer) const {
 absl::Status RecurrentStates::LoadState(StateReader* reader) {
   DING_ASSIGN_OR_RETURN(const int64_t size, reader->ReadInt(kSize));
   if (size != size_) {
-    return absl::InvalidArgumentError(absl::StrCat("recurrent states of ", size,
-                                                   " floats, expected ", size_,
-                                                   ": another network saved them"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "recurrent states of ", size, " floats, expected ", size_, ": another network saved them"));
   }
   DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info(kStates));
   const int64_t count = NumElements(info.shape);
   if (count % size_ != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("recurrent states have ", count,
-                                                   " floats in all, expected a multiple of ",
-                                                   size_));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "recurrent states have ", count, " floats in all, expected a multiple of ", size_));
   }
   std::vector<float> states(static_cast<size_t>(count));
   DING_RETURN_IF_ERROR(reader->ReadSpan<float>(kStates, absl::MakeSpan(states)));

@@ -57,7 +57,7 @@ class QActor {
   int64_t Random(int64_t row, Rng* rng) const;
 
   void Reset(absl::Span<const int> env_ids);
-  // Of the recurrent states; they save nothing if there are none.
+  // Save and load the recurrent states; without any, nothing.
   absl::Status SaveState(StateWriter* writer) const;
   absl::Status LoadState(StateReader* reader);
 
@@ -73,7 +73,7 @@ class QActor {
   const std::string observation_name_;
   std::optional<RecurrentStates> states_;
   ScratchColumns scratch_;
-  // Of the last Evaluate().
+  // The results of the last Evaluate().
   absl::Span<const float> q_;       // [B, A]
   absl::Span<const uint8_t> mask_;  // [B, A]; empty: all actions are legal
 };

@@ -67,7 +67,7 @@ class LeakyNetwork : public RecurrentNetwork {
   std::vector<float> gradients_;
   std::vector<float> state_;    // [S] scratch
   std::vector<float> d_state_;  // [S] scratch
-  // Of the last ForwardSequences().
+  // What the last ForwardSequences() left for Backward().
   int64_t forward_rows_ = -1;  // -1: none that has no Backward() yet
   int64_t forward_length_ = 1;
   int64_t forward_burn_in_ = 0;

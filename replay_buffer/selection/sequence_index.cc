@@ -221,7 +221,7 @@ absl::Status SequenceIndex::Load(StateReader* reader, const RowStore& store) {
   return absl::OkStatus();
 }
 
-// Of the rows of `store`.
+// Returns the most consecutive rows of a stream in `store`.
 int64_t SequenceIndex::LongestRun(const RowStore& store) const {
   std::vector<int64_t> rows_from(static_cast<size_t>(store.size()));  // of the run from each row on
   int64_t longest = 0;
