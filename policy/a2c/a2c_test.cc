@@ -10,6 +10,7 @@
 #include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/policy/a2c/a2c.pb.h"
+#include "ding_worker/policy/actor_critic/testing/recurrent_run.h"
 #include "ding_worker/policy/policy_conformance.h"
 #include "ding_worker/policy/policy_registry.h"
 #include "ding_worker/policy/random_batch.h"
@@ -79,6 +80,27 @@ TEST(A2c, MovesProbabilitiesByTheAdvantage) {
       EXPECT_LT(log_prob(), before);
     }
   }
+}
+
+TEST(A2c, TakesOneStepOnAllSamplesOfARecurrentNetwork) {
+  const RecurrentCase shared = RecurrentCases().front();
+  A2cConfig config;
+  NetworkConfig& model = *config.mutable_actor_critic()->mutable_model();
+  model.set_type("rnn");
+  model.mutable_recurrent()->set_cell(RecurrentConfig::GRU);
+  model.mutable_recurrent()->set_hidden_size(3);
+  PolicyConfig policy_config;
+  policy_config.set_type("a2c");
+  policy_config.set_unroll_len(4);
+  policy_config.mutable_params()->PackFrom(config);
+  DING_ASSERT_OK_AND_ASSIGN(
+      const auto policy,
+      create_policy(policy_config, {shared.observation, shared.action, 1, PolicyModes()}));
+  std::vector<LearnStep> steps;
+  ASSERT_THAT(policy->learn_mode()->Forward(MakeRecurrentBatch(shared, 4, 20, 1), {}, &steps),
+              IsOk());
+  EXPECT_EQ(steps.size(), 1u);
+  EXPECT_TRUE(policy->learn_mode()->attributes().sequences);
 }
 
 TEST(A2cFactory, ReportsAllProblemsAtOnce) {

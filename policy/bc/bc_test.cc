@@ -226,7 +226,7 @@ TEST(Bc, RefusesARecurrentNetwork) {
                                             *MakeSpec({Box("logit", {3})}), 1),
                                VectorObservation(), DiscreteAction(), {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("the network is recurrent (lstm 64"),
+                       AllOf(HasSubstr("the network is recurrent (rnn lstm 64"),
                              HasSubstr("bc learns from single rows"))));
 }
 
