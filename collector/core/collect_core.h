@@ -218,8 +218,9 @@ class CollectCore {
   std::vector<int> seats_;                  // scratch of SeatsOf()
   std::vector<float> rewards_;              // scratch of Store()
   std::vector<int> ended_envs_;             // envs whose episode ended in the last step
-  std::vector<bool> unfinished_;  // per env, whether it may be in the middle of an episode
-  int waits_ = 0;                 // consecutive waits for a ready env
+  // Per env, whether it may be in the middle of an episode. Bytes, because every step sets some.
+  std::vector<uint8_t> unfinished_;
+  int waits_ = 0;  // consecutive waits for a ready env
   StepTimes step_times_;
 };
 

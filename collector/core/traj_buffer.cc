@@ -118,7 +118,9 @@ absl::StatusOr<TrajBuffer::Appended> TrajBuffer::Append(const ActingEnvs& acting
     info.prev = newest_[env_id];
     if (info.prev >= 0) infos_[info.prev].next = first + i;
     newest_[env_id] = first + i;
-    if (running_[env_id].rows++ == 0) running_[env_id].oldest = first + i;
+    if (options_.maxlen.has_value() && running_[env_id].rows++ == 0) {
+      running_[env_id].oldest = first + i;
+    }
     under_way_.Update(env_id, first + i);
     if (layout_.level_seed >= 0) {
       added.column<int64_t>(layout_.level_seed)[i] = level_seeds[env_id];
@@ -233,14 +235,6 @@ absl::Status TrajBuffer::ReshapeRewards(
   return absl::OkStatus();
 }
 
-bool TrajBuffer::Ended(int64_t row) const {
-  return infos_[row].state == RowState::kTerminated || infos_[row].state == RowState::kTruncated;
-}
-
-bool TrajBuffer::Follows(int64_t row, int64_t previous) const {
-  return !Ended(previous) && infos_[row].step == infos_[previous].step + 1;
-}
-
 void TrajBuffer::MarkReady(int64_t row) {
   do {
     infos_[row].ready = true;
@@ -286,11 +280,6 @@ void TrajBuffer::DropOfLastEpisodes(int64_t excess) {
       row = next;
     }
   }
-}
-
-bool TrajBuffer::BeginsSegment(int64_t row) const {
-  const int64_t prev = infos_[row].prev;
-  return prev < 0 || !infos_[prev].ready || !Follows(row, prev);
 }
 
 int64_t TrajBuffer::CountSamples(const Segment& segment) const {

@@ -203,14 +203,23 @@ class TrajBuffer {
     int64_t used = 0;
   };
 
-  bool Ended(int64_t row) const;
-  bool Follows(int64_t row, int64_t previous) const;
+  bool Ended(int64_t row) const {
+    const RowState state = infos_[row].state;
+    return state == RowState::kTerminated || state == RowState::kTruncated;
+  }
+  bool Follows(int64_t row, int64_t previous) const {
+    return !Ended(previous) && infos_[row].step == infos_[previous].step + 1;
+  }
   // Marks a row as ready, and with whole_episodes also the earlier rows of its episode.
   void MarkReady(int64_t row);
   void DropRow(int64_t row);
   void DropNewest(int64_t excess);
   void DropOfLastEpisodes(int64_t excess);
-  bool BeginsSegment(int64_t row) const;
+  // Inline, because it is called for each row.
+  bool BeginsSegment(int64_t row) const {
+    const int64_t prev = infos_[row].prev;
+    return prev < 0 || !infos_[prev].ready || !Follows(row, prev);
+  }
   // Returns the number of samples that end in the rows of a segment, which are in order_.
   int64_t CountSamples(const Segment& segment) const;
   // Returns the segments and fills order_ with their arena rows, and taken_samples_.
