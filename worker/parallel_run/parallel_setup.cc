@@ -413,15 +413,21 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   CoordinatorParts made;
   DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
   DING_ASSIGN_OR_RETURN(const ReturnBounds returns, CheckEvaluatorEnvs(config, env, deps.clock));
-  // The collect mode is only asked whether the policy is on-policy.
+  // The collect and learn modes are only asked for their attributes.
   PolicyModes modes;
-  modes.learn = modes.eval = false;
+  modes.eval = false;
   DING_ASSIGN_OR_RETURN(
       made.policy, create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, modes)));
   if (made.policy->collect_mode()->attributes().on_policy) {
     return absl::InvalidArgumentError(
         absl::StrCat("policy.type '", config.policy().type(),
                      "' is on-policy: parallel runs learn from a replay buffer"));
+  }
+  if (made.policy->learn_mode() != nullptr && made.policy->learn_mode()->attributes().sequences) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("policy.type '", config.policy().type(),
+                     "' learns from sequences of rows, but the learners of a parallel run get "
+                     "single rows: expected a policy for those, or a serial run"));
   }
   if (config.policy().random_collect_size() > 0) {
     DING_RETURN_IF_ERROR(RandomStart::Create(made.policy->collect_mode(), env, config.seed(), [] {

@@ -46,6 +46,7 @@ namespace ding {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr char kConfig[] = "worker/configs/cartpole_dqn_parallel.textproto";
@@ -167,6 +168,19 @@ TEST_F(ParamsOfAUser, ReachTheCommander) {
                               /*sender=*/nullptr, /*journal=*/nullptr),
               StatusIs(absl::StatusCode::kAborted));
   EXPECT_EQ(commander_, "to the commander");
+}
+
+TEST(PolicyOfAParallelRun, MustLearnFromSingleRows) {
+  DING_ASSERT_OK_AND_ASSIGN(
+      const ExperimentConfig config,
+      LoadExperimentConfig(kConfig,
+                           {"policy.type=impala", "policy.nstep=1",
+                            "policy.params={[type.googleapis.com/ding.ImpalaConfig]{actor_critic{"
+                            "model{encoder_hidden_size:8} critic{encoder_hidden_size:8}}}}"}));
+  EXPECT_THAT(MakeCoordinator(config, "run-1", ComponentDeps(), /*store=*/nullptr,
+                              /*sender=*/nullptr, /*journal=*/nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("policy.type 'impala' learns from sequences of rows")));
 }
 
 // A coordinator that admits workers and gives them nothing to do.
