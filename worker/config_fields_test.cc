@@ -47,6 +47,7 @@
 #include "ding_worker/policy/dqn/dqn.pb.h"
 #include "ding_worker/policy/impala/impala.pb.h"
 #include "ding_worker/policy/ppo/ppo.pb.h"
+#include "ding_worker/policy/r2d2/r2d2.pb.h"
 #include "ding_worker/replay_buffer/advanced_buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
@@ -109,6 +110,7 @@ constexpr char kTable[] = "worker/config_fields.txt";
 constexpr char kDocs[] = "docs/config_fields.md";
 
 constexpr char kModel[] = "model { encoder_hidden_size: 4 }";
+constexpr char kRecurrent[] = "dqn { model { type: \"rnn\" recurrent { hidden_size: 4 } } }";
 constexpr char kModels[] = "model { encoder_hidden_size: 4 } critic { encoder_hidden_size: 4 }";
 
 // A type of message that an Any may hold, and the settings that put it there.
@@ -145,6 +147,12 @@ const std::vector<Params>& AllParams() {
          {absl::StrCat("env={type:\"ConnectFour-vs-search\" params",
                        InAny(*BoardGameConfig::descriptor()), "}")}},
         policy("dqn", DqnConfig::descriptor(), kModel),
+        Params{"policy.params",
+               R2d2Config::descriptor(),
+               {"policy.type=r2d2", "policy.collect.unroll_len=20",
+                "policy.other.replay_buffer={type:\"sequence\" params" +
+                    InAny(*SequenceBufferConfig::descriptor(), "unroll_len:20") + "}",
+                "policy.params=" + InAny(*R2d2Config::descriptor(), kRecurrent)}},
         Params{"policy.params",
                ImpalaConfig::descriptor(),
                {"policy.type=impala", "policy.other.replay_buffer={type:\"sequence\"}",
