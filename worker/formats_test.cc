@@ -52,7 +52,8 @@ class FormatsTest : public testing::Test {
 
   std::string Path(const std::string& name) const { return JoinPath(folder_, name); }
 
-  // Copies the safetensors file at `from`, with its tensor "version" increased by one.
+  // Copies the safetensors file at `from`, with its tensors "version" increased by ten: the next version of a
+  // sequence buffer exists, for those with priorities.
   static void CopyAsLaterVersion(const std::string& from, const std::string& to) {
     DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SafetensorsReader> reader,
                               SafetensorsReader::OpenSelfChecked(from));
@@ -61,7 +62,7 @@ class FormatsTest : public testing::Test {
         if (name == kSafetensorsChecksum) continue;
         const TensorInfo info = reader->Info(name).value();
         if (name == "version" || absl::EndsWith(name, "/version")) {
-          DING_RETURN_IF_ERROR(writer->WriteInt(name, reader->ReadInt(name).value() + 1));
+          DING_RETURN_IF_ERROR(writer->WriteInt(name, reader->ReadInt(name).value() + 10));
           continue;
         }
         std::string bytes(static_cast<size_t>(*CheckedByteSize(info.dtype, info.shape)), '\0');
@@ -141,7 +142,7 @@ TEST_F(FormatsTest, EpisodesOfALaterVersionAreRefused) {
   CopyAsLaterVersion(FixturePath("cartpole.episodes"), Path("later"));
   EXPECT_THAT(ReadEpisodes(Path("later")),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("it has version 2, this program reads version 1")));
+                       HasSubstr("it has version 11, this program reads version 1")));
 }
 
 // Every tensor file uses this container.
