@@ -22,7 +22,6 @@
 #include "ding_worker/policy/recurrent_conformance.h"
 #include "ding_worker/policy/recurrent_network.h"
 #include "ding_worker/policy/rnn/rnn.h"
-#include "ding_worker/policy/rnn/rnn_structure.h"
 #include "ding_worker/policy/rnn/rnn_test_cases.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
