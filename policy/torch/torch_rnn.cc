@@ -75,18 +75,17 @@ class TorchRnnModule : public torch::nn::Module {
   std::vector<at::Tensor> Forward(const std::vector<at::Tensor>& inputs) const {
     const Sequences& sequences = *call_->sequences;
     State state = StateBefore();
-    std::vector<at::Tensor> outputs;
     // Without gradients burn-in makes no difference.
     const int64_t burn_in = at::GradMode::is_enabled() ? sequences.burn_in : 0;
+    std::vector<at::Tensor> burned_in;
     if (burn_in > 0) {
       const at::NoGradGuard no_autograd;
-      outputs = RunSteps(inputs, 0, burn_in, &state);
+      burned_in = RunSteps(inputs, 0, burn_in, &state);
     }
-    const std::vector<at::Tensor> learned = RunSteps(inputs, burn_in, sequences.length, &state);
-    for (size_t i = 0; i < learned.size(); ++i) {
-      const at::Tensor all = burn_in > 0 ? at::cat({outputs[i], learned[i]}, 1) : learned[i];
-      if (burn_in == 0) outputs.emplace_back();
-      outputs[i] = all.flatten(0, 1);
+    std::vector<at::Tensor> outputs = RunSteps(inputs, burn_in, sequences.length, &state);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (burn_in > 0) outputs[i] = at::cat({burned_in[i], outputs[i]}, 1);
+      outputs[i] = outputs[i].flatten(0, 1);
     }
     if (!AllStates()) WriteLastStates(state);
     return outputs;
