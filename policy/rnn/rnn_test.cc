@@ -14,7 +14,6 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/spec.h"
-#include "ding_worker/policy/mlp/mlp_structure.h"
 #include "ding_worker/policy/mlp/mlp_test_cases.h"
 #include "ding_worker/policy/network.h"
 #include "ding_worker/policy/network_conformance.h"
@@ -22,6 +21,7 @@
 #include "ding_worker/policy/recurrent_network.h"
 #include "ding_worker/policy/rnn/reference_rnn.h"
 #include "ding_worker/policy/rnn/rnn_structure.h"
+#include "ding_worker/policy/rnn/rnn_test_cases.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -33,32 +33,6 @@ using testing::HasSubstr;
 
 constexpr uint64_t kSeed = 7;
 
-// One network for each architecture and cell.
-struct RnnTestCase {
-  std::string name;
-  RnnOptions options;
-  MlpTestCase mlp;
-};
-
-std::vector<RnnTestCase> RnnTestCases() {
-  std::vector<RnnTestCase> cases;
-  for (const RnnCell cell : {RnnCell::kLstm, RnnCell::kGru}) {
-    int64_t hidden = 4;
-    for (const MlpTestCase& mlp : MlpTestCases()) {
-      if (mlp.options.output_activation) continue;  // of no use to a whole network
-      RnnTestCase test_case;
-      test_case.name = (cell == RnnCell::kLstm ? "Lstm" : "Gru") + mlp.name;
-      test_case.options.cell = cell;
-      test_case.options.hidden_size = hidden;
-      test_case.options.mlp = mlp.options;
-      test_case.mlp = mlp;
-      cases.push_back(test_case);
-      hidden = hidden % 19 + 3;  // among others 8, 16 and 17
-    }
-  }
-  return cases;
-}
-
 std::unique_ptr<Rnn> Create(const RnnTestCase& test_case) {
   auto rnn = Rnn::Create(test_case.options, *MakeSpec(test_case.mlp.input),
                          *MakeSpec(test_case.mlp.output), kSeed);
@@ -66,45 +40,11 @@ std::unique_ptr<Rnn> Create(const RnnTestCase& test_case) {
   return *std::move(rnn);
 }
 
-// The suites take finite differences of float32 outputs with steps that cross kinks of ReLU, because the
-// outputs of a cell are small. RnnReferenceTest takes them of ReLU networks, too, in double precision.
-template <typename ConformanceCase>
-std::vector<ConformanceCase> ConformanceCases() {
-  std::vector<ConformanceCase> cases;
-  for (RnnTestCase test_case : RnnTestCases()) {
-    test_case.options.mlp.activation = MlpOptions::Activation::kTanh;
-    cases.push_back({test_case.name, [test_case] { return Create(test_case); }});
-  }
-  return cases;
-}
-
-INSTANTIATE_TEST_SUITE_P(Rnn, NetworkConformance,
-                         testing::ValuesIn(ConformanceCases<NetworkCase>()), NetworkCaseName);
-INSTANTIATE_TEST_SUITE_P(Rnn, RecurrentConformance,
-                         testing::ValuesIn(ConformanceCases<RecurrentCase>()), RecurrentCaseName);
-
-// Sequences of random rows, with states and beginnings of episodes.
-struct RandomSequences {
-  RandomSequences(const Rnn& rnn, int64_t count, int64_t length, double resets)
-      : rows(NormalRows(rnn.input_spec(), count * length, Rng(kSeed, "rnn_test", 1))),
-        d_output(NormalRows(rnn.output_spec(), count * length, Rng(kSeed, "rnn_test", 2))),
-        state(static_cast<size_t>(count * rnn.state_size())),
-        is_first(static_cast<size_t>(count * length)) {
-    Rng rng(kSeed, "rnn_test", 3);
-    for (float& value : state) value = static_cast<float>(rng.Uniform(-1, 1));
-    for (uint8_t& mark : is_first) mark = rng.Uniform() < resets ? 1 : 0;
-    view.rows = rows.view();
-    view.length = length;
-    view.state = state;
-    view.is_first = is_first;
-  }
-
-  const BatchBuilder rows;
-  const BatchBuilder d_output;
-  std::vector<float> state;
-  std::vector<uint8_t> is_first;
-  Sequences view;
-};
+INSTANTIATE_TEST_SUITE_P(Rnn, NetworkConformance, testing::ValuesIn(RnnNetworkCases(Create)),
+                         NetworkCaseName);
+// RnnReferenceTest takes finite differences of ReLU networks, too, in double precision.
+INSTANTIATE_TEST_SUITE_P(Rnn, RecurrentConformance, testing::ValuesIn(RnnRecurrentCases(Create)),
+                         RecurrentCaseName);
 
 class RnnReferenceTest : public testing::TestWithParam<RnnTestCase> {};
 

@@ -7,16 +7,6 @@
 #include "ding_worker/data/spec.h"
 
 namespace ding {
-namespace {
-
-at::Tensor Flatten(const std::vector<at::Tensor>& inputs) {
-  std::vector<at::Tensor> flat;
-  for (const at::Tensor& input : inputs) flat.push_back(input.reshape({input.size(0), -1}));
-  return flat.size() == 1 ? flat[0] : at::cat(flat, 1);
-}
-
-}  // namespace
-
 TorchMlpLayers::TorchMlpLayers(const MlpStructure& structure, torch::nn::Module* module)
     : structure_(structure) {
   for (const MlpLayer& layer : structure_.layers) {
@@ -28,7 +18,7 @@ TorchMlpLayers::TorchMlpLayers(const MlpStructure& structure, torch::nn::Module*
 }
 
 std::vector<at::Tensor> TorchMlpLayers::Forward(const std::vector<at::Tensor>& inputs) const {
-  std::vector<at::Tensor> values = {Flatten(inputs)};
+  std::vector<at::Tensor> values = {FlattenFields(inputs)};
   for (size_t i = 0; i < structure_.layers.size(); ++i) {
     const MlpLayer& layer = structure_.layers[i];
     at::Tensor value = at::linear(values[layer.source + 1], weights_[i], biases_[i]);
@@ -51,6 +41,12 @@ std::vector<at::Tensor> TorchMlpLayers::Forward(const std::vector<at::Tensor>& i
 
 at::Tensor Activate(MlpOptions::Activation activation, const at::Tensor& value) {
   return activation == MlpOptions::Activation::kTanh ? at::tanh(value) : at::relu(value);
+}
+
+at::Tensor FlattenFields(const std::vector<at::Tensor>& inputs) {
+  std::vector<at::Tensor> flat;
+  for (const at::Tensor& input : inputs) flat.push_back(input.reshape({input.size(0), -1}));
+  return flat.size() == 1 ? flat[0] : at::cat(flat, 1);
 }
 
 }  // namespace ding

@@ -1,5 +1,5 @@
-// The layers of an MlpStructure in a libtorch module: alone in torch_mlp, after convolutions in
-// torch_cnn.
+// The layers of an MlpStructure in a libtorch module: alone in torch_mlp, after convolutions in torch_cnn,
+// before and after a recurrent layer in torch_rnn.
 //
 // This header includes libtorch; only the modules of this folder include it.
 //
@@ -32,6 +32,8 @@ class TorchMlpLayers {
 
 // Applies the activation of hidden layers.
 at::Tensor Activate(MlpOptions::Activation activation, const at::Tensor& value);
+// Puts the elements of all fields [B, ...] side by side: [B, elements].
+at::Tensor FlattenFields(const std::vector<at::Tensor>& inputs);
 
 }  // namespace ding
 
