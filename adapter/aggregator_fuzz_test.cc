@@ -72,6 +72,7 @@ Hello LearnerHello(int number) {
   hello.set_name(absl::StrCat("learner-", number));
   hello.mutable_resources()->set_cpus(2);
   hello.mutable_resources()->set_memory_bytes(1000);
+  hello.mutable_resources()->set_gpus(1);
   return hello;
 }
 

@@ -47,6 +47,7 @@ Resources GroupRoster::resources() const {
   Resources merged = MergeResources(all);
   merged.set_cpus(std::min(merged.cpus(), kMaxCpus));
   merged.set_memory_bytes(std::min(merged.memory_bytes(), kMaxMemoryBytes));
+  merged.set_gpus(std::min(merged.gpus(), kMaxGpus));
   return merged;
 }
 

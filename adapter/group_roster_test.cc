@@ -34,6 +34,7 @@ class GroupRosterTest : public testing::Test {
     hello.set_name(absl::StrCat("learner-", worker));
     hello.mutable_resources()->set_cpus(2);
     hello.mutable_resources()->set_memory_bytes(kMaxMemoryBytes / 2 + 1);
+    hello.mutable_resources()->set_gpus(kMaxGpus / 2 + 1);
     roster_.Add(worker, hello, "peer", /*now_nanos=*/0);
   }
 
@@ -54,7 +55,7 @@ TEST_F(GroupRosterTest, ALearnerThatWasReplacedIsNotAdmitted) {
 TEST_F(GroupRosterTest, ResourcesAreAddedUpToTheCoordinatorsLimit) {
   for (uint32_t worker = 1; worker <= 3; ++worker) Add(worker);
   EXPECT_EQ(roster_.size(), 3);
-  EXPECT_EQ(roster_.resources().gpus(), 3);
+  EXPECT_EQ(roster_.resources().gpus(), kMaxGpus);
   EXPECT_EQ(roster_.resources().cpus(), 6);
   EXPECT_EQ(roster_.resources().memory_bytes(), kMaxMemoryBytes);
 }

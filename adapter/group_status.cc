@@ -31,6 +31,7 @@ void FillLearnerStatus(uint32_t worker, const GroupRoster::Learner& learner, con
   status->set_role(learner.hello.role());
   status->set_peer(learner.peer);
   status->set_pid(learner.hello.pid());
+  *status->mutable_resources() = learner.hello.resources();
   status->set_alive_seconds(
       absl::ToDoubleSeconds(absl::Nanoseconds(clock->MonotonicNanos() - learner.joined_nanos)));
   if (task != nullptr && learner.state != GroupRoster::State::kIdle) {

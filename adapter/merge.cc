@@ -62,8 +62,8 @@ Resources MergeResources(absl::Span<const Resources> learners) {
   for (const Resources& resources : learners) {
     merged.set_cpus(merged.cpus() + resources.cpus());
     merged.set_memory_bytes(merged.memory_bytes() + resources.memory_bytes());
+    merged.set_gpus(merged.gpus() + resources.gpus());
   }
-  merged.set_gpus(static_cast<int32_t>(learners.size()));
   return merged;
 }
 

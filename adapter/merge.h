@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<std::string>> SplitItems(absl::string_view items,
 //   kFailedPrecondition  the learners are not at the same step, or disagree on whether they are done
 absl::StatusOr<LearnerInfo> MergeInfos(absl::Span<const LearnerInfo> infos);
 
-// The sum of CPUs and memory; `gpus` is the number of learners.
+// The sum of CPUs, of memory and of GPUs.
 Resources MergeResources(absl::Span<const Resources> learners);
 
 }  // namespace ding

@@ -160,23 +160,25 @@ TEST(MergeInfosTest, EqualsAnElementByElementMerge) {
   });
 }
 
-TEST(MergeResourcesTest, AddsResourcesAndCountsLearners) {
+TEST(MergeResourcesTest, AddsResources) {
   EXPECT_EQ(MergeResources({}).gpus(), 0);
   Fuzz(500, [](Mutator* mutator) {
     std::vector<Resources> all(mutator->rng()->UniformInt(6));
     double cpus = 0;
     int64_t bytes = 0;
+    int32_t gpus = 0;
     for (Resources& resources : all) {
       resources.set_cpus(static_cast<double>(UpTo(mutator->rng(), 64)));
       resources.set_memory_bytes(UpTo(mutator->rng(), int64_t{1} << 50));
-      resources.set_gpus(7);
+      resources.set_gpus(static_cast<int32_t>(UpTo(mutator->rng(), 8)));
       cpus += resources.cpus();
       bytes += resources.memory_bytes();
+      gpus += resources.gpus();
     }
     const Resources merged = MergeResources(all);
     EXPECT_EQ(merged.cpus(), cpus);
     EXPECT_EQ(merged.memory_bytes(), bytes);
-    EXPECT_EQ(merged.gpus(), static_cast<int>(all.size()));
+    EXPECT_EQ(merged.gpus(), gpus);
   });
 }
 

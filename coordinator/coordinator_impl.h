@@ -212,6 +212,15 @@ class CoordinatorImpl : public Coordinator {
   // Tasks.
   void Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBackExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Says which tasks no worker can be given, and ends the run if none will come that can.
+  void NoteUnmet() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The task has waited for as long as it may. Ends the run if no worker could ever be given one of its
+  // kind, because of the resources that it needs.
+  void EndIfUnmet(Hello::Role kind, const std::string& task_id, const Resources& needed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether as many workers of the kind are here as the run was begun with or has tasks for, and each has
+  // all the resources that it will have.
+  bool AllHaveJoined(Hello::Role kind) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool StartLearnerTask(const LearnerTask& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `witness_of`: the task is to confirm a result of that worker, which does not get it.
   bool StartCollectorTask(const CollectorTask& waiting,
@@ -300,6 +309,8 @@ class CoordinatorImpl : public Coordinator {
   std::string end_reason_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
+  // For each kind of task of which one waits that no worker can be given, the reason.
+  std::map<Hello::Role, std::string> unmet_ ABSL_GUARDED_BY(mutex_);
   // Noted for deletion: keys of the store, and the rows of buffers.
   std::vector<std::string> forgotten_keys_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<TaskBuffer>> forgotten_buffers_ ABSL_GUARDED_BY(mutex_);

@@ -47,6 +47,7 @@ RunStatus CoordinatorImpl::status() const {
     status.set_wanted_collectors(ended_ ? 0 : commands_.wanted_collectors());
     status.set_coordinator_pid(getpid());
     for (const std::string& warning : warnings_) status.add_warning(warning);
+    for (const auto& [kind, why] : unmet_) status.add_warning(why);
     workers_.FillStatus(deps_.clock->MonotonicNanos(), &status);
     for (const auto& [id, buffer] : buffers_) {
       buffer->FillStatus(status.add_buffer());

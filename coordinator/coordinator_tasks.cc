@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
+#include "ding_worker/coordinator/state/unmet_resources.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/items/removed_items.h"
@@ -28,6 +30,8 @@ namespace {
 // A collector has at most eight announcements under way, and stores one chunk for the next.
 constexpr int64_t kMaxUnannouncedChunks = 16;
 
+constexpr char kUnmet[] = "no worker has the resources that a task needs";
+
 }  // namespace
 
 // Takes what the commander gives, and gives it to who is free.
@@ -37,6 +41,7 @@ void CoordinatorImpl::Schedule() {
   if (ended_) return;
   DropFinishedPolicies();
   GiveBackExpired();
+  if (ended_) return;
   NoteStalls();
   const int64_t now = deps_.clock->MonotonicNanos();
   while (std::optional<LearnerTask> task = commander_->GetLearnerTask()) {
@@ -56,6 +61,7 @@ void CoordinatorImpl::Schedule() {
   scheduler_.OfferLearnerTasks(learn);
   AssignWitnesses();
   scheduler_.OfferCollectorTasks(collect);
+  NoteUnmet();
   Persist().IgnoreError();  // The next call tries again.
   timer_.Signal();
 }
@@ -65,14 +71,58 @@ void CoordinatorImpl::GiveBackExpired() {
   while (const std::optional<LearnerTask> task = scheduler_.TakeExpiredLearnerTask(now)) {
     LOG(WARNING) << "no learner took " << task->task_id() << " within "
                  << options_.learner_task_timeout;
+    EndIfUnmet(Hello::LEARNER, task->task_id(), task->resources());
     journal_.NoteOver(task->task_id());
     commander_->NotifyFailLearnerTask(*task);
   }
   while (const std::optional<CollectorTask> task = scheduler_.TakeExpiredCollectorTask(now)) {
     LOG(WARNING) << "no collector took " << task->task_id() << " within "
                  << options_.collector_task_timeout;
+    EndIfUnmet(Hello::COLLECTOR, task->task_id(), task->resources());
     journal_.NoteOver(task->task_id());
     commander_->NotifyFailCollectorTask(*task);
+  }
+}
+
+// A run in which a worker had enough once waits for such a one to come back.
+void CoordinatorImpl::EndIfUnmet(Hello::Role kind, const std::string& task_id,
+                                 const Resources& needed) {
+  if (ended_ || scheduler_.HasAssigned(kind)) return;
+  const std::optional<std::string> why = FindUnmet(kind, task_id, needed, workers_);
+  if (why.has_value()) End(absl::FailedPreconditionError(*why), kUnmet);
+}
+
+bool CoordinatorImpl::AllHaveJoined(Hello::Role kind) const {
+  const int64_t expected =
+      kind == Hello::LEARNER
+          ? scheduler_.waiting_learner_tasks()
+          : std::max<int64_t>(options_.collectors, commands_.wanted_collectors());
+  int64_t joined = 0;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.hello.role() != kind || worker.draining) continue;
+    if (worker.may_grow) return false;
+    ++joined;
+  }
+  return joined >= expected;
+}
+
+void CoordinatorImpl::NoteUnmet() {
+  if (ended_) return;
+  std::map<Hello::Role, std::string> unmet;
+  const auto see = [this, &unmet](Hello::Role kind, const std::string& task_id,
+                                  const Resources& needed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (unmet.count(kind) > 0) return;
+    const std::optional<std::string> why = FindUnmet(kind, task_id, needed, workers_);
+    if (why.has_value()) unmet[kind] = *why;
+  };
+  scheduler_.ForEachWaiting(see);
+  unmet_.swap(unmet);
+  for (const auto& [kind, why] : unmet_) {
+    if (unmet[kind] != why) LOG(WARNING) << why;
+    // The workers of a restarted coordinator join again one after another.
+    if (incarnation_ > 1 || scheduler_.HasAssigned(kind) || !AllHaveJoined(kind)) continue;
+    End(absl::FailedPreconditionError(why), kUnmet);
+    return;
   }
 }
 

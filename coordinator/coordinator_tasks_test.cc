@@ -221,16 +221,16 @@ TEST_F(CoordinatorTest, ASilentWorkerGetsTheNewestPolicyWhenItSpeaksAgain) {
 TEST_F(CoordinatorTest, ATaskThatNobodyTakesIsGivenBack) {
   commander_options_.collector_resources.set_cpus(4);
   Start();
-  Join(kCollector, Hello::COLLECTOR, /*cpus=*/2);
   Join(kLearner, Hello::LEARNER);
   Handle(kLearner, Started(TakeLearnerTask(kLearner).task_id()));
-  EXPECT_THAT(sender_.Take(kCollector), IsEmpty()) << "it has too few cpus";
-  Advance(absl::Seconds(29));
+  Join(kCollector, Hello::COLLECTOR, /*cpus=*/4);
+  EXPECT_EQ(TakeCollectorTask(kCollector).task_id(), "collector_task_0");
   Join(kOther, Hello::COLLECTOR, /*cpus=*/2);  // adds a task, which waits from now on
-  Advance(absl::Seconds(1));
+  EXPECT_THAT(sender_.Take(kOther), IsEmpty()) << "it has too few cpus";
+  Advance(absl::Seconds(30));
   Join(kOther + 1, Hello::COLLECTOR, /*cpus=*/4);
   const CollectorTask task = TakeCollectorTask(kOther + 1);
-  EXPECT_EQ(task.task_id(), "collector_task_1") << "task 0 was given back";
+  EXPECT_EQ(task.task_id(), "collector_task_2") << "task 1 was given back";
 }
 
 TEST_F(CoordinatorTest, ALearnerTaskThatNobodyTakesIsGivenBack) {

@@ -52,6 +52,7 @@ DEFINE_bool(resume, false, "go on with the run in --exp_dir");
 DEFINE_bool(again, false, "this coordinator replaces one that was killed");
 DEFINE_string(run_store, "", "store of the run to resume, if its folder is on another machine");
 DEFINE_int32(learners, 0, "learner processes that an aggregator starts");
+DEFINE_int32(gpus, 0, "GPUs that a worker may use");
 DEFINE_string(all_reduce_host, "127.0.0.1",
               "this machine, as the other learners of its group reach it");
 DEFINE_string(name, "", "name of this worker, for people");
@@ -89,6 +90,8 @@ constexpr char kHelp[] =
                           of other machines (docs/security.md)
   --name=NAME           of a worker, in logs and in `ctl status`
   --learners=N          of an aggregator: starts and watches N learners on this machine; 0: you do
+  --gpus=N              GPUs that a worker may use, which learner_resources and collector_resources of the
+                        config ask for; without a role: each of the workers (default: 0)
   --all_reduce_host=H   of a learner in a group: where the others reach it; what they tell each other
                         is not encrypted
 
@@ -164,6 +167,7 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
     options.coordinator_arguments.push_back(absl::StrCat("--set=", setting));
   }
   options.learners = config.policy().learn().learner_num();
+  options.gpus = FLAGS_gpus;
   options.link_arguments = LinkFlags();
   options.interrupted = InterruptSignal;
   DING_RETURN_IF_ERROR(CheckThreads(ThreadsOfAll(options)));
@@ -193,6 +197,7 @@ absl::Status Work(const std::string& config_digest, Transport* transport) {
   options.coordinator = FLAGS_coordinator;
   options.name = FLAGS_name.empty() ? absl::StrCat(FLAGS_role, "-", getpid()) : FLAGS_name;
   options.config_digest = config_digest;
+  options.gpus = FLAGS_gpus;
   options.all_reduce_host = FLAGS_all_reduce_host;
   options.interrupted = [] { return InterruptSignal() != 0; };
   options.may_rejoin = SupervisorLives;
@@ -226,6 +231,14 @@ absl::StatusOr<int> RunRole(const std::vector<std::string>& settings) {
     return absl::InvalidArgumentError(
         absl::StrCat("--role is '", FLAGS_role,
                      "', expected all, coordinator, collector, learner or aggregator"));
+  }
+  if (FLAGS_gpus < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--gpus is ", FLAGS_gpus, ", expected at least 0"));
+  }
+  if (FLAGS_role == "coordinator" && FLAGS_gpus > 0) {
+    return absl::InvalidArgumentError(
+        "--gpus is for workers: pass it to the collectors and learners instead");
   }
   DING_RETURN_IF_ERROR(MakeAbsolute({&FLAGS_exp_dir}));
   DING_RETURN_IF_ERROR(MakeLinkFlagsAbsolute());

@@ -22,6 +22,7 @@ FakeLearner::FakeLearner(FakeCoordinator* coordinator, const std::string& addres
   hello.set_previous_worker(previous_worker);
   hello.mutable_resources()->set_cpus(2);
   hello.mutable_resources()->set_memory_bytes(1000);
+  hello.mutable_resources()->set_gpus(1);
   WorkerSession::Options options;
   options.session.lease = kLong;
   session_ = WorkerSession::Join(coordinator->transport(), address, hello, options);

@@ -8,6 +8,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
@@ -21,6 +22,22 @@ namespace ding {
 namespace {
 
 double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
+
+void AppendResourceProblems(const Resources& needed, absl::string_view name,
+                            std::vector<std::string>* problems) {
+  // A NaN is not at least 0.
+  if (!(needed.cpus() >= 0)) {
+    problems->push_back(
+        absl::StrCat(name, ".cpus is ", needed.cpus(), ", expected at least 0 cores"));
+  }
+  if (needed.memory_bytes() < 0) {
+    problems->push_back(absl::StrCat(name, ".memory_bytes is ", needed.memory_bytes(),
+                                     ", expected at least 0 bytes"));
+  }
+  if (needed.gpus() < 0) {
+    problems->push_back(absl::StrCat(name, ".gpus is ", needed.gpus(), ", expected at least 0"));
+  }
+}
 
 template <typename Values>
 double MeanOf(const Values& values) {
@@ -37,6 +54,8 @@ std::vector<std::string> SoloCommander::Problems(const Options& options) {
     problems.push_back(
         absl::StrCat("eval_interval is ", options.eval_interval, ", expected at least 0 seconds"));
   }
+  AppendResourceProblems(options.collector_resources, "collector_resources", &problems);
+  AppendResourceProblems(options.learner_resources, "learner_resources", &problems);
   if (std::isnan(options.stop_value)) {
     problems.push_back("stop_value is NaN, expected a number");
   }

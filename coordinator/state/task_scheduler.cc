@@ -46,6 +46,7 @@ std::optional<uint32_t> TaskScheduler::Assign(Hello::Role role, const Resources&
                                               std::optional<uint32_t> except) {
   const std::optional<AssignedWorker> assigned = resources_.Assign(role, needed, except);
   if (!assigned.has_value()) return std::nullopt;
+  assigned_.insert(role);
   return assigned->worker;
 }
 
@@ -76,6 +77,17 @@ void TaskScheduler::OfferLearnerTasks(absl::FunctionRef<bool(const LearnerTask& 
 
 void TaskScheduler::OfferCollectorTasks(absl::FunctionRef<bool(const CollectorTask& task)> start) {
   TakeIf(start, &collector_tasks_);
+}
+
+void TaskScheduler::ForEachWaiting(
+    absl::FunctionRef<void(Hello::Role kind, const std::string& task_id, const Resources& needed)>
+        see) const {
+  for (const auto& waiting : learner_tasks_) {
+    see(Hello::LEARNER, waiting.task.task_id(), waiting.task.resources());
+  }
+  for (const auto& waiting : collector_tasks_) {
+    see(Hello::COLLECTOR, waiting.task.task_id(), waiting.task.resources());
+  }
 }
 
 std::vector<CollectorTask> TaskScheduler::TakeCollectorTasksOf(const std::string& buffer_id) {

@@ -61,6 +61,14 @@ class TaskScheduler {
   // Calls `start` for each task that waits; one for which it returns false waits on.
   void OfferLearnerTasks(absl::FunctionRef<bool(const LearnerTask& task)> start);
   void OfferCollectorTasks(absl::FunctionRef<bool(const CollectorTask& task)> start);
+  // Calls `see` for each task that waits.
+  void ForEachWaiting(
+      absl::FunctionRef<void(Hello::Role kind, const std::string& task_id, const Resources& needed)>
+          see) const;
+  // Learning tasks that wait.
+  int64_t waiting_learner_tasks() const { return static_cast<int64_t>(learner_tasks_.size()); }
+  // Whether a worker of this kind has ever been assigned.
+  bool HasAssigned(Hello::Role kind) const { return assigned_.count(kind) > 0; }
   std::vector<CollectorTask> TakeCollectorTasksOf(const std::string& buffer_id);
   // Whether a collector's task waits for which `matches` returns true.
   bool HasCollectorTask(absl::FunctionRef<bool(const CollectorTask& task)> matches) const;
@@ -94,6 +102,7 @@ class TaskScheduler {
   NaiveResourceManager resources_;
   std::deque<Waiting<LearnerTask>> learner_tasks_;
   std::deque<Waiting<CollectorTask>> collector_tasks_;
+  std::set<Hello::Role> assigned_;  // the kinds of which a worker was assigned
   std::map<Hello::Role, Failures> failures_;
   std::map<std::string, int64_t> furthest_iter_;  // of each policy that is trained
   std::map<uint32_t, int> worker_failures_;  // in a row; those of workers without any are left out

@@ -43,6 +43,7 @@ void FillWorker(uint32_t id, const Worker& worker, int64_t now_nanos, WorkerStat
   status->set_role(worker.hello.role());
   status->set_peer(worker.peer);
   status->set_pid(worker.hello.pid());
+  if (worker.hello.has_resources()) *status->mutable_resources() = worker.hello.resources();
   status->set_alive_seconds(Seconds(worker.joined_nanos, now_nanos));
   status->set_waits_for(worker.waits_for.empty() ? worker.stalled : worker.waits_for);
   if (worker.draining) status->set_draining(true);
@@ -80,6 +81,7 @@ void WorkerRoster::Add(uint32_t id, const Hello& hello, const std::string& peer,
   entry->second.hello = hello;
   entry->second.peer = peer;
   entry->second.joined_nanos = now_nanos;
+  entry->second.may_grow = !hello.has_resources();
   ++joined_;
   last_number_ = std::max(last_number_, id);
 }

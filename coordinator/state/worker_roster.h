@@ -76,6 +76,8 @@ struct Worker {
   bool draining = false;
   std::string sent_away;    // the reason; nothing that it says is taken any more
   int64_t bad_chunks = 0;   // of those that it announced
+  // It joined without resources, as an aggregator does: it gets those of the learners that join it.
+  bool may_grow = false;
   GroupStatus group;        // the last report of an aggregator
   int64_t group_nanos = 0;  // when that came
 };

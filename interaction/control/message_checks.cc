@@ -11,7 +11,6 @@
 namespace ding {
 namespace {
 
-constexpr int32_t kMaxGpus = 1 << 16;
 constexpr double kMaxSeconds = 1e9;
 
 }  // namespace

@@ -24,6 +24,7 @@ inline constexpr size_t kMaxTextBytes = 400;
 // The largest resources of a worker. Sums of them over all workers do not overflow.
 inline constexpr double kMaxCpus = 1e6;
 inline constexpr int64_t kMaxMemoryBytes = int64_t{1} << 50;
+inline constexpr int32_t kMaxGpus = 1 << 16;
 // The largest number of chunks in one report.
 inline constexpr int kMaxBadChunks = 1024;
 

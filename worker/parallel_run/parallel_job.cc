@@ -207,7 +207,8 @@ absl::Status Job::StartWorker(const std::string& role, int number,
   worker.name = name;
   worker.arguments = {absl::StrCat("--role=", role), absl::StrCat("--name=", name),
                       absl::StrCat("--coordinator=", address_),
-                      absl::StrCat("--supervised_by=", getpid())};
+                      absl::StrCat("--supervised_by=", getpid()),
+                      absl::StrCat("--gpus=", options_.gpus)};
   worker.arguments.insert(worker.arguments.end(), more.begin(), more.end());
   worker.arguments.insert(worker.arguments.end(), options_.link_arguments.begin(),
                           options_.link_arguments.end());

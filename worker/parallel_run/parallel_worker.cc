@@ -16,6 +16,7 @@
 #include "ding_worker/adapter/learner_aggregator.h"
 #include "ding_worker/base/clock.h"
 #include "ding_worker/base/deadline.h"
+#include "ding_worker/base/process_resources.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/thread.h"
 #include "ding_worker/collector/comm/comm_collector_registry.h"
@@ -55,9 +56,10 @@ Hello MakeHello(Hello::Role role, const ParallelWorkerOptions& options) {
   hello.set_name(options.name);
   hello.set_config_digest(options.config_digest);
   hello.set_pid(getpid());
-  hello.mutable_resources()->set_cpus(static_cast<double>(std::thread::hardware_concurrency()));
-  hello.mutable_resources()->set_memory_bytes(static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) *
-                                              sysconf(_SC_PAGESIZE));
+  const ProcessResources resources = ReadProcessResources();
+  hello.mutable_resources()->set_cpus(resources.cpus);
+  hello.mutable_resources()->set_memory_bytes(resources.memory_bytes);
+  hello.mutable_resources()->set_gpus(options.gpus);
   return hello;
 }
 
@@ -229,9 +231,11 @@ absl::Status Aggregate(const ParallelAggregatorOptions& options, WorkerSession* 
     const std::string name = absl::StrCat("learner-", i);
     Supervisor::Worker learner;
     learner.name = name;
-    learner.arguments = {"--role=learner", absl::StrCat("--name=", name),
+    learner.arguments = {"--role=learner",
+                         absl::StrCat("--name=", name),
                          absl::StrCat("--coordinator=", LocalAddress(aggregator->address())),
                          absl::StrCat("--supervised_by=", getpid()),
+                         absl::StrCat("--gpus=", options.worker.gpus),
                          absl::StrCat("--all_reduce_host=", options.worker.all_reduce_host)};
     learner.arguments.insert(learner.arguments.end(), options.link_arguments.begin(),
                              options.link_arguments.end());

@@ -25,6 +25,9 @@ struct ParallelWorkerOptions {
   std::function<bool()> may_rejoin = [] { return true; };
   // For a learner in a group: the address of this machine, as the other learners reach it.
   std::string all_reduce_host = "127.0.0.1";
+  // GPUs that the worker reports; at least 0. An aggregator passes the number on to the learners that it
+  // starts.
+  int gpus = 0;
   // Polled: returns whether to leave the run.
   std::function<bool()> interrupted = [] { return false; };
 };

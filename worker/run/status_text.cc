@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -54,11 +55,20 @@ std::string TroubleText(const WorkerStatus& worker) {
   return text;
 }
 
+std::string ResourcesText(const WorkerStatus& worker) {
+  if (!worker.has_resources()) return "-";
+  const Resources& has = worker.resources();
+  const double gib = static_cast<double>(has.memory_bytes()) / (int64_t{1} << 30);
+  std::string text = absl::StrFormat("%.4g cpus, %.3g GiB", has.cpus(), gib);
+  if (has.gpus() > 0) absl::StrAppend(&text, ", ", has.gpus(), " gpus");
+  return text;
+}
+
 std::string WorkerLine(const std::string& number, const std::string& name,
                        const WorkerStatus& worker) {
-  return absl::StrFormat("%6s  %-14s %-10s %8d  %-25s %10.0f/s  %s\n", number, name,
-                         std::string(RoleName(worker.role())), worker.pid(), TaskText(worker),
-                         worker.steps_per_second(), TroubleText(worker));
+  return absl::StrFormat("%6s  %-14s %-10s %8d  %-27s %-25s %10.0f/s  %s\n", number, name,
+                         std::string(RoleName(worker.role())), worker.pid(), ResourcesText(worker),
+                         TaskText(worker), worker.steps_per_second(), TroubleText(worker));
 }
 
 std::string LeagueText(const LeagueStatus& league) {
@@ -99,8 +109,9 @@ std::string FormatRunStatus(const RunStatus& status) {
     absl::StrAppend(&text, "  collectors wanted ", status.wanted_collectors());
   }
   absl::StrAppend(&text, status.converged() ? "  converged" : "", "\n");
-  absl::StrAppend(&text, absl::StrFormat("%6s  %-14s %-10s %8s  %-25s %12s  %s\n", "worker", "name",
-                                         "role", "pid", "task", "rate", "waits for"));
+  absl::StrAppend(&text,
+                  absl::StrFormat("%6s  %-14s %-10s %8s  %-27s %-25s %12s  %s\n", "worker", "name",
+                                  "role", "pid", "resources", "task", "rate", "waits for"));
   for (const WorkerStatus& worker : status.worker()) {
     absl::StrAppend(&text, WorkerLine(absl::StrCat(worker.worker()), worker.name(), worker));
     // Members are numbered by their aggregator, not by the run.

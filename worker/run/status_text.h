@@ -17,9 +17,9 @@ ProgressState ProgressOf(const RunStatus& status);
 // Returns a line for the run, one for each worker and one for each buffer:
 //
 //   run cartpole-1795 for 0:12  env_step 81920  train_iter 4000  eval 187.2  policy 400
-//   worker  name         role       pid   task              rate        waits for
-//        1  learner-0    learner    4711  learner_task_0    3981 /s
-//        2  collector-0  collector  4712  collector_task_7  40960 /s    the buffer: ...
+//   worker  name         role       pid   resources         task              rate        waits for
+//        1  learner-0    learner    4711  8 cpus, 15.6 GiB  learner_task_0    3981 /s
+//        2  collector-0  collector  4712  8 cpus, 15.6 GiB  collector_task_7  40960 /s    the buffer: ...
 //   buffer buffer_0: 81920 rows of 81920 pushed, 256000 drawn, 640 chunks, 210 iterations old
 std::string FormatRunStatus(const RunStatus& status);
 

@@ -1,5 +1,7 @@
 #include "ding_worker/worker/run/status_text.h"
 
+#include <cstdint>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -24,6 +26,9 @@ RunStatus Status() {
   worker->set_name("learner-0");
   worker->set_role(Hello::LEARNER);
   worker->set_pid(4711);
+  worker->mutable_resources()->set_cpus(8);
+  worker->mutable_resources()->set_memory_bytes(int64_t{16} << 30);
+  worker->mutable_resources()->set_gpus(2);
   worker->set_task_id("learner_task_0");
   worker->set_steps_per_second(3981.4);
   worker = status.add_worker();
@@ -31,6 +36,8 @@ RunStatus Status() {
   worker->set_name("collector-0");
   worker->set_role(Hello::COLLECTOR);
   worker->set_pid(4712);
+  worker->mutable_resources()->set_cpus(1.5);
+  worker->mutable_resources()->set_memory_bytes(int64_t{1} << 29);
   worker->set_task_id("collector_task_7");
   worker->set_evaluates(true);
   worker->set_waits_for("the buffer: too few draws");
@@ -52,12 +59,16 @@ TEST(StatusTextTest, HasALineForEachWorkerAndBuffer) {
       FormatRunStatus(Status()),
       "run cartpole-7 for 1:15  env_step 81920  train_iter 4000  policy 400  joined 4  lost 1  "
       "collectors wanted 2\n"
-      "worker  name           role            pid  task                              rate  "
+      "worker  name           role            pid  resources                   "
+      "task                              rate  "
       "waits for\n"
-      "     1  learner-0      learner        4711  learner_task_0                  3981/s  \n"
-      "     2  collector-0    collector      4712  collector_task_7, eval             0/s  "
+      "     1  learner-0      learner        4711  8 cpus, 16 GiB, 2 gpus      "
+      "learner_task_0                  3981/s  \n"
+      "     2  collector-0    collector      4712  1.5 cpus, 0.5 GiB           "
+      "collector_task_7, eval             0/s  "
       "the buffer: too few draws\n"
-      "     3  collector-1    collector         0  -                                  0/s  \n"
+      "     3  collector-1    collector         0  -                           "
+      "-                                  0/s  \n"
       "buffer buffer_0: 1000 rows of 81920 pushed, 256000 drawn, 640 chunks, 3.12 drawn per "
       "row pushed\n");
 }
@@ -81,10 +92,10 @@ TEST(StatusTextTest, LearnersStandUnderTheirAggregator) {
   member->set_waits_for("the group");
   EXPECT_THAT(FormatRunStatus(status),
               HasSubstr("\n"
-                        "     1  aggregator-0   learner        4711  learner_task_0               "
-                        "   3981/s  \n"
-                        "          learner-1    learner        4713  learner_task_0               "
-                        "      0/s  the group\n"
+                        "     1  aggregator-0   learner        4711  8 cpus, 16 GiB, 2 gpus      "
+                        "learner_task_0                  3981/s  \n"
+                        "          learner-1    learner        4713  -                           "
+                        "learner_task_0                     0/s  the group\n"
                         "     2  collector-0 "));
 }
 

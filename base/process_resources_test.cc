@@ -1,0 +1,99 @@
+#include "ding_worker/base/process_resources.h"
+
+#include <sched.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/file_testing.h"
+#include "gtest/gtest.h"
+
+namespace ding {
+namespace {
+
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+class CgroupTest : public testing::Test {
+ protected:
+  CgroupTest() : mount_(FreshTestFolder()) {}
+
+  // Makes the cgroup; its parent must be there.
+  void Make(const std::string& path, absl::string_view cpu, absl::string_view memory) {
+    const std::string folder = JoinPath(mount_, path);
+    ASSERT_TRUE(CreateNewDirectory(folder).ok());
+    OverwriteFile(JoinPath(folder, "cpu.max"), cpu);
+    OverwriteFile(JoinPath(folder, "memory.max"), memory);
+  }
+  ProcessResources Read(absl::string_view membership) {
+    const std::string file = JoinPath(mount_, "membership");
+    OverwriteFile(file, membership);
+    return ReadCgroupLimits(file, mount_);
+  }
+
+  std::string mount_;
+};
+
+TEST_F(CgroupTest, ReadsTheLimitsOfTheProcesssOwnCgroup) {
+  Make("job", "150000 100000\n", "2147483648\n");
+  const ProcessResources limits = Read("0::/job\n");
+  EXPECT_EQ(limits.cpus, 1.5);
+  EXPECT_EQ(limits.memory_bytes, int64_t{2} << 30);
+}
+
+TEST_F(CgroupTest, TheLowestLimitOnTheWayCounts) {
+  Make("slice", "400000 100000\n", "1000\n");
+  Make("slice/job", "max 100000\n", "3000\n");
+  Make("slice/other", "100 100000\n", "10\n");
+  const ProcessResources limits = Read("0::/slice/job\n");
+  EXPECT_EQ(limits.cpus, 4);
+  EXPECT_EQ(limits.memory_bytes, 1000);
+}
+
+TEST_F(CgroupTest, AContainersOwnLimitsAreAtTheMount) {
+  OverwriteFile(JoinPath(mount_, "cpu.max"), "50000 100000\n");
+  OverwriteFile(JoinPath(mount_, "memory.max"), "4096\n");
+  for (const char* const membership : {"0::/\n", "0::/kubepods/not-mounted-here\n", "0::/../x\n"}) {
+    const ProcessResources limits = Read(membership);
+    EXPECT_EQ(limits.cpus, 0.5) << membership;
+    EXPECT_EQ(limits.memory_bytes, 4096) << membership;
+  }
+}
+
+TEST_F(CgroupTest, WhatIsNoLimitDoesNotLimit) {
+  Make("max", "max 100000\n", "max\n");
+  Make("broken", "many 100000\n", "lots\n");
+  Make("negative", "-1 100000\n", "-5\n");
+  Make("empty", "", "");
+  for (const char* const membership : {"0::/max\n", "0::/broken\n", "0::/negative\n", "0::/empty\n",
+                                       "0::/missing\n", "", "4:memory:/max\n"}) {
+    const ProcessResources limits = Read(membership);
+    EXPECT_TRUE(std::isinf(limits.cpus)) << membership;
+    EXPECT_EQ(limits.memory_bytes, kNoLimit) << membership;
+  }
+  EXPECT_TRUE(std::isinf(ReadCgroupLimits(JoinPath(mount_, "missing"), mount_).cpus));
+}
+
+TEST(ProcessResources, FollowTheAffinityOfTheProcess) {
+  const ProcessResources before = ReadProcessResources();
+  EXPECT_GT(before.cpus, 0);
+  EXPECT_GT(before.memory_bytes, 1 << 20);
+  EXPECT_LT(before.memory_bytes, kNoLimit);
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &all)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  EXPECT_LE(ReadProcessResources().cpus, 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
+  EXPECT_EQ(ReadProcessResources().cpus, before.cpus);
+}
+
+}  // namespace
+}  // namespace ding
