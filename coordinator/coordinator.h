@@ -59,6 +59,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/journal/journal.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/control/worker_server.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -104,6 +105,8 @@ class Coordinator : public WorkerHandler {
     int64_t first_env_step = 0;
     // The rows of each buffer that are collected at random before the policy acts.
     int64_t random_collect_size = 0;
+    // How collectors cut their rows into items. Buffers, limits and counters count items.
+    ItemSequences sequences;
     // A run of the journal that an operator has stopped goes on; otherwise it ends at once.
     bool goes_on_after_stop = false;
   };
@@ -118,8 +121,7 @@ class Coordinator : public WorkerHandler {
     // Records what must survive the process; outlives the coordinator. A run that it holds already
     // goes on. Null: nothing survives.
     Journal* journal = nullptr;
-    // The layout of the items that collectors announce, each of one row; null: that of the first
-    // push.
+    // The layout of the items that collectors announce; null: that of the first push.
     SpecPtr items;
     // Lists the keys of the store with this prefix. It is needed with a journal: after a restart,
     // rows whose data are gone are dropped, and data that belong to no row are deleted.

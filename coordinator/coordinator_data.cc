@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/coordinator/coordinator_impl.h"
@@ -19,6 +21,7 @@
 #include "ding_worker/coordinator/state/task_buffer.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/items.h"
+#include "ding_worker/data/sample_columns.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/chunk_key.h"
 #include "ding_worker/interaction/control/message_checks.h"
@@ -61,8 +64,12 @@ absl::StatusOr<AnnouncedItems> CoordinatorImpl::DecodeItems(uint32_t worker,
   if (data.items().empty()) return announced;
   DING_ASSIGN_OR_RETURN(Batch rows, DecodeBatch(data.items()));
   DING_ASSIGN_OR_RETURN(announced.items, MakeItems(std::move(rows)));
-  if (items_ != nullptr) DING_RETURN_IF_ERROR(CheckItemLayout(*items_, announced.items));
-  DING_ASSIGN_OR_RETURN(announced.chunks, ChunksOf(announced.items.rows, worker));
+  if (items_ != nullptr)
+    DING_RETURN_IF_ERROR(CheckItemLayout(*items_, options_.sequences, announced.items));
+  DING_ASSIGN_OR_RETURN(announced.chunks,
+                        ChunksOf(announced.items.rows, worker, options_.sequences.overlap));
+  const absl::Span<const int64_t> lengths = announced.items.rows.column<int64_t>(kColumnLength);
+  announced.rows_of_items = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   return announced;
 }
 
@@ -109,7 +116,7 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::AdmitData(
         absl::StrCat("data of ", data.task_id(), ", an evaluation, which sends none"));
   }
   DING_RETURN_IF_ERROR(CheckPaceOf(*task, data.progress().cur_step()));
-  DING_RETURN_IF_ERROR(CheckPaceOf(*task, task->rows + announced.rows()));
+  DING_RETURN_IF_ERROR(CheckPaceOf(*task, task->rows + announced.rows_of_items));
   DING_RETURN_IF_ERROR(CheckCollectIters(announced.items, NewestIter(task->collector.policy_id())));
   task->steps = std::max(task->steps, data.progress().cur_step());
   sender->stalled = ForPeople(data.progress().stalled());
@@ -146,7 +153,7 @@ void CoordinatorImpl::AcknowledgeData(uint32_t worker, const CollectorData& data
   const bool is_there = FinishData(worker, data) != nullptr;
   counters_.rows_pushed += announced.rows();
   RunningTask* const task = workers_.FindTask(worker, data.task_id());
-  if (task != nullptr) task->rows += announced.rows();
+  if (task != nullptr) task->rows += announced.rows_of_items;
   if (buffer->closed()) {
     // It was closed, and its rows were forgotten, while these were pushed.
     forgotten_buffers_.push_back(buffer);
@@ -181,7 +188,7 @@ absl::StatusOr<bool> CoordinatorImpl::PushItems(uint32_t worker, const Collector
       answers = buffer->answers();
       // With these rows, which count when they are in.
       RunningTask pushed = *task;
-      pushed.rows += announced.rows();
+      pushed.rows += announced.rows_of_items;
       envstep = EnvSteps() - task->counted_steps() + pushed.counted_steps();
       journal = journal_.get();
     }

@@ -76,6 +76,8 @@ struct AnnouncedItems {
   SegmentBatch items;
   std::vector<int64_t> chunks;  // of the items, each once
 
+  int64_t rows_of_items = 0;  // the sum of their lengths
+
   int64_t rows() const { return items.rows.rows(); }
 };
 

@@ -113,8 +113,9 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
       if (is_lost) lost_chunks.mutable_removed()->add_chunk(chunk);
     }
     if (there.empty()) return absl::OkStatus();
-    DING_ASSIGN_OR_RETURN(const std::vector<int64_t> chunks,
-                          ChunksOf(there, WorkerOfChunk(record.push().chunk(0))));
+    DING_ASSIGN_OR_RETURN(
+        const std::vector<int64_t> chunks,
+        ChunksOf(there, WorkerOfChunk(record.push().chunk(0)), options_.sequences.overlap));
     DING_ASSIGN_OR_RETURN(const SegmentBatch rows, MakeItems(std::move(there)));
     std::shared_ptr<TaskBuffer> buffer;
     {

@@ -39,6 +39,19 @@ inline bool operator==(const Item& a, const Item& b) {
   return a.chunk == b.chunk && a.row == b.row && a.length == b.length;
 }
 
+// How rows are cut into items: one item for each sequence of rows. The default is one for each row.
+struct ItemSequences {
+  int64_t length = 1;   // rows of a sequence, burn-in included; at least 1
+  int64_t overlap = 0;  // rows that two consecutive sequences share; 0 to length - 1
+  int64_t burn_in =
+      0;  // first rows of a sequence that only warm up the recurrent state; below length
+  // Whether items may be shorter than `length`: padding fills them up when their rows are read.
+  bool padding = false;
+
+  // From the first row of a sequence to that of the next one.
+  int64_t period() const { return length - overlap; }
+};
+
 // Whether rows of this spec are meant as items, be they valid or not.
 bool IsItems(const Spec& rows);
 

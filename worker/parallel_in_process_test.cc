@@ -247,11 +247,13 @@ INSTANTIATE_TEST_SUITE_P(Seeds, NaiveRunTest, testing::Values(0, 1, 2, 3, 4));
 
 class CartPoleRunTest : public testing::TestWithParam<std::string> {  // the store's URL
  protected:
-  static ExperimentConfig Config(std::vector<std::string> settings) {
+  static ExperimentConfig Config(std::vector<std::string> settings,
+                                 const std::string& name = "cartpole_dqn_parallel") {
     settings.insert(settings.end(),
                     {"env.stop_value=1000", "env.collector_env_num=2", "env.evaluator_env_num=2",
                      "policy.other.commander.eval_interval=0.2"});
-    return LoadExperimentConfig("worker/configs/cartpole_dqn_parallel.textproto", settings).value();
+    return LoadExperimentConfig(absl::StrCat("worker/configs/", name, ".textproto"), settings)
+        .value();
   }
   // Runs it to its end.
   void Run(const ExperimentConfig& config);
@@ -324,6 +326,48 @@ TEST_P(CartPoleRunTest, KeepsItsReplayRatio) {
   EXPECT_LE(buffer.sample_count(), 4 * (buffer.push_count() - 100));
   EXPECT_NEAR(buffer.replay_ratio(), 4, 1.5);
   EXPECT_GT(counters_.pushes_waited + counters_.demands_waited, 0);
+}
+
+// Sequences of 8 rows, of which consecutive ones share 4, and which are drawn by their priority.
+TEST_P(CartPoleRunTest, LearnsFromSequencesByPriority) {
+  Run(Config({"max_train_iter=100", "policy.collect.n_sample=16", "policy.collect.unroll_len=8",
+              "policy.learn.batch_size=4", "policy.learn.send_policy_freq=5",
+              "policy.other.replay_buffer={type:\"sequence\" replay_buffer_size:400 params{"
+              "[type.googleapis.com/ding.SequenceBufferConfig]{unroll_len:8 burn_in:2 overlap:4 "
+              "padding:true priority{}}}}"},
+             "cartpole_masked_r2d2_parallel"));
+  EXPECT_GE(status_.train_iter(), 100);
+  EXPECT_TRUE(status_.has_eval_value());
+  EXPECT_GT(status_.policy_version(), 1u);
+  EXPECT_GT(counters_.rows_acknowledged, 100) << "items left the buffer of 400 / (8 - 4)";
+  ASSERT_EQ(before_close_.buffer_size(), 1);
+  EXPECT_LE(before_close_.buffer(0).count(), 100);
+}
+
+TEST_P(CartPoleRunTest, LearnsFromSequencesWithVTrace) {
+  Run(Config({"max_train_iter=100"}, "cartpole_impala_parallel"));
+  EXPECT_GE(status_.train_iter(), 100);
+  EXPECT_GT(status_.policy_version(), 1u);
+  EXPECT_GT(status_.envstep(), 100 * 8);
+  ASSERT_EQ(before_close_.buffer_size(), 1);
+  EXPECT_NEAR(before_close_.buffer(0).replay_ratio(), 1, 0.5);
+}
+
+TEST_P(CartPoleRunTest, RefusesSequencesThatDoNotFitThePolicy) {
+  const auto refusal = [&](const ExperimentConfig& config) {
+    InProcessTransport base;
+    const auto comm = CommCoordinator::Create(CommOptions(), &base).value();
+    const std::unique_ptr<Store> store = create_store("mem:").value();
+    return MakeCoordinator(config, "run-1", ComponentDeps(), store.get(), comm.get(),
+                           /*journal=*/nullptr)
+        .status();
+  };
+  EXPECT_THAT(
+      refusal(Config({"policy.other.replay_buffer={type:\"naive\"}"}, "cartpole_impala_parallel")),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected 'sequence'")));
+  EXPECT_THAT(
+      refusal(Config({"policy.collect.unroll_len=10"}, "cartpole_masked_r2d2_parallel")),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("policy.collect.unroll_len is 10")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, CartPoleRunTest, testing::Values("mem:", "file:"));

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/collector/parallel/collector_link.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/interaction/messages.pb.h"
 
 namespace ding {
@@ -23,6 +24,8 @@ class TaskCollector {
  public:
   virtual ~TaskCollector() = default;
   virtual BaseParallelCollector* collector() = 0;
+  // How the rows that it collects are announced.
+  virtual ItemSequences sequences() const { return {}; }
 };
 
 // Makes what a task needs; may take its time. `link` outlives what is made.

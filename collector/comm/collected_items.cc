@@ -1,8 +1,8 @@
 #include "ding_worker/collector/comm/collected_items.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,6 +28,28 @@ std::vector<int> KnownFields(const Spec& rows) {
   return known;
 }
 
+struct Place {
+  int64_t row;
+  int64_t length;
+};
+
+std::vector<Place> PlacesOf(const SegmentBatch& data, const ItemSequences& sequences) {
+  std::vector<Place> places;
+  places.reserve(static_cast<size_t>(data.size() / sequences.period()));
+  for (const Segment& segment : data.segments) {
+    int64_t first = 0;
+    for (; first + sequences.length <= segment.length; first += sequences.period()) {
+      places.push_back({segment.begin + first, sequences.length});
+    }
+    if (!sequences.padding) continue;
+    const int64_t rest = segment.length - first;
+    const int64_t known =
+        first == 0 ? 0 : sequences.overlap;  // rows that the last sequence has, too
+    if (rest > std::max(known, sequences.burn_in)) places.push_back({segment.begin + first, rest});
+  }
+  return places;
+}
+
 }  // namespace
 
 absl::StatusOr<SpecPtr> ItemsOf(const Spec& rows) {
@@ -38,22 +60,31 @@ absl::StatusOr<SpecPtr> ItemsOf(const Spec& rows) {
   return MakeSpec(std::move(fields));
 }
 
-absl::StatusOr<std::string> EncodeItems(const SegmentBatch& data, int64_t chunk) {
+absl::StatusOr<std::string> EncodeItems(const SegmentBatch& data, int64_t chunk,
+                                        const ItemSequences& sequences) {
+  const std::vector<Place> places = PlacesOf(data, sequences);
+  if (places.empty()) return std::string();
+  const auto count = static_cast<int64_t>(places.size());
   const std::vector<int> known = KnownFields(data.rows.spec());
   DING_ASSIGN_OR_RETURN(SpecPtr spec, ItemsOf(data.rows.spec()));
-  DING_ASSIGN_OR_RETURN(BatchBuilder items, BatchBuilder::Create(std::move(spec), data.size()));
+  DING_ASSIGN_OR_RETURN(BatchBuilder items, BatchBuilder::Create(std::move(spec), count));
   const absl::Span<int64_t> chunks = items.column<int64_t>(0);
   const absl::Span<int64_t> rows = items.column<int64_t>(1);
   const absl::Span<int64_t> lengths = items.column<int64_t>(2);
-  std::fill(chunks.begin(), chunks.end(), chunk);
-  std::iota(rows.begin(), rows.end(), 0);
-  std::fill(lengths.begin(), lengths.end(), 1);
-  for (size_t i = 0; i < known.size(); ++i) {
-    std::memcpy(items.view().raw_column(3 + static_cast<int>(i)),
-                data.rows.view().raw_column(known[i]),
-                static_cast<size_t>(data.size() * data.rows.spec().row_bytes(known[i])));
+  for (size_t i = 0; i < places.size(); ++i) {
+    chunks[i] = chunk;
+    rows[i] = places[i].row;
+    lengths[i] = places[i].length;
   }
-  return EncodedBatch(std::move(items).Seal(data.size())).ToString();
+  for (size_t field = 0; field < known.size(); ++field) {
+    const auto bytes = static_cast<size_t>(data.rows.spec().row_bytes(known[field]));
+    std::byte* const to = items.view().raw_column(3 + static_cast<int>(field));
+    const std::byte* const from = data.rows.view().raw_column(known[field]);
+    for (size_t i = 0; i < places.size(); ++i) {
+      std::memcpy(to + i * bytes, from + static_cast<size_t>(places[i].row) * bytes, bytes);
+    }
+  }
+  return EncodedBatch(std::move(items).Seal(count)).ToString();
 }
 
 }  // namespace ding

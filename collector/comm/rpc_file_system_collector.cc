@@ -84,6 +84,7 @@ void RpcFileSystemCollector::RunTask(const CollectorTask& task) {
 absl::StatusOr<CollectorFinishInfo> RpcFileSystemCollector::Collect(const CollectorTask& task) {
   policy_stalls_ = false;
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<TaskCollector> made, factory_(task, this));
+  sequences_ = made->sequences();
   {
     MutexLock lock(&mutex_);
     running_ = made->collector();
@@ -114,8 +115,9 @@ absl::Status RpcFileSystemCollector::SendData(const SegmentBatch& data,
 
 absl::Status RpcFileSystemCollector::PutAndAnnounce(int64_t chunk, const SegmentBatch& data,
                                                     const CollectorProgress& progress) {
-  DING_RETURN_IF_ERROR(PutChunk(chunk, data));
-  DING_ASSIGN_OR_RETURN(std::string items, EncodeItems(data, chunk));
+  DING_ASSIGN_OR_RETURN(std::string items, EncodeItems(data, chunk, sequences_));
+  // Without items, only the progress is new: nobody would ask for the chunk, or delete it.
+  if (!items.empty()) DING_RETURN_IF_ERROR(PutChunk(chunk, data));
   return slave_.Announce(std::move(items), progress);
 }
 

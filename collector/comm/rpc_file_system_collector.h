@@ -31,6 +31,7 @@
 #include "ding_worker/collector/comm/collector_slave.h"
 #include "ding_worker/collector/parallel/base_parallel_collector.h"
 #include "ding_worker/collector/parallel/collector_link.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/interaction/control/worker_session.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -76,6 +77,7 @@ class RpcFileSystemCollector : public BaseCommCollector, private CollectorLink {
   Store* const store_;
   const TaskCollectorFactory factory_;
   CollectorSlave slave_;
+  ItemSequences sequences_;     // of the task's thread
   uint32_t chunks_ = 0;         // put; of the task's thread
   std::string read_bytes_;      // memory for reading, kept; of the task's thread
   bool policy_stalls_ = false;  // and was said to; of the task's thread

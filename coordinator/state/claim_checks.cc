@@ -38,11 +38,14 @@ absl::Status CheckFirstIter(const std::string& task_id, int64_t iter, int64_t kn
                    ", expected an iteration that its predecessor can have reached since ", known));
 }
 
-absl::Status CheckItemLayout(const Spec& expected, const SegmentBatch& items) {
+absl::Status CheckItemLayout(const Spec& expected, const ItemSequences& sequences,
+                             const SegmentBatch& items) {
   DING_RETURN_IF_ERROR(CheckSameLayout(expected, items.rows.spec(), "items"));
   for (const int64_t length : items.rows.column<int64_t>(kColumnLength)) {
-    if (length == 1) continue;
-    return absl::InvalidArgumentError(absl::StrCat("an item of ", length, " rows, expected 1"));
+    if (length == sequences.length || (sequences.padding && length < sequences.length)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("an item of ", length, " rows, expected ",
+                                                   sequences.padding ? "at most " : "",
+                                                   sequences.length));
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -27,8 +28,9 @@ absl::Status CheckPace(const std::string& task_id, int64_t steps, absl::Duration
 absl::Status CheckFirstIter(const std::string& task_id, int64_t iter, int64_t known,
                             absl::Duration run_elapsed);
 
-// Announced items: they have the columns of `expected`, and a row each.
-absl::Status CheckItemLayout(const Spec& expected, const SegmentBatch& items);
+// Announced items: they have the columns of `expected`, and as many rows each as `sequences` says.
+absl::Status CheckItemLayout(const Spec& expected, const ItemSequences& sequences,
+                             const SegmentBatch& items);
 
 // The train iterations at which rows were collected, if the items have them: none is beyond
 // `newest`, the highest one of a published policy.

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
@@ -38,10 +39,25 @@ TEST(CheckFirstIterTest, AllowsTheIterationsThatItsPredecessorMayHaveTrained) {
 
 TEST(CheckItemLayoutTest, ExpectsTheColumnsAndOneRowEach) {
   const SegmentBatch items = TestItems({{7, 0, 1}, {7, 1, 1}});
-  EXPECT_THAT(CheckItemLayout(items.rows.spec(), items), IsOk());
-  EXPECT_THAT(CheckItemLayout(items.rows.spec(), TestItems({{7, 0, 1}, {7, 1, 2}})),
+  EXPECT_THAT(CheckItemLayout(items.rows.spec(), {}, items), IsOk());
+  EXPECT_THAT(CheckItemLayout(items.rows.spec(), {}, TestItems({{7, 0, 1}, {7, 1, 2}})),
               StatusIs(kInvalid, HasSubstr("an item of 2 rows, expected 1")));
-  EXPECT_THAT(CheckItemLayout(SegmentBatch().rows.spec(), items), StatusIs(kInvalid));
+  EXPECT_THAT(CheckItemLayout(SegmentBatch().rows.spec(), {}, items), StatusIs(kInvalid));
+}
+
+TEST(CheckItemLayoutTest, ExpectsTheLengthOfSequences) {
+  const SegmentBatch full = TestItems({{7, 0, 4}, {7, 3, 4}});
+  const SegmentBatch shorter = TestItems({{7, 0, 4}, {7, 3, 2}});
+  const SegmentBatch longer = TestItems({{7, 0, 5}});
+  ItemSequences sequences;
+  sequences.length = 4;
+  EXPECT_THAT(CheckItemLayout(full.rows.spec(), sequences, full), IsOk());
+  EXPECT_THAT(CheckItemLayout(full.rows.spec(), sequences, shorter),
+              StatusIs(kInvalid, HasSubstr("an item of 2 rows, expected 4")));
+  sequences.padding = true;
+  EXPECT_THAT(CheckItemLayout(full.rows.spec(), sequences, shorter), IsOk());
+  EXPECT_THAT(CheckItemLayout(full.rows.spec(), sequences, longer),
+              StatusIs(kInvalid, HasSubstr("an item of 5 rows, expected at most 4")));
 }
 
 TEST(CheckCollectItersTest, ExpectsIterationsOfPublishedPolicies) {

@@ -82,7 +82,8 @@ absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand, const Chu
   return drawn;
 }
 
-absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker) {
+absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker,
+                                              int64_t overlap) {
   const absl::Span<const int64_t> chunk = items.column<int64_t>(kColumnChunk);
   const absl::Span<const int64_t> row = items.column<int64_t>(kColumnRow);
   const absl::Span<const int64_t> length = items.column<int64_t>(kColumnLength);
@@ -114,9 +115,12 @@ absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worke
       chunks.push_back(chunk[i]);
       continue;
     }
-    if (row[order[n - 1]] + length[order[n - 1]] <= row[i]) continue;
+    const size_t last = order[n - 1];
+    if (row[i] - row[last] >= std::max<int64_t>(1, length[last] - overlap)) continue;
+    std::string expected = "one for each row";
+    if (overlap > 0) expected = absl::StrCat("at most ", overlap, " rows in common");
     return absl::InvalidArgumentError(absl::StrCat("two items have row ", row[i], " of chunk ",
-                                                   chunk[i], ", expected one for each row"));
+                                                   chunk[i], ", expected ", expected));
   }
   return chunks;
 }

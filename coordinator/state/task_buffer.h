@@ -55,9 +55,11 @@ absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand,
                            const ChunkSet* undrawable = nullptr);
 
 // The chunks of `items`, each once, in the order of their numbers.
-//   kInvalidArgument  `worker` did not make one of them; two items of a chunk have a row in common;
+// Consecutive items of a chunk may have `overlap` rows in common, but not the same first row.
+//   kInvalidArgument  `worker` did not make one of them; two items of a chunk have more rows in common;
 //                     a row number that no chunk has
-absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker);
+absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worker,
+                                              int64_t overlap = 0);
 
 class TaskBuffer {
  public:

@@ -62,6 +62,22 @@ TEST(ChunksOfTest, ReturnsEachChunkOnceAndRefusesChunksOfOthers) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("does not belong to worker 3")));
 }
 
+TEST(ChunksOfTest, RefusesItemsThatShareMoreRowsThanTheirOverlap) {
+  const int64_t chunk = ChunkNumber(kWorker, 1);
+  // Two segments: the first one ends with an item that is shorter than the others.
+  const SegmentBatch items =
+      TestItems({{chunk, 0, 4}, {chunk, 3, 4}, {chunk, 6, 2}, {chunk, 8, 4}, {chunk + 1, 3, 4}});
+  EXPECT_THAT(ChunksOf(items.rows, kWorker, /*overlap=*/1),
+              IsOkAndHolds(ElementsAre(chunk, chunk + 1)));
+  EXPECT_THAT(ChunksOf(items.rows, kWorker, /*overlap=*/3), IsOk());
+  EXPECT_THAT(ChunksOf(items.rows, kWorker), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                      HasSubstr("two items have row 3 of chunk")));
+  EXPECT_THAT(ChunksOf(TestItems({{chunk, 0, 4}, {chunk, 2, 4}}).rows, kWorker, /*overlap=*/1),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 1 rows in common")));
+  EXPECT_THAT(ChunksOf(TestItems({{chunk, 2, 1}, {chunk, 2, 4}}).rows, kWorker, /*overlap=*/3),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("two items have row 2")));
+}
+
 TEST(TaskBufferTest, OneThreadServesAndRetriesWhenRowsHaveCome) {
   TaskBuffer buffer("buffer_0");
   ASSERT_THAT(buffer.AddDemand(Demand(1)), IsOk());

@@ -41,7 +41,7 @@ struct RunningTask {
   LearnerTask learner;
   std::shared_ptr<TaskBuffer> buffer;
   int64_t steps = 0;  // env steps that a collector claims, or the learner's step
-  int64_t rows = 0;   // of a collecting task, that were pushed
+  int64_t rows = 0;   // of the items of a collecting task that were pushed
   // The following are for learners.
   int64_t first_step = -1;   // -1: none was heard of
   int64_t policy_iter = -1;  // of the version that it published last

@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
@@ -53,6 +54,7 @@ struct CommLearnerOptions {
   int64_t batch_size = 64;
   int64_t nstep = 1;
   double gamma = 0.99;
+  ItemSequences sequences;  // the items that it learns from; batch_size counts items
   // Batches that are loaded ahead while the learner trains, at least 1; as many again are drawn.
   int prefetch_batches = 8;
   int loader_threads = 1;  // at least 1

@@ -32,6 +32,10 @@ std::vector<std::string> Problems(const ItemLoaderOptions& options) {
   expect(options.nstep >= 1, "nstep", options.nstep, "at least 1");
   expect(options.gamma >= 0 && options.gamma <= 1, "gamma", options.gamma, "0 to 1");
   expect(options.cache_bytes >= 0, "cache_bytes", options.cache_bytes, "at least 0");
+  const ItemSequences& sequences = options.sequences;
+  expect(sequences.length >= 1, "sequences.length", sequences.length, "at least 1");
+  expect(sequences.burn_in >= 0 && sequences.burn_in < std::max<int64_t>(1, sequences.length),
+         "sequences.burn_in", sequences.burn_in, "at least 0 and below sequences.length");
   expect(options.attempts >= 1, "attempts", options.attempts, "at least 1");
   return problems;
 }
@@ -40,7 +44,7 @@ bool IsPlace(absl::string_view column) {
   return column == kColumnChunk || column == kColumnRow || column == kColumnLength;
 }
 
-absl::Status CheckDrawnItems(const Batch& items) {
+absl::Status CheckDrawnItems(const Batch& items, const ItemSequences& sequences) {
   DING_RETURN_IF_ERROR(CheckItemFields(items.spec()));
   if (items.sequence_length() > 1) {
     return absl::InvalidArgumentError(
@@ -52,12 +56,26 @@ absl::Status CheckDrawnItems(const Batch& items) {
   const absl::Span<const int64_t> first = items.column<int64_t>(kColumnRow);
   const absl::Span<const int64_t> length = items.column<int64_t>(kColumnLength);
   for (size_t i = 0; i < first.size(); ++i) {
-    if (first[i] >= 0 && length[i] == 1) continue;
-    return absl::InvalidArgumentError(absl::StrCat("item ", i, " of ", first.size(), " is ",
-                                                   length[i], " rows from row ", first[i],
-                                                   " on, expected 1 row, row 0 or later"));
+    const int64_t least = sequences.padding ? 1 : sequences.length;
+    if (first[i] >= 0 && length[i] >= least && length[i] <= sequences.length) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "item ", i, " of ", first.size(), " is ", length[i], " rows from row ", first[i],
+        " on, expected ", least < sequences.length ? "at most " : "", sequences.length,
+        sequences.length == 1 ? " row" : " rows", ", row 0 or later"));
   }
   return absl::OkStatus();
+}
+
+// The rows of the segment from `row` on.
+int64_t RowsLeft(const DecodedChunk& chunk, int64_t row) {
+  const auto segment = static_cast<size_t>(chunk.segment_of_row[static_cast<size_t>(row)]);
+  return chunk.data.segments[segment].begin + chunk.data.segments[segment].length - row;
+}
+
+absl::Status OutsideOfSegment(size_t item, int64_t chunk, int64_t rows, int64_t row, int64_t left) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("item ", item, " is ", rows, " rows from row ", row, " on of chunk ", chunk,
+                   " ('", ChunkKey(chunk), "'), whose segment has only ", left, " from there on"));
 }
 
 absl::Status OutsideOfChunk(size_t item, int64_t chunk, int64_t row, int64_t rows) {
@@ -232,6 +250,10 @@ absl::StatusOr<std::shared_ptr<ItemLoader::Layout>> ItemLoader::LayoutFor(const 
   for (const FieldSpec& field : items->fields()) {
     if (!IsPlace(field.name) && field.name != kColumnReplayUniqueId) added.push_back(field);
   }
+  if (options_.sequences.length > 1) {
+    added.push_back(Scalar(kColumnMask, DType::kBool));
+    added.push_back(Scalar(kColumnBurnIn, DType::kBool));
+  }
   DING_ASSIGN_OR_RETURN(
       TransitionLayout transitions,
       MakeTransitionLayout(chunk.rows.spec(), chunk.final_obs.spec().size(), added));
@@ -250,14 +272,15 @@ absl::Status ItemLoader::CheckChunk(const SegmentBatch& chunk, const Layout& lay
 }
 
 absl::StatusOr<LoadedItems> ItemLoader::Load(const Batch& items) {
-  DING_RETURN_IF_ERROR(CheckDrawnItems(items));
+  DING_RETURN_IF_ERROR(CheckDrawnItems(items, options_.sequences));
   const absl::Span<const int64_t> chunk = items.column<int64_t>(kColumnChunk);
   const absl::Span<const int64_t> row = items.column<int64_t>(kColumnRow);
+  const absl::Span<const int64_t> length = items.column<int64_t>(kColumnLength);
   LoadedItems loaded;
   std::vector<ChunkPtr> chunks;
   DING_RETURN_IF_ERROR(FindChunks(chunk, &chunks, &loaded));
   std::vector<Source> sources;
-  sources.reserve(chunks.size());
+  sources.reserve(chunks.size() * static_cast<size_t>(options_.sequences.length));
   std::shared_ptr<Layout> layout;
   for (size_t i = 0; i < chunks.size(); ++i) {
     if (chunks[i] == nullptr) continue;
@@ -266,21 +289,33 @@ absl::StatusOr<LoadedItems> ItemLoader::Load(const Batch& items) {
       AddUnusable(chunk[i], OutsideOfChunk(i, chunk[i], row[i], data.size()), &loaded);
       continue;
     }
+    const int64_t left = RowsLeft(*chunks[i], row[i]);
+    if (length[i] > left) {
+      AddUnusable(chunk[i], OutsideOfSegment(i, chunk[i], length[i], row[i], left), &loaded);
+      continue;
+    }
     if (layout == nullptr) {
       DING_ASSIGN_OR_RETURN(layout, LayoutFor(data, items.spec_ptr()));
     }
     const absl::Status fits = CheckChunk(data, *layout);
     if (fits.ok()) {
-      sources.push_back({chunks[i].get(), row[i], static_cast<int64_t>(i)});
+      AddSequence(*chunks[i], row[i], length[i], static_cast<int64_t>(i), &sources);
     } else {
       AddUnusable(chunk[i], Annotate(fits, absl::StrCat("chunk '", ChunkKey(chunk[i]), "'")),
                   &loaded);
     }
   }
-  loaded.missing = items.rows() - static_cast<int64_t>(sources.size());
+  loaded.missing = items.rows() - static_cast<int64_t>(sources.size()) / options_.sequences.length;
   if (sources.empty()) return loaded;
   DING_ASSIGN_OR_RETURN(loaded.batch, Gather(items, sources, layout.get()));
   return loaded;
+}
+
+void ItemLoader::AddSequence(const DecodedChunk& chunk, int64_t row, int64_t rows, int64_t item,
+                             std::vector<Source>* sources) const {
+  for (int64_t t = 0; t < options_.sequences.length; ++t) {
+    sources->push_back({&chunk, row + std::min(t, rows - 1), item, /*is_padding=*/t >= rows});
+  }
 }
 
 absl::StatusOr<Batch> ItemLoader::Gather(const Batch& items, const std::vector<Source>& sources,
@@ -300,7 +335,7 @@ absl::StatusOr<Batch> ItemLoader::Gather(const Batch& items, const std::vector<S
     const int64_t row = sources[i].row;
     const int64_t segment_index = chunk.segment_of_row[static_cast<size_t>(row)];
     const Segment& segment = chunk.data.segments[static_cast<size_t>(segment_index)];
-    const int64_t rows_left = segment.begin + segment.length - row;
+    const int64_t rows_left = RowsLeft(chunk, row);
     const auto* const rewards =
         reinterpret_cast<const float*>(chunk.columns[static_cast<size_t>(to.reward)]) + row;
     const NStepReturn ret = ComputeNStepReturn({rewards, static_cast<size_t>(rows_left)},
@@ -326,7 +361,22 @@ absl::StatusOr<Batch> ItemLoader::Gather(const Batch& items, const std::vector<S
                  view.raw_column(to.first_next_obs + field));
   }
   GatherItemColumns(items, sources, view);
-  return std::move(block).Seal(static_cast<int64_t>(sources.size()));
+  if (options_.sequences.length > 1) FillSequenceColumns(sources, to, &block);
+  return std::move(block)
+      .Seal(static_cast<int64_t>(sources.size()))
+      .AsSequences(options_.sequences.length);
+}
+
+void ItemLoader::FillSequenceColumns(const std::vector<Source>& sources,
+                                     const TransitionLayout& layout, BatchBuilder* block) const {
+  const absl::Span<uint8_t> mask = block->column<uint8_t>(*layout.spec->Find(kColumnMask));
+  const absl::Span<uint8_t> burn_in = block->column<uint8_t>(*layout.spec->Find(kColumnBurnIn));
+  const auto length = static_cast<size_t>(options_.sequences.length);
+  const auto burn_in_rows = static_cast<size_t>(options_.sequences.burn_in);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    mask[i] = !sources[i].is_padding;
+    burn_in[i] = i % length < burn_in_rows;
+  }
 }
 
 void ItemLoader::GatherItemColumns(const Batch& items, const std::vector<Source>& sources,

@@ -1,7 +1,7 @@
 // Turns items that were drawn from a buffer (data/items.h) into the transitions that a policy learns
 // from, reading the rows from a store.
 //
-//     items [B]: chunk, row, length 1, replay_unique_id, weight, ...
+//     items [B]: chunk, row, length, replay_unique_id, weight, ...
 //        │ chunk
 //        ▼                                 missing
 //     cache of decoded chunks ◄── decode ◄── store (ChunkKey)
@@ -13,6 +13,11 @@
 // as if a buffer had held the rows: the fields of the chunk's rows, next_obs, discount and n_step,
 // then the columns of the items without chunk, row and length. A column of the items that the rows
 // have too, of the same dtype and shape, stands in its place.
+//
+// An item is one row, or a sequence of up to T rows (ItemLoaderOptions::sequences). A batch of B sequences has
+// B * T rows, with row t of sequence b at b * T + t, and the columns mask and burn_in of
+// replay_buffer/sequence_buffer.h: padding repeats the last row of an item that is shorter. All T rows have
+// the columns of their item.
 //
 // The window of a transition ends with its segment in its chunk: where that is cut (kCut), the
 // bootstrap comes from final_obs with as many rewards as there are. A buffer of rows would go on in
@@ -56,8 +61,10 @@
 #include "ding_worker/base/mutex.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/columns.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/transition_layout.h"
 #include "ding_worker/interaction/store/store.h"
 #include "ding_worker/learner/comm/chunk_cache.h"
 
@@ -66,6 +73,7 @@ namespace ding {
 struct ItemLoaderOptions {
   int64_t nstep = 1;
   double gamma = 0.99;  // discount_factor of the config
+  ItemSequences sequences;
   // Memory for decoded chunks that are kept; those of one batch are held beside it.
   int64_t cache_bytes = int64_t{256} << 20;
   int attempts = 5;
@@ -89,8 +97,8 @@ struct PendingRead {
 };
 
 struct LoadedItems {
-  // A row for each item whose chunk could be had, in the order of the items. Without any, it may
-  // have no columns.
+  // A row, or a sequence, for each item whose chunk could be had, in the order of the items. Without
+  // any, it may have no columns.
   Batch batch;
   // Items that were left out: their chunk is unusable, or the store unavailable.
   int64_t missing = 0;
@@ -107,7 +115,7 @@ class ItemLoader {
                                                             const ItemLoaderOptions& options);
 
   // `items` as a buffer of items draws them; they may come from a peer.
-  //   kInvalidArgument    not items of one row each with replay_unique_id; other columns than those
+  //   kInvalidArgument    not items as the options say, with replay_unique_id; other columns than those
   //                       of the items before; the layout of the rows is none of transitions
   //   kResourceExhausted  no memory
   absl::StatusOr<LoadedItems> Load(const Batch& items);
@@ -120,11 +128,12 @@ class ItemLoader {
  private:
   struct Layout;
   using ChunkPtr = ChunkCache::ChunkPtr;
-  // Where an item that is not missing lies.
+  // Where a row of an item that is not missing lies.
   struct Source {
     const DecodedChunk* chunk;
     int64_t row;
     int64_t item;
+    bool is_padding;
   };
 
   ItemLoader(Store* store, const ItemLoaderOptions& options);
@@ -140,8 +149,13 @@ class ItemLoader {
   static absl::Status CheckChunk(const SegmentBatch& chunk, const Layout& layout);
   // The values, and the layout if the options name one.
   absl::Status CheckRows(const SegmentBatch& chunk) const;
+  // `rows` from `row` on, and padding.
+  void AddSequence(const DecodedChunk& chunk, int64_t row, int64_t rows, int64_t item,
+                   std::vector<Source>* sources) const;
   absl::StatusOr<Batch> Gather(const Batch& items, const std::vector<Source>& sources,
                                Layout* layout) const;
+  void FillSequenceColumns(const std::vector<Source>& sources, const TransitionLayout& layout,
+                           BatchBuilder* block) const;
   static void GatherItemColumns(const Batch& items, const std::vector<Source>& sources,
                                 const MutableColumnsView& to);
 

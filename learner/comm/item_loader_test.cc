@@ -34,6 +34,7 @@
 #include "ding_worker/interaction/store/mem_store.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
 #include "ding_worker/replay_buffer/naive_buffer.h"
+#include "ding_worker/replay_buffer/sequence_buffer.h"
 #include "ding_worker/replay_buffer/testing/test_items.h"
 #include "ding_worker/replay_buffer/testing/test_streams.h"
 #include "gmock/gmock.h"
@@ -44,6 +45,7 @@ namespace {
 
 using testing::AllOf;
 using testing::AnyOf;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -498,13 +500,98 @@ TEST_F(ItemLoaderTest, SeveralThreadsMayLoad) {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST_F(ItemLoaderTest, LoadsSequencesWithPaddingAndBurnIn) {
+  Put(7, HandMade());
+  options_.gamma = 0.5;
+  options_.sequences.length = 3;
+  options_.sequences.burn_in = 1;
+  options_.sequences.padding = true;
+  const auto loader = Loader();
+  const std::vector<Item> items = {{7, 5, 1}, {7, 0, 3}, {8, 0, 3}, {7, 3, 2}, {7, 1, 2}};
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded,
+                            loader->Load(Drawn(items, {Scalar(kColumnWeight, DType::kFloat32)})));
+  EXPECT_EQ(loaded.missing, 1) << "there is no chunk 8";
+  const Batch& batch = loaded.batch;
+  ASSERT_EQ(batch.rows(), 12);
+  EXPECT_EQ(batch.sequence_length(), 3);
+  EXPECT_THAT(batch.column<float>("obs"),
+              ElementsAre(15, 15, 15, 10, 11, 12, 13, 14, 14, 11, 12, 12));
+  EXPECT_THAT(batch.column<int64_t>("action"), ElementsAre(5, 5, 5, 0, 1, 2, 3, 4, 4, 1, 2, 2));
+  EXPECT_THAT(batch.column<float>("reward"), ElementsAre(6, 6, 6, 1, 2, 3, 4, 5, 5, 2, 3, 3));
+  EXPECT_THAT(batch.column<float>("next_obs"),
+              ElementsAre(102, 102, 102, 11, 12, 100, 14, 101, 101, 12, 100, 100));
+  EXPECT_THAT(batch.column<float>(kColumnDiscount),
+              ElementsAre(0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0, 0, 0.5, 0.5, 0.5));
+  EXPECT_THAT(batch.column<int32_t>(kColumnNStep), Each(1));
+  EXPECT_THAT(batch.column<uint8_t>(kColumnMask), ElementsAre(1, 0, 0, 1, 1, 1, 1, 1, 0, 1, 1, 0));
+  EXPECT_THAT(batch.column<uint8_t>(kColumnBurnIn),
+              ElementsAre(1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0));
+  EXPECT_THAT(batch.column<float>(kColumnWeight),
+              ElementsAre(0, 0, 0, 0.5, 0.5, 0.5, 1.5, 1.5, 1.5, 2, 2, 2));
+  EXPECT_THAT(batch.column<int64_t>(kColumnReplayUniqueId),
+              ElementsAre(100, 100, 100, 101, 101, 101, 103, 103, 103, 104, 104, 104));
+}
+
+TEST_F(ItemLoaderTest, SequencesThatLeaveTheirSegmentAreLeftOut) {
+  Put(7, HandMade());
+  options_.sequences.length = 2;
+  const auto loader = Loader();
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded,
+                            loader->Load(Drawn({{7, 2, 2}, {7, 3, 2}, {7, 5, 2}})));
+  EXPECT_EQ(loaded.missing, 2);
+  ASSERT_EQ(loaded.unusable.size(), 1u);
+  EXPECT_THAT(loaded.unusable[0].why,
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("item 0 is 2 rows from row 2 on of chunk 7 ('")));
+  EXPECT_THAT(loaded.batch.column<float>("obs"), ElementsAre(13, 14));
+  EXPECT_THAT(loader->Load(Drawn({{7, 3, 1}})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("1 rows from row 3 on, expected 2 rows")));
+  EXPECT_THAT(loader->Load(Drawn({{7, 0, 3}})), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+// A buffer that holds the rows themselves is the model.
+TEST_F(ItemLoaderTest, SequencesEqualThoseOfABufferOfRows) {
+  const SegmentBatch rows = HandMade();
+  Put(7, rows);
+  options_.sequences.length = 2;
+  options_.sequences.burn_in = 1;
+  options_.sequences.padding = true;
+  SequenceReplayBuffer::Options buffer_options;
+  buffer_options.unroll_len = 2;
+  buffer_options.overlap = 0;
+  buffer_options.burn_in = 1;
+  buffer_options.padding = true;
+  DING_ASSERT_OK_AND_ASSIGN(const auto buffer, SequenceReplayBuffer::Create(buffer_options));
+  SegmentBatch complete = rows;
+  complete.segments[0].end = SegmentEnd::kTruncated;  // else the buffer waits for its next rows
+  ASSERT_THAT(buffer->Push(complete, 0), IsOk());
+  DING_ASSERT_OK_AND_ASSIGN(const Batch drawn, buffer->Sample(4, 0));
+  std::vector<Item> items;
+  for (size_t i = 0; i < 8; i += 2) {
+    const auto row = static_cast<int64_t>(drawn.column<float>("obs")[i]) - 10;
+    items.push_back({7, row, 1 + drawn.column<uint8_t>(kColumnMask)[i + 1]});
+  }
+  DING_ASSERT_OK_AND_ASSIGN(const LoadedItems loaded, Loader()->Load(Drawn(items)));
+  ASSERT_EQ(loaded.batch.rows(), 8);
+  EXPECT_EQ(loaded.batch.sequence_length(), drawn.sequence_length());
+  for (const char* const column : {"obs", "next_obs", "reward", kColumnDiscount}) {
+    EXPECT_EQ(loaded.batch.column<float>(column), drawn.column<float>(column)) << column;
+  }
+  for (const char* const column : {kColumnMask, kColumnBurnIn}) {
+    EXPECT_EQ(loaded.batch.column<uint8_t>(column), drawn.column<uint8_t>(column)) << column;
+  }
+}
+
 TEST_F(ItemLoaderTest, OptionsOutOfRangeAreRefused) {
+  options_.sequences.burn_in = 1;
   options_.nstep = 0;
   options_.gamma = 1.5;
   options_.attempts = 0;
   EXPECT_THAT(ItemLoader::Create(&store_, options_),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("nstep"), HasSubstr("gamma"), HasSubstr("attempts"))));
+                       AllOf(HasSubstr("nstep"), HasSubstr("gamma"), HasSubstr("attempts"),
+                             HasSubstr("sequences.burn_in"))));
 }
 
 // Items of any numbers, and chunks of any bytes: rows are loaded, left out, or refused.

@@ -170,6 +170,7 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   ItemLoaderOptions item_options;
   item_options.nstep = options_.nstep;
   item_options.gamma = options_.gamma;
+  item_options.sequences = options_.sequences;
   item_options.cache_bytes = options_.cache_bytes;
   item_options.rows = made->collected().rows;
   item_options.final_obs = made->collected().final_obs;

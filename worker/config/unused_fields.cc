@@ -27,6 +27,9 @@ struct Unused {
 // It is true where learner_num is above 1, which is refused itself.
 constexpr absl::string_view kLogReduce = "policy.learn.learner.hook.log_reduce_after_iter";
 
+// The sequences of a buffer of type "sequence" must have as many rows, which is checked where the policy is known.
+constexpr absl::string_view kUnrollLen = "policy.collect.unroll_len";
+
 // Values that two sections share (ShareAmongSections in experiment_config.cc) are not listed at the
 // place to which they are copied.
 constexpr Unused kUnused[] = {
@@ -64,7 +67,7 @@ constexpr Unused kUnused[] = {
     {"policy.collect.n_episode", kSupervised, "nothing is collected"},
     {"policy.collect.n_episode", kManyProcesses,
      "n_sample is the rows per env that are handed over together"},
-    {"policy.collect.unroll_len", kManyProcesses, "rows are handed over one by one"},
+    {kUnrollLen, kManyProcesses, "rows are handed over one by one"},
     {"policy.collect.last_sample", kSerial, "a replay buffer draws the samples"},
     {"policy.collect.last_sample", kSupervised, "nothing is collected"},
     {"policy.collect.last_sample", kManyProcesses, "rows are handed over one by one"},
@@ -132,6 +135,10 @@ std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKin
   for (const SetField& field : ListSetFields(config)) {
     if (IsShared(field.path)) continue;
     if (field.path == kLogReduce && config.policy().learn().learner_num() > 1) continue;
+    if (field.path == kUnrollLen && kind == RunKind::kParallel &&
+        config.policy().other().replay_buffer().type() == "sequence") {
+      continue;
+    }
     for (const Unused& unused : kUnused) {
       if ((unused.kinds & static_cast<unsigned>(kind)) == 0) continue;
       if (!IsWithin(field.path, unused.path)) continue;

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/crc32c.h"
@@ -21,6 +22,7 @@
 #include "ding_worker/coordinator/commander/eval_opponent.h"
 #include "ding_worker/coordinator/coordinator_config.h"
 #include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/items.h"
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/env/env_manager.h"
 #include "ding_worker/env/game_spec.h"
@@ -38,10 +40,12 @@
 #include "ding_worker/worker/config/unused_fields.h"
 #include "ding_worker/worker/parallel_run/earlier_run.h"
 #include "ding_worker/worker/parallel_run/expected_data.h"
+#include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/parallel_types.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/game_setup.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
+#include "ding_worker/worker/run/sequence_problems.h"
 
 namespace ding {
 namespace {
@@ -184,6 +188,7 @@ class ConfiguredCollector : public TaskCollector {
     parts.link = link;
     parts.episodes_per_env =
         eval ? EvaluationEpisodesPerEnv(config.env()) : config.env().collector_episode_num();
+    made->sequences_ = ItemSequencesOf(config.policy().other().replay_buffer());
     deps.name = eval ? "evaluator" : "collector";
     DING_ASSIGN_OR_RETURN(made->collector_,
                           create_parallel_collector(config.policy().collect().parallel_collector(),
@@ -192,8 +197,10 @@ class ConfiguredCollector : public TaskCollector {
   }
 
   BaseParallelCollector* collector() override { return collector_.get(); }
+  ItemSequences sequences() const override { return sequences_; }
 
  private:
+  ItemSequences sequences_;
   std::unique_ptr<EnvManager> env_;
   // One for each player.
   std::vector<std::unique_ptr<Policy>> policies_;
@@ -335,6 +342,7 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
     problems.push_back(
         absl::StrCat("system.coordinator.rejoin_seconds is ", rejoin, ", expected 0 or more"));
   }
+  AppendItemBufferProblems(config, PlaysGames(config), &problems);
   for (std::string& problem : FindTypeProblems(config)) problems.push_back(std::move(problem));
   if (absl::StartsWith(config.system().store_url(), "mem:")) {
     problems.push_back(absl::StrCat("system.store_url is '", config.system().store_url(),
@@ -395,6 +403,7 @@ CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config) {
   options.batch_size = policy.learn().batch_size();
   options.nstep = policy.nstep();
   options.gamma = policy.discount_factor();
+  options.sequences = ItemSequencesOf(policy.other().replay_buffer());
   options.prefetch_batches = policy.learn().prefetch_batches();
   options.loader_threads = policy.learn().loader_threads();
   options.send_policy_freq = policy.learn().send_policy_freq();
@@ -423,11 +432,12 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
         absl::StrCat("policy.type '", config.policy().type(),
                      "' is on-policy: parallel runs learn from a replay buffer"));
   }
-  if (made.policy->learn_mode() != nullptr && made.policy->learn_mode()->attributes().sequences) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("policy.type '", config.policy().type(),
-                     "' learns from sequences of rows, but the learners of a parallel run get "
-                     "single rows: expected a policy for those, or a serial run"));
+  const BufferConfig& rows_config = config.policy().other().replay_buffer();
+  const ItemSequences sequences = ItemSequencesOf(rows_config);
+  if (made.policy->learn_mode() != nullptr) {
+    const std::vector<std::string> problems = FindSequenceProblems(
+        config, made.policy->learn_mode()->attributes(), HasItemsOfSequences(rows_config));
+    if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
   }
   if (config.policy().random_collect_size() > 0) {
     DING_RETURN_IF_ERROR(RandomStart::Create(made.policy->collect_mode(), env, config.seed(), [] {
@@ -444,7 +454,7 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   DING_ASSIGN_OR_RETURN(parts.commander, create_parallel_commander(
                                              config.policy().other().commander(), commander_deps));
   // Rows of the buffer are items, so returns are computed where the data are read.
-  BufferConfig buffer_config = config.policy().other().replay_buffer();
+  BufferConfig buffer_config = ItemBufferConfig(rows_config);
   buffer_config.set_nstep(1);
   buffer_config.clear_replay_ratio();  // which the coordinator obeys
   parts.make_buffer = [buffer_config, deps](const std::string& buffer_id, OnRemoved on_removed) {
@@ -473,9 +483,10 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   options.max_time = absl::Seconds(config.system().max_seconds());
   options.goes_on_after_stop = goes_on_after_stop;
   options.first_env_step = commander_deps.first_env_step;
-  options.replay_ratio = ReadReplayRatio(config.policy().other().replay_buffer(),
-                                         config.policy().learn().batch_size());
-  options.random_collect_size = config.policy().random_collect_size();
+  options.replay_ratio = ReadReplayRatio(rows_config, config.policy().learn().batch_size());
+  options.random_collect_size =
+      (config.policy().random_collect_size() + sequences.period() - 1) / sequences.period();
+  options.sequences = sequences;
   options.min_return = returns.low;
   options.max_return = returns.high;
   ComponentDeps coordinator_deps = deps;

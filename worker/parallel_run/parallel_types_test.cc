@@ -170,17 +170,18 @@ TEST_F(ParamsOfAUser, ReachTheCommander) {
   EXPECT_EQ(commander_, "to the commander");
 }
 
-TEST(PolicyOfAParallelRun, MustLearnFromSingleRows) {
+TEST(PolicyOfAParallelRun, MustLearnFromWhatTheBufferDraws) {
   DING_ASSERT_OK_AND_ASSIGN(
       const ExperimentConfig config,
       LoadExperimentConfig(kConfig,
                            {"policy.type=impala", "policy.nstep=1",
                             "policy.params={[type.googleapis.com/ding.ImpalaConfig]{actor_critic{"
                             "model{encoder_hidden_size:8} critic{encoder_hidden_size:8}}}}"}));
-  EXPECT_THAT(MakeCoordinator(config, "run-1", ComponentDeps(), /*store=*/nullptr,
-                              /*sender=*/nullptr, /*journal=*/nullptr),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("policy.type 'impala' learns from sequences of rows")));
+  EXPECT_THAT(
+      MakeCoordinator(config, "run-1", ComponentDeps(), /*store=*/nullptr,
+                      /*sender=*/nullptr, /*journal=*/nullptr),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("policy 'impala' learns from sequences of rows: expected 'sequence'")));
 }
 
 // A coordinator that admits workers and gives them nothing to do.

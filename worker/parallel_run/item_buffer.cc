@@ -1,0 +1,100 @@
+#include "ding_worker/worker/parallel_run/item_buffer.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/replay_buffer/advanced_buffer.pb.h"
+#include "ding_worker/replay_buffer/buffer_registry.h"
+#include "ding_worker/replay_buffer/sequence_buffer.pb.h"
+
+namespace ding {
+namespace {
+
+constexpr char kBuffer[] = "policy.other.replay_buffer";
+
+// The defaults if there are none, or if they are of another type, which is a problem of the buffer's factory.
+SequenceBufferConfig ParamsOf(const BufferConfig& config) {
+  SequenceBufferConfig params;
+  if (!config.params().UnpackTo(&params)) params.Clear();
+  return params;
+}
+
+}  // namespace
+
+bool HasItemsOfSequences(const BufferConfig& config) { return config.type() == "sequence"; }
+
+ItemSequences ItemSequencesOf(const BufferConfig& config) {
+  ItemSequences sequences;
+  if (!HasItemsOfSequences(config)) return sequences;
+  const SequenceBufferConfig params = ParamsOf(config);
+  sequences.length = params.unroll_len();
+  sequences.overlap = params.has_overlap() ? params.overlap() : params.unroll_len() - 1;
+  sequences.burn_in = params.burn_in();
+  sequences.padding = params.padding();
+  return sequences;
+}
+
+BufferConfig ItemBufferConfig(const BufferConfig& config) {
+  BufferConfig items = config;
+  if (!HasItemsOfSequences(config)) return items;
+  const SequenceBufferConfig params = ParamsOf(config);
+  items.clear_params();
+  items.set_type("naive");
+  if (params.has_priority()) {
+    AdvancedBufferConfig priority;
+    priority.set_alpha(params.priority().alpha());
+    priority.set_beta(params.priority().beta());
+    priority.set_anneal_step(params.priority().anneal_step());
+    items.set_type("advanced");
+    items.mutable_params()->PackFrom(priority);
+  }
+  if (!config.has_replay_buffer_bytes()) {
+    items.set_replay_buffer_size(
+        std::max<int64_t>(1, config.replay_buffer_size() / ItemSequencesOf(config).period()));
+  }
+  return items;
+}
+
+void AppendItemBufferProblems(const ExperimentConfig& config, bool plays_games,
+                              std::vector<std::string>* problems) {
+  BufferConfig buffer = config.policy().other().replay_buffer();
+  if (buffer.type() == "episode") {
+    problems->push_back(absl::StrCat(
+        kBuffer,
+        ".type is 'episode', but a parallel run hands over parts of episodes: expected "
+        "'sequence', or a type that draws single rows"));
+  }
+  if (!HasItemsOfSequences(buffer)) return;
+  if (plays_games) {
+    problems->push_back(absl::StrCat(kBuffer,
+                                     ".type is 'sequence', but the rows of a league's games are "
+                                     "handed over one by one: expected a type that draws those"));
+    return;
+  }
+  buffer.clear_replay_ratio();  // which the coordinator obeys
+  const absl::Status made = create_buffer(buffer, BufferDeps()).status();
+  if (!made.ok()) {
+    problems->push_back(absl::StrCat(kBuffer, ": ", made.message()));
+    return;
+  }
+  if (ParamsOf(buffer).cross_episodes()) {
+    problems->push_back(absl::StrCat(
+        kBuffer,
+        ".params.cross_episodes is true, but a sequence of a parallel run lies within one "
+        "episode: expected false; set padding to learn from the ends of episodes"));
+  }
+  const ItemSequences sequences = ItemSequencesOf(buffer);
+  const int64_t handed_over = config.policy().collect().n_sample();
+  if (handed_over < sequences.length && !sequences.padding) {
+    problems->push_back(absl::StrCat(
+        "policy.collect.n_sample is ", handed_over, ", but ", kBuffer, ".params.unroll_len is ",
+        sequences.length,
+        ": expected as many rows or more, best a multiple, because a sequence "
+        "lies within the rows of an env that are handed over together; or set padding"));
+  }
+}
+
+}  // namespace ding
