@@ -74,8 +74,8 @@ struct Worker {
   std::string stalled;                           // what it says that it waits for
   std::string waits_for;                         // what it waits for at its buffer
   bool draining = false;
-  std::string sent_away;    // the reason; nothing that it says is taken any more
-  int64_t bad_chunks = 0;   // of those that it announced
+  std::string sent_away;   // the reason; nothing that it says is taken any more
+  int64_t bad_chunks = 0;  // of those that it announced
   // It joined without resources, as an aggregator does: it gets those of the learners that join it.
   bool may_grow = false;
   GroupStatus group;        // the last report of an aggregator
