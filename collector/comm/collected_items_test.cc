@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "ding_worker/base/status_matchers.h"
 #include "ding_worker/data/batch.h"
 #include "ding_worker/data/dtype.h"
 #include "ding_worker/data/items.h"
