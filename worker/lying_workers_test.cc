@@ -36,6 +36,8 @@
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/parallel_run/configured_collector.h"
+#include "ding_worker/worker/parallel_run/configured_learner.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

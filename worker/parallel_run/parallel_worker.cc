@@ -25,6 +25,8 @@
 #include "ding_worker/learner/comm/comm_learner_registry.h"
 #include "ding_worker/metrics/component.h"
 #include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/parallel_run/configured_collector.h"
+#include "ding_worker/worker/parallel_run/configured_learner.h"
 #include "ding_worker/worker/parallel_run/local_address.h"
 #include "ding_worker/worker/parallel_run/missing_worker_detector.h"
 #include "ding_worker/worker/parallel_run/parallel_setup.h"

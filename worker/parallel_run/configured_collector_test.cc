@@ -1,4 +1,4 @@
-#include "ding_worker/worker/parallel_run/parallel_setup.h"
+#include "ding_worker/worker/parallel_run/configured_collector.h"
 
 #include <cstdint>
 #include <memory>
@@ -29,7 +29,7 @@ int64_t EpisodesOfATask(bool eval, const std::vector<std::string>& settings) {
   return made->collector()->GetFinishInfo().predefined_episode_count;
 }
 
-TEST(ParallelSetupTest, EachEnvOfAnEvaluationPlaysAsManyEpisodesAsAreAskedFor) {
+TEST(ConfiguredCollectorTest, EachEnvOfAnEvaluationPlaysAsManyEpisodesAsAreAskedFor) {
   const auto episodes = [](int envs, int all, int of_each) {
     return EpisodesOfATask(true, {absl::StrCat("env.evaluator_env_num=", envs),
                                   absl::StrCat("env.n_evaluator_episode=", all),
@@ -42,7 +42,7 @@ TEST(ParallelSetupTest, EachEnvOfAnEvaluationPlaysAsManyEpisodesAsAreAskedFor) {
   EXPECT_EQ(episodes(4, 20, 3), 20);
 }
 
-TEST(ParallelSetupTest, EvaluationsHaveNoEffectOnWhatACollectingTaskPlays) {
+TEST(ConfiguredCollectorTest, EvaluationsHaveNoEffectOnWhatACollectingTaskPlays) {
   EXPECT_EQ(EpisodesOfATask(false, {"env.collector_env_num=3", "env.collector_episode_num=2",
                                     "env.n_evaluator_episode=50", "env.evaluator_episode_num=7"}),
             6);

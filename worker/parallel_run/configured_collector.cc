@@ -1,0 +1,119 @@
+#include "ding_worker/worker/parallel_run/configured_collector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ding_worker/base/rng.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/parallel/base_parallel_collector.h"
+#include "ding_worker/collector/parallel/collector_link.h"
+#include "ding_worker/collector/parallel/random_start.h"
+#include "ding_worker/collector/parallel_registry.h"
+#include "ding_worker/data/items.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/env/game_spec.h"
+#include "ding_worker/interaction/control/protocol.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/parallel_run/item_buffer.h"
+#include "ding_worker/worker/parallel_run/parallel_envs.h"
+#include "ding_worker/worker/run/experiment_setup.h"
+
+namespace ding {
+namespace {
+
+// All envs of an evaluation play the same number of episodes.
+int64_t EvaluationEpisodesPerEnv(const EnvSection& env) {
+  const int64_t envs = env.evaluator_env_num();
+  return std::max(env.evaluator_episode_num(), (env.n_evaluator_episode() + envs - 1) / envs);
+}
+
+class ConfiguredCollector : public TaskCollector {
+ public:
+  static absl::StatusOr<std::unique_ptr<TaskCollector>> Create(const ExperimentConfig& config,
+                                                               const CollectorTask& task,
+                                                               CollectorLink* link,
+                                                               ComponentDeps deps) {
+    auto made = std::make_unique<ConfiguredCollector>();
+    const uint64_t seed = config.seed();
+    const uint64_t number = static_cast<uint64_t>(task.number());
+    const bool eval = task.eval_flag();
+    DING_ASSIGN_OR_RETURN(
+        made->env_, eval ? MakeEvaluatorEnvs(config, task.eval_opponent(),
+                                             config.env().evaluator_env_num(), deps.clock)
+                         : MakeEnvManager(config, config.env().collector_env_num(), deps.clock));
+    // All evaluations have the same episodes, while no two collecting tasks do.
+    DING_RETURN_IF_ERROR(made->env_->Seed(eval ? Rng::DeriveSeed(seed, "evaluator_env")
+                                               : Rng::DeriveSeed(seed, "collector_env", number),
+                                          /*dynamic=*/true));
+    PolicyModes modes;
+    modes.learn = modes.command = false;
+    modes.collect = !eval;
+    modes.eval = eval;
+    PolicyContext context = MakePolicyContext(config, PlayerSpec(made->env_->env_spec()), modes);
+    for (int i = 0; i < std::max(1, task.player_size()); ++i) {
+      const uint64_t own_seed = Rng::DeriveSeed(seed, "collect_policy", number);
+      context.seed =
+          i == 0 ? own_seed : Rng::DeriveSeed(own_seed, "player", static_cast<uint64_t>(i));
+      DING_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy,
+                            create_policy(MakePolicyConfig(config), context));
+      made->policies_.push_back(std::move(policy));
+      made->collect_modes_.push_back(made->policies_.back()->collect_mode());
+      if (!task.acts_at_random()) continue;
+      DING_ASSIGN_OR_RETURN(
+          made->random_starts_.emplace_back(),
+          RandomStart::Create(made->collect_modes_.back(), PlayerSpec(made->env_->env_spec()),
+                              Rng::DeriveSeed(context.seed, "random_collect"),
+                              [link] { return link->acts_at_random(); }));
+      made->collect_modes_.back() = made->random_starts_.back().get();
+    }
+
+    ParallelCollectorTask parameters;
+    parameters.home_seat = task.home_seat();
+    parameters.task_id = task.task_id();
+    parameters.eval_flag = eval;
+    parameters.collect_setting = FromSettings(task.collect_setting());
+    ParallelCollectorParts parts;
+    parts.env = made->env_.get();
+    parts.collect_mode = made->collect_modes_[0];
+    parts.eval_mode = made->policies_[0]->eval_mode();
+    for (int i = 0; !eval && i < task.player_size(); ++i) {
+      parts.players.push_back(
+          {made->collect_modes_[static_cast<size_t>(i)], task.player(i).update_policy()});
+    }
+    parts.link = link;
+    parts.episodes_per_env =
+        eval ? EvaluationEpisodesPerEnv(config.env()) : config.env().collector_episode_num();
+    made->sequences_ = ItemSequencesOf(config.policy().other().replay_buffer());
+    deps.name = eval ? "evaluator" : "collector";
+    DING_ASSIGN_OR_RETURN(made->collector_,
+                          create_parallel_collector(config.policy().collect().parallel_collector(),
+                                                    parameters, parts, deps));
+    return made;
+  }
+
+  BaseParallelCollector* collector() override { return collector_.get(); }
+  ItemSequences sequences() const override { return sequences_; }
+
+ private:
+  ItemSequences sequences_;
+  std::unique_ptr<EnvManager> env_;
+  // One for each player.
+  std::vector<std::unique_ptr<Policy>> policies_;
+  std::vector<std::unique_ptr<RandomStart>> random_starts_;  // of a task that begins at random
+  std::vector<CollectMode*> collect_modes_;
+  std::unique_ptr<BaseParallelCollector> collector_;
+};
+
+}  // namespace
+
+TaskCollectorFactory MakeTaskCollectorFactory(const ExperimentConfig& config,
+                                              const ComponentDeps& deps) {
+  return [config, deps](const CollectorTask& task, CollectorLink* link) {
+    return ConfiguredCollector::Create(config, task, link, deps);
+  };
+}
+
+}  // namespace ding

@@ -1,0 +1,167 @@
+#include "ding_worker/worker/parallel_run/configured_learner.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "ding_worker/base/call_user.h"
+#include "ding_worker/base/file.h"
+#include "ding_worker/base/status_macros.h"
+#include "ding_worker/collector/comm/collected_items.h"
+#include "ding_worker/data/checkpoint.h"
+#include "ding_worker/data/items.h"
+#include "ding_worker/data/named_values.h"
+#include "ding_worker/interaction/all_reduce/all_reduce.h"
+#include "ding_worker/interaction/all_reduce/all_reduce_registry.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/learner/checkpoint.h"
+#include "ding_worker/learner/comm/group_member.h"
+#include "ding_worker/learner/hooks.h"
+#include "ding_worker/learner/learner.pb.h"
+#include "ding_worker/learner/learner_registry.h"
+#include "ding_worker/policy/policy.h"
+#include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/parallel_run/expected_data.h"
+#include "ding_worker/worker/parallel_run/item_buffer.h"
+#include "ding_worker/worker/parallel_run/parallel_envs.h"
+#include "ding_worker/worker/run/experiment_setup.h"
+#include "ding_worker/worker/run/run_checkpoints.h"
+
+namespace ding {
+namespace {
+
+// Train iterations between two reports of a learner whose buffer needs no priorities.
+constexpr int64_t kSendInfoFreq = 20;
+// Seconds of training that the death of a learner may lose, if the config does not say otherwise.
+constexpr double kMaxResumeSeconds = 10;
+
+class ConfiguredLearner : public TaskLearner {
+ public:
+  static absl::StatusOr<std::unique_ptr<TaskLearner>> Create(const ExperimentConfig& config,
+                                                             const LearnerTask& task,
+                                                             GroupMember* group,
+                                                             ComponentDeps deps) {
+    auto made = std::make_unique<ConfiguredLearner>();
+    DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
+    PolicyModes modes;
+    modes.collect = modes.eval = false;
+    PolicyContext context = MakePolicyContext(config, env, modes);
+    context.reducer = group;
+    DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config), context));
+    PolicyModes collects;
+    collects.learn = collects.eval = collects.command = false;
+    DING_ASSIGN_OR_RETURN(
+        const std::unique_ptr<Policy> collector,
+        create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, collects)));
+    DING_ASSIGN_OR_RETURN(made->collected_, LayoutOfCollected(env, collector->collect_mode()));
+    deps.name = "learner";
+    deps.seed = config.seed();
+    LearnerConfig learner_config = config.policy().learn().learner();
+    const std::string resume = JoinPath(JoinPath(deps.exp_dir, "ckpt"), kResumeCheckpoint);
+    LearnerHooksConfig& hooks = *learner_config.mutable_hook();
+    if (hooks.save_ckpt_seconds() == 0 && config.resume().period_seconds() > 0) {
+      hooks.set_save_ckpt_seconds(std::min(kMaxResumeSeconds, config.resume().period_seconds()));
+    }
+    made->resumable_ = hooks.save_ckpt_seconds() > 0;
+    if (task.resume()) {
+      // Removes what an earlier learner has left half written.
+      DING_RETURN_IF_ERROR(CleanUpCheckpoints(deps.exp_dir, std::numeric_limits<int64_t>::max()));
+      if (PathExists(resume)) hooks.set_load_ckpt_before_run(resume);
+    }
+    DING_ASSIGN_OR_RETURN(made->learner_,
+                          create_learner(learner_config, made->policy_->learn_mode(), deps, group));
+    made->learner_->set_checkpoint_fn(
+        [learner = made->learner_.get(), config, name = env.name](absl::string_view checkpoint) {
+          return Save(config, name, *learner, checkpoint);
+        });
+    return made;
+  }
+
+  ILearner* learner() override { return learner_.get(); }
+  CollectedLayout collected() const override { return collected_; }
+  absl::Status SaveProgress() override {
+    if (!resumable_ || learner_->train_iter() == 0) return absl::OkStatus();
+    return CallUser("the learner", [&] { return learner_->SaveCheckpoint(kResumeCheckpoint); });
+  }
+  NamedValues LearnSettings(int64_t train_iter, int64_t envstep) override {
+    if (policy_->command_mode() == nullptr) return {};
+    return policy_->command_mode()->GetSettingLearn(
+        {{"learner_step", static_cast<double>(train_iter)},
+         {"envstep", static_cast<double>(std::max<int64_t>(0, envstep))}});
+  }
+
+ private:
+  static absl::Status Save(const ExperimentConfig& config, const std::string& env_name,
+                           const ILearner& learner, absl::string_view name) {
+    const std::string path = learner.CheckpointPath(name);
+    DING_RETURN_IF_ERROR(CreateDirectories(JoinPath(learner.deps().exp_dir, "ckpt")));
+    // A learner that was stopped, and then replaced, must not undo what its successor has learned.
+    if (name == kResumeCheckpoint && SavedIteration(path) > learner.train_iter()) {
+      return absl::OkStatus();
+    }
+    CheckpointInfo info = LearnerCheckpointInfo(learner);
+    DescribeRun(config, env_name, &info);
+    return WriteCheckpoint(path, info, LearnerComponents(learner));
+  }
+
+  // The iteration of the checkpoint at `path`; -1 if there is none that can be read.
+  static int64_t SavedIteration(const std::string& path) {
+    if (!PathExists(path)) return -1;
+    const absl::StatusOr<CheckpointReader> checkpoint = OpenTrainCheckpoint(path);
+    int64_t iteration = -1;
+    if (!checkpoint.ok()) return iteration;
+    const auto field = checkpoint->info().fields.find("train_iter");
+    const bool found =
+        field != checkpoint->info().fields.end() && absl::SimpleAtoi(field->second, &iteration);
+    return found ? iteration : -1;
+  }
+
+  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<ILearner> learner_;
+  CollectedLayout collected_;
+  bool resumable_ = false;
+};
+
+// The type of all-reduce that the learners of a group use.
+constexpr char kAllReduceType[] = "gloo";
+
+}  // namespace
+
+absl::Status CheckCanGroupLearners(const ExperimentConfig& config) {
+  if (config.policy().learn().learner_num() == 1) return absl::OkStatus();
+  const absl::Status found = AllReduceRegistry().Find(kAllReduceType).status();
+  if (found.ok()) return found;
+  return absl::FailedPreconditionError(
+      absl::StrCat("policy.learn.learner_num is ", config.policy().learn().learner_num(),
+                   ", but this program has no all-reduce: expected 1, or //worker:parallel_torch"));
+}
+
+TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config,
+                                          const ComponentDeps& deps) {
+  return [config, deps](const LearnerTask& task, GroupMember* group) {
+    return ConfiguredLearner::Create(config, task, group, deps);
+  };
+}
+
+CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config) {
+  const PolicySection& policy = config.policy();
+  CommLearnerOptions options;
+  options.batch_size = policy.learn().batch_size();
+  options.nstep = policy.nstep();
+  options.gamma = policy.discount_factor();
+  options.sequences = ItemSequencesOf(policy.other().replay_buffer());
+  options.prefetch_batches = policy.learn().prefetch_batches();
+  options.loader_threads = policy.learn().loader_threads();
+  options.send_policy_freq = policy.learn().send_policy_freq();
+  options.send_info_freq = policy.priority() ? 1 : kSendInfoFreq;
+  options.data_timeout = absl::Seconds(policy.learn().data_timeout());
+  const absl::StatusOr<AllReduceCreator> connect = AllReduceRegistry().Find(kAllReduceType);
+  if (connect.ok()) options.connect_group = *connect;
+  options.group_timeout = absl::Seconds(policy.learn().all_reduce_timeout());
+  return options;
+}
+
+}  // namespace ding

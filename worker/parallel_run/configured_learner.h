@@ -1,0 +1,25 @@
+// Makes the learner of a learning task from an experiment config, with its policy.
+//
+// Threads: the factory may be called by any thread, one at a time.
+#ifndef DING_WORKER_WORKER_PARALLEL_RUN_CONFIGURED_LEARNER_H_
+#define DING_WORKER_WORKER_PARALLEL_RUN_CONFIGURED_LEARNER_H_
+
+#include "absl/status/status.h"
+#include "ding_worker/learner/comm/base_comm_learner.h"
+#include "ding_worker/metrics/component.h"
+#include "ding_worker/worker/experiment.pb.h"
+
+namespace ding {
+
+// For learner processes: makes a learner that saves its checkpoints below deps.exp_dir, and resumes
+// from them if its task says so.
+TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config,
+                                          const ComponentDeps& deps);
+CommLearnerOptions MakeCommLearnerOptions(const ExperimentConfig& config);
+
+// Whether the learner processes of this program can learn together as the config wants.
+absl::Status CheckCanGroupLearners(const ExperimentConfig& config);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_PARALLEL_RUN_CONFIGURED_LEARNER_H_

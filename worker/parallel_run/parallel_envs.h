@@ -1,0 +1,44 @@
+// The envs of a parallel run, and what its processes must know about them.
+//
+// Threads: thread-safe.
+// Errors:  kInvalidArgument names the setting that does not fit, and the values that would.
+#ifndef DING_WORKER_WORKER_PARALLEL_RUN_PARALLEL_ENVS_H_
+#define DING_WORKER_WORKER_PARALLEL_RUN_PARALLEL_ENVS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/coordinator/commander/eval_opponent.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/env/env_manager.h"
+#include "ding_worker/worker/experiment.pb.h"
+#include "ding_worker/worker/parallel_run/expected_data.h"
+
+namespace ding {
+
+// Whether the run is a league.
+bool PlaysGames(const ExperimentConfig& config);
+
+// Returns the observations and actions of one player in the env that collects. It is an error if
+// the commander is not for envs of this kind.
+absl::StatusOr<EnvSpec> SpecOfEnv(const ExperimentConfig& config, const Clock* clock);
+
+// Makes the envs that evaluate; in a league, against the opponent that the task names.
+absl::StatusOr<std::unique_ptr<EnvManager>> MakeEvaluatorEnvs(const ExperimentConfig& config,
+                                                              const std::string& opponent,
+                                                              int env_num, const Clock* clock);
+
+// The opponents of a league's evaluations.
+std::vector<EvalOpponent> OpponentsOf(const ExperimentConfig& config);
+
+// Checks that the envs that evaluate are for one player, with the observations and actions of
+// `player`. Returns the bounds of the returns of evaluations.
+absl::StatusOr<ReturnBounds> CheckEvaluatorEnvs(const ExperimentConfig& config,
+                                                const EnvSpec& player, const Clock* clock);
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_PARALLEL_RUN_PARALLEL_ENVS_H_

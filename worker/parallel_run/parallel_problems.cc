@@ -1,0 +1,90 @@
+#include "ding_worker/worker/parallel_run/parallel_problems.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "ding_worker/coordinator/coordinator_config.h"
+#include "ding_worker/worker/config/experiment_config.h"
+#include "ding_worker/worker/config/unused_fields.h"
+#include "ding_worker/worker/parallel_run/item_buffer.h"
+#include "ding_worker/worker/parallel_run/parallel_envs.h"
+#include "ding_worker/worker/parallel_run/parallel_types.h"
+
+namespace ding {
+namespace {
+
+// Type of the workers whose data are in Redis.
+constexpr absl::string_view kRedisType = "grpc_redis";
+// The shortest lease that a session supports.
+constexpr double kMinLeaseSeconds = 0.02;
+
+}  // namespace
+
+std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
+  std::vector<std::string> problems;
+  const PolicySection& policy = config.policy();
+  const auto at_least = [&](absl::string_view path, int64_t found, int64_t least) {
+    if (found >= least) return;
+    problems.push_back(absl::StrCat(path, " is ", found, ", expected ", least, " or more"));
+  };
+  const auto above_zero = [&](absl::string_view path, double found) {
+    if (found > 0) return;
+    problems.push_back(absl::StrCat(path, " is ", found, ", expected above 0"));
+  };
+  at_least("env.collector_episode_num", config.env().collector_episode_num(), 1);
+  at_least("env.evaluator_episode_num", config.env().evaluator_episode_num(), 1);
+  at_least("policy.collect.collector_num", policy.collect().collector_num(), 1);
+  at_least("policy.learn.send_policy_freq", policy.learn().send_policy_freq(), 1);
+  at_least("policy.learn.prefetch_batches", policy.learn().prefetch_batches(), 1);
+  at_least("policy.learn.loader_threads", policy.learn().loader_threads(), 1);
+  above_zero("policy.learn.data_timeout", policy.learn().data_timeout());
+  at_least("policy.learn.learner_num", policy.learn().learner_num(), 1);
+  at_least("policy.learn.batch_size", policy.learn().batch_size(), policy.learn().learner_num());
+  above_zero("policy.learn.all_reduce_timeout", policy.learn().all_reduce_timeout());
+  AppendReplayRatioProblems(policy.other().replay_buffer(), policy.learn().batch_size(), &problems);
+  const double lease = config.system().coordinator().lease_seconds();
+  if (!(lease >= kMinLeaseSeconds)) {
+    problems.push_back(absl::StrCat("system.coordinator.lease_seconds is ", lease, ", expected ",
+                                    kMinLeaseSeconds, " or more"));
+  }
+  const double rejoin = config.system().coordinator().rejoin_seconds();
+  if (!(rejoin >= 0)) {
+    problems.push_back(
+        absl::StrCat("system.coordinator.rejoin_seconds is ", rejoin, ", expected 0 or more"));
+  }
+  AppendItemBufferProblems(config, PlaysGames(config), &problems);
+  for (std::string& problem : FindTypeProblems(config)) problems.push_back(std::move(problem));
+  if (absl::StartsWith(config.system().store_url(), "mem:")) {
+    problems.push_back(absl::StrCat("system.store_url is '", config.system().store_url(),
+                                    "', memory of one process, expected what all of them can read: "
+                                    "'file:/folder'"));
+  }
+  if (config.system().coordinator().journal() == JOURNAL_IN_STORE &&
+      config.system().store_url().empty()) {
+    problems.push_back(
+        "system.coordinator.journal is JOURNAL_IN_STORE, but system.store_url is not set: that is "
+        "memory of this machine, which goes with the run; expected 'redis:HOST:PORT/PREFIX' or "
+        "'file:/folder'");
+  }
+  const bool redis = absl::StartsWith(config.system().store_url(), "redis:");
+  const auto fits_store = [&](absl::string_view path, const std::string& type) {
+    if ((type == kRedisType) == redis) return;
+    problems.push_back(absl::StrCat(path, " is '", type, "' and system.store_url '",
+                                    config.system().store_url(), "', expected '", kRedisType,
+                                    "' with a store of 'redis:HOST:PORT', and only with one"));
+  };
+  fits_store("system.comm_collector_type", config.system().comm_collector_type());
+  fits_store("system.comm_learner_type", config.system().comm_learner_type());
+  if (IsSupervised(config)) {
+    problems.push_back(
+        "data_set.path is set: a parallel run learns from the rows that it collects");
+  }
+  const RunKind kind = PlaysGames(config) ? RunKind::kLeague : RunKind::kParallel;
+  for (std::string& problem : FindUnusedFields(config, kind)) {
+    problems.push_back(std::move(problem));
+  }
+  return problems;
+}
+
+}  // namespace ding
