@@ -24,6 +24,7 @@ CollectStatistics::CollectStatistics(Options options) : options_(options) {
 void CollectStatistics::ForgetEpisodes(int env_num) {
   options_.env_num = env_num;
   envs_.assign(static_cast<size_t>(env_num), EnvStatistics());
+  finished_num_ = 0;
 }
 
 absl::Status CollectStatistics::Account(const Timesteps& timesteps,
@@ -44,6 +45,7 @@ absl::Status CollectStatistics::Account(const Timesteps& timesteps,
     const int env_id = timesteps.env_ids[finished.row];
     EnvStatistics& env = envs_[env_id];
     CollectedEpisode& episode = env.finished.emplace_back();
+    ++finished_num_;
     episode.env_id = env_id;
     episode.returns.push_back(finished.episode_return);
     for (const double value : finished.other_returns) episode.returns.push_back(value);
@@ -77,7 +79,9 @@ void CollectStatistics::CountSamples(const std::vector<Segment>& segments,
   for (size_t i = 0; i < segments.size(); ++i) {
     const Segment& segment = segments[i];
     const int64_t count = samples_of_segments[i];
-    EnvStatistics& env = envs_[(segment.stream - options_.stream_base) / options_.players];
+    const int64_t seat = segment.stream - options_.stream_base;
+    // Most envs have one player; a division costs as much as the rest of this loop.
+    EnvStatistics& env = envs_[options_.players == 1 ? seat : seat / options_.players];
     env.abnormal = 0;
     int64_t* samples = &env.samples;
     // The segments of an env are in the order of its episodes.
@@ -93,11 +97,10 @@ void CollectStatistics::CountSamples(const std::vector<Segment>& segments,
 }
 
 std::vector<CollectedEpisode> CollectStatistics::TakeFinished(bool record) {
-  size_t count = 0;
-  for (const EnvStatistics& env : envs_) count += env.finished.size();
   std::vector<CollectedEpisode> finished;
-  finished.reserve(count);
   if (!record) episodes_.clear();
+  if (finished_num_ == 0) return finished;
+  finished.reserve(finished_num_);
   for (EnvStatistics& env : envs_) {
     for (CollectedEpisode& episode : env.finished) {
       if (record) {
@@ -107,8 +110,9 @@ std::vector<CollectedEpisode> CollectStatistics::TakeFinished(bool record) {
     }
     env.finished.clear();
   }
-  total_episode_count_ += static_cast<int64_t>(count);
-  window_.episodes += static_cast<int64_t>(count);
+  total_episode_count_ += static_cast<int64_t>(finished_num_);
+  window_.episodes += static_cast<int64_t>(finished_num_);
+  finished_num_ = 0;
   return finished;
 }
 

@@ -6,6 +6,7 @@
 #ifndef DING_WORKER_COLLECTOR_CORE_COLLECT_STATISTICS_H_
 #define DING_WORKER_COLLECTOR_CORE_COLLECT_STATISTICS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -90,6 +91,7 @@ class CollectStatistics {
 
   Options options_;
   std::vector<EnvStatistics> envs_;
+  size_t finished_num_ = 0;  // the episodes in envs_
   std::vector<LoggedEpisode> episodes_;  // not yet logged
   Window window_;
   int64_t envstep_ = 0;
