@@ -3,6 +3,11 @@
 //
 //   TakeData/items, TakeDataFloor/items     one message with that many items
 //   AnswerDemand/rows, AnswerDemandFloor/rows
+//
+// The cost of a replay ratio whose bounds are never reached, beside the same messages without one:
+//
+//   TakeDataLimited/items, TakeDataLimitedFloor/items
+//   AnswerDemandLimited/rows, AnswerDemandLimitedFloor/rows
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -56,7 +61,7 @@ class NullSender : public CoordinatorSender {
 // With a learner and a collector at work.
 class Bench {
  public:
-  Bench() {
+  explicit Bench(const Coordinator::Options& options = {}) {
     Coordinator::Parts parts;
     parts.commander = NaiveCommander::Create({}).value();
     parts.make_buffer = [](const std::string&, OnRemoved on_removed) {
@@ -64,7 +69,7 @@ class Bench {
     };
     parts.delete_key = [](const std::string&) { return absl::OkStatus(); };
     parts.sender = &sender_;
-    coordinator_ = Coordinator::Create({}, std::move(parts), ComponentDeps()).value();
+    coordinator_ = Coordinator::Create(options, std::move(parts), ComponentDeps()).value();
     coordinator_->Start();
     Hello hello;
     hello.set_role(Hello::LEARNER);
@@ -94,8 +99,17 @@ class Bench {
   uint64_t sequence_ = 0;
 };
 
-void TakeData(benchmark::State& state) {
-  Bench bench;
+// A replay ratio that never makes anybody wait.
+Coordinator::Options Limited() {
+  Coordinator::Options options;
+  options.replay_ratio.emplace();
+  options.replay_ratio->max = 1e12;
+  options.replay_ratio->error_buffer = int64_t{1} << 40;
+  return options;
+}
+
+void TakeDataFrom(const Coordinator::Options& options, benchmark::State& state) {
+  Bench bench(options);
   uint64_t sequence = 0;
   for (auto _ : state) {
     state.PauseTiming();
@@ -104,6 +118,15 @@ void TakeData(benchmark::State& state) {
     bench.Push(std::move(items));
   }
 }
+
+void TakeData(benchmark::State& state) { TakeDataFrom({}, state); }
+
+void TakeDataLimited(benchmark::State& state) {
+  TakeDataFrom(Limited(), state);
+  state.SetLabel("reach=1.05");
+}
+
+void TakeDataLimitedFloor(benchmark::State& state) { TakeDataFrom({}, state); }
 
 void TakeDataFloor(benchmark::State& state) {
   const std::unique_ptr<IBuffer> buffer = MakeBuffer([](const RemovedItems&) {});
@@ -117,8 +140,8 @@ void TakeDataFloor(benchmark::State& state) {
   }
 }
 
-void AnswerDemand(benchmark::State& state) {
-  Bench bench;
+void AnswerDemandOf(const Coordinator::Options& options, benchmark::State& state) {
+  Bench bench(options);
   bench.Push(EncodedItems(1, kRows));
   WorkerMessage message;
   LearnerDemand* const demand = message.mutable_learner_demand();
@@ -133,6 +156,15 @@ void AnswerDemand(benchmark::State& state) {
   }
 }
 
+void AnswerDemand(benchmark::State& state) { AnswerDemandOf({}, state); }
+
+void AnswerDemandLimited(benchmark::State& state) {
+  AnswerDemandOf(Limited(), state);
+  state.SetLabel("reach=1.05");
+}
+
+void AnswerDemandLimitedFloor(benchmark::State& state) { AnswerDemandOf({}, state); }
+
 void AnswerDemandFloor(benchmark::State& state) {
   const std::unique_ptr<IBuffer> buffer = MakeBuffer([](const RemovedItems&) {});
   DING_CHECK(buffer->Push(TestItemsOfChunk(1, kRows), 0).ok());
@@ -146,6 +178,10 @@ BENCHMARK(TakeData)->Arg(1)->Arg(64)->Arg(1024);
 BENCHMARK(TakeDataFloor)->Arg(1)->Arg(64)->Arg(1024);
 BENCHMARK(AnswerDemand)->Arg(64)->Arg(1024);
 BENCHMARK(AnswerDemandFloor)->Arg(64)->Arg(1024);
+BENCHMARK(TakeDataLimited)->Arg(64);
+BENCHMARK(TakeDataLimitedFloor)->Arg(64);
+BENCHMARK(AnswerDemandLimited)->Arg(64);
+BENCHMARK(AnswerDemandLimitedFloor)->Arg(64);
 
 }  // namespace
 }  // namespace ding
