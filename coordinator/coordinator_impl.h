@@ -216,7 +216,7 @@ class CoordinatorImpl : public Coordinator {
   // Tasks.
   void Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the settings that the commander gave the task are valid. If not, says so, and ends the run
+  // Whether the settings of the task, which has some, are valid. If not, says so, and ends the run
   // after a few of them in a row.
   bool HasValidSettings(const StartTask& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBackExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -323,7 +323,7 @@ class CoordinatorImpl : public Coordinator {
   std::string end_reason_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
-  // Tasks in a row that the commander gave with invalid settings.
+  // Of the tasks that the commander gave with settings: how many in a row were invalid.
   std::map<Hello::Role, int> invalid_settings_ ABSL_GUARDED_BY(mutex_);
   // For each kind of task of which one waits that no worker can be given, the reason.
   std::map<Hello::Role, std::string> unmet_ ABSL_GUARDED_BY(mutex_);

@@ -32,6 +32,18 @@ constexpr int64_t kMaxUnannouncedChunks = 16;
 
 constexpr char kUnmet[] = "no worker has the resources that a task needs";
 
+StartTask ToStartTask(const LearnerTask& task) {
+  StartTask start;
+  *start.mutable_learner() = task;
+  return start;
+}
+
+StartTask ToStartTask(const CollectorTask& task) {
+  StartTask start;
+  *start.mutable_collector() = task;
+  return start;
+}
+
 }  // namespace
 
 // Takes what the commander gives, and gives it to who is free.
@@ -64,40 +76,31 @@ void CoordinatorImpl::TakeTasks() {
   while (!ended_) {
     std::optional<LearnerTask> task = commander_->GetLearnerTask();
     if (!task.has_value()) break;
-    StartTask start;
-    *start.mutable_learner() = *task;
-    if (HasValidSettings(start)) {
-      journal_.NoteGiven(*task);
-      scheduler_.Add(*std::move(task), now);
-    } else {
+    if (!task->setting().empty() && !HasValidSettings(ToStartTask(*task))) {
       commander_->NotifyFailLearnerTask(*task);
+      continue;
     }
+    journal_.NoteGiven(*task);
+    scheduler_.Add(*std::move(task), now);
   }
   while (!ended_) {
     std::optional<CollectorTask> task = commander_->GetCollectorTask();
     if (!task.has_value()) break;
-    StartTask start;
-    *start.mutable_collector() = *task;
-    if (HasValidSettings(start)) {
-      journal_.NoteGiven(*task);
-      scheduler_.Add(*std::move(task), now);
-    } else {
+    if (!task->setting().empty() && !HasValidSettings(ToStartTask(*task))) {
       commander_->NotifyFailCollectorTask(*task);
+      continue;
     }
+    journal_.NoteGiven(*task);
+    scheduler_.Add(*std::move(task), now);
   }
 }
 
 bool CoordinatorImpl::HasValidSettings(const StartTask& task) {
-  const bool learns = task.has_learner();
-  const bool has_some =
-      learns ? task.learner().setting_size() > 0 : task.collector().setting_size() > 0;
-  absl::Status valid;
-  if (has_some && check_settings_ == nullptr) {
-    valid = absl::InvalidArgumentError("a task has settings, which this program does not take");
-  } else if (has_some) {
-    valid = check_settings_(task);
-  }
-  int& in_row = invalid_settings_[learns ? Hello::LEARNER : Hello::COLLECTOR];
+  const absl::Status valid =
+      check_settings_ == nullptr
+          ? absl::InvalidArgumentError("a task has settings, which this program does not take")
+          : check_settings_(task);
+  int& in_row = invalid_settings_[task.has_learner() ? Hello::LEARNER : Hello::COLLECTOR];
   in_row = valid.ok() ? 0 : in_row + 1;
   if (valid.ok()) return true;
   journal_.NoteCommander();

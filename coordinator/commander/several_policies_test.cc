@@ -1,5 +1,6 @@
 // Tests SoloCommander with several learner tasks: turns, convergence, what is reported, and its state.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -220,6 +221,44 @@ TEST_F(SeveralPoliciesTest, MeasurementsHaveTheNameOfTheirPolicy) {
   EXPECT_THAT(metrics_->ValuesOf("policy_1_evaluator_step/reward_mean"), ElementsAre(5));
   EXPECT_THAT(metrics_->ValuesOf("policy_1_collector_iter/total_envstep_count"), ElementsAre(50));
   EXPECT_THAT(metrics_->ValuesOf("evaluator_iter/reward_mean"), IsEmpty());
+}
+
+TEST_F(SeveralPoliciesTest, AWorsePolicyIsGivenUpForOneThatBeginsWithTheBetterOne) {
+  options_.prepare = [](const std::vector<TrainedPolicy>& others, LearnerTask* task) {
+    task->add_setting(others.empty() ? "rate=1" : "rate=2");
+    if (!others.empty() && others[0].newest.has_value()) {
+      *task->mutable_init_policy() = *others[0].newest;
+    }
+  };
+  options_.give_up = [](const TrainedPolicy& policy, const std::vector<TrainedPolicy>& all) {
+    return std::any_of(all.begin(), all.end(), [&policy](const TrainedPolicy& other) {
+      return other.eval_value().value_or(0) > policy.eval_value().value_or(0);
+    });
+  };
+  Start();
+  EXPECT_THAT(learners_[0].setting(), ElementsAre("rate=1"));
+  EXPECT_THAT(learners_[1].setting(), ElementsAre("rate=2"));
+  EXPECT_FALSE(learners_[1].has_init_policy());
+  Publish("policy_0", 4);
+  Publish("policy_1", 9);
+  Finish("policy_0", 0, 8);
+  Finish("policy_0", 100);
+  Finish("policy_1", 0, 5);
+  LearnerInfo info;
+  info.set_task_id(learners_[0].task_id());
+  EXPECT_FALSE(commander_->JudgeLearnerFinish(info));
+  info.set_task_id(learners_[1].task_id());
+  EXPECT_TRUE(commander_->JudgeLearnerFinish(info));
+  commander_->FinishLearnerTask(learners_[1]);
+  LearnerTask next = *commander_->GetLearnerTask();
+  EXPECT_EQ(next.policy_id(), "policy_2");
+  EXPECT_EQ(next.init_policy().policy_id(), "policy_0");
+  EXPECT_EQ(next.init_policy().version(), 4);
+  commander_->NotifyFailLearnerTask(next);
+  next = *commander_->GetLearnerTask();
+  EXPECT_TRUE(next.resume());
+  EXPECT_THAT(next.setting(), ElementsAre("rate=2"));
+  EXPECT_EQ(next.init_policy().version(), 4) << "there may be no checkpoint yet";
 }
 
 TEST_F(SeveralPoliciesTest, AllContinueFromTheSavedState) {

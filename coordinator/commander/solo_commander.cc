@@ -175,6 +175,7 @@ TrainedPolicy* SoloCommander::AddPolicy() {
     if (!other.converged) last = std::min(last.value_or(other.turn_steps), other.turn_steps);
   }
   policy.turn_steps = last.value_or(0);
+  if (options_.prepare) options_.prepare(policies_, &policy.task);
   policies_.push_back(std::move(policy));
   return &policies_.back();
 }
@@ -316,10 +317,11 @@ NamedValues SoloCommander::MetricsOf(bool eval_flag, const TrainedPolicy& policy
 }
 
 bool SoloCommander::JudgeLearnerFinish(const LearnerInfo& info) const {
-  return info.learner_done() ||
-         std::any_of(policies_.begin(), policies_.end(), [&info](const TrainedPolicy& policy) {
-           return policy.converged && policy.task.task_id() == info.task_id();
-         });
+  const auto is_over = [this, &info](const TrainedPolicy& policy) {
+    return policy.task.task_id() == info.task_id() &&
+           (policy.converged || (options_.give_up && options_.give_up(policy, policies_)));
+  };
+  return info.learner_done() || std::any_of(policies_.begin(), policies_.end(), is_over);
 }
 
 void SoloCommander::FinishLearnerTask(const LearnerTask& task) {
@@ -348,6 +350,12 @@ void SoloCommander::UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo
 void SoloCommander::PolicyPublished(const PolicyVersion& version) {
   TrainedPolicy* const policy = Find(version.policy_id());
   if (policy != nullptr) policy->newest = version;
+}
+
+bool SoloCommander::KeepsPolicy(const PolicyVersion& version) const {
+  return std::any_of(policies_.begin(), policies_.end(), [&version](const TrainedPolicy& policy) {
+    return policy.converged && policy.newest.has_value() && policy.newest->key() == version.key();
+  });
 }
 
 void SoloCommander::AddStatus(RunStatus* status) const {

@@ -5,6 +5,7 @@
 //         │ its worker dies                          and then one whenever eval_interval is over
 //         ├──► the same policy and buffer again, to be resumed
 //         │ train_iterations are done
+//         │ or it is given up
 //         ├──► another policy and buffer
 //         │ an evaluation reaches stop_value
 //         └──► no task any more. The run has converged when all of its policies have
@@ -41,7 +42,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/commander/task_space.h"
-#include "ding_worker/coordinator/commander/trained_policy.h"
+#include "ding_worker/coordinator/commander/trained_policy.h"  // IWYU pragma: export
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -66,6 +67,11 @@ class SoloCommander : public BaseCommander {
     int64_t first_env_step = 0;     // of an earlier run, from which this one goes on counting
     // Asked when an evaluation has reached stop_value: whether that is enough. Null: it is.
     std::function<bool()> may_converge;
+    // Called for the learner task of each new policy, beside the other policies: may give it settings,
+    // resources, or an init_policy. Null: does nothing.
+    std::function<void(const std::vector<TrainedPolicy>& others, LearnerTask* task)> prepare;
+    // Asked with each report of a learner: whether its policy is given up, for a new one. Null: it is not.
+    std::function<bool(const TrainedPolicy& policy, const std::vector<TrainedPolicy>& all)> give_up;
   };
   // A sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
@@ -79,13 +85,15 @@ class SoloCommander : public BaseCommander {
   // Leaves may_converge out.
   bool WouldConverge(const CollectorTask& task, const CollectorFinished& info) const override;
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
-  // Also that of a policy that has converged.
+  // Also that of a policy that has converged, or is given up.
   bool JudgeLearnerFinish(const LearnerInfo& info) const override;
   void FinishLearnerTask(const LearnerTask& task) override;
   void NotifyFailCollectorTask(const CollectorTask& task) override;
   void NotifyFailLearnerTask(const LearnerTask& task) override;
   void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override;
   void PolicyPublished(const PolicyVersion& version) override;
+  // The newest version of a policy that has converged.
+  bool KeepsPolicy(const PolicyVersion& version) const override;
   void AddStatus(RunStatus* status) const override;
   void IncreaseCollectorTaskSpace() override { collector_space_.Increase(); }
   void DecreaseCollectorTaskSpace() override { collector_space_.Decrease(); }
