@@ -16,6 +16,8 @@
 //            The buffer is made before the task of its learner is sent. Collectors are given tasks
 //            once that learner has started (D92). A worker is free again when it reports the end of
 //            its task, or when CloseTask is sent; what it says of the task afterwards is dropped.
+//            Settings of a task are for the programs; only whether they are valid is asked here. A task
+//            whose settings are not is given back to the commander, and a few of them in a row end the run.
 //   data     are pushed, then acknowledged. A push that the buffer refuses for its rate keeps its
 //            caller, and so the worker, waiting. A row that was acknowledged is in the buffer, or
 //            was drawn or evicted by the buffer's rules, even if its worker or the learner dies.
@@ -57,6 +59,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/data/items.h"
@@ -113,10 +116,18 @@ class Coordinator : public WorkerHandler {
   // `on_removed` is to be passed on to the buffer.
   using BufferFactory = std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(
       const std::string& buffer_id, OnRemoved on_removed)>;
+  // The same for a learner task that has settings.
+  using TaskBufferFactory = std::function<absl::StatusOr<std::unique_ptr<IBuffer>>(
+      const std::string& buffer_id, absl::Span<const std::string> settings, OnRemoved on_removed)>;
+  // Says what is wrong with the settings of a task.
+  using SettingsCheck = std::function<absl::Status(const StartTask& task)>;
   struct Parts {
     std::unique_ptr<BaseCommander> commander;
     BufferFactory make_buffer;  // called under the lock
-    DataDeleter delete_key;     // deletes a key of the store: of a chunk, or of a policy
+    // Both are called under the lock. Null: no task may have settings.
+    TaskBufferFactory make_task_buffer;
+    SettingsCheck check_settings;
+    DataDeleter delete_key;  // deletes a key of the store: of a chunk, or of a policy
     CoordinatorSender* sender = nullptr;
     // Records what must survive the process; outlives the coordinator. A run that it holds already
     // goes on. Null: nothing survives.

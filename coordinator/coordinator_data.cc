@@ -354,7 +354,7 @@ bool CoordinatorImpl::Answer(const LearnerDemand& demand, absl::StatusOr<Drawn> 
   ++counters_.demands_answered;
   CoordinatorMessage message;
   *message.mutable_learner_data() = std::move(drawn->answer);
-  message.mutable_learner_data()->set_envstep(EnvSteps());
+  message.mutable_learner_data()->set_envstep(EnvStepsOf(*buffer));
   sender_->Send(*buffer->learner(), message);
   changed_.SignalAll();
   return true;

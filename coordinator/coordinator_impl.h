@@ -86,6 +86,8 @@ class CoordinatorImpl : public Coordinator {
   CoordinatorImpl(const Options& options, Parts parts, const ComponentDeps& deps)
       : options_(options),
         make_buffer_(std::move(parts.make_buffer)),
+        make_task_buffer_(std::move(parts.make_task_buffer)),
+        check_settings_(std::move(parts.check_settings)),
         items_(std::move(parts.items)),
         list_keys_(std::move(parts.list_keys)),
         sender_(parts.sender),
@@ -127,7 +129,7 @@ class CoordinatorImpl : public Coordinator {
   absl::Status Dispatch(uint32_t worker, const WorkerMessage& message) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleTaskStarted(uint32_t worker, const TaskStarted& started) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleTaskFailed(uint32_t worker, const TaskFailed& failed) ABSL_LOCKS_EXCLUDED(mutex_);
-  void NoteFailure(uint32_t worker, Hello::Role kind, const std::string& task_id,
+  void NoteFailure(uint32_t worker, const TaskScheduler::TaskKind& kind, const std::string& task_id,
                    const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status HandleCollectorData(uint32_t worker, const CollectorData& data)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -213,6 +215,10 @@ class CoordinatorImpl : public Coordinator {
 
   // Tasks.
   void Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the settings of the task, which has some, are valid. If not, says so, and ends the run
+  // after a few of them in a row.
+  bool HasValidSettings(const StartTask& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBackExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Says which tasks no worker can be given, and ends the run if none will come that can.
   void NoteUnmet() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -228,7 +234,9 @@ class CoordinatorImpl : public Coordinator {
   bool StartCollectorTask(const CollectorTask& waiting,
                           std::optional<uint32_t> witness_of = std::nullopt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::shared_ptr<TaskBuffer>> BufferOf(const std::string& buffer_id)
+  // Makes it, with these settings, if it is not there.
+  absl::StatusOr<std::shared_ptr<TaskBuffer>> BufferOf(const std::string& buffer_id,
+                                                       std::vector<std::string> settings)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   RunningTask EndTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailTask(uint32_t id, Worker* worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -277,12 +285,16 @@ class CoordinatorImpl : public Coordinator {
   RunningTask* FindTaskOf(uint32_t worker, const std::string& task_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t EnvSteps() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those of the policy that learns from the buffer.
+  int64_t EnvStepsOf(const TaskBuffer& buffer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration Elapsed(int64_t since_nanos) const {
     return absl::Nanoseconds(deps_.clock->MonotonicNanos() - since_nanos);
   }
 
   const Options options_;
   const BufferFactory make_buffer_;
+  const TaskBufferFactory make_task_buffer_;
+  const SettingsCheck check_settings_;
   const SpecPtr items_;
   const std::function<absl::StatusOr<std::vector<std::string>>(const std::string& prefix)>
       list_keys_;
@@ -311,6 +323,8 @@ class CoordinatorImpl : public Coordinator {
   std::string end_reason_ ABSL_GUARDED_BY(mutex_);
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> warnings_ ABSL_GUARDED_BY(mutex_);  // the last few
+  // Of the tasks that the commander gave with settings: how many in a row were invalid.
+  std::map<Hello::Role, int> invalid_settings_ ABSL_GUARDED_BY(mutex_);
   // For each kind of task of which one waits that no worker can be given, the reason.
   std::map<Hello::Role, std::string> unmet_ ABSL_GUARDED_BY(mutex_);
   // Noted for deletion: keys of the store, and the rows of buffers.

@@ -43,7 +43,7 @@ void CoordinatorImpl::HandleTaskFailed(uint32_t worker, const TaskFailed& failed
   RunningTask* const task = FindTaskOf(worker, failed.task_id());
   if (task == nullptr) return;
   Worker* const sender = workers_.Find(worker);
-  const Hello::Role kind = task->state.kind;
+  const TaskScheduler::TaskKind kind = KindOf(*task);
   // Only kCancelled says that it was not the task's fault.
   const auto code = static_cast<absl::StatusCode>(failed.code());
   const absl::Status why(code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
@@ -70,7 +70,7 @@ absl::Status CoordinatorImpl::HandleCollectorFinished(uint32_t worker,
     Schedule();
     return absl::OkStatus();
   }
-  scheduler_.NoteSuccess(Hello::COLLECTOR, worker);
+  scheduler_.NoteSuccess(KindOf(*task), worker);
   const RunningTask finished = EndTask(worker, workers_.Find(worker));
   // The commander gets the numbers that the coordinator has counted, not those that the worker claims.
   CollectorFinished result = info;
@@ -117,7 +117,7 @@ absl::Status CoordinatorImpl::HandleLearnerInfo(uint32_t worker, const LearnerIn
   if (task->first_step < 0) task->first_step = info.learner_step();
   // Threads of a learner may overtake each other.
   task->steps = std::max(task->steps, info.learner_step());
-  progress_.set_train_iter(task->steps);
+  progress_.set_train_iter_of(task->learner.policy_id(), task->steps);
   journal_.NoteState();
   journal_.NoteCommander();
   commander_->UpdateLearnerInfo(task->learner, info);

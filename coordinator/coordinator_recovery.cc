@@ -59,7 +59,9 @@ absl::Status CoordinatorImpl::RecoverFromJournal() {
     DING_RETURN_IF_ERROR(LoadCommander(run->commander, commander_.get()));
     RecoverState(*run);
     for (const BufferRecord& known : run->state.buffer()) {
-      DING_ASSIGN_OR_RETURN(const std::shared_ptr<TaskBuffer> buffer, BufferOf(known.buffer_id()));
+      DING_ASSIGN_OR_RETURN(
+          const std::shared_ptr<TaskBuffer> buffer,
+          BufferOf(known.buffer_id(), {known.setting().begin(), known.setting().end()}));
       if (known.started()) buffer->set_started();
     }
     for (const LearnerTask& task : run->learner_tasks) commander_->NotifyFailLearnerTask(task);
@@ -120,7 +122,7 @@ absl::Status CoordinatorImpl::RecoverRows(const RecoveredRun& run) {
     std::shared_ptr<TaskBuffer> buffer;
     {
       MutexLock lock(&mutex_);
-      DING_ASSIGN_OR_RETURN(buffer, BufferOf(known->buffer_id()));
+      buffer = buffers_.at(known->buffer_id());
       buffer->AddChunks(chunks);
     }
     for (const int64_t chunk : chunks) kept.insert(ChunkKey(chunk));
@@ -203,6 +205,8 @@ JournalRecord CoordinatorImpl::StateNow() const {
     of_buffer->set_started(buffer->started());
     of_buffer->set_rows_lost(buffer->rows_lost());
     of_buffer->set_rows_drawn(buffer->rows_drawn());
+    of_buffer->set_envstep(EnvStepsOf(*buffer));
+    of_buffer->mutable_setting()->Assign(buffer->settings().begin(), buffer->settings().end());
   }
   policies_.Save(state);
   return record;

@@ -27,6 +27,10 @@ int64_t CoordinatorImpl::EnvSteps() const {
   return progress_.finished_steps() + workers_.EnvSteps();
 }
 
+int64_t CoordinatorImpl::EnvStepsOf(const TaskBuffer& buffer) const {
+  return buffer.finished_steps() + workers_.EnvStepsFor(buffer);
+}
+
 RunStatus CoordinatorImpl::status() const {
   RunStatus status;
   std::vector<std::shared_ptr<TaskBuffer>> buffers;

@@ -32,6 +32,18 @@ constexpr int64_t kMaxUnannouncedChunks = 16;
 
 constexpr char kUnmet[] = "no worker has the resources that a task needs";
 
+StartTask ToStartTask(const LearnerTask& task) {
+  StartTask start;
+  *start.mutable_learner() = task;
+  return start;
+}
+
+StartTask ToStartTask(const CollectorTask& task) {
+  StartTask start;
+  *start.mutable_collector() = task;
+  return start;
+}
+
 }  // namespace
 
 // Takes what the commander gives, and gives it to who is free.
@@ -39,19 +51,12 @@ void CoordinatorImpl::Schedule() {
   if (!progress_.started() || ended_) return;
   CheckBudget();
   if (ended_) return;
-  DropFinishedPolicies();
   GiveBackExpired();
   if (ended_) return;
   NoteStalls();
-  const int64_t now = deps_.clock->MonotonicNanos();
-  while (std::optional<LearnerTask> task = commander_->GetLearnerTask()) {
-    journal_.NoteGiven(*task);
-    scheduler_.Add(*std::move(task), now);
-  }
-  while (std::optional<CollectorTask> task = commander_->GetCollectorTask()) {
-    journal_.NoteGiven(*task);
-    scheduler_.Add(*std::move(task), now);
-  }
+  TakeTasks();
+  if (ended_) return;
+  DropFinishedPolicies();
   const auto learn = [this](const LearnerTask& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !ended_ && StartLearnerTask(task);
   };
@@ -64,6 +69,44 @@ void CoordinatorImpl::Schedule() {
   NoteUnmet();
   Persist().IgnoreError();  // The next call tries again.
   timer_.Signal();
+}
+
+void CoordinatorImpl::TakeTasks() {
+  const int64_t now = deps_.clock->MonotonicNanos();
+  while (!ended_) {
+    std::optional<LearnerTask> task = commander_->GetLearnerTask();
+    if (!task.has_value()) break;
+    if (!task->setting().empty() && !HasValidSettings(ToStartTask(*task))) {
+      commander_->NotifyFailLearnerTask(*task);
+      continue;
+    }
+    journal_.NoteGiven(*task);
+    scheduler_.Add(*std::move(task), now);
+  }
+  while (!ended_) {
+    std::optional<CollectorTask> task = commander_->GetCollectorTask();
+    if (!task.has_value()) break;
+    if (!task->setting().empty() && !HasValidSettings(ToStartTask(*task))) {
+      commander_->NotifyFailCollectorTask(*task);
+      continue;
+    }
+    journal_.NoteGiven(*task);
+    scheduler_.Add(*std::move(task), now);
+  }
+}
+
+bool CoordinatorImpl::HasValidSettings(const StartTask& task) {
+  const absl::Status valid =
+      check_settings_ == nullptr
+          ? absl::InvalidArgumentError("a task has settings, which this program does not take")
+          : check_settings_(task);
+  int& in_row = invalid_settings_[task.has_learner() ? Hello::LEARNER : Hello::COLLECTOR];
+  in_row = valid.ok() ? 0 : in_row + 1;
+  if (valid.ok()) return true;
+  journal_.NoteCommander();
+  Warn(std::string(valid.message()));
+  if (in_row >= options_.max_task_failures) End(valid, "a task has invalid settings");
+  return false;
 }
 
 void CoordinatorImpl::GiveBackExpired() {
@@ -132,7 +175,8 @@ bool CoordinatorImpl::StartLearnerTask(const LearnerTask& waiting) {
   if (known != buffers_.end() && known->second->learner().has_value()) return false;
   const std::optional<uint32_t> assigned = scheduler_.Assign(Hello::LEARNER, waiting.resources());
   if (!assigned.has_value()) return false;
-  absl::StatusOr<std::shared_ptr<TaskBuffer>> buffer = BufferOf(waiting.buffer_id());
+  absl::StatusOr<std::shared_ptr<TaskBuffer>> buffer =
+      BufferOf(waiting.buffer_id(), {waiting.setting().begin(), waiting.setting().end()});
   if (!buffer.ok()) {
     End(Annotate(buffer.status(), absl::StrCat("making ", waiting.buffer_id())), "a buffer failed");
     return false;
@@ -186,19 +230,28 @@ bool CoordinatorImpl::StartCollectorTask(const CollectorTask& waiting,
 }
 
 absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::BufferOf(
-    const std::string& buffer_id) {
+    const std::string& buffer_id, std::vector<std::string> settings) {
   const auto it = buffers_.find(buffer_id);
   if (it != buffers_.end()) return it->second;
   auto buffer = std::make_shared<TaskBuffer>(
-      buffer_id, TaskBuffer::Limits{options_.replay_ratio, options_.random_collect_size});
+      buffer_id, TaskBuffer::Limits{options_.replay_ratio, options_.random_collect_size},
+      std::move(settings));
   // The buffer belongs to what is captured, and calls it only while it is called itself.
   const auto on_removed = [this, buffer = buffer.get()](const RemovedItems& removed) {
     MutexLock lock(&mutex_);
     buffer->Removed(removed);
     ForgetRemoved(buffer);
   };
-  DING_ASSIGN_OR_RETURN(std::unique_ptr<IBuffer> rows, make_buffer_(buffer_id, on_removed));
+  if (!buffer->settings().empty() && make_task_buffer_ == nullptr) {
+    return absl::InvalidArgumentError("it has settings, which this program does not take");
+  }
+  DING_ASSIGN_OR_RETURN(std::unique_ptr<IBuffer> rows,
+                        buffer->settings().empty()
+                            ? make_buffer_(buffer_id, on_removed)
+                            : make_task_buffer_(buffer_id, buffer->settings(), on_removed));
   buffer->set_rows(std::move(rows));
+  // Where policies follow one another, the next one goes on counting.
+  buffer->AddFinishedSteps(buffers_.empty() ? EnvSteps() : options_.first_env_step);
   buffers_[buffer_id] = buffer;
   return buffer;
 }
@@ -215,6 +268,7 @@ RunningTask CoordinatorImpl::EndTask(uint32_t id, Worker* worker) {
     ForgetRemoved(task.buffer.get());
   }
   progress_.AddFinishedSteps(task.counted_steps());
+  task.buffer->AddFinishedSteps(task.counted_steps());
   journal_.NoteState();
   if (worker->draining) {
     LetGo(id);
@@ -278,9 +332,11 @@ bool CoordinatorImpl::IsKept(const PolicyVersion& version) const {
   if (ended_) return false;
   const auto plays = [&version](const CollectorTask& task) { return PlaysBy(task, version); };
   const auto evaluates = [&version](const CollectorTask& task) { return Evaluates(task, version); };
+  const auto begins = [&version](const LearnerTask& task) { return BeginsWith(task, version); };
   // A version that is evaluated may be evaluated again, by a witness.
   return commander_->KeepsPolicy(version) || workers_.Needs(version) ||
-         doubted_.HasWaitingTask(evaluates) || scheduler_.HasCollectorTask(plays);
+         doubted_.HasWaitingTask(evaluates) || scheduler_.HasCollectorTask(plays) ||
+         scheduler_.HasLearnerTask(begins);
 }
 
 void CoordinatorImpl::ForgetKeys(const std::vector<std::string>& keys) {

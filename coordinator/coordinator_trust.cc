@@ -44,7 +44,7 @@ absl::Status CoordinatorImpl::CheckPaceOf(const RunningTask& task, int64_t steps
 }
 
 int64_t CoordinatorImpl::NewestIter(const std::string& policy_id) const {
-  return std::max(progress_.train_iter(), policies_.NewestIter(policy_id));
+  return std::max(progress_.train_iter_of(policy_id), policies_.NewestIter(policy_id));
 }
 
 absl::Status CoordinatorImpl::CheckIter(const RunningTask& task, int64_t iter) const {
@@ -153,13 +153,15 @@ void CoordinatorImpl::DropDoubted() {
 }
 
 // One worker whose tasks fail is sent away; the run fails when it is all of them.
-void CoordinatorImpl::NoteFailure(uint32_t worker, Hello::Role kind, const std::string& task_id,
-                                  const absl::Status& why) {
+void CoordinatorImpl::NoteFailure(uint32_t worker, const TaskScheduler::TaskKind& kind,
+                                  const std::string& task_id, const absl::Status& why) {
   Worker* const failed = workers_.Find(worker);
   const TaskScheduler::Streak failures = scheduler_.NoteFailure(kind, worker);
   bool all = true;
   for (const auto& [id, other] : workers_) {
-    if (other.hello.role() != kind || other.draining) continue;
+    if (other.hello.role() != kind.role || other.draining) continue;
+    // A learner that trains another policy is not there for this one.
+    if (kind.role == Hello::LEARNER && other.task.has_value()) continue;
     all = all && scheduler_.HasFailed(kind, id);
   }
   if (all && failures.of_kind >= options_.max_task_failures) {

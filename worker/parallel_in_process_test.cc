@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +15,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ding_worker/base/file.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/comm/base_comm_collector.h"
 #include "ding_worker/collector/comm/naive_collector.h"
@@ -354,6 +357,120 @@ TEST_P(CartPoleRunTest, LearnsFromSequencesWithVTrace) {
   EXPECT_GT(status_.envstep(), 100 * 8);
   ASSERT_EQ(before_close_.buffer_size(), 1);
   EXPECT_NEAR(before_close_.buffer(0).replay_ratio(), 1, 0.5);
+}
+
+// A learner that can be made to leave the run.
+class LeavingLearner {
+ public:
+  LeavingLearner(std::unique_ptr<RpcFileSystemLearner> learner,
+                 std::atomic<RpcFileSystemLearner*>* running)
+      : learner_(std::move(learner)), running_(running) {
+    *running_ = learner_.get();
+  }
+  ~LeavingLearner() { *running_ = nullptr; }
+  absl::StatusOr<EndRun> Run() { return learner_->Run(); }
+
+ private:
+  const std::unique_ptr<RpcFileSystemLearner> learner_;
+  std::atomic<RpcFileSystemLearner*>* const running_;
+};
+
+// Returns the status of the run when `wanted` accepts it.
+RunStatus WaitForStatus(const Coordinator& coordinator,
+                        const std::function<bool(const RunStatus&)>& wanted) {
+  const absl::Time deadline = absl::Now() + kLong;
+  RunStatus status = coordinator.status();
+  while (!wanted(status) && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(5));
+    status = coordinator.status();
+  }
+  EXPECT_TRUE(wanted(status)) << status.ShortDebugString();
+  return status;
+}
+
+std::string TaskOf(const RunStatus& status, const std::string& worker) {
+  for (const WorkerStatus& one : status.worker()) {
+    if (one.name() == worker) return one.task_id();
+  }
+  return "";
+}
+
+// Two learner tasks. The learner of the first one leaves the run, and another one takes its place.
+TEST_P(CartPoleRunTest, TwoTasksAndALearnerThatIsLost) {
+  const ExperimentConfig config = Config({"policy.other.replay_buffer.replay_ratio={max: 8}"},
+                                         "cartpole_dqn_two_tasks_parallel");
+  ASSERT_THAT(FindParallelProblems(config), IsEmpty());
+  const std::string exp_dir = absl::StrCat(testing::TempDir(), "/two_tasks");
+  ASSERT_THAT(RemoveRecursively(exp_dir), IsOk());
+  std::string url = GetParam();
+  if (url == "file:") absl::StrAppend(&url, testing::TempDir(), "/two_tasks_store");
+  DING_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> store, create_store(url));
+  InProcessTransport transport;
+  DING_ASSERT_OK_AND_ASSIGN(const auto comm, CommCoordinator::Create(CommOptions(), &transport));
+  ComponentDeps deps;
+  deps.exp_dir = exp_dir;
+  DING_ASSERT_OK_AND_ASSIGN(const CoordinatorParts parts,
+                            MakeCoordinator(config, "run-1", deps, store.get(), comm.get(),
+                                            /*journal=*/nullptr));
+  Coordinator* const coordinator = parts.coordinator.get();
+  coordinator->Start();
+  ASSERT_THAT(comm->Start(coordinator), IsOk());
+  const auto make_collector = [&](WorkerSession* session) {
+    return std::make_unique<RpcFileSystemCollector>(RpcFileSystemCollector::Options(), session,
+                                                    store.get(),
+                                                    MakeTaskCollectorFactory(config, deps));
+  };
+  std::atomic<RpcFileSystemLearner*> running[3] = {};
+  const auto make_learner = [&](int i) {
+    return [&, i](WorkerSession* session) {
+      auto learner =
+          std::make_unique<RpcFileSystemLearner>(MakeCommLearnerOptions(config), session,
+                                                 store.get(), MakeTaskLearnerFactory(config, deps));
+      return std::make_unique<LeavingLearner>(std::move(learner), &running[i]);
+    };
+  };
+  WorkerThread learner_0(Hello::LEARNER, "learner-0", &transport, make_learner(0));
+  WaitForStatus(*coordinator, [](const RunStatus& status) {
+    return TaskOf(status, "learner-0") == "learner_task_0";
+  });
+  WorkerThread learner_1(Hello::LEARNER, "learner-1", &transport, make_learner(1));
+  WorkerThread a(Hello::COLLECTOR, "collector-0", &transport, make_collector);
+  WorkerThread b(Hello::COLLECTOR, "collector-1", &transport, make_collector);
+  const auto have_trained = [](int64_t first, int64_t second) {
+    return [first, second](const RunStatus& status) {
+      return status.trained_policy_size() == 2 && status.trained_policy(0).train_iter() >= first &&
+             status.trained_policy(1).train_iter() >= second;
+    };
+  };
+  const RunStatus before = WaitForStatus(*coordinator, have_trained(50, 50));
+  running[0].load()->Close();
+  EXPECT_THAT(learner_0.Join(), testing::Not(IsOk()));
+  // The other one goes on, and has the same task.
+  const int64_t trained = before.trained_policy(1).train_iter();
+  const RunStatus alone = WaitForStatus(*coordinator, have_trained(0, trained + 50));
+  EXPECT_EQ(TaskOf(alone, "learner-1"), "learner_task_1");
+  WorkerThread learner_2(Hello::LEARNER, "learner-2", &transport, make_learner(2));
+  WaitForStatus(*coordinator, [](const RunStatus& status) {
+    return TaskOf(status, "learner-2") == "learner_task_2";
+  });
+  const RunStatus after = WaitForStatus(
+      *coordinator, have_trained(before.trained_policy(0).train_iter() + 100, trained + 100));
+  EXPECT_EQ(after.trained_policy(0).policy_id(), "policy_0");
+  EXPECT_EQ(after.trained_policy(0).task_id(), "learner_task_2");
+  ASSERT_EQ(after.buffer_size(), 2);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_GT(after.buffer(i).push_count(), 0);
+    EXPECT_GT(after.trained_policy(i).policy_version(), 1u);
+    EXPECT_GT(after.trained_policy(i).envstep(), 0);
+  }
+  EXPECT_THAT(EndRunOf(coordinator, comm.get()), IsOk());
+  for (WorkerThread* const worker : {&a, &b, &learner_1, &learner_2}) {
+    EXPECT_THAT(worker->Join(), IsOk());
+  }
+  for (const char* folder : {"ckpt_policy_0", "ckpt_policy_1"}) {
+    EXPECT_TRUE(PathExists(JoinPath(JoinPath(exp_dir, folder), "learner_resume"))) << folder;
+  }
+  EXPECT_THAT(store->List("").value(), IsEmpty());
 }
 
 TEST_P(CartPoleRunTest, RefusesSequencesThatDoNotFitThePolicy) {

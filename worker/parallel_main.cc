@@ -149,7 +149,8 @@ int ThreadsOfAll(const ParallelJobOptions& options) {
     return GrpcTransport::kThreads;
   }
   const int aggregators = options.learners > 1 ? 1 : 0;
-  const int processes = 2 + aggregators + options.learners + options.collectors;
+  const int processes =
+      2 + aggregators + options.learners * options.learner_tasks + options.collectors;
   return std::min(processes, kMaxTried / kThreadsOfAProcess) * kThreadsOfAProcess;
 }
 
@@ -169,6 +170,7 @@ absl::StatusOr<int> StartAll(const ExperimentConfig& config,
     options.coordinator_arguments.push_back(absl::StrCat("--set=", setting));
   }
   options.learners = config.policy().learn().learner_num();
+  options.learner_tasks = config.policy().other().commander().learner_task_space();
   options.gpus = FLAGS_gpus;
   options.link_arguments = LinkFlags();
   options.interrupted = InterruptSignal;

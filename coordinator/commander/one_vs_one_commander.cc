@@ -165,6 +165,7 @@ void OneVsOneCommander::NotifyFailLearnerTask(const LearnerTask& task) {
 }
 
 void OneVsOneCommander::PolicyPublished(const PolicyVersion& version) {
+  solo_->PolicyPublished(version);
   if (version.policy_id() == solo_->current_policy_id()) league_.NotePolicy(version);
 }
 

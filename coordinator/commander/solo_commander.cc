@@ -2,20 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "ding_worker/base/clock.h"
-#include "ding_worker/base/parse_proto.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/core/serial_common.h"
-#include "ding_worker/data/spec.h"
 #include "glog/logging.h"
 
 namespace ding {
@@ -37,11 +33,6 @@ void AppendResourceProblems(const Resources& needed, absl::string_view name,
   if (needed.gpus() < 0) {
     problems->push_back(absl::StrCat(name, ".gpus is ", needed.gpus(), ", expected at least 0"));
   }
-}
-
-template <typename Values>
-double MeanOf(const Values& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / values.size();
 }
 
 }  // namespace
@@ -82,27 +73,65 @@ SoloCommander::SoloCommander(const Options& options, CommandMode* policy, const 
       learner_space_(options.learner_task_space),
       total_collector_env_step_(options.first_env_step) {}
 
-bool SoloCommander::EvaluationIsDue() const {
-  if (evaluating_) return false;
-  if (!eval_began_nanos_.has_value()) return true;
-  if (!collected_since_evaluation_) return false;
-  const int64_t nanos = deps_.clock->MonotonicNanos() - *eval_began_nanos_;
+const TrainedPolicy* SoloCommander::Find(const std::string& policy_id) const {
+  for (const TrainedPolicy& policy : policies_) {
+    if (policy.task.policy_id() == policy_id) return &policy;
+  }
+  return nullptr;
+}
+
+TrainedPolicy* SoloCommander::Find(const std::string& policy_id) {
+  return const_cast<TrainedPolicy*>(std::as_const(*this).Find(policy_id));
+}
+
+std::string SoloCommander::current_policy_id() const {
+  return policies_.empty() ? "" : policies_.back().task.policy_id();
+}
+
+std::string SoloCommander::current_buffer_id() const {
+  return policies_.empty() ? "" : policies_.back().task.buffer_id();
+}
+
+TrainedPolicy* SoloCommander::NextInTurn() {
+  const auto turn = [](const TrainedPolicy& policy) {
+    return std::make_tuple(!policy.newest.has_value(), policy.running, policy.turn_steps);
+  };
+  TrainedPolicy* next = nullptr;
+  for (TrainedPolicy& policy : policies_) {
+    if (policy.converged) continue;
+    if (next == nullptr || turn(policy) < turn(*next)) next = &policy;
+  }
+  return next;
+}
+
+bool SoloCommander::EvaluationIsDue(const TrainedPolicy& policy) const {
+  if (policy.evaluating) return false;
+  if (!policy.eval_began_nanos.has_value()) return true;
+  if (!policy.collected_since_evaluation) return false;
+  const int64_t nanos = deps_.clock->MonotonicNanos() - *policy.eval_began_nanos;
   return absl::Nanoseconds(nanos) > absl::Seconds(options_.eval_interval);
 }
 
-bool SoloCommander::WouldConverge(const CollectorTask& task, const CollectorFinished& info) const {
-  return task.eval_flag() && info.episode_return_size() > 0 &&
-         MeanOf(info.episode_return()) >= options_.stop_value && info.train_iter() > 0 &&
+bool SoloCommander::ReachesStopValue(const CollectorFinished& info) const {
+  return info.episode_return_size() > 0 &&
+         MeanReturn(info.episode_return()) >= options_.stop_value && info.train_iter() > 0 &&
          absl::Nanoseconds(deps_.clock->MonotonicNanos() - made_nanos_) >=
              absl::Seconds(options_.stop_after_seconds);
 }
 
-void SoloCommander::AddCollectSetting(bool eval_flag, CollectorTask* task) const {
+bool SoloCommander::WouldConverge(const CollectorTask& task, const CollectorFinished& info) const {
+  const TrainedPolicy* const policy = Find(task.policy_id());
+  // A single policy whose training is done may still be evaluated.
+  const bool may = policy == nullptr ? !trains_several() : !policy->converged;
+  return task.eval_flag() && may && ReachesStopValue(info);
+}
+
+void SoloCommander::AddCollectSetting(const TrainedPolicy& policy, CollectorTask* task) const {
   if (policy_ == nullptr) return;
-  const NamedValues info = {{"learner_step", static_cast<double>(learner_step_)},
-                            {"envstep", static_cast<double>(total_collector_env_step_)}};
+  const NamedValues info = {{"learner_step", static_cast<double>(policy.learner_step)},
+                            {"envstep", static_cast<double>(policy.env_steps)}};
   const NamedValues settings =
-      eval_flag ? policy_->GetSettingEval(info) : policy_->GetSettingCollect(info);
+      task->eval_flag() ? policy_->GetSettingEval(info) : policy_->GetSettingCollect(info);
   for (const auto& [name, value] : settings) {
     Setting* const setting = task->add_collect_setting();
     setting->set_name(name);
@@ -111,96 +140,156 @@ void SoloCommander::AddCollectSetting(bool eval_flag, CollectorTask* task) const
 }
 
 std::optional<CollectorTask> SoloCommander::GetCollectorTask() {
-  if (converged_ || collector_space_.full() || current_policy_id_.empty()) return std::nullopt;
+  if (converged_ || collector_space_.full()) return std::nullopt;
+  TrainedPolicy* const policy = NextInTurn();
+  if (policy == nullptr) return std::nullopt;
   collector_space_.Take();
+  ++policy->running;
   CollectorTask task;
-  task.set_eval_flag(EvaluationIsDue());
+  task.set_eval_flag(EvaluationIsDue(*policy));
   if (task.eval_flag()) {
-    evaluating_ = true;
-    eval_began_nanos_ = deps_.clock->MonotonicNanos();
+    policy->evaluating = true;
+    policy->eval_began_nanos = deps_.clock->MonotonicNanos();
   }
-  collected_since_evaluation_ = !task.eval_flag();
+  policy->collected_since_evaluation = !task.eval_flag();
   task.set_number(task.eval_flag() ? evaluations_++ : collections_++);
   task.set_task_id(absl::StrCat("collector_task_", collector_tasks_++));
-  task.set_buffer_id(current_buffer_id_);
-  task.set_policy_id(current_policy_id_);
-  AddCollectSetting(task.eval_flag(), &task);
+  task.set_buffer_id(policy->task.buffer_id());
+  task.set_policy_id(policy->task.policy_id());
+  AddCollectSetting(*policy, &task);
   *task.mutable_resources() = options_.collector_resources;
   return task;
 }
 
+TrainedPolicy* SoloCommander::AddPolicy() {
+  TrainedPolicy policy;
+  policy.task.set_policy_id(absl::StrCat("policy_", models_));
+  policy.task.set_buffer_id(absl::StrCat("buffer_", models_));
+  if (trains_several()) policy.task.set_name(policy.task.policy_id());
+  ++models_;
+  *policy.task.mutable_resources() = options_.learner_resources;
+  // Where policies follow one another, the next one goes on counting.
+  policy.env_steps = trains_several() ? options_.first_env_step : total_collector_env_step_;
+  std::optional<int64_t> last;
+  for (const TrainedPolicy& other : policies_) {
+    if (!other.converged) last = std::min(last.value_or(other.turn_steps), other.turn_steps);
+  }
+  policy.turn_steps = last.value_or(0);
+  if (options_.prepare) options_.prepare(policies_, &policy.task);
+  policies_.push_back(std::move(policy));
+  return &policies_.back();
+}
+
 std::optional<LearnerTask> SoloCommander::GetLearnerTask() {
   if (converged_ || learner_space_.full()) return std::nullopt;
-  learner_space_.Take();
-  LearnerTask task;
-  if (failed_learner_tasks_.empty()) {
-    task.set_policy_id(absl::StrCat("policy_", models_));
-    task.set_buffer_id(absl::StrCat("buffer_", models_));
-    ++models_;
-    current_policy_id_ = task.policy_id();
-    current_buffer_id_ = task.buffer_id();
-    *task.mutable_resources() = options_.learner_resources;
-  } else {
-    task = std::move(failed_learner_tasks_.front());
+  TrainedPolicy* policy = nullptr;
+  if (!failed_learner_tasks_.empty()) {
+    policy = Find(failed_learner_tasks_.front().policy_id());
+    policy->task = std::move(failed_learner_tasks_.front());
     failed_learner_tasks_.pop_front();
-    task.set_resume(true);
+    policy->task.set_resume(true);
+  } else if (static_cast<int>(policies_.size()) < options_.learner_task_space) {
+    policy = AddPolicy();
+  } else {
+    return std::nullopt;
   }
-  task.set_task_id(absl::StrCat("learner_task_", learner_tasks_++));
-  return task;
+  learner_space_.Take();
+  policy->task.set_task_id(absl::StrCat("learner_task_", learner_tasks_++));
+  return policy->task;
 }
 
 void SoloCommander::ReleaseCollectorTask(const CollectorTask& task) {
   collector_space_.Release();
-  if (task.eval_flag()) evaluating_ = false;
+  TrainedPolicy* const policy = Find(task.policy_id());
+  if (policy == nullptr) return;
+  --policy->running;
+  if (task.eval_flag()) policy->evaluating = false;
 }
 
 bool SoloCommander::FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) {
   ReleaseCollectorTask(task);
-  if (!task.eval_flag()) {
-    NoteCollected(info);
-    return converged_;
+  if (task.eval_flag()) {
+    NoteEvaluation(task, info);
+  } else {
+    NoteCollected(task, info);
   }
-  Measure(/*eval_flag=*/true, info);
-  if (info.episode_return_size() == 0) return converged_;
-  last_eval_returns_.assign(info.episode_return().begin(), info.episode_return().end());
-  last_eval_value_ = MeanOf(info.episode_return());
-  const bool converges =
-      WouldConverge(task, info) && (!options_.may_converge || options_.may_converge());
-  converged_ = converged_ || converges;
   return converged_;
 }
 
-void SoloCommander::NoteCollected(const CollectorFinished& info) {
-  total_collector_env_step_ += info.step_count();
-  total_sample_count_ += info.sample_count();
-  total_episode_count_ += info.episode_return_size();
-  collected_.set_train_iter(info.train_iter());
-  collected_.set_step_count(collected_.step_count() + info.step_count());
-  collected_.set_sample_count(collected_.sample_count() + info.sample_count());
-  collected_.set_duration_seconds(collected_.duration_seconds() + info.duration_seconds());
-  collected_.mutable_episode_return()->MergeFrom(info.episode_return());
-  const int64_t now = deps_.clock->MonotonicNanos();
-  if (measured_nanos_.has_value() &&
-      absl::Nanoseconds(now - *measured_nanos_) < options_.log_interval) {
-    return;
+void SoloCommander::NoteEvaluation(const CollectorTask& task, const CollectorFinished& info) {
+  TrainedPolicy* policy = Find(task.policy_id());
+  TrainedPolicy gone;
+  if (policy == nullptr) {
+    if (trains_several()) return;  // It belongs to a policy that was given up.
+    gone.env_steps = total_collector_env_step_;
+    policy = &gone;
   }
-  measured_nanos_ = now;
-  Measure(/*eval_flag=*/false, collected_);
-  collected_.Clear();
+  Measure(/*eval_flag=*/true, *policy, info);
+  if (info.episode_return_size() == 0 || policy->converged) return;
+  policy->converged =
+      WouldConverge(task, info) && (!options_.may_converge || options_.may_converge());
+  ++policy->evaluations;
+  policy->eval_returns.assign(info.episode_return().begin(), info.episode_return().end());
+  const TrainedPolicy* lowest = policy;
+  for (const TrainedPolicy& other : policies_) {
+    if (other.eval_value().has_value() && *other.eval_value() < *lowest->eval_value()) {
+      lowest = &other;
+    }
+  }
+  last_eval_returns_ = lowest->eval_returns;
+  last_eval_value_ = lowest->eval_value();
+  if (!policy->converged) return;
+  const auto is_of_policy = [&task](const LearnerTask& failed) {
+    return failed.policy_id() == task.policy_id();
+  };
+  failed_learner_tasks_.erase(
+      std::remove_if(failed_learner_tasks_.begin(), failed_learner_tasks_.end(), is_of_policy),
+      failed_learner_tasks_.end());
+  const auto converged = std::count_if(policies_.begin(), policies_.end(),
+                                       [](const TrainedPolicy& p) { return p.converged; });
+  converged_ = !trains_several() || converged >= options_.learner_task_space;
+  LOG_IF(INFO, trains_several()) << task.policy_id() << " has converged: " << converged << " of "
+                                 << options_.learner_task_space << " policies have";
 }
 
-void SoloCommander::Measure(bool eval_flag, const CollectorFinished& info) {
-  const NamedValues metrics = MetricsOf(eval_flag, info);
-  const absl::string_view what = eval_flag ? "evaluator" : "collector";
+void SoloCommander::NoteCollected(const CollectorTask& task, const CollectorFinished& info) {
+  total_collector_env_step_ += info.step_count();
+  TrainedPolicy* const policy = Find(task.policy_id());
+  if (policy == nullptr) return;
+  policy->env_steps += info.step_count();
+  policy->turn_steps += info.step_count();
+  policy->sample_count += info.sample_count();
+  policy->episode_count += info.episode_return_size();
+  CollectorFinished& collected = policy->collected;
+  collected.set_train_iter(info.train_iter());
+  collected.set_step_count(collected.step_count() + info.step_count());
+  collected.set_sample_count(collected.sample_count() + info.sample_count());
+  collected.set_duration_seconds(collected.duration_seconds() + info.duration_seconds());
+  collected.mutable_episode_return()->MergeFrom(info.episode_return());
+  const int64_t now = deps_.clock->MonotonicNanos();
+  if (policy->measured_nanos.has_value() &&
+      absl::Nanoseconds(now - *policy->measured_nanos) < options_.log_interval) {
+    return;
+  }
+  policy->measured_nanos = now;
+  Measure(/*eval_flag=*/false, *policy, collected);
+  collected.Clear();
+}
+
+void SoloCommander::Measure(bool eval_flag, const TrainedPolicy& policy,
+                            const CollectorFinished& info) {
+  const NamedValues metrics = MetricsOf(eval_flag, policy, info);
+  const std::string what = absl::StrCat(policy.task.name(), policy.task.name().empty() ? "" : "_",
+                                        eval_flag ? "evaluator" : "collector");
   // -1: no parameters acted; a chart begins at 0.
   const int64_t train_iter = std::max<int64_t>(info.train_iter(), 0);
   LOG(INFO) << what << " at iteration " << train_iter << ": " << MetricsLine(metrics);
   WriteIterMetrics(metrics, what, train_iter, deps_.metrics.get());
-  WriteStepMetrics(metrics, what, total_collector_env_step_, "total_envstep_count",
-                   deps_.metrics.get());
+  WriteStepMetrics(metrics, what, policy.env_steps, "total_envstep_count", deps_.metrics.get());
 }
 
-NamedValues SoloCommander::MetricsOf(bool eval_flag, const CollectorFinished& info) const {
+NamedValues SoloCommander::MetricsOf(bool eval_flag, const TrainedPolicy& policy,
+                                     const CollectorFinished& info) const {
   const double episodes = info.episode_return_size();
   const double steps = static_cast<double>(info.step_count());
   const double samples = static_cast<double>(info.sample_count());
@@ -219,22 +308,28 @@ NamedValues SoloCommander::MetricsOf(bool eval_flag, const CollectorFinished& in
     metrics.Set("avg_train_sample_per_sec", Ratio(samples, seconds));
     metrics.Set("avg_episode_per_sec", Ratio(episodes, seconds));
     metrics.Set("collect_time", seconds);
-    metrics.Set("total_envstep_count", static_cast<double>(total_collector_env_step_));
-    metrics.Set("total_train_sample_count", static_cast<double>(total_sample_count_));
-    metrics.Set("total_episode_count", static_cast<double>(total_episode_count_));
+    metrics.Set("total_envstep_count", static_cast<double>(policy.env_steps));
+    metrics.Set("total_train_sample_count", static_cast<double>(policy.sample_count));
+    metrics.Set("total_episode_count", static_cast<double>(policy.episode_count));
   }
   if (episodes > 0) AddStatistics("reward", info.episode_return(), &metrics);
   return metrics;
 }
 
+bool SoloCommander::JudgeLearnerFinish(const LearnerInfo& info) const {
+  const auto is_over = [this, &info](const TrainedPolicy& policy) {
+    return policy.task.task_id() == info.task_id() &&
+           (policy.converged || (options_.give_up && options_.give_up(policy, policies_)));
+  };
+  return info.learner_done() || std::any_of(policies_.begin(), policies_.end(), is_over);
+}
+
 void SoloCommander::FinishLearnerTask(const LearnerTask& task) {
   learner_space_.Release();
-  if (task.policy_id() != current_policy_id_) return;
-  current_policy_id_.clear();
-  current_buffer_id_.clear();
-  learner_step_ = 0;
-  // The next policy begins with an evaluation, as the first one did.
-  eval_began_nanos_.reset();
+  const auto is_over = [&task](const TrainedPolicy& policy) {
+    return policy.task.policy_id() == task.policy_id() && !policy.converged;
+  };
+  policies_.erase(std::remove_if(policies_.begin(), policies_.end(), is_over), policies_.end());
 }
 
 void SoloCommander::NotifyFailCollectorTask(const CollectorTask& task) {
@@ -243,117 +338,39 @@ void SoloCommander::NotifyFailCollectorTask(const CollectorTask& task) {
 
 void SoloCommander::NotifyFailLearnerTask(const LearnerTask& task) {
   learner_space_.Release();
-  failed_learner_tasks_.push_back(task);
-}
-
-// Moments are saved as how long they were ago; what is collected since the last measurement is not
-// saved.
-absl::Status SoloCommander::SaveState(StateWriter* writer) const {
-  const int64_t now = deps_.clock->MonotonicNanos();
-  const std::pair<const char*, int64_t> numbers[] = {
-      {"collectors_running", collector_space_.running()},
-      {"learners_running", learner_space_.running()},
-      {"collector_tasks", collector_tasks_},
-      {"learner_tasks", learner_tasks_},
-      {"collections", collections_},
-      {"evaluations", evaluations_},
-      {"models", models_},
-      {"learner_step", learner_step_},
-      {"evaluating", evaluating_ ? 1 : 0},
-      {"nanos_since_evaluation", eval_began_nanos_.has_value() ? now - *eval_began_nanos_ : -1},
-      {"nanos_since_made", now - made_nanos_},
-      {"collected_since_evaluation", collected_since_evaluation_ ? 1 : 0},
-      {"total_collector_env_step", total_collector_env_step_},
-      {"total_sample_count", total_sample_count_},
-      {"total_episode_count", total_episode_count_},
-      {"converged", converged_ ? 1 : 0},
-      {"has_current", current_policy_id_.empty() ? 0 : 1},
-      {"last_eval_returns_size", static_cast<int64_t>(last_eval_returns_.size())},
-      {"failed_learner_tasks", static_cast<int64_t>(failed_learner_tasks_.size())}};
-  for (const auto& [name, number] : numbers) DING_RETURN_IF_ERROR(writer->WriteInt(name, number));
-  if (!current_policy_id_.empty()) {
-    DING_RETURN_IF_ERROR(writer->WriteString("current_policy_id", current_policy_id_));
-    DING_RETURN_IF_ERROR(writer->WriteString("current_buffer_id", current_buffer_id_));
-  }
-  if (!last_eval_returns_.empty()) {
-    DING_RETURN_IF_ERROR(writer->WriteSpan<double>("last_eval_returns", last_eval_returns_));
-  }
-  for (size_t i = 0; i < failed_learner_tasks_.size(); ++i) {
-    DING_RETURN_IF_ERROR(writer->WriteString(absl::StrCat("failed_learner_task/", i),
-                                             failed_learner_tasks_[i].SerializeAsString()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status SoloCommander::LoadState(StateReader* reader) {
-  std::map<std::string, int64_t> number;
-  for (const char* name :
-       {"collectors_running", "learners_running", "collector_tasks", "learner_tasks", "collections",
-        "evaluations", "models", "learner_step", "evaluating", "nanos_since_evaluation",
-        "nanos_since_made", "collected_since_evaluation", "total_collector_env_step",
-        "total_sample_count", "total_episode_count", "converged", "has_current",
-        "last_eval_returns_size", "failed_learner_tasks"}) {
-    DING_ASSIGN_OR_RETURN(number[name], reader->ReadInt(name));
-  }
-  std::string policy_id;
-  std::string buffer_id;
-  if (number["has_current"] != 0) {
-    DING_ASSIGN_OR_RETURN(policy_id, reader->ReadString("current_policy_id"));
-    DING_ASSIGN_OR_RETURN(buffer_id, reader->ReadString("current_buffer_id"));
-  }
-  // The size is compared with the tensor before memory is taken: the numbers come from a file.
-  std::vector<double> returns;
-  if (number["last_eval_returns_size"] != 0) {
-    DING_ASSIGN_OR_RETURN(const TensorInfo info, reader->Info("last_eval_returns"));
-    if (info.shape != Shape{number["last_eval_returns_size"]}) {
-      return absl::DataLossError(absl::StrCat("solo commander: last_eval_returns are not the ",
-                                              number["last_eval_returns_size"],
-                                              " that last_eval_returns_size says"));
-    }
-    returns.resize(static_cast<size_t>(number["last_eval_returns_size"]));
-    DING_RETURN_IF_ERROR(reader->ReadSpan("last_eval_returns", absl::MakeSpan(returns)));
-  }
-  std::deque<LearnerTask> failed;
-  for (int64_t i = 0; i < number["failed_learner_tasks"]; ++i) {
-    const std::string name = absl::StrCat("failed_learner_task/", i);
-    DING_ASSIGN_OR_RETURN(const std::string bytes, reader->ReadString(name));
-    const absl::Status parsed = ParseProto(bytes, &failed.emplace_back());
-    if (!parsed.ok()) {
-      return absl::DataLossError(
-          absl::StrCat("solo commander: ", name, " is not a task: ", parsed.message()));
-    }
-  }
-  const int64_t now = deps_.clock->MonotonicNanos();
-  collector_space_.Restore(static_cast<int>(number["collectors_running"]));
-  learner_space_.Restore(static_cast<int>(number["learners_running"]));
-  collector_tasks_ = number["collector_tasks"];
-  learner_tasks_ = number["learner_tasks"];
-  collections_ = number["collections"];
-  evaluations_ = number["evaluations"];
-  models_ = number["models"];
-  learner_step_ = number["learner_step"];
-  evaluating_ = number["evaluating"] != 0;
-  eval_began_nanos_.reset();
-  if (number["nanos_since_evaluation"] >= 0) {
-    eval_began_nanos_ = now - number["nanos_since_evaluation"];
-  }
-  made_nanos_ = now - number["nanos_since_made"];
-  collected_since_evaluation_ = number["collected_since_evaluation"] != 0;
-  total_collector_env_step_ = number["total_collector_env_step"];
-  total_sample_count_ = number["total_sample_count"];
-  total_episode_count_ = number["total_episode_count"];
-  converged_ = number["converged"] != 0;
-  current_policy_id_ = std::move(policy_id);
-  current_buffer_id_ = std::move(buffer_id);
-  last_eval_returns_ = std::move(returns);
-  last_eval_value_.reset();
-  if (!last_eval_returns_.empty()) last_eval_value_ = MeanOf(last_eval_returns_);
-  failed_learner_tasks_ = std::move(failed);
-  return absl::OkStatus();
+  const TrainedPolicy* const policy = Find(task.policy_id());
+  if (policy != nullptr && !policy->converged) failed_learner_tasks_.push_back(task);
 }
 
 void SoloCommander::UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) {
-  if (task.policy_id() == current_policy_id_) learner_step_ = info.learner_step();
+  TrainedPolicy* const policy = Find(task.policy_id());
+  if (policy != nullptr) policy->learner_step = info.learner_step();
+}
+
+void SoloCommander::PolicyPublished(const PolicyVersion& version) {
+  TrainedPolicy* const policy = Find(version.policy_id());
+  if (policy != nullptr) policy->newest = version;
+}
+
+bool SoloCommander::KeepsPolicy(const PolicyVersion& version) const {
+  return std::any_of(policies_.begin(), policies_.end(), [&version](const TrainedPolicy& policy) {
+    return policy.converged && policy.newest.has_value() && policy.newest->key() == version.key();
+  });
+}
+
+void SoloCommander::AddStatus(RunStatus* status) const {
+  if (!trains_several()) return;
+  for (const TrainedPolicy& policy : policies_) {
+    TrainedPolicyStatus* const added = status->add_trained_policy();
+    added->set_policy_id(policy.task.policy_id());
+    added->set_task_id(policy.task.task_id());
+    added->set_envstep(policy.env_steps);
+    added->set_train_iter(policy.learner_step);
+    if (policy.newest.has_value()) added->set_policy_version(policy.newest->version());
+    if (policy.eval_value().has_value()) added->set_eval_value(*policy.eval_value());
+    added->mutable_eval_return()->Add(policy.eval_returns.begin(), policy.eval_returns.end());
+    added->set_converged(policy.converged);
+  }
 }
 
 }  // namespace ding

@@ -1,19 +1,27 @@
-// Trains one policy: a learner that learns from what collectors send, and every so often an
-// evaluation.
+// Trains a policy: a learner that learns from what collectors send, and every so often an evaluation.
+// With a learner_task_space of n it trains n policies at a time, each with its buffer and evaluations.
 //
 //     learner task      policy_<n>, buffer_<n> ──► collector tasks for both, the first an evaluation
 //         │ its worker dies                          and then one whenever eval_interval is over
 //         ├──► the same policy and buffer again, to be resumed
 //         │ train_iterations are done
-//         └──► another policy and buffer
+//         │ or it is given up
+//         ├──► another policy and buffer
+//         │ an evaluation reaches stop_value
+//         └──► no task any more. The run has converged when all of its policies have
 //
-// Evaluations take the place of a collecting task. There is at most one at a time, and between two
-// of them a collecting task begins: evaluations that take longer than eval_interval do not starve
+// Evaluations take the place of a collecting task. There is at most one of a policy at a time, and between
+// two of them a collecting task begins: evaluations that take longer than eval_interval do not starve
 // the learner.
 //
+// Turns: a task is for the policy for which the fewest collecting tasks and evaluations run; among equals,
+// for the one with the fewest env steps. A policy that begins later has as many as the last one of the
+// others, from then on. Policies whose learner has published nothing yet wait until there is no other.
+//
 // Measurements of finished tasks go to "collector_iter/...", "collector_step/...",
-// "evaluator_iter/..." and "evaluator_step/...", named as those of serial runs. Collecting tasks may
-// finish hundreds of times a second: those of log_interval are one measurement.
+// "evaluator_iter/..." and "evaluator_step/...", named as those of serial runs; those of several policies to
+// "policy_<n>_collector_iter/..." etc. Collecting tasks may finish hundreds of times a second: those of
+// log_interval are one measurement.
 //
 // Ownership: a value of the coordinator's; the command mode is not owned and outlives it.
 // Threads:   as of a BaseCommander.
@@ -34,6 +42,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/commander/base_commander.h"
 #include "ding_worker/coordinator/commander/task_space.h"
+#include "ding_worker/coordinator/commander/trained_policy.h"  // IWYU pragma: export
 #include "ding_worker/data/named_values.h"
 #include "ding_worker/data/state.h"
 #include "ding_worker/interaction/messages.pb.h"
@@ -52,12 +61,17 @@ class SoloCommander : public BaseCommander {
     absl::Duration log_interval = absl::Seconds(1);
     Resources collector_resources;  // needed
     Resources learner_resources;
-    // Mean return of an evaluation at which the run has converged, if training has begun.
+    // Mean return of an evaluation at which a policy has converged, if its training has begun.
     double stop_value = std::numeric_limits<double>::infinity();
     double stop_after_seconds = 0;  // from the making of the commander on; at least 0
     int64_t first_env_step = 0;     // of an earlier run, from which this one goes on counting
     // Asked when an evaluation has reached stop_value: whether that is enough. Null: it is.
     std::function<bool()> may_converge;
+    // Called for the learner task of each new policy, beside the other policies: may give it settings,
+    // resources, or an init_policy. Null: does nothing.
+    std::function<void(const std::vector<TrainedPolicy>& others, LearnerTask* task)> prepare;
+    // Asked with each report of a learner: whether its policy is given up, for a new one. Null: it is not.
+    std::function<bool(const TrainedPolicy& policy, const std::vector<TrainedPolicy>& all)> give_up;
   };
   // A sentence for each option that is out of range.
   static std::vector<std::string> Problems(const Options& options);
@@ -71,21 +85,30 @@ class SoloCommander : public BaseCommander {
   // Leaves may_converge out.
   bool WouldConverge(const CollectorTask& task, const CollectorFinished& info) const override;
   bool FinishCollectorTask(const CollectorTask& task, const CollectorFinished& info) override;
+  // Also that of a policy that has converged, or is given up.
+  bool JudgeLearnerFinish(const LearnerInfo& info) const override;
   void FinishLearnerTask(const LearnerTask& task) override;
   void NotifyFailCollectorTask(const CollectorTask& task) override;
   void NotifyFailLearnerTask(const LearnerTask& task) override;
   void UpdateLearnerInfo(const LearnerTask& task, const LearnerInfo& info) override;
+  void PolicyPublished(const PolicyVersion& version) override;
+  // The newest version of a policy that has converged.
+  bool KeepsPolicy(const PolicyVersion& version) const override;
+  void AddStatus(RunStatus* status) const override;
   void IncreaseCollectorTaskSpace() override { collector_space_.Increase(); }
   void DecreaseCollectorTaskSpace() override { collector_space_.Decrease(); }
   absl::Status SaveState(StateWriter* writer) const override;
   absl::Status LoadState(StateReader* reader) override;
   int64_t total_collector_env_step() const override { return total_collector_env_step_; }
+  // Of several policies: those of the one with the lowest mean.
   std::optional<double> last_eval_value() const override { return last_eval_value_; }
   const std::vector<double>& last_eval_returns() const override { return last_eval_returns_; }
 
-  // The policy and the buffer of the newest learner task; empty if there is none.
-  const std::string& current_policy_id() const { return current_policy_id_; }
-  const std::string& current_buffer_id() const { return current_buffer_id_; }
+  // Those that are trained, and those that have converged, in the order in which they began.
+  const std::vector<TrainedPolicy>& policies() const { return policies_; }
+  // The policy and the buffer of the newest one; empty if there is none.
+  std::string current_policy_id() const;
+  std::string current_buffer_id() const;
   const TaskSpace& collector_space() const { return collector_space_; }
   const TaskSpace& learner_space() const { return learner_space_; }
   bool converged() const { return converged_; }
@@ -93,14 +116,26 @@ class SoloCommander : public BaseCommander {
  private:
   SoloCommander(const Options& options, CommandMode* policy, const ComponentDeps& deps);
 
-  bool EvaluationIsDue() const;
+  TrainedPolicy* Find(const std::string& policy_id);
+  const TrainedPolicy* Find(const std::string& policy_id) const;
+  // The policy that gets the next collecting task or evaluation; null: none.
+  TrainedPolicy* NextInTurn();
+  TrainedPolicy* AddPolicy();
+  bool EvaluationIsDue(const TrainedPolicy& policy) const;
   void ReleaseCollectorTask(const CollectorTask& task);
-  void AddCollectSetting(bool eval_flag, CollectorTask* task) const;
+  void AddCollectSetting(const TrainedPolicy& policy, CollectorTask* task) const;
+  // Takes note of an evaluation with returns.
+  void NoteEvaluation(const CollectorTask& task, const CollectorFinished& info);
+  bool ReachesStopValue(const CollectorFinished& info) const;
   // Counts it, and measures all since the last measurement if it is time to.
-  void NoteCollected(const CollectorFinished& info);
-  void Measure(bool eval_flag, const CollectorFinished& info);
+  void NoteCollected(const CollectorTask& task, const CollectorFinished& info);
+  void Measure(bool eval_flag, const TrainedPolicy& policy, const CollectorFinished& info);
   // reward_... only if an episode was finished.
-  NamedValues MetricsOf(bool eval_flag, const CollectorFinished& info) const;
+  NamedValues MetricsOf(bool eval_flag, const TrainedPolicy& policy,
+                        const CollectorFinished& info) const;
+  // The only policy of a state that was saved before there were several.
+  absl::StatusOr<std::vector<TrainedPolicy>> LoadOnlyPolicy(StateReader* reader) const;
+  bool trains_several() const { return options_.learner_task_space > 1; }
 
   const Options options_;
   CommandMode* const policy_;
@@ -113,18 +148,9 @@ class SoloCommander : public BaseCommander {
   int64_t collections_ = 0;  // begun, without evaluations
   int64_t evaluations_ = 0;
   int64_t models_ = 0;  // policies and buffers that were named
-  std::string current_policy_id_;
-  std::string current_buffer_id_;
+  std::vector<TrainedPolicy> policies_;
   std::deque<LearnerTask> failed_learner_tasks_;  // to be given again
-  int64_t learner_step_ = 0;                      // of the current policy
-  bool evaluating_ = false;
-  std::optional<int64_t> eval_began_nanos_;  // the last one
-  bool collected_since_evaluation_ = true;   // a collecting task was given
   int64_t total_collector_env_step_ = 0;
-  int64_t total_sample_count_ = 0;
-  int64_t total_episode_count_ = 0;
-  CollectorFinished collected_;  // of all collecting tasks since the last measurement
-  std::optional<int64_t> measured_nanos_;
   std::optional<double> last_eval_value_;
   std::vector<double> last_eval_returns_;
   bool converged_ = false;

@@ -33,10 +33,11 @@ void AddTask(const Task& task, std::vector<Task>* tasks) {
   tasks->push_back(task);
 }
 
-// What was pushed into a buffer and drawn from it.
+// What was pushed into a buffer and drawn from it, and the env steps of its policy.
 struct RowCounts {
   int64_t total = 0;
   int64_t drawn = 0;
+  int64_t envstep = 0;
 
   void Note(int64_t rows_total, int64_t rows_drawn) {
     total = std::max(total, rows_total);
@@ -50,6 +51,7 @@ void AddPushes(int64_t envstep, const std::map<std::string, RowCounts>& rows, St
   for (BufferRecord& buffer : *state->mutable_buffer()) {
     buffer.set_rows_total(rows.at(buffer.buffer_id()).total);
     buffer.set_rows_drawn(rows.at(buffer.buffer_id()).drawn);
+    buffer.set_envstep(rows.at(buffer.buffer_id()).envstep);
   }
 }
 
@@ -76,6 +78,8 @@ absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const JournalReader& rea
     switch (record.record_case()) {
       case JournalRecord::kPush:
         ++pushes;
+        rows[record.push().buffer_id()].envstep +=
+            std::max<int64_t>(0, record.push().envstep() - envstep);
         envstep = std::max(envstep, record.push().envstep());
         rows[record.push().buffer_id()].Note(record.push().rows_total(),
                                              record.push().rows_drawn());
@@ -85,8 +89,11 @@ absl::StatusOr<std::optional<RecoveredRun>> ReadJournal(const JournalReader& rea
         break;
       case JournalRecord::kState:
         run.state = record.state();
+        envstep = std::max(envstep, record.state().envstep());
         for (const BufferRecord& buffer : record.state().buffer()) {
           rows[buffer.buffer_id()].Note(buffer.rows_total(), buffer.rows_drawn());
+          rows[buffer.buffer_id()].envstep =
+              buffer.has_envstep() ? buffer.envstep() : record.state().envstep();
         }
         has_state = true;
         break;

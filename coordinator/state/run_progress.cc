@@ -24,6 +24,17 @@ absl::Duration RunProgress::Elapsed() const {
                                     : elapsed_before_nanos_);
 }
 
+int64_t RunProgress::train_iter() const {
+  int64_t sum = 0;
+  for (const auto& [policy_id, train_iter] : train_iters_) sum += train_iter;
+  return sum;
+}
+
+int64_t RunProgress::train_iter_of(const std::string& policy_id) const {
+  const auto found = train_iters_.find(policy_id);
+  return found == train_iters_.end() ? 0 : found->second;
+}
+
 void RunProgress::NoteEvaluation(double mean_return) {
   best_return_ = std::max(best_return_, mean_return);
 }
@@ -32,8 +43,8 @@ std::optional<std::string> RunProgress::UsedUpBudget(int64_t envsteps) const {
   if (budgets_.max_env_step > 0 && envsteps >= budgets_.max_env_step) {
     return absl::StrCat(envsteps, " env steps of ", budgets_.max_env_step);
   }
-  if (budgets_.max_train_iter > 0 && train_iter_ >= budgets_.max_train_iter) {
-    return absl::StrCat(train_iter_, " train iterations of ", budgets_.max_train_iter);
+  if (budgets_.max_train_iter > 0 && train_iter() >= budgets_.max_train_iter) {
+    return absl::StrCat(train_iter(), " train iterations of ", budgets_.max_train_iter);
   }
   if (started_ && TimeLeft() <= absl::ZeroDuration()) {
     return absl::StrCat("the time of ", absl::FormatDuration(budgets_.max_time), " is over");
@@ -54,14 +65,19 @@ void RunProgress::FillStatus(int64_t envsteps, bool has_evaluation, RunStatus* s
         absl::ToDoubleSeconds(absl::Nanoseconds(until - *collecting_nanos_)));
   }
   status->set_envstep(envsteps);
-  status->set_train_iter(train_iter_);
+  status->set_train_iter(train_iter());
   if (has_evaluation) status->set_best_eval_value(best_return_);
   status->set_converged(converged_);
 }
 
 void RunProgress::Save(int64_t envsteps, StateRecord* state) const {
   state->set_envstep(envsteps);
-  state->set_train_iter(train_iter_);
+  state->set_train_iter(train_iter());
+  for (const auto& [policy_id, train_iter] : train_iters_) {
+    TrainIterRecord* const record = state->add_policy_train_iter();
+    record->set_policy_id(policy_id);
+    record->set_train_iter(train_iter);
+  }
   if (best_return_ > kNoReturn) state->set_best_eval_value(best_return_);
   state->set_elapsed_seconds(absl::ToDoubleSeconds(Elapsed()));
   if (collecting_nanos_.has_value()) {
@@ -73,7 +89,16 @@ void RunProgress::Save(int64_t envsteps, StateRecord* state) const {
 
 void RunProgress::Load(const StateRecord& state) {
   finished_steps_ = state.envstep();
-  train_iter_ = state.train_iter();
+  for (const TrainIterRecord& record : state.policy_train_iter()) {
+    train_iters_[record.policy_id()] = record.train_iter();
+  }
+  if (state.policy_train_iter().empty()) {
+    std::string trained;
+    for (const PolicyRecord& policy : state.policy()) {
+      if (!policy.finished()) trained = policy.policy_id();
+    }
+    train_iters_[trained] = state.train_iter();
+  }
   if (state.has_best_eval_value()) best_return_ = state.best_eval_value();
   elapsed_before_nanos_ = absl::ToInt64Nanoseconds(absl::Seconds(state.elapsed_seconds()));
   if (state.has_collecting_seconds()) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -44,8 +45,12 @@ class RunProgress {
   // Env steps of tasks that are over.
   int64_t finished_steps() const { return finished_steps_; }
   void AddFinishedSteps(int64_t steps) { finished_steps_ += steps; }
-  int64_t train_iter() const { return train_iter_; }
-  void set_train_iter(int64_t train_iter) { train_iter_ = train_iter; }
+  // The sum over all policies that were trained.
+  int64_t train_iter() const;
+  int64_t train_iter_of(const std::string& policy_id) const;
+  void set_train_iter_of(const std::string& policy_id, int64_t train_iter) {
+    train_iters_[policy_id] = train_iter;
+  }
   // The mean return of an evaluation.
   void NoteEvaluation(double mean_return);
   bool converged() const { return converged_; }
@@ -75,7 +80,7 @@ class RunProgress {
   std::optional<int64_t> collecting_nanos_;  // of the first task that collects
   std::optional<int64_t> end_nanos_;
   int64_t finished_steps_ = 0;
-  int64_t train_iter_ = 0;
+  std::map<std::string, int64_t> train_iters_;  // by policy
   double best_return_ = kNoReturn;
   bool converged_ = false;
 };

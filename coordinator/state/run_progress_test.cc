@@ -55,9 +55,10 @@ TEST_F(RunProgressTest, SaysWhichBudgetIsUsedUp) {
   budgets = {};
   budgets.max_train_iter = 5;
   RunProgress trains = Make(budgets);
-  trains.set_train_iter(4);
+  trains.set_train_iter_of("policy_0", 3);
+  trains.set_train_iter_of("policy_1", 1);
   EXPECT_EQ(trains.UsedUpBudget(1000), std::nullopt);
-  trains.set_train_iter(5);
+  trains.set_train_iter_of("policy_0", 4);
   EXPECT_THAT(trains.UsedUpBudget(0), Optional(std::string("5 train iterations of 5")));
 
   budgets = {};
@@ -97,7 +98,8 @@ TEST_F(RunProgressTest, ContinuesFromItsSavedState) {
   before.BeginCollecting();
   clock_.Advance(absl::Seconds(4));
   before.AddFinishedSteps(30);
-  before.set_train_iter(3);
+  before.set_train_iter_of("policy_0", 2);
+  before.set_train_iter_of("policy_1", 1);
   before.NoteEvaluation(50);
   before.set_converged();
   before.Save(/*envsteps=*/33, &state);
@@ -108,6 +110,8 @@ TEST_F(RunProgressTest, ContinuesFromItsSavedState) {
   EXPECT_EQ(after.Elapsed(), absl::Seconds(6));
   EXPECT_EQ(after.finished_steps(), 33) << "of tasks that ran, too: they are over now";
   EXPECT_EQ(after.train_iter(), 3);
+  EXPECT_EQ(after.train_iter_of("policy_0"), 2);
+  EXPECT_EQ(after.train_iter_of("policy_2"), 0);
   EXPECT_TRUE(after.converged());
   after.Start();
   EXPECT_FALSE(after.BeginCollecting());
@@ -117,6 +121,21 @@ TEST_F(RunProgressTest, ContinuesFromItsSavedState) {
   EXPECT_EQ(status.collecting_seconds(), 5);
   EXPECT_EQ(status.best_eval_value(), 50);
   EXPECT_EQ(status.envstep(), 7);
+}
+
+// Before a run could train several policies, the journal did not say which one was trained.
+TEST_F(RunProgressTest, TheIterationsOfAnOldJournalAreThoseOfItsOnlyPolicy) {
+  StateRecord state;
+  state.set_train_iter(30);
+  state.add_policy()->set_policy_id("policy_0");
+  state.mutable_policy(0)->set_finished(true);
+  state.add_policy()->set_policy_id("policy_1");
+  RunProgress progress({}, &clock_);
+  progress.Load(state);
+  EXPECT_EQ(progress.train_iter(), 30);
+  EXPECT_EQ(progress.train_iter_of("policy_1"), 30);
+  progress.set_train_iter_of("policy_1", 31);
+  EXPECT_EQ(progress.train_iter(), 31);
 }
 
 }  // namespace

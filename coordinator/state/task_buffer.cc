@@ -125,7 +125,8 @@ absl::StatusOr<std::vector<int64_t>> ChunksOf(const Batch& items, uint32_t worke
   return chunks;
 }
 
-TaskBuffer::TaskBuffer(std::string id, const Limits& limits) : id_(std::move(id)), limits_(limits) {
+TaskBuffer::TaskBuffer(std::string id, const Limits& limits, std::vector<std::string> settings)
+    : id_(std::move(id)), limits_(limits), settings_(std::move(settings)) {
   if (!limits_.replay_ratio.has_value() && limits_.random_rows == 0) return;
   ReplayRatioLimiter::Options options =
       limits_.replay_ratio.value_or(ReplayRatioLimiter::Options());
@@ -139,6 +140,7 @@ void TaskBuffer::Recovered(const BufferRecord& record, int64_t rows_lost) {
   rows_removed_ = record.rows_total() - rows_lost - rows_->count();
   rows_pushed_ = record.rows_total();
   rows_drawn_ = record.rows_drawn();
+  finished_steps_ = record.envstep();
   if (limiter_.has_value()) limiter_->Restore(rows_pushed_, rows_drawn_);
 }
 

@@ -75,9 +75,11 @@ class TaskBuffer {
   static constexpr size_t kMaxUnreadDemands = 1024;
 
   explicit TaskBuffer(std::string id) : TaskBuffer(std::move(id), Limits()) {}
-  TaskBuffer(std::string id, const Limits& limits);
+  TaskBuffer(std::string id, const Limits& limits, std::vector<std::string> settings = {});
 
   const std::string& id() const { return id_; }
+  // Those of the learner task for which it was made.
+  const std::vector<std::string>& settings() const { return settings_; }
   IBuffer* rows() const { return rows_.get(); }
   // Once. The buffer is made after this object, because it reports to it what it removes.
   void set_rows(std::unique_ptr<IBuffer> rows) { rows_ = std::move(rows); }
@@ -87,6 +89,9 @@ class TaskBuffer {
   Mutex* pushing() { return &pushing_; }
   // Rows that were pushed since the beginning of the run, also under earlier coordinators.
   int64_t rows_total() const { return rows_before_ + rows_->push_count(); }
+  // Env steps of tasks that are over, of the policy that learns from it.
+  int64_t finished_steps() const { return finished_steps_; }
+  void AddFinishedSteps(int64_t steps) { finished_steps_ += steps; }
   int64_t rows_lost() const { return rows_lost_; }
   int64_t rows_drawn() const { return rows_drawn_; }
   // The buffer holds what is left of the rows of an earlier coordinator, which `record` counts; the data
@@ -155,11 +160,13 @@ class TaskBuffer {
  private:
   const std::string id_;
   const Limits limits_;
+  const std::vector<std::string> settings_;
   std::optional<ReplayRatioLimiter> limiter_;
   std::unique_ptr<IBuffer> rows_;
   Mutex pushing_;
   int64_t rows_before_ = 0;  // pushed, and not counted by the buffer
   int64_t rows_lost_ = 0;
+  int64_t finished_steps_ = 0;
   int64_t rows_pushed_ = 0;  // of all coordinators; counted only if it is limited()
   bool started_ = false;
   bool closed_ = false;

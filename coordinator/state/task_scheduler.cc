@@ -101,6 +101,11 @@ std::vector<CollectorTask> TaskScheduler::TakeCollectorTasksOf(const std::string
   return taken;
 }
 
+bool TaskScheduler::HasLearnerTask(absl::FunctionRef<bool(const LearnerTask& task)> matches) const {
+  return std::any_of(learner_tasks_.begin(), learner_tasks_.end(),
+                     [matches](const auto& waiting) { return matches(waiting.task); });
+}
+
 bool TaskScheduler::HasCollectorTask(
     absl::FunctionRef<bool(const CollectorTask& task)> matches) const {
   return std::any_of(collector_tasks_.begin(), collector_tasks_.end(),
@@ -116,13 +121,13 @@ void TaskScheduler::Save(std::vector<JournalRecord>* records) const {
   }
 }
 
-TaskScheduler::Streak TaskScheduler::NoteFailure(Hello::Role kind, uint32_t worker) {
+TaskScheduler::Streak TaskScheduler::NoteFailure(const TaskKind& kind, uint32_t worker) {
   Failures& failures = failures_[kind];
   failures.workers.insert(worker);
   return {++failures.in_row, ++worker_failures_[worker]};
 }
 
-void TaskScheduler::NoteSuccess(Hello::Role kind, uint32_t worker) {
+void TaskScheduler::NoteSuccess(const TaskKind& kind, uint32_t worker) {
   failures_.erase(kind);
   worker_failures_.erase(worker);
 }
@@ -132,10 +137,17 @@ void TaskScheduler::NoteTrained(uint32_t worker, const std::string& policy_id, i
   const auto [furthest, is_first] = furthest_iter_.try_emplace(policy_id, train_iter);
   if (!is_first && train_iter <= furthest->second) return;
   furthest->second = train_iter;
-  if (!begins) NoteSuccess(Hello::LEARNER, worker);
+  if (!begins) NoteSuccess({Hello::LEARNER, policy_id}, worker);
 }
 
-bool TaskScheduler::HasFailed(Hello::Role kind, uint32_t worker) const {
+void TaskScheduler::ForgetTrained(const std::string& policy_id) {
+  furthest_iter_.erase(policy_id);
+  for (const Hello::Role role : {Hello::COLLECTOR, Hello::LEARNER}) {
+    failures_.erase({role, policy_id});
+  }
+}
+
+bool TaskScheduler::HasFailed(const TaskKind& kind, uint32_t worker) const {
   const auto found = failures_.find(kind);
   return found != failures_.end() && found->second.workers.count(worker) > 0;
 }

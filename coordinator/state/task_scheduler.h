@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -34,6 +35,16 @@ class TaskScheduler {
   struct Options {
     absl::Duration learner_task_timeout;
     absl::Duration collector_task_timeout;
+  };
+  // Tasks whose failures and successes are counted together: those of a role that train, or act by, one
+  // policy.
+  struct TaskKind {
+    Hello::Role role = Hello::COLLECTOR;
+    std::string policy_id;
+
+    bool operator<(const TaskKind& other) const {
+      return std::tie(role, policy_id) < std::tie(other.role, other.policy_id);
+    }
   };
   // Tasks that failed in a row, a new failure included.
   struct Streak {
@@ -70,22 +81,23 @@ class TaskScheduler {
   // Whether a worker of this kind has ever been assigned.
   bool HasAssigned(Hello::Role kind) const { return assigned_.count(kind) > 0; }
   std::vector<CollectorTask> TakeCollectorTasksOf(const std::string& buffer_id);
-  // Whether a collector's task waits for which `matches` returns true.
+  // Whether a task of a learner, or of a collector, waits for which `matches` returns true.
+  bool HasLearnerTask(absl::FunctionRef<bool(const LearnerTask& task)> matches) const;
   bool HasCollectorTask(absl::FunctionRef<bool(const CollectorTask& task)> matches) const;
   // A record for each task that waits.
   void Save(std::vector<JournalRecord>* records) const;
 
-  Streak NoteFailure(Hello::Role kind, uint32_t worker);
+  Streak NoteFailure(const TaskKind& kind, uint32_t worker);
   // Ends the streaks of the kind and of the worker.
-  void NoteSuccess(Hello::Role kind, uint32_t worker);
+  void NoteSuccess(const TaskKind& kind, uint32_t worker);
   // A learner of the policy reports this train iteration; `begins`: it is the first one of its task. Ends
   // the streaks if the learner has trained further than all before it. One that trains what was lost again,
   // and fails at the same place, has no success.
   void NoteTrained(uint32_t worker, const std::string& policy_id, int64_t train_iter, bool begins);
   // The policy's task is done: another one may begin with its first iteration.
-  void ForgetTrained(const std::string& policy_id) { furthest_iter_.erase(policy_id); }
+  void ForgetTrained(const std::string& policy_id);
   // Whether a task of the worker is among those of its kind that failed in a row.
-  bool HasFailed(Hello::Role kind, uint32_t worker) const;
+  bool HasFailed(const TaskKind& kind, uint32_t worker) const;
 
  private:
   template <typename Task>
@@ -103,7 +115,7 @@ class TaskScheduler {
   std::deque<Waiting<LearnerTask>> learner_tasks_;
   std::deque<Waiting<CollectorTask>> collector_tasks_;
   std::set<Hello::Role> assigned_;  // the kinds of which a worker was assigned
-  std::map<Hello::Role, Failures> failures_;
+  std::map<TaskKind, Failures> failures_;
   std::map<std::string, int64_t> furthest_iter_;  // of each policy that is trained
   std::map<uint32_t, int> worker_failures_;  // in a row; those of workers without any are left out
 };

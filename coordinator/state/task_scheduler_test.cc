@@ -131,27 +131,41 @@ TEST_F(TaskSchedulerTest, AssignsFreeWorkersThatHaveTheResources) {
 }
 
 TEST_F(TaskSchedulerTest, CountsConsecutiveFailuresPerKindAndPerWorker) {
-  EXPECT_EQ(scheduler_.NoteFailure(Hello::COLLECTOR, kWorker).of_kind, 1);
-  EXPECT_TRUE(scheduler_.HasFailed(Hello::COLLECTOR, kWorker));
-  EXPECT_FALSE(scheduler_.HasFailed(Hello::COLLECTOR, kOther));
-  EXPECT_FALSE(scheduler_.HasFailed(Hello::LEARNER, kWorker));
-  TaskScheduler::Streak streak = scheduler_.NoteFailure(Hello::COLLECTOR, kOther);
+  const TaskScheduler::TaskKind collects = {Hello::COLLECTOR, "p"};
+  EXPECT_EQ(scheduler_.NoteFailure(collects, kWorker).of_kind, 1);
+  EXPECT_TRUE(scheduler_.HasFailed(collects, kWorker));
+  EXPECT_FALSE(scheduler_.HasFailed(collects, kOther));
+  EXPECT_FALSE(scheduler_.HasFailed({Hello::LEARNER, "p"}, kWorker));
+  TaskScheduler::Streak streak = scheduler_.NoteFailure(collects, kOther);
   EXPECT_EQ(streak.of_kind, 2);
   EXPECT_EQ(streak.of_worker, 1);
   // A success of one worker ends the streak of its kind, and its own.
-  scheduler_.NoteSuccess(Hello::COLLECTOR, kOther);
-  EXPECT_FALSE(scheduler_.HasFailed(Hello::COLLECTOR, kWorker));
-  streak = scheduler_.NoteFailure(Hello::COLLECTOR, kWorker);
+  scheduler_.NoteSuccess(collects, kOther);
+  EXPECT_FALSE(scheduler_.HasFailed(collects, kWorker));
+  streak = scheduler_.NoteFailure(collects, kWorker);
   EXPECT_EQ(streak.of_kind, 1);
   EXPECT_EQ(streak.of_worker, 2);
-  EXPECT_EQ(scheduler_.NoteFailure(Hello::COLLECTOR, kOther).of_worker, 1);
+  EXPECT_EQ(scheduler_.NoteFailure(collects, kOther).of_worker, 1);
   scheduler_.Remove(Hello::COLLECTOR, kWorker);
-  EXPECT_EQ(scheduler_.NoteFailure(Hello::COLLECTOR, kWorker).of_worker, 1);
+  EXPECT_EQ(scheduler_.NoteFailure(collects, kWorker).of_worker, 1);
   EXPECT_THAT(Waiting(), IsEmpty());
 }
 
+TEST_F(TaskSchedulerTest, TasksOfOnePolicyDoNotHideThatThoseOfAnotherFail) {
+  const TaskScheduler::TaskKind fails = {Hello::COLLECTOR, "p"};
+  const TaskScheduler::TaskKind works = {Hello::COLLECTOR, "q"};
+  EXPECT_EQ(scheduler_.NoteFailure(fails, kWorker).of_kind, 1);
+  scheduler_.NoteSuccess(works, kWorker);
+  const TaskScheduler::Streak streak = scheduler_.NoteFailure(fails, kWorker);
+  EXPECT_EQ(streak.of_kind, 2);
+  EXPECT_EQ(streak.of_worker, 1) << "the worker is not to blame";
+  EXPECT_FALSE(scheduler_.HasFailed(works, kWorker));
+}
+
 TEST_F(TaskSchedulerTest, OnlyTrainingBeyondAllEarlierIterationsIsASuccess) {
-  const auto fail = [this] { return scheduler_.NoteFailure(Hello::LEARNER, kOther).of_kind; };
+  const auto fail = [this] {
+    return scheduler_.NoteFailure({Hello::LEARNER, "p"}, kOther).of_kind;
+  };
   scheduler_.NoteTrained(kOther, "p", 10, /*begins=*/true);
   EXPECT_EQ(fail(), 1);
   scheduler_.NoteTrained(kOther, "p", 11, /*begins=*/false);

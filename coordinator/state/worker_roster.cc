@@ -70,6 +70,10 @@ bool PlaysBy(const CollectorTask& task, const PolicyVersion& version) {
   });
 }
 
+bool BeginsWith(const LearnerTask& task, const PolicyVersion& version) {
+  return task.has_init_policy() && task.init_policy().key() == version.key();
+}
+
 bool Evaluates(const CollectorTask& task, const PolicyVersion& version) {
   return task.eval_flag() && task.policy().key() == version.key();
 }
@@ -117,6 +121,15 @@ int64_t WorkerRoster::EnvSteps() const {
   return steps;
 }
 
+int64_t WorkerRoster::EnvStepsFor(const TaskBuffer& buffer) const {
+  int64_t steps = 0;
+  for (const auto& [id, worker] : workers_) {
+    const bool is_for = worker.task.has_value() && worker.task->buffer.get() == &buffer;
+    if (is_for) steps += worker.task->counted_steps();
+  }
+  return steps;
+}
+
 bool WorkerRoster::IsPlayed(const std::string& policy_id) const {
   return std::any_of(begin(), end(), [&policy_id](const auto& entry) {
     return entry.second.task.has_value() && entry.second.task->collector.policy_id() == policy_id;
@@ -125,8 +138,10 @@ bool WorkerRoster::IsPlayed(const std::string& policy_id) const {
 
 bool WorkerRoster::Needs(const PolicyVersion& version) const {
   return std::any_of(begin(), end(), [&version](const auto& entry) {
-    return entry.second.task.has_value() && (PlaysBy(entry.second.task->collector, version) ||
-                                             Evaluates(entry.second.task->collector, version));
+    const std::optional<RunningTask>& task = entry.second.task;
+    return task.has_value() &&
+           (PlaysBy(task->collector, version) || Evaluates(task->collector, version) ||
+            BeginsWith(task->learner, version));
   });
 }
 

@@ -25,6 +25,7 @@
 #include "absl/time/time.h"
 #include "ding_worker/coordinator/journal/journal.pb.h"
 #include "ding_worker/coordinator/state/task_buffer.h"
+#include "ding_worker/coordinator/state/task_scheduler.h"
 #include "ding_worker/coordinator/state/task_state.h"
 #include "ding_worker/interaction/messages.pb.h"
 
@@ -61,6 +62,12 @@ struct RunningTask {
   }
 };
 
+// The tasks with which its failures are counted.
+inline TaskScheduler::TaskKind KindOf(const RunningTask& task) {
+  const bool learns = task.state.kind == Hello::LEARNER;
+  return {task.state.kind, learns ? task.learner.policy_id() : task.collector.policy_id()};
+}
+
 struct Worker {
   Hello hello;
   std::string peer;
@@ -84,6 +91,8 @@ struct Worker {
 
 // Whether a player of the task plays by that version for as long as the task lasts.
 bool PlaysBy(const CollectorTask& task, const PolicyVersion& version);
+// Whether the task begins with the parameters of that version.
+bool BeginsWith(const LearnerTask& task, const PolicyVersion& version);
 // Whether the task evaluates that version.
 bool Evaluates(const CollectorTask& task, const PolicyVersion& version);
 
@@ -107,11 +116,12 @@ class WorkerRoster {
   Map::const_iterator begin() const { return workers_.begin(); }
   Map::const_iterator end() const { return workers_.end(); }
 
-  // Env steps of running tasks that count for the run.
+  // Env steps of running tasks that count for the run; of those for one buffer.
   int64_t EnvSteps() const;
+  int64_t EnvStepsFor(const TaskBuffer& buffer) const;
   // Whether a running task plays by the newest version of the policy.
   bool IsPlayed(const std::string& policy_id) const;
-  // Whether a running task plays by that version, or evaluates it.
+  // Whether a running task plays by that version, evaluates it, or began with it.
   bool Needs(const PolicyVersion& version) const;
   // Whether there is a collector that gets tasks, beside this worker.
   bool HasOtherCollector(uint32_t id) const;

@@ -23,6 +23,7 @@
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/coordinator/commander/solo_commander.h"
 #include "ding_worker/coordinator/coordinator.h"
+#include "ding_worker/coordinator/journal/journal.h"
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/spec.h"
 #include "ding_worker/data/wire.h"
@@ -176,6 +177,18 @@ class KeepingCommander : public SoloCommander {
   PolicyVersion first_;
 };
 
+// As SoloCommander; its collecting tasks have settings.
+class SettingCommander : public SoloCommander {
+ public:
+  explicit SettingCommander(const SoloCommander& solo) : SoloCommander(solo) {}
+
+  std::optional<CollectorTask> GetCollectorTask() override {
+    std::optional<CollectorTask> task = SoloCommander::GetCollectorTask();
+    if (task.has_value()) task->add_setting("env.params.gravity=20");
+    return task;
+  }
+};
+
 class CoordinatorTest : public testing::Test {
  protected:
   CoordinatorTest() {
@@ -195,10 +208,14 @@ class CoordinatorTest : public testing::Test {
   void Start() {
     auto commander = SoloCommander::Create(commander_options_, nullptr, deps_).value();
     if (keeps_policies_) commander = std::make_unique<KeepingCommander>(*commander);
+    if (collects_with_settings_) commander = std::make_unique<SettingCommander>(*commander);
     commander_ = commander.get();
     Coordinator::Parts parts;
     parts.commander = std::move(commander);
     parts.make_buffer = make_buffer_;
+    parts.make_task_buffer = make_task_buffer_;
+    parts.check_settings = check_settings_;
+    parts.journal = journal_.get();
     parts.delete_key = store_.deleter();
     parts.sender = &sender_;
     parts.items = items_;
@@ -309,9 +326,13 @@ class CoordinatorTest : public testing::Test {
   SoloCommander::Options commander_options_;
   Coordinator::Options options_;
   Coordinator::BufferFactory make_buffer_;
+  Coordinator::TaskBufferFactory make_task_buffer_;  // null: tasks may have no settings
+  Coordinator::SettingsCheck check_settings_;
+  std::unique_ptr<Journal> journal_;  // null: none
   SpecPtr items_;
   int64_t capacity_ = 1000;
   bool keeps_policies_ = false;
+  bool collects_with_settings_ = false;
   std::vector<std::string> buffers_made_;
   FakeSender sender_;
   FakeStore store_;

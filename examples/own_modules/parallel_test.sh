@@ -19,3 +19,10 @@ has '^own/best_loss [0-9]+ [0-9]' "the hook in the learner" "$run"/log/lines_lea
 has 'counting:file:.*: [1-9][0-9]* puts' "the store" "$run"/log/*_logger.txt
 # Its buffer has room for 100,000 rows: no others are evicted before it has that many.
 has 'rows pushed, [0-9]{1,5} in it, [1-9][0-9]* evicted' "the remover" "$run/log/coordinator_logger.txt"
+
+# Two learning rates, of which one is too low: its policy is given up, and another one goes on with what is known.
+run=$TEST_TMPDIR/two_rates
+./parallel --config=two_rates.textproto --exp_dir="$run"
+has '"stop":true' "convergence" "$run/result.json"
+has 'learner_task_[0-9]+ begins with version [0-9]+ of policy_0' "the copy" "$run"/log/learner-*_logger.txt
+has '"policy":"policy_[2-9]' "the policy that took the copy" "$run/result.json"

@@ -30,6 +30,8 @@ struct CollectedLayout {
   SpecPtr final_obs;
 };
 
+struct CommLearnerOptions;
+
 // A task's learner, with everything that it works with.
 class TaskLearner {
  public:
@@ -39,6 +41,10 @@ class TaskLearner {
   virtual NamedValues LearnSettings(int64_t train_iter, int64_t envstep) = 0;
   // The layout of the rows that collectors send: chunks with other rows are left out.
   virtual CollectedLayout collected() const { return {}; }
+  // Changes the options of the worker to those that the task wants. The default does nothing.
+  virtual void ReadOptions(CommLearnerOptions* /*options*/) const {}
+  // Whether the learner goes on from a checkpoint, and not from the task's init_policy.
+  virtual bool resumes() const { return false; }
   // The task is over, however it ended: what was learned is to be there for who resumes it. The
   // default does nothing.
   virtual absl::Status SaveProgress() { return absl::OkStatus(); }

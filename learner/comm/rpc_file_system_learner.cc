@@ -111,7 +111,8 @@ void AddPriorities(const PriorityInfo& priorities, LearnerInfo* info) {
 RpcFileSystemLearner::RpcFileSystemLearner(const CommLearnerOptions& options,
                                            WorkerSession* session, Store* store,
                                            TaskLearnerFactory factory)
-    : options_(options),
+    : worker_options_(options),
+      options_(options),
       session_(session),
       store_(store),
       factory_(std::move(factory)),
@@ -155,6 +156,8 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   }
   DING_ASSIGN_OR_RETURN(const std::unique_ptr<TaskLearner> made,
                         factory_(task, grouped ? &group_ : nullptr));
+  options_ = worker_options_;
+  made->ReadOptions(&options_);
   ILearner* const learner = made->learner();
   next_version_ = std::max<uint64_t>(1, task.first_version());
   info_.Clear();
@@ -166,6 +169,9 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
   reported_iter_ = learner->train_iter();
   RegisterHooks(task, learner);
   if (!grouped) DING_RETURN_IF_ERROR(slave_.Started());
+  if (task.has_init_policy() && !made->resumes()) {
+    DING_RETURN_IF_ERROR(LoadInitPolicy(task, learner->policy()));
+  }
 
   ItemLoaderOptions item_options;
   item_options.nstep = options_.nstep;
@@ -225,6 +231,26 @@ absl::Status RpcFileSystemLearner::Learn(const LearnerTask& task) {
                  << " drawn rows could not be read from the store and were left out";
   }
   return status;
+}
+
+absl::Status RpcFileSystemLearner::LoadInitPolicy(const LearnerTask& task, LearnMode* policy) {
+  const PolicyVersion& version = task.init_policy();
+  const std::string what = absl::StrCat(task.task_id(), " cannot begin with version ",
+                                        version.version(), " of ", version.policy_id());
+  std::string bytes;
+  absl::Status read = store_->Get(version.key(), &bytes);
+  while (WorthTryingAgain(read)) {
+    LOG_EVERY_N(WARNING, 100) << what << " yet: " << read.message();
+    DING_RETURN_IF_ERROR(slave_.Pause(kStoreRetry));
+    read = store_->Get(version.key(), &bytes);
+  }
+  DING_RETURN_IF_ERROR(Annotate(read, what));
+  const absl::StatusOr<std::shared_ptr<StateReader>> model = DecodeState(bytes, version.key());
+  DING_RETURN_IF_ERROR(Annotate(model.status(), what));
+  DING_RETURN_IF_ERROR(Annotate(policy->LoadModel(model->get()), what));
+  LOG(INFO) << task.task_id() << " begins with version " << version.version() << " of "
+            << version.policy_id();
+  return absl::OkStatus();
 }
 
 void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, ILearner* learner) {

@@ -39,6 +39,7 @@
 #include "ding_worker/learner/comm/item_loader.h"
 #include "ding_worker/learner/comm/learner_slave.h"
 #include "ding_worker/learner/train_data.h"
+#include "ding_worker/policy/policy.h"
 
 namespace ding {
 
@@ -55,6 +56,8 @@ class RpcFileSystemLearner : public BaseCommLearner {
 
   void RunTask(const LearnerTask& task);
   absl::Status Learn(const LearnerTask& task);
+  // Loads the parameters that the task begins with.
+  absl::Status LoadInitPolicy(const LearnerTask& task, LearnMode* policy);
   void RegisterHooks(const LearnerTask& task, ILearner* learner);
   absl::StatusOr<std::unique_ptr<DataPipeline>> MakePipeline(bool grouped, int64_t train_iter,
                                                              ItemLoader* items);
@@ -79,7 +82,8 @@ class RpcFileSystemLearner : public BaseCommLearner {
   absl::Status RestorePolicy() ABSL_LOCKS_EXCLUDED(mutex_);
   void ForgetPublished() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const CommLearnerOptions options_;
+  const CommLearnerOptions worker_options_;
+  CommLearnerOptions options_;  // of the task; only its thread uses them, and those that it starts
   WorkerSession* const session_;
   Store* const store_;
   const TaskLearnerFactory factory_;

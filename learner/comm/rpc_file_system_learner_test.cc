@@ -31,6 +31,7 @@
 #include "ding_worker/data/segment.h"
 #include "ding_worker/data/segment_wire.h"
 #include "ding_worker/data/spec.h"
+#include "ding_worker/data/state.h"
 #include "ding_worker/data/state_wire.h"
 #include "ding_worker/data/wire.h"
 #include "ding_worker/interaction/all_reduce/all_reduce.h"
@@ -263,6 +264,86 @@ TEST_F(RpcFileSystemLearnerTest, LearnsReportsAndPublishes) {
   EXPECT_THAT(next.infos, SizeIs(6));
   EXPECT_THAT(next.versions, ElementsAre(8, 9, 10));
   EXPECT_THAT(checkpoints_, SizeIs(2));
+}
+
+// A task that begins with the parameters of another policy.
+class InitPolicyTest : public RpcFileSystemLearnerTest {
+ protected:
+  InitPolicyTest() {
+    const auto encoded =
+        EncodeState([](StateWriter* writer) { return writer->WriteDouble("weight", 40); });
+    EXPECT_THAT(store_.MemStore::Put("policy/better", encoded->pieces()), IsOk());
+  }
+  void Start(const std::string& key) {
+    CoordinatorMessage message;
+    LearnerTask* const task = message.mutable_start_task()->mutable_learner();
+    task->set_task_id("a");
+    task->set_policy_id("policy_0");
+    task->set_first_version(1);
+    task->mutable_init_policy()->set_policy_id("policy_7");
+    task->mutable_init_policy()->set_version(3);
+    task->mutable_init_policy()->set_key(key);
+    coordinator_.Send(message);
+  }
+};
+
+TEST_F(InitPolicyTest, IsPublishedFirstAndTrained) {
+  Run();
+  Start("policy/better");
+  EXPECT_THAT(ServeTask().versions, ElementsAre(1, 2, 3));
+  EXPECT_EQ(PublishedWeight(1), 40);
+  EXPECT_EQ(PublishedWeight(2), 42);
+}
+
+TEST_F(InitPolicyTest, IsNotLoadedByALearnerThatGoesOnFromItsCheckpoint) {
+  class ResumingTask : public FakeTask {
+   public:
+    using FakeTask::FakeTask;
+    bool resumes() const override { return true; }
+  };
+  Run([this](const LearnerTask&, GroupMember*) {
+    return std::make_unique<ResumingTask>(train_iterations_, &mode_, &checkpoints_);
+  });
+  Start("policy/gone");
+  ServeTask();
+  EXPECT_EQ(PublishedWeight(1), 0);
+}
+
+TEST_F(InitPolicyTest, ThatIsGoneFailsTheTask) {
+  Run();
+  Start("policy/gone");
+  EXPECT_THAT(ServeTask().end.task_failed().message(),
+              HasSubstr("a cannot begin with version 3 of policy_7"));
+}
+
+TEST_F(InitPolicyTest, IsWaitedForWhileTheStoreIsAway) {
+  std::atomic<int> gets{0};
+  store_.set_on_get([&gets](absl::string_view) {
+    return ++gets < 3 ? absl::UnavailableError("away") : absl::OkStatus();
+  });
+  Run();
+  Start("policy/better");
+  ServeTask();
+  EXPECT_EQ(PublishedWeight(1), 40);
+}
+
+// A task may have other options than the worker.
+TEST_F(RpcFileSystemLearnerTest, ATaskMayPublishMoreOften) {
+  class OwnTask : public FakeTask {
+   public:
+    using FakeTask::FakeTask;
+    void ReadOptions(CommLearnerOptions* options) const override { options->send_policy_freq = 1; }
+  };
+  int tasks = 0;
+  Run([&](const LearnerTask&, GroupMember*) -> absl::StatusOr<std::unique_ptr<TaskLearner>> {
+    if (++tasks == 2) return std::make_unique<FakeTask>(train_iterations_, &mode_, &checkpoints_);
+    return std::make_unique<OwnTask>(train_iterations_, &mode_, &checkpoints_);
+  });
+  coordinator_.StartLearner("a");
+  EXPECT_THAT(ServeTask().versions, SizeIs(6));
+  coordinator_.CloseTask("a");
+  coordinator_.StartLearner("b", /*first_version=*/8);
+  EXPECT_THAT(ServeTask().versions, SizeIs(3)) << "the next one is as the worker was told";
 }
 
 TEST_F(RpcFileSystemLearnerTest, ReportsAreGatheredAndLoseNoPriorities) {

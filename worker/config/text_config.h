@@ -36,6 +36,9 @@ absl::Status SetByPath(absl::string_view path, absl::string_view value,
 // Does the same for `assignment`, which is "path=value".
 absl::Status ApplySetting(absl::string_view assignment, google::protobuf::Message* message);
 
+// Whether `path` is the field at `outer`, or inside of it.
+bool IsWithinField(absl::string_view path, absl::string_view outer);
+
 // OK if the message and the content of its Anys can be walked and printed, and the printed text can
 // be parsed again: it is nested no deeper than kMaxConfigDepth, and the bytes in its Anys are
 // messages of their types without unknown fields. Messages that the functions above have returned

@@ -148,4 +148,9 @@ absl::Status ApplySetting(absl::string_view assignment, Message* message) {
                    absl::StripAsciiWhitespace(parts.second), message);
 }
 
+bool IsWithinField(absl::string_view path, absl::string_view outer) {
+  if (!absl::StartsWith(path, outer)) return false;
+  return path.size() == outer.size() || path[outer.size()] == '.' || path[outer.size()] == '[';
+}
+
 }  // namespace ding

@@ -1,6 +1,5 @@
 #include "ding_worker/worker/config/unused_fields.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ding_worker/worker/config/text_config.h"
@@ -90,7 +89,7 @@ constexpr Unused kUnused[] = {
      "policy.learn.update_per_collect says how often rows are drawn"},
     {"policy.other.commander", kOneProcess, "there are no tasks"},
     {"policy.other.commander.league", kParallel, "it is that of commander 'one_vs_one'"},
-    {"policy.other.commander.learner_task_space", kManyProcesses,
+    {"policy.other.commander.learner_task_space", kLeague,
      "there is one learning task; set policy.learn.learner_num to learn in several processes"},
 };
 
@@ -116,11 +115,6 @@ absl::string_view NameOf(RunKind kind) {
   return "";
 }
 
-bool IsWithin(absl::string_view path, absl::string_view outer) {
-  if (!absl::StartsWith(path, outer)) return false;
-  return path.size() == outer.size() || path[outer.size()] == '.' || path[outer.size()] == '[';
-}
-
 bool IsShared(absl::string_view path) {
   for (const absl::string_view shared : kShared) {
     if (path == shared) return true;
@@ -141,7 +135,7 @@ std::vector<std::string> FindUnusedFields(const ExperimentConfig& config, RunKin
     }
     for (const Unused& unused : kUnused) {
       if ((unused.kinds & static_cast<unsigned>(kind)) == 0) continue;
-      if (!IsWithin(field.path, unused.path)) continue;
+      if (!IsWithinField(field.path, unused.path)) continue;
       problems.push_back(absl::StrCat(
           field.path, " is ", field.value, ", which has no effect in ", NameOf(kind), ": expected ",
           field.default_value.empty() ? "that it is not set" : field.default_value, "; ",

@@ -19,6 +19,7 @@
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
+#include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 
 namespace ding {
@@ -111,8 +112,10 @@ class ConfiguredCollector : public TaskCollector {
 
 TaskCollectorFactory MakeTaskCollectorFactory(const ExperimentConfig& config,
                                               const ComponentDeps& deps) {
-  return [config, deps](const CollectorTask& task, CollectorLink* link) {
-    return ConfiguredCollector::Create(config, task, link, deps);
+  return [config, deps](const CollectorTask& task,
+                        CollectorLink* link) -> absl::StatusOr<std::unique_ptr<TaskCollector>> {
+    DING_ASSIGN_OR_RETURN(const ExperimentConfig own, ConfigOfTask(config, task));
+    return ConfiguredCollector::Create(own, task, link, deps);
   };
 }
 

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <string>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/call_user.h"
 #include "ding_worker/base/file.h"
+#include "ding_worker/base/rng.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
 #include "ding_worker/data/checkpoint.h"
@@ -27,6 +32,7 @@
 #include "ding_worker/worker/parallel_run/expected_data.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
+#include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/run_checkpoints.h"
 
@@ -45,11 +51,15 @@ class ConfiguredLearner : public TaskLearner {
                                                              GroupMember* group,
                                                              ComponentDeps deps) {
     auto made = std::make_unique<ConfiguredLearner>();
+    DING_RETURN_IF_ERROR(CheckName(task));
+    if (task.setting_size() > 0) made->own_options_ = MakeCommLearnerOptions(config);
     DING_ASSIGN_OR_RETURN(const EnvSpec env, SpecOfEnv(config, deps.clock));
     PolicyModes modes;
     modes.collect = modes.eval = false;
     PolicyContext context = MakePolicyContext(config, env, modes);
     context.reducer = group;
+    // Several tasks are to learn different things from the same config.
+    if (!task.name().empty()) context.seed = Rng::DeriveSeed(context.seed, task.name());
     DING_ASSIGN_OR_RETURN(made->policy_, create_policy(MakePolicyConfig(config), context));
     PolicyModes collects;
     collects.learn = collects.eval = collects.command = false;
@@ -57,31 +67,43 @@ class ConfiguredLearner : public TaskLearner {
         const std::unique_ptr<Policy> collector,
         create_policy(MakePolicyConfig(config), MakePolicyContext(config, env, collects)));
     DING_ASSIGN_OR_RETURN(made->collected_, LayoutOfCollected(env, collector->collect_mode()));
-    deps.name = "learner";
+    const std::string folder = task.name().empty() ? "ckpt" : absl::StrCat("ckpt_", task.name());
+    deps.name = task.name().empty() ? "learner" : task.name();
     deps.seed = config.seed();
     LearnerConfig learner_config = config.policy().learn().learner();
-    const std::string resume = JoinPath(JoinPath(deps.exp_dir, "ckpt"), kResumeCheckpoint);
+    const std::string resume = JoinPath(JoinPath(deps.exp_dir, folder), kResumeCheckpoint);
     LearnerHooksConfig& hooks = *learner_config.mutable_hook();
     if (hooks.save_ckpt_seconds() == 0 && config.resume().period_seconds() > 0) {
       hooks.set_save_ckpt_seconds(std::min(kMaxResumeSeconds, config.resume().period_seconds()));
     }
     made->resumable_ = hooks.save_ckpt_seconds() > 0;
+    if (task.has_init_policy()) hooks.clear_load_ckpt_before_run();
     if (task.resume()) {
       // Removes what an earlier learner has left half written.
-      DING_RETURN_IF_ERROR(CleanUpCheckpoints(deps.exp_dir, std::numeric_limits<int64_t>::max()));
-      if (PathExists(resume)) hooks.set_load_ckpt_before_run(resume);
+      DING_RETURN_IF_ERROR(
+          CleanUpCheckpoints(deps.exp_dir, std::numeric_limits<int64_t>::max(), folder));
+      made->resumes_ = PathExists(resume);
+      if (made->resumes_) hooks.set_load_ckpt_before_run(resume);
     }
     DING_ASSIGN_OR_RETURN(made->learner_,
                           create_learner(learner_config, made->policy_->learn_mode(), deps, group));
     made->learner_->set_checkpoint_fn(
-        [learner = made->learner_.get(), config, name = env.name](absl::string_view checkpoint) {
-          return Save(config, name, *learner, checkpoint);
+        [learner = made->learner_.get(), config, name = env.name,
+         folder = JoinPath(deps.exp_dir, folder)](absl::string_view checkpoint) {
+          return Save(config, name, *learner, folder, checkpoint);
         });
     return made;
   }
 
   ILearner* learner() override { return learner_.get(); }
   CollectedLayout collected() const override { return collected_; }
+  bool resumes() const override { return resumes_; }
+  void ReadOptions(CommLearnerOptions* options) const override {
+    if (!own_options_.has_value()) return;
+    const std::string host = options->group_host;
+    *options = *own_options_;
+    options->group_host = host;
+  }
   absl::Status SaveProgress() override {
     if (!resumable_ || learner_->train_iter() == 0) return absl::OkStatus();
     return CallUser("the learner", [&] { return learner_->SaveCheckpoint(kResumeCheckpoint); });
@@ -94,10 +116,22 @@ class ConfiguredLearner : public TaskLearner {
   }
 
  private:
+  // It becomes a part of a path.
+  static absl::Status CheckName(const LearnerTask& task) {
+    const bool valid = absl::c_all_of(task.name(), [](char c) {
+      return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
+    });
+    if (valid) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("the name of ", task.task_id(), " is '",
+                                                   task.name(),
+                                                   "', expected letters, digits, '_' and '-'"));
+  }
+
   static absl::Status Save(const ExperimentConfig& config, const std::string& env_name,
-                           const ILearner& learner, absl::string_view name) {
+                           const ILearner& learner, const std::string& folder,
+                           absl::string_view name) {
     const std::string path = learner.CheckpointPath(name);
-    DING_RETURN_IF_ERROR(CreateDirectories(JoinPath(learner.deps().exp_dir, "ckpt")));
+    DING_RETURN_IF_ERROR(CreateDirectories(folder));
     // A learner that was stopped, and then replaced, must not undo what its successor has learned.
     if (name == kResumeCheckpoint && SavedIteration(path) > learner.train_iter()) {
       return absl::OkStatus();
@@ -123,6 +157,8 @@ class ConfiguredLearner : public TaskLearner {
   std::unique_ptr<ILearner> learner_;
   CollectedLayout collected_;
   bool resumable_ = false;
+  bool resumes_ = false;
+  std::optional<CommLearnerOptions> own_options_;  // of a task with settings
 };
 
 // The type of all-reduce that the learners of a group use.
@@ -141,8 +177,10 @@ absl::Status CheckCanGroupLearners(const ExperimentConfig& config) {
 
 TaskLearnerFactory MakeTaskLearnerFactory(const ExperimentConfig& config,
                                           const ComponentDeps& deps) {
-  return [config, deps](const LearnerTask& task, GroupMember* group) {
-    return ConfiguredLearner::Create(config, task, group, deps);
+  return [config, deps](const LearnerTask& task,
+                        GroupMember* group) -> absl::StatusOr<std::unique_ptr<TaskLearner>> {
+    DING_ASSIGN_OR_RETURN(const ExperimentConfig own, ConfigOfTask(config, task));
+    return ConfiguredLearner::Create(own, task, group, deps);
   };
 }
 

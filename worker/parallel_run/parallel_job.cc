@@ -220,10 +220,11 @@ absl::Status Job::StartWorker(const std::string& role, int number,
 // When the run is over no collectors are wanted, and then no learner is wanted, either.
 absl::Status Job::EnsureWorkers(int wanted) {
   const bool grouped = options_.learners > 1;
-  if (wanted > 0 && !supervisor_.Has(grouped ? "aggregator-0" : "learner-0")) {
+  for (int task = 0; wanted > 0 && task < options_.learner_tasks; ++task) {
+    if (supervisor_.Has(absl::StrCat(grouped ? "aggregator-" : "learner-", task))) continue;
     DING_RETURN_IF_ERROR(
-        grouped ? StartWorker("aggregator", 0, {absl::StrCat("--learners=", options_.learners)})
-                : StartWorker("learner", 0));
+        grouped ? StartWorker("aggregator", task, {absl::StrCat("--learners=", options_.learners)})
+                : StartWorker("learner", task));
   }
   const auto name = [](int number) { return absl::StrCat("collector-", number); };
   int there = 0;

@@ -35,8 +35,10 @@ struct ParallelJobOptions {
   std::vector<std::string> coordinator_arguments;
   // Arguments for all processes, which they need to connect to each other.
   std::vector<std::string> link_arguments;
-  int gpus = 0;        // that each worker reports
-  int learners = 1;    // more than one learn together, through an aggregator that starts them
+  int gpus = 0;      // that each worker reports
+  int learners = 1;  // more than one learn together, through an aggregator that starts them
+  int learner_tasks =
+      1;               // at a time, at least 1, each with a learner of its own if there are several
   int collectors = 1;  // number until the coordinator says how many it wants
   // Polled: returns the signal that interrupted this process, or 0 if none did.
   std::function<int()> interrupted = [] { return 0; };

@@ -41,6 +41,13 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   above_zero("policy.learn.data_timeout", policy.learn().data_timeout());
   at_least("policy.learn.learner_num", policy.learn().learner_num(), 1);
   at_least("policy.learn.batch_size", policy.learn().batch_size(), policy.learn().learner_num());
+  const int tasks = policy.other().commander().learner_task_space();
+  if (tasks > 1 && policy.learn().learner_num() > 1) {
+    problems.push_back(absl::StrCat(
+        "policy.learn.learner_num is ", policy.learn().learner_num(),
+        " beside policy.other.commander.learner_task_space ", tasks,
+        ", expected 1 in one of them: each of several learning tasks has one learner"));
+  }
   above_zero("policy.learn.all_reduce_timeout", policy.learn().all_reduce_timeout());
   AppendReplayRatioProblems(policy.other().replay_buffer(), policy.learn().batch_size(), &problems);
   const double lease = config.system().coordinator().lease_seconds();

@@ -212,6 +212,15 @@ absl::StatusOr<std::string> Run::WriteResult() {
   result.train_iter = status.train_iter();
   if (status.has_eval_value()) result.eval_value = status.eval_value();
   result.eval_value_raw.assign(status.eval_return().begin(), status.eval_return().end());
+  for (const TrainedPolicyStatus& trained : status.trained_policy()) {
+    PolicyResult& policy = result.policies.emplace_back();
+    policy.policy_id = trained.policy_id();
+    policy.stop = trained.converged();
+    policy.env_step = trained.envstep();
+    policy.train_iter = trained.train_iter();
+    if (trained.has_eval_value()) policy.eval_value = trained.eval_value();
+    policy.eval_value_raw.assign(trained.eval_return().begin(), trained.eval_return().end());
+  }
   result.wall_seconds = status.elapsed_seconds();  // includes the time under earlier coordinators
   if (status.has_collecting_seconds()) result.collecting_seconds = status.collecting_seconds();
   result.finish_time = Clock::Real()->Now();

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "ding_worker/base/crc32c.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/collector/comm/collected_items.h"
@@ -13,7 +14,9 @@
 #include "ding_worker/coordinator/coordinator.pb.h"
 #include "ding_worker/coordinator/coordinator_config.h"
 #include "ding_worker/data/items.h"
+#include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/policy/policy_registry.h"
+#include "ding_worker/replay_buffer/buffer.h"
 #include "ding_worker/replay_buffer/buffer.pb.h"
 #include "ding_worker/replay_buffer/buffer_registry.h"
 #include "ding_worker/worker/config/experiment_config.h"
@@ -22,6 +25,7 @@
 #include "ding_worker/worker/parallel_run/expected_data.h"
 #include "ding_worker/worker/parallel_run/item_buffer.h"
 #include "ding_worker/worker/parallel_run/parallel_envs.h"
+#include "ding_worker/worker/parallel_run/task_config.h"
 #include "ding_worker/worker/run/experiment_setup.h"
 #include "ding_worker/worker/run/sequence_problems.h"
 
@@ -72,15 +76,25 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   Coordinator::Parts parts;
   DING_ASSIGN_OR_RETURN(parts.commander, create_parallel_commander(
                                              config.policy().other().commander(), commander_deps));
-  // Rows of the buffer are items, so returns are computed where the data are read.
-  BufferConfig buffer_config = ItemBufferConfig(rows_config);
-  buffer_config.set_nstep(1);
-  buffer_config.clear_replay_ratio();  // which the coordinator obeys
-  parts.make_buffer = [buffer_config, deps](const std::string& buffer_id, OnRemoved on_removed) {
+  const auto make_buffer = [deps](const BufferConfig& rows, const std::string& buffer_id,
+                                  OnRemoved on_removed) {
     BufferDeps buffer_deps(deps);
     buffer_deps.name = buffer_id;
     buffer_deps.on_removed = std::move(on_removed);
-    return create_buffer(buffer_config, buffer_deps);
+    return create_buffer(CoordinatorBufferConfig(rows), buffer_deps);
+  };
+  parts.make_buffer = [make_buffer, rows_config](const std::string& buffer_id,
+                                                 OnRemoved on_removed) {
+    return make_buffer(rows_config, buffer_id, std::move(on_removed));
+  };
+  parts.make_task_buffer = [make_buffer, config](
+                               const std::string& buffer_id, absl::Span<const std::string> settings,
+                               OnRemoved on_removed) -> absl::StatusOr<std::unique_ptr<IBuffer>> {
+    LearnerTask task;
+    task.set_task_id(buffer_id);
+    task.mutable_setting()->Add(settings.begin(), settings.end());
+    DING_ASSIGN_OR_RETURN(const ExperimentConfig own, ConfigOfTask(config, task));
+    return make_buffer(own.policy().other().replay_buffer(), buffer_id, std::move(on_removed));
   };
   parts.delete_key = [store](const std::string& key) { return store->Delete(key); };
   parts.sender = sender;
@@ -90,6 +104,10 @@ absl::StatusOr<CoordinatorParts> MakeCoordinator(const ExperimentConfig& config,
   if (collected.rows != nullptr) {
     DING_ASSIGN_OR_RETURN(parts.items, ItemsOf(*collected.rows));
   }
+  parts.check_settings = [settings = std::make_shared<TaskSettings>(
+                              config, env, collected.rows, deps.clock)](const StartTask& task) {
+    return settings->Check(task);
+  };
   parts.list_keys = [store](const std::string& prefix) { return store->List(prefix); };
 
   const CoordinatorConfig& section = config.system().coordinator();

@@ -133,8 +133,9 @@ absl::Status RemoveHalfWritten(const std::string& path) {
 
 }  // namespace
 
-absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position) {
-  const std::string folder = CheckpointFolder(exp_dir);
+absl::Status CleanUpCheckpoints(const std::string& exp_dir, int64_t position,
+                                absl::string_view folder_name) {
+  const std::string folder = JoinPath(exp_dir, folder_name);
   if (!IsDirectory(folder)) return absl::OkStatus();
   DING_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(folder));
   for (const std::string& name : names) {

@@ -1,16 +1,33 @@
 #include "ding_worker/worker/run/run_result.h"
 
+#include <utility>
+
 #include "nlohmann/json.hpp"
 
 namespace ding {
 
+namespace {
+
+// How far it came, and the last evaluation.
+template <typename Result>
+void AddProgress(const Result& result, nlohmann::ordered_json* json) {
+  (*json)["stop"] = result.stop;
+  (*json)["env_step"] = result.env_step;
+  (*json)["train_iter"] = result.train_iter;
+  (*json)["eval_value"] = result.eval_value ? nlohmann::json(*result.eval_value) : nlohmann::json();
+  (*json)["eval_value_raw"] = result.eval_value_raw;
+}
+
+}  // namespace
+
 std::string ToJson(const RunResult& result) {
   nlohmann::ordered_json json;
-  json["stop"] = result.stop;
-  json["env_step"] = result.env_step;
-  json["train_iter"] = result.train_iter;
-  json["eval_value"] = result.eval_value ? nlohmann::json(*result.eval_value) : nlohmann::json();
-  json["eval_value_raw"] = result.eval_value_raw;
+  AddProgress(result, &json);
+  for (const PolicyResult& policy : result.policies) {
+    nlohmann::ordered_json of_policy = {{"policy", policy.policy_id}};
+    AddProgress(policy, &of_policy);
+    json["policies"].push_back(std::move(of_policy));
+  }
   for (const auto& [name, value] : result.metric) json["metric"][name] = value;
   json["wall_seconds"] = result.wall_seconds;
   if (result.collecting_seconds) json["collecting_seconds"] = *result.collecting_seconds;

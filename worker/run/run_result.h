@@ -12,6 +12,16 @@
 
 namespace ding {
 
+// One of several policies that a parallel run has trained.
+struct PolicyResult {
+  std::string policy_id;
+  bool stop = false;  // it has reached the stop value
+  int64_t env_step = 0;
+  int64_t train_iter = 0;
+  std::optional<double> eval_value;
+  std::vector<double> eval_value_raw;
+};
+
 struct RunResult {
   bool stop = false;  // the stop value was reached
   int64_t env_step = 0;
@@ -24,11 +34,14 @@ struct RunResult {
   // For parallel runs: time since the first collecting task was given, without the start and end of
   // processes.
   std::optional<double> collecting_seconds;
+  // If the run has trained several policies at a time: each of them. The values above are then those of all,
+  // and eval_value that of the one with the lowest.
+  std::vector<PolicyResult> policies;
   absl::Time finish_time;
 };
 
 // Returns one line: {"stop": true, "env_step": 1080, ...}. A value that is missing or not finite is
-// null; "metric" and "collecting_seconds" are left out if there are none.
+// null; "metric", "collecting_seconds" and "policies" are left out if there are none.
 std::string ToJson(const RunResult& result);
 
 }  // namespace ding

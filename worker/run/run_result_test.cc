@@ -37,6 +37,26 @@ TEST(RunResultTest, HasTheTimeOfCollectingIfThereIsOne) {
   EXPECT_NE(json.find(R"("collecting_seconds":0.25)"), std::string::npos) << json;
 }
 
+TEST(RunResultTest, HasAllPoliciesIfSeveralWereTrained) {
+  RunResult result;
+  EXPECT_EQ(ToJson(result).find("policies"), std::string::npos);
+  result.policies.resize(2);
+  result.policies[0].policy_id = "policy_0";
+  result.policies[0].stop = true;
+  result.policies[0].env_step = 30;
+  result.policies[0].eval_value = 2.5;
+  result.policies[0].eval_value_raw = {2, 3};
+  result.policies[1].policy_id = "policy_2";
+  result.policies[1].train_iter = 7;
+  const std::string json = ToJson(result);
+  EXPECT_NE(json.find(R"("policies":[{"policy":"policy_0","stop":true,"env_step":30,)"
+                      R"("train_iter":0,"eval_value":2.5,"eval_value_raw":[2.0,3.0]},)"
+                      R"({"policy":"policy_2","stop":false,"env_step":0,"train_iter":7,)"
+                      R"("eval_value":null,"eval_value_raw":[]}],"wall_seconds")"),
+            std::string::npos)
+      << json;
+}
+
 TEST(RunResultTest, MissingAndNanValuesAreNull) {
   RunResult result;
   result.eval_value_raw = {std::numeric_limits<double>::quiet_NaN()};

@@ -123,6 +123,17 @@ std::string FormatRunStatus(const RunStatus& status) {
     absl::StrAppend(&text, "warning: ", warning, "\n");
   }
   if (status.has_league()) absl::StrAppend(&text, LeagueText(status.league()), "\n");
+  for (const TrainedPolicyStatus& policy : status.trained_policy()) {
+    absl::StrAppend(&text, "policy ", policy.policy_id(), ": ", policy.task_id(), "  env_step ",
+                    policy.envstep(), "  train_iter ", policy.train_iter());
+    if (policy.has_eval_value()) {
+      absl::StrAppend(&text, "  eval ", absl::StrFormat("%.6g", policy.eval_value()));
+    }
+    if (policy.has_policy_version()) {
+      absl::StrAppend(&text, "  version ", policy.policy_version());
+    }
+    absl::StrAppend(&text, policy.converged() ? "  converged" : "", "\n");
+  }
   for (const BufferStatus& buffer : status.buffer()) {
     absl::StrAppend(&text, "buffer ", buffer.buffer_id(), ": ", buffer.count(), " rows of ",
                     buffer.push_count(), " pushed, ", buffer.sample_count(), " drawn, ",

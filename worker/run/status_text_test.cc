@@ -141,6 +141,25 @@ TEST(StatusTextTest, ALeague) {
   EXPECT_THAT(FormatRunStatus(status), HasSubstr("players, wins 46 % against the strongest, "));
 }
 
+TEST(StatusTextTest, SeveralPolicies) {
+  RunStatus status;
+  TrainedPolicyStatus* policy = status.add_trained_policy();
+  policy->set_policy_id("policy_0");
+  policy->set_task_id("learner_task_0");
+  policy->set_envstep(300);
+  policy->set_train_iter(20);
+  policy = status.add_trained_policy();
+  *policy = status.trained_policy(0);
+  policy->set_policy_id("policy_1");
+  policy->set_eval_value(195.5);
+  policy->set_policy_version(4);
+  policy->set_converged(true);
+  EXPECT_THAT(FormatRunStatus(status),
+              HasSubstr("\npolicy policy_0: learner_task_0  env_step 300  train_iter 20\n"
+                        "policy policy_1: learner_task_0  env_step 300  train_iter 20  eval 195.5  "
+                        "version 4  converged\n"));
+}
+
 TEST(StatusTextTest, ARunThatHasNotBegun) {
   EXPECT_THAT(FormatRunStatus(RunStatus()), HasSubstr("env_step 0  train_iter 0"));
   EXPECT_EQ(ProgressOf(RunStatus()).detail, "0 workers");

@@ -1,0 +1,67 @@
+// The config of a task: that of the run, with the settings that the commander gave the task.
+//
+//     commander ── StartTask.setting ──► coordinator ── TaskSettings::Check ──► given back, or
+//                                                                              ──► worker ── ConfigOfTask
+//
+// A learner task may change policy.params, policy.learn, policy.other.replay_buffer, the discount factor,
+// nstep and the priorities, and its buffer is made of what it says. A collector task may change env, policy.params,
+// policy.collect.n_sample and policy.collect.parallel_collector. What all tasks have in common stays: the
+// layout of the rows and of the items of the buffer, the observations and actions of the env, and what ends
+// the run.
+//
+// Errors: kInvalidArgument names the commander, the task and the field.
+#ifndef DING_WORKER_WORKER_PARALLEL_RUN_TASK_CONFIG_H_
+#define DING_WORKER_WORKER_PARALLEL_RUN_TASK_CONFIG_H_
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ding_worker/base/clock.h"
+#include "ding_worker/data/spec.h"
+#include "ding_worker/env/env.h"
+#include "ding_worker/interaction/messages.pb.h"
+#include "ding_worker/replay_buffer/buffer.pb.h"
+#include "ding_worker/worker/experiment.pb.h"
+
+namespace ding {
+
+// Thread-safe (pure functions).
+absl::StatusOr<ExperimentConfig> ConfigOfTask(const ExperimentConfig& run, const LearnerTask& task);
+absl::StatusOr<ExperimentConfig> ConfigOfTask(const ExperimentConfig& run,
+                                              const CollectorTask& task);
+
+// The config of the coordinator's buffer, for rows that `rows` describes: its rows are items, so that
+// returns are computed where the data are read.
+BufferConfig CoordinatorBufferConfig(const BufferConfig& rows);
+
+// Checks the settings of tasks in the coordinator's process, before a worker is given the task. Each
+// combination of settings is checked once.
+//
+// Threads: thread-compatible.
+class TaskSettings {
+ public:
+  // `env` is that of the run, as one player sees it, and `rows` what is collected in it; null: unknown.
+  TaskSettings(const ExperimentConfig& run, const EnvSpec& env, SpecPtr rows, const Clock* clock)
+      : run_(run), env_(env), rows_(std::move(rows)), clock_(clock) {}
+
+  // May make envs, policies and buffers, which it drops again.
+  absl::Status Check(const StartTask& task);
+
+ private:
+  absl::Status CheckLearner(const LearnerTask& task) const;
+  absl::Status CheckCollector(const CollectorTask& task) const;
+  absl::Status CheckRows(const ExperimentConfig& config, const EnvSpec& env) const;
+
+  const ExperimentConfig run_;
+  const EnvSpec env_;
+  const SpecPtr rows_;
+  const Clock* const clock_;
+  std::set<std::string> valid_;  // combinations of settings
+};
+
+}  // namespace ding
+
+#endif  // DING_WORKER_WORKER_PARALLEL_RUN_TASK_CONFIG_H_
