@@ -58,10 +58,8 @@ class Occupancy:
                 for x in (x1 + (x2 - x1) * k / parts for k in (i, i + 1)):
                     self._mark(x, min(here, there), max(here, there))
 
-    def add_area(self, points):
-        """A polygon whose every vertical line has one piece inside, as bands are."""
-        half = len(points) // 2
-        highs, lows = points[:half], points[half:][::-1]
+    def add_band(self, highs, lows):
+        """What is between two lines that go from left to right, from the same x to the same x."""
         self.add_line(highs)
         self.add_line(lows)
         for column in range(self.columns):

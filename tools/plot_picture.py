@@ -9,13 +9,15 @@ import re
 
 from plot_layout import Occupancy, text_width, wrap
 
-FONT, TITLE_FONT, LINE_HEIGHT = 12, 15, 16
+FONT, PANEL_FONT, TITLE_FONT, LINE_HEIGHT = 12, 13, 15, 16
 # Told apart also by the colour-blind (Okabe and Ito). Further curves repeat the colours, dashed.
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"]
 DASHES = ["", "7 3", "2 3", "10 3 2 3"]
 WIDTH, RIGHT, GAP = 860, 28, 14
 # How high the area of the curves is: of one panel, and of one among several.
 SINGLE_HEIGHT, PANEL_HEIGHT = 384, 230
+# About how far apart the ticks of a vertical axis are.
+TICK_DISTANCE = 48
 # More points than this are thinned out, to those that can be seen.
 MAX_POINTS = 2000
 LEGEND_TEXT = 240
@@ -35,9 +37,9 @@ class Axis:
             self.exponent = max(-300, math.floor(math.log10(magnitude) / 3) * 3)
         self.low, self.high = self._scaled(low), self._scaled(high)
         self.start, self.end = start, end
-        # A width that float64 can barely tell from none is none.
-        if self.high - self.low <= 1e-9 * self._scaled(magnitude):
-            margin = abs(self.high) * 0.05 or 1
+        # A width that float64 can barely tell from none is none, and so is a value that it can barely tell from zero.
+        if self.high - self.low <= 1e-9 * self._scaled(magnitude) or magnitude < 1e-300:
+            margin = 1 if magnitude < 1e-300 else abs(self.high) * 0.05
             self.low, self.high = self.low - margin, self.high + margin
         self.whole = whole and self.exponent == 0
 
@@ -135,7 +137,8 @@ def dash_attribute(dashes):
 
 
 def end_mark(x, y, stroke):
-    return f'<circle class="end" cx="{x:.1f}" cy="{y:.1f}" r="{END_RADIUS}" fill="white" stroke="{stroke}" stroke-width="1.8"/>'
+    place = f'cx="{x:.1f}" cy="{y:.1f}" r="{END_RADIUS}"'
+    return f'<circle class="end" {place} fill="white" stroke="{stroke}" stroke-width="1.8"/>'
 
 
 def thinned(points):
@@ -165,7 +168,7 @@ class Panel:
         self.y = y_axis(panel, self.bottom, self.top)
         self.paths = [self._path(curve["median"]) for curve in panel["curves"]]
         self.bands = [
-            self._path(curve["high"]) + self._path(curve["low"])[::-1] if curve["runs"] > 1 else None
+            (self._path(curve["high"]), self._path(curve["low"])) if curve["runs"] > 1 else None
             for curve in panel["curves"]
         ]
         self.ends = [[(self.x.at(x), self.y.at(y)) for x, y in curve["ends"]] for curve in panel["curves"]]
@@ -179,7 +182,7 @@ class Panel:
         for path, band, ends in zip(self.paths, self.bands, self.ends):
             taken.add_line(path)
             if band:
-                taken.add_area(band)
+                taken.add_band(*band)
             for x, y in ends:
                 taken.add_box(x - END_RADIUS, y - END_RADIUS, x + END_RADIUS, y + END_RADIUS)
         if self.panel["line"] is not None:
@@ -190,21 +193,25 @@ class Panel:
     def draw(self):
         out = ['<g class="panel">']
         if self.panel["title"]:
-            out.append(f'<text x="{self.left}" y="{self.top - 8}" font-size="13">{html.escape(self.panel["title"])}</text>')
-        for y, text in self.y.ticks(max(3, (self.bottom - self.top) // 60)):
+            title = html.escape(shortened(self.panel["title"], (self.right - self.left) * FONT / PANEL_FONT))
+            place = f'x="{self.left}" y="{self.top - 8}"'
+            out.append(f'<text class="panel_title" {place} font-size="{PANEL_FONT}">{title}</text>')
+        for y, text in self.y.ticks((self.bottom - self.top) // TICK_DISTANCE):
             out.append(f'<line x1="{self.left}" x2="{self.right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
             out.append(f'<text class="y" x="{self.left - 8}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
         for x, text in self.x.fitting_ticks():
             out.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{self.bottom}" y2="{self.bottom + 5}" stroke="#888"/>')
             out.append(f'<text class="x" x="{x:.1f}" y="{self.bottom + 19}" text-anchor="middle">{text}</text>')
-        out.append(f'<line x1="{self.left}" x2="{self.right}" y1="{self.bottom}" y2="{self.bottom}" stroke="#888"/>')
+        place = f'x1="{self.left}" x2="{self.right}" y1="{self.bottom}" y2="{self.bottom}"'
+        out.append(f'<line class="x_axis" {place} stroke="#888"/>')
         middle = (self.left + self.right) / 2
         unit = html.escape(self.x.unit(self.panel["x_unit"]))
         out.append(f'<text class="x_unit" x="{middle:.1f}" y="{self.bottom + 37}" text-anchor="middle">{unit}</text>')
         unit = html.escape(shortened(self.y.unit(self.panel["y_unit"]), self.bottom - self.top))
         middle = (self.top + self.bottom) / 2
         out.append(
-            f'<text class="y_unit" transform="translate(18 {middle:.1f}) rotate(-90)" text-anchor="middle">{unit}</text>'
+            f'<text class="y_unit" transform="translate(18 {middle:.1f}) rotate(-90)" '
+            f'text-anchor="middle">{unit}</text>'
         )
         if self.panel["line"] is not None:
             y = self.y.at(self.panel["line"])
@@ -214,11 +221,12 @@ class Panel:
             )
         for i, band in enumerate(self.bands):
             if band:
-                out.append(f'<polygon class="band" points="{points_text(band)}" fill="{color(i)}" fill-opacity="0.15"/>')
+                outline = points_text(band[0] + band[1][::-1])
+                out.append(f'<polygon class="band" points="{outline}" fill="{color(i)}" fill-opacity="0.15"/>')
         for i, path in enumerate(self.paths):
             out.append(
-                f'<polyline class="curve" points="{points_text(path)}" fill="none" stroke="{color(i)}" stroke-width="1.8" '
-                f'stroke-linejoin="round"{dash_attribute(dash(i))}/>'
+                f'<polyline class="curve" points="{points_text(path)}" fill="none" stroke="{color(i)}" '
+                f'stroke-width="1.8" stroke-linejoin="round"{dash_attribute(dash(i))}/>'
             )
         for i, ends in enumerate(self.ends):
             out += [end_mark(x, y, color(i)) for x, y in ends]
@@ -246,8 +254,8 @@ def y_axis(panel, start, end):
 def draw(title, panels):
     """A picture of panels below each other.
 
-    A panel is a dictionary: `title`, `curves` (in each panel the same names, in the same order), `line` (a value or None),
-    `x_unit`, `y_unit`, and `whole`, which says that x has whole numbers only.
+    A panel is a dictionary: `title`, `curves` (in each panel the same names, in the same order), `line` (a value or
+    None), `x_unit`, `y_unit`, and `whole`, which says that x has whole numbers only.
     """
     height = SINGLE_HEIGHT if len(panels) == 1 else PANEL_HEIGHT
     ranges = {}
@@ -256,17 +264,18 @@ def draw(title, panels):
         ranges[panel["x_unit"]] = [min(places), max(places)]
     left = 0
     for panel in panels:
-        texts = [text for _, text in y_axis(panel, height, 0).ticks(max(3, height // 60))]
+        texts = [text for _, text in y_axis(panel, height, 0).ticks(height // TICK_DISTANCE)]
         left = max(left, math.ceil(max(text_width(text, FONT) for text in texts)) + 44)
     out, top = [], 16
     for text in wrap(title, WIDTH - left - RIGHT, TITLE_FONT) if title else []:
         top += 20
-        out.append(f'<text class="title" x="{left}" y="{top - 8}" font-size="{TITLE_FONT}">{html.escape(text)}</text>')
+        place = f'x="{left}" y="{top - 8}"'
+        out.append(f'<text class="title" {place} font-size="{TITLE_FONT}">{html.escape(text)}</text>')
     drawn = []
     for panel in panels:
-        top += 18 if panel["title"] else 0
+        top += 22 if panel["title"] else 0
         low, high = ranges[panel["x_unit"]]
-        drawn.append(Panel(panel, top, height, low, max(high, low + 1) if panel["whole"] else high, left))
+        drawn.append(Panel(panel, top, height, low, high if high > low else low + 1, left))
         out += drawn[-1].draw()
         top += height + 37 + GAP
     lines = [panel["line"] for panel in panels if panel["line"] is not None]

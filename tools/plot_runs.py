@@ -38,7 +38,7 @@ def read_run(folder, wanted):
     except FileNotFoundError:
         what = "expected the folder of a run, or a file .csv"
         if os.path.isdir(folder):
-            what = "the folder is there, but is not that of a run, or its config sets another sink than the usual ones"
+            what = "the folder is there, but is not that of a run, or the run has written no metrics"
         raise Refused(f"cannot read '{run.path}': No such file or directory; {what}") from None
     except OSError as error:
         raise Refused(f"cannot read '{run.path}': {error.strerror}; expected the folder of a run") from None
