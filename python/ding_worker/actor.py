@@ -98,9 +98,9 @@ class Actor:
         x, mask, single = self._read(obs, mask)
         if self.head == "q" and sample and (eps is None or not 0 <= eps <= 1):
             raise ValueError(f"eps is {eps}, expected 0 to 1: the policy '{self.policy}' samples by random actions")
-        result = self._run(x, range(len(x)) if env_ids is None else env_ids)
-        if not all(np.isfinite(values).all() for values in result.values()):
-            raise FormatError("an output of the network is not finite")
+        if self.head == "mean" and self._low is None:
+            raise ValueError("the bounds of the action are missing, which no checkpoint holds: give low and high to actor()")
+        result = self._run(x, list(range(len(x)) if env_ids is None else env_ids))
         if self.head == "mean":
             result.update(self._choose_continuous(result["mean"], sample))
         else:
@@ -211,12 +211,11 @@ class Actor:
         return mask
 
     def _run(self, x, env_ids):
-        """The outputs of the networks; moves the states of `env_ids` on."""
+        """The outputs of the networks. Moves the states of `env_ids` on, unless it raises."""
         if self._normalizers:
             ends = np.cumsum([normalizer.width for normalizer in self._normalizers.values()])[:-1]
             parts = np.split(x, ends, axis=1)
             x = np.concatenate([normalize(part) for normalize, part in zip(self._normalizers.values(), parts)], axis=1)
-        env_ids = list(env_ids)
         if len(env_ids) != len(x) or len(set(env_ids)) != len(env_ids):
             raise ValueError(f"{len(env_ids)} env ids for {len(x)} observations, expected a different one for each")
         zeros = np.zeros(self.state_size)
@@ -230,8 +229,11 @@ class Actor:
             after.append(state)
         if "value" in outputs:
             outputs["value"] = outputs["value"][:, 0]
+        after = np.concatenate(after, axis=1)
+        if not all(np.isfinite(values).all() for values in [*outputs.values(), after]):
+            raise FormatError("an output of the network is not finite")
         if self.state_size:
-            self._states.update(zip(env_ids, np.concatenate(after, axis=1)))
+            self._states.update(zip(env_ids, after))
         return outputs
 
     def _choose_categories(self, head, mask, sample, eps):
@@ -258,8 +260,6 @@ class Actor:
         return (upto < drawn).sum(axis=1)
 
     def _choose_continuous(self, mean, sample):
-        if self._low is None:
-            raise ValueError("the bounds of the action are missing, which no checkpoint holds: give low and high to actor()")
         noise = self._random.standard_normal(mean.shape) if sample else 0
         raw = mean + np.exp(self._log_std) * noise
         low = self._low.astype(np.float64)

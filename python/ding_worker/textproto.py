@@ -131,7 +131,8 @@ class _Parser:
         else:
             value = self._message_value(depth)
             if value is None and not colon:
-                raise self._error(self._peek()[2], f"expected ':' or a message after '{name}'")
+                _, found, at = self._peek()
+                raise self._error(at, f"expected ':' or a message after '{name}', found {found}")
             values = [self._scalar() if value is None else value]
             many = name in fields
         if not many:
