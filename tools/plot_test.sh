@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Tests what tools/plot draws of two small runs, and what it refuses.
+# Tests what tools/plot draws of small runs, and what it refuses.
 set -euo pipefail
 plot=$PWD/tools/plot
+picture=$PWD/tools/plot_test_picture.py
+packages=$PWD/tools/packages
 cd "$TEST_TMPDIR"
 
 fail() {
@@ -9,21 +11,23 @@ fail() {
   exit 1
 }
 
-# make_run FOLDER VALUE...: a run whose evaluations at the steps 0, 100, ... gave these returns.
+command -v rsvg-convert >/dev/null || fail 'rsvg-convert is missing; run tools/setup test'
+
+# make_run FOLDER VALUE...: a run whose evaluations at the env steps 0, 100, ... gave these returns, each after 10 train
+# iterations and 2.5 seconds.
 make_run() {
-  local folder=$1 step=0 value
+  local folder=$1 i=0 value
   shift
   mkdir -p "$folder/log"
   echo 'step,tag,value,wall_time' >"$folder/log/metrics.csv"
   for value in "$@"; do
-    echo "$step,evaluator_step/reward_mean,$value,1.5" >>"$folder/log/metrics.csv"
-    echo "$step,evaluator_step/reward_std,1,1.5" >>"$folder/log/metrics.csv"
-    step=$((step + 100))
-  done
+    echo "$((i * 10)),evaluator_iter/reward_mean,$value,$((1700000000 + i * 5 / 2)).$((i * 25 % 10))00"
+    echo "$((i * 100)),evaluator_step/reward_mean,$value,$((1700000000 + i * 5 / 2)).$((i * 25 % 10))00"
+    echo "$((i * 100)),evaluator_step/reward_std,1,1700000000.5"
+    echo "$((i * 10)),learner_iter/loss_avg,0.00000${value#-},1700000000.5"
+    i=$((i + 1))
+  done >>"$folder/log/metrics.csv"
 }
-make_run a 0 10 20 30
-make_run b 0 30 50
-make_run nothing
 
 # refused 'PART OF THE MESSAGE' ARGUMENT...
 refused() {
@@ -31,27 +35,180 @@ refused() {
   shift
   if "$plot" --out refused.svg "$@" >out 2>err; then fail "'$*' was not refused"; fi
   grep -qF -- "$message" err || fail "'$*' was refused with: $(cat err)"
-  [ ! -e refused.svg ] || fail "'$*' left a picture"
+  [ "$(head -c 12 err)" = 'tools/plot: ' ] || fail "'$*' was refused with: $(cat err)"
+  for file in refused.*; do [ ! -e "$file" ] || fail "'$*' left $file"; done
 }
 
+# says 'LINE': the last output has this line.
+says() { grep -qxF -- "$1" out || fail "expected '$1', found: $(cat out)"; }
+
+# drawn FILE CHECK...: the picture holds the checks of plot_test_picture.py.
+drawn() { python3 "$picture" "$@" || fail "$1"; }
+
+make_run a 0 10 20 30
+make_run b 0 30 50
+make_run none
+
+echo '== a median, which keeps the last value of a run that ended, and a run; each end is marked'
 "$plot" --line 25 'both<1>=a,b' a >out
-grep -qx 'both<1>: last 40 at 300, best 40' out || fail "the median, where b keeps its last value: $(cat out)"
-grep -qx 'a: last 30 at 300, best 30' out || fail "$(cat out)"
-[ "$(grep -c '<polyline' plot.svg)" = 2 ] && [ "$(grep -c '<polygon' plot.svg)" = 1 ] || fail 'two curves, one band'
-grep -q 'both&lt;1&gt; (median of 2)' plot.svg || fail 'the name of a curve is not escaped'
-grep -q 'stroke-dasharray' plot.svg || fail 'no line at 25'
-python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse("plot.svg")' || fail 'no XML'
+says 'both<1>: last 40 at 300 env steps, lowest 0, highest 40'
+says 'a: last 30 at 300 env steps, lowest 0, highest 30'
+says plot.svg
+drawn plot.svg curves=2 bands=1 ends=3 panels=1 inside 'name=both<1> (median of 2)' 'name=line at 25' 'name=end of a run' \
+  'end=1,30' 'end=0.6666667,50' 'x=0 50 100 150 200 250 300' 'x_unit=env steps' 'y_unit=reward_mean (return of an episode)' \
+  title=evaluator_step/reward_mean
 
+echo '== the mean of the last two'
 "$plot" --smooth 2 --out smooth.svg a >out
-grep -qx 'a: last 25 at 300, best 25' out || fail "the mean of the last two: $(cat out)"
+says 'a: last 25 at 300 env steps, lowest 0, highest 25'
 
+echo '== the legend is where no curve is, in the area or beside it'
+make_run rising 0 1 2 3 4 5 6 7 8 9
+make_run falling 9 8 7 6 5 4 3 2 1 0
+"$plot" --out rising.svg rising >out; drawn rising.svg inside
+"$plot" --out falling.svg falling >out; drawn falling.svg inside
+"$plot" --out cross.svg rising falling >out; drawn cross.svg inside
+make_run low 0 0 0 0 0 0 0 9
+make_run high 9 9 9 9 9 9 9 9
+"$plot" --out low.svg low >out; drawn low.svg inside
+"$plot" --out frame.svg low high >out; drawn frame.svg inside
+"$plot" --out line.svg --line 1 low high >out; drawn line.svg inside
+"$plot" --out wide.svg w=low,high >out; drawn wide.svg bands=1
+"$plot" --out band.svg w=rising,falling,low,high >out; drawn band.svg bands=1
+make_run noise $(for i in $(seq 300); do echo $((i * 7919 % 101)); done)
+"$plot" --out noise.svg noise >out; drawn noise.svg beside curves=1
+"$plot" --out long.svg "$(printf 'long%.0s' {1..60})=noise" "$(printf 'a longer name %.0s' {1..60})=a" >out
+drawn long.svg beside
+
+echo '== eight curves can be told apart'
+for i in 1 2 3 4 5 6 7 8; do make_run "run$i" 0 "$i" "${i}0"; done
+"$plot" --out eight.svg run[1-8] >out
+drawn eight.svg inside curves=8 colors=8 dashed=1 ends=8
+
+echo '== thousands, very large and very small values, a constant, a single value'
+make_run large 0 -4000 12000 1234567
+"$plot" --out large.svg large >out; drawn large.svg 'y=0 200,000 400,000 600,000 800,000 1,000,000 1,200,000'
+make_run negative -1600 -1200
+"$plot" --out negative.svg negative >out; drawn negative.svg 'y=−1,600 −1,500 −1,400 −1,300 −1,200'
+make_run huge 0 40e9 80e9
+"$plot" --out huge.svg huge >out; drawn huge.svg 'y=0 20 40 60 80' 'y_unit=reward_mean (return of an episode) (in 10⁹)'
+make_run extreme 1.7e308 -1.7e308 1.7e308
+"$plot" --out extreme.svg extreme >out; drawn extreme.svg 'y=−150 −100 −50 0 50 100 150' 'y_unit=reward_mean (return of an episode) (in 10³⁰⁶)'
+make_run tiny 5e-324 0
+"$plot" --out tiny.svg tiny >out; drawn tiny.svg 'y=−1.0 −0.5 0.0 0.5 1.0'
+make_run constant 200 200
+"$plot" --out constant.svg constant >out; drawn constant.svg 'y=190 195 200 205 210'
+make_run single 7
+"$plot" --out single.svg --x seconds single >out; drawn single.svg ends=1 'end=0,7' 'x_unit=seconds'
+make_run many $(seq 101)
+sed -i 's/^\([0-9]*\)00,evaluator_step/\100000,evaluator_step/' many/log/metrics.csv
+"$plot" --out many.svg many >out; drawn many.svg 'x=0 2,000,000 4,000,000 6,000,000 8,000,000 10,000,000'
+says 'many: last 101 at 10,000,000 env steps, lowest 1, highest 101'
+
+echo '== panels, over seconds and iterations'
+"$plot" --out panels.svg --title 'a & b' --tag evaluator_step/reward_mean --tag learner_iter/loss_avg --tag evaluator_step/reward_std \
+  --line evaluator_step/reward_mean=25 'm=a,b' a >out
+drawn panels.svg panels=3 curves=6 bands=3 ends=9 'x_unit=env steps | train iterations | env steps' \
+  'y_unit=reward_mean (return of an episode) | loss_avg (in 10⁻⁶) | reward_std (return of an episode)' \
+  'title=a & b | evaluator_step/reward_mean | learner_iter/loss_avg | evaluator_step/reward_std'
+says 'a, learner_iter/loss_avg: last 3e-06 at 30 train iterations, lowest 0, highest 3e-06'
+"$plot" --out seconds.svg --x seconds a b >out
+drawn seconds.svg 'x_unit=seconds' 'x=0 1 2 3 4 5 6 7' 'end=1,30' 'end=0.6666667,50'
+says 'b: last 50 at 5.0 seconds, lowest 0, highest 50'
+"$plot" --out iterations.svg --x iteration a >out
+drawn iterations.svg 'x_unit=train iterations' title=evaluator_iter/reward_mean
+says 'a: last 30 at 30 train iterations, lowest 0, highest 30'
+"$plot" --out steps.svg --x step --tag evaluator_iter/reward_mean a >out
+says 'a: last 30 at 300 env steps, lowest 0, highest 30'
+
+echo '== equal arguments give equal bytes; the order of hashes has no part in them'
+for seed in 1 2; do
+  PYTHONHASHSEED=$seed "$plot" --out "same$seed.svg" 'm=a,b' rising falling >out
+  PYTHONHASHSEED=$seed "$plot" --out "same$seed.png" 'm=a,b' rising falling >out
+done
+for kind in svg png; do cmp "same1.$kind" "same2.$kind" || fail 'two pictures of the same differ'; done
+
+echo '== a PNG picture is twice as large'
+[ "$(head -c 8 same1.png | od -An -tx1)" = ' 89 50 4e 47 0d 0a 1a 0a' ] || fail 'no PNG signature'
+size=$(od -An -j16 -N8 -tu1 same1.png | awk '{ print $3 * 256 + $4, $7 * 256 + $8 }')
+expected=$(sed -nE '1s/.* width="([0-9]+)" height="([0-9]+)".*/\1 \2/p' same1.svg | awk '{ print 2 * $1, 2 * $2 }')
+[ "$size" = "$expected" ] || fail "the PNG picture has $size pixels, expected $expected"
+mkdir bare
+ln -s "$(python3 -c 'import sys; print(sys.executable)')" bare/python3
+if PATH=$PWD/bare "$plot" --out refused.png a >out 2>err; then fail 'PNG without a converter was not refused'; fi
+grep -q 'a PNG picture needs rsvg-convert, which is not installed' err || fail "$(cat err)"
+package=$(sed -n 's/^  apt-get install --yes --no-install-recommends //p' err)
+grep -qx "test $package" "$packages" || fail "tools/packages has no '$package', which is to be installed: $(cat err)"
+printf '#!/bin/sh\necho it broke >&2\nexit 3\n' >bare/rsvg-convert && chmod +x bare/rsvg-convert
+if PATH=$PWD/bare "$plot" --out refused.png a >out 2>err; then fail 'a broken converter was not noticed'; fi
+grep -q 'rsvg-convert failed with status 3: it broke' err && [ ! -e refused.png ] || fail "$(cat err)"
+
+echo '== values that are not finite, steps that were run again, and half a last line, are left out or replaced'
+make_run odd 0 nan 20 inf
+printf '200,evaluator_step/reward_mean,21,1700000009.0\n300,evaluator_step/reward_me' >>odd/log/metrics.csv
+"$plot" --out odd.svg odd >out 2>err
+says 'odd: last 21 at 200 env steps, lowest 0, highest 21'
+grep -qF "'odd/log/metrics.csv': 2 values of 'evaluator_step/reward_mean' are not finite and are left out" err || fail "$(cat err)"
+grep -qF "'odd/log/metrics.csv': its last line has no end and is left out" err || fail "$(cat err)"
+
+echo '== runs of the same name are called by more of their path'
+mkdir one two && cp -r a one/run && cp -r b two/run
+"$plot" --out names.svg one/run two/run >out
+says 'one/run: last 30 at 300 env steps, lowest 0, highest 30'
+says 'two/run: last 50 at 200 env steps, lowest 0, highest 50'
+
+echo '== what is refused'
 refused "cannot read 'nowhere/log/metrics.csv'" nowhere
-refused 'evaluator_step/reward_std' --tag reward a
-refused "'nothing/log/metrics.csv' has no values" nothing
-refused '--smooth is 0, expected at least 1' --smooth 0 a
+refused "the folder is there, but is not that of a run" bare
+refused "'none/log/metrics.csv' has no values of 'evaluator_step/reward_mean'; the tags are:
+  none" none
+: >empty.csv
+refused "'empty.csv' is empty" empty.csv
 printf 'a,b\n1,2\n' >other.csv
 refused "'other.csv' has the columns ['a', 'b'], expected step, tag and value" other.csv
-printf 'step,tag,value\nx,evaluator_step/reward_mean,1\n' >damaged.csv
-refused "'damaged.csv' is damaged" damaged.csv
+refused "'a/log/metrics.csv' has no values of 'evaluator_step/reward_men' (did you mean 'evaluator_step/reward_mean'?); the tags are:
+  evaluator_iter/reward_mean" --tag evaluator_step/reward_men a
+refused "the 2 runs have no values of 'reward'" --tag reward a b
+cp -r b partly && sed -i '/reward_std/d' partly/log/metrics.csv
+refused "the runs are mixed: some have values of 'evaluator_step/reward_std', but these have not:
+  partly/log/metrics.csv
+Leave them out" --tag evaluator_step/reward_std a partly
+printf 'env {\n  type: "CartPole-v0"\n}\n' >a/total_config.textproto
+printf 'env {\n  type: "Pendulum-v1"\n}\n' >b/total_config.textproto
+refused "the runs of 'm' are mixed: their median means nothing, because their env differs:
+  a: CartPole-v0
+  b: Pendulum-v1" m=a,b
+"$plot" --out apart.svg a b >out || fail 'runs of two envs, each a curve, were refused'
+make_run infinite inf nan
+refused "no values of 'evaluator_step/reward_mean' that are finite" infinite
+# damaged LINE MESSAGE: a file whose second line is damaged.
+damaged() {
+  printf 'step,tag,value,wall_time\n%s\n1,evaluator_step/reward_mean,1,5\n' "$1" >damaged.csv
+  refused "'damaged.csv' is damaged: line 2 has $2" damaged.csv
+}
+damaged 'x,evaluator_step/reward_mean,1,5' "the step 'x', expected a whole number; mend or delete the line"
+damaged '1,evaluator_step/reward_mean,one,5' "the value 'one', expected a number"
+damaged '1,evaluator_step/reward_mean,1,noon' "the wall_time 'noon', expected a number"
+damaged '1,evaluator_step/reward_mean' '2 fields, expected 4: step, tag, value, wall_time'
+damaged "$(head -c 200000 /dev/zero | tr '\0' 9)" 'something that is not CSV (field larger than field limit (131072))'
+printf 'step,tag,value\n1,evaluator_step/reward_mean,1\n' >timeless.csv
+refused "'timeless.csv' has no column wall_time" --x seconds timeless.csv
+refused "--x is 'step', but the name of 'reward' does not say what its steps count" --x step --tag reward a
+refused "invalid choice: 'hours'" --x hours a
+refused '--smooth is 0, expected at least 1' --smooth 0 a
+refused "two panels would show 'evaluator_step/reward_mean'" --x step --tag evaluator_step/reward_mean --tag evaluator_iter/reward_mean a
+refused "--line is 'high', expected a number" --line high a
+refused "--line is 'nan', expected a number" --line nan a
+refused "--line is '5', but there are several tags" --line 5 --tag evaluator_step/reward_mean --tag evaluator_step/reward_std a
+refused "--line is 'loss=5', but no --tag is 'loss'" --line loss=5 a
+refused "--line is given twice for 'evaluator_step/reward_mean'" --line 5 --line 6 a
+refused "'m=' lacks a name or a folder, expected NAME=FOLDER,FOLDER,..." m=
+refused "the run 'a' is given twice" a ./a
+refused "the run 'a' is given twice" m=a,b,a
+refused "two curves are called 'm'" m=a m=b
+refused "--out is 'refused.pdf', expected a name that ends with .svg or .png" --out refused.pdf a
+refused 'the following arguments are required: RUN; see tools/plot --help' --smooth 2
 if "$plot" --out no/folder/plot.svg a 2>err; then fail 'it wrote into no folder'; fi
 grep -q "cannot write 'no/folder/plot.svg'" err || fail "$(cat err)"
+[ -z "$(find . -name '*.part')" ] || fail 'a part of a picture is left'
+echo passed

@@ -1,0 +1,175 @@
+"""Compares the actor with the policies of the C++ programs: golden_test.py FOLDER, as testing/golden_main.cc has written it.
+
+Outputs may differ by 1e-5 (of those above 1: by a part of 1e-5), since the programs compute in float32.
+"""
+
+import os
+import sys
+import unittest
+
+import numpy as np
+
+import ding_worker
+from ding_worker.actor import MASK
+
+FOLDER = ""
+TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
+BOUNDS = {"low": [-2, 0.5], "high": [2, 1]}
+# The cases of testing/golden_main.cc, and what their actors have to be told.
+OPTIONS = {
+    "dqn": {},
+    "ppo": {"counts": [2, 3]},
+    "ppo_box": BOUNDS,
+    "a2c": {},
+    "bc": BOUNDS,
+    "r2d2": {},
+    "ppo_gru": {},
+}
+
+
+def load(case):
+    """Returns the actor and the steps of a case."""
+    folder = os.path.join(FOLDER, case)
+    golden = ding_worker.read_safetensors(os.path.join(folder, "golden.safetensors"))
+    steps = [golden.scope(str(t)) for t in range(sum(name.endswith("/greedy/action") for name in golden))]
+    return ding_worker.open_checkpoint(os.path.join(folder, "checkpoint")).actor(**OPTIONS[case]), steps
+
+
+def observation(step):
+    """The observation of a step as a dict of fields in the env's order."""
+    return dict(step.scope("obs"))
+
+
+def log_prob(actor, result, raw, mask):
+    """The log-probability of what the C++ policy drew."""
+    if actor.head == "mean":
+        std = np.exp(actor._log_std)
+        u = (raw - result["mean"]) / std
+        return (-0.5 * (u * u + np.log(2 * np.pi)) - np.log(std)).sum(axis=1)
+    total, begin = 0, 0
+    actions = raw.reshape(len(raw), -1)
+    for element, count in enumerate(actor._counts):
+        logit = result["logit"][:, begin : begin + count]
+        logit = logit if mask is None else np.where(mask[:, begin : begin + count], logit, -np.inf)
+        total = total + logit[np.arange(len(raw)), actions[:, element]] - np.log(np.exp(logit).sum(axis=1))
+        begin += count
+    return total
+
+
+class AgreementTest(unittest.TestCase):
+    def check_step(self, actor, step):
+        collected = step.scope("collect")
+        obs = observation(step)
+        if actor.state_size:
+            states = np.array([actor._states.get(i, np.zeros(actor.state_size)) for i in range(len(collected["action"]))])
+            np.testing.assert_allclose(states, collected["rnn_state"], **TOLERANCE)
+        result = actor.evaluate(obs)
+        compared = [name for name in ("logit", "mean", "value") if name in collected] + (["q"] if "q" in step else [])
+        for name in compared:
+            np.testing.assert_allclose(result[name], (step if name == "q" else collected)[name], err_msg=name, **TOLERANCE)
+        if actor.head == "mean":
+            np.testing.assert_allclose(result["action"], step["greedy/action"], **TOLERANCE)
+        else:
+            np.testing.assert_array_equal(result["action"], step["greedy/action"])
+        if "log_prob" in collected:
+            raw = collected["raw_action" if actor.head == "mean" else "action"]
+            found = log_prob(actor, result, raw, obs.get(MASK))
+            np.testing.assert_allclose(found, collected["log_prob"], **TOLERANCE)
+        return compared
+
+    def test_cases(self):
+        for case in OPTIONS:
+            with self.subTest(case):
+                actor, steps = load(case)
+                self.assertGreaterEqual(len(steps), 2)
+                compared = [self.check_step(actor, step) for step in steps]
+                self.assertTrue(compared[0] or case == "bc", "outputs were compared")
+
+    def test_observations_as_one_array_are_the_same(self):
+        actor, steps = load("ppo")
+        fields = observation(steps[0])
+        mask = fields.pop(MASK)
+        joined = np.concatenate(list(fields.values()), axis=1)
+        together = actor.evaluate(joined, mask=mask)
+        for name, values in actor.evaluate(observation(steps[0])).items():
+            np.testing.assert_array_equal(values, together[name])
+        single = actor.evaluate(joined[2], mask=mask[2])
+        self.assertEqual(single["action"].shape, (2,))
+        np.testing.assert_allclose(single["logit"], together["logit"][2], atol=1e-12)
+
+    def test_a_reset_env_begins_anew(self):
+        actor, steps = load("ppo_gru")
+        first = actor.evaluate(observation(steps[0]))
+        second = actor.evaluate(observation(steps[0]))
+        self.assertFalse(np.allclose(first["logit"], second["logit"]))
+        actor.reset([0, 1])
+        third = actor.evaluate(observation(steps[0]))
+        np.testing.assert_array_equal(first["logit"][:2], third["logit"][:2])
+        self.assertFalse(np.allclose(first["logit"][2:], third["logit"][2:]))
+
+    def test_samples_have_the_probabilities_of_the_policy(self):
+        actor, steps = load("ppo")
+        obs = {name: np.repeat(values[:1], 20000, axis=0) for name, values in observation(steps[0]).items()}
+        mask = obs[MASK][0]
+        result = actor.evaluate(obs, sample=True)
+        begin = 0
+        for element, count in enumerate((2, 3)):
+            weights = np.exp(result["logit"][0, begin : begin + count]) * mask[begin : begin + count]
+            shares = np.bincount(result["action"][:, element], minlength=count) / 20000
+            # Five standard deviations, at most 0.018.
+            np.testing.assert_allclose(shares, weights / weights.sum(), atol=0.018)
+            self.assertTrue((shares[~mask[begin : begin + count]] == 0).all())
+            begin += count
+
+    def test_continuous_samples_have_the_deviation_of_the_policy(self):
+        actor, steps = load("ppo_box")
+        obs = np.repeat(observation(steps[0])["obs"][:1], 20000, axis=0)
+        result = actor.evaluate(obs, sample=True)
+        # initial_log_std is -0.5; five standard deviations of the estimate.
+        np.testing.assert_allclose(result["raw_action"].std(axis=0), np.exp(-0.5), rtol=0.025)
+        np.testing.assert_allclose(result["raw_action"].mean(axis=0), result["mean"][0], atol=0.022)
+        self.assertTrue((result["action"] >= [-2, 0.5]).all() and (result["action"] <= [2, 1]).all())
+
+    def test_epsilon_is_the_share_of_random_actions(self):
+        actor, steps = load("dqn")
+        obs = {name: np.repeat(values[:1], 20000, axis=0) for name, values in observation(steps[0]).items()}
+        obs[MASK] = np.broadcast_to([True, False, True], (20000, 3))
+        greedy = actor.act(obs)
+        np.testing.assert_array_equal(actor.act(obs, sample=True, eps=0), greedy)
+        shares = np.bincount(actor.act(obs, sample=True, eps=0.4), minlength=3) / 20000
+        self.assertAlmostEqual(shares[greedy[0]], 0.8, delta=0.018)
+        self.assertEqual(shares[1], 0)
+        with self.assertRaisesRegex(ValueError, "eps is None"):
+            actor.act(obs, sample=True)
+
+    def test_what_does_not_fit_is_refused(self):
+        actor, _ = load("ppo")
+
+        def refused(words, obs, **options):
+            with self.assertRaisesRegex(ValueError, words):
+                actor.act(obs, **options)
+
+        refused("has 4 elements, expected 5", np.zeros((2, 4)))
+        refused("not finite", np.full((2, 5), np.nan))
+        refused("has the fields \\['x'\\], expected \\['obs/position', 'obs/velocity'\\]", {"x": np.zeros((2, 5))})
+        refused("mask has the shape \\(2, 4\\), expected \\[2, 5\\]", np.zeros((2, 5)), mask=np.ones((2, 4)))
+        refused("mask of observation 1 has no legal category of element 0", np.zeros((2, 5)), mask=[[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]])
+        refused("3 env ids for 2 observations", np.zeros((2, 5)), env_ids=[0, 1, 2])
+        refused("a different one for each", np.zeros((2, 5)), env_ids=[1, 1])
+
+    def test_wrong_options_are_refused(self):
+        checkpoint = ding_worker.open_checkpoint(os.path.join(FOLDER, "ppo", "checkpoint"))
+        with self.assertRaisesRegex(ValueError, "counts are \\[2, 2\\], but the policy has 5 outputs"):
+            checkpoint.actor(counts=[2, 2])
+        with self.assertRaisesRegex(ValueError, "the actions are discrete"):
+            checkpoint.actor(low=0, high=1)
+        checkpoint = ding_worker.open_checkpoint(os.path.join(FOLDER, "ppo_box", "checkpoint"))
+        with self.assertRaisesRegex(ValueError, "one of low and high"):
+            checkpoint.actor(low=0)
+        with self.assertRaisesRegex(ValueError, "bounds of the action are missing"):
+            checkpoint.actor().act(np.zeros(4))
+
+
+if __name__ == "__main__":
+    FOLDER = sys.argv.pop(1)
+    unittest.main()
