@@ -358,9 +358,12 @@ std::vector<std::string> Coordinator::Problems(const Options& options) {
     ReplayRatioLimiter::AppendProblems(*options.replay_ratio, /*draw_rows=*/0, &problems);
   }
   if (options.rounds.has_value() &&
-      (options.rounds->rows < 1 || options.rounds->hand_over_rows < 1)) {
-    problems.push_back(absl::StrCat("rounds are of ", options.rounds->rows, " rows, and hand-overs of ",
-                                    options.rounds->hand_over_rows, ", expected at least 1 of both"));
+      (options.rounds->rows < 1 || options.rounds->hand_over_rows < 1 ||
+       options.rounds->ahead < 0)) {
+    problems.push_back(absl::StrCat(
+        "rounds are of ", options.rounds->rows, " rows, hand-overs of ",
+        options.rounds->hand_over_rows, ", and ", options.rounds->ahead,
+        " rounds are collected ahead, expected at least 1 row, and 0 rounds or more"));
   }
   if (options.first_env_step < 0) {
     problems.push_back(

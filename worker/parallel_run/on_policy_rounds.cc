@@ -12,8 +12,8 @@
 namespace ding {
 namespace {
 
-// Far more than there ever are: collectors wait when one is there, each after its next hand-over at the latest.
-constexpr int64_t kRoundsInBuffer = 8;
+// Beside those that are collected ahead: each collector may have begun a hand-over before these were there.
+constexpr int64_t kMoreRoundsInBuffer = 8;
 
 }  // namespace
 
@@ -23,6 +23,7 @@ LearningRounds RoundsOf(const ExperimentConfig& config) {
   rounds.hand_over_rows = std::max<int64_t>(
       1, collect.n_sample() * config.env().collector_env_num() / collect.unroll_len());
   rounds.rows = rounds.hand_over_rows * collect.collector_num();
+  rounds.ahead = config.policy().learn().max_data_age();
   return rounds;
 }
 
@@ -35,7 +36,7 @@ ItemSequences ItemSequencesOfRounds(const ExperimentConfig& config) {
 absl::StatusOr<std::unique_ptr<IBuffer>> MakeRoundBuffer(const LearningRounds& rounds,
                                                          const BufferDeps& deps) {
   AdvancedReplayBuffer::Options options;
-  options.capacity_rows = kRoundsInBuffer * rounds.rows;
+  options.capacity_rows = (rounds.ahead + kMoreRoundsInBuffer) * rounds.rows;
   options.max_use = 1;
   options.selector = std::make_shared<UniformSelector>();  // draws no row twice
   options.seed = deps.seed;
