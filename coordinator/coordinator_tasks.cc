@@ -192,8 +192,8 @@ absl::StatusOr<std::shared_ptr<TaskBuffer>> CoordinatorImpl::BufferOf(
   const auto it = buffers_.find(buffer_id);
   if (it != buffers_.end()) return it->second;
   auto buffer = std::make_shared<TaskBuffer>(
-      buffer_id, TaskBuffer::Limits{options_.replay_ratio, options_.random_collect_size,
-                                         options_.rounds});
+      buffer_id,
+      TaskBuffer::Limits{options_.replay_ratio, options_.random_collect_size, options_.rounds});
   // The buffer belongs to what is captured, and calls it only while it is called itself.
   const auto on_removed = [this, buffer = buffer.get()](const RemovedItems& removed) {
     MutexLock lock(&mutex_);

@@ -1,5 +1,7 @@
 // Rounds of an on-policy policy, as a coordinator with two collectors keeps them.
 
+#include "ding_worker/coordinator/learning_rounds.h"
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,7 +13,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/status_matchers.h"
-#include "ding_worker/coordinator/learning_rounds.h"
 #include "ding_worker/coordinator/testing/coordinator_fixture.h"
 #include "ding_worker/interaction/messages.pb.h"
 #include "ding_worker/replay_buffer/advanced_buffer.h"
@@ -59,10 +60,10 @@ class LearningRoundsTest : public CoordinatorTest {
     const uint64_t number = ++handed_over_[worker];
     if (pushers_[worker].joinable()) pushers_[worker].join();
     pushers_[worker] = std::thread([this, worker, number, collect_iter] {
-      Handle(worker, Data(tasks_[worker].task_id(), number,
-                          TestItemsOfChunk(Chunk(worker, static_cast<uint32_t>(number)), 4,
-                                           collect_iter),
-                          /*cur_step=*/static_cast<int64_t>(4 * number)));
+      Handle(worker,
+             Data(tasks_[worker].task_id(), number,
+                  TestItemsOfChunk(Chunk(worker, static_cast<uint32_t>(number)), 4, collect_iter),
+                  /*cur_step=*/static_cast<int64_t>(4 * number)));
     });
   }
   void ExpectWaits(uint32_t worker) {
@@ -77,7 +78,8 @@ class LearningRoundsTest : public CoordinatorTest {
     EXPECT_THAT(TakeAcks(worker), ElementsAre(handed_over_[worker]));
   }
   void Ask(uint32_t learner = kLearner, int64_t collect_iter = 0) {
-    WorkerMessage demand = Demand(learner_.task_id(), ++demands_, 8, demands_ - 1);
+    ++demands_;
+    WorkerMessage demand = Demand(learner_.task_id(), demands_, 8, /*read=*/demands_ - 1);
     demand.mutable_learner_demand()->add_collect_iter(collect_iter);
     Handle(learner, demand);
   }

@@ -116,7 +116,8 @@ TEST_P(NaiveRunTest, ALearnersTaskAndTwoCollectingOnes) {
   InProcessTransport base;
   FaultyTransport transport(&base, faults);
   const std::unique_ptr<Store> store = create_store("mem:").value();
-  DING_ASSERT_OK_AND_ASSIGN(const auto comm, CommCoordinator::Create(InProcessCommOptions(), &base));
+  DING_ASSERT_OK_AND_ASSIGN(const auto comm,
+                            CommCoordinator::Create(InProcessCommOptions(), &base));
 
   NaiveCommander::Options commander_options;
   commander_options.collector_task_space = 2;
@@ -229,7 +230,8 @@ void CartPoleRunTest::Run(const ExperimentConfig& config) {
   faults.seed = 11;
   faults.delay = 0.1;
   FaultyTransport transport(&base, faults);
-  DING_ASSERT_OK_AND_ASSIGN(const auto comm, CommCoordinator::Create(InProcessCommOptions(), &base));
+  DING_ASSERT_OK_AND_ASSIGN(const auto comm,
+                            CommCoordinator::Create(InProcessCommOptions(), &base));
   ComponentDeps deps;
   deps.exp_dir = exp_dir;
   DING_ASSERT_OK_AND_ASSIGN(const CoordinatorParts parts,

@@ -1,6 +1,7 @@
 // Parallel runs of on-policy policies between the threads of one process: PPO learns with two collectors, and a
 // learner that notes what it learns from shows that each row is used once, and none that is too old.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ding_worker/base/mutex.h"
+#include "ding_worker/base/registry.h"
 #include "ding_worker/base/status_macros.h"
 #include "ding_worker/base/status_matchers.h"
 #include "ding_worker/collector/comm/rpc_file_system_collector.h"
@@ -31,8 +33,11 @@
 #include "ding_worker/learner/base_learner.h"
 #include "ding_worker/learner/comm/rpc_file_system_learner.h"
 #include "ding_worker/learner/learner.h"
+#include "ding_worker/learner/learner.pb.h"
 #include "ding_worker/learner/learner_registry.h"
+#include "ding_worker/learner/process_group.h"
 #include "ding_worker/metrics/component.h"
+#include "ding_worker/policy/policy.h"
 #include "ding_worker/worker/config/experiment_config.h"
 #include "ding_worker/worker/experiment.pb.h"
 #include "ding_worker/worker/parallel_run/configured_collector.h"
@@ -54,7 +59,7 @@ constexpr absl::Duration kLong = absl::Minutes(4);
 // What the learners of a test have learned from.
 struct Learned {
   Mutex mutex;
-  absl::Duration pause;  // of each round
+  absl::Duration pause;        // of each round
   std::vector<int64_t> begun;  // train iterations at the beginnings of rounds, of the last learner
   std::set<int64_t> ids;       // replay_unique_id
   int64_t rows = 0;
@@ -81,8 +86,8 @@ class NotingLearner : public BaseLearner {
       for (const int64_t iter : data.column<int64_t>(kColumnCollectIter)) {
         int64_t age = static_cast<int64_t>(learned->begun.size()) - 1;
         while (age >= 0 && learned->begun[static_cast<size_t>(age)] != iter) --age;
-        ++learned->rows_by_age[age < 0 ? -1
-                                       : static_cast<int64_t>(learned->begun.size()) - 1 - age];
+        ++learned
+              ->rows_by_age[age < 0 ? -1 : static_cast<int64_t>(learned->begun.size()) - 1 - age];
       }
     }
     absl::SleepFor(learned->pause);
@@ -151,8 +156,8 @@ void OnPolicyRunTest::Run(const ExperimentConfig& config, int collectors) {
     workers.push_back(std::make_unique<WorkerThread>(
         Hello::COLLECTOR, absl::StrCat("collector-", i), &transport_, make_collector));
   }
-  workers.push_back(std::make_unique<WorkerThread>(Hello::LEARNER, "learner-0", &transport_,
-                                                   make_learner));
+  workers.push_back(
+      std::make_unique<WorkerThread>(Hello::LEARNER, "learner-0", &transport_, make_learner));
   EXPECT_THAT(parts.coordinator->WaitUntilDone(kLong), IsOk());
   ASSERT_EQ(parts.coordinator->status().buffer_size(), 1);
   buffer_ = parts.coordinator->status().buffer(0);
@@ -246,9 +251,10 @@ TEST_F(OnPolicyRunTest, WhatHasNoEffectIsRefused) {
   expect("policy.learn.loader_threads=3", "a round is drawn when it is learned from");
   expect("policy.learn.learner_num=2",
          "policy.learn.learner_num is 2, but policy 'ppo' is on-policy");
-  expect("policy.params={[type.googleapis.com/ding.PpoConfig]{actor_critic{scale_reward:true "
-         "model{encoder_hidden_size:16}}}}",
-         "each collector of a parallel run would have statistics of its own");
+  expect(
+      "policy.params={[type.googleapis.com/ding.PpoConfig]{actor_critic{scale_reward:true "
+      "model{encoder_hidden_size:16}}}}",
+      "each collector of a parallel run would have statistics of its own");
   expect("policy.learn.max_data_age=3",
          "policy.learn.max_data_age is 3, which has no effect in a parallel run: expected 1; it is "
          "for on-policy policies",

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <set>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ding_worker/base/status_macros.h"
@@ -44,15 +44,13 @@ std::vector<int64_t> Drawable(const Batch& batch, const ChunkSet* undrawable) {
 }
 
 // Leaves those of `rows` whose collect_iter is one of `iters`; empty: all.
-void KeepRowsOf(const Batch& batch, absl::Span<const int64_t> iters, std::vector<int64_t>* rows) {
+void KeepRowsOf(const Batch& batch, const std::set<int64_t>& iters, std::vector<int64_t>* rows) {
   const std::optional<int> index = batch.spec().Find(kColumnCollectIter);
   if (iters.empty() || !index.has_value()) return;
   const absl::Span<const int64_t> of_rows = batch.column<int64_t>(*index);
-  rows->erase(std::remove_if(rows->begin(), rows->end(),
-                             [&](int64_t row) {
-                               return !absl::c_linear_search(iters,
-                                                             of_rows[static_cast<size_t>(row)]);
-                             }),
+  rows->erase(std::remove_if(
+                  rows->begin(), rows->end(),
+                  [&](int64_t row) { return iters.count(of_rows[static_cast<size_t>(row)]) == 0; }),
               rows->end());
 }
 
@@ -99,6 +97,7 @@ absl::StatusOr<Drawn> Draw(IBuffer* rows, const LearnerDemand& demand, const Chu
 
 DrawnRound DrawRound(IBuffer* rows, const LearnerDemand& demand, const ChunkSet* undrawable) {
   DrawnRound round;
+  const std::set<int64_t> iters(demand.collect_iter().begin(), demand.collect_iter().end());
   while (round.drawn.rows == 0) {
     SampleOptions oldest;
     oldest.range = AgeRange{0, demand.batch_size()};
@@ -108,7 +107,7 @@ DrawnRound DrawRound(IBuffer* rows, const LearnerDemand& demand, const ChunkSet*
     if (!batch.ok()) break;
     std::vector<int64_t> good = Drawable(*batch, undrawable);
     const size_t drawable = good.size();
-    KeepRowsOf(*batch, demand.collect_iter(), &good);
+    KeepRowsOf(*batch, iters, &good);
     round.drawn.too_old += static_cast<int64_t>(drawable - good.size());
     if (good.empty()) continue;
     absl::StatusOr<BatchBuilder> kept =

@@ -40,8 +40,8 @@ struct RunningTask {
   CollectorTask collector;  // the one of state.kind
   LearnerTask learner;
   std::shared_ptr<TaskBuffer> buffer;
-  int64_t steps = 0;  // env steps that a collector claims, or the learner's step
-  int64_t rows = 0;   // of the items of a collecting task that were pushed
+  int64_t steps = 0;        // env steps that a collector claims, or the learner's step
+  int64_t rows = 0;         // of the items of a collecting task that were pushed
   bool holds_back = false;  // a collecting task that waits to go on (TaskBuffer::CheckGoOn)
   // The following are for learners.
   int64_t first_step = -1;   // -1: none was heard of

@@ -374,9 +374,8 @@ void ItemLoader::FillSequenceColumns(const std::vector<Source>& sources,
   const auto length = static_cast<size_t>(options_.sequences.length);
   const auto burn_in_rows = static_cast<size_t>(options_.sequences.burn_in);
   // Collectors of on-policy policies pad their samples themselves.
-  const std::optional<int> of_rows = sources.empty()
-                                         ? std::nullopt
-                                         : sources[0].chunk->data.rows.spec().Find(kColumnMask);
+  const std::optional<int> of_rows =
+      sources.empty() ? std::nullopt : sources[0].chunk->data.rows.spec().Find(kColumnMask);
   for (size_t i = 0; i < sources.size(); ++i) {
     mask[i] = !sources[i].is_padding;
     if (of_rows.has_value()) {

@@ -255,9 +255,9 @@ void RpcFileSystemLearner::RegisterHooks(const LearnerTask& task, ILearner* lear
 absl::StatusOr<std::unique_ptr<RpcFileSystemLearner::DataPipeline>>
 RpcFileSystemLearner::MakePipeline(bool grouped, const ILearner& learner, ItemLoader* items) {
   CommLearnerOptions options = options_;
-  options.batch_size = learns_in_rounds_ ? options_.rounds.rows
-                                         : ShareOfBatch(options_.batch_size, group_.rank(),
-                                                        group_.world_size());
+  options.batch_size = learns_in_rounds_
+                           ? options_.rounds.rows
+                           : ShareOfBatch(options_.batch_size, group_.rank(), group_.world_size());
   auto made = std::make_unique<DataPipeline>(
       options, &slave_, items, [this] { return RestorePolicy(); },
       learns_in_rounds_ ? DemandSource::Kind::kRounds : DemandSource::Kind::kAhead);
@@ -267,14 +267,14 @@ RpcFileSystemLearner::MakePipeline(bool grouped, const ILearner& learner, ItemLo
   loader_options.num_workers = options.loader_threads;
   loader_options.batches_ahead = options.prefetch_batches;
   loader_options.timeout = kPatience;
-  DING_ASSIGN_OR_RETURN(
-      made->loader,
-      AsyncDataLoader::Create(
-          loader_options, [source = &made->source] { return source->Next(); },
-          /*cancel=*/[this, grouped, source = &made->source] {
-            source->Close();
-            grouped ? slave_.LeaveGroup() : slave_.CancelTask();
-          }));
+  DING_ASSIGN_OR_RETURN(made->loader,
+                        AsyncDataLoader::Create(
+                            loader_options, [source = &made->source] { return source->Next(); },
+                            /*cancel=*/
+                            [this, grouped, source = &made->source] {
+                              source->Close();
+                              grouped ? slave_.LeaveGroup() : slave_.CancelTask();
+                            }));
   return made;
 }
 

@@ -100,7 +100,7 @@ class RpcFileSystemLearner : public BaseCommLearner {
   bool grouped_ = false;
   bool learns_in_rounds_ = false;
   std::deque<int64_t> rounds_;  // train iterations of the policies whose rows may be learned from
-  LearnerInfo info_;  // the next report
+  LearnerInfo info_;            // the next report
   int64_t reported_iter_ = 0;
   std::optional<Timer> since_report_;
   bool told_stall_ = false;   // since the last report

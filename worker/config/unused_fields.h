@@ -19,8 +19,8 @@ enum class RunKind : unsigned {
   kSerial = 1,      // off-policy, in one process
   kOnPolicy = 2,    // in one process
   kSupervised = 4,  // in one process
-  kParallel = 8,  // off-policy
-  kLeague = 16,   // a parallel run whose commander plays games
+  kParallel = 8,    // off-policy
+  kLeague = 16,     // a parallel run whose commander plays games
   kOnPolicyParallel = 32,
 };
 

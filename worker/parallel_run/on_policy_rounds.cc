@@ -51,8 +51,9 @@ std::vector<std::string> FindPolicyKindProblems(const ExperimentConfig& config,
                                                 const CollectAttributes& policy) {
   if (PlaysGames(config)) {
     if (!policy.on_policy) return {};
-    return {absl::StrCat("policy.other.commander.type is '", config.policy().other().commander().type(),
-                         "', a league, but policy '", config.policy().type(),
+    return {absl::StrCat("policy.other.commander.type is '",
+                         config.policy().other().commander().type(), "', a league, but policy '",
+                         config.policy().type(),
                          "' is on-policy: the opponents' rows are not of its newest version; "
                          "expected a policy that learns from a replay buffer")};
   }
@@ -60,10 +61,11 @@ std::vector<std::string> FindPolicyKindProblems(const ExperimentConfig& config,
   std::vector<std::string> problems = FindUnusedFields(config, RunKind::kOnPolicyParallel);
   const int learners = config.policy().learn().learner_num();
   if (learners > 1) {
-    problems.push_back(absl::StrCat(
-        "policy.learn.learner_num is ", learners, ", but policy '", config.policy().type(),
-        "' is on-policy: the learners of a group would take different numbers of steps on their parts "
-        "of a round; expected 1"));
+    problems.push_back(absl::StrCat("policy.learn.learner_num is ", learners, ", but policy '",
+                                    config.policy().type(),
+                                    "' is on-policy: the learners of a group would take different "
+                                    "numbers of steps on their parts "
+                                    "of a round; expected 1"));
   }
   if (policy.keeps_statistics) {
     problems.push_back(absl::StrCat(

@@ -83,9 +83,8 @@ std::vector<std::string> FindParallelProblems(const ExperimentConfig& config) {
   at_least("policy.learn.max_data_age", policy.learn().max_data_age(), 0);
   // Whether the policy is on-policy is not known yet.
   const std::vector<std::string> unused =
-      PlaysGames(config)
-          ? FindUnusedFields(config, RunKind::kLeague)
-          : FindUnusedFields(config, RunKind::kParallel, RunKind::kOnPolicyParallel);
+      PlaysGames(config) ? FindUnusedFields(config, RunKind::kLeague)
+                         : FindUnusedFields(config, RunKind::kParallel, RunKind::kOnPolicyParallel);
   for (const std::string& problem : unused) {
     problems.push_back(problem);
   }
